@@ -1,0 +1,11 @@
+//! Tables in, findings out: statistics, periods, comparison of recordings, prediction to scale.
+//!
+//! Nothing here touches a machine: every finding is a function of traces, options and a seed, so each is tested
+//! from tables. The documents that `--json` prints are the structs of this crate; their schemas are generated.
+
+pub mod compare;
+pub mod density;
+pub mod overview;
+pub mod periods;
+pub mod predict;
+pub mod quantiles;
