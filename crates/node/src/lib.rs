@@ -1,1 +1,7 @@
-//! placeholder
+//! What touches a Linux machine: the clock, the probes, and facts about the machine.
+
+pub mod clock;
+pub mod doctor;
+pub mod machine;
+pub mod probe;
+mod realtime;

@@ -23,13 +23,12 @@ const MOST: u32 = 65_535;
 /// # Errors
 /// A text for the user that names the part which cannot be read.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<Cpu>, String> {
-    let number = |part: &str| {
-        part.trim()
-            .parse::<u32>()
-            .ok()
-            .filter(|&n| n <= MOST)
-            .ok_or_else(|| format!("`{part}` in the CPU list `{text}` is not a CPU number (write `1,3-5`)"))
-    };
+    let number =
+        |part: &str| {
+            part.trim().parse::<u32>().ok().filter(|&n| n <= MOST).ok_or_else(|| {
+                format!("`{part}` in the CPU list `{text}` is not a CPU number (write `1,3-5`)")
+            })
+        };
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = match part.split_once('-') {

@@ -1,14 +1,24 @@
 //! The nouns of quell and their files.
 //!
 //! A [`Recording`] is a folder `NAME.quell/` with a [`Manifest`] and one Parquet table per kind of row. While it
-//! is being made, each table is an Arrow IPC stream that stays readable after a crash ([`write`]); at the end it
+//! is being made, each table is an Arrow IPC stream that stays readable after a crash ([`Writer`]); at the end it
 //! becomes Parquet. Other tools' files come in and go out through [`formats`]. This crate imports no other crate
 //! of quell.
 
 mod cpu;
+mod error;
+pub mod formats;
+mod manifest;
 mod nanos;
+mod read;
+mod table;
 mod trace;
+mod write;
 
 pub use cpu::{Cpu, format_cpu_list, parse_cpu_list};
+pub use error::Error;
+pub use manifest::{ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, State};
 pub use nanos::{Nanos, NanosError};
+pub use read::Recording;
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};
+pub use write::{Progress, Writer};

@@ -33,7 +33,7 @@ impl Nanos {
     /// From a real number of nanoseconds, rounded to the nearest; `None` for NaN, negative or too large values.
     pub fn from_nanos_f64(ns: f64) -> Option<Self> {
         // 2^64 as f64 is exact, and every smaller f64 fits.
-        (ns >= 0.0 && ns < 18_446_744_073_709_551_616.0).then(|| Self(ns.round() as u64))
+        (0.0..18_446_744_073_709_551_616.0).contains(&ns).then(|| Self(ns.round() as u64))
     }
 
     /// The count of nanoseconds.

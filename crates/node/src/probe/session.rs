@@ -1,0 +1,246 @@
+//! One run from its plan to its manifest.
+
+use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use quell_recording::{ClockFacts, Cpu, CpuFacts, Manifest, Method, Nanos, Span, State, Writer};
+
+use super::thread::{Probe, Run, Seen};
+use super::writer::Stream;
+use super::{Plan, ProbeError, Status, Threshold};
+use crate::clock::{Anchor, ClockKind, Scale, realtime_ns};
+use crate::machine::{self, Cpus};
+use crate::realtime;
+
+/// How long the clock is calibrated at either end.
+const CALIBRATION: Duration = Duration::from_millis(20);
+/// The kernel ends a real-time run that is so late.
+const HARD_LIMIT: Nanos = Nanos::from_secs(3);
+/// A change of the clock's rate, in parts per million, that a reader must know of.
+const DRIFT_WORTH_SAYING: f64 = 100.0;
+
+/// Runs the probes and writes the recording to `folder`; ends by time, by count, or when `stop` is set.
+///
+/// `status` is called about once a second by the writer; what it costs counts as quell's own.
+///
+/// # Errors
+/// [`ProbeError`]. After [`ProbeError::Write`] the folder holds a readable recording of what came before.
+pub fn record(
+    plan: &Plan,
+    folder: &Path,
+    stop: &AtomicBool,
+    status: &mut dyn FnMut(Status),
+) -> Result<Manifest, ProbeError> {
+    let cpus = Cpus::of_this_machine()?;
+    cpus.check(&plan.cpus)?;
+    let spare: Vec<Cpu> = cpus.allowed.iter().copied().filter(|cpu| !plan.cpus.contains(cpu)).collect();
+    guard_realtime(plan, &spare)?;
+    let (kind, fallback) = ClockKind::choose();
+    let probes =
+        plan.cpus.iter().map(|&cpu| Probe::new(cpu, plan.cpus.len())).collect::<Result<Vec<_>, _>>()?;
+    let mut manifest = first_manifest(plan);
+    manifest
+        .warnings
+        .extend(fallback.map(|why| format!("CLOCK_MONOTONIC is used, with a coarser resolution: {why}")));
+    if probes.iter().any(|probe| !probe.ring.locked()) {
+        let text =
+            "the buffers could not be locked into memory (ulimit -l); they were only touched before the run";
+        manifest.warnings.push(text.into());
+    }
+    let _home = Home::move_to(if spare.is_empty() { &plan.cpus[..1] } else { &spare }, cpus.allowed);
+    let run = Run {
+        plan,
+        kind,
+        rate: Scale::estimate(kind, CALIBRATION),
+        barrier: Barrier::new(probes.len() + 1),
+        deadline_ticks: AtomicU64::new(u64::MAX),
+        halt: AtomicBool::new(false),
+    };
+    let shared_cpu = spare.is_empty().then_some(plan.cpus[0]);
+    conduct(&run, &probes, shared_cpu, manifest, folder, stop, status)
+}
+
+/// Starts the threads, streams until they end, and closes the recording.
+fn conduct(
+    run: &Run,
+    probes: &[Probe],
+    shared_cpu: Option<Cpu>,
+    mut manifest: Manifest,
+    folder: &Path,
+    stop: &AtomicBool,
+    status: &mut dyn FnMut(Status),
+) -> Result<Manifest, ProbeError> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = probes.iter().map(|probe| scope.spawn(|| probe.run(run))).collect();
+        run.barrier.wait();
+        let zero = Anchor::take(run.kind);
+        manifest.zero_monotonic_ns = Some(zero.monotonic_ns);
+        manifest.zero_unix_ns = Some(realtime_ns());
+        // A probe that could not be prepared has set `halt`, and its error is found below.
+        let writer =
+            if run.halt.load(Ordering::SeqCst) { None } else { Some(Writer::create(folder, &manifest)) };
+        if matches!(writer, Some(Err(_))) {
+            run.halt.store(true, Ordering::SeqCst);
+        }
+        if let Some(length) = run.plan.duration {
+            run.deadline_ticks.store(zero.ticks.saturating_add(run.rate.ticks(length)), Ordering::SeqCst);
+        }
+        run.barrier.wait();
+        let mut stream = Stream::new(run, probes, zero, shared_cpu);
+        let mut writer = writer.transpose()?;
+        let outcome = match &mut writer {
+            Some(writer) => stream.run(writer, stop, status),
+            None => Ok(()),
+        };
+        if outcome.is_err() {
+            stream.wait_for_probes();
+        }
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        let seen: Vec<Seen> = threads.into_iter().map(join).collect::<Result<_, ProbeError>>()?;
+        let interrupted = stop.load(Ordering::SeqCst);
+        complete(&mut manifest, run, probes, &stream, &seen, interrupted);
+        let Some(writer) = writer else { return Ok(manifest) };
+        let finished = match outcome {
+            Ok(()) => writer.finish(&mut manifest),
+            Err(error) => {
+                writer.abandon(&mut manifest, &error);
+                Err(error)
+            }
+        };
+        finished.map(|()| manifest).map_err(|source| ProbeError::Write {
+            elapsed: stream.status().elapsed,
+            kept: stream.written(),
+            source,
+        })
+    })
+}
+
+/// What only the end of the run tells.
+fn complete(
+    manifest: &mut Manifest,
+    run: &Run,
+    probes: &[Probe],
+    stream: &Stream,
+    seen: &[Seen],
+    interrupted: bool,
+) {
+    let scale = stream.scale();
+    let end_rate = Scale::estimate(run.kind, CALIBRATION).ticks_per_second();
+    let drift_ppm = (end_rate / run.rate.ticks_per_second() - 1.0) * 1e6;
+    let granularity = seen.iter().map(|s| s.calibration.granularity).max().unwrap_or(1);
+    manifest.state = if interrupted { State::Interrupted } else { State::Complete };
+    manifest.clock = Some(ClockFacts {
+        name: run.kind.name().into(),
+        ticks_per_second: scale.ticks_per_second(),
+        granularity_ns: scale.length_f64(f64::from(granularity)),
+        drift_ppm,
+    });
+    manifest.threshold_ns = threshold_ns(run, seen, scale);
+    for (index, (probe, seen)) in probes.iter().zip(seen).enumerate() {
+        let facts = &mut manifest.cpus[index];
+        facts.start_ns = stream.early_time(seen.observed.first);
+        facts.end_ns = stream.time(seen.observed.last).max(stream.last_end(index));
+        facts.lost = probe.ring.lost();
+        if run.plan.method == Method::Detour {
+            facts.resolution_ns = Some(scale.length_f64(f64::from(seen.calibration.resolution_ticks())));
+            facts.probe_loop = Some(seen.loop_facts(scale));
+        }
+    }
+    manifest.warnings.extend(warnings(manifest, run, drift_ppm));
+}
+
+/// The largest threshold over the CPUs, as a time above the loop's own turn.
+fn threshold_ns(run: &Run, seen: &[Seen], scale: Scale) -> Option<f64> {
+    if run.plan.method != Method::Detour {
+        return None;
+    }
+    Some(match run.plan.threshold {
+        Threshold::Absolute(length) => length.as_nanos() as f64,
+        Threshold::TimesMinimum(factor) => {
+            let least = |s: &Seen| s.calibration.min.max(s.calibration.granularity);
+            scale.length_f64(f64::from(seen.iter().map(least).max().unwrap_or(0)) * factor)
+        }
+    })
+}
+
+fn warnings(manifest: &Manifest, run: &Run, drift_ppm: f64) -> Vec<String> {
+    let mut texts = Vec::new();
+    let granularity = manifest.clock.as_ref().map_or(0.0, |clock| clock.granularity_ns);
+    let worst = manifest.cpus.iter().filter_map(|cpu| cpu.resolution_ns).fold(0.0, f64::max);
+    if matches!(run.plan.threshold, Threshold::TimesMinimum(_)) && granularity > 2.0 {
+        texts.push(format!(
+            "the clock moves in steps of {granularity:.0} ns, so the shortest turn of the loop is no scale for a \
+             threshold: give a time, such as --threshold 150ns"
+        ));
+    }
+    if let Some(threshold) = manifest.threshold_ns.filter(|&threshold| threshold < worst) {
+        texts.push(format!(
+            "the threshold of {threshold:.0} ns lies inside the probe's own loop (resolution {worst:.0} ns): some \
+             of the rows are the loop's own turns"
+        ));
+    }
+    if drift_ppm.abs() > DRIFT_WORTH_SAYING {
+        texts.push(format!("the clock's rate changed by {drift_ppm:.0} ppm during the run"));
+    }
+    if manifest.lost() > 0 {
+        texts
+            .push(format!("{} rows were lost: they came faster than they could be written", manifest.lost()));
+    }
+    texts.extend(run.plan.realtime.and(realtime::throttled_share()).filter(|&share| share > 0.0).map(|share| {
+        format!("the kernel takes {:.0} % of each second from real-time threads (sched_rt_runtime_us): those gaps are in the trace", share * 100.0)
+    }));
+    texts
+}
+
+fn first_manifest(plan: &Plan) -> Manifest {
+    let mut manifest = Manifest::new(plan.method, State::Recording);
+    manifest.host = machine::host();
+    manifest.kernel = machine::kernel();
+    manifest.processor = machine::processor();
+    manifest.command.clone_from(&plan.command);
+    manifest.quantum_ns = (plan.method != Method::Detour).then_some(plan.quantum);
+    let facts = |&cpu: &Cpu| {
+        let place = machine::place(cpu);
+        let facts = CpuFacts::of_span(cpu, Span::default());
+        CpuFacts { core: place.core, package: place.package, numa_node: place.numa_node, ..facts }
+    };
+    manifest.cpus = plan.cpus.iter().map(facts).collect();
+    manifest
+}
+
+/// Never real-time without an end and a CPU for the rest of the system.
+fn guard_realtime(plan: &Plan, spare: &[Cpu]) -> Result<(), ProbeError> {
+    if plan.realtime.is_none() {
+        return Ok(());
+    }
+    let Some(length) = plan.duration else {
+        return Err(ProbeError::Unguarded("real-time probes need an end: give --duration"));
+    };
+    if spare.is_empty() {
+        return Err(ProbeError::Unguarded(
+            "real-time probes must leave one CPU to the system: leave one out of --cpus",
+        ));
+    }
+    realtime::limit_cpu_time(Duration::from(length + HARD_LIMIT)).map_err(ProbeError::Realtime)
+}
+
+/// Keeps the writer off the probed CPUs, and lets it go where it may when the run is over.
+struct Home(Vec<Cpu>);
+
+impl Home {
+    fn move_to(cpus: &[Cpu], back: Vec<Cpu>) -> Self {
+        // Where this fails the writer runs where it is; no figure depends on it.
+        let _ = machine::pin(cpus);
+        Self(back)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = machine::pin(&self.0);
+    }
+}

@@ -1,0 +1,171 @@
+//! The thread on one probed CPU: bind, calibrate, wait for the others, measure.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+
+use quell_recording::{Cpu, LoopFacts, Method};
+
+use super::loops::{self, Control, Observed};
+use super::ring::{Ring, Row};
+use super::{Plan, ProbeError, Threshold};
+use crate::clock::{ClockKind, Scale, granularity_ticks, with_clock};
+use crate::{machine, realtime};
+
+/// Memory for all rings together; a short run fits whole.
+const RING_BYTES: usize = 96 << 20;
+const RING_ROWS_MOST: usize = 1 << 20;
+const RING_ROWS_LEAST: usize = 1 << 14;
+/// Readings for the loop's quantiles.
+const CALIBRATION: usize = 1 << 17;
+
+/// What all threads of a run share.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub plan: &'a Plan,
+    pub kind: ClockKind,
+    /// A first estimate, good to some parts per million.
+    pub rate: Scale,
+    /// Passed twice: when all are calibrated, and when the zero is set.
+    pub barrier: Barrier,
+    pub deadline_ticks: AtomicU64,
+    /// Ends all loops.
+    pub halt: AtomicBool,
+}
+
+/// One probed CPU, as its thread and the writer see it.
+#[derive(Debug)]
+pub(super) struct Probe {
+    pub cpu: Cpu,
+    pub ring: Ring,
+    /// The loop's median turn in ticks: what a gap has over it is the detour.
+    pub turn_ticks: AtomicU64,
+    pub thread: AtomicI32,
+    pub heartbeat: AtomicU64,
+    pub done: AtomicBool,
+}
+
+/// What a thread leaves behind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub observed: Observed,
+    pub calibration: Calibration,
+}
+
+/// An undisturbed turn of the loop, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Calibration {
+    pub granularity: u32,
+    pub min: u32,
+    pub p50: u32,
+    pub p99: u32,
+    pub p99_9: u32,
+}
+
+impl Calibration {
+    fn of(mut gaps: Vec<u32>) -> Self {
+        let granularity = granularity_ticks(&gaps);
+        gaps.sort_unstable();
+        let at = |share: f64| gaps[((gaps.len() - 1) as f64 * share) as usize];
+        Self { granularity, min: at(0.0), p50: at(0.5), p99: at(0.99), p99_9: at(0.999) }
+    }
+
+    /// The gap above which a turn is a detour. A quantised clock shows turns shorter than its step, which are no
+    /// scale for a multiple.
+    fn threshold_ticks(&self, threshold: Threshold, rate: Scale) -> u64 {
+        match threshold {
+            Threshold::Absolute(length) => rate.ticks(length).saturating_add(u64::from(self.p50)),
+            Threshold::TimesMinimum(factor) => (f64::from(self.min.max(self.granularity)) * factor) as u64,
+        }
+    }
+
+    /// See [`quell_recording::CpuFacts::resolution_ns`].
+    pub fn resolution_ticks(&self) -> u32 {
+        self.p99_9 - self.p50 + self.granularity
+    }
+}
+
+impl Seen {
+    /// The loop in ns.
+    pub fn loop_facts(&self, scale: Scale) -> LoopFacts {
+        let Observed { first, last, iterations, detours, detour_ticks } = self.observed;
+        let turns = (iterations - detours).max(1) as f64;
+        let ns = |ticks: u32| scale.length_f64(f64::from(ticks));
+        LoopFacts {
+            iterations,
+            mean_ns: scale.length_f64((last - first).saturating_sub(detour_ticks) as f64 / turns),
+            min_ns: ns(self.calibration.min),
+            p50_ns: ns(self.calibration.p50),
+            p99_ns: ns(self.calibration.p99),
+            p99_9_ns: ns(self.calibration.p99_9),
+        }
+    }
+}
+
+impl Probe {
+    /// A probe with its buffer, one of `probes`.
+    pub fn new(cpu: Cpu, probes: usize) -> Result<Self, ProbeError> {
+        let rows = RING_BYTES / size_of::<Row>() / probes.max(1);
+        // The largest power of two that fits, as the ring rounds up.
+        let rows = (rows / 2 + 1).next_power_of_two().clamp(RING_ROWS_LEAST, RING_ROWS_MOST);
+        Ok(Self {
+            cpu,
+            ring: Ring::new(rows).map_err(|source| ProbeError::Buffer { cpu, source })?,
+            turn_ticks: AtomicU64::new(0),
+            thread: AtomicI32::new(0),
+            heartbeat: AtomicU64::new(0),
+            done: AtomicBool::new(false),
+        })
+    }
+
+    /// The thread's life.
+    pub fn run(&self, run: &Run) -> Result<Seen, ProbeError> {
+        let ready = self.prepare(run);
+        if ready.is_err() {
+            run.halt.store(true, Ordering::SeqCst);
+        }
+        run.barrier.wait();
+        run.barrier.wait();
+        let calibration = ready?;
+        let observed = with_clock!(run.kind, clock => self.measure(clock, calibration, run));
+        self.done.store(true, Ordering::SeqCst);
+        Ok(Seen { observed, calibration })
+    }
+
+    fn prepare(&self, run: &Run) -> Result<Calibration, ProbeError> {
+        realtime::block_signals();
+        self.thread.store(realtime::thread_id(), Ordering::SeqCst);
+        machine::pin(&[self.cpu]).map_err(|source| ProbeError::Pin { cpu: self.cpu, source })?;
+        let mut gaps = vec![0; CALIBRATION];
+        // Twice: the first pass warms caches and clock speed.
+        with_clock!(run.kind, clock => {
+            loops::gaps(clock, &mut gaps);
+            loops::gaps(clock, &mut gaps);
+        });
+        let calibration = Calibration::of(gaps);
+        self.turn_ticks.store(u64::from(calibration.p50), Ordering::SeqCst);
+        if let Some(priority) = run.plan.realtime {
+            realtime::promote(priority).map_err(ProbeError::Realtime)?;
+        }
+        Ok(calibration)
+    }
+
+    fn measure<C: crate::clock::Clock>(&self, clock: C, calibration: Calibration, run: &Run) -> Observed {
+        let control = Control {
+            stop: &run.halt,
+            deadline_ticks: run.deadline_ticks.load(Ordering::SeqCst),
+            heartbeat: &self.heartbeat,
+        };
+        let quantum = run.rate.ticks(run.plan.quantum);
+        match run.plan.method {
+            Method::Detour => {
+                let threshold = calibration.threshold_ticks(run.plan.threshold, run.rate);
+                loops::detours(clock, threshold, &self.ring, &control)
+            }
+            Method::Fwq => {
+                let steps = loops::steps_per_quantum(clock, quantum);
+                loops::fixed_work(clock, steps, &self.ring, &control)
+            }
+            Method::Ftq => loops::fixed_time(clock, quantum, &self.ring, &control),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The writer's loop: empty the buffers, put the clock's ticks on CLOCK_MONOTONIC, keep the file a second behind.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quell_recording::{Cpu, Detour, Error, Method, Nanos, Progress, Quantum, Writer};
+
+use super::Status;
+use super::own::OwnWork;
+use super::ring::Row;
+use super::thread::{Probe, Run};
+use crate::clock::{Anchor, Scale};
+use crate::realtime;
+
+/// Rows reach the file at most about this long after they were found.
+const FLUSH: Nanos = Nanos::from_nanos(700_000_000);
+/// A batch is written when it has so many rows, which bounds memory.
+const BATCH_ROWS: usize = 1 << 17;
+/// First look at the buffers; from then on the rate decides.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+/// Longest sleep of a writer on a CPU of its own, and of one that shares a probed CPU.
+const LONGEST_SLEEP_ALONE: Duration = Duration::from_millis(250);
+const LONGEST_SLEEP_SHARED: Duration = Duration::from_millis(750);
+const SHORTEST_SLEEP: Duration = Duration::from_millis(2);
+/// A probe that is so late loses its real-time priority.
+const WATCHDOG: Nanos = Nanos::from_nanos(500_000_000);
+
+/// Rows on their way from the rings to the file.
+#[derive(Debug)]
+pub(super) struct Stream<'a> {
+    run: &'a Run<'a>,
+    probes: &'a [Probe],
+    /// The probed CPU that the writer shares, if any.
+    shared_cpu: Option<Cpu>,
+    zero: Anchor,
+    /// The clock's present line starts at `base`; `latest` is the last look at both clocks.
+    base: Anchor,
+    latest: Anchor,
+    line: Scale,
+    own: OwnWork,
+    /// End of the last row per CPU: rounding never makes two rows overlap.
+    free: Vec<Nanos>,
+    detours: Vec<(Cpu, Detour)>,
+    quanta: Vec<(Cpu, Quantum)>,
+    found: u64,
+    written: u64,
+    flushed: Nanos,
+}
+
+impl<'a> Stream<'a> {
+    pub fn new(run: &'a Run, probes: &'a [Probe], zero: Anchor, shared_cpu: Option<Cpu>) -> Self {
+        Self {
+            run,
+            probes,
+            shared_cpu,
+            zero,
+            base: zero,
+            latest: zero,
+            line: run.rate,
+            own: OwnWork::default(),
+            free: vec![Nanos::ZERO; probes.len()],
+            detours: Vec::with_capacity(BATCH_ROWS),
+            quanta: Vec::new(),
+            found: 0,
+            written: 0,
+            flushed: Nanos::ZERO,
+        }
+    }
+
+    /// Runs until every probe is done. Sets `run.halt` when `stop` is set, enough was found, or a write fails.
+    pub fn run(
+        &mut self,
+        writer: &mut Writer,
+        stop: &AtomicBool,
+        status: &mut dyn FnMut(Status),
+    ) -> Result<(), Error> {
+        let mut sleep = FIRST_LOOK;
+        loop {
+            doze(sleep.min(self.until_deadline()));
+            self.own.begin(self.run.kind.now());
+            let done = self.probes.iter().all(|probe| probe.done.load(Ordering::SeqCst));
+            let fill = self.collect(writer).inspect_err(|_| self.halt())?;
+            if stop.load(Ordering::SeqCst) || self.run.plan.count.is_some_and(|count| self.found >= count) {
+                self.halt();
+            }
+            self.watch();
+            if done || self.elapsed() - self.flushed >= FLUSH {
+                self.flush(writer).inspect_err(|_| self.halt())?;
+                status(self.status());
+            }
+            self.own.end(self.run.kind.now());
+            if done {
+                return Ok(());
+            }
+            sleep = self.next_sleep(sleep, fill);
+        }
+    }
+
+    /// Waits for the probes after a failed write; what they still find has no place to go.
+    pub fn wait_for_probes(&self) {
+        while !self.probes.iter().all(|probe| probe.done.load(Ordering::SeqCst)) {
+            doze(SHORTEST_SLEEP);
+            self.watch();
+        }
+    }
+
+    /// The whole run's line from ticks to ns.
+    pub fn scale(&self) -> Scale {
+        Scale::between(self.zero, self.latest)
+    }
+
+    pub fn status(&self) -> Status {
+        let lost = self.probes.iter().map(|probe| probe.ring.lost()).sum();
+        Status { elapsed: self.elapsed(), rows: self.found, lost }
+    }
+
+    /// Rows that are in the file.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// A late reading of the clock on the recording's time line.
+    pub fn time(&self, ticks: u64) -> Nanos {
+        Nanos::from_nanos(self.line.monotonic(ticks).saturating_sub(self.zero.monotonic_ns))
+    }
+
+    /// A reading soon after the zero on the recording's time line.
+    pub fn early_time(&self, ticks: u64) -> Nanos {
+        Nanos::from_nanos(self.scale().monotonic(ticks).saturating_sub(self.zero.monotonic_ns))
+    }
+
+    /// The end of the last row of a probe.
+    pub fn last_end(&self, index: usize) -> Nanos {
+        self.free[index]
+    }
+
+    fn halt(&self) {
+        self.run.halt.store(true, Ordering::SeqCst);
+    }
+
+    fn elapsed(&self) -> Nanos {
+        Nanos::from_nanos(self.latest.monotonic_ns - self.zero.monotonic_ns)
+    }
+
+    fn until_deadline(&self) -> Duration {
+        let left = self.run.deadline_ticks.load(Ordering::SeqCst).saturating_sub(self.run.kind.now());
+        Duration::from(self.run.rate.length(left)) + SHORTEST_SLEEP
+    }
+
+    /// Empties the rings and returns how full the fullest was.
+    fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error> {
+        self.latest = Anchor::take(self.run.kind);
+        self.line = Scale::between(self.base, self.latest);
+        let mut fill: f64 = 0.0;
+        for index in 0..self.probes.len() {
+            let ring = &self.probes[index].ring;
+            let mut drained = 0;
+            loop {
+                let room = BATCH_ROWS - self.detours.len() - self.quanta.len();
+                let rows = ring.drain(room as u64, |row| self.take(index, row));
+                drained += rows;
+                if rows < room as u64 {
+                    break;
+                }
+                self.write(writer)?;
+            }
+            self.found += drained;
+            fill = fill.max(drained as f64 / ring.capacity() as f64);
+        }
+        self.own.forget_before(self.latest.ticks);
+        Ok(fill)
+    }
+
+    fn take(&mut self, index: usize, row: Row) {
+        let probe = &self.probes[index];
+        let start = self.time(row.start).max(self.free[index]);
+        if self.run.plan.method == Method::Detour {
+            let gap = row.ticks.saturating_sub(probe.turn_ticks.load(Ordering::Relaxed)).max(1);
+            let own =
+                self.shared_cpu == Some(probe.cpu) && self.own.touches(row.start, row.start + row.ticks);
+            let detour = Detour { start, duration: self.run.rate.length(gap), own };
+            self.free[index] = detour.end();
+            self.detours.push((probe.cpu, detour));
+        } else {
+            let duration = self.run.rate.length(row.ticks);
+            self.free[index] = start + duration;
+            self.quanta.push((probe.cpu, Quantum { start, duration, work: row.work }));
+        }
+    }
+
+    fn write(&mut self, writer: &mut Writer) -> Result<(), Error> {
+        writer.detours(&self.detours)?;
+        writer.quanta(&self.quanta)?;
+        self.written += (self.detours.len() + self.quanta.len()) as u64;
+        self.detours.clear();
+        self.quanta.clear();
+        Ok(())
+    }
+
+    fn flush(&mut self, writer: &mut Writer) -> Result<(), Error> {
+        self.write(writer)?;
+        self.flushed = self.elapsed();
+        let lost = self.probes.iter().map(|probe| probe.ring.lost()).collect();
+        writer.progress(&Progress { until_ns: self.flushed, lost })?;
+        // A new line from here: it follows what NTP does to CLOCK_MONOTONIC in a long run.
+        self.base = self.latest;
+        Ok(())
+    }
+
+    /// Takes real-time priority from a probe that does not end.
+    fn watch(&self) {
+        if self.run.plan.realtime.is_none() {
+            return;
+        }
+        let deadline = self.run.deadline_ticks.load(Ordering::SeqCst);
+        if self.run.kind.now().saturating_sub(deadline) > self.run.rate.ticks(WATCHDOG) {
+            self.halt();
+            for probe in self.probes.iter().filter(|probe| !probe.done.load(Ordering::SeqCst)) {
+                realtime::demote(probe.thread.load(Ordering::SeqCst));
+            }
+        }
+    }
+
+    /// Sleeps so long that the fullest ring would be a quarter full, as long as nothing else forbids it.
+    fn next_sleep(&self, last: Duration, fill: f64) -> Duration {
+        let longest = if self.shared_cpu.is_some() { LONGEST_SLEEP_SHARED } else { LONGEST_SLEEP_ALONE };
+        if fill <= 0.0 {
+            return longest;
+        }
+        Duration::try_from_secs_f64(last.as_secs_f64() * 0.25 / fill)
+            .unwrap_or(longest)
+            .clamp(SHORTEST_SLEEP, longest)
+    }
+}
+
+/// Sleeps, and wakes early for a signal.
+fn doze(length: Duration) {
+    let time = libc::timespec {
+        tv_sec: length.as_secs() as _,
+        tv_nsec: libc::c_long::from(length.subsec_nanos() as i32),
+    };
+    // SAFETY: `time` lives through the call; the rest of the time is not asked for.
+    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+}

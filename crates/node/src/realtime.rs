@@ -1,0 +1,63 @@
+//! Real-time priority for probes: only on request, only with a deadline, and with two guards behind it.
+//!
+//! A loop that spins under SCHED_FIFO owns its CPU. The loop itself ends at its deadline; should it not, the
+//! watchdog ([`demote`], called by the writer from the CPU that is left alone) takes the priority away; should that
+//! thread starve, the kernel ends the process ([`limit_cpu_time`]).
+
+use std::io;
+use std::time::Duration;
+
+/// Puts the calling thread under SCHED_FIFO.
+///
+/// # Errors
+/// The kernel's refusal, usually for want of CAP_SYS_NICE.
+pub(crate) fn promote(priority: u8) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
+    // SAFETY: `parameters` lives through the call; 0 is the calling thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) })
+}
+
+/// Takes real-time priority from a thread of this process.
+pub(crate) fn demote(thread: libc::pid_t) {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: as above. A thread that has ended already gives an error that does not matter.
+    unsafe { libc::sched_setscheduler(thread, libc::SCHED_OTHER, &raw const parameters) };
+}
+
+/// Lets the kernel end the process where a real-time thread runs longer than this without sleeping.
+///
+/// # Errors
+/// The kernel's refusal.
+pub(crate) fn limit_cpu_time(limit: Duration) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: limit.as_micros() as u64, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` lives through the call.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) })
+}
+
+/// The calling thread's number.
+pub(crate) fn thread_id() -> libc::pid_t {
+    // SAFETY: the call has no arguments and cannot fail.
+    unsafe { libc::gettid() }
+}
+
+/// Keeps signals away from the calling thread, so that they reach the one that waits for them.
+pub(crate) fn block_signals() {
+    // SAFETY: an all-zero set is a valid place for `sigfillset`, and both live through the calls.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+/// What the kernel takes from real-time threads in each period, as a share of the CPU.
+pub(crate) fn throttled_share() -> Option<f64> {
+    let value =
+        |name: &str| crate::machine::read_line(&format!("/proc/sys/kernel/{name}"))?.parse::<f64>().ok();
+    let (runtime, period) = (value("sched_rt_runtime_us")?, value("sched_rt_period_us")?);
+    (runtime >= 0.0 && period > 0.0).then(|| 1.0 - runtime / period)
+}
+
+fn check(code: libc::c_int) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,272 @@
+//! `manifest.json`: everything about a recording that is not a row.
+
+use std::path::Path;
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use crate::{Cpu, Error, Nanos, Span};
+
+/// The recording format that this crate writes. Readers accept every older one.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What every manifest says in `format`.
+const FORMAT: &str = "quell.recording";
+
+/// How far the recording got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Still being made, or its writer was killed: the tables end at their last flush.
+    Recording,
+    /// Ended as asked.
+    Complete,
+    /// Ended early by a signal; all that was seen is kept.
+    Interrupted,
+    /// Ended early by an error, such as a full disk; what was written is kept.
+    Failed,
+    /// Made from another tool's file.
+    Imported,
+}
+
+/// How the noise was looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// A loop that reads the clock and keeps the gaps (the selfish detour benchmark).
+    Detour,
+    /// Fixed work quanta: how long does the same work take?
+    Fwq,
+    /// Fixed time quanta: how much work fits into the same time?
+    Ftq,
+}
+
+impl std::fmt::Display for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Detour => "detour",
+            Self::Fwq => "fwq",
+            Self::Ftq => "ftq",
+        })
+    }
+}
+
+/// The clock that the probe read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClockFacts {
+    /// `tsc`, `cntvct` or `clock_monotonic`.
+    pub name: String,
+    /// Ticks per second, calibrated against CLOCK_MONOTONIC over the whole run.
+    pub ticks_per_second: f64,
+    /// The smallest step that the clock shows, in ns.
+    pub granularity_ns: f64,
+    /// Change of the calibrated rate between the start and the end of the run, in parts per million.
+    pub drift_ppm: f64,
+}
+
+/// The probe's own loop on one CPU: what an undisturbed turn takes, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoopFacts {
+    /// Turns in the whole run.
+    pub iterations: u64,
+    /// Mean over the run, detours left out.
+    pub mean_ns: f64,
+    /// Shortest.
+    pub min_ns: f64,
+    /// Median.
+    pub p50_ns: f64,
+    /// 99 of 100 are at most this.
+    pub p99_ns: f64,
+    /// 999 of 1,000 are at most this.
+    pub p99_9_ns: f64,
+}
+
+/// One recorded CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuFacts {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// Physical core, where the kernel tells.
+    pub core: Option<u32>,
+    /// Package (socket), where the kernel tells.
+    pub package: Option<u32>,
+    /// NUMA node, where the kernel tells.
+    pub numa_node: Option<u32>,
+    /// When it was observed, from the recording's zero.
+    pub start_ns: Nanos,
+    /// End of the observation.
+    pub end_ns: Nanos,
+    /// The shortest detour that the probe can tell from its own loop: how far 999 of 1,000 undisturbed turns
+    /// stray from the median, and one step of the clock. Absent where it was not measured.
+    pub resolution_ns: Option<f64>,
+    /// The probe's loop, for the detour method.
+    pub probe_loop: Option<LoopFacts>,
+    /// Rows that did not fit into the buffer and were dropped.
+    pub lost: u64,
+}
+
+impl CpuFacts {
+    /// Facts of a CPU of which only the span is known.
+    pub fn of_span(cpu: Cpu, span: Span) -> Self {
+        Self {
+            cpu,
+            core: None,
+            package: None,
+            numa_node: None,
+            start_ns: span.start,
+            end_ns: span.end,
+            resolution_ns: None,
+            probe_loop: None,
+            lost: 0,
+        }
+    }
+
+    /// When it was observed.
+    pub fn span(&self) -> Span {
+        Span { start: self.start_ns, end: self.end_ns }
+    }
+}
+
+/// The manifest of a recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    format: String,
+    version: u32,
+    /// The version of quell that wrote it.
+    pub quell: String,
+    /// How far it got.
+    pub state: State,
+    /// Why it failed, or where it came from.
+    pub note: Option<String>,
+    /// Host name.
+    pub host: Option<String>,
+    /// Kernel release and build.
+    pub kernel: Option<String>,
+    /// The processor's own name.
+    pub processor: Option<String>,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Wall-clock time of the recording's zero, ns since 1970.
+    pub zero_unix_ns: Option<u64>,
+    /// CLOCK_MONOTONIC at the recording's zero, in ns: joins these rows with the kernel's.
+    pub zero_monotonic_ns: Option<u64>,
+    /// How the noise was looked for.
+    pub method: Method,
+    /// The clock.
+    pub clock: Option<ClockFacts>,
+    /// Gaps above this were recorded.
+    pub threshold_ns: Option<f64>,
+    /// Length of a quantum as asked for, for FWQ and FTQ.
+    pub quantum_ns: Option<Nanos>,
+    /// The recorded CPUs, ordered.
+    pub cpus: Vec<CpuFacts>,
+    /// What a reader of the figures must know.
+    pub warnings: Vec<String>,
+}
+
+impl Manifest {
+    /// An empty manifest of the current format, to be filled in.
+    pub fn new(method: Method, state: State) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: FORMAT_VERSION,
+            quell: env!("CARGO_PKG_VERSION").to_owned(),
+            state,
+            note: None,
+            host: None,
+            kernel: None,
+            processor: None,
+            command: Vec::new(),
+            zero_unix_ns: None,
+            zero_monotonic_ns: None,
+            method,
+            clock: None,
+            threshold_ns: None,
+            quantum_ns: None,
+            cpus: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Rows lost over all CPUs.
+    pub fn lost(&self) -> u64 {
+        self.cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.lost))
+    }
+
+    /// Reads and checks `manifest.json` of the recording in `folder`.
+    pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
+        /// The part that every version has.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let path = folder.join("manifest.json");
+        if !folder.is_dir() {
+            let reason =
+                if folder.exists() { "it is a file, not a folder" } else { "there is no such folder" };
+            return Err(Error::not_a_recording(folder, reason));
+        }
+        if !path.is_file() {
+            return Err(Error::not_a_recording(folder, "it holds no manifest.json"));
+        }
+        let text = fs::read(&path)?;
+        let head: Head = serde_json::from_slice(&text)
+            .map_err(|e| Error::malformed(&path, format!("not a manifest of a recording: {e}")))?;
+        if head.format != FORMAT {
+            return Err(Error::malformed(&path, format!("`format` is `{}`, not `{FORMAT}`", head.format)));
+        }
+        if head.version > FORMAT_VERSION {
+            return Err(Error::Newer {
+                path: folder.to_owned(),
+                found: head.version,
+                supported: FORMAT_VERSION,
+            });
+        }
+        let manifest: Self = serde_json::from_slice(&text).map_err(|e| Error::malformed(&path, e))?;
+        manifest.check().map_err(|reason| Error::malformed(&path, reason))?;
+        Ok(manifest)
+    }
+
+    /// What the type system does not hold.
+    fn check(&self) -> Result<(), String> {
+        for pair in self.cpus.windows(2) {
+            if pair[0].cpu >= pair[1].cpu {
+                return Err(format!("CPU {} is listed twice or out of order", pair[1].cpu));
+            }
+        }
+        match self.cpus.iter().find(|cpu| cpu.end_ns < cpu.start_ns) {
+            Some(cpu) => Err(format!("the span of CPU {} ends before it starts", cpu.cpu)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the manifest whole or not at all: a temporary file, synced, renamed.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
+        let text = serde_json::to_vec_pretty(self).map_err(|e| Error::malformed(folder, e))?;
+        replace_file(&folder.join("manifest.json"), |file| {
+            use std::io::Write as _;
+            file.write_all(&text)?;
+            Ok(())
+        })
+    }
+}
+
+/// Puts a new file in the place of `path`, so that a reader finds the old one or the new one, never a part.
+pub(crate) fn replace_file(
+    path: &Path,
+    fill: impl FnOnce(&mut fs::File) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let temporary = path.with_extension("tmp");
+    let write = || {
+        let mut file = fs::File::create(&temporary)?;
+        fill(&mut file)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        Ok(())
+    };
+    write().inspect_err(|_| {
+        // The temporary file holds nothing that is not elsewhere, and a full disk needs its room.
+        let _ = fs::remove_file(&temporary);
+    })
+}

@@ -1,0 +1,179 @@
+//! Reading a recording: complete, still growing, or torn.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use arrow_ipc::reader::StreamReader;
+use fs_err as fs;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::manifest::State;
+use crate::table::Row;
+use crate::write::{PROGRESS, Progress};
+use crate::{Cpu, CpuFacts, Detour, Error, Manifest, Nanos, Quanta, Quantum, Span, Trace};
+
+/// A recording of one node, read whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// All that is not a row. For a recording that did not end, the spans and lost counts are those of the last
+    /// flush.
+    pub manifest: Manifest,
+    /// One trace per recorded CPU, in the manifest's order; for the detour method.
+    pub traces: Vec<Trace>,
+    /// One series per recorded CPU, in the manifest's order; for FWQ and FTQ.
+    pub quanta: Vec<Quanta>,
+}
+
+impl Recording {
+    /// Reads the recording in `folder`. One that was cut off is read up to its last whole flush.
+    ///
+    /// # Errors
+    /// [`Error::NotARecording`], [`Error::Newer`], [`Error::Malformed`] with the file and the reason, or
+    /// [`Error::Io`].
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let mut manifest = Manifest::read(folder)?;
+        let (detours, detours_torn) = read_table::<Detour>(folder)?;
+        let (quanta, quanta_torn) = read_table::<Quantum>(folder)?;
+        if matches!(manifest.state, State::Recording | State::Failed) {
+            end_at_last_flush(folder, &mut manifest, &detours);
+        } else if detours_torn || quanta_torn {
+            let reason = "a table is cut off, though the manifest calls the recording complete";
+            return Err(Error::malformed(folder, reason));
+        }
+        let traces = traces(&manifest, detours).map_err(|reason| Error::malformed(folder, reason))?;
+        let quanta = series(&manifest, quanta).map_err(|reason| Error::malformed(folder, reason))?;
+        Ok(Self { path: folder.to_owned(), manifest, traces, quanta })
+    }
+
+    /// The recording's name for people: its folder without `.quell`.
+    pub fn name(&self) -> String {
+        self.path.file_stem().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
+    }
+}
+
+/// All rows of a table, and whether it ends in the middle of a batch. A table that is not there has no rows.
+fn read_table<R: Row>(folder: &Path) -> Result<(Vec<(Cpu, R)>, bool), Error> {
+    let path = folder.join(R::TABLE).with_extension("parquet");
+    if path.exists() {
+        return Ok((read_parquet(&path)?, false));
+    }
+    let path = folder.join(R::TABLE).with_extension("arrow");
+    if path.exists() { read_stream(&path) } else { Ok((Vec::new(), false)) }
+}
+
+fn read_parquet<R: Row>(path: &Path) -> Result<Vec<(Cpu, R)>, Error> {
+    let damaged =
+        |e: &dyn std::fmt::Display| Error::malformed(path, format!("not a whole Parquet table: {e}"));
+    let file = fs::File::open(path)?.into_parts().0;
+    let reader =
+        contain(|| ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build()))
+            .and_then(|result| result.map_err(|e| e.to_string()))
+            .map_err(|e| damaged(&e))?;
+    let mut rows = Vec::new();
+    let mut batches = reader.into_iter();
+    while let Some(batch) = contain(|| batches.next()).map_err(|e| damaged(&e))? {
+        let batch = batch.map_err(|e| damaged(&e))?;
+        rows.extend(R::from_batch(&batch).map_err(|reason| Error::malformed(path, reason))?);
+    }
+    Ok(rows)
+}
+
+fn read_stream<R: Row>(path: &Path) -> Result<(Vec<(Cpu, R)>, bool), Error> {
+    let mut rows = Vec::new();
+    let file = fs::File::open(path)?;
+    // A stream whose schema is cut off is that of a writer killed before its first flush.
+    let Ok(Ok(mut batches)) = contain(|| StreamReader::try_new_buffered(file, None)) else {
+        return Ok((rows, true));
+    };
+    loop {
+        match contain(|| batches.next()) {
+            Ok(None) => return Ok((rows, !batches.is_finished())),
+            Ok(Some(Ok(batch))) => {
+                rows.extend(R::from_batch(&batch).map_err(|reason| Error::malformed(path, reason))?);
+            }
+            // Whole batches before the tear are good; nothing after it can be trusted.
+            Ok(Some(Err(_))) | Err(_) => return Ok((rows, true)),
+        }
+    }
+}
+
+/// Runs a decoder of a foreign crate on bytes that may be hostile: where it panics, that is an error of the file.
+fn contain<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode))
+        .map_err(|_| "its content is damaged".to_owned())
+}
+
+/// The last line of the progress file that is whole says where the recording ends; without one, the last row does.
+fn end_at_last_flush(folder: &Path, manifest: &mut Manifest, detours: &[(Cpu, Detour)]) {
+    let text = fs::read_to_string(folder.join(PROGRESS)).unwrap_or_default();
+    let last = text.lines().rev().find_map(|line| serde_json::from_str::<Progress>(line).ok());
+    for (index, cpu) in manifest.cpus.iter_mut().enumerate() {
+        let flushed = last.as_ref().map_or(Nanos::ZERO, |progress| progress.until_ns);
+        let last_row =
+            detours.iter().rev().find(|(c, _)| *c == cpu.cpu).map_or(Nanos::ZERO, |(_, d)| d.end());
+        cpu.end_ns = flushed.max(last_row).max(cpu.start_ns);
+        cpu.lost = last.as_ref().and_then(|progress| progress.lost.get(index)).copied().unwrap_or(cpu.lost);
+    }
+}
+
+fn traces(manifest: &Manifest, rows: Vec<(Cpu, Detour)>) -> Result<Vec<Trace>, String> {
+    let mut of_cpu = by_cpu(&manifest.cpus, rows)?;
+    let mut traces = Vec::new();
+    for facts in &manifest.cpus {
+        let mut detours = of_cpu.remove(&facts.cpu).unwrap_or_default();
+        detours.sort_by_key(|d| d.start);
+        check_detours(facts.cpu, facts.span(), &detours)?;
+        traces.push(Trace { cpu: facts.cpu, span: facts.span(), detours });
+    }
+    Ok(traces)
+}
+
+/// What every user of a trace relies on.
+pub(crate) fn check_detours(cpu: Cpu, span: Span, detours: &[Detour]) -> Result<(), String> {
+    let mut free = span.start;
+    for detour in detours {
+        let Some(end) = detour.start.checked_add(detour.duration) else {
+            return Err(format!(
+                "a detour on CPU {cpu} at {} ns ends beyond all time",
+                detour.start.as_nanos()
+            ));
+        };
+        if detour.start < free {
+            return Err(format!(
+                "the detour on CPU {cpu} at {} ns starts before the one before it ends, or before the span",
+                detour.start.as_nanos()
+            ));
+        }
+        if end > span.end {
+            return Err(format!(
+                "the detour on CPU {cpu} at {} ns ends after the CPU's span",
+                detour.start.as_nanos()
+            ));
+        }
+        free = end;
+    }
+    Ok(())
+}
+
+fn series(manifest: &Manifest, rows: Vec<(Cpu, Quantum)>) -> Result<Vec<Quanta>, String> {
+    let mut of_cpu = by_cpu(&manifest.cpus, rows)?;
+    let take = |facts: &CpuFacts| {
+        let mut quanta = of_cpu.remove(&facts.cpu).unwrap_or_default();
+        quanta.sort_by_key(|q| q.start);
+        Quanta { cpu: facts.cpu, quanta }
+    };
+    Ok(manifest.cpus.iter().map(take).collect())
+}
+
+fn by_cpu<R>(known: &[CpuFacts], rows: Vec<(Cpu, R)>) -> Result<BTreeMap<Cpu, Vec<R>>, String> {
+    let mut of_cpu: BTreeMap<Cpu, Vec<R>> = known.iter().map(|facts| (facts.cpu, Vec::new())).collect();
+    for (cpu, row) in rows {
+        of_cpu
+            .get_mut(&cpu)
+            .ok_or_else(|| format!("a row is of CPU {cpu}, which the manifest does not list"))?
+            .push(row);
+    }
+    Ok(of_cpu)
+}

@@ -1,0 +1,213 @@
+//! Writing a recording so that it can be read at any moment.
+//!
+//! While it is made, a table is an Arrow IPC stream that is appended to at every flush; `progress.jsonl` gets a line
+//! that says up to when each CPU was observed. At the end the stream becomes Parquet in a temporary file, synced
+//! and renamed. Whatever happens in between, [`crate::Recording::open`] finds the rows of all whole flushes.
+
+use std::path::{Path, PathBuf};
+
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use fs_err as fs;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::{State, replace_file};
+use crate::table::Row;
+use crate::{Cpu, Detour, Error, Manifest, Nanos, Quantum};
+
+/// The file that grows by one line a flush.
+pub(crate) const PROGRESS: &str = "progress.jsonl";
+
+/// One line of `progress.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Every CPU was observed up to this time, and all its rows up to here are in the tables.
+    pub until_ns: Nanos,
+    /// Rows lost so far per CPU, in the manifest's order.
+    pub lost: Vec<u64>,
+}
+
+/// A recording that is being made.
+#[derive(Debug)]
+pub struct Writer {
+    folder: PathBuf,
+    progress: fs::File,
+    detours: Table<Detour>,
+    quanta: Table<Quantum>,
+}
+
+impl Writer {
+    /// Makes the folder and its first manifest.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] where something stands there already, [`Error::Io`] where the folder cannot be made.
+    pub fn create(folder: &Path, manifest: &Manifest) -> Result<Self, Error> {
+        if folder.exists() {
+            return Err(Error::Exists { path: folder.to_owned() });
+        }
+        fs::create_dir_all(folder)?;
+        manifest.write(folder)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            progress: fs::File::create(folder.join(PROGRESS))?,
+            detours: Table::new(folder),
+            quanta: Table::new(folder),
+        })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Appends detours. Rows of one CPU come in order of their start.
+    ///
+    /// # Errors
+    /// [`Error::Io`], for instance on a full disk; what earlier calls wrote stays readable.
+    pub fn detours(&mut self, rows: &[(Cpu, Detour)]) -> Result<(), Error> {
+        self.detours.append(rows)
+    }
+
+    /// Appends quanta; as [`Self::detours`].
+    ///
+    /// # Errors
+    /// As [`Self::detours`].
+    pub fn quanta(&mut self, rows: &[(Cpu, Quantum)]) -> Result<(), Error> {
+        self.quanta.append(rows)
+    }
+
+    /// Says up to when the rows written so far are all there are.
+    ///
+    /// # Errors
+    /// As [`Self::detours`].
+    pub fn progress(&mut self, progress: &Progress) -> Result<(), Error> {
+        use std::io::Write as _;
+        let mut line = serde_json::to_vec(progress).map_err(|e| Error::malformed(&self.folder, e))?;
+        line.push(b'\n');
+        Ok(self.progress.write_all(&line)?)
+    }
+
+    /// Turns the streams into Parquet and writes the last manifest. Where that fails, the streams stay as after a
+    /// crash, and the manifest says why as far as the disk has the room.
+    ///
+    /// # Errors
+    /// [`Error::Io`], for instance on a full disk.
+    pub fn finish(self, manifest: &mut Manifest) -> Result<(), Error> {
+        let tables = [self.detours.finish(), self.quanta.finish()];
+        let done = tables.into_iter().collect::<Result<(), _>>().and_then(|()| manifest.write(&self.folder));
+        match done {
+            Ok(()) => Ok(fs::remove_file(self.folder.join(PROGRESS))?),
+            Err(error) => {
+                mark_failed(&self.folder, manifest, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends a recording after an error: keeps the streams, less a part of a batch that was torn off.
+    pub fn abandon(self, manifest: &mut Manifest, error: &Error) {
+        self.detours.close();
+        self.quanta.close();
+        mark_failed(&self.folder, manifest, error);
+    }
+}
+
+fn mark_failed(folder: &Path, manifest: &mut Manifest, error: &Error) {
+    manifest.state = State::Failed;
+    manifest.note = Some(error.to_string());
+    // Without room for a new manifest the old one stays, which says that the recording did not end.
+    let _ = manifest.write(folder);
+}
+
+/// One table while it grows. The stream is made with the first rows, so that a kind without rows has no file.
+struct Table<R> {
+    path: PathBuf,
+    stream: Option<StreamWriter<fs::File>>,
+    whole_bytes: u64,
+    rows: std::marker::PhantomData<R>,
+}
+
+impl<R> std::fmt::Debug for Table<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table")
+            .field("path", &self.path)
+            .field("whole_bytes", &self.whole_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R: Row> Table<R> {
+    fn new(folder: &Path) -> Self {
+        let path = folder.join(R::TABLE).with_extension("arrow");
+        Self { path, stream: None, whole_bytes: 0, rows: std::marker::PhantomData }
+    }
+
+    fn append(&mut self, rows: &[(Cpu, R)]) -> Result<(), Error> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let arrow = |e| arrow_error(&self.path, e);
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => {
+                let file = fs::File::create(&self.path)?;
+                none.insert(StreamWriter::try_new(file, &R::schema()).map_err(arrow)?)
+            }
+        };
+        stream.write(&R::to_batch(rows).map_err(arrow)?).map_err(arrow)?;
+        // A position that cannot be told only means that a torn batch is not cut away later.
+        self.whole_bytes = std::io::Seek::stream_position(stream.get_mut()).unwrap_or(0);
+        Ok(())
+    }
+
+    fn close(self) {
+        if let Some(stream) = self.stream.filter(|_| self.whole_bytes > 0) {
+            let _ = stream.get_ref().file().set_len(self.whole_bytes);
+        }
+    }
+
+    /// Stream to Parquet; on failure the stream is left as it is.
+    fn finish(mut self) -> Result<(), Error> {
+        let arrow = |e| arrow_error(&self.path, e);
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        stream.finish().map_err(arrow)?;
+        let source = StreamReader::try_new_buffered(fs::File::open(&self.path)?, None).map_err(arrow)?;
+        let target = self.path.with_extension("parquet");
+        let parquet = |e: parquet::errors::ParquetError| {
+            Error::Io(std::io::Error::other(format!("{}: {e}", target.display())))
+        };
+        replace_file(&target, |file| {
+            let mut writer =
+                ArrowWriter::try_new(file, R::schema(), Some(parquet_properties())).map_err(parquet)?;
+            for batch in source {
+                writer.write(&batch.map_err(arrow)?).map_err(parquet)?;
+                // Row groups stay small, so that the memory for an hour is that for a second.
+                if writer.in_progress_size() > 8 << 20 {
+                    writer.flush().map_err(parquet)?;
+                }
+            }
+            writer.close().map_err(parquet)?;
+            Ok(())
+        })?;
+        fs::remove_file(&self.path)?;
+        Ok(())
+    }
+}
+
+/// An Arrow error names the file; one of the operating system stays one, so that a full disk is seen as such.
+fn arrow_error(path: &Path, error: arrow_schema::ArrowError) -> Error {
+    match error {
+        arrow_schema::ArrowError::IoError(_, source) => Error::Io(source),
+        other => Error::malformed(path, other),
+    }
+}
+
+fn parquet_properties() -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_dictionary_enabled(false)
+        .build()
+}
