@@ -1,1 +1,255 @@
-//! To come.
+//! A recording at a glance: the figures of `show`, per CPU.
+
+use quell_recording::{Cpu, Manifest, Method, Nanos, Quanta, Recording, Trace};
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::periods::{Period, periods};
+use crate::quantiles::Durations;
+
+/// What `show --json` prints.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Overview {
+    /// `quell.show/1`.
+    pub schema: &'static str,
+    /// The recording's name.
+    pub name: String,
+    /// Host it was made on.
+    pub host: Option<String>,
+    /// Kernel release and build.
+    pub kernel: Option<String>,
+    /// The processor's own name.
+    pub processor: Option<String>,
+    /// `complete`, `recording` (cut off, or still being made), `interrupted`, `failed` or `imported`.
+    pub state: String,
+    /// Why it failed, or where it came from.
+    pub note: Option<String>,
+    /// Wall-clock time of the recording's zero, ns since 1970.
+    pub zero_unix_ns: Option<u64>,
+    /// `detour`, `fwq` or `ftq`.
+    pub method: String,
+    /// Detours above this were recorded, in ns.
+    pub threshold_ns: Option<f64>,
+    /// The probe's clock.
+    pub clock: Option<Clock>,
+    /// Rows that were dropped for want of room, all CPUs together.
+    pub lost: u64,
+    /// What a reader of the figures must know.
+    pub warnings: Vec<String>,
+    /// One entry a CPU, for the detour method.
+    pub cpus: Vec<CpuOverview>,
+    /// One entry a CPU, for FWQ and FTQ.
+    pub quanta: Vec<QuantaOverview>,
+}
+
+/// The clock that the probe read.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Clock {
+    /// `tsc`, `cntvct` or `clock_monotonic`.
+    pub name: String,
+    /// Ticks per second over the whole run.
+    pub ticks_per_second: f64,
+    /// The smallest step that it shows, in ns.
+    pub granularity_ns: f64,
+    /// Change of its rate from start to end, in parts per million.
+    pub drift_ppm: f64,
+}
+
+/// The probe's own loop, undisturbed, in ns.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ProbeLoop {
+    /// Turns in the whole run.
+    pub iterations: u64,
+    /// Mean turn, detours left out.
+    pub mean_ns: f64,
+    /// Shortest turn.
+    pub min_ns: f64,
+    /// Median turn.
+    pub p50_ns: f64,
+    /// 99th percentile.
+    pub p99_ns: f64,
+    /// 99.9th percentile.
+    pub p99_9_ns: f64,
+}
+
+/// The detours of one CPU in figures. quell's own are counted apart and are in none of the others.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CpuOverview {
+    /// The CPU.
+    pub cpu: u32,
+    /// Physical core.
+    pub core: Option<u32>,
+    /// Package (socket).
+    pub package: Option<u32>,
+    /// NUMA node.
+    pub numa_node: Option<u32>,
+    /// How long the CPU was watched.
+    pub span_ns: u64,
+    /// The span less what quell itself took.
+    pub observed_ns: u64,
+    /// Detours found.
+    pub detours: u64,
+    /// Detours per second of observed time.
+    pub rate_per_s: f64,
+    /// Time lost to detours.
+    pub noise_ns: u64,
+    /// Noise overhead: time lost to detours / time observed, in percent.
+    pub overhead_percent: f64,
+    /// The shortest detour that the probe can tell from its own loop.
+    pub resolution_ns: Option<f64>,
+    /// Shortest detour (zero where there is none, as in all the durations that follow).
+    pub min_ns: u64,
+    /// Mean duration.
+    pub mean_ns: f64,
+    /// Median duration.
+    pub p50_ns: u64,
+    /// 90th percentile of the durations.
+    pub p90_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p99_9_ns: u64,
+    /// Longest detour.
+    pub max_ns: u64,
+    /// Rows dropped on this CPU.
+    pub lost: u64,
+    /// Detours that quell's own writing caused.
+    pub own_detours: u64,
+    /// Time that they took.
+    pub own_ns: u64,
+    /// The probe's loop.
+    #[serde(rename = "loop")]
+    pub probe_loop: Option<ProbeLoop>,
+    /// Periodic sources, found by spectrum, most noise first.
+    pub periods: Vec<Period>,
+}
+
+/// The quanta of one CPU in figures.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct QuantaOverview {
+    /// The CPU.
+    pub cpu: u32,
+    /// How many quanta.
+    pub quanta: u64,
+    /// Time that they cover.
+    pub span_ns: u64,
+    /// FWQ: time above the fastest quantum / all time. FTQ: work below the fullest quantum / all work that would
+    /// have fitted. In percent (Hoefler et al. 2010).
+    pub overhead_percent: f64,
+    /// Shortest quantum.
+    pub min_ns: u64,
+    /// Median quantum.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// Longest quantum.
+    pub max_ns: u64,
+    /// Least work in a quantum.
+    pub min_work: u64,
+    /// Median work.
+    pub p50_work: u64,
+    /// Most work in a quantum.
+    pub max_work: u64,
+}
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "quell.show/1";
+
+/// Sums up a recording.
+pub fn overview(recording: &Recording) -> Overview {
+    let manifest = &recording.manifest;
+    let detour_method = manifest.method == Method::Detour;
+    let cpus = recording.traces.par_iter().filter(|_| detour_method).map(|trace| of_trace(trace, manifest));
+    let quanta = recording.quanta.iter().filter(|_| !detour_method).map(|series| of_quanta(series, manifest.method));
+    Overview {
+        schema: SCHEMA,
+        name: recording.name(),
+        host: manifest.host.clone(),
+        kernel: manifest.kernel.clone(),
+        processor: manifest.processor.clone(),
+        state: format!("{:?}", manifest.state).to_lowercase(),
+        note: manifest.note.clone(),
+        zero_unix_ns: manifest.zero_unix_ns,
+        method: manifest.method.to_string(),
+        threshold_ns: manifest.threshold_ns,
+        clock: manifest.clock.as_ref().map(|clock| Clock {
+            name: clock.name.clone(),
+            ticks_per_second: clock.ticks_per_second,
+            granularity_ns: clock.granularity_ns,
+            drift_ppm: clock.drift_ppm,
+        }),
+        lost: manifest.lost(),
+        warnings: manifest.warnings.clone(),
+        cpus: cpus.collect(),
+        quanta: quanta.collect(),
+    }
+}
+
+fn of_trace(trace: &Trace, manifest: &Manifest) -> CpuOverview {
+    let summary = Durations::of_noise([trace]).summary();
+    let facts = manifest.cpus.iter().find(|facts| facts.cpu == trace.cpu);
+    let own = trace.detours.iter().filter(|d| d.own);
+    let observed = trace.observed();
+    CpuOverview {
+        cpu: trace.cpu.0,
+        core: facts.and_then(|f| f.core),
+        package: facts.and_then(|f| f.package),
+        numa_node: facts.and_then(|f| f.numa_node),
+        span_ns: trace.span.length().as_nanos(),
+        observed_ns: observed.as_nanos(),
+        detours: summary.count,
+        rate_per_s: share(summary.count as f64, observed.as_secs_f64()),
+        noise_ns: summary.total_ns,
+        overhead_percent: 100.0 * share(summary.total_ns as f64, observed.as_nanos() as f64),
+        resolution_ns: facts.and_then(|f| f.resolution_ns),
+        min_ns: summary.min_ns,
+        mean_ns: summary.mean_ns,
+        p50_ns: summary.p50_ns,
+        p90_ns: summary.p90_ns,
+        p99_ns: summary.p99_ns,
+        p99_9_ns: summary.p99_9_ns,
+        max_ns: summary.max_ns,
+        lost: facts.map_or(0, |f| f.lost),
+        own_detours: own.clone().count() as u64,
+        own_ns: own.fold(Nanos::ZERO, |sum, d| sum + d.duration).as_nanos(),
+        probe_loop: facts.and_then(|f| f.probe_loop).map(|l| ProbeLoop {
+            iterations: l.iterations,
+            mean_ns: l.mean_ns,
+            min_ns: l.min_ns,
+            p50_ns: l.p50_ns,
+            p99_ns: l.p99_ns,
+            p99_9_ns: l.p99_9_ns,
+        }),
+        periods: periods(trace),
+    }
+}
+
+fn of_quanta(series: &Quanta, method: Method) -> QuantaOverview {
+    let times = Durations::new(series.quanta.iter().map(|q| q.duration.as_nanos()).collect());
+    let works = Durations::new(series.quanta.iter().map(|q| q.work).collect());
+    let (time, work) = (times.summary(), works.summary());
+    let overhead = match method {
+        Method::Ftq => 1.0 - share(work.mean_ns, work.max_ns as f64),
+        _ => 1.0 - share(time.min_ns as f64, time.mean_ns),
+    };
+    let Cpu(cpu) = series.cpu;
+    QuantaOverview {
+        cpu,
+        quanta: time.count,
+        span_ns: time.total_ns,
+        overhead_percent: if time.count == 0 { 0.0 } else { 100.0 * overhead },
+        min_ns: time.min_ns,
+        p50_ns: time.p50_ns,
+        p99_ns: time.p99_ns,
+        max_ns: time.max_ns,
+        min_work: work.min_ns,
+        p50_work: work.p50_ns,
+        max_work: work.max_ns,
+    }
+}
+
+/// A ratio that is zero where there is nothing to divide by.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}

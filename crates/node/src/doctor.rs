@@ -1,1 +1,222 @@
-//! later
+//! What this machine lets quell do: each check looks at one thing, without changing anything.
+
+use std::path::Path;
+use std::time::Duration;
+
+use quell_recording::format_cpu_list;
+
+use crate::clock::{ClockKind, Scale};
+use crate::machine::{self, Cpus, read_line};
+
+/// How good a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing stands in the way.
+    Good,
+    /// It works, with a limit that the finding names.
+    Limited,
+    /// It does not work here.
+    Missing,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at.
+    pub subject: &'static str,
+    /// How good it is.
+    pub verdict: Verdict,
+    /// What was found.
+    pub text: String,
+    /// What to do about it, where something can be done.
+    pub advice: Option<String>,
+}
+
+fn finding(
+    subject: &'static str,
+    verdict: Verdict,
+    text: impl Into<String>,
+    advice: Option<&str>,
+) -> Finding {
+    Finding { subject, verdict, text: text.into(), advice: advice.map(str::to_owned) }
+}
+
+/// Looks at everything.
+pub fn examine() -> Vec<Finding> {
+    vec![clock(), cpus(), memory_lock(), realtime(), isolation(), ebpf(), tracing(), hypervisor(), mpi()]
+}
+
+fn clock() -> Finding {
+    let (kind, fallback) = ClockKind::choose();
+    let rate = Scale::estimate(kind, Duration::from_millis(20)).ticks_per_second() / 1e6;
+    match fallback {
+        None => finding("clock", Verdict::Good, format!("{} at {rate:.1} MHz", kind.name()), None),
+        Some(why) => finding(
+            "clock",
+            Verdict::Limited,
+            format!("CLOCK_MONOTONIC: {why}"),
+            Some(
+                "short detours are seen less sharply; boot with `tsc=reliable` only where the hardware is known to be good",
+            ),
+        ),
+    }
+}
+
+fn cpus() -> Finding {
+    match Cpus::of_this_machine() {
+        Err(error) => finding("CPUs", Verdict::Missing, error.to_string(), None),
+        Ok(cpus) if cpus.allowed.len() < cpus.online.len() => finding(
+            "CPUs",
+            Verdict::Limited,
+            format!("{} of {} may be probed", format_cpu_list(&cpus.allowed), format_cpu_list(&cpus.online)),
+            Some("widen the affinity (taskset) or the cpuset of this process to probe the others"),
+        ),
+        Ok(cpus) if cpus.online.len() == 1 => finding(
+            "CPUs",
+            Verdict::Limited,
+            "only one: quell's own writing shares it, is marked, and kept out of the figures",
+            None,
+        ),
+        Ok(cpus) => {
+            finding("CPUs", Verdict::Good, format!("{} may be probed", format_cpu_list(&cpus.allowed)), None)
+        }
+    }
+}
+
+/// A resource limit of this process; `None` is no limit.
+fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid place for the answer.
+    unsafe { libc::getrlimit(resource, &raw mut limit) };
+    (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Effective capabilities of this process.
+fn has_capability(number: u32) -> bool {
+    let text = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask =
+        text.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> number & 1 == 1)
+}
+
+const CAP_IPC_LOCK: u32 = 14;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_SYS_NICE: u32 = 23;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+fn memory_lock() -> Finding {
+    const WANTED: u64 = 96 << 20;
+    match limit(libc::RLIMIT_MEMLOCK) {
+        Some(bytes) if bytes < WANTED && !has_capability(CAP_IPC_LOCK) => finding(
+            "locked memory",
+            Verdict::Limited,
+            format!("{} KiB: buffers are touched, but not locked", bytes >> 10),
+            Some("raise it with `ulimit -l` or in /etc/security/limits.conf"),
+        ),
+        _ => finding("locked memory", Verdict::Good, "enough for all buffers", None),
+    }
+}
+
+fn realtime() -> Finding {
+    let allowed =
+        has_capability(CAP_SYS_NICE) || limit(libc::RLIMIT_RTPRIO).is_none_or(|priority| priority > 0);
+    if !allowed {
+        let advice = "run as root, or grant CAP_SYS_NICE or an rtprio limit; nothing but --realtime needs it";
+        return finding("real-time priority", Verdict::Missing, "not permitted", Some(advice));
+    }
+    match crate::realtime::throttled_share() {
+        Some(share) if share > 0.0 => finding(
+            "real-time priority",
+            Verdict::Limited,
+            format!("permitted; the kernel takes {:.0} % of each second from such threads", share * 100.0),
+            Some("this guards the machine; leave it on, and read gaps of that length as the kernel's own"),
+        ),
+        _ => finding("real-time priority", Verdict::Good, "permitted", None),
+    }
+}
+
+fn isolation() -> Finding {
+    let set = |name: &str| {
+        let list =
+            read_line(&format!("/sys/devices/system/cpu/{name}")).filter(|l| !l.is_empty() && l != "(null)");
+        list.map(|list| format!("{name} {list}"))
+    };
+    let lists: Vec<String> = ["isolated", "nohz_full"].into_iter().filter_map(set).collect();
+    let text = if lists.is_empty() {
+        "no CPU is isolated and none is tickless".to_owned()
+    } else {
+        lists.join(", ")
+    };
+    finding("isolated CPUs", Verdict::Good, text, None)
+}
+
+fn ebpf() -> Finding {
+    const SUBJECT: &str = "eBPF (noise sources)";
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        let advice = "use a kernel built with CONFIG_DEBUG_INFO_BTF; detours are recorded without it, their sources are not";
+        return finding(
+            SUBJECT,
+            Verdict::Missing,
+            "the kernel carries no type information (BTF)",
+            Some(advice),
+        );
+    }
+    if has_capability(CAP_SYS_ADMIN) || has_capability(CAP_BPF) && has_capability(CAP_PERFMON) {
+        return finding(SUBJECT, Verdict::Good, "BTF is there and programs may be loaded", None);
+    }
+    let advice = "run as root, or grant CAP_BPF and CAP_PERFMON; detours are recorded without it, their sources are not";
+    finding(SUBJECT, Verdict::Missing, "BTF is there, but this user may not load programs", Some(advice))
+}
+
+fn tracing() -> Finding {
+    let mounted = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"]
+        .iter()
+        .find(|p| Path::new(p).exists());
+    match mounted {
+        Some(path) => finding("tracefs", Verdict::Good, format!("mounted ({path})"), None),
+        None => finding(
+            "tracefs",
+            Verdict::Limited,
+            "not mounted, or closed to this user",
+            Some("`mount -t tracefs nodev /sys/kernel/tracing` as root; eBPF does not need it"),
+        ),
+    }
+}
+
+fn hypervisor() -> Finding {
+    if machine::virtualised() {
+        let advice = "time that the hypervisor takes shows as detours without a source; measure on the bare machine where that matters";
+        return finding("hypervisor", Verdict::Limited, "this is a virtual machine", Some(advice));
+    }
+    finding("hypervisor", Verdict::Good, "none", None)
+}
+
+fn mpi() -> Finding {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let found = |name: &str| std::env::split_paths(&paths).any(|folder| folder.join(name).is_file());
+    let names: Vec<&str> =
+        ["mpicc", "mpirun", "mpiexec", "srun"].into_iter().filter(|name| found(name)).collect();
+    if names.is_empty() {
+        return finding(
+            "MPI",
+            Verdict::Missing,
+            "no mpicc, mpirun, mpiexec or srun in PATH",
+            Some("load the site's MPI module; recording and prediction do not need it"),
+        );
+    }
+    finding("MPI", Verdict::Good, names.join(", "), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lack_has_its_advice() {
+        for finding in examine() {
+            assert!(!finding.text.is_empty());
+            assert!(finding.verdict != Verdict::Missing || finding.advice.is_some(), "{finding:?}");
+        }
+    }
+}

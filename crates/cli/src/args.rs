@@ -1,0 +1,331 @@
+//! What was typed: the command line as clap sees it. What it means is in [`crate::plan`].
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use quell_analysis::compare::Limit;
+use quell_recording::Nanos;
+
+use crate::plan::{CpuList, RankList, ThresholdText};
+
+/// Measures operating-system noise, and predicts what it costs a parallel program.
+#[derive(Debug, Parser)]
+#[command(
+    name = "quell",
+    version,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell                  what was found\n  quell predict a.quell --ranks 16..2048\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
+)]
+pub struct Args {
+    /// Say nothing but results and errors.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// The main job: record this node, show it, predict to scale, write a report.
+    Study(Study),
+    /// Record the noise of this node.
+    Record(Record),
+    /// A recording at a glance.
+    Show(Show),
+    /// Two recordings side by side: what changed, and whether it is more than chance.
+    Compare(Compare),
+    /// What the noise costs a bulk-synchronous program, by number of ranks.
+    Predict(Predict),
+    /// Other tools' files into recordings, and back.
+    Convert(Convert),
+    /// One self-contained HTML page from a recording.
+    Report(Report),
+    /// What this machine lets quell do, and what to do about the rest.
+    Doctor(Doctor),
+    /// Write the JSON schemas of all documents.
+    #[command(hide = true)]
+    Generate(Generate),
+    /// Time the probe's loop beside a bare clock loop.
+    #[command(hide = true)]
+    BenchLoop(BenchLoop),
+}
+
+/// What to watch, and how.
+#[derive(Debug, ClapArgs)]
+pub struct Watching {
+    /// CPUs to watch, as in `1,3-5`; all that this process may use, if not given.
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
+    /// The shortest detour that is recorded: a time, or a multiple of the loop's shortest turn (`10x`, as De et al.
+    /// 2008 use).
+    #[arg(long, value_name = "TIME|Nx", default_value = "150ns")]
+    pub threshold: ThresholdText,
+    /// Run the probes under SCHED_FIFO at this priority. Needs --duration and a CPU that is not watched; a watchdog
+    /// ends what overruns.
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub realtime: Option<u8>,
+}
+
+/// `quell study`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "EXAMPLES\n  quell study\n  quell study --duration 60s --quantum 500us -o before")]
+pub struct Study {
+    /// Folder for the recording and the report; `study-HOST-TIME` if not given.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// How long to record.
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    pub duration: Nanos,
+    #[command(flatten)]
+    pub watching: Watching,
+    /// Ranks to predict for.
+    #[arg(long, default_value = "16..1Mi", value_name = "LIST")]
+    pub ranks: RankList,
+    /// Length of a compute phase.
+    #[arg(long, default_value = "1ms", value_name = "TIME")]
+    pub quantum: Nanos,
+    /// Phases to simulate.
+    #[arg(long, default_value_t = 2000)]
+    pub phases: u64,
+    /// Seed of the prediction.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// How the noise is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MethodName {
+    /// A clock loop that keeps the gaps.
+    Detour,
+    /// Fixed work quanta: the time of each.
+    Fwq,
+    /// Fixed time quanta: the work in each.
+    Ftq,
+}
+
+/// `quell record`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell record -o a.quell --cpus 1,3 --duration 1min\n  quell record -o million.quell --cpus 1 --count 1000000 --duration 1h\n  quell record -o work.quell --method fwq --quantum 1ms"
+)]
+pub struct Record {
+    /// The recording to make; `HOST-TIME.quell` if not given.
+    #[arg(long, short, value_name = "NAME.quell")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub watching: Watching,
+    /// How long to record; 10s if neither this nor --count is given.
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// Stop when so many detours (or quanta) were found, on all CPUs together.
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// How to look for noise.
+    #[arg(long, value_enum, default_value = "detour")]
+    pub method: MethodName,
+    /// Length of a quantum, for fwq and ftq.
+    #[arg(long, default_value = "1ms", value_name = "TIME")]
+    pub quantum: Nanos,
+}
+
+/// How `show` groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// A row per CPU.
+    Cpu,
+}
+
+/// `quell show`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "EXAMPLES\n  quell show a.quell\n  quell show a.quell --json | jq '.cpus[].overhead_percent'")]
+pub struct Show {
+    /// The recording.
+    #[arg(value_name = "R.quell")]
+    pub recording: PathBuf,
+    /// What a row stands for.
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub by: By,
+    /// Print one JSON document (schema quell.show/1).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `quell compare`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell compare before.quell after.quell\n  quell compare before.quell after.quell --fail-above 10%          noise overhead may rise by a tenth\n  quell compare before.quell after.quell --fail-above p99=20% --fail-above kl=0.5"
+)]
+pub struct Compare {
+    /// The recording to compare with.
+    #[arg(value_name = "BEFORE.quell")]
+    pub before: PathBuf,
+    /// The recording that is compared.
+    #[arg(value_name = "AFTER.quell")]
+    pub after: PathBuf,
+    /// Exit with 3 where AFTER exceeds a limit: `10%` (noise overhead, relative), `overhead=0.1` (percentage points),
+    /// `p99=20%` (also p50, p90, p99.9, max, rate), `kl=0.5`, `wasserstein=5us`. May be repeated.
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_above: Vec<Limit>,
+    /// Write the comparison as an HTML page.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Seed of the resampling.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print one JSON document (schema quell.compare/1).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How the ranks' noise lines up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SyncName {
+    /// Each node starts at its own place in the trace.
+    None,
+    /// All nodes start at the same place, then go their own way.
+    Start,
+    /// The same place in every phase: perfect co-scheduling.
+    Phase,
+}
+
+/// What the ranks wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OpName {
+    /// The slowest rank, at no cost of its own.
+    Max,
+}
+
+/// `quell predict`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell predict a.quell --ranks 16..2048\n  quell predict a.quell --ranks 1Mi --quantum 500us --sync phase\n  quell predict --noise model.toml --ranks 16,256,2048 --seed 7 --json"
+)]
+pub struct Predict {
+    /// Recordings; several make the nodes of one machine in turn.
+    #[arg(value_name = "R.quell", required_unless_present = "noise")]
+    pub recordings: Vec<PathBuf>,
+    /// A synthetic noise model in TOML, in place of or beside recordings.
+    #[arg(long, value_name = "MODEL.toml")]
+    pub noise: Vec<PathBuf>,
+    /// Ranks: a list (`16,256`) or a range that doubles (`16..2048`); `Ki` and `Mi` are understood.
+    #[arg(long, default_value = "16..2048", value_name = "LIST")]
+    pub ranks: RankList,
+    /// Length of a compute phase without noise.
+    #[arg(long, default_value = "1ms", value_name = "TIME")]
+    pub quantum: Nanos,
+    /// What ends a phase.
+    #[arg(long, value_enum, default_value = "max")]
+    pub op: OpName,
+    /// How the nodes' noise lines up.
+    #[arg(long, value_enum, default_value = "none")]
+    pub sync: SyncName,
+    /// With --sync start: each node starts later by up to this much.
+    #[arg(long, default_value = "0ns", value_name = "TIME")]
+    pub skew: Nanos,
+    /// With --sync start: each node runs faster or slower by up to so many parts per million.
+    #[arg(long, default_value_t = 0.0, value_name = "PPM")]
+    pub drift: f64,
+    /// Phases to simulate.
+    #[arg(long, default_value_t = 2000)]
+    pub phases: u64,
+    /// Seed; equal seeds give equal results.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Threads to use; all cores if not given. The result does not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// Print one JSON document (schema quell.predict/1).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A format that `convert` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatName {
+    /// `cpu,start_ns,duration_ns,own`.
+    Csv,
+    /// netgauge's selfish file, which LogGOPSim reads too.
+    Netgauge,
+}
+
+/// `quell convert`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell convert selfish.txt a.quell\n  quell convert a.quell detours.csv\n  quell convert a.quell noise.txt --to netgauge --cpu 1\n\nThe format of IN is recognised by its content. The span of a file that does not say how long its tool\nwatched ends with its last detour."
+)]
+pub struct Convert {
+    /// A recording, a CSV file or a netgauge selfish file.
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// What to make: `NAME.quell` is a recording, `NAME.csv` CSV, any other netgauge's format.
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    /// The format of OUT, where its name does not tell.
+    #[arg(long, value_enum)]
+    pub to: Option<FormatName>,
+    /// Only this CPU.
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<u32>,
+}
+
+/// `quell report`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "EXAMPLES\n  quell report a.quell\n  quell report a.quell -o a.html --ranks 16..64Ki --quantum 500us")]
+pub struct Report {
+    /// The recording.
+    #[arg(value_name = "R.quell")]
+    pub recording: PathBuf,
+    /// The page to write; beside the recording if not given.
+    #[arg(long, short, value_name = "FILE.html")]
+    pub output: Option<PathBuf>,
+    /// Ranks to predict for.
+    #[arg(long, default_value = "16..1Mi", value_name = "LIST")]
+    pub ranks: RankList,
+    /// Length of a compute phase.
+    #[arg(long, default_value = "1ms", value_name = "TIME")]
+    pub quantum: Nanos,
+    /// Phases to simulate.
+    #[arg(long, default_value_t = 2000)]
+    pub phases: u64,
+    /// Seed of the prediction.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// `quell doctor`.
+#[derive(Debug, ClapArgs)]
+pub struct Doctor {
+    /// Print one JSON document (schema quell.doctor/1).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `quell generate`.
+#[derive(Debug, ClapArgs)]
+pub struct Generate {
+    /// Folder for the JSON schemas.
+    #[arg(long, value_name = "DIR")]
+    pub schemas: PathBuf,
+}
+
+/// `quell bench-loop`.
+#[derive(Debug, ClapArgs)]
+pub struct BenchLoop {
+    /// CPU to run on.
+    #[arg(long, default_value_t = 0)]
+    pub cpu: u32,
+    /// Length of one timing.
+    #[arg(long, default_value = "500ms")]
+    pub duration: Nanos,
+    /// Rounds of both loops.
+    #[arg(long, default_value_t = 9)]
+    pub rounds: usize,
+    /// Seed of the order.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Accepted for symmetry; the output is always JSON.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,80 @@
+//! `quell convert`: other tools' files into recordings, and back.
+
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use quell_recording::formats::{self, Format};
+use quell_recording::{Cpu, Detour, Method, Recording, Writer};
+
+use super::Outcome;
+use crate::args::{Convert, FormatName};
+use crate::plan::Usage;
+use crate::printer::Printer;
+
+/// Reads whatever it is, writes what was asked for, and says what the new format cannot hold.
+pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
+    let mut recording = read(&args.input)?;
+    if let Some(cpu) = args.cpu.map(Cpu) {
+        recording.traces.retain(|trace| trace.cpu == cpu);
+        recording.manifest.cpus.retain(|facts| facts.cpu == cpu);
+        if recording.manifest.cpus.is_empty() {
+            return Err(Usage(format!("{} holds nothing of CPU {cpu}", args.input.display())).into());
+        }
+    }
+    if recording.manifest.method != Method::Detour {
+        anyhow::bail!("{} holds {} quanta; only detours can be converted", args.input.display(), recording.manifest.method);
+    }
+    let extension = args.output.extension().and_then(|e| e.to_str());
+    match (args.to, extension) {
+        (None, Some("quell")) => write_recording(&mut recording, &args.output)?,
+        (Some(FormatName::Csv), _) | (None, Some("csv")) => export(&recording, Format::Csv, &args.output)?,
+        _ => export(&recording, Format::Netgauge, &args.output)?,
+    }
+    say_what_is_left_out(&recording, args, extension, printer);
+    Ok(Outcome::Done)
+}
+
+fn read(input: &Path) -> anyhow::Result<Recording> {
+    Ok(if input.is_dir() { Recording::open(input)? } else { formats::import(input)? })
+}
+
+fn write_recording(recording: &mut Recording, output: &Path) -> anyhow::Result<()> {
+    let mut writer = Writer::create(output, &recording.manifest)?;
+    for trace in &recording.traces {
+        for chunk in trace.detours.chunks(1 << 16) {
+            let rows: Vec<(Cpu, Detour)> = chunk.iter().map(|&detour| (trace.cpu, detour)).collect();
+            writer.detours(&rows)?;
+        }
+    }
+    Ok(writer.finish(&mut recording.manifest)?)
+}
+
+fn export(recording: &Recording, format: Format, output: &Path) -> anyhow::Result<()> {
+    if output.exists() {
+        anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
+    }
+    let traces = &recording.traces;
+    if format == Format::Netgauge && traces.len() != 1 {
+        return Err(Usage(format!(
+            "netgauge's format holds one CPU and the recording has {}: choose one with --cpu",
+            traces.len()
+        ))
+        .into());
+    }
+    let mut file = BufWriter::new(fs_err::File::create(output)?);
+    formats::export(traces, format, &mut file).and_then(|()| file.flush()).with_context(|| format!("failed to write {}", output.display()))
+}
+
+fn say_what_is_left_out(recording: &Recording, args: &Convert, extension: Option<&str>, printer: Printer) {
+    let kept = match (args.to, extension) {
+        (None, Some("quell")) => return,
+        (Some(FormatName::Csv), _) | (None, Some("csv")) => "the detours; not when each CPU's span ends, the clock, the host",
+        _ => "the detours and their span; not the CPU, the clock, the host, nor the wall-clock time",
+    };
+    let own = recording.traces.iter().flat_map(|t| &t.detours).filter(|d| d.own).count();
+    printer.say(&format!("{} holds {kept}", args.output.display()));
+    if own > 0 && !kept.starts_with("the detours;") {
+        printer.say(&format!("{own} detours of quell's own are left out"));
+    }
+}

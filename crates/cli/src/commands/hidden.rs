@@ -1,0 +1,42 @@
+//! Verbs for the build: schemas, and the timing of the probe's loop.
+
+use quell_node::probe;
+use quell_recording::Cpu;
+use rand::{RngExt as _, SeedableRng as _};
+use schemars::schema_for;
+use serde_json::json;
+
+use super::Outcome;
+use crate::args::{BenchLoop, Generate};
+use crate::printer::Printer;
+
+/// Writes the schema of each document that `--json` prints.
+pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
+    fs_err::create_dir_all(&args.schemas)?;
+    let schemas = [
+        ("show", schema_for!(quell_analysis::overview::Overview)),
+        ("predict", schema_for!(quell_analysis::predict::Prediction)),
+        ("compare", schema_for!(quell_analysis::compare::Comparison)),
+        ("doctor", schema_for!(super::doctor::Examination)),
+    ];
+    for (name, schema) in schemas {
+        let path = args.schemas.join(format!("{name}.json"));
+        fs_err::write(&path, serde_json::to_string_pretty(&schema)? + "\n")?;
+        printer.say(&format!("wrote {}", path.display()));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Times both loops in random order and prints the means as JSON.
+pub fn bench_loop(args: &BenchLoop, printer: Printer) -> anyhow::Result<Outcome> {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(args.seed);
+    let order: Vec<bool> = (0..args.rounds).map(|_| random.random()).collect();
+    let bench = probe::bench_loop(Cpu(args.cpu), args.duration, &order)?;
+    printer.json(&json!({
+        "schema": "quell.bench-loop/1",
+        "clock": bench.clock,
+        "bare_mean_ns": bench.bare_mean_ns,
+        "probe_mean_ns": bench.probe_mean_ns,
+    }))?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,57 @@
+//! One file a verb: each does one thing, and says what it did.
+
+mod compare;
+mod convert;
+mod doctor;
+mod hidden;
+mod predict;
+mod record;
+mod report;
+mod show;
+mod study;
+
+use std::process::ExitCode;
+
+use crate::args::{Args, Verb};
+use crate::plan::Usage;
+use crate::printer::Printer;
+
+/// How a command ended when it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As asked.
+    Done,
+    /// Done, but a limit that was stated does not hold.
+    LimitExceeded,
+}
+
+/// Runs a verb and turns its end into an exit code: 0 done, 1 failed, 2 wrong usage, 3 limit.
+pub fn run(args: Args) -> ExitCode {
+    let printer = Printer::new(args.quiet);
+    let outcome = match args.verb {
+        Verb::Study(args) => study::run(&args, printer),
+        Verb::Record(args) => record::run(&args, printer),
+        Verb::Show(args) => show::run(&args, printer),
+        Verb::Compare(args) => compare::run(&args, printer),
+        Verb::Predict(args) => predict::run(&args, printer),
+        Verb::Convert(args) => convert::run(&args, printer),
+        Verb::Report(args) => report::run(&args, printer),
+        Verb::Doctor(args) => doctor::run(&args, printer),
+        Verb::Generate(args) => hidden::generate(&args, printer),
+        Verb::BenchLoop(args) => hidden::bench_loop(&args, printer),
+    };
+    match outcome {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::LimitExceeded) => ExitCode::from(3),
+        // A reader that has seen enough, such as `head`, is no failure.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            printer.error(&error);
+            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,179 @@
+//! What the typed words mean, checked: lists of CPUs and ranks, thresholds, names of files that do not exist yet.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::SystemTime;
+
+use quell_node::machine::{self, Cpus};
+use quell_node::probe::{Plan, Threshold};
+use quell_recording::{Cpu, Method, Nanos, parse_cpu_list};
+
+use crate::args::{MethodName, Record, Study, Watching};
+
+/// A mistake of the reader's in what was typed: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// A list of CPUs, sorted, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuList(pub Vec<Cpu>);
+
+impl FromStr for CpuList {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_cpu_list(text).map(Self)
+    }
+}
+
+/// A threshold as typed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThresholdText(pub Threshold);
+
+impl FromStr for ThresholdText {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(factor) = text.strip_suffix('x') else {
+            return text.parse().map(|time| Self(Threshold::Absolute(time))).map_err(|e: quell_recording::NanosError| e.to_string());
+        };
+        let factor: f64 = factor.parse().map_err(|_| format!("`{text}` is not a multiple (write `10x`)"))?;
+        if (1.0..=1e9).contains(&factor) {
+            Ok(Self(Threshold::TimesMinimum(factor)))
+        } else {
+            Err(format!("`{text}` is out of range: a multiple is between 1x and 1000000000x"))
+        }
+    }
+}
+
+/// A list of numbers of ranks, ascending, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankList(pub Vec<u64>);
+
+/// The most ranks that a prediction takes.
+const MOST_RANKS: u64 = 1 << 30;
+
+impl FromStr for RankList {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut ranks = Vec::new();
+        for part in text.split(',') {
+            match part.split_once("..") {
+                Some((first, last)) => {
+                    let (first, last) = (rank(first)?, rank(last)?);
+                    if first > last {
+                        return Err(format!("the range `{part}` runs backwards"));
+                    }
+                    ranks.extend(std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(|n| *n < last));
+                    ranks.push(last);
+                }
+                None => ranks.push(rank(part)?),
+            }
+        }
+        ranks.sort_unstable();
+        ranks.dedup();
+        Ok(Self(ranks))
+    }
+}
+
+fn rank(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let (digits, factor) = match text.strip_suffix("Ki").map(|d| (d, 1 << 10)).or(text.strip_suffix("Mi").map(|d| (d, 1 << 20))) {
+        Some(parts) => parts,
+        None => (text, 1),
+    };
+    let n = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
+    match n {
+        Some(0) => Err("0 ranks do no work: give at least 1".into()),
+        Some(n) if n > MOST_RANKS => Err(format!("{text} ranks are more than the {MOST_RANKS} that a prediction takes")),
+        Some(n) => Ok(n),
+        None => Err(format!("`{text}` is not a number of ranks (write `16,256`, `16..2048`, `1Mi`)")),
+    }
+}
+
+/// The recorder's plan for `record`.
+pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
+    let method = match args.method {
+        MethodName::Detour => Method::Detour,
+        MethodName::Fwq => Method::Fwq,
+        MethodName::Ftq => Method::Ftq,
+    };
+    let duration = args.duration.or((args.count.is_none()).then_some(Nanos::from_secs(10)));
+    let plan = plan(&args.watching, method, args.quantum, duration)?;
+    match args.count {
+        Some(0) => Err(Usage("--count 0 records nothing: give at least 1".into()).into()),
+        count => Ok(Plan { count, ..plan }),
+    }
+}
+
+/// The recorder's plan for `study`.
+pub fn of_study(args: &Study) -> anyhow::Result<Plan> {
+    plan(&args.watching, Method::Detour, args.quantum, Some(args.duration))
+}
+
+fn plan(watching: &Watching, method: Method, quantum: Nanos, duration: Option<Nanos>) -> anyhow::Result<Plan> {
+    let machine = Cpus::of_this_machine()?;
+    let cpus = watching.cpus.clone().map_or(machine.allowed.clone(), |list| list.0);
+    machine.check(&cpus).map_err(|e| Usage(e.to_string()))?;
+    positive(duration.unwrap_or(Nanos::MAX), "--duration")?;
+    positive(quantum, "--quantum")?;
+    if watching.realtime.is_some() && cpus.len() >= machine.allowed.len() {
+        return Err(Usage("real-time probes must leave one CPU to the system: leave one out of --cpus".into()).into());
+    }
+    if watching.realtime.is_some() && duration.is_none() {
+        return Err(Usage("real-time probes need an end: give --duration".into()).into());
+    }
+    Ok(Plan {
+        cpus,
+        method,
+        threshold: watching.threshold.0,
+        quantum,
+        duration,
+        count: None,
+        realtime: watching.realtime,
+        command: std::env::args().collect(),
+    })
+}
+
+/// Refuses a time of nothing.
+pub fn positive(time: Nanos, option: &str) -> Result<(), Usage> {
+    match time {
+        Nanos::ZERO => Err(Usage(format!("{option} is zero: give a time such as 1ms"))),
+        _ => Ok(()),
+    }
+}
+
+/// A name for what is made now on this host, as `node17-20261121T093337Z`.
+pub fn name_of_now() -> String {
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(['-', ':'], "");
+    let host = machine::host().unwrap_or_else(|| "node".into());
+    let host: String = host.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
+    format!("{host}-{now}")
+}
+
+/// Where `record` writes when it was not said.
+pub fn recording_of_now() -> PathBuf {
+    PathBuf::from(format!("{}.quell", name_of_now()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_lists_and_doubling_ranges() {
+        assert_eq!("16..100".parse::<RankList>().unwrap().0, [16, 32, 64, 100]);
+        assert_eq!("2048,16,1Ki".parse::<RankList>().unwrap().0, [16, 1024, 2048]);
+        for bad in ["", "0", "16..", "8..2", "x", "-1", "2Gi", "99999999999", "9999999999999999999Mi"] {
+            assert!(bad.parse::<RankList>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn thresholds_are_times_or_multiples() {
+        assert_eq!("10x".parse::<ThresholdText>().unwrap().0, Threshold::TimesMinimum(10.0));
+        assert_eq!("1us".parse::<ThresholdText>().unwrap().0, Threshold::Absolute(Nanos::from_nanos(1000)));
+        for bad in ["", "x", "NaNx", "0x", "-3x", "infx", "10"] {
+            assert!(bad.parse::<ThresholdText>().is_err(), "{bad}");
+        }
+    }
+}

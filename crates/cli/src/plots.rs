@@ -1,0 +1,105 @@
+//! Plots in the terminal: drawn by ratatui into a buffer, printed as plain text.
+
+use quell_recording::Nanos;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::symbols::Marker;
+use ratatui::text::Line;
+use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Widget};
+
+/// One set of points, with its place in the legend.
+#[derive(Debug)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Its points, in the axes' units.
+    pub points: Vec<(f64, f64)>,
+    /// Joined by a line, or dots alone.
+    pub line: bool,
+}
+
+/// An axis: its range, and labels at equal distances from one end to the other.
+#[derive(Debug)]
+pub struct Scale {
+    bounds: [f64; 2],
+    labels: Vec<String>,
+}
+
+impl Scale {
+    /// A linear axis with five labels.
+    pub fn linear(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
+        let high = if high > low { high } else { low + 1.0 };
+        let labels = (0..5).map(|i| label(low + (high - low) * f64::from(i) / 4.0)).collect();
+        Self { bounds: [low, high], labels }
+    }
+
+    /// Whole steps of a logarithm, each with its label.
+    pub fn log(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
+        let (low, high) = (low.floor(), high.ceil().max(low.floor() + 1.0));
+        let step = (((high - low) / 6.0).ceil() as usize).max(1);
+        // The last label stands at the end of the axis, so the axis ends with a whole step.
+        let steps = ((high - low) / step as f64).ceil() as usize;
+        let labels = (0..=steps).map(|i| label(low + (i * step) as f64)).collect();
+        Self { bounds: [low, low + (steps * step) as f64], labels }
+    }
+}
+
+/// A decade of a log axis of durations: `1us`.
+pub fn decade(log10_ns: f64) -> String {
+    Nanos::from_nanos_f64(10f64.powf(log10_ns)).map_or_else(String::new, |time| time.to_string())
+}
+
+/// Draws a chart of `width` columns as text, one line a row.
+pub fn chart(title: &str, width: u16, height: u16, x: &Scale, y: &Scale, series: &[Series]) -> String {
+    let axis = |scale: &Scale| Axis::default().bounds(scale.bounds).labels(scale.labels.clone());
+    let datasets = series.iter().map(|one| {
+        let kind = if one.line { GraphType::Line } else { GraphType::Scatter };
+        let dataset = Dataset::default().marker(Marker::Braille).graph_type(kind).data(&one.points);
+        if series.len() > 1 { dataset.name(one.name.clone()) } else { dataset }
+    });
+    let chart = Chart::new(datasets.collect())
+        .block(Block::new().title(title.to_owned()))
+        .x_axis(axis(x))
+        .y_axis(axis(y));
+    let area = Rect::new(0, 0, width, height);
+    let mut buffer = Buffer::empty(area);
+    chart.render(area, &mut buffer);
+    text_of(&buffer)
+}
+
+/// Rows of a bar chart: label, bar, value.
+pub fn bars(title: &str, width: u16, rows: &[(String, u64)]) -> String {
+    let label_width = rows.iter().map(|(label, _)| Line::raw(label).width()).max().unwrap_or(0);
+    let value_width = rows.iter().map(|(_, value)| value.to_string().len()).max().unwrap_or(0);
+    let room = (width as usize).saturating_sub(label_width + value_width + 4).max(8);
+    let most = rows.iter().map(|(_, value)| *value).max().unwrap_or(0).max(1);
+    let mut text = format!("{title}\n");
+    for (label, value) in rows {
+        // Counts span decades: a bar of their logarithm shows the tail too.
+        let share = ((*value as f64) + 1.0).ln() / ((most as f64) + 1.0).ln();
+        let eighths = (share * room as f64 * 8.0).round() as usize;
+        let partial = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+        let bar = "█".repeat(eighths / 8) + partial;
+        text += &format!("  {label:>label_width$} {value:>value_width$} {bar}\n");
+    }
+    text
+}
+
+fn text_of(buffer: &Buffer) -> String {
+    let area = buffer.area;
+    let row = |y: u16| (0..area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+    (0..area.height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_data_and_odd_ranges_draw_an_empty_plot() {
+        let flat = Scale::linear(3.0, 3.0, |v| v.to_string());
+        let log = Scale::log(2.0, 2.0, decade);
+        assert!(chart("t", 40, 6, &flat, &log, &[]).starts_with('t'));
+        assert_eq!(bars("t", 40, &[]), "t\n");
+    }
+}

@@ -1,0 +1,67 @@
+//! The one place that writes: results to stdout, talk to stderr.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use serde::Serialize;
+
+/// Where output goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Printer {
+    quiet: bool,
+}
+
+impl Printer {
+    /// `quiet` silences talk, never results and never errors.
+    pub fn new(quiet: bool) -> Self {
+        Self { quiet }
+    }
+
+    /// A result, as it is.
+    pub fn result(self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// A result as one JSON document.
+    pub fn json(self, document: &impl Serialize) -> anyhow::Result<()> {
+        let mut text = serde_json::to_string_pretty(document)?;
+        text.push('\n');
+        Ok(self.result(&text)?)
+    }
+
+    /// Talk: what is done, and where things are.
+    pub fn say(self, text: &str) {
+        if !self.quiet {
+            // Nobody can be told that stderr is closed.
+            let _ = writeln!(io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// What limits a result. Not silenced.
+    pub fn warn(self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "warning: {text}");
+    }
+
+    /// Why a command failed.
+    pub fn error(self, error: &anyhow::Error) {
+        let _ = writeln!(io::stderr().lock(), "error: {}", one_line(&format!("{error:#}")));
+    }
+
+    /// Whether progress may be drawn.
+    pub fn draws(self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+}
+
+/// Text from files and systems, fit for a terminal: control characters become visible.
+pub fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Columns of the terminal, or 100 where there is none.
+pub fn width() -> u16 {
+    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let columns = asked.or_else(|| terminal_size::terminal_size().map(|(columns, _)| columns.0));
+    columns.unwrap_or(100).clamp(60, 160)
+}

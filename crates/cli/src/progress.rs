@@ -1,0 +1,53 @@
+//! Progress bars: drawn on a terminal, silent in a pipe, and never by a thread of their own, which would be noise.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use quell_node::probe::Status;
+use quell_recording::Nanos;
+
+use crate::printer::Printer;
+
+/// One step of a command.
+#[derive(Debug)]
+pub struct Step(ProgressBar);
+
+impl Step {
+    /// A step of `length` units; without a length it only says that it runs.
+    pub fn new(printer: Printer, name: &'static str, length: Option<u64>) -> Self {
+        let target = if printer.draws() { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(length, target);
+        let template = match length {
+            Some(_) => "{prefix:>10} {bar:32} {percent:>3}% {msg}",
+            None => "{prefix:>10} {elapsed:>4} {msg}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name);
+        bar.tick();
+        Self(bar)
+    }
+
+    /// A step of a recording run: by time where it has an end, else by rows.
+    pub fn recording(printer: Printer, duration: Option<Nanos>, count: Option<u64>) -> Self {
+        Self::new(printer, "record", duration.map(Nanos::as_nanos).or(count))
+    }
+
+    /// Sets how far a recording run is.
+    pub fn recorded(&self, status: Status, by_time: bool) {
+        let lost = if status.lost > 0 { format!(", {} lost", status.lost) } else { String::new() };
+        self.0.set_message(format!("{}, {} rows{lost}", status.elapsed, status.rows));
+        self.0.set_position(if by_time { status.elapsed.as_nanos() } else { status.rows });
+    }
+
+    /// Sets how far any step is.
+    pub fn set(&self, done: u64, all: u64) {
+        self.0.set_length(all);
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,227 @@
+//! Findings as text for a terminal.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use quell_analysis::density::LogHistogram;
+use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
+use quell_analysis::predict::Prediction;
+use quell_analysis::quantiles::Durations;
+use quell_recording::{Nanos, Recording, Trace};
+
+use crate::plots::{self, Scale, Series};
+use crate::printer::{one_line, width};
+
+/// Points that a terminal can show in one plot.
+const MOST_POINTS: usize = 4_000;
+/// CPUs that get a plot of their own; the noisiest first.
+const MOST_PLOTS: usize = 2;
+
+/// `show`: facts, a row per CPU, how long detours last, when they came, periods.
+pub fn show(overview: &Overview, recording: &Recording) -> String {
+    let mut text = heading(overview);
+    if overview.cpus.is_empty() && overview.quanta.is_empty() {
+        return text + "\nIt holds no CPU.\n";
+    }
+    if !overview.quanta.is_empty() {
+        return text + &quanta_table(&overview.quanta);
+    }
+    text += &cpu_table(&overview.cpus);
+    let noise = Durations::of_noise(&recording.traces);
+    if noise.is_empty() {
+        return text + "\nNo detour was above the threshold.\n";
+    }
+    text.push('\n');
+    text += &histogram(&noise);
+    for trace in noisiest(&recording.traces) {
+        text.push('\n');
+        text += &time_line(trace);
+    }
+    text + &periods(&overview.cpus)
+}
+
+fn heading(overview: &Overview) -> String {
+    let mut facts = vec![one_line(&overview.name)];
+    facts.extend(overview.host.as_deref().map(|host| format!("host {}", one_line(host))));
+    facts.push(format!("method {}", overview.method));
+    facts.extend(overview.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
+    facts.extend(overview.clock.as_ref().map(|c| format!("clock {} in steps of {}", one_line(&c.name), time(c.granularity_ns))));
+    facts.push(format!("lost {}", overview.lost));
+    let mut text = facts.join(" · ") + "\n";
+    if overview.state != "complete" {
+        text += &format!("state: {}{}\n", overview.state, match overview.state.as_str() {
+            "recording" => " (it was cut off, or is still being made; this is what was written)",
+            _ => "",
+        });
+    }
+    text.extend(overview.note.iter().map(|note| format!("note: {}\n", one_line(note))));
+    text.extend(overview.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text
+}
+
+/// A table with right-aligned columns after the first.
+fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header.iter().copied());
+    table.add_rows(rows);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("{table}\n")
+}
+
+fn cpu_table(cpus: &[CpuOverview]) -> String {
+    let header =
+        ["CPU", "noise %", "detours", "per s", "min", "mean", "p50", "p99", "p99.9", "max", "resolution", "watched", "own"];
+    let row = |cpu: &CpuOverview| {
+        let duration = |ns: u64| if cpu.detours == 0 { "-".into() } else { time(ns as f64) };
+        vec![
+            cpu.cpu.to_string(),
+            format!("{:.4}", cpu.overhead_percent),
+            cpu.detours.to_string(),
+            format!("{:.1}", cpu.rate_per_s),
+            duration(cpu.min_ns),
+            duration(cpu.mean_ns.round() as u64),
+            duration(cpu.p50_ns),
+            duration(cpu.p99_ns),
+            duration(cpu.p99_9_ns),
+            duration(cpu.max_ns),
+            cpu.resolution_ns.map_or_else(|| "-".into(), time),
+            time(cpu.span_ns as f64),
+            if cpu.own_detours == 0 { "-".into() } else { format!("{} ({})", cpu.own_detours, time(cpu.own_ns as f64)) },
+        ]
+    };
+    table(&header, cpus.iter().map(row))
+}
+
+fn quanta_table(cpus: &[QuantaOverview]) -> String {
+    let header = ["CPU", "noise %", "quanta", "min", "p50", "p99", "max", "work min", "work p50", "work max", "watched"];
+    let row = |cpu: &QuantaOverview| {
+        vec![
+            cpu.cpu.to_string(),
+            format!("{:.4}", cpu.overhead_percent),
+            cpu.quanta.to_string(),
+            time(cpu.min_ns as f64),
+            time(cpu.p50_ns as f64),
+            time(cpu.p99_ns as f64),
+            time(cpu.max_ns as f64),
+            cpu.min_work.to_string(),
+            cpu.p50_work.to_string(),
+            cpu.max_work.to_string(),
+            time(cpu.span_ns as f64),
+        ]
+    };
+    table(&header, cpus.iter().map(row))
+}
+
+fn histogram(noise: &Durations) -> String {
+    let histogram = LogHistogram::of(noise, 3);
+    let rows: Vec<(String, u64)> = histogram
+        .counts
+        .iter()
+        .enumerate()
+        .map(|(i, &count)| (format!("{:>7} – {:>7}", time(histogram.edges_ns[i]), time(histogram.edges_ns[i + 1])), count))
+        .collect();
+    plots::bars("How long detours last, all CPUs (bars on a log scale)", width(), &rows)
+}
+
+fn noisiest(traces: &[Trace]) -> Vec<&Trace> {
+    let lost = |trace: &&Trace| trace.noise().map(|d| d.duration.as_nanos()).fold(0, u64::saturating_add);
+    let mut order: Vec<&Trace> = traces.iter().collect();
+    order.sort_by_key(|trace| std::cmp::Reverse(lost(trace)));
+    order.truncate(MOST_PLOTS);
+    order.sort_by_key(|trace| trace.cpu);
+    order
+}
+
+fn time_line(trace: &Trace) -> String {
+    let noise: Vec<_> = trace.noise().collect();
+    // Evenly thinned dots show the same cloud; the longest are never thinned away.
+    let step = noise.len().div_ceil(MOST_POINTS).max(1);
+    let longest = noise.iter().map(|d| d.duration).max().unwrap_or_default();
+    let points: Vec<(f64, f64)> = noise
+        .chunks(step)
+        .filter_map(|chunk| chunk.iter().max_by_key(|d| d.duration))
+        .map(|d| ((d.start - trace.span.start).as_secs_f64(), (d.duration.as_nanos().max(1) as f64).log10()))
+        .collect();
+    let least = points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+    if points.is_empty() {
+        return format!("CPU {}: no detours\n", trace.cpu);
+    }
+    let x = Scale::linear(0.0, trace.span.length().as_secs_f64(), |s| format!("{s:.1}s"));
+    let y = Scale::log(least, (longest.as_nanos().max(1) as f64).log10(), plots::decade);
+    let series = Series { name: String::new(), points, line: false };
+    plots::chart(&format!("Detours over time, CPU {}", trace.cpu), width(), 14, &x, &y, &[series])
+}
+
+fn periods(cpus: &[CpuOverview]) -> String {
+    let rows = cpus.iter().flat_map(|cpu| {
+        cpu.periods.iter().map(|p| {
+            vec![
+                cpu.cpu.to_string(),
+                time(p.period_ns),
+                format!("{:.2}", 1e9 / p.period_ns),
+                p.events.to_string(),
+                time(p.median_duration_ns as f64),
+                format!("{:.0}", p.strength * 100.0),
+                time(p.noise_ns as f64),
+            ]
+        })
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return "\nNo periodic source stands out.\n".into();
+    }
+    let header = ["CPU", "period", "Hz", "detours", "median", "fit %", "noise"];
+    format!("\nPeriodic sources (by spectrum)\n{}", table(&header, rows.into_iter()))
+}
+
+/// `predict`: the curve as a plot and a table, and up to where the trace can speak.
+pub fn predict(prediction: &Prediction) -> String {
+    let mut text = format!(
+        "A phase of {} under `{}` noise, all ranks waiting for the slowest ({} phases, seed {})\n",
+        time(prediction.quantum_ns as f64),
+        prediction.sync,
+        prediction.phases,
+        prediction.seed
+    );
+    let rows = prediction.points.iter().map(|point| {
+        vec![
+            point.ranks.to_string(),
+            time(point.mean_phase_ns),
+            format!("{:.2}", point.slowdown_percent),
+            format!("{:.2} – {:.2}", point.ci95_percent[0], point.ci95_percent[1]),
+            if point.supported { "yes".into() } else { "no: extrapolated".into() },
+        ]
+    });
+    text += &table(&["ranks", "mean phase", "slowdown %", "95 % interval", "within the trace"], rows);
+    text.extend(prediction.warnings.iter().map(|warning| format!("warning: {warning}\n")));
+    if prediction.points.len() < 2 {
+        return text;
+    }
+    let log2 = |ranks: u64| (ranks as f64).log2();
+    let line = |name: &str, value: &dyn Fn(usize) -> f64| Series {
+        name: name.into(),
+        points: (0..prediction.points.len()).map(|i| (log2(prediction.points[i].ranks), value(i))).collect(),
+        line: true,
+    };
+    let points = &prediction.points;
+    let series = [
+        line("slowdown", &|i| points[i].slowdown_percent),
+        line("interval", &|i| points[i].ci95_percent[0]),
+        line("interval", &|i| points[i].ci95_percent[1]),
+    ];
+    let most = points.iter().map(|p| p.ci95_percent[1]).fold(0.0, f64::max);
+    let x = Scale::log(log2(points[0].ranks), log2(points[points.len() - 1].ranks), |exponent| {
+        format!("{}", exponent.exp2())
+    });
+    let y = Scale::linear(0.0, most, |percent| format!("{percent:.1}%"));
+    text + "\n" + &plots::chart("Slowdown over ranks, with its 95 % interval", width(), 14, &x, &y, &series[..])
+}
+
+/// A time in ns as people read it.
+pub fn time(ns: f64) -> String {
+    if ns > 0.0 && ns < 10.0 {
+        return format!("{ns:.1}ns");
+    }
+    Nanos::from_nanos_f64(ns).map_or_else(|| "-".into(), |time| time.to_string())
+}
