@@ -1,1 +1,200 @@
-//! To come.
+//! What the noise of recorded nodes costs a bulk-synchronous program at any scale.
+//!
+//! The program and its slowdown are those of De, Kothari & Mann, "A Trace-driven Emulation Framework to Predict
+//! Scalability of Large Clusters in Presence of OS Jitter" (IEEE Cluster 2008), §III-A and eq. 3; it runs on the
+//! simulator of `quell-sim` instead of a jitter-free machine.
+
+mod document;
+mod noise;
+mod resample;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quell_recording::Nanos;
+use quell_sim::{BspError, Draws, Job, Node, Program, Run, SyncMode};
+use rayon::prelude::*;
+
+pub use document::{Mode, NoiseSource, Operation, Point, Prediction, SCHEMA};
+pub use noise::NodeNoise;
+use resample::Blocks;
+
+/// Resampled runs per point, unless the options say otherwise.
+pub const REPLICATES: u64 = 40;
+/// Fewer make no interval of 95 %, so that many run unless one alone is too costly.
+const FEWEST_REPLICATES: u64 = 20;
+/// What one replicate may cost at most, and all together where that leaves enough of them: detours rebuilt plus
+/// nodes placed or asked, about 100 ns each.
+const EFFORT: u64 = 100_000_000;
+
+/// What to predict.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The scales, in ranks (one per CPU).
+    pub ranks: Vec<u64>,
+    /// Work per phase and rank.
+    pub quantum: Nanos,
+    /// How the nodes' noise lines up.
+    pub mode: Mode,
+    /// For [`Mode::Start`]: nodes start up to this much later than the first.
+    pub skew: Nanos,
+    /// For [`Mode::Start`]: node clocks run fast or slow by up to this many parts per million.
+    pub drift_ppm: f64,
+    /// Phases per scale.
+    pub phases: u64,
+    /// Equal seeds give equal predictions, bit for bit.
+    pub seed: u64,
+    /// Resampled runs for the confidence intervals, see [`REPLICATES`]; 0 for none.
+    pub replicates: u64,
+}
+
+impl Options {
+    /// One millisecond of work per phase, 1,000 phases, unsynchronised nodes, at these scales.
+    pub fn new(ranks: Vec<u64>) -> Self {
+        Self {
+            ranks,
+            quantum: Nanos::from_nanos(1_000_000),
+            mode: Mode::None,
+            skew: Nanos::ZERO,
+            drift_ppm: 0.0,
+            phases: 1_000,
+            seed: 1,
+            replicates: REPLICATES,
+        }
+    }
+
+    fn sync(&self) -> Result<SyncMode, PredictError> {
+        let imperfect = self.skew > Nanos::ZERO || self.drift_ppm != 0.0;
+        match self.mode {
+            Mode::Start => Ok(SyncMode::Start { skew: self.skew, drift_ppm: self.drift_ppm }),
+            _ if imperfect => Err(PredictError::Imperfect),
+            Mode::None => Ok(SyncMode::None),
+            Mode::Phase => Ok(SyncMode::Phase),
+        }
+    }
+
+    /// One job per scale.
+    fn jobs(&self) -> Result<Vec<Job>, PredictError> {
+        let sync = self.sync()?;
+        let job = |&ranks| Job { ranks, phases: self.phases, sync, seed: self.seed };
+        let jobs: Vec<Job> = self.ranks.iter().map(job).collect();
+        if jobs.is_empty() {
+            return Err(PredictError::NoRanks);
+        }
+        jobs.iter().try_for_each(Job::check)?;
+        Ok(jobs)
+    }
+}
+
+/// Why nothing can be predicted.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PredictError {
+    /// No scale was asked for.
+    #[error("no number of ranks is given; name at least one, such as 1024")]
+    NoRanks,
+    /// Skew or drift with a sync mode that has neither.
+    #[error("skew and drift belong to sync mode `start` alone; leave them out or ask for `start`")]
+    Imperfect,
+    /// The program or the job cannot run.
+    #[error(transparent)]
+    Job(#[from] BspError),
+    /// The traces of one source make no node.
+    #[error("{name}: {reason}")]
+    Noise {
+        /// The source's name.
+        name: String,
+        /// What is wrong with it, and what to do.
+        reason: BspError,
+    },
+}
+
+/// Predicts the slowdown at each scale. Nodes of the job take the given nodes' noise in turn.
+///
+/// `progress` is told how many of how many runs are done, from any thread.
+///
+/// # Confidence
+/// Each replicate cuts every node's traces into blocks, all CPUs alike, draws as many anew with replacement
+/// (moving blocks: Künsch, "The Jackknife and the Bootstrap for General Stationary Observations", Annals of
+/// Statistics 17, 1989; taken round the end: Politis & Romano 1992), places the ranks anew and runs every scale.
+/// The interval runs between the 2.5 % and 97.5 % points of the replicates' slowdowns and is widened to hold the
+/// prediction itself. No resampling can draw a detour that was not recorded: what lies past
+/// [`Prediction::supported_ranks`] may be worse than any interval says.
+///
+/// # Errors
+/// For options out of bounds and for traces that make no node; a trace without detours is fine.
+pub fn predict(
+    nodes: &[NodeNoise],
+    options: &Options,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Prediction, PredictError> {
+    let jobs = options.jobs()?;
+    let program = Program::new(clocks(nodes)?, options.quantum)?;
+    let affordable = affordable_replicates(nodes, &jobs, options.replicates);
+    let total = jobs.len() as u64 * (affordable + 1);
+    let done = AtomicU64::new(0);
+    let tick = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+
+    let runs = run_all(&program, &jobs, &tick)?;
+    drop(program);
+    let mut replicates = Vec::new();
+    for number in 0..affordable {
+        replicates.push(replicate(nodes, options, &jobs, number, &tick)?);
+    }
+    Ok(document::write(nodes, options, &runs, &replicates))
+}
+
+/// One resampled run of every scale; `None` where the draw left no useful time at all.
+fn replicate(
+    nodes: &[NodeNoise],
+    options: &Options,
+    jobs: &[Job],
+    number: u64,
+    tick: &(dyn Fn() + Sync),
+) -> Result<Option<Vec<Run>>, PredictError> {
+    let resampled = nodes.par_iter().enumerate().map(|(source, node)| {
+        let blocks = Blocks::of(node, options.quantum)?;
+        Node::new(&blocks.resample(node, &Draws::new(options.seed, &[stream::BLOCKS, number, source as u64])))
+    });
+    let Ok(resampled) = resampled.collect::<Result<Vec<_>, _>>() else {
+        jobs.iter().for_each(|_| tick());
+        return Ok(None);
+    };
+    let seed = Draws::new(options.seed, &[stream::SEEDS]).at(number);
+    let jobs: Vec<Job> = jobs.iter().map(|job| Job { seed, ..*job }).collect();
+    run_all(&Program::new(resampled, options.quantum)?, &jobs, tick).map(Some)
+}
+
+/// The names of the random streams under the prediction's seed, apart from those of the simulator.
+mod stream {
+    pub(super) const BLOCKS: u64 = 100;
+    pub(super) const SEEDS: u64 = 101;
+}
+
+fn clocks(nodes: &[NodeNoise]) -> Result<Vec<Node>, PredictError> {
+    let refuse = |name: &str| {
+        let name = name.to_owned();
+        |reason| PredictError::Noise { name, reason }
+    };
+    nodes.iter().map(|node| Node::new(&node.traces).map_err(refuse(&node.name))).collect()
+}
+
+fn run_all(program: &Program, jobs: &[Job], tick: &(dyn Fn() + Sync)) -> Result<Vec<Run>, PredictError> {
+    let run = |job| {
+        let run = program.run(job)?;
+        tick();
+        Ok(run)
+    };
+    jobs.par_iter().map(run).collect()
+}
+
+/// How many replicates to run: as many as asked for where that is cheap, fewer for huge traces and scales, and none
+/// where a single one would take ten seconds of CPU time.
+fn affordable_replicates(nodes: &[NodeNoise], jobs: &[Job], asked: u64) -> u64 {
+    let detours: u64 = nodes.iter().map(NodeNoise::detours).sum();
+    // Each chain places every node once; a drifting node is asked in every phase.
+    let placed = |job: &Job| job.ranks.saturating_mul(if job.drifts() { job.phases } else { job.chains() });
+    let cost = jobs.iter().map(placed).fold(detours.max(1), u64::saturating_add);
+    match EFFORT / cost {
+        0 => 0,
+        most => asked.min(most.max(FEWEST_REPLICATES)),
+    }
+}

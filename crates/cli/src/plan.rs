@@ -50,7 +50,7 @@ impl FromStr for ThresholdText {
 pub struct RankList(pub Vec<u64>);
 
 /// The most ranks that a prediction takes.
-const MOST_RANKS: u64 = 1 << 30;
+const MOST_RANKS: u64 = quell_sim::MAX_RANKS;
 
 impl FromStr for RankList {
     type Err = String;

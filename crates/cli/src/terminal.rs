@@ -1,9 +1,9 @@
 //! Findings as text for a terminal.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use quell_analysis::density::LogHistogram;
 use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
-use quell_analysis::predict::Prediction;
+use quell_analysis::predict::{Mode, Prediction};
 use quell_analysis::quantiles::Durations;
 use quell_recording::{Nanos, Recording, Trace};
 
@@ -58,9 +58,10 @@ fn heading(overview: &Overview) -> String {
 }
 
 /// A table with right-aligned columns after the first.
-fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    let style = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+    table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header.iter().copied());
     table.add_rows(rows);
     for column in table.column_iter_mut().skip(1) {
@@ -180,7 +181,7 @@ pub fn predict(prediction: &Prediction) -> String {
     let mut text = format!(
         "A phase of {} under `{}` noise, all ranks waiting for the slowest ({} phases, seed {})\n",
         time(prediction.quantum_ns as f64),
-        prediction.sync,
+        mode_name(prediction.sync),
         prediction.phases,
         prediction.seed
     );
@@ -211,11 +212,42 @@ pub fn predict(prediction: &Prediction) -> String {
         line("interval", &|i| points[i].ci95_percent[1]),
     ];
     let most = points.iter().map(|p| p.ci95_percent[1]).fold(0.0, f64::max);
-    let x = Scale::log(log2(points[0].ranks), log2(points[points.len() - 1].ranks), |exponent| {
-        format!("{}", exponent.exp2())
-    });
+    let x = Scale::log(log2(points[0].ranks), log2(points[points.len() - 1].ranks), ranks_label);
     let y = Scale::linear(0.0, most, |percent| format!("{percent:.1}%"));
     text + "\n" + &plots::chart("Slowdown over ranks, with its 95 % interval", width(), 14, &x, &y, &series[..])
+}
+
+/// A power of two as people say it: `16`, `4Ki`, `1Mi`.
+fn ranks_label(exponent: f64) -> String {
+    let ranks = exponent.exp2();
+    match exponent {
+        20.0.. => format!("{}Mi", ranks / 1_048_576.0),
+        10.0.. => format!("{}Ki", ranks / 1_024.0),
+        _ => ranks.to_string(),
+    }
+}
+
+/// The end of a curve in one sentence, for a second curve beside a whole one.
+pub fn predict_briefly(prediction: &Prediction) -> String {
+    let ends = (prediction.points.first(), prediction.points.last());
+    let (Some(first), Some(last)) = ends else { return String::new() };
+    format!(
+        "Under `{}` noise the slowdown would be {:.2} % at {} ranks and {:.2} % at {}.\n",
+        mode_name(prediction.sync),
+        first.slowdown_percent,
+        first.ranks,
+        last.slowdown_percent,
+        last.ranks
+    )
+}
+
+/// A sync mode as it is typed.
+pub fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::None => "none",
+        Mode::Start => "start",
+        Mode::Phase => "phase",
+    }
 }
 
 /// A time in ns as people read it.

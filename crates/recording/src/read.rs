@@ -81,20 +81,48 @@ fn read_parquet<R: Row>(path: &Path) -> Result<Vec<(Cpu, R)>, Error> {
 }
 
 fn read_stream<R: Row>(path: &Path) -> Result<(Vec<(Cpu, R)>, bool), Error> {
+    let bytes = fs::read(path)?;
+    let whole = &bytes[..whole_messages(&bytes)];
+    let mut torn = whole.len() < bytes.len();
     let mut rows = Vec::new();
-    let file = fs::File::open(path)?;
     // A stream whose schema is cut off is that of a writer killed before its first flush.
-    let Ok(Ok(mut batches)) = contain(|| StreamReader::try_new_buffered(file, None)) else {
+    let Ok(Ok(mut batches)) = contain(|| StreamReader::try_new(whole, None)) else {
         return Ok((rows, true));
     };
     loop {
         match contain(|| batches.next()) {
-            Ok(None) => return Ok((rows, !batches.is_finished())),
+            Ok(None) => {
+                torn |= !batches.is_finished();
+                return Ok((rows, torn));
+            }
             Ok(Some(Ok(batch))) => {
                 rows.extend(R::from_batch(&batch).map_err(|reason| Error::malformed(path, reason))?);
             }
-            // Whole batches before the tear are good; nothing after it can be trusted.
+            // Whole batches before the damage are good; nothing after it can be trusted.
             Ok(Some(Err(_))) | Err(_) => return Ok((rows, true)),
+        }
+    }
+}
+
+/// How many bytes of an Arrow stream are whole messages. The decoder believes the lengths that a stream states, so a
+/// damaged one could make it ask for any amount of memory; here each is held against what the file has.
+fn whole_messages(bytes: &[u8]) -> usize {
+    let mut whole = 0;
+    loop {
+        let rest = &bytes[whole..];
+        let word = |at: usize| Some(i32::from_le_bytes(rest.get(at..at + 4)?.try_into().ok()?));
+        let length = || {
+            let metadata = usize::try_from(word(4).filter(|_| word(0) == Some(-1))?).ok()?;
+            if metadata == 0 {
+                return Some(8); // The end-of-stream mark.
+            }
+            let message = arrow_ipc::root_as_message(rest.get(8..metadata.checked_add(8)?)?).ok()?;
+            let body = usize::try_from(message.bodyLength()).ok()?;
+            metadata.checked_add(8)?.checked_add(body).filter(|&length| length <= rest.len())
+        };
+        match length() {
+            Some(length) => whole += length,
+            None => return whole,
         }
     }
 }

@@ -31,8 +31,7 @@ fn make(folder: &Path, close: impl FnOnce(Writer, Manifest)) {
     let mut writer = Writer::create(folder, &manifest(&[0, 1], 0)).unwrap();
     for flush in 0..3 {
         for cpu in [0, 1] {
-            let part: Vec<_> =
-                rows(cpu, 300).into_iter().skip(flush * 100).take(100).collect();
+            let part: Vec<_> = rows(cpu, 300).into_iter().skip(flush * 100).take(100).collect();
             writer.detours(&part).unwrap();
         }
         let until = (flush as u64 + 1) * 100_000;

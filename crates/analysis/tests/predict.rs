@@ -1,0 +1,278 @@
+//! Predictions against a second, plain implementation of the same program.
+
+use quell_analysis::predict::{Mode, NodeNoise, Options, PredictError, Prediction, predict};
+use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
+
+/// A linear congruential generator of its own (Knuth's MMIX), so that nothing is shared with what is tested.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// (start, duration) of each detour of a CPU, and after how long they repeat.
+type PlainNode = (u64, Vec<Vec<(u64, u64)>>);
+
+/// A trace of rare long detours among frequent short ones.
+fn plain_node(dice: &mut Dice, cpus: usize) -> PlainNode {
+    let period = 3_000_000 + dice.below(500_000);
+    let mut cpu = || {
+        let (mut at, mut detours) = (0, Vec::new());
+        loop {
+            at += 500 + dice.below(9_000);
+            let duration =
+                if dice.below(20) == 0 { 2_000 + dice.below(20_000) } else { 100 + dice.below(400) };
+            if at + duration >= period {
+                return detours;
+            }
+            detours.push((at, duration));
+            at += duration;
+        }
+    };
+    (period, (0..cpus).map(|_| cpu()).collect())
+}
+
+fn noise(nodes: &[PlainNode]) -> Vec<NodeNoise> {
+    let ns = Nanos::from_nanos;
+    let trace = |(period, detours): (u64, &Vec<(u64, u64)>)| Trace {
+        cpu: Cpu(0),
+        span: Span { start: ns(77), end: ns(77 + period) },
+        detours: detours
+            .iter()
+            .map(|d| Detour { start: ns(77 + d.0), duration: ns(d.1), own: false })
+            .collect(),
+    };
+    let node = |(period, cpus): &PlainNode| NodeNoise {
+        name: "plain".to_owned(),
+        traces: cpus.iter().map(|detours| trace((*period, detours))).collect(),
+    };
+    nodes.iter().map(node).collect()
+}
+
+/// Walks from detour to detour until the work is done.
+fn finish(period: u64, detours: &[(u64, u64)], start: u64, work: u64) -> u64 {
+    let (mut t, mut left, mut turn) = (start, work, start / period);
+    loop {
+        let over = detours.partition_point(|detour| turn * period + detour.0 + detour.1 <= t);
+        for &(begin, duration) in &detours[over..] {
+            let (begin, end) = (turn * period + begin, turn * period + begin + duration);
+            let free = begin.saturating_sub(t);
+            if free >= left {
+                return t + left;
+            }
+            left -= free;
+            t = end;
+        }
+        let free = ((turn + 1) * period).saturating_sub(t);
+        if free >= left {
+            return t + left;
+        }
+        left -= free;
+        t += free;
+        turn += 1;
+    }
+}
+
+/// The mean phase of every rank of every phase, by the definition.
+fn by_definition(nodes: &[PlainNode], options: &Options, ranks: u64, dice: &mut Dice) -> f64 {
+    let quantum = options.quantum.as_nanos();
+    // The program splits phases over chains of at least 50, but for drift, which grows from the first to the last.
+    let chain = if options.drift_ppm > 0.0 { PHASES } else { 50 };
+    let count = options.phases * REPEATS;
+    let (mut total, mut now) = (0u64, 0u64);
+    let mut starts: Vec<(u64, f64)> = Vec::new();
+    for phase in 0..count {
+        if phase % chain == 0 || options.mode == Mode::Phase {
+            now = 0;
+            let common = dice.below(1 << 30);
+            starts = (0..ranks)
+                .map(|node| place(&nodes[node as usize % nodes.len()], options, common, dice))
+                .collect();
+        }
+        let (mut rank, mut slowest) = (0, 0);
+        for node in 0.. {
+            let (period, cpus) = &nodes[node % nodes.len()];
+            for detours in cpus.iter().take((ranks - rank) as usize) {
+                let start = (starts[node].0 as f64 + now as f64 * starts[node].1) as u64;
+                slowest = slowest.max(finish(*period, detours, start, quantum) - start);
+                rank += 1;
+            }
+            if rank == ranks {
+                break;
+            }
+        }
+        total += slowest;
+        now += slowest;
+    }
+    total as f64 / count as f64
+}
+
+/// Where a node starts, and how fast its trace runs.
+fn place(node: &PlainNode, options: &Options, common: u64, dice: &mut Dice) -> (u64, f64) {
+    let common = (common as f64 / (1u64 << 30) as f64 * node.0 as f64) as u64;
+    match options.mode {
+        Mode::None => (dice.below(node.0), 1.0),
+        Mode::Phase => (common, 1.0),
+        Mode::Start => {
+            let skew = dice.below(options.skew.as_nanos() + 1);
+            let drift = (dice.below(2_000_001) as f64 / 1e6 - 1.0) * options.drift_ppm * 1e-6;
+            (node.0 + common + skew, 1.0 + drift)
+        }
+    }
+}
+
+/// Runs of so many phases, and so many runs, are compared.
+const PHASES: u64 = 250;
+const REPEATS: u64 = 256;
+
+fn quiet(_: u64, _: u64) {}
+
+fn options(mode: Mode, skew: u64, drift_ppm: f64, ranks: Vec<u64>) -> Options {
+    Options {
+        quantum: Nanos::from_nanos(10_000),
+        mode,
+        skew: Nanos::from_nanos(skew),
+        drift_ppm,
+        phases: 4_000,
+        replicates: 0,
+        ..Options::new(ranks)
+    }
+}
+
+#[test]
+fn agrees_with_the_definition_in_every_mode() {
+    let mut dice = Dice(2_008);
+    let one = [plain_node(&mut dice, 1)];
+    let three = [plain_node(&mut dice, 3)];
+    let mixed = [plain_node(&mut dice, 2), plain_node(&mut dice, 3), plain_node(&mut dice, 1)];
+    for nodes in [&one[..], &three, &mixed] {
+        for (mode, skew, drift) in [
+            (Mode::None, 0, 0.0),
+            (Mode::Start, 0, 0.0),
+            (Mode::Start, 40_000, 0.0),
+            (Mode::Start, 15_000, 20_000.0),
+            (Mode::Phase, 0, 0.0),
+        ] {
+            // 20 and 97 ranks leave the last node part empty in two of the three.
+            let options = Options { phases: PHASES, ..options(mode, skew, drift, vec![1, 20, 97]) };
+            let run =
+                |seed| predict(&noise(nodes), &Options { seed, ..options.clone() }, &quiet).unwrap().points;
+            let runs: Vec<_> = (0..REPEATS).map(run).collect();
+            for (scale, &ranks) in options.ranks.iter().enumerate() {
+                let predicted =
+                    runs.iter().map(|points| points[scale].mean_phase_ns).sum::<f64>() / REPEATS as f64;
+                let expected = by_definition(nodes, &options, ranks, &mut dice);
+                let off = predicted / expected - 1.0;
+                assert!(
+                    off.abs() < 0.01,
+                    "{mode:?} skew {skew} drift {drift}, {} nodes, {ranks} ranks: {predicted} for {expected}",
+                    nodes.len()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_seeds_give_equal_documents_on_any_number_of_threads() {
+    let nodes = noise(&[plain_node(&mut Dice(1), 2), plain_node(&mut Dice(2), 1)]);
+    let mut options = options(Mode::None, 0, 0.0, vec![3, 100, 5_000]);
+    (options.phases, options.replicates) = (200, 12);
+    let on = |threads, seed| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let options = Options { seed, ..options.clone() };
+        // Debug prints every bit of a float that tells it from the next.
+        format!("{:?}", pool.install(|| predict(&nodes, &options, &quiet).unwrap()).points)
+    };
+    assert_eq!(on(1, 7), on(2, 7));
+    assert_ne!(on(1, 7), on(1, 8));
+}
+
+#[test]
+fn the_document_says_where_it_extrapolates() {
+    let nodes = noise(&[plain_node(&mut Dice(3), 2)]);
+    let mut options = options(Mode::None, 0, 0.0, vec![10, 600, 100_000]);
+    (options.phases, options.replicates) = (100, 20);
+    let prediction = predict(&nodes, &options, &quiet).unwrap();
+    let span = nodes[0].traces[0].span.length().as_nanos();
+    assert_eq!(prediction.supported_ranks, span / 10_000 * 2);
+    assert_eq!(
+        prediction.points.iter().map(|point| point.supported).collect::<Vec<_>>(),
+        [true, true, false]
+    );
+    assert_eq!(prediction.warnings.len(), 1, "{:?}", prediction.warnings);
+    assert!(prediction.warnings[0].contains("extrapolates"));
+    for point in &prediction.points {
+        let [low, high] = point.ci95_percent;
+        assert!(low <= point.slowdown_percent && point.slowdown_percent <= high);
+    }
+    assert!(prediction.points[0].ci95_percent[0] < prediction.points[0].ci95_percent[1]);
+    assert_eq!((prediction.replicates, prediction.noise[0].cpus, prediction.noise[0].span_ns), (20, 2, span));
+}
+
+#[test]
+fn larger_jobs_are_never_faster() {
+    let nodes = noise(&[plain_node(&mut Dice(4), 2)]);
+    let prediction = predict(&nodes, &options(Mode::None, 0, 0.0, (1..60).collect()), &quiet).unwrap();
+    let slowdowns: Vec<f64> = prediction.points.iter().map(|point| point.slowdown_percent).collect();
+    let falls = slowdowns.windows(2).filter(|pair| pair[1] < pair[0] * 0.99).count();
+    assert_eq!(falls, 0, "{slowdowns:?}");
+}
+
+fn alone(period: u64, detours: &[(u64, u64)], quantum: u64) -> Result<Prediction, PredictError> {
+    let mut options = options(Mode::None, 0, 0.0, vec![1, 64]);
+    (options.quantum, options.phases, options.replicates) = (Nanos::from_nanos(quantum), 100, 20);
+    predict(&noise(&[(period, vec![detours.to_vec()])]), &options, &quiet)
+}
+
+#[test]
+fn edges_of_traces_are_predicted_and_named() {
+    let silent = alone(1_000_000, &[], 1_000).unwrap();
+    assert!(
+        silent.points.iter().all(|point| point.slowdown_percent == 0.0 && point.ci95_percent == [0.0, 0.0])
+    );
+    assert!(silent.warnings.iter().any(|text| text.contains("holds no detours")), "{:?}", silent.warnings);
+
+    // A tenth of the trace is lost, so work over ten turns of it takes a ninth more.
+    let wrapped = alone(1_000, &[(500, 100)], 9_000).unwrap();
+    assert!(wrapped.points.iter().all(|point| (point.slowdown_percent - 100.0 / 9.0).abs() < 1.2));
+    assert!(
+        wrapped.warnings.iter().any(|text| text.contains("repeats within each phase")),
+        "{:?}",
+        wrapped.warnings
+    );
+    assert_eq!(wrapped.supported_ranks, 0);
+
+    let short = alone(10_000, &[(500, 100)], 1_000).unwrap();
+    assert!(short.warnings.iter().any(|text| text.contains("too narrow")), "{:?}", short.warnings);
+
+    let full = alone(1_000, &[(0, 1_000)], 10).unwrap_err().to_string();
+    assert!(full.starts_with("plain: ") && full.contains("noise from end to end"), "{full}");
+
+    // Some resampled traces of this one are nothing but noise; they are left out, never a failure.
+    assert!(alone(1_000, &[(0, 990)], 10).unwrap().replicates <= 20);
+}
+
+#[test]
+fn refuses_what_cannot_be_asked() {
+    let nodes = noise(&[plain_node(&mut Dice(5), 1)]);
+    let refuse = |change: &dyn Fn(&mut Options)| {
+        let mut options = options(Mode::None, 0, 0.0, vec![4]);
+        change(&mut options);
+        predict(&nodes, &options, &quiet).unwrap_err().to_string()
+    };
+    assert!(refuse(&|o| o.ranks.clear()).contains("no number of ranks"));
+    assert!(refuse(&|o| o.ranks.push(0)).contains("0 ranks"));
+    assert!(refuse(&|o| o.ranks.push(1 << 40)).contains("between 1 and 16777216"));
+    assert!(refuse(&|o| o.quantum = Nanos::ZERO).contains("quantum is zero"));
+    assert!(refuse(&|o| o.phases = 0).contains("0 phases"));
+    assert!(refuse(&|o| o.skew = Nanos::from_nanos(1)).contains("`start` alone"));
+    assert!(refuse(&|o| (o.mode, o.drift_ppm) = (Mode::Start, f64::NAN)).contains("NaN ppm"));
+    assert_eq!(
+        predict(&[], &options(Mode::None, 0, 0.0, vec![4]), &quiet).unwrap_err().to_string().is_empty(),
+        false
+    );
+}

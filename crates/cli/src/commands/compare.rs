@@ -1,0 +1,47 @@
+//! `quell compare`: what changed between two recordings.
+
+use std::path::Path;
+
+use quell_analysis::compare::{self, Comparison, Options, Side};
+use quell_recording::{Method, Recording};
+
+use super::Outcome;
+use crate::args::Compare;
+use crate::html;
+use crate::printer::Printer;
+use crate::terminal_compare;
+
+/// Compares, prints, and checks the limits.
+pub fn run(args: &Compare, printer: Printer) -> anyhow::Result<Outcome> {
+    let (before, after) = (open(&args.before)?, open(&args.after)?);
+    let comparison = compare(&before, &after, args.seed)?;
+    if let Some(path) = &args.html {
+        let title = format!("{} and {}", before.name(), after.name());
+        html::write(path, &html::Page { compare: Some(&comparison), ..html::Page::new(&title) })?;
+        printer.say(&format!("wrote {}", path.display()));
+    }
+    if args.json {
+        printer.json(&comparison)?;
+    } else {
+        printer.result(&terminal_compare::compare(&comparison))?;
+    }
+    let violations: Vec<_> = args.fail_above.iter().filter_map(|limit| limit.check(&comparison)).collect();
+    for violation in &violations {
+        printer.warn(&violation.to_string());
+    }
+    Ok(if violations.is_empty() { Outcome::Done } else { Outcome::LimitExceeded })
+}
+
+fn open(path: &Path) -> anyhow::Result<Recording> {
+    let recording = if path.is_file() { quell_recording::formats::import(path)? } else { Recording::open(path)? };
+    if recording.manifest.method != Method::Detour {
+        anyhow::bail!("{} holds {} quanta; only detours can be compared", path.display(), recording.manifest.method);
+    }
+    Ok(recording)
+}
+
+fn compare(before: &Recording, after: &Recording, seed: u64) -> anyhow::Result<Comparison> {
+    let options = Options { seed, ..Options::default() };
+    let (a, b) = (before.name(), after.name());
+    Ok(compare::compare(&Side { name: &a, traces: &before.traces }, &Side { name: &b, traces: &after.traces }, &options)?)
+}

@@ -1,0 +1,63 @@
+//! `quell report`: one HTML page from a recording.
+
+use quell_analysis::overview::{Overview, overview};
+use quell_analysis::predict::{Mode, Options, Prediction};
+use quell_recording::{Method, Nanos, Recording};
+
+use super::{Outcome, predict};
+use crate::args::Report;
+use crate::html::{self, Page};
+use crate::plan;
+use crate::printer::Printer;
+
+/// Sums up, predicts where there are detours, and writes the page.
+pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
+    plan::positive(args.quantum, "--quantum")?;
+    let recording = Recording::open(&args.recording)?;
+    let output = args.output.clone().unwrap_or_else(|| args.recording.with_extension("html"));
+    let overview = overview(&recording);
+    let curves = match can_predict(&recording) {
+        Ok(()) => curves(&recording, &args.ranks.0, args.quantum, args.phases, args.seed, printer)?,
+        Err(why) => {
+            printer.warn(&format!("the page has no prediction: {why}"));
+            Vec::new()
+        }
+    };
+    write(&output, &recording, &overview, &curves)?;
+    printer.say(&format!("wrote {}", output.display()));
+    Ok(Outcome::Done)
+}
+
+/// Whether there is something to predict from.
+pub fn can_predict(recording: &Recording) -> anyhow::Result<()> {
+    predict::of_recording(recording).map(|_| ())
+}
+
+/// The two ends of what co-scheduling can do: every node on its own, and all in step.
+pub fn curves(
+    recording: &Recording,
+    ranks: &[u64],
+    quantum: Nanos,
+    phases: u64,
+    seed: u64,
+    printer: Printer,
+) -> anyhow::Result<Vec<Prediction>> {
+    let noise = [predict::of_recording(recording)?];
+    let curve = |mode| {
+        let options = Options { quantum, mode, phases, seed, ..Options::new(ranks.to_vec()) };
+        predict::curve(&noise, &options, printer)
+    };
+    [Mode::None, Mode::Phase].into_iter().map(curve).collect()
+}
+
+/// Writes the page of one recording.
+pub fn write(
+    output: &std::path::Path,
+    recording: &Recording,
+    overview: &Overview,
+    curves: &[Prediction],
+) -> anyhow::Result<()> {
+    debug_assert!(recording.manifest.method == Method::Detour || recording.traces.iter().all(|t| t.detours.is_empty()));
+    let title = recording.manifest.host.clone().unwrap_or_else(|| recording.name());
+    html::write(output, &Page { show: Some(overview), traces: &recording.traces, predict: curves, ..Page::new(&title) })
+}

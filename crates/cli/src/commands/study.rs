@@ -1,0 +1,63 @@
+//! `quell study`: the main job. Record this node, show it, predict to scale, report.
+
+use std::path::{Path, PathBuf};
+
+use quell_analysis::overview::overview;
+use quell_node::doctor::{self, Verdict};
+use quell_recording::{Recording, State};
+use serde::Serialize;
+
+use super::{Outcome, record, report};
+use crate::args::Study;
+use crate::plan::{self, name_of_now};
+use crate::printer::Printer;
+use crate::terminal;
+
+/// Runs every step and leaves a folder with all of it.
+pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
+    let plan = plan::of_study(args)?;
+    let folder = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("study-{}", name_of_now())));
+    if folder.exists() {
+        anyhow::bail!("{} exists already: choose another folder with -o, or remove it first", folder.display());
+    }
+    fs_err::create_dir_all(&folder)?;
+    say_limits(printer);
+    let manifest = record::record(&plan, &record::inside(&folder), printer)?;
+    if manifest.state == State::Interrupted {
+        printer.say("interrupted: the study goes on with what was recorded up to now");
+    }
+    let recording = Recording::open(&record::inside(&folder))?;
+    let overview = overview(&recording);
+    let mut text = terminal::show(&overview, &recording);
+    write_json(&folder.join("show.json"), &overview)?;
+    let curves = match report::can_predict(&recording) {
+        Ok(()) => report::curves(&recording, &args.ranks.0, args.quantum, args.phases, args.seed, printer)?,
+        Err(why) => {
+            printer.warn(&format!("the study has no prediction: {why}"));
+            Vec::new()
+        }
+    };
+    for (index, curve) in curves.iter().enumerate() {
+        text.push('\n');
+        text += &if index == 0 { terminal::predict(curve) } else { terminal::predict_briefly(curve) };
+        write_json(&folder.join(format!("predict-{}.json", terminal::mode_name(curve.sync))), curve)?;
+    }
+    report::write(&folder.join("report.html"), &recording, &overview, &curves)?;
+    fs_err::write(folder.join("report.txt"), &text)?;
+    printer.result(&text)?;
+    printer.say(&format!("the study is in {}: open {}", folder.display(), folder.join("report.html").display()));
+    Ok(Outcome::Done)
+}
+
+/// What this machine withholds that a study would use.
+fn say_limits(printer: Printer) {
+    let used = ["clock", "CPUs", "locked memory"];
+    for finding in doctor::examine().iter().filter(|f| f.verdict != Verdict::Good && used.contains(&f.subject)) {
+        let advice = finding.advice.as_ref().map(|advice| format!(" ({advice})")).unwrap_or_default();
+        printer.warn(&format!("{}: {}{advice}", finding.subject, finding.text));
+    }
+}
+
+fn write_json(path: &Path, document: &impl Serialize) -> anyhow::Result<()> {
+    Ok(fs_err::write(path, serde_json::to_string_pretty(document)? + "\n")?)
+}

@@ -1,0 +1,178 @@
+//! The HTML page: a template, its style and script, and one JSON document that the script draws.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use quell_analysis::compare::Comparison;
+use quell_analysis::density::Density;
+use quell_analysis::overview::Overview;
+use quell_analysis::predict::Prediction;
+use quell_analysis::quantiles::Durations;
+use quell_recording::{Detour, Trace};
+use serde::Serialize;
+
+const TEMPLATE: &str = include_str!("../assets/report.html");
+const STYLES: [&str; 2] = [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
+const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
+const SCRIPT: &str = include_str!("../assets/report.js");
+
+/// Points of one CPU's time line on a page: as many as one can tell apart.
+const MOST_POINTS: usize = 4_000;
+/// Points for all CPUs together, which bounds the page.
+const MOST_POINTS_ALL: usize = 64_000;
+
+/// What a page shows; what is absent is left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// Its title.
+    pub title: &'a str,
+    /// A recording in figures.
+    pub show: Option<&'a Overview>,
+    /// The recording's detours.
+    pub traces: &'a [Trace],
+    /// Scaling curves.
+    pub predict: &'a [Prediction],
+    /// Two recordings side by side.
+    pub compare: Option<&'a Comparison>,
+}
+
+impl<'a> Page<'a> {
+    /// An empty page.
+    pub fn new(title: &'a str) -> Self {
+        Self { title, show: None, traces: &[], predict: &[], compare: None }
+    }
+}
+
+/// The document that the script draws.
+#[derive(Serialize)]
+struct Data<'a> {
+    title: &'a str,
+    generated: String,
+    quell: &'static str,
+    show: Option<&'a Overview>,
+    timeline: Vec<TimeLine>,
+    density: Vec<CpuDensity>,
+    predict: &'a [Prediction],
+    compare: Option<&'a Comparison>,
+}
+
+#[derive(Serialize)]
+struct TimeLine {
+    cpu: u32,
+    seconds: Vec<f64>,
+    duration_ns: Vec<u64>,
+    own: Vec<u8>,
+    shown: usize,
+    total: usize,
+}
+
+#[derive(Serialize)]
+struct CpuDensity {
+    cpu: u32,
+    log10_ns: Vec<f64>,
+    density: Vec<f64>,
+}
+
+/// Writes the page.
+pub fn write(path: &Path, page: &Page) -> anyhow::Result<()> {
+    Ok(fs_err::write(path, render(page)?)?)
+}
+
+fn render(page: &Page) -> anyhow::Result<String> {
+    let room = (MOST_POINTS_ALL / page.traces.len().max(1)).min(MOST_POINTS);
+    let data = Data {
+        title: page.title,
+        generated: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        quell: env!("CARGO_PKG_VERSION"),
+        show: page.show,
+        timeline: page.traces.iter().map(|trace| time_line(trace, room)).collect(),
+        density: page.traces.iter().filter_map(density).collect(),
+        predict: page.predict,
+        compare: page.compare,
+    };
+    let style = STYLES.join("\n");
+    let values = [
+        ("{{TITLE}}", escape_html(page.title)),
+        ("{{STYLE}}", style),
+        ("{{UPLOT}}", UPLOT.to_owned()),
+        ("{{SCRIPT}}", SCRIPT.to_owned()),
+        ("{{DATA}}", script_safe(&serde_json::to_string(&data)?)),
+    ];
+    Ok(fill(TEMPLATE, &values))
+}
+
+/// Fills the template in one pass, so that a value which looks like a placeholder stays what it is.
+fn fill(template: &str, values: &[(&str, String)]) -> String {
+    let next = |rest: &str| values.iter().filter_map(|(key, value)| Some((rest.find(key)?, *key, value))).min_by_key(|hit| hit.0);
+    let (mut page, mut rest) = (String::new(), template);
+    while let Some((at, key, value)) = next(rest) {
+        page += &rest[..at];
+        page += value;
+        rest = &rest[at + key.len()..];
+    }
+    page + rest
+}
+
+/// JSON that can neither end its script element nor open another.
+fn script_safe(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => safe += &format!("\\u{:04x}", c as u32),
+            _ => safe.push(c),
+        }
+    }
+    safe
+}
+
+fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// At most `room` detours: the longest of all, and the longest of each slice of time.
+fn time_line(trace: &Trace, room: usize) -> TimeLine {
+    let mut kept: Vec<&Detour> = trace.detours.iter().collect();
+    if kept.len() > room {
+        let slices = (room / 2).max(1);
+        let slice = kept.len().div_ceil(slices);
+        let mut chosen: Vec<&Detour> = kept.chunks(slice).filter_map(|c| c.iter().copied().max_by_key(|d| d.duration)).collect();
+        kept.sort_by_key(|d| std::cmp::Reverse(d.duration));
+        chosen.extend(kept.iter().take(room / 2));
+        chosen.sort_by_key(|d| d.start);
+        chosen.dedup_by_key(|d| d.start);
+        kept = chosen;
+    }
+    let second = |d: &Detour| ((d.start - trace.span.start).as_nanos() / 1_000) as f64 / 1e6;
+    TimeLine {
+        cpu: trace.cpu.0,
+        seconds: kept.iter().map(|d| second(d)).collect(),
+        duration_ns: kept.iter().map(|d| d.duration.as_nanos()).collect(),
+        own: kept.iter().map(|d| u8::from(d.own)).collect(),
+        shown: kept.len(),
+        total: trace.detours.len(),
+    }
+}
+
+fn density(trace: &Trace) -> Option<CpuDensity> {
+    let noise = Durations::of_noise([trace]);
+    if noise.is_empty() {
+        return None;
+    }
+    let Density { log10_ns, density, .. } = Density::of(&noise);
+    let round = |values: Vec<f64>| values.into_iter().map(|v| (v * 1e5).round() / 1e5).collect();
+    Some(CpuDensity { cpu: trace.cpu.0, log10_ns: round(log10_ns), density: round(density) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_cannot_leave_its_element() {
+        let hostile = "</script><img src=x onerror=alert(1)>{{SCRIPT}}\u{1b}[31m\n";
+        let text = render(&Page::new(hostile)).unwrap();
+        assert!(!text.contains("<img src=x"), "the title must be escaped");
+        assert_eq!(text.matches("</script>").count(), TEMPLATE.matches("</script>").count());
+        assert!(text.contains("{{SCRIPT}}\\u001b[31m\\n"), "a placeholder in data stays data");
+    }
+}

@@ -1,0 +1,273 @@
+//! The probe on the kernel that runs these tests: real disturbers, real signals, a real full disk.
+
+mod support;
+
+use std::ffi::CString;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{Guard, cpus, json, quell, run};
+
+/// One measurement at a time, or they would measure one another.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+fn machine() -> std::sync::MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn monotonic_ns() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Waits for a condition, and fails loudly where it never comes.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come within a minute");
+        std::thread::yield_now();
+    }
+}
+
+/// The highest-numbered CPU that may be used: probed by these tests, so that the writer has another.
+fn last_cpu() -> usize {
+    // SAFETY: an all-zero set is valid, and the kernel fills no more than its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
+        (0..libc::CPU_SETSIZE as usize).rev().find(|&cpu| libc::CPU_ISSET(cpu, &set)).unwrap()
+    }
+}
+
+/// Wakes every 10 ms on a CPU and burns 200 µs, and tells when it really did.
+fn disturb(cpu: usize, stop: &AtomicBool) -> Vec<(u64, u64)> {
+    // SAFETY: an all-zero set is valid, and lives through the call.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set), 0);
+    }
+    let mut burns = Vec::new();
+    let mut beat = monotonic_ns();
+    while !stop.load(Ordering::Relaxed) {
+        beat += 10_000_000;
+        let at = libc::timespec { tv_sec: (beat / 1_000_000_000) as _, tv_nsec: (beat % 1_000_000_000) as _ };
+        // SAFETY: `at` lives through the call; the rest of the time is not asked for.
+        unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const at, std::ptr::null_mut()) };
+        let start = monotonic_ns();
+        while monotonic_ns() < start + 200_000 {}
+        burns.push((start, monotonic_ns()));
+    }
+    burns
+}
+
+/// The detours of a recording as (start, end) on CLOCK_MONOTONIC, through the CSV that anybody can read.
+fn detours(folder: &Path, name: &str) -> Vec<(u64, u64)> {
+    let manifest: Value = serde_json::from_slice(&std::fs::read(folder.join(name).join("manifest.json")).unwrap()).unwrap();
+    let zero = manifest["zero_monotonic_ns"].as_u64().unwrap();
+    assert!(run(folder, &["convert", name, "rows.csv"]).status.success());
+    let text = std::fs::read_to_string(folder.join("rows.csv")).unwrap();
+    std::fs::remove_file(folder.join("rows.csv")).unwrap();
+    let row = |line: &str| {
+        let fields: Vec<u64> = line.split(',').take(3).map(|field| field.parse().unwrap()).collect();
+        (zero + fields[1], zero + fields[1] + fields[2])
+    };
+    text.lines().skip(1).map(row).collect()
+}
+
+#[test]
+fn a_known_disturber_is_found() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = last_cpu();
+    let stop = AtomicBool::new(false);
+    let burns = std::thread::scope(|scope| {
+        let disturber = scope.spawn(|| disturb(cpu, &stop));
+        let args = ["record", "-o", "a.quell", "--cpus", &cpu.to_string(), "--duration", "5s", "-q"];
+        let output = run(dir.path(), &args);
+        stop.store(true, Ordering::Relaxed);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        disturber.join().unwrap()
+    });
+    let found = detours(dir.path(), "a.quell");
+    let (first, last) = (found[0].0, found[found.len() - 1].1);
+    let burns: Vec<_> = burns.into_iter().filter(|burn| burn.0 > first && burn.1 < last).collect();
+    // A burn is found where a detour lies over its middle; a wake-up that the scheduler put off may be cut in two.
+    let over = |burn: &(u64, u64)| {
+        let middle = burn.0.midpoint(burn.1);
+        found.iter().find(|detour| detour.0 <= middle && middle <= detour.1).map(|detour| detour.1 - detour.0)
+    };
+    let mut durations: Vec<u64> = burns.iter().filter_map(over).collect();
+    durations.sort_unstable();
+    assert!(burns.len() > 400, "{} burns", burns.len());
+    assert!(durations.len() * 100 >= burns.len() * 98, "{} of {} burns found", durations.len(), burns.len());
+    let median = durations[durations.len() / 2];
+    let mut true_lengths: Vec<u64> = burns.iter().map(|burn| burn.1 - burn.0).collect();
+    true_lengths.sort_unstable();
+    let true_median = true_lengths[true_lengths.len() / 2];
+    assert!(median.abs_diff(true_median) * 10 <= true_median, "median {median} ns, burned {true_median} ns");
+    let show = json(dir.path(), &["show", "a.quell", "--json"]);
+    let periods = show["cpus"][0]["periods"].as_array().unwrap();
+    let ten = periods.iter().any(|p| (p["period_ns"].as_f64().unwrap() / 1e7 - 1.0).abs() < 0.01);
+    assert!(ten, "10 ms is not among {periods:?}");
+}
+
+#[test]
+fn a_million_detours_are_kept_in_little_memory() {
+    if cpus() < 2 {
+        return println!("skipped: the writer needs a CPU of its own, and there is one");
+    }
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["record", "-o", "a.quell", "--threshold", "5ns", "--count", "1000000", "--duration", "120s", "-q"];
+    let child = quell(dir.path()).args(args).args(["--cpus", &last_cpu().to_string()]).stderr(Stdio::null()).spawn().unwrap();
+    let mut status = 0;
+    // SAFETY: an all-zero usage is a valid place for the answer, and the child is not waited for elsewhere.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage), child.id() as i32);
+        usage
+    };
+    assert!(std::process::ExitStatus::from_raw(status).success());
+    let show = json(dir.path(), &["show", "a.quell", "--json"]);
+    let found = show["cpus"][0]["detours"].as_u64().unwrap();
+    assert!(found >= 1_000_000 && show["lost"] == 0, "{found} found, {} lost", show["lost"]);
+    assert!(usage.ru_maxrss < 200 << 10, "{} KiB resident", usage.ru_maxrss);
+}
+
+/// A recording that runs until it is told otherwise, past its first two flushes.
+fn started(folder: &Path) -> Guard {
+    let args = ["record", "-o", "a.quell", "--duration", "600s", "-q"];
+    let child = quell(folder).args(args).stderr(Stdio::piped()).spawn().unwrap();
+    let progress = folder.join("a.quell/progress.jsonl");
+    until("the second flush", || std::fs::read_to_string(&progress).is_ok_and(|text| text.lines().count() >= 2));
+    Guard(child)
+}
+
+#[test]
+fn a_killed_recording_misses_a_second_at_most() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    let killed = monotonic_ns();
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    let manifest = std::fs::read(dir.path().join("a.quell/manifest.json")).unwrap();
+    let zero = serde_json::from_slice::<Value>(&manifest).unwrap()["zero_monotonic_ns"].as_u64().unwrap();
+    let show = json(dir.path(), &["show", "a.quell", "--json"]);
+    assert_eq!(show["state"], "recording");
+    for cpu in show["cpus"].as_array().unwrap() {
+        let end = zero + cpu["span_ns"].as_u64().unwrap();
+        assert!(end + 1_000_000_000 >= killed, "the last {} ms are missing", (killed - end) / 1_000_000);
+        assert!(cpu["detours"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_seen() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    // SAFETY: the child is ours and has not been waited for.
+    unsafe { libc::kill(child.0.id() as i32, libc::SIGINT) };
+    assert!(child.0.wait().unwrap().success());
+    let show = json(dir.path(), &["show", "a.quell", "--json"]);
+    assert_eq!(show["state"], "interrupted");
+    assert!(dir.path().join("a.quell/detours.parquet").exists());
+}
+
+/// A tiny file system that is gone when the test is.
+struct Tmpfs(tempfile::TempDir);
+
+impl Tmpfs {
+    fn mount(options: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let target = CString::new(dir.path().to_str().unwrap()).unwrap();
+        let options = CString::new(options).unwrap();
+        // SAFETY: all strings live through the call.
+        let code = unsafe { libc::mount(c"none".as_ptr(), target.as_ptr(), c"tmpfs".as_ptr(), 0, options.as_ptr().cast()) };
+        (code == 0).then_some(Self(dir))
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let target = CString::new(self.0.path().to_str().unwrap()).unwrap();
+        // SAFETY: the path lives through the call; it was mounted by `mount`.
+        unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_run_with_an_error_and_a_recording() {
+    let Some(disk) = Tmpfs::mount("size=3m") else {
+        return println!("skipped: mounting a tmpfs needs root");
+    };
+    let _machine = machine();
+    let args = ["record", "-o", "a.quell", "--threshold", "5ns", "--duration", "60s", "-q"];
+    let output = run(disk.0.path(), &args);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("ended early") && said.contains("No space left"), "{said}");
+    let show = json(disk.0.path(), &["show", "a.quell", "--json"]);
+    assert!(["failed", "recording"].contains(&show["state"].as_str().unwrap()));
+    assert!(show["cpus"][0]["detours"].as_u64().unwrap() > 10_000, "{show}");
+}
+
+#[test]
+fn quells_own_work_is_marked_and_kept_out() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), &["record", "-o", "a.quell", "--duration", "3s", "-q"]);
+    assert!(output.status.success());
+    let show = json(dir.path(), &["show", "a.quell", "--json"]);
+    let cpus = show["cpus"].as_array().unwrap();
+    // The writer shares the first CPU: a wake-up at least every 750 ms.
+    let own = cpus[0]["own_detours"].as_u64().unwrap();
+    assert!(own >= 3, "{own} own detours");
+    assert!(cpus[1..].iter().all(|cpu| cpu["own_detours"] == 0));
+    for cpu in cpus {
+        let of = |field: &str| cpu[field].as_u64().unwrap();
+        assert_eq!(of("observed_ns"), of("span_ns") - of("own_ns"));
+    }
+}
+
+#[test]
+fn fixed_work_and_fixed_time_fill_the_quanta_table() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    for method in ["fwq", "ftq"] {
+        let name = format!("{method}.quell");
+        let args = ["record", "-o", &name, "--method", method, "--quantum", "1ms", "--duration", "1s", "-q"];
+        assert!(run(dir.path(), &args).status.success());
+        let show = json(dir.path(), &["show", &name, "--json"]);
+        let quanta = show["quanta"][0].clone();
+        assert!(quanta["quanta"].as_u64().unwrap() > 50, "{quanta}");
+        assert!((0.0..100.0).contains(&quanta["overhead_percent"].as_f64().unwrap()), "{quanta}");
+        let refused = run(dir.path(), &["predict", &name]);
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("record with --method detour"));
+    }
+}
+
+#[test]
+fn a_study_leaves_a_folder_with_all_of_it() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["study", "--duration", "2s", "-o", "s", "--ranks", "16..1Mi", "--phases", "400"];
+    let output = run(dir.path(), &args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for file in ["node.quell/manifest.json", "report.html", "report.txt", "show.json", "predict-none.json"] {
+        assert!(dir.path().join("s").join(file).is_file(), "{file}");
+    }
+    let page = std::fs::read_to_string(dir.path().join("s/report.html")).unwrap();
+    assert!(page.contains("quell.predict/1") && !page.contains("src=\"http") && !page.contains("href=\"http"));
+    let again = run(dir.path(), &args);
+    assert_eq!(again.status.code(), Some(1), "a study never overwrites another");
+}

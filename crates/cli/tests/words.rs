@@ -1,0 +1,140 @@
+//! What quell says: help, refusals, exit codes.
+
+mod support;
+
+use insta::assert_snapshot;
+use support::{json, netgauge, run, transcript};
+
+#[test]
+fn help_names_every_verb() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_snapshot!(transcript(dir.path(), &["--help"]));
+    assert_eq!(run(dir.path(), &[]).status.code(), Some(2), "no verb is wrong usage");
+}
+
+#[test]
+fn each_verb_explains_itself_with_examples() {
+    let dir = tempfile::tempdir().unwrap();
+    for verb in ["study", "record", "show", "compare", "predict", "convert", "report"] {
+        let text = transcript(dir.path(), &[verb, "--help"]);
+        assert!(text.contains("EXAMPLES") && text.starts_with("exit 0"), "{verb}: {text}");
+    }
+}
+
+#[test]
+fn refusals_are_one_clear_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    netgauge(folder);
+    assert!(run(folder, &["convert", "selfish.txt", "a.quell"]).status.success());
+    std::fs::write(folder.join("silent.txt"), "# Selfish Benchmark\n# Measurement period: 1.0 s\n").unwrap();
+    assert!(run(folder, &["convert", "silent.txt", "silent.quell"]).status.success());
+    std::fs::write(folder.join("bad.toml"), "[[component]]\n").unwrap();
+    std::fs::create_dir(folder.join("empty.quell")).unwrap();
+    let manifest = std::fs::read_to_string(folder.join("a.quell/manifest.json")).unwrap();
+    std::fs::create_dir(folder.join("newer.quell")).unwrap();
+    let newer = manifest.replacen("\"version\": 1", "\"version\": 7", 1);
+    std::fs::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
+    let cases: [&[&str]; 19] = [
+        &["show", "nothing.quell"],
+        &["show", "empty.quell"],
+        &["show", "selfish.txt"],
+        &["show", "newer.quell"],
+        &["predict"],
+        &["predict", "silent.quell"],
+        &["predict", "a.quell", "--ranks", "0"],
+        &["predict", "a.quell", "--ranks", "NaN"],
+        &["predict", "a.quell", "--quantum", "0ms"],
+        &["predict", "a.quell", "--quantum", "NaN"],
+        &["predict", "a.quell", "--phases", "0"],
+        &["predict", "a.quell", "--skew", "1ms"],
+        &["predict", "a.quell", "--sync", "start", "--drift", "NaN"],
+        &["predict", "--noise", "bad.toml"],
+        &["record", "-o", "x.quell", "--cpus", "9999"],
+        &["record", "-o", "x.quell", "--duration", "0s"],
+        &["record", "-o", "x.quell", "--threshold", "-1ns"],
+        &["record", "-o", "x.quell", "--realtime", "1", "--duration", "1s"],
+        &["convert", "a.quell", "selfish.txt"],
+    ];
+    let said = cases.map(|args| {
+        let text = transcript(folder, args);
+        assert!(["exit 1\n", "exit 2\n"].iter().any(|code| text.starts_with(code)), "{args:?}: {text}");
+        format!("$ quell {}\n{text}\n", args.join(" "))
+    });
+    // How many CPUs there are is the machine's affair.
+    let present = std::fs::read_to_string("/sys/devices/system/cpu/present").unwrap();
+    assert_snapshot!(said.concat().replace(&format!("CPUs {}", present.trim()), "CPUs [PRESENT]"));
+    assert!(!folder.join("x.quell").exists(), "a refused run leaves nothing behind");
+}
+
+#[test]
+fn json_has_the_fields_that_others_rely_on() {
+    let dir = tempfile::tempdir().unwrap();
+    netgauge(dir.path());
+    assert!(run(dir.path(), &["convert", "selfish.txt", "a.quell"]).status.success());
+    let show = json(dir.path(), &["show", "a.quell", "--json"]);
+    assert_eq!((show["schema"].as_str(), show["lost"].as_u64()), (Some("quell.show/1"), Some(0)));
+    for field in ["cpu", "span_ns", "detours", "noise_ns", "overhead_percent", "resolution_ns", "max_ns"] {
+        assert!(show["cpus"][0].get(field).is_some(), "{field}");
+    }
+    let predict = json(dir.path(), &["predict", "a.quell", "--ranks", "16,256", "--phases", "100", "--json"]);
+    for field in ["quantum_ns", "op", "sync", "phases", "seed"] {
+        assert!(predict.get(field).is_some(), "{field}");
+    }
+    for field in ["ranks", "base_phase_ns", "mean_phase_ns", "slowdown_percent", "ci95_percent", "supported"] {
+        assert!(predict["points"][1].get(field).is_some(), "{field}");
+    }
+    assert_eq!(predict["schema"], "quell.predict/1");
+}
+
+#[test]
+fn the_committed_schemas_are_those_of_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(run(dir.path(), &["generate", "--schemas", "new"]).status.success());
+    let committed = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas");
+    for entry in std::fs::read_dir(dir.path().join("new")).unwrap() {
+        let new = entry.unwrap().path();
+        let old = committed.join(new.file_name().unwrap());
+        assert_eq!(
+            std::fs::read_to_string(&old).unwrap_or_default(),
+            std::fs::read_to_string(&new).unwrap(),
+            "{} is stale: run ./x docs",
+            old.display()
+        );
+    }
+}
+
+#[test]
+fn limits_that_do_not_hold_end_with_three() {
+    let dir = tempfile::tempdir().unwrap();
+    netgauge(dir.path());
+    let text = std::fs::read_to_string(dir.path().join("selfish.txt")).unwrap();
+    let longer = text.lines().map(|line| match line.split_once('\t') {
+        Some((start, duration)) => format!("{start}\t{}\n", duration.parse::<f64>().unwrap() * 2.0),
+        None => format!("{line}\n"),
+    });
+    std::fs::write(dir.path().join("longer.txt"), longer.collect::<String>()).unwrap();
+    let code = |args: &[&str]| run(dir.path(), args).status.code();
+    assert_eq!(code(&["compare", "selfish.txt", "longer.txt", "--json", "--html", "c.html"]), Some(0));
+    assert!(dir.path().join("c.html").exists());
+    assert_eq!(code(&["compare", "selfish.txt", "longer.txt", "--fail-above", "10%"]), Some(3));
+    assert_eq!(code(&["compare", "longer.txt", "selfish.txt", "--fail-above", "10%"]), Some(0));
+    assert_eq!(code(&["compare", "selfish.txt", "selfish.txt", "--fail-above", "kl=0.000001"]), Some(0));
+    assert_eq!(code(&["compare", "selfish.txt", "longer.txt", "--fail-above", "nonsense"]), Some(2));
+}
+
+#[test]
+fn equal_seeds_give_equal_bytes_on_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    netgauge(dir.path());
+    for sync in [&["none"][..], &["start", "--skew", "1ms", "--drift", "50"], &["phase"]] {
+        let on = |threads: &str| {
+            let mut args = vec!["predict", "selfish.txt", "--phases", "300", "--json", "--threads", threads, "--sync"];
+            args.extend(sync);
+            run(dir.path(), &args).stdout
+        };
+        let one = on("1");
+        assert!(!one.is_empty());
+        assert_eq!(one, on("2"), "{sync:?}");
+    }
+}

@@ -1,0 +1,230 @@
+//! The bulk-synchronous program of De, Kothari & Mann (2008), on any number of ranks.
+//!
+//! In each phase every rank does one quantum of work, then all wait for the slowest (§III-A, Algorithm 1; the
+//! compute time of §VI, eq. 3). While ranks wait, the noise that strikes them costs nothing: it is absorbed.
+
+mod fleet;
+mod layout;
+mod node;
+
+use quell_recording::Nanos;
+use rayon::prelude::*;
+
+use crate::clock::ClockError;
+use crate::draws::Draws;
+use fleet::Fleet;
+use layout::Layout;
+pub use node::Node;
+use node::Pace;
+
+/// The most ranks that a job may have: more than any machine has, and few enough to hold in memory.
+pub const MAX_RANKS: u64 = 1 << 24;
+/// The most phases that a job may have.
+const MAX_PHASES: u64 = 100_000_000;
+/// Phases are split over this many independent runs, to average over where the nodes start.
+const MAX_CHAINS: u64 = 8;
+/// A chain of fewer phases says too little for its set-up.
+const MIN_CHAIN: u64 = 50;
+/// The largest clock error, in parts per million, that is still a clock.
+const MAX_DRIFT_PPM: f64 = 100_000.0;
+
+/// How the nodes' noise lines up. Ranks of one node always start at the same place, for their traces were
+/// recorded together (De et al. §VI).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SyncMode {
+    /// Each node starts at a place of its own, drawn evenly from its trace (§V-A).
+    None,
+    /// All nodes start at the same place, drawn once (§V-B). Both imperfections zero keeps them in lockstep.
+    Start {
+        /// Each node starts later by an even draw from `0..=skew`.
+        skew: Nanos,
+        /// Each node's trace runs fast or slow by an even draw from `±drift_ppm` parts per million.
+        drift_ppm: f64,
+    },
+    /// All nodes are at the same place, drawn anew in every phase (§V-C).
+    Phase,
+}
+
+/// What to run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Job {
+    /// Ranks, one per CPU; they fill node after node.
+    pub ranks: u64,
+    /// Phases in total, over all chains.
+    pub phases: u64,
+    /// How the nodes' noise lines up.
+    pub sync: SyncMode,
+    /// Equal seeds give equal runs; a larger job under the same seed has the smaller one's nodes, and more.
+    pub seed: u64,
+}
+
+impl Job {
+    /// Whether the job can run at all.
+    ///
+    /// # Errors
+    /// For a number of ranks or phases, or a drift, out of bounds.
+    pub fn check(&self) -> Result<(), BspError> {
+        if !(1..=MAX_RANKS).contains(&self.ranks) {
+            return Err(BspError::Ranks(self.ranks));
+        }
+        if !(1..=MAX_PHASES).contains(&self.phases) {
+            return Err(BspError::Phases(self.phases));
+        }
+        match self.sync {
+            SyncMode::Start { drift_ppm, .. } if !(0.0..=MAX_DRIFT_PPM).contains(&drift_ppm) => {
+                Err(BspError::Drift(drift_ppm))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the nodes' distances change as the job runs.
+    pub fn drifts(&self) -> bool {
+        matches!(self.sync, SyncMode::Start { drift_ppm, .. } if drift_ppm > 0.0)
+    }
+
+    /// Into how many independent runs the phases are split.
+    pub fn chains(&self) -> u64 {
+        if self.drifts() { 1 } else { (self.phases / MIN_CHAIN).clamp(1, MAX_CHAINS) }
+    }
+}
+
+/// What came out: the compute times of all phases, in which each phase is as long as its slowest rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// How many phases ran.
+    pub phases: u64,
+    /// Their lengths added up, in nanoseconds.
+    pub total_ns: u128,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+impl Run {
+    /// The mean length of a phase, in nanoseconds; NaN where none ran.
+    pub fn mean_ns(&self) -> f64 {
+        self.total_ns as f64 / self.phases as f64
+    }
+
+    fn add_phase(mut self, length: u64) -> Self {
+        self.phases += 1;
+        self.total_ns += u128::from(length);
+        self.longest = self.longest.max(Nanos::from_nanos(length));
+        self
+    }
+
+    fn join(self, other: Self) -> Self {
+        Self {
+            phases: self.phases + other.phases,
+            total_ns: self.total_ns + other.total_ns,
+            longest: self.longest.max(other.longest),
+        }
+    }
+}
+
+/// Why a program cannot run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum BspError {
+    /// A trace makes no clock.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// A node without CPUs, or a program without nodes.
+    #[error("there is no trace to draw noise from; give at least one recording with one CPU")]
+    NoTrace,
+    /// The CPUs of one node were never observed at the same time.
+    #[error("the traces of one node share no time, so its CPUs cannot run together; record them together")]
+    Apart,
+    /// The quantum is zero.
+    #[error("the quantum is zero, so a phase has no work; give a length such as `1ms`")]
+    NoQuantum,
+    /// No ranks or more than [`MAX_RANKS`].
+    #[error("{0} ranks cannot be simulated; give between 1 and {MAX_RANKS}")]
+    Ranks(u64),
+    /// No phases, or too many to count.
+    #[error("{0} phases cannot be simulated; give between 1 and {MAX_PHASES}")]
+    Phases(u64),
+    /// The drift is no number, negative or absurd.
+    #[error("a drift of {0} ppm is no clock's; give between 0 and {MAX_DRIFT_PPM}")]
+    Drift(f64),
+}
+
+/// A program with one quantum, on nodes whose noise is known.
+#[derive(Clone, Debug)]
+pub struct Program {
+    paces: Vec<Pace>,
+    quantum: u64,
+}
+
+impl Program {
+    /// The program with `quantum` nanoseconds of work per phase. Nodes of the job take the given nodes' noise
+    /// in turn: the first node the first, and so on round and round.
+    ///
+    /// # Errors
+    /// For a zero quantum, and for no nodes.
+    pub fn new(nodes: Vec<Node>, quantum: Nanos) -> Result<Self, BspError> {
+        if nodes.is_empty() {
+            return Err(BspError::NoTrace);
+        }
+        let quantum = quantum.as_nanos();
+        if quantum == 0 {
+            return Err(BspError::NoQuantum);
+        }
+        Ok(Self { paces: nodes.into_par_iter().map(|node| Pace::new(node, quantum)).collect(), quantum })
+    }
+
+    /// Runs a job. Its phases are split over up to eight chains with starts of their own, run in parallel; with
+    /// drift they follow one another, for drift grows with time.
+    ///
+    /// # Errors
+    /// As for [`Job::check`].
+    pub fn run(&self, job: &Job) -> Result<Run, BspError> {
+        job.check()?;
+        let chains = job.chains();
+        let runs: Vec<Run> = (0..chains)
+            .into_par_iter()
+            .map(|chain| {
+                let phases = job.phases / chains + u64::from(chain < job.phases % chains);
+                self.chain(job, chain, phases)
+            })
+            .collect();
+        Ok(runs.into_iter().fold(Run::default(), Run::join))
+    }
+
+    /// One chain: a fresh placement of the nodes, then phase after phase.
+    fn chain(&self, job: &Job, chain: u64, phases: u64) -> Run {
+        let layouts = Layout::of(job.ranks, &self.paces.iter().map(Pace::cpus).collect::<Vec<_>>());
+        let fleets: Vec<Fleet<'_>> = self
+            .paces
+            .iter()
+            .zip(&layouts)
+            .map(|(pace, layout)| Fleet::new(pace, layout, job, chain))
+            .collect();
+        let places = Draws::new(job.seed, &[stream::PLACE, chain]);
+        let mut elapsed = 0u128;
+        let mut run = Run::default();
+        for phase in 0..phases {
+            let delay = fleets.iter().map(|fleet| {
+                let (place, elapsed) = match job.sync {
+                    SyncMode::None => (0, elapsed),
+                    SyncMode::Start { .. } => (places.below(0, fleet.period()), elapsed),
+                    SyncMode::Phase => (places.below(phase, fleet.period()), 0),
+                };
+                fleet.slowest(place, elapsed)
+            });
+            let length = self.quantum.saturating_add(delay.max().unwrap_or(0));
+            elapsed += u128::from(length);
+            run = run.add_phase(length);
+        }
+        run
+    }
+}
+
+/// The names of the random streams under a job's seed.
+mod stream {
+    pub(super) const PLACE: u64 = 0;
+    pub(super) const OFFSET: u64 = 1;
+    pub(super) const DRIFT: u64 = 2;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! All nodes of one kind in a job, and the slowest of them in a phase without asking each.
+//!
+//! The delay as a function of the start falls into stretches whose first start is the worst (see
+//! [`ProgressClock::worst_starts`](crate::clock::ProgressClock)). As long as the nodes keep their distances, a
+//! phase asks only: which is the worst stretch that holds a node? There are three exact ways to answer, and the
+//! cheapest is taken: from the worst stretch down, over the stretches that the nodes lie in, or node by node.
+
+use super::node::{Pace, Stretch};
+use super::{Job, Layout, SyncMode, stream};
+use crate::draws::Draws;
+use crate::sorted::Sorted;
+
+/// Below this many steps the plain way is as fast as any.
+const FEW: usize = 64;
+
+/// The nodes of one kind, placed for one chain.
+#[derive(Debug)]
+pub(super) struct Fleet<'a> {
+    pace: &'a Pace,
+    crew: Crew,
+    /// The last node of the job, when it is of this kind and not full, and how many of its CPUs are in use.
+    partial: Option<(Member, usize)>,
+}
+
+/// The full nodes.
+#[derive(Debug)]
+enum Crew {
+    /// Rigid: their offsets from a common place, each once (equal offsets mean equal delays).
+    Rigid(Sorted),
+    /// Each drifts at a rate of its own.
+    Drifting(Vec<Member>),
+}
+
+/// Where a node stands in its trace: `place + offset + elapsed·(1 + drift)`, round the period.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    offset: u64,
+    /// Clock error as a fraction.
+    drift: f64,
+}
+
+impl Member {
+    fn new(node: u64, period: u64, job: &Job, chain: u64) -> Self {
+        let offsets = Draws::new(job.seed, &[stream::OFFSET, chain]);
+        match job.sync {
+            SyncMode::None => Self { offset: offsets.below(node, period), drift: 0.0 },
+            SyncMode::Start { skew, drift_ppm } => {
+                let drift = Draws::new(job.seed, &[stream::DRIFT, chain]).signed(node) * drift_ppm * 1e-6;
+                Self { offset: offsets.below(node, skew.as_nanos().saturating_add(1)) % period, drift }
+            }
+            SyncMode::Phase => Self { offset: 0, drift: 0.0 },
+        }
+    }
+
+    /// Its position, when the common place is `place` and `elapsed` nanoseconds have passed.
+    fn at(self, place: u64, elapsed: u128, period: u64) -> u64 {
+        let drifted = ((elapsed as f64 * self.drift).floor() as i64).rem_euclid(period as i64) as u64;
+        ((place + self.offset) % period + (elapsed % u128::from(period)) as u64 + drifted) % period
+    }
+}
+
+impl<'a> Fleet<'a> {
+    pub(super) fn new(pace: &'a Pace, layout: &Layout, job: &Job, chain: u64) -> Self {
+        let member = |node| Member::new(node, pace.period(), job, chain);
+        let crew = if job.drifts() {
+            Crew::Drifting(layout.nodes().map(member).collect())
+        } else {
+            let mut offsets: Vec<u64> = match job.sync {
+                SyncMode::Phase => layout.nodes().take(1).map(|_| 0).collect(),
+                _ => layout.nodes().map(|node| member(node).offset).collect(),
+            };
+            offsets.sort_unstable();
+            offsets.dedup();
+            Crew::Rigid(Sorted::new(offsets))
+        };
+        Self { pace, crew, partial: layout.partial.map(|(node, cpus)| (member(node), cpus)) }
+    }
+
+    pub(super) fn period(&self) -> u64 {
+        self.pace.period()
+    }
+
+    /// The delay of the slowest rank in nanoseconds, with all nodes `elapsed` past `place`.
+    pub(super) fn slowest(&self, place: u64, elapsed: u128) -> u64 {
+        let period = self.period();
+        let all = self.pace.cpus();
+        let partial =
+            self.partial.map_or(0, |(node, cpus)| self.pace.delay(node.at(place, elapsed, period), cpus));
+        let full = match &self.crew {
+            Crew::Drifting(nodes) => nodes
+                .iter()
+                .map(|node| self.pace.delay(node.at(place, elapsed, period), all))
+                .max()
+                .unwrap_or(0),
+            Crew::Rigid(offsets) => {
+                let shift = (u128::from(place) + elapsed % u128::from(period)) % u128::from(period);
+                Shifted { pace: self.pace, offsets, shift: shift as u64 }.slowest()
+            }
+        };
+        full.max(partial)
+    }
+}
+
+/// Rigid nodes in one phase: each stands at its offset + `shift`, round the period.
+struct Shifted<'a> {
+    pace: &'a Pace,
+    offsets: &'a Sorted,
+    shift: u64,
+}
+
+impl Shifted<'_> {
+    fn slowest(&self) -> u64 {
+        if self.offsets.keys().is_empty() {
+            return 0;
+        }
+        let nodes = self.offsets.keys().len() * self.pace.cpus();
+        if nodes <= FEW {
+            return self.by_node();
+        }
+        let stretches = self.occupied().map(|(_, _, count)| count + 1).sum();
+        self.by_peak(nodes.min(stretches))
+            .unwrap_or_else(|| if stretches < nodes { self.by_stretch() } else { self.by_node() })
+    }
+
+    /// Asks every node.
+    fn by_node(&self) -> u64 {
+        let period = self.pace.period();
+        let starts = self.offsets.keys().iter().map(|offset| (offset + self.shift) % period);
+        starts.map(|start| self.pace.delay(start, self.pace.cpus())).max().unwrap_or(0)
+    }
+
+    /// Goes from the worst stretch down until no later one can be worse than what was found; `None` when that
+    /// takes more than `steps`, or more stretches than are kept.
+    fn by_peak(&self, steps: usize) -> Option<u64> {
+        let mut worst = 0;
+        for stretch in self.pace.stretches.iter().take(steps) {
+            if worst >= stretch.peak {
+                return Some(worst);
+            }
+            if let Some(start) = self.first_within(stretch) {
+                worst = worst.max(self.pace.clocks[stretch.cpu as usize].delay(start, self.pace.quantum));
+            }
+        }
+        (steps >= self.pace.stretches.len() && worst >= self.pace.rest_peak).then_some(worst)
+    }
+
+    /// The earliest position of a node in a stretch: of those there, the slowest.
+    fn first_within(&self, stretch: &Stretch) -> Option<u64> {
+        let period = self.pace.period();
+        let goal = minus(stretch.first, self.shift, period);
+        let keys = self.offsets.keys();
+        let offset = keys.get(self.offsets.below(goal)).unwrap_or(&keys[0]);
+        let way = minus(*offset, goal, period);
+        (way < stretch.length).then(|| (stretch.first + way) % period)
+    }
+
+    /// Goes over the stretches of each CPU from the first node's to the last node's.
+    fn by_stretch(&self) -> u64 {
+        let keys = self.offsets.keys();
+        let period = self.pace.period();
+        let mut worst = self.pace.delay((keys[0] + self.shift) % period, self.pace.cpus());
+        for (cpu, first, count) in self.occupied() {
+            let starts = self.pace.worst_starts[cpu].keys();
+            for start in starts[first..].iter().chain(starts).take(count) {
+                let offset = keys[self.offsets.below(minus(*start, self.shift, period))];
+                worst =
+                    worst.max(self.pace.clocks[cpu].delay((offset + self.shift) % period, self.pace.quantum));
+            }
+        }
+        worst
+    }
+
+    /// Per CPU: which stretches begin after the first node's position and no later than the last node's, as
+    /// number of the first and count.
+    fn occupied(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let keys = self.offsets.keys();
+        let period = self.pace.period();
+        let low = (keys[0] + self.shift) % period;
+        let high = low + (keys[keys.len() - 1] - keys[0]);
+        self.pace.worst_starts.iter().enumerate().map(move |(cpu, starts)| {
+            let first = starts.below(low + 1);
+            let end = if high < period {
+                starts.below(high + 1)
+            } else {
+                starts.keys().len() + starts.below(high - period + 1)
+            };
+            (cpu, first, end - first)
+        })
+    }
+}
+
+/// `a − b` round a period, both within it.
+fn minus(a: u64, b: u64, period: u64) -> u64 {
+    if a >= b { a - b } else { a + period - b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bsp::tests::busy_node;
+
+    #[test]
+    fn all_ways_to_the_slowest_agree() {
+        let pace = Pace::new(busy_node(7, 3), 25_000);
+        let draws = Draws::new(8, &[]);
+        let mut found = 0;
+        for (nodes, spread) in
+            [(1, 1), (40, 10_000_000), (2_000, 10_000_000), (300, 50_000), (300, 9_000_000)]
+        {
+            let mut offsets: Vec<u64> = (0..nodes).map(|node| draws.below(node, spread)).collect();
+            offsets.sort_unstable();
+            offsets.dedup();
+            let offsets = Sorted::new(offsets);
+            for turn in 0..200 {
+                let shifted =
+                    Shifted { pace: &pace, offsets: &offsets, shift: draws.below(turn, 10_000_000) };
+                let slowest = shifted.by_node();
+                assert_eq!(shifted.by_stretch(), slowest);
+                assert_eq!(shifted.by_peak(usize::MAX).unwrap_or(slowest), slowest);
+                found += usize::from(shifted.by_peak(usize::MAX).is_some());
+            }
+        }
+        assert!(found > 200, "the walk from the worst down found {found} of 1,000");
+    }
+}

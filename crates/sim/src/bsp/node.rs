@@ -1,0 +1,131 @@
+//! One kind of node: its CPUs' clocks, and for one quantum the starts at which it is slowest.
+
+use quell_recording::{Nanos, Span, Trace};
+
+use super::BspError;
+use crate::clock::ProgressClock;
+use crate::sorted::Sorted;
+
+/// The clocks of one node's CPUs, on one time line.
+#[derive(Clone, Debug)]
+pub struct Node {
+    clocks: Vec<ProgressClock>,
+}
+
+impl Node {
+    /// A node from the traces that were recorded on it together, one per CPU.
+    ///
+    /// All clocks run over the time in which every CPU was observed, the intersection of the spans, so that
+    /// what struck several CPUs at once still does.
+    ///
+    /// # Errors
+    /// For no traces, for spans that do not intersect, and for a trace that makes no clock.
+    pub fn new(traces: &[Trace]) -> Result<Self, BspError> {
+        let span = Self::shared_span(traces)?;
+        let clocks = traces.iter().map(|trace| ProgressClock::over(trace, span)).collect::<Result<_, _>>()?;
+        Ok(Self { clocks })
+    }
+
+    /// The clocks, CPU by CPU in the order of the traces.
+    pub fn clocks(&self) -> &[ProgressClock] {
+        &self.clocks
+    }
+
+    /// The time in which every one of the traces was observed.
+    ///
+    /// # Errors
+    /// For no traces, and for spans that do not intersect.
+    pub fn shared_span(traces: &[Trace]) -> Result<Span, BspError> {
+        let start = traces.iter().map(|trace| trace.span.start).max().ok_or(BspError::NoTrace)?;
+        let end = traces.iter().map(|trace| trace.span.end).min().ok_or(BspError::NoTrace)?;
+        let apart = start >= end && traces.iter().all(|trace| trace.span.length() > Nanos::ZERO);
+        if apart { Err(BspError::Apart) } else { Ok(Span { start, end }) }
+    }
+}
+
+/// A stretch of starts that all end within one set of detours.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    /// The delay of its first start, which no other of its starts exceeds, in nanoseconds.
+    pub(super) peak: u64,
+    pub(super) first: u64,
+    pub(super) length: u64,
+    pub(super) cpu: u32,
+}
+
+/// So many of the worst stretches are kept in order; a job that needs more of them is too small to profit.
+/// Tests keep few, so that they run out.
+const MOST_STRETCHES: usize = if cfg!(test) { 100 } else { 1 << 16 };
+
+/// How long one quantum takes on a node, from any start.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    pub(super) clocks: Vec<ProgressClock>,
+    pub(super) quantum: u64,
+    /// Per CPU, the starts at which the delay grows.
+    pub(super) worst_starts: Vec<Sorted>,
+    /// The worst stretches of all CPUs, worst first.
+    pub(super) stretches: Vec<Stretch>,
+    /// No stretch that is left out of `stretches` has a higher peak.
+    pub(super) rest_peak: u64,
+}
+
+impl Pace {
+    pub(super) fn new(node: Node, quantum: u64) -> Self {
+        let clocks = node.clocks;
+        let worst_starts: Vec<Sorted> =
+            clocks.iter().map(|clock| Sorted::new(clock.worst_starts(quantum))).collect();
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for (cpu, (clock, starts)) in clocks.iter().zip(&worst_starts).enumerate() {
+            stretches.extend(stretches_of(cpu as u32, clock, starts.keys(), quantum));
+        }
+        let rest_peak = keep_worst(&mut stretches);
+        Self { clocks, quantum, worst_starts, stretches, rest_peak }
+    }
+
+    /// CPUs per node.
+    pub(super) fn cpus(&self) -> usize {
+        self.clocks.len()
+    }
+
+    /// The length of the traces, after which they repeat, in nanoseconds.
+    pub(super) fn period(&self) -> u64 {
+        self.clocks[0].period()
+    }
+
+    /// The delay of the slowest of the first `cpus` CPUs from one start.
+    pub(super) fn delay(&self, start: u64, cpus: usize) -> u64 {
+        self.clocks[..cpus].iter().map(|clock| clock.delay(start, self.quantum)).max().unwrap_or(0)
+    }
+}
+
+/// Each stretch runs from one worst start to the next, the last round to the first.
+fn stretches_of(
+    cpu: u32,
+    clock: &ProgressClock,
+    starts: &[u64],
+    quantum: u64,
+) -> impl Iterator<Item = Stretch> {
+    let wrapped = starts.first().map(|first| first + clock.period());
+    let next = starts.iter().copied().skip(1).chain(wrapped);
+    starts.iter().zip(next).map(move |(&first, next)| Stretch {
+        peak: clock.delay(first, quantum),
+        first,
+        length: next - first,
+        cpu,
+    })
+}
+
+/// Sorts the worst stretches to the front, drops the rest and returns their highest peak.
+fn keep_worst(stretches: &mut Vec<Stretch>) -> u64 {
+    let worst_first = |s: &Stretch| (std::cmp::Reverse(s.peak), s.cpu, s.first);
+    let mut rest_peak = 0;
+    if stretches.len() > MOST_STRETCHES {
+        let (_, best_of_rest, _) = stretches.select_nth_unstable_by_key(MOST_STRETCHES, worst_first);
+        rest_peak = best_of_rest.peak;
+        stretches.truncate(MOST_STRETCHES);
+        stretches.shrink_to_fit();
+    }
+    stretches.sort_unstable_by_key(worst_first);
+    rest_peak
+}

@@ -1,0 +1,165 @@
+//! Noise from a description: where there is no recording, or a published one must be rebuilt.
+//!
+//! A model is a sum of components. Each says when its detours come, periodically or at random, and how long
+//! they last:
+//!
+//! ```toml
+//! name = "tick and a daemon"
+//! span = "60s"                # how long a trace to make
+//! cpus = 4                    # traces of one node
+//!
+//! [[component]]
+//! name = "tick"
+//! periodic = { period = "4ms", jitter = "20us", phase = "random" }
+//! duration = { uniform = { min = "5us", max = "14us" } }
+//!
+//! [[component]]
+//! name = "daemon"
+//! poisson = { rate = "0.5/s" }
+//! duration = { exponential = { mean = "250us", min = "14us" } }
+//! ```
+
+mod arrival;
+mod document;
+mod duration;
+
+use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
+use rand_pcg::Pcg64;
+
+use crate::draws::Draws;
+use arrival::Arrival;
+use duration::Duration;
+
+/// The most detours that one trace of a model may be expected to hold.
+pub const MAX_DETOURS: u64 = 50_000_000;
+/// The most CPUs that a model's node may have.
+const MAX_CPUS: u32 = 4_096;
+
+/// A synthetic source of noise: the detours of its components, one behind the other where they meet.
+#[derive(Clone, Debug)]
+pub struct Model {
+    name: Option<String>,
+    span: Option<Nanos>,
+    cpus: u32,
+    components: Vec<Component>,
+}
+
+/// One source within a model.
+#[derive(Clone, Debug)]
+struct Component {
+    arrival: Arrival,
+    duration: Duration,
+}
+
+/// Why a text is no model, or a model makes no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// Not TOML, or not of the model's shape.
+    #[error("cannot read the noise model: {0}")]
+    Toml(#[from] toml::de::Error),
+    /// One field holds what it cannot hold.
+    #[error("{place}: {field}: {reason}")]
+    Field {
+        /// The component, or `the noise model` for a field of its own.
+        place: String,
+        /// The field, as written in the file.
+        field: &'static str,
+        /// What is wrong, and what to write.
+        reason: String,
+    },
+    /// The trace would not fit in memory.
+    #[error(
+        "a trace of {span} would hold about {expected:.0} detours, and {MAX_DETOURS} is the limit; ask for a shorter span or lower rates"
+    )]
+    TooMany {
+        /// The span that was asked for.
+        span: Nanos,
+        /// The detours to expect in it.
+        expected: f64,
+    },
+}
+
+impl Model {
+    /// Reads a model from the text of its TOML file.
+    ///
+    /// # Errors
+    /// When the text is no TOML, has an unknown or missing field, or a value that cannot be: the error names
+    /// the component and the field.
+    pub fn from_toml(text: &str) -> Result<Self, ModelError> {
+        toml::from_str::<document::Document>(text)?.check()
+    }
+
+    /// The model's own name.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// How long a trace the model asks for.
+    pub fn span(&self) -> Option<Nanos> {
+        self.span
+    }
+
+    /// How many CPUs its node has.
+    pub fn cpus(&self) -> u32 {
+        self.cpus
+    }
+
+    /// How many detours to expect on one CPU in `span`.
+    pub fn expected_detours(&self, span: Nanos) -> f64 {
+        self.components.iter().map(|component| component.arrival.expected(span)).sum()
+    }
+
+    /// The traces of one node, all CPUs over the same `span`.
+    ///
+    /// # Errors
+    /// When a trace would hold more than [`MAX_DETOURS`].
+    pub fn node(&self, span: Nanos, seed: u64) -> Result<Vec<Trace>, ModelError> {
+        (0..self.cpus).map(|cpu| self.trace(Cpu(cpu), span, seed)).collect()
+    }
+
+    /// The trace of one CPU: a function of the arguments alone, whatever was made before it.
+    ///
+    /// A detour that would begin within another begins when that one ends, as in a queue, so no noise is lost;
+    /// what the queue pushes past the end of the span is cut off.
+    ///
+    /// # Errors
+    /// When the trace would hold more than [`MAX_DETOURS`].
+    pub fn trace(&self, cpu: Cpu, span: Nanos, seed: u64) -> Result<Trace, ModelError> {
+        let expected = self.expected_detours(span);
+        if expected > MAX_DETOURS as f64 {
+            return Err(ModelError::TooMany { span, expected });
+        }
+        let mut detours = Vec::with_capacity(expected as usize);
+        for (number, component) in self.components.iter().enumerate() {
+            let mut rng = stream(seed, cpu, number);
+            component.arrival.each(span, &mut rng, |start, rng| {
+                detours.push(Detour { start, duration: component.duration.draw(rng), own: false });
+            });
+        }
+        detours.sort_by_key(|detour| detour.start);
+        let span = Span { start: Nanos::ZERO, end: span };
+        Ok(Trace { cpu, span, detours: queued(detours, span.end) })
+    }
+}
+
+/// The random numbers of one component on one CPU.
+fn stream(seed: u64, cpu: Cpu, component: usize) -> Pcg64 {
+    let draws = Draws::new(seed, &[u64::from(cpu.0), component as u64]);
+    let wide = |index| u128::from(draws.at(index)) << 64 | u128::from(draws.at(index + 1));
+    Pcg64::new(wide(0), wide(2))
+}
+
+/// Pushes each detour behind the one before it and cuts at `end`.
+fn queued(mut detours: Vec<Detour>, end: Nanos) -> Vec<Detour> {
+    let mut free = Nanos::ZERO;
+    for detour in &mut detours {
+        detour.start = detour.start.max(free);
+        detour.duration = detour.duration.min(end - detour.start);
+        free = detour.end();
+    }
+    detours.retain(|detour| detour.duration > Nanos::ZERO);
+    detours
+}
+
+#[cfg(test)]
+mod tests;

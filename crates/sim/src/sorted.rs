@@ -1,0 +1,65 @@
+//! Sorted keys that answer "how many lie below?" in constant time on average.
+
+/// Ascending keys with an index of equal buckets over them, about one bucket per key.
+///
+/// Keys that crowd into one bucket cost a binary search within it, never a walk.
+#[derive(Clone, Debug)]
+pub(crate) struct Sorted {
+    keys: Vec<u64>,
+    shift: u32,
+    /// How many keys lie below bucket `b`, which begins at `b << shift`.
+    below_bucket: Vec<u32>,
+}
+
+impl Sorted {
+    /// Indexes keys that are in ascending order, of which there are fewer than 2³².
+    pub(crate) fn new(keys: Vec<u64>) -> Self {
+        debug_assert!(keys.is_sorted());
+        let top = keys.last().copied().unwrap_or(0);
+        let shift = (0..63).find(|shift| top >> shift <= keys.len() as u64).unwrap_or(63);
+        let buckets = (top >> shift) as usize + 1;
+        let mut below_bucket = Vec::with_capacity(buckets + 1);
+        let mut below = 0;
+        for bucket in 0..=buckets as u64 {
+            while keys.get(below).is_some_and(|key| key >> shift < bucket) {
+                below += 1;
+            }
+            below_bucket.push(below as u32);
+        }
+        Self { keys, shift, below_bucket }
+    }
+
+    /// How many keys are less than `value`.
+    pub(crate) fn below(&self, value: u64) -> usize {
+        let bucket = (value >> self.shift) as usize;
+        let Some(&[first, end]) = self.below_bucket.get(bucket..).and_then(|b| b.first_chunk()) else {
+            return self.keys.len();
+        };
+        let (first, end) = (first as usize, end as usize);
+        first + self.keys[first..end].partition_point(|&key| key < value)
+    }
+
+    pub(crate) fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn counts_like_a_walk(
+            mut keys in proptest::collection::vec(prop_oneof![0u64..50, 0u64..10_000, any::<u64>()], 0..60),
+            probes in proptest::collection::vec(prop_oneof![0u64..60, any::<u64>()], 1..40),
+        ) {
+            keys.sort_unstable();
+            let sorted = Sorted::new(keys.clone());
+            for value in probes.into_iter().chain(keys.clone()).chain([0, u64::MAX]) {
+                prop_assert_eq!(sorted.below(value), keys.iter().filter(|&&key| key < value).count());
+            }
+        }
+    }
+}
