@@ -161,7 +161,8 @@ pub fn overview(recording: &Recording) -> Overview {
     let manifest = &recording.manifest;
     let detour_method = manifest.method == Method::Detour;
     let cpus = recording.traces.par_iter().filter(|_| detour_method).map(|trace| of_trace(trace, manifest));
-    let quanta = recording.quanta.iter().filter(|_| !detour_method).map(|series| of_quanta(series, manifest.method));
+    let quanta =
+        recording.quanta.iter().filter(|_| !detour_method).map(|series| of_quanta(series, manifest.method));
     Overview {
         schema: SCHEMA,
         name: recording.name(),

@@ -139,7 +139,9 @@ pub enum By {
 
 /// `quell show`.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "EXAMPLES\n  quell show a.quell\n  quell show a.quell --json | jq '.cpus[].overhead_percent'")]
+#[command(
+    after_help = "EXAMPLES\n  quell show a.quell\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
+)]
 pub struct Show {
     /// The recording.
     #[arg(value_name = "R.quell")]
@@ -272,7 +274,9 @@ pub struct Convert {
 
 /// `quell report`.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "EXAMPLES\n  quell report a.quell\n  quell report a.quell -o a.html --ranks 16..64Ki --quantum 500us")]
+#[command(
+    after_help = "EXAMPLES\n  quell report a.quell\n  quell report a.quell -o a.html --ranks 16..64Ki --quantum 500us"
+)]
 pub struct Report {
     /// The recording.
     #[arg(value_name = "R.quell")]

@@ -12,7 +12,8 @@ use quell_recording::{Detour, Trace};
 use serde::Serialize;
 
 const TEMPLATE: &str = include_str!("../assets/report.html");
-const STYLES: [&str; 2] = [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
+const STYLES: [&str; 2] =
+    [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 const SCRIPT: &str = include_str!("../assets/report.js");
 
@@ -103,7 +104,9 @@ fn render(page: &Page) -> anyhow::Result<String> {
 
 /// Fills the template in one pass, so that a value which looks like a placeholder stays what it is.
 fn fill(template: &str, values: &[(&str, String)]) -> String {
-    let next = |rest: &str| values.iter().filter_map(|(key, value)| Some((rest.find(key)?, *key, value))).min_by_key(|hit| hit.0);
+    let next = |rest: &str| {
+        values.iter().filter_map(|(key, value)| Some((rest.find(key)?, *key, value))).min_by_key(|hit| hit.0)
+    };
     let (mut page, mut rest) = (String::new(), template);
     while let Some((at, key, value)) = next(rest) {
         page += &rest[..at];
@@ -135,7 +138,8 @@ fn time_line(trace: &Trace, room: usize) -> TimeLine {
     if kept.len() > room {
         let slices = (room / 2).max(1);
         let slice = kept.len().div_ceil(slices);
-        let mut chosen: Vec<&Detour> = kept.chunks(slice).filter_map(|c| c.iter().copied().max_by_key(|d| d.duration)).collect();
+        let mut chosen: Vec<&Detour> =
+            kept.chunks(slice).filter_map(|c| c.iter().copied().max_by_key(|d| d.duration)).collect();
         kept.sort_by_key(|d| std::cmp::Reverse(d.duration));
         chosen.extend(kept.iter().take(room / 2));
         chosen.sort_by_key(|d| d.start);

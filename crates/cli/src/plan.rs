@@ -34,7 +34,10 @@ impl FromStr for ThresholdText {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let Some(factor) = text.strip_suffix('x') else {
-            return text.parse().map(|time| Self(Threshold::Absolute(time))).map_err(|e: quell_recording::NanosError| e.to_string());
+            return text
+                .parse()
+                .map(|time| Self(Threshold::Absolute(time)))
+                .map_err(|e: quell_recording::NanosError| e.to_string());
         };
         let factor: f64 = factor.parse().map_err(|_| format!("`{text}` is not a multiple (write `10x`)"))?;
         if (1.0..=1e9).contains(&factor) {
@@ -63,7 +66,9 @@ impl FromStr for RankList {
                     if first > last {
                         return Err(format!("the range `{part}` runs backwards"));
                     }
-                    ranks.extend(std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(|n| *n < last));
+                    ranks.extend(
+                        std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(|n| *n < last),
+                    );
                     ranks.push(last);
                 }
                 None => ranks.push(rank(part)?),
@@ -77,14 +82,18 @@ impl FromStr for RankList {
 
 fn rank(text: &str) -> Result<u64, String> {
     let text = text.trim();
-    let (digits, factor) = match text.strip_suffix("Ki").map(|d| (d, 1 << 10)).or(text.strip_suffix("Mi").map(|d| (d, 1 << 20))) {
-        Some(parts) => parts,
-        None => (text, 1),
-    };
+    let (digits, factor) =
+        match text.strip_suffix("Ki").map(|d| (d, 1 << 10)).or(text.strip_suffix("Mi").map(|d| (d, 1 << 20)))
+        {
+            Some(parts) => parts,
+            None => (text, 1),
+        };
     let n = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
     match n {
         Some(0) => Err("0 ranks do no work: give at least 1".into()),
-        Some(n) if n > MOST_RANKS => Err(format!("{text} ranks are more than the {MOST_RANKS} that a prediction takes")),
+        Some(n) if n > MOST_RANKS => {
+            Err(format!("{text} ranks are more than the {MOST_RANKS} that a prediction takes"))
+        }
         Some(n) => Ok(n),
         None => Err(format!("`{text}` is not a number of ranks (write `16,256`, `16..2048`, `1Mi`)")),
     }
@@ -110,14 +119,22 @@ pub fn of_study(args: &Study) -> anyhow::Result<Plan> {
     plan(&args.watching, Method::Detour, args.quantum, Some(args.duration))
 }
 
-fn plan(watching: &Watching, method: Method, quantum: Nanos, duration: Option<Nanos>) -> anyhow::Result<Plan> {
+fn plan(
+    watching: &Watching,
+    method: Method,
+    quantum: Nanos,
+    duration: Option<Nanos>,
+) -> anyhow::Result<Plan> {
     let machine = Cpus::of_this_machine()?;
     let cpus = watching.cpus.clone().map_or(machine.allowed.clone(), |list| list.0);
     machine.check(&cpus).map_err(|e| Usage(e.to_string()))?;
     positive(duration.unwrap_or(Nanos::MAX), "--duration")?;
     positive(quantum, "--quantum")?;
     if watching.realtime.is_some() && cpus.len() >= machine.allowed.len() {
-        return Err(Usage("real-time probes must leave one CPU to the system: leave one out of --cpus".into()).into());
+        return Err(Usage(
+            "real-time probes must leave one CPU to the system: leave one out of --cpus".into(),
+        )
+        .into());
     }
     if watching.realtime.is_some() && duration.is_none() {
         return Err(Usage("real-time probes need an end: give --duration".into()).into());

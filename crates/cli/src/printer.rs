@@ -45,7 +45,7 @@ impl Printer {
 
     /// Why a command failed.
     pub fn error(self, error: &anyhow::Error) {
-        let _ = writeln!(io::stderr().lock(), "error: {}", one_line(&format!("{error:#}")));
+        let _ = writeln!(io::stderr().lock(), "error: {}", printable(&format!("{error:#}")));
     }
 
     /// Whether progress may be drawn.
@@ -54,9 +54,14 @@ impl Printer {
     }
 }
 
-/// Text from files and systems, fit for a terminal: control characters become visible.
+/// Text from files and systems, fit for a line of a terminal: control characters become visible.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// As [`one_line`] for text of several lines.
+fn printable(text: &str) -> String {
+    text.lines().map(one_line).collect::<Vec<_>>().join("\n")
 }
 
 /// Columns of the terminal, or 100 where there is none.

@@ -13,7 +13,11 @@ pub struct Step(ProgressBar);
 impl Step {
     /// A step of `length` units; without a length it only says that it runs.
     pub fn new(printer: Printer, name: &'static str, length: Option<u64>) -> Self {
-        let target = if printer.draws() { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let target = if printer.draws() {
+            ProgressDrawTarget::stderr_with_hz(10)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(length, target);
         let template = match length {
             Some(_) => "{prefix:>10} {bar:32} {percent:>3}% {msg}",

@@ -43,14 +43,23 @@ fn heading(overview: &Overview) -> String {
     facts.extend(overview.host.as_deref().map(|host| format!("host {}", one_line(host))));
     facts.push(format!("method {}", overview.method));
     facts.extend(overview.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
-    facts.extend(overview.clock.as_ref().map(|c| format!("clock {} in steps of {}", one_line(&c.name), time(c.granularity_ns))));
+    facts.extend(
+        overview
+            .clock
+            .as_ref()
+            .map(|c| format!("clock {} in steps of {}", one_line(&c.name), time(c.granularity_ns))),
+    );
     facts.push(format!("lost {}", overview.lost));
     let mut text = facts.join(" · ") + "\n";
     if overview.state != "complete" {
-        text += &format!("state: {}{}\n", overview.state, match overview.state.as_str() {
-            "recording" => " (it was cut off, or is still being made; this is what was written)",
-            _ => "",
-        });
+        text += &format!(
+            "state: {}{}\n",
+            overview.state,
+            match overview.state.as_str() {
+                "recording" => " (it was cut off, or is still being made; this is what was written)",
+                _ => "",
+            }
+        );
     }
     text.extend(overview.note.iter().map(|note| format!("note: {}\n", one_line(note))));
     text.extend(overview.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
@@ -71,8 +80,21 @@ pub fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String
 }
 
 fn cpu_table(cpus: &[CpuOverview]) -> String {
-    let header =
-        ["CPU", "noise %", "detours", "per s", "min", "mean", "p50", "p99", "p99.9", "max", "resolution", "watched", "own"];
+    let header = [
+        "CPU",
+        "noise %",
+        "detours",
+        "per s",
+        "min",
+        "mean",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "resolution",
+        "watched",
+        "own",
+    ];
     let row = |cpu: &CpuOverview| {
         let duration = |ns: u64| if cpu.detours == 0 { "-".into() } else { time(ns as f64) };
         vec![
@@ -88,14 +110,20 @@ fn cpu_table(cpus: &[CpuOverview]) -> String {
             duration(cpu.max_ns),
             cpu.resolution_ns.map_or_else(|| "-".into(), time),
             time(cpu.span_ns as f64),
-            if cpu.own_detours == 0 { "-".into() } else { format!("{} ({})", cpu.own_detours, time(cpu.own_ns as f64)) },
+            if cpu.own_detours == 0 {
+                "-".into()
+            } else {
+                format!("{} ({})", cpu.own_detours, time(cpu.own_ns as f64))
+            },
         ]
     };
     table(&header, cpus.iter().map(row))
 }
 
 fn quanta_table(cpus: &[QuantaOverview]) -> String {
-    let header = ["CPU", "noise %", "quanta", "min", "p50", "p99", "max", "work min", "work p50", "work max", "watched"];
+    let header = [
+        "CPU", "noise %", "quanta", "min", "p50", "p99", "max", "work min", "work p50", "work max", "watched",
+    ];
     let row = |cpu: &QuantaOverview| {
         vec![
             cpu.cpu.to_string(),
@@ -120,7 +148,9 @@ fn histogram(noise: &Durations) -> String {
         .counts
         .iter()
         .enumerate()
-        .map(|(i, &count)| (format!("{:>7} – {:>7}", time(histogram.edges_ns[i]), time(histogram.edges_ns[i + 1])), count))
+        .map(|(i, &count)| {
+            (format!("{:>7} – {:>7}", time(histogram.edges_ns[i]), time(histogram.edges_ns[i + 1])), count)
+        })
         .collect();
     plots::bars("How long detours last, all CPUs (bars on a log scale)", width(), &rows)
 }
@@ -214,7 +244,8 @@ pub fn predict(prediction: &Prediction) -> String {
     let most = points.iter().map(|p| p.ci95_percent[1]).fold(0.0, f64::max);
     let x = Scale::log(log2(points[0].ranks), log2(points[points.len() - 1].ranks), ranks_label);
     let y = Scale::linear(0.0, most, |percent| format!("{percent:.1}%"));
-    text + "\n" + &plots::chart("Slowdown over ranks, with its 95 % interval", width(), 14, &x, &y, &series[..])
+    text + "\n"
+        + &plots::chart("Slowdown over ranks, with its 95 % interval", width(), 14, &x, &y, &series[..])
 }
 
 /// A power of two as people say it: `16`, `4Ki`, `1Mi`.

@@ -50,13 +50,22 @@ fn changes(title: &str, changes: &Changes) -> String {
         ("p99.9", &changes.p99_9_ns),
         ("max", &changes.max_ns),
     ];
-    rows.extend(durations.iter().filter_map(|(name, change)| Some(row(name, change.as_ref()?, &signed_time))));
+    rows.extend(
+        durations.iter().filter_map(|(name, change)| Some(row(name, change.as_ref()?, &signed_time))),
+    );
     format!("\n{title}\n{}", table(&["", "a", "b", "b − a", "95 % interval", "verdict"], rows.into_iter()))
 }
 
 fn row(name: &str, change: &Change, text: &dyn Fn(f64) -> String) -> Vec<String> {
     let interval = format!("{} … {}", text(change.low), text(change.high));
-    vec![name.into(), text(change.a), text(change.b), text(change.difference), interval, change.verdict.to_string()]
+    vec![
+        name.into(),
+        text(change.a),
+        text(change.b),
+        text(change.difference),
+        interval,
+        change.verdict.to_string(),
+    ]
 }
 
 /// A difference of times, which may be negative.
@@ -77,5 +86,8 @@ fn densities(comparison: &Comparison) -> String {
     let x = Scale::log(low, high, plots::decade);
     let y = Scale::linear(0.0, most, |value| format!("{value:.2}"));
     let lines = [series("a", &densities.a), series("b", &densities.b)];
-    format!("\n{}", plots::chart("Density of durations per decade (Parzen windows)", width(), 14, &x, &y, &lines))
+    format!(
+        "\n{}",
+        plots::chart("Density of durations per decade (Parzen windows)", width(), 14, &x, &y, &lines)
+    )
 }

@@ -1,4 +1,5 @@
 //! What quell says: help, refusals, exit codes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -27,14 +28,14 @@ fn refusals_are_one_clear_error() {
     let folder = dir.path();
     netgauge(folder);
     assert!(run(folder, &["convert", "selfish.txt", "a.quell"]).status.success());
-    std::fs::write(folder.join("silent.txt"), "# Selfish Benchmark\n# Measurement period: 1.0 s\n").unwrap();
+    fs_err::write(folder.join("silent.txt"), "# Selfish Benchmark\n# Measurement period: 1.0 s\n").unwrap();
     assert!(run(folder, &["convert", "silent.txt", "silent.quell"]).status.success());
-    std::fs::write(folder.join("bad.toml"), "[[component]]\n").unwrap();
-    std::fs::create_dir(folder.join("empty.quell")).unwrap();
-    let manifest = std::fs::read_to_string(folder.join("a.quell/manifest.json")).unwrap();
-    std::fs::create_dir(folder.join("newer.quell")).unwrap();
+    fs_err::write(folder.join("bad.toml"), "[[component]]\n").unwrap();
+    fs_err::create_dir(folder.join("empty.quell")).unwrap();
+    let manifest = fs_err::read_to_string(folder.join("a.quell/manifest.json")).unwrap();
+    fs_err::create_dir(folder.join("newer.quell")).unwrap();
     let newer = manifest.replacen("\"version\": 1", "\"version\": 7", 1);
-    std::fs::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
+    fs_err::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
     let cases: [&[&str]; 19] = [
         &["show", "nothing.quell"],
         &["show", "empty.quell"],
@@ -62,7 +63,7 @@ fn refusals_are_one_clear_error() {
         format!("$ quell {}\n{text}\n", args.join(" "))
     });
     // How many CPUs there are is the machine's affair.
-    let present = std::fs::read_to_string("/sys/devices/system/cpu/present").unwrap();
+    let present = fs_err::read_to_string("/sys/devices/system/cpu/present").unwrap();
     assert_snapshot!(said.concat().replace(&format!("CPUs {}", present.trim()), "CPUs [PRESENT]"));
     assert!(!folder.join("x.quell").exists(), "a refused run leaves nothing behind");
 }
@@ -81,7 +82,8 @@ fn json_has_the_fields_that_others_rely_on() {
     for field in ["quantum_ns", "op", "sync", "phases", "seed"] {
         assert!(predict.get(field).is_some(), "{field}");
     }
-    for field in ["ranks", "base_phase_ns", "mean_phase_ns", "slowdown_percent", "ci95_percent", "supported"] {
+    for field in ["ranks", "base_phase_ns", "mean_phase_ns", "slowdown_percent", "ci95_percent", "supported"]
+    {
         assert!(predict["points"][1].get(field).is_some(), "{field}");
     }
     assert_eq!(predict["schema"], "quell.predict/1");
@@ -92,12 +94,12 @@ fn the_committed_schemas_are_those_of_the_program() {
     let dir = tempfile::tempdir().unwrap();
     assert!(run(dir.path(), &["generate", "--schemas", "new"]).status.success());
     let committed = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas");
-    for entry in std::fs::read_dir(dir.path().join("new")).unwrap() {
+    for entry in fs_err::read_dir(dir.path().join("new")).unwrap() {
         let new = entry.unwrap().path();
         let old = committed.join(new.file_name().unwrap());
         assert_eq!(
-            std::fs::read_to_string(&old).unwrap_or_default(),
-            std::fs::read_to_string(&new).unwrap(),
+            fs_err::read_to_string(&old).unwrap_or_default(),
+            fs_err::read_to_string(&new).unwrap(),
             "{} is stale: run ./x docs",
             old.display()
         );
@@ -108,12 +110,12 @@ fn the_committed_schemas_are_those_of_the_program() {
 fn limits_that_do_not_hold_end_with_three() {
     let dir = tempfile::tempdir().unwrap();
     netgauge(dir.path());
-    let text = std::fs::read_to_string(dir.path().join("selfish.txt")).unwrap();
+    let text = fs_err::read_to_string(dir.path().join("selfish.txt")).unwrap();
     let longer = text.lines().map(|line| match line.split_once('\t') {
         Some((start, duration)) => format!("{start}\t{}\n", duration.parse::<f64>().unwrap() * 2.0),
         None => format!("{line}\n"),
     });
-    std::fs::write(dir.path().join("longer.txt"), longer.collect::<String>()).unwrap();
+    fs_err::write(dir.path().join("longer.txt"), longer.collect::<String>()).unwrap();
     let code = |args: &[&str]| run(dir.path(), args).status.code();
     assert_eq!(code(&["compare", "selfish.txt", "longer.txt", "--json", "--html", "c.html"]), Some(0));
     assert!(dir.path().join("c.html").exists());
@@ -129,7 +131,8 @@ fn equal_seeds_give_equal_bytes_on_any_number_of_threads() {
     netgauge(dir.path());
     for sync in [&["none"][..], &["start", "--skew", "1ms", "--drift", "50"], &["phase"]] {
         let on = |threads: &str| {
-            let mut args = vec!["predict", "selfish.txt", "--phases", "300", "--json", "--threads", threads, "--sync"];
+            let mut args =
+                vec!["predict", "selfish.txt", "--phases", "300", "--json", "--threads", threads, "--sync"];
             args.extend(sync);
             run(dir.path(), &args).stdout
         };

@@ -1,4 +1,5 @@
 //! Recordings on disk: whole, cut off, damaged and hostile.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ fn a_whole_recording_reads_as_written() {
         let expected: Vec<Detour> = rows(cpu, 300).into_iter().map(|row| row.1).collect();
         assert_eq!((trace.cpu, &trace.detours), (Cpu(cpu), &expected));
     }
-    let files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let files: Vec<_> = fs_err::read_dir(&path).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(files.len(), 2, "the manifest and one table: {files:?}");
 }
 
@@ -81,10 +82,10 @@ fn a_stream_torn_anywhere_reads_up_to_the_tear() {
     let (_dir, path) = folder();
     make(&path, |writer, _| std::mem::forget(writer));
     let table = path.join("detours.arrow");
-    let bytes = std::fs::read(&table).unwrap();
+    let bytes = fs_err::read(&table).unwrap();
     let mut last = usize::MAX;
     for keep in (0..bytes.len()).rev().step_by(97) {
-        std::fs::write(&table, &bytes[..keep]).unwrap();
+        fs_err::write(&table, &bytes[..keep]).unwrap();
         let rows: usize = Recording::open(&path).unwrap().traces.iter().map(|t| t.detours.len()).sum();
         assert!(rows <= last && rows % 100 == 0, "whole flushes only: {rows} of {keep} bytes");
         last = rows;
@@ -97,8 +98,8 @@ fn a_torn_progress_line_is_passed_over() {
     let (_dir, path) = folder();
     make(&path, |writer, _| std::mem::forget(writer));
     let progress = path.join("progress.jsonl");
-    let text = std::fs::read_to_string(&progress).unwrap();
-    std::fs::write(&progress, &text[..text.len() - 10]).unwrap();
+    let text = fs_err::read_to_string(&progress).unwrap();
+    fs_err::write(&progress, &text[..text.len() - 10]).unwrap();
     let recording = Recording::open(&path).unwrap();
     assert_eq!(recording.manifest.lost(), 1, "of the line before");
     assert!(recording.manifest.cpus[0].end_ns >= recording.traces[0].detours[299].end());
@@ -113,7 +114,7 @@ fn refusals_name_the_thing_and_the_way_out() {
     make(&path, finish);
     assert!(matches!(Writer::create(&path, &manifest(&[0], 0)), Err(Error::Exists { .. })));
     let file = path.join("manifest.json");
-    let good = std::fs::read_to_string(&file).unwrap();
+    let good = fs_err::read_to_string(&file).unwrap();
     for (from, to, expected) in [
         ("\"version\": 1", "\"version\": 99", "newer than the 1 that this quell reads"),
         ("quell.recording", "other.thing", "`format` is `other.thing`"),
@@ -121,11 +122,11 @@ fn refusals_name_the_thing_and_the_way_out() {
         ("\"end_ns\": 300000", "\"end_ns\": 17", "ends after the CPU's span"),
         ("{", "", "not a manifest"),
     ] {
-        std::fs::write(&file, good.replacen(from, to, 1)).unwrap();
+        fs_err::write(&file, good.replacen(from, to, 1)).unwrap();
         assert!(text(&path).contains(expected), "{}", text(&path));
     }
-    std::fs::write(&file, &good).unwrap();
-    std::fs::write(path.join("detours.parquet"), b"PAR1 no table PAR1").unwrap();
+    fs_err::write(&file, &good).unwrap();
+    fs_err::write(path.join("detours.parquet"), b"PAR1 no table PAR1").unwrap();
     assert!(text(&path).contains("not a whole Parquet table"), "{}", text(&path));
 }
 
@@ -158,11 +159,11 @@ fn hostile_text_gives_the_line_and_the_reason() {
         ("cpu,start_ns,duration_ns\n\u{1b}[31m,2,3\n", "`?[31m` is not a CPU number"),
         ("<html>\n", "the format is not known"),
     ] {
-        std::fs::write(&file, text).unwrap();
+        fs_err::write(&file, text).unwrap();
         let error = formats::import(&file).unwrap_err().to_string();
         assert!(error.contains(expected), "{text:?}: {error}");
     }
-    std::fs::write(&file, b"\xff\xfe\x00").unwrap();
+    fs_err::write(&file, b"\xff\xfe\x00").unwrap();
     assert!(formats::import(&file).unwrap_err().to_string().contains("not text"));
 }
 
@@ -191,7 +192,7 @@ proptest! {
         for format in [formats::Format::Csv, formats::Format::Netgauge] {
             let mut out = Vec::new();
             formats::export(std::slice::from_ref(&trace), format, &mut out).unwrap();
-            std::fs::write(&file, &out).unwrap();
+            fs_err::write(&file, &out).unwrap();
             let back = formats::import(&file).unwrap().traces.remove(0);
             let expected: Vec<Detour> = match format {
                 formats::Format::Csv => trace.detours.clone(),
@@ -206,10 +207,10 @@ proptest! {
         let (_dir, path) = folder();
         if file == 2 { make(&path, |writer, _| std::mem::forget(writer)) } else { make(&path, finish) };
         let name = path.join(["manifest.json", "detours.parquet", "detours.arrow"][file]);
-        let mut bytes = std::fs::read(&name).unwrap();
+        let mut bytes = fs_err::read(&name).unwrap();
         let at = at.index(bytes.len());
         if cut { bytes.truncate(at) } else { bytes[at] = value }
-        std::fs::write(&name, bytes).unwrap();
+        fs_err::write(&name, bytes).unwrap();
         let _ = Recording::open(&path);
     }
 
@@ -217,7 +218,7 @@ proptest! {
     fn no_text_panics_an_importer(text in "(#[ -~]*\n|[0-9.\\-eNa]{1,6}[ \t,][0-9.\\-eNa]{1,25}\n|cpu,start_ns,duration_ns\n){0,8}") {
         let (dir, _) = folder();
         let file = dir.path().join("in");
-        std::fs::write(&file, text).unwrap();
+        fs_err::write(&file, text).unwrap();
         let _ = formats::import(&file);
     }
 }

@@ -33,9 +33,14 @@ pub fn run(args: &Compare, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 fn open(path: &Path) -> anyhow::Result<Recording> {
-    let recording = if path.is_file() { quell_recording::formats::import(path)? } else { Recording::open(path)? };
+    let recording =
+        if path.is_file() { quell_recording::formats::import(path)? } else { Recording::open(path)? };
     if recording.manifest.method != Method::Detour {
-        anyhow::bail!("{} holds {} quanta; only detours can be compared", path.display(), recording.manifest.method);
+        anyhow::bail!(
+            "{} holds {} quanta; only detours can be compared",
+            path.display(),
+            recording.manifest.method
+        );
     }
     Ok(recording)
 }
@@ -43,5 +48,9 @@ fn open(path: &Path) -> anyhow::Result<Recording> {
 fn compare(before: &Recording, after: &Recording, seed: u64) -> anyhow::Result<Comparison> {
     let options = Options { seed, ..Options::default() };
     let (a, b) = (before.name(), after.name());
-    Ok(compare::compare(&Side { name: &a, traces: &before.traces }, &Side { name: &b, traces: &after.traces }, &options)?)
+    Ok(compare::compare(
+        &Side { name: &a, traces: &before.traces },
+        &Side { name: &b, traces: &after.traces },
+        &options,
+    )?)
 }

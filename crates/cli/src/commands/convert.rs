@@ -23,7 +23,11 @@ pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
         }
     }
     if recording.manifest.method != Method::Detour {
-        anyhow::bail!("{} holds {} quanta; only detours can be converted", args.input.display(), recording.manifest.method);
+        anyhow::bail!(
+            "{} holds {} quanta; only detours can be converted",
+            args.input.display(),
+            recording.manifest.method
+        );
     }
     let extension = args.output.extension().and_then(|e| e.to_str());
     match (args.to, extension) {
@@ -63,13 +67,17 @@ fn export(recording: &Recording, format: Format, output: &Path) -> anyhow::Resul
         .into());
     }
     let mut file = BufWriter::new(fs_err::File::create(output)?);
-    formats::export(traces, format, &mut file).and_then(|()| file.flush()).with_context(|| format!("failed to write {}", output.display()))
+    formats::export(traces, format, &mut file)
+        .and_then(|()| file.flush())
+        .with_context(|| format!("failed to write {}", output.display()))
 }
 
 fn say_what_is_left_out(recording: &Recording, args: &Convert, extension: Option<&str>, printer: Printer) {
     let kept = match (args.to, extension) {
         (None, Some("quell")) => return,
-        (Some(FormatName::Csv), _) | (None, Some("csv")) => "the detours; not when each CPU's span ends, the clock, the host",
+        (Some(FormatName::Csv), _) | (None, Some("csv")) => {
+            "the detours; not when each CPU's span ends, the clock, the host"
+        }
         _ => "the detours and their span; not the CPU, the clock, the host, nor the wall-clock time",
     };
     let own = recording.traces.iter().flat_map(|t| &t.detours).filter(|d| d.own).count();

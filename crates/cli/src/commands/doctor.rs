@@ -56,7 +56,10 @@ pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
 
 fn table(checks: &[Check]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_width(width()).set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+    table
+        .load_style(presets::NOTHING)
+        .set_width(width())
+        .set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
     for check in checks {
         let mark = match check.verdict {
             "good" => "✓",

@@ -83,10 +83,15 @@ fn of_file(path: &Path, options: &Options) -> anyhow::Result<NodeNoise> {
 pub fn of_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
     let path = recording.path.display();
     if recording.manifest.method != Method::Detour {
-        anyhow::bail!("{path} holds {} quanta, not detours: record with --method detour to predict", recording.manifest.method);
+        anyhow::bail!(
+            "{path} holds {} quanta, not detours: record with --method detour to predict",
+            recording.manifest.method
+        );
     }
     if recording.traces.iter().all(|trace| trace.noise().next().is_none()) {
-        anyhow::bail!("{path} holds no detours, so there is nothing to predict from: record for longer, or with a lower --threshold");
+        anyhow::bail!(
+            "{path} holds no detours, so there is nothing to predict from: record for longer, or with a lower --threshold"
+        );
     }
     Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone() })
 }

@@ -57,7 +57,12 @@ pub fn write(
     overview: &Overview,
     curves: &[Prediction],
 ) -> anyhow::Result<()> {
-    debug_assert!(recording.manifest.method == Method::Detour || recording.traces.iter().all(|t| t.detours.is_empty()));
+    debug_assert!(
+        recording.manifest.method == Method::Detour || recording.traces.iter().all(|t| t.detours.is_empty())
+    );
     let title = recording.manifest.host.clone().unwrap_or_else(|| recording.name());
-    html::write(output, &Page { show: Some(overview), traces: &recording.traces, predict: curves, ..Page::new(&title) })
+    html::write(
+        output,
+        &Page { show: Some(overview), traces: &recording.traces, predict: curves, ..Page::new(&title) },
+    )
 }

@@ -18,7 +18,10 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_study(args)?;
     let folder = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("study-{}", name_of_now())));
     if folder.exists() {
-        anyhow::bail!("{} exists already: choose another folder with -o, or remove it first", folder.display());
+        anyhow::bail!(
+            "{} exists already: choose another folder with -o, or remove it first",
+            folder.display()
+        );
     }
     fs_err::create_dir_all(&folder)?;
     say_limits(printer);
@@ -45,14 +48,20 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     report::write(&folder.join("report.html"), &recording, &overview, &curves)?;
     fs_err::write(folder.join("report.txt"), &text)?;
     printer.result(&text)?;
-    printer.say(&format!("the study is in {}: open {}", folder.display(), folder.join("report.html").display()));
+    printer.say(&format!(
+        "the study is in {}: open {}",
+        folder.display(),
+        folder.join("report.html").display()
+    ));
     Ok(Outcome::Done)
 }
 
 /// What this machine withholds that a study would use.
 fn say_limits(printer: Printer) {
     let used = ["clock", "CPUs", "locked memory"];
-    for finding in doctor::examine().iter().filter(|f| f.verdict != Verdict::Good && used.contains(&f.subject)) {
+    for finding in
+        doctor::examine().iter().filter(|f| f.verdict != Verdict::Good && used.contains(&f.subject))
+    {
         let advice = finding.advice.as_ref().map(|advice| format!(" ({advice})")).unwrap_or_default();
         printer.warn(&format!("{}: {}{advice}", finding.subject, finding.text));
     }

@@ -55,5 +55,5 @@ pub fn netgauge(folder: &Path) {
     for i in 0..20_000u64 {
         text += &format!("{}.00\t{}.00\n", i * 500_000 + (i * 7919) % 90_000, 1_000 + (i * i * 31) % 40_000);
     }
-    std::fs::write(folder.join("selfish.txt"), text).unwrap();
+    fs_err::write(folder.join("selfish.txt"), text).unwrap();
 }

@@ -32,9 +32,16 @@ struct Content {
 /// # Errors
 /// [`Error::Malformed`] with the line and the reason, where the format is not known or a line cannot be read.
 pub fn import(path: &Path) -> Result<Recording, Error> {
-    let bytes = fs_err::read(path)?;
+    parse(path, &fs_err::read(path)?)
+}
+
+/// As [`import`], of a file's content; `path` is what messages call it.
+///
+/// # Errors
+/// As [`import`].
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Error> {
     let malformed = |reason: String| Error::malformed(path, reason);
-    let text = std::str::from_utf8(&bytes)
+    let text = std::str::from_utf8(bytes)
         .map_err(|_| malformed("it is not text; `convert` reads CSV and netgauge's selfish files".into()))?;
     let content = match sniff(text).map_err(malformed)? {
         Format::Csv => csv::read(text),
