@@ -22,9 +22,11 @@ use resample::Blocks;
 pub const REPLICATES: u64 = 40;
 /// Fewer make no interval of 95 %, so that many run unless one alone is too costly.
 const FEWEST_REPLICATES: u64 = 20;
-/// What one replicate may cost at most, and all together where that leaves enough of them: detours rebuilt plus
-/// nodes placed or asked, about 100 ns each.
-const EFFORT: u64 = 100_000_000;
+/// What all replicates may cost where that leaves enough of them, in detours rebuilt plus nodes placed or asked:
+/// about 300 ns of CPU time each.
+const EFFORT: u64 = 30_000_000;
+/// What one replicate may cost at most.
+const EFFORT_OF_ONE: u64 = 100_000_000;
 
 /// What to predict.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,8 +117,8 @@ pub enum PredictError {
 /// Each replicate cuts every node's traces into blocks, all CPUs alike, draws as many anew with replacement
 /// (moving blocks: Künsch, "The Jackknife and the Bootstrap for General Stationary Observations", Annals of
 /// Statistics 17, 1989; taken round the end: Politis & Romano 1992), places the ranks anew and runs every scale.
-/// The interval runs between the 2.5 % and 97.5 % points of the replicates' slowdowns and is widened to hold the
-/// prediction itself. No resampling can draw a detour that was not recorded: what lies past
+/// The interval runs between the 2.5 % and 97.5 % points of the replicates' slowdowns, moved so that their median is
+/// the prediction. No resampling can draw a detour that was not recorded: what lies past
 /// [`Prediction::supported_ranks`] may be worse than any interval says.
 ///
 /// # Errors
@@ -187,14 +189,11 @@ fn run_all(program: &Program, jobs: &[Job], tick: &(dyn Fn() + Sync)) -> Result<
 }
 
 /// How many replicates to run: as many as asked for where that is cheap, fewer for huge traces and scales, and none
-/// where a single one would take ten seconds of CPU time.
+/// where a single one would take half a minute of CPU time.
 fn affordable_replicates(nodes: &[NodeNoise], jobs: &[Job], asked: u64) -> u64 {
     let detours: u64 = nodes.iter().map(NodeNoise::detours).sum();
     // Each chain places every node once; a drifting node is asked in every phase.
     let placed = |job: &Job| job.ranks.saturating_mul(if job.drifts() { job.phases } else { job.chains() });
     let cost = jobs.iter().map(placed).fold(detours.max(1), u64::saturating_add);
-    match EFFORT / cost {
-        0 => 0,
-        most => asked.min(most.max(FEWEST_REPLICATES)),
-    }
+    if cost > EFFORT_OF_ONE { 0 } else { asked.min((EFFORT / cost).max(FEWEST_REPLICATES)) }
 }

@@ -1,5 +1,7 @@
 //! Figure 5 and 6 of De, Kothari & Mann (IEEE Cluster 2008), from models of the traces that they describe.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its model fails")]
+
 use quell_analysis::predict::{Mode, NodeNoise, Options, predict};
 use quell_recording::Nanos;
 use quell_sim::Model;

@@ -1,0 +1,111 @@
+// The page: what is in the data, in order.
+
+const WORDS = [
+    ["Detour", "One interval in which a CPU was taken from the program, as the program saw it."],
+    ["Noise overhead", "Time lost to detours / time observed, per CPU."],
+    ["Resolution", "The shortest detour that the probe can tell from its own loop. What is shorter was not seen."],
+    ["Density", "How the durations of detours are spread. The area under the curve is 1; each peak is a kind of detour."],
+    ["Phase, quantum", "One compute step of a bulk-synchronous program, and its length without noise."],
+    ["Slowdown", "100 × (mean with noise − mean without) / mean without. All ranks wait for the slowest, so one long detour on one rank delays them all: the slowdown grows with the ranks."],
+    ["Sync mode", "How the ranks' noise lines up: none (each starts at its own place in the trace), start (same place once, then drifts apart), phase (same place in every phase)."],
+    ["Supported", "A trace holds only so many quanta. Up to as many ranks, each can meet one of its own; beyond, the prediction extrapolates, and no rank meets a detour longer than the longest that was recorded."],
+    ["Confidence interval", "Where the value would be in 95 of 100 recordings like this one, estimated by resampling."],
+];
+
+/** The data of the page. A seed may be longer than a number of this language; it is kept as it was written. */
+function readData() {
+    const exact = (key, value, context) => (key === "seed" && context?.source ? context.source.replace(/^"|"$/g, "") : value);
+    return record(JSON.parse(document.getElementById("data").textContent, exact)) ?? {};
+}
+
+/** What a part makes; if it fails, the page says so and goes on. */
+function part(name, make) {
+    try {
+        return make();
+    } catch (error) {
+        return paragraph(`${name} cannot be drawn: ${clean(error.message)}`, "absent");
+    }
+}
+
+function head(data) {
+    const show = record(data.show);
+    const compare = record(data.compare);
+    const kind = show ? "Operating-system noise" : compare ? "Operating-system noise, two recordings compared" : "Operating-system noise, predicted";
+    return [paragraph(kind, "kind"), element("h1", {}, clean(data.title)), show ? part("The recording", () => facts(show)) : null];
+}
+
+function limits(data) {
+    const all = part("The limits", () => [
+        ...(record(data.show) ? limitsOfRecording(data.show) : []),
+        ...limitsOfPredictions(predictions(data)),
+        ...(record(data.compare) ? limitsOfComparison(data.compare) : []),
+    ]);
+    if (!Array.isArray(all)) {
+        return all;
+    }
+    const body = all.length > 0 ? element("ul", {}, ...all.map((limit) => element("li", {}, limit))) : paragraph("None are known.");
+    const made = section("limits", "Limits of these figures", body);
+    made.classList.toggle("some", all.length > 0);
+    return made;
+}
+
+function headline(data) {
+    const tiles = part("The headline", () => [
+        ...(record(data.show) ? headlineOfRecording(data.show) : []),
+        ...predictions(data).slice(0, 1).flatMap(headlineOfPrediction),
+        ...(record(data.compare) ? headlineOfComparison(data.compare) : []),
+    ]);
+    if (!Array.isArray(tiles) || tiles.length === 0) {
+        return Array.isArray(tiles) ? null : tiles;
+    }
+    const items = tiles.map(([name, value, note]) =>
+        element("div", {}, element("dt", {}, name), element("dd", { class: "big" }, value), element("dd", { class: "note" }, note)));
+    return element("dl", { class: "headline" }, ...items);
+}
+
+/** The sections for which there is something to show, or a reason to say. */
+function sections(data) {
+    const show = record(data.show);
+    const compare = record(data.compare);
+    const curves = predictions(data);
+    const detours = show || records(data.timeline).length > 0 || records(data.density).length > 0;
+    const parts = [
+        compare && ["The comparison", () => comparisonSections(compare)],
+        curves.length > 0 && ["The prediction", () => predictionSection(curves)],
+        curves.length === 0 && show && ["The prediction", () => noPrediction(show)],
+        detours && ["The detours", () => detourSection(data)],
+        records(show?.cpus).length > 0 && ["The CPUs", () => cpuSection(show)],
+        records(show?.cpus).length > 0 && ["The periods", () => periodSection(show)],
+        records(show?.quanta).length > 0 && ["The quanta", () => quantaSection(show)],
+    ].filter(Boolean);
+    const none = [paragraph("There is nothing in this page: no recording, no prediction and no comparison.", "absent")];
+    return parts.length > 0 ? parts.map(([name, make]) => part(name, make)) : none;
+}
+
+function noPrediction(show) {
+    const reason = records(show.quanta).length > 0
+        ? "FWQ and FTQ record quanta; a prediction needs single detours."
+        : records(show.cpus).every((cpu) => !(cpu.detours > 0))
+            ? "There are no detours to predict from."
+            : "quell made no prediction for this page.";
+    return section("scale", "What it costs at scale", paragraph(reason, "absent"));
+}
+
+function words() {
+    return section("words", "How to read this", pairs("words-list", WORDS));
+}
+
+function foot(data) {
+    const when = data.generated ? ` on ${instant(data.generated)}` : "";
+    return paragraph(`Made by quell ${clean(data.quell)}${when}. This page is one file and loads nothing else.`);
+}
+
+function main() {
+    const data = readData();
+    document.getElementById("head").append(...head(data).filter(Boolean));
+    document.getElementById("main").replaceChildren(...[headline(data), limits(data), ...sections(data), words()].filter(Boolean));
+    document.getElementById("foot").append(foot(data));
+    drawPlots();
+}
+
+main();

@@ -15,7 +15,17 @@ const TEMPLATE: &str = include_str!("../assets/report.html");
 const STYLES: [&str; 2] =
     [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
-const SCRIPT: &str = include_str!("../assets/report.js");
+/// In the order in which they build on one another.
+const SCRIPTS: [&str; 8] = [
+    include_str!("../assets/report/text.js"),
+    include_str!("../assets/report/elements.js"),
+    include_str!("../assets/report/plot.js"),
+    include_str!("../assets/report/detours.js"),
+    include_str!("../assets/report/recording.js"),
+    include_str!("../assets/report/prediction.js"),
+    include_str!("../assets/report/comparison.js"),
+    include_str!("../assets/report.js"),
+];
 
 /// Points of one CPU's time line on a page: as many as one can tell apart.
 const MOST_POINTS: usize = 4_000;
@@ -91,12 +101,11 @@ fn render(page: &Page) -> anyhow::Result<String> {
         predict: page.predict,
         compare: page.compare,
     };
-    let style = STYLES.join("\n");
     let values = [
         ("{{TITLE}}", escape_html(page.title)),
-        ("{{STYLE}}", style),
+        ("{{STYLE}}", STYLES.join("\n")),
         ("{{UPLOT}}", UPLOT.to_owned()),
-        ("{{SCRIPT}}", SCRIPT.to_owned()),
+        ("{{SCRIPT}}", SCRIPTS.join("\n")),
         ("{{DATA}}", script_safe(&serde_json::to_string(&data)?)),
     ];
     Ok(fill(TEMPLATE, &values))

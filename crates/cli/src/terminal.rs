@@ -42,6 +42,9 @@ fn heading(overview: &Overview) -> String {
     let mut facts = vec![one_line(&overview.name)];
     facts.extend(overview.host.as_deref().map(|host| format!("host {}", one_line(host))));
     facts.push(format!("method {}", overview.method));
+    let watched =
+        overview.cpus.iter().map(|cpu| cpu.span_ns).chain(overview.quanta.iter().map(|q| q.span_ns)).max();
+    facts.extend(watched.map(|ns| format!("watched {}", time(ns as f64))));
     facts.extend(overview.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
     facts.extend(
         overview
@@ -80,26 +83,14 @@ pub fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String
 }
 
 fn cpu_table(cpus: &[CpuOverview]) -> String {
-    let header = [
-        "CPU",
-        "noise %",
-        "detours",
-        "per s",
-        "min",
-        "mean",
-        "p50",
-        "p99",
-        "p99.9",
-        "max",
-        "resolution",
-        "watched",
-        "own",
-    ];
+    let header =
+        ["CPU", "noise %", "resolution", "detours", "per s", "min", "mean", "p50", "p99", "p99.9", "max"];
     let row = |cpu: &CpuOverview| {
         let duration = |ns: u64| if cpu.detours == 0 { "-".into() } else { time(ns as f64) };
         vec![
             cpu.cpu.to_string(),
             format!("{:.4}", cpu.overhead_percent),
+            cpu.resolution_ns.map_or_else(|| "-".into(), time),
             cpu.detours.to_string(),
             format!("{:.1}", cpu.rate_per_s),
             duration(cpu.min_ns),
@@ -108,16 +99,17 @@ fn cpu_table(cpus: &[CpuOverview]) -> String {
             duration(cpu.p99_ns),
             duration(cpu.p99_9_ns),
             duration(cpu.max_ns),
-            cpu.resolution_ns.map_or_else(|| "-".into(), time),
-            time(cpu.span_ns as f64),
-            if cpu.own_detours == 0 {
-                "-".into()
-            } else {
-                format!("{} ({})", cpu.own_detours, time(cpu.own_ns as f64))
-            },
         ]
     };
-    table(&header, cpus.iter().map(row))
+    let mut text = table(&header, cpus.iter().map(row));
+    for cpu in cpus.iter().filter(|cpu| cpu.own_detours > 0) {
+        let (count, taken) = (cpu.own_detours, time(cpu.own_ns as f64));
+        text += &format!(
+            "quell's own writing: {count} detours, {taken}, on CPU {}; they are in no figure\n",
+            cpu.cpu
+        );
+    }
+    text
 }
 
 fn quanta_table(cpus: &[QuantaOverview]) -> String {
@@ -136,7 +128,6 @@ fn quanta_table(cpus: &[QuantaOverview]) -> String {
             cpu.min_work.to_string(),
             cpu.p50_work.to_string(),
             cpu.max_work.to_string(),
-            time(cpu.span_ns as f64),
         ]
     };
     table(&header, cpus.iter().map(row))

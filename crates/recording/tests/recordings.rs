@@ -13,7 +13,7 @@ fn ns(n: u64) -> Nanos {
 }
 
 fn detour(start: u64, duration: u64) -> Detour {
-    Detour { start: ns(start), duration: ns(duration), own: duration % 5 == 0 }
+    Detour { start: ns(start), duration: ns(duration), own: duration.is_multiple_of(5) }
 }
 
 fn manifest(cpus: &[u32], end: u64) -> Manifest {
@@ -87,7 +87,7 @@ fn a_stream_torn_anywhere_reads_up_to_the_tear() {
     for keep in (0..bytes.len()).rev().step_by(97) {
         fs_err::write(&table, &bytes[..keep]).unwrap();
         let rows: usize = Recording::open(&path).unwrap().traces.iter().map(|t| t.detours.len()).sum();
-        assert!(rows <= last && rows % 100 == 0, "whole flushes only: {rows} of {keep} bytes");
+        assert!(rows <= last && rows.is_multiple_of(100), "whole flushes only: {rows} of {keep} bytes");
         last = rows;
     }
     assert_eq!(last, 0);

@@ -55,7 +55,7 @@ struct Component {
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// Not TOML, or not of the model's shape.
-    #[error("cannot read the noise model: {0}")]
+    #[error("cannot read the noise model")]
     Toml(#[from] toml::de::Error),
     /// One field holds what it cannot hold.
     #[error("{place}: {field}: {reason}")]

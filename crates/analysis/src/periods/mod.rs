@@ -3,7 +3,7 @@
 //! The starts of detours are a point process. Where it holds a train of (nearly) evenly spaced events, its
 //! spectrum has lines at the train's frequency and its multiples (Bartlett, "The Spectral Analysis of Point
 //! Processes", J. R. Statist. Soc. B 25, 1963). Short detours are so many that they drown all others, so each band
-//! of durations is searched on its own. A line is only a suspicion: [`fold`] then goes back to the events
+//! of durations is searched on its own. A line is only a suspicion: `fold` then goes back to the events
 //! themselves, follows the train through them and decides.
 
 mod fold;

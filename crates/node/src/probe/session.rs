@@ -142,8 +142,8 @@ fn complete(
     manifest.threshold_ns = threshold_ns(run, seen, scale);
     for (index, (probe, seen)) in probes.iter().zip(seen).enumerate() {
         let facts = &mut manifest.cpus[index];
-        facts.start_ns = stream.early_time(seen.observed.first);
-        facts.end_ns = stream.time(seen.observed.last).max(stream.last_end(index));
+        let span = stream.span(index, seen.observed.first, seen.observed.last);
+        (facts.start_ns, facts.end_ns) = (span.start, span.end);
         facts.lost = probe.ring.lost();
         if run.plan.method == Method::Detour {
             facts.resolution_ns = Some(scale.length_f64(f64::from(seen.calibration.resolution_ticks())));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quell_recording::{Cpu, Detour, Error, Method, Nanos, Progress, Quantum, Writer};
+use quell_recording::{Cpu, Detour, Error, Method, Nanos, Progress, Quantum, Span, Writer};
 
 use super::Status;
 use super::own::OwnWork;
@@ -38,8 +38,9 @@ pub(super) struct Stream<'a> {
     latest: Anchor,
     line: Scale,
     own: OwnWork,
-    /// End of the last row per CPU: rounding never makes two rows overlap.
-    free: Vec<Nanos>,
+    /// Start of the first row and end of the last per CPU: rounding never makes two rows overlap, nor one stick out
+    /// of its CPU's span.
+    reach: Vec<Span>,
     detours: Vec<(Cpu, Detour)>,
     quanta: Vec<(Cpu, Quantum)>,
     found: u64,
@@ -58,7 +59,7 @@ impl<'a> Stream<'a> {
             latest: zero,
             line: run.rate,
             own: OwnWork::default(),
-            free: vec![Nanos::ZERO; probes.len()],
+            reach: vec![Span { start: Nanos::MAX, end: Nanos::ZERO }; probes.len()],
             detours: Vec::with_capacity(BATCH_ROWS),
             quanta: Vec::new(),
             found: 0,
@@ -119,19 +120,16 @@ impl<'a> Stream<'a> {
         self.written
     }
 
-    /// A late reading of the clock on the recording's time line.
-    pub fn time(&self, ticks: u64) -> Nanos {
+    /// The span of a probe that read `first` and `last` at its ends.
+    pub fn span(&self, index: usize, first: u64, last: u64) -> Span {
+        let start = self.scale().monotonic(first).saturating_sub(self.zero.monotonic_ns);
+        let reach = self.reach[index];
+        Span { start: reach.start.min(Nanos::from_nanos(start)), end: reach.end.max(self.time(last)) }
+    }
+
+    /// A recent reading of the clock on the recording's time line.
+    fn time(&self, ticks: u64) -> Nanos {
         Nanos::from_nanos(self.line.monotonic(ticks).saturating_sub(self.zero.monotonic_ns))
-    }
-
-    /// A reading soon after the zero on the recording's time line.
-    pub fn early_time(&self, ticks: u64) -> Nanos {
-        Nanos::from_nanos(self.scale().monotonic(ticks).saturating_sub(self.zero.monotonic_ns))
-    }
-
-    /// The end of the last row of a probe.
-    pub fn last_end(&self, index: usize) -> Nanos {
-        self.free[index]
     }
 
     fn halt(&self) {
@@ -173,17 +171,18 @@ impl<'a> Stream<'a> {
 
     fn take(&mut self, index: usize, row: Row) {
         let probe = &self.probes[index];
-        let start = self.time(row.start).max(self.free[index]);
+        let start = self.time(row.start).max(self.reach[index].end);
+        self.reach[index].start = self.reach[index].start.min(start);
         if self.run.plan.method == Method::Detour {
             let gap = row.ticks.saturating_sub(probe.turn_ticks.load(Ordering::Relaxed)).max(1);
             let own =
                 self.shared_cpu == Some(probe.cpu) && self.own.touches(row.start, row.start + row.ticks);
             let detour = Detour { start, duration: self.run.rate.length(gap), own };
-            self.free[index] = detour.end();
+            self.reach[index].end = detour.end();
             self.detours.push((probe.cpu, detour));
         } else {
             let duration = self.run.rate.length(row.ticks);
-            self.free[index] = start + duration;
+            self.reach[index].end = start + duration;
             self.quanta.push((probe.cpu, Quantum { start, duration, work: row.work }));
         }
     }

@@ -1,0 +1,102 @@
+// Elements and tables. Text only ever becomes a text node.
+
+/** An element with properties, and children that are elements or text. */
+function element(tag, properties = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [key, value] of Object.entries(properties)) {
+        if (key === "class") {
+            made.className = value;
+        } else if (value !== null && value !== undefined) {
+            made.setAttribute(key, value);
+        }
+    }
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+}
+
+/** A shape in a small drawing. */
+function shapeElement(tag, properties) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    Object.entries(properties).forEach(([key, value]) => made.setAttribute(key, value));
+    return made;
+}
+
+/** A section of the page with its heading; `id` names both. */
+function section(id, title, ...children) {
+    const heading = element("h2", { id: `${id}-title` }, title);
+    return element("section", { id, "aria-labelledby": heading.id }, heading, ...children);
+}
+
+/** A paragraph. */
+function paragraph(text, kind = null) {
+    return element("p", { class: kind ?? "" }, text);
+}
+
+/** Pairs of a word and what it stands for; absent values are left out. */
+function pairs(kind, entries) {
+    const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== NOTHING);
+    const items = shown.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)));
+    return element("dl", { class: kind }, ...items);
+}
+
+/**
+ * A table that sorts by a click on a header.
+ *
+ * A column has `head`, `text(row)`, and may have `key(row)` (what it sorts by; else the text), `hint` (what the header means),
+ * `left` (words rather than numbers) and `kind(row)` (a class of the cell). The first column names the row.
+ */
+function table(caption, columns, rows) {
+    const body = element("tbody");
+    const heads = columns.map((column, at) => headCell(column, () => sortBy(at)));
+    const entries = rows.map((row) => ({ row, line: tableLine(columns, row) }));
+    body.append(...entries.map((entry) => entry.line));
+
+    function sortBy(at) {
+        const upwards = heads[at].getAttribute("aria-sort") !== "ascending";
+        heads.forEach((head) => head.removeAttribute("aria-sort"));
+        heads[at].setAttribute("aria-sort", upwards ? "ascending" : "descending");
+        const key = columns[at].key ?? columns[at].text;
+        entries.sort((a, b) => byValue(key(a.row), key(b.row), upwards));
+        body.append(...entries.map((entry) => entry.line));
+    }
+
+    const made = element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads)), body);
+    const long = rows.length > 24 ? " long" : "";
+    return element("div", { class: `scroll${long}`, tabindex: "0", role: "region", "aria-label": caption }, made);
+}
+
+/** The order of two values; what is absent comes last both ways. */
+function byValue(a, b, upwards) {
+    const absent = (value) => value === null || value === undefined;
+    if (absent(a) || absent(b)) {
+        return Number(absent(a)) - Number(absent(b));
+    }
+    const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+    return upwards ? order : -order;
+}
+
+function headCell(column, sort) {
+    const button = element("button", { type: "button", title: column.hint }, column.head);
+    button.addEventListener("click", sort);
+    return element("th", { scope: "col", class: column.left ? "words" : "" }, button);
+}
+
+function tableLine(columns, row) {
+    const cells = columns.map((column, at) => {
+        const kind = [column.left ? "words" : "", column.kind?.(row) ?? ""].join(" ").trim();
+        return at === 0
+            ? element("th", { scope: "row", class: kind }, column.text(row))
+            : element("td", { class: kind }, column.text(row));
+    });
+    return element("tr", {}, ...cells);
+}
+
+/** A column of a field that `show` formats; sorts by the field's number. */
+function column(head, field, show, hint = null) {
+    return { head, hint, key: (row) => number(row[field]), text: (row) => show(row[field]) };
+}
+
+/** The columns that have a value in some row. */
+function filled(columns, rows) {
+    return columns.filter((one) => rows.some((row) => one.text(row) !== NOTHING));
+}

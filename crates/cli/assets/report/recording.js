@@ -1,0 +1,190 @@
+// What one recording shows: facts, CPUs, periods, quanta.
+
+const METHODS = {
+    detour: "detour (a clock loop that keeps the gaps)",
+    fwq: "FWQ (fixed work quanta)",
+    ftq: "FTQ (fixed time quanta)",
+};
+
+const STATES = {
+    recording: "recording: it was cut off, or is still being made; this is what was written",
+    interrupted: "interrupted: it was ended early by a signal",
+    failed: "failed: it was ended early by an error",
+    imported: "imported from another tool's file",
+};
+
+function facts(show) {
+    const started = show.started ?? (number(show.zero_unix_ns) === null ? null : show.zero_unix_ns / 1e6);
+    const clock = record(show.clock);
+    const watched = Math.max(0, ...[...records(show.cpus), ...records(show.quanta)].map((cpu) => number(cpu.span_ns) ?? 0));
+    const cpus = [...records(show.cpus), ...records(show.quanta)].map((cpu) => cpu.cpu);
+    return pairs("facts", [
+        ["Recording", clean(show.name)],
+        ["Host", clean(show.host)],
+        ["Kernel", clean(show.kernel)],
+        ["Processor", clean(show.processor)],
+        ["Started", started === null ? null : instant(started)],
+        ["Watched", watched > 0 ? `${duration(watched)}, ${plural(cpus.length, "CPU")} (${cpuList(cpus)})` : null],
+        ["Method", METHODS[show.method] ?? clean(show.method)],
+        ["Threshold", duration(show.threshold_ns)],
+        ["Clock", clock && clockText(clock)],
+        ["State", clean(show.state)],
+        ["Note", clean(show.note)],
+    ]);
+}
+
+function clockText(clock) {
+    const parts = [
+        clean(clock.name),
+        number(clock.ticks_per_second) === null ? null : `${significant(clock.ticks_per_second / 1e6, 6)} MHz`,
+        number(clock.granularity_ns) === null ? null : `steps of ${duration(clock.granularity_ns)}`,
+        number(clock.drift_ppm) === null ? null : `drift ${significant(clock.drift_ppm, 2)} ppm`,
+    ];
+    return parts.filter((part) => part !== null).join(", ");
+}
+
+/** What limits a recording's figures, in sentences. */
+function limitsOfRecording(show) {
+    const limits = [];
+    if (show.state && show.state !== "complete") {
+        limits.push(`State: ${STATES[show.state] ?? clean(show.state)}.`);
+    }
+    if (show.lost > 0) {
+        const cpus = records(show.cpus).filter((cpu) => cpu.lost > 0).map((cpu) => cpu.cpu);
+        const where = cpus.length > 0 ? ` on CPU ${cpuList(cpus)}` : "";
+        limits.push(`${plural(show.lost, "row")} were lost for want of room${where}: the noise was worse than these figures say.`);
+    }
+    const own = records(show.cpus).filter((cpu) => cpu.own_detours > 0);
+    if (own.length > 0) {
+        const total = own.reduce((sum, cpu) => sum + cpu.own_detours, 0);
+        limits.push(`quell's own writing caused ${plural(total, "detour")} on CPU ${cpuList(own.map((cpu) => cpu.cpu))}; they are left out of every figure.`);
+    }
+    return [...limits, ...list(show.warnings).map(clean)];
+}
+
+/** The big numbers of a recording: `[name, value, note]`. */
+function headlineOfRecording(show) {
+    const cpus = records(show.cpus);
+    if (cpus.length === 0) {
+        return headlineOfQuanta(records(show.quanta));
+    }
+    const total = (field) => cpus.reduce((sum, cpu) => sum + (number(cpu[field]) ?? 0), 0);
+    const [observed, lost] = [total("observed_ns"), total("noise_ns")];
+    const noisiest = most(cpus, "overhead_percent");
+    const longest = most(cpus, "max_ns");
+    const several = cpus.length > 1;
+    return [
+        ["Noise overhead", observed > 0 ? `${significant((100 * lost) / observed, 3)} %` : NOTHING,
+            several ? `worst: CPU ${noisiest.cpu}, ${significant(noisiest.overhead_percent, 3)} %` : `on CPU ${noisiest.cpu}`],
+        ["Longest detour", total("detours") > 0 ? duration(longest.max_ns) : "none", `on CPU ${longest.cpu}`],
+        ["Detours per second", observed > 0 ? significant(total("detours") / (observed / 1e9), 3) : NOTHING,
+            several ? "of one CPU, on average" : `on CPU ${noisiest.cpu}`],
+    ];
+}
+
+function headlineOfQuanta(quanta) {
+    if (quanta.length === 0) {
+        return [];
+    }
+    const worst = most(quanta, "overhead_percent");
+    const longest = most(quanta, "max_ns");
+    return [
+        ["Noise overhead", `${significant(worst.overhead_percent, 3)} %`, `worst CPU: ${worst.cpu}`],
+        ["Longest quantum", duration(longest.max_ns), `on CPU ${longest.cpu}; the median is ${duration(longest.p50_ns)}`],
+    ];
+}
+
+function most(rows, field) {
+    return rows.reduce((best, row) => ((number(row[field]) ?? -1) > (number(best[field]) ?? -1) ? row : best));
+}
+
+function cpuSection(show) {
+    const cpus = records(show.cpus);
+    const columns = [
+        column("CPU", "cpu", clean),
+        column("Overhead %", "overhead_percent", (v) => fixed(v, 4), "Noise overhead: time lost to detours / time observed"),
+        column("Time lost", "noise_ns", duration),
+        column("Detours", "detours", count),
+        column("Per second", "rate_per_s", (v) => fixed(v, 1)),
+        ...[
+            ["Shortest", "min_ns"], ["Mean", "mean_ns"], ["Median", "p50_ns"], ["90 %", "p90_ns"], ["99 %", "p99_ns"],
+            ["99.9 %", "p99_9_ns"], ["Longest", "max_ns"],
+        ].map(([head, field]) => durationColumn(head, field)),
+    ];
+    return section("cpus", "Each CPU",
+        table("Detours of each CPU. 90 %: the duration that nine of ten detours do not exceed.", columns, cpus),
+        table("How well each CPU was watched. Resolution: the shortest detour that can be told from the probe's own loop.",
+            filled(probeColumns(), cpus), cpus));
+}
+
+/** A duration of detours: nothing, rather than zero, where there are none. */
+function durationColumn(head, field) {
+    const value = (row) => (row.detours > 0 ? number(row[field]) : null);
+    return { head, key: value, text: (row) => duration(value(row)) };
+}
+
+function probeColumns() {
+    const loop = (head, field, show) => ({
+        head,
+        key: (row) => number(record(row.loop)?.[field]),
+        text: (row) => show(record(row.loop)?.[field]),
+    });
+    return [
+        column("CPU", "cpu", clean),
+        column("Core", "core", count),
+        column("Package", "package", count),
+        column("NUMA node", "numa_node", count),
+        column("Watched", "span_ns", duration),
+        column("Resolution", "resolution_ns", duration),
+        loop("Loop turns", "iterations", count),
+        loop("Median turn", "p50_ns", duration),
+        loop("99 %", "p99_ns", duration),
+        loop("99.9 %", "p99_9_ns", duration),
+        column("Own detours", "own_detours", count, "Detours that quell's own writing caused"),
+        column("Own time", "own_ns", duration, "Time that quell itself took"),
+        column("Lost rows", "lost", count, "Rows that were dropped for want of room"),
+    ];
+}
+
+function periodSection(show) {
+    const rows = records(show.cpus).flatMap((cpu) => records(cpu.periods).map((period) => ({ ...period, cpu: cpu.cpu, all: cpu.noise_ns })));
+    if (rows.length === 0) {
+        return section("periods", "Periods found", paragraph("No periodic source stands out."));
+    }
+    const share = (row) => (row.all > 0 && number(row.noise_ns) !== null ? (100 * row.noise_ns) / row.all : null);
+    const columns = [
+        column("CPU", "cpu", clean),
+        column("Period", "period_ns", duration),
+        { head: "Frequency, Hz", key: (row) => 1e9 / row.period_ns, text: (row) => (row.period_ns > 0 ? significant(1e9 / row.period_ns, 4) : NOTHING) },
+        column("Detours", "events", count, "Detours that belong to it, net of chance"),
+        column("Median duration", "median_duration_ns", duration),
+        column("Time lost", "noise_ns", duration),
+        { head: "Share of noise %", key: share, text: (row) => fixed(share(row), 1), hint: "Of the time that this CPU lost to detours" },
+        { head: "Fit %", key: (row) => number(row.strength), text: (row) => (number(row.strength) === null ? NOTHING : fixed(100 * row.strength, 0)),
+            hint: "How many of the detours of such durations belong to it" },
+    ];
+    return section("periods", "Periods found",
+        table("Evenly spaced detours, found by spectrum. A timer tick is one; a daemon that wakes regularly is another.", columns, rows));
+}
+
+function quantaSection(show) {
+    const quanta = records(show.quanta);
+    const columns = [
+        column("CPU", "cpu", clean),
+        column("Overhead %", "overhead_percent", (v) => fixed(v, 4)),
+        column("Quanta", "quanta", count),
+        column("Watched", "span_ns", duration),
+        column("Quantum", "quantum_ns", duration),
+        column("Shortest", "min_ns", duration),
+        column("Median", "p50_ns", duration),
+        column("99 %", "p99_ns", duration),
+        column("Longest", "max_ns", duration),
+        column("Least work", "min_work", count),
+        column("Median work", "p50_work", count),
+        column("Most work", "max_work", count),
+    ];
+    const meaning = show.method === "ftq"
+        ? "FTQ: the overhead is work below the fullest quantum / all work that would have fitted."
+        : "FWQ: the overhead is time above the fastest quantum / all time.";
+    return section("quanta", "Quanta of each CPU", table(meaning, filled(columns, quanta), quanta));
+}

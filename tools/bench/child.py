@@ -1,0 +1,79 @@
+"""Runs one command and keeps what it cost."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from typing import NamedTuple
+
+GRACE_S = 10.0
+SHOWN_LINES = 5
+
+
+class BenchError(Exception):
+    """Why a benchmark gave no figures."""
+
+
+class Child(NamedTuple):
+    """A command that has ended."""
+
+    command: list[str]
+    code: int
+    stdout: str
+    stderr: str
+    wall_s: float
+    # User and system time together.
+    cpu_s: float
+    # The kernel's figure, which is never below that of this runner at the time of the start.
+    peak_bytes: int
+
+    def line(self) -> str:
+        """The command as one would type it."""
+        return shlex.join(self.command)
+
+    def checked(self) -> Child:
+        """Itself, if the command succeeded."""
+        if self.code != 0:
+            words = "\n  ".join(self.stderr.strip().splitlines()[-SHOWN_LINES:])
+            raise BenchError(f"`{self.line()}` ended with code {self.code}:\n  {words or '(no message)'}")
+        return self
+
+
+def run(command: list[str], timeout_s: float) -> Child:
+    """Runs a command to its end; past the timeout it is interrupted, and killed where that is not enough."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.monotonic()
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        except OSError as error:
+            raise BenchError(f"cannot run `{shlex.join(command)}`: {error.strerror}") from error
+        usage = _wait(process, timeout_s)
+        wall_s = time.monotonic() - start
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "replace"))
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return Child(command, process.returncode, texts[0], texts[1], wall_s, cpu_s, usage.ru_maxrss * 1024)
+
+
+def _wait(process: subprocess.Popen, timeout_s: float) -> os.struct_rusage:
+    """Waits for the end and what it used; `Popen.wait` would throw the latter away."""
+    timers = [
+        threading.Timer(timeout_s, os.kill, (process.pid, signal.SIGINT)),
+        threading.Timer(timeout_s + GRACE_S, os.kill, (process.pid, signal.SIGKILL)),
+    ]
+    for timer in timers:
+        timer.start()
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    finally:
+        for timer in timers:
+            timer.cancel()
+    return usage

@@ -1,0 +1,136 @@
+# shellcheck shell=bash
+# What ./x needs, and how it is installed. Sourced by ./x. Each function looks first: a second run installs nothing.
+
+say() { printf 'x: %s\n' "$*" >&2; }
+
+fail() {
+    say "error: $*"
+    exit 1
+}
+
+# Says a command, then runs it.
+step() {
+    say "$*"
+    "$@"
+}
+
+# Is the package's work done already? Judged by what it brings, so any other way to install it counts too.
+has() {
+    case $1 in
+        build-essential) cc -fsyntax-only -include stdio.h -x c /dev/null ;;
+        python3) python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' ;;
+        python3-venv) python3 -c 'import ensurepip, venv' ;;
+        rt-tests) command -v oslat ;;
+        *) command -v "$1" ;;
+    esac >/dev/null 2>&1
+}
+
+why() {
+    case $1 in
+        build-essential) echo "a C compiler and linker, which Rust links with" ;;
+        python3) echo "Python 3.9 or later, for the checks and the benchmarks" ;;
+        python3-venv) echo "keeps the Python tools in .x/venv, apart from the system's" ;;
+        rt-tests) echo "brings oslat, to measure beside" ;;
+        rustup) echo "installs the Rust toolchain" ;;
+        shellcheck) echo "checks the shell scripts" ;;
+    esac
+}
+
+can_install() { [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null; }
+
+apt_update() {
+    [[ -z ${apt_updated:-} ]] || return 0
+    apt-get update -qq </dev/null >/dev/null || say "apt-get update failed; trying with the lists at hand"
+    apt_updated=yes
+}
+
+apt_offers() {
+    apt_update
+    apt-cache policy "$1" | grep -q '^  Candidate: [^(]'
+}
+
+apt_install() {
+    local package
+    for package in "$@"; do say "installing $package: $(why "$package")"; done
+    export DEBIAN_FRONTEND=noninteractive
+    apt_update
+    apt-get install -y -qq --no-install-recommends --no-remove -o DPkg::Lock::Timeout=120 "$@" </dev/null >/dev/null
+}
+
+# need PACKAGE...: installs what is missing, or says how to and ends.
+need() {
+    local package missing=()
+    for package in "$@"; do has "$package" || missing+=("$package"); done
+    ((${#missing[@]})) || return 0
+    if ! can_install; then
+        for package in "${missing[@]}"; do say "missing: $package: $(why "$package")"; done
+        command -v apt-get >/dev/null || fail "install these with this system's own package manager (the names are Debian's)"
+        fail "to install what is missing: sudo apt-get install ${missing[*]}"
+    fi
+    apt_install "${missing[@]}" || fail "apt-get could not install ${missing[*]}; its own words are above"
+    for package in "${missing[@]}"; do
+        has "$package" || fail "$package is installed, yet does not do its work ($(why "$package")); look at PATH"
+    done
+}
+
+# wish PACKAGE: like need, but what cannot be installed is done without, aloud.
+wish() {
+    has "$1" && return 0
+    if can_install; then
+        apt_install "$1" || say "apt-get could not install $1; going on without"
+    else
+        say "going on without $1 ($(why "$1")); to install it: sudo apt-get install $1"
+    fi
+}
+
+# The Rust that the workspace asks for, with what is asked beside it: need_rust [clippy] [rustfmt].
+need_rust() {
+    rust_is_new_enough || PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+    if ! rust_is_new_enough; then
+        command -v rustup >/dev/null || install_rustup
+        export RUSTUP_TOOLCHAIN=stable
+        rust_is_new_enough || step rustup toolchain install stable --profile minimal >&2
+        rust_is_new_enough || fail "rustup's stable toolchain is older than Rust $(rust_wanted); run: rustup update stable"
+    fi
+    local component
+    for component in "$@"; do need_component "$component"; done
+}
+
+rust_wanted() { sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml; }
+
+rust_is_new_enough() {
+    local found
+    found=$(cargo --version 2>/dev/null) || return 1
+    found=${found#cargo }
+    printf '%s\n' "$(rust_wanted)" "${found%% *}" | sort --version-sort --check=quiet
+}
+
+install_rustup() {
+    if can_install && apt_offers rustup && apt_install rustup; then return 0; fi
+    say "installing rustup from https://sh.rustup.rs: $(why rustup)"
+    if curl -fsSL --proto '=https' --max-time 300 https://sh.rustup.rs |
+        sh -s -- -y --quiet --profile minimal --default-toolchain none --no-modify-path >&2; then
+        command -v rustup >/dev/null && return 0
+    fi
+    fail "no Rust $(rust_wanted) or later, and rustup could not be fetched; install it from https://rustup.rs, then repeat"
+}
+
+# need_component clippy|rustfmt
+need_component() {
+    local verb=${1/rustfmt/fmt}
+    cargo "$verb" --version >/dev/null 2>&1 && return 0
+    command -v rustup >/dev/null || fail "cargo $verb is missing, and no rustup to add it; install $1 for this Rust"
+    step rustup component add "$1" >&2 || fail "rustup could not add $1"
+}
+
+# need_python_tools NAME: what tools/requirements-NAME.txt pins, in .x/venv. The copy there says what is installed.
+need_python_tools() {
+    local wanted=tools/requirements-$1.txt installed=.x/venv/requirements-$1.txt
+    cmp -s "$wanted" "$installed" && .x/venv/bin/python -c '' 2>/dev/null && return 0
+    need python3 python3-venv
+    if ! .x/venv/bin/python -c '' 2>/dev/null; then
+        step python3 -m venv --clear .x/venv
+    fi
+    step .x/venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$wanted" >&2
+    cp "$wanted" "$installed"
+}

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Each rule of the house can fail, and what is right passes."""
+
+from __future__ import annotations
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_house as house
+
+
+def package(name: str, *needs: str, kind: str | None = None) -> dict:
+    """A crate as `cargo metadata` tells of it."""
+    dependencies = [{"name": need, "kind": kind} for need in needs]
+    return {"name": name, "manifest_path": f"crates/{name}/Cargo.toml", "dependencies": dependencies}
+
+
+class Arrows(unittest.TestCase):
+    def found(self, *packages: dict) -> list[house.Finding]:
+        return list(house.arrows([package("quell-recording"), package("quell-node"), *packages]))
+
+    def test_the_plan_passes(self) -> None:
+        self.assertEqual(self.found(package("quell-sim", "quell-recording", "serde")), [])
+        self.assertEqual(self.found(package("quell-cli", "quell-recording", "quell-node")), [])
+
+    def test_any_other_arrow_fails_of_whatever_kind(self) -> None:
+        for kind in (None, "dev", "build"):
+            (finding,) = self.found(package("quell-sim", "quell-node", kind=kind))
+            self.assertIn("`quell-sim` depends on `quell-node`", finding.rule)
+            self.assertIn("quell-recording", finding.advice)
+
+    def test_a_crate_outside_the_plan_fails(self) -> None:
+        (finding,) = self.found(package("quell-extra"))
+        self.assertIn("not in the house plan", finding.rule)
+
+
+class Files(unittest.TestCase):
+    def test_a_crate_takes_the_lints(self) -> None:
+        for right in (
+            "[lints]\nworkspace = true\n",
+            "lints.workspace = true\n",
+            "[a]\n[lints]\n\nworkspace=true",
+        ):
+            self.assertEqual(list(house.lints_table("Cargo.toml", right)), [], right)
+        for wrong in (
+            "[package]\n",
+            "[lints]\n[dependencies]\nworkspace = true\n",
+            "[lints]\nworkspace = false\n",
+        ):
+            self.assertEqual(len(list(house.lints_table("Cargo.toml", wrong))), 1, wrong)
+
+    def test_length(self) -> None:
+        line = "let a = 1;\n"
+        self.assertEqual(list(house.length("a.rs", line * 500)), [])
+        self.assertEqual(list(house.length("a.txt", line * 501)), [])
+        self.assertEqual(list(house.length("a.rs", "// long file: a table\n" + line * 501)), [])
+        self.assertEqual(len(list(house.length("a.rs", line * 501))), 1)
+        self.assertEqual(len(list(house.length("a.rs", "// long file:\n" + line * 501))), 1)
+        self.assertEqual(len(list(house.length("x", "#!/bin/bash\n" * 501))), 1)
+
+    def test_module_names(self) -> None:
+        self.assertEqual(list(house.module_names("crates/sim/src/clock.rs", "mod utilisation;\n")), [])
+        self.assertEqual(list(house.module_names("crates/sim/tests/common/mod.rs", "")), [])
+        for file in ("crates/sim/src/utils.rs", "tools/helpers/a.py", "crates/sim/src/misc/mod.rs"):
+            self.assertEqual(len(list(house.module_names(file, ""))), 1, file)
+        for text in ("mod utils;", "pub(crate) mod util {", "    pub mod helpers;"):
+            self.assertEqual(len(list(house.module_names("src/lib.rs", text))), 1, text)
+
+    def test_refused_words(self) -> None:
+        self.assertEqual(list(house.words("a.md", "What to do, and mktemp quell.XXXXXX; /home/ itself")), [])
+        for text in ("// TO" + "DO: later", "<" * 7 + " HEAD", "see /home/" + "ada/notes"):
+            self.assertEqual(len(list(house.words("a.rs", text))), 1, text)
+        (finding,) = house.words("a.rs", "one\ntwo FIX" + "ME\n")
+        self.assertEqual(finding.file, "a.rs:2")
+
+
+class Links(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        (self.root / "docs").mkdir()
+        (self.root / "docs" / "a b.md").touch()
+
+    def found(self, text: str) -> int:
+        return len(list(house.links(self.root, "docs/page.md", text)))
+
+    def test_links_that_lead_somewhere(self) -> None:
+        for text in (
+            "[a](a%20b.md#part) [b](../docs/) [c](/docs) [d](#here) [e](https://example.org/x.md)",
+            "`[a](none.md)` and\n```\n[a](none.md)\n```\n",
+            "[a]: https://example.org\n[^1]: none.md",
+        ):
+            self.assertEqual(self.found(text), 0, text)
+
+    def test_links_that_lead_nowhere(self) -> None:
+        for text in (
+            "[a](none.md)",
+            '[a](none.md "title")',
+            "[a]: none.md",
+            '<img src="none.png">',
+            "[a](/none.md#part)",
+        ):
+            self.assertEqual(self.found(text), 1, text)
+
+
+class Whole(unittest.TestCase):
+    def test_every_rule_reaches_a_file_of_the_repository(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            crate = root / "crates" / "sim"
+            (crate / "src").mkdir(parents=True)
+            (crate / "Cargo.toml").write_text("[package]\n")
+            (crate / "src" / "utils.rs").write_text("// FIX" + "ME\n" + "\n" * 500)
+            (root / "README.md").write_text("[a](none.md)\n")
+            files = house.listed_files(root)
+            found = [finding for file in files for finding in house.check_file(root, file)]
+        self.assertEqual(len(found), 5, found)
+
+
+if __name__ == "__main__":
+    unittest.main()
