@@ -113,9 +113,7 @@ fn cpu_table(cpus: &[CpuOverview]) -> String {
 }
 
 fn quanta_table(cpus: &[QuantaOverview]) -> String {
-    let header = [
-        "CPU", "noise %", "quanta", "min", "p50", "p99", "max", "work min", "work p50", "work max", "watched",
-    ];
+    let header = ["CPU", "noise %", "quanta", "min", "p50", "p99", "max", "work min", "work p50", "work max"];
     let row = |cpu: &QuantaOverview| {
         vec![
             cpu.cpu.to_string(),

@@ -308,3 +308,38 @@ fn a_study_leaves_a_folder_with_all_of_it() {
     let again = run(dir.path(), &args);
     assert_eq!(again.status.code(), Some(1), "a study never overwrites another");
 }
+
+#[test]
+fn what_is_written_at_the_loops_edge_can_be_read() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = last_cpu().to_string();
+    for n in 0..12 {
+        let name = format!("{n}.quell");
+        let args = ["record", "-o", &name, "--cpus", &cpu, "--threshold", "0ns", "--duration", "30ms", "-q"];
+        assert!(run(dir.path(), &args).status.success());
+        let show = json(dir.path(), &["show", &name, "--json"]);
+        let warned = show["warnings"].to_string().contains("inside the probe's own loop");
+        assert!(show["cpus"][0]["detours"].as_u64().unwrap() > 0 && warned, "{show}");
+    }
+}
+
+#[test]
+fn a_real_time_probe_ends_at_its_deadline() {
+    if cpus() < 2 {
+        return println!("skipped: a real-time probe must leave a CPU to the system, and there is one");
+    }
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = last_cpu().to_string();
+    let args = ["record", "-o", "a.quell", "--cpus", &cpu, "--duration", "500ms", "--realtime", "1", "-q"];
+    let output = run(dir.path(), &args);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("real-time priority was refused") {
+        return println!("skipped: real-time priority needs root or CAP_SYS_NICE");
+    }
+    assert!(output.status.success(), "{said}");
+    let unbounded =
+        run(dir.path(), &["record", "-o", "b.quell", "--cpus", &cpu, "--count", "9", "--realtime", "1"]);
+    assert_eq!(unbounded.status.code(), Some(2));
+}

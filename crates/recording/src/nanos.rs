@@ -88,8 +88,9 @@ impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (divisor, unit) = match self.0 {
             0..1_000 => (1.0, "ns"),
-            1_000..1_000_000 => (1e3, "us"),
-            1_000_000..1_000_000_000 => (1e6, "ms"),
+            // What would be rounded to 1000 belongs to the next unit.
+            1_000..999_950 => (1e3, "us"),
+            999_950..999_950_000 => (1e6, "ms"),
             _ => (1e9, "s"),
         };
         let value = self.0 as f64 / divisor;
@@ -158,7 +159,9 @@ mod tests {
 
     #[test]
     fn prints_four_digits_at_most() {
-        for (ns, text) in [(0, "0ns"), (999, "999ns"), (1_040_000, "1.04ms"), (123_456, "123.5us")] {
+        for (ns, text) in
+            [(0, "0ns"), (999, "999ns"), (1_040_000, "1.04ms"), (123_456, "123.5us"), (999_999, "1ms")]
+        {
             assert_eq!(Nanos::from_nanos(ns).to_string(), text);
         }
         assert_eq!(Nanos::from_secs(3600).to_string(), "3600s");
