@@ -3,18 +3,34 @@
 const WORDS = [
     ["Detour", "One interval in which a CPU was taken from the program, as the program saw it."],
     ["Noise overhead", "Time lost to detours / time observed, per CPU."],
-    ["Resolution", "The shortest detour that the probe can tell from its own loop. What is shorter was not seen."],
-    ["Density", "How the durations of detours are spread. The area under the curve is 1; each peak is a kind of detour."],
+    [
+        "Resolution",
+        "The shortest detour that the probe can tell from its own loop. What is shorter was not seen.",
+    ],
+    ["Density", "How the durations of detours are spread over the decades. Each peak is a kind of detour."],
     ["Phase, quantum", "One compute step of a bulk-synchronous program, and its length without noise."],
-    ["Slowdown", "100 × (mean with noise − mean without) / mean without. All ranks wait for the slowest, so one long detour on one rank delays them all: the slowdown grows with the ranks."],
-    ["Sync mode", "How the ranks' noise lines up: none (each starts at its own place in the trace), start (same place once, then drifts apart), phase (same place in every phase)."],
-    ["Supported", "A trace holds only so many quanta. Up to as many ranks, each can meet one of its own; beyond, the prediction extrapolates, and no rank meets a detour longer than the longest that was recorded."],
-    ["Confidence interval", "Where the value would be in 95 of 100 recordings like this one, estimated by resampling."],
+    [
+        "Slowdown",
+        "100 × (mean with noise − mean without) / mean without. All ranks wait for the slowest, so one long detour on one rank delays them all: the slowdown grows with the ranks.",
+    ],
+    [
+        "Sync mode",
+        "How the ranks' noise lines up: none (each starts at its own place in the trace), start (same place once, then drifts apart), phase (same place in every phase).",
+    ],
+    [
+        "Supported",
+        "A trace holds only so many quanta. Up to as many ranks, each can meet one of its own; beyond, the prediction extrapolates, and no rank meets a detour longer than the longest that was recorded.",
+    ],
+    [
+        "Confidence interval",
+        "Where the value would be in 95 of 100 recordings like this one, estimated by resampling.",
+    ],
 ];
 
 /** The data of the page. A seed may be longer than a number of this language; it is kept as it was written. */
 function readData() {
-    const exact = (key, value, context) => (key === "seed" && context?.source ? context.source.replace(/^"|"$/g, "") : value);
+    const exact = (key, value, context) =>
+        key === "seed" && context?.source ? context.source.replace(/^"|"$/g, "") : value;
     return record(JSON.parse(document.getElementById("data").textContent, exact)) ?? {};
 }
 
@@ -27,11 +43,23 @@ function part(name, make) {
     }
 }
 
+function title(data) {
+    return clean(data.title || "quell report");
+}
+
 function head(data) {
     const show = record(data.show);
     const compare = record(data.compare);
-    const kind = show ? "Operating-system noise" : compare ? "Operating-system noise, two recordings compared" : "Operating-system noise, predicted";
-    return [paragraph(kind, "kind"), element("h1", {}, clean(data.title)), show ? part("The recording", () => facts(show)) : null];
+    const kind = show
+        ? "Operating-system noise"
+        : compare
+          ? "Operating-system noise, two recordings compared"
+          : "Operating-system noise, predicted";
+    return [
+        paragraph(kind, "kind"),
+        element("h1", {}, title(data)),
+        show ? part("The recording", () => facts(show)) : null,
+    ];
 }
 
 function limits(data) {
@@ -43,7 +71,10 @@ function limits(data) {
     if (!Array.isArray(all)) {
         return all;
     }
-    const body = all.length > 0 ? element("ul", {}, ...all.map((limit) => element("li", {}, limit))) : paragraph("None are known.");
+    const body =
+        all.length > 0
+            ? element("ul", {}, ...all.map((limit) => element("li", {}, limit)))
+            : paragraph("None are known.");
     const made = section("limits", "Limits of these figures", body);
     made.classList.toggle("some", all.length > 0);
     return made;
@@ -59,7 +90,14 @@ function headline(data) {
         return Array.isArray(tiles) ? null : tiles;
     }
     const items = tiles.map(([name, value, note]) =>
-        element("div", {}, element("dt", {}, name), element("dd", { class: "big" }, value), element("dd", { class: "note" }, note)));
+        element(
+            "div",
+            {},
+            element("dt", {}, name),
+            element("dd", { class: "big" }, value),
+            element("dd", { class: "note" }, note),
+        ),
+    );
     return element("dl", { class: "headline" }, ...items);
 }
 
@@ -78,16 +116,19 @@ function sections(data) {
         records(show?.cpus).length > 0 && ["The periods", () => periodSection(show)],
         records(show?.quanta).length > 0 && ["The quanta", () => quantaSection(show)],
     ].filter(Boolean);
-    const none = [paragraph("There is nothing in this page: no recording, no prediction and no comparison.", "absent")];
+    const none = [
+        paragraph("There is nothing in this page: no recording, no prediction and no comparison.", "absent"),
+    ];
     return parts.length > 0 ? parts.map(([name, make]) => part(name, make)) : none;
 }
 
 function noPrediction(show) {
-    const reason = records(show.quanta).length > 0
-        ? "FWQ and FTQ record quanta; a prediction needs single detours."
-        : records(show.cpus).every((cpu) => !(cpu.detours > 0))
-            ? "There are no detours to predict from."
-            : "quell made no prediction for this page.";
+    const reason =
+        records(show.quanta).length > 0
+            ? "FWQ and FTQ record quanta; a prediction needs single detours."
+            : records(show.cpus).every((cpu) => !(cpu.detours > 0))
+              ? "There are no detours to predict from."
+              : "quell made no prediction for this page.";
     return section("scale", "What it costs at scale", paragraph(reason, "absent"));
 }
 
@@ -97,13 +138,18 @@ function words() {
 
 function foot(data) {
     const when = data.generated ? ` on ${instant(data.generated)}` : "";
-    return paragraph(`Made by quell ${clean(data.quell)}${when}. This page is one file and loads nothing else.`);
+    return paragraph(
+        `Made by quell ${clean(data.quell)}${when}. This page is one file and loads nothing else.`,
+    );
 }
 
 function main() {
     const data = readData();
+    document.title = title(data);
     document.getElementById("head").append(...head(data).filter(Boolean));
-    document.getElementById("main").replaceChildren(...[headline(data), limits(data), ...sections(data), words()].filter(Boolean));
+    document
+        .getElementById("main")
+        .replaceChildren(...[headline(data), limits(data), ...sections(data), words()].filter(Boolean));
     document.getElementById("foot").append(foot(data));
     drawPlots();
 }

@@ -52,13 +52,17 @@ pub fn decade(log10_ns: f64) -> String {
 /// Draws a chart of `width` columns as text, one line a row.
 pub fn chart(title: &str, width: u16, height: u16, x: &Scale, y: &Scale, series: &[Series]) -> String {
     let axis = |scale: &Scale| Axis::default().bounds(scale.bounds).labels(scale.labels.clone());
-    let datasets = series.iter().map(|one| {
+    // Without colour, dots of another shape tell the second line from the first.
+    let markers = [(Marker::Braille, '⠤'), (Marker::Dot, '•')];
+    let datasets = series.iter().enumerate().map(|(index, one)| {
         let kind = if one.line { GraphType::Line } else { GraphType::Scatter };
-        let dataset = Dataset::default().marker(Marker::Braille).graph_type(kind).data(&one.points);
-        if series.len() > 1 { dataset.name(one.name.clone()) } else { dataset }
+        let marker = markers[index.min(1)].0;
+        Dataset::default().marker(marker).graph_type(kind).data(&one.points)
     });
+    let names = series.iter().enumerate().filter(|(_, one)| !one.name.is_empty());
+    let legend: String = names.map(|(i, one)| format!("   {} {}", markers[i.min(1)].1, one.name)).collect();
     let chart = Chart::new(datasets.collect())
-        .block(Block::new().title(title.to_owned()))
+        .block(Block::new().title(format!("{title}{legend}")))
         .x_axis(axis(x))
         .y_axis(axis(y));
     let area = Rect::new(0, 0, width, height);

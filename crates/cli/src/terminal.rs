@@ -227,14 +227,13 @@ pub fn predict(prediction: &Prediction) -> String {
     let points = &prediction.points;
     let series = [
         line("slowdown", &|i| points[i].slowdown_percent),
-        line("interval", &|i| points[i].ci95_percent[0]),
-        line("interval", &|i| points[i].ci95_percent[1]),
+        line("95 % interval", &|i| points[i].ci95_percent[0]),
+        line("", &|i| points[i].ci95_percent[1]),
     ];
     let most = points.iter().map(|p| p.ci95_percent[1]).fold(0.0, f64::max);
     let x = Scale::log(log2(points[0].ranks), log2(points[points.len() - 1].ranks), ranks_label);
     let y = Scale::linear(0.0, most, |percent| format!("{percent:.1}%"));
-    text + "\n"
-        + &plots::chart("Slowdown over ranks, with its 95 % interval", width(), 14, &x, &y, &series[..])
+    text + "\n" + &plots::chart("Slowdown over ranks", width(), 14, &x, &y, &series[..])
 }
 
 /// A power of two as people say it: `16`, `4Ki`, `1Mi`.

@@ -10,7 +10,11 @@ const FIGURES = [
     ["max_ns", "Longest detour", duration],
 ];
 
-const VERDICTS = { lower: "↓ lower", higher: "↑ higher", "no measurable difference": "no measurable difference" };
+const VERDICTS = {
+    lower: "↓ lower",
+    higher: "↑ higher",
+    "no measurable difference": "no measurable difference",
+};
 
 function signed(value, show) {
     return value < 0 ? `−${show(-value)}` : show(value);
@@ -25,16 +29,33 @@ function changeRows(changes, more = {}) {
 }
 
 function changeColumns() {
-    const value = (head, field) => ({ head, key: (row) => number(row[field]), text: (row) => row.show(row[field]) });
+    const value = (head, field) => ({
+        head,
+        key: (row) => number(row[field]),
+        text: (row) => row.show(row[field]),
+    });
     return [
         { head: "Figure", left: true, text: (row) => row.name },
         value("a", "a"),
         value("b", "b"),
         value("b − a", "difference"),
-        { head: "95 % interval of b − a", key: (row) => number(row.low), text: (row) => (number(row.low) === null ? NOTHING : `${row.show(row.low)} … ${row.show(row.high)}`) },
-        { head: "Change %", key: percent, text: (row) => (percent(row) === null ? NOTHING : signed(percent(row), (v) => fixed(v, 1))) },
-        { head: "Verdict", left: true, text: (row) => VERDICTS[row.verdict] ?? clean(row.verdict),
-            kind: (row) => (row.verdict in VERDICTS ? row.verdict.split(" ")[0] : "") },
+        {
+            head: "95 % interval of b − a",
+            key: (row) => number(row.low),
+            text: (row) =>
+                number(row.low) === null ? NOTHING : `${row.show(row.low)} … ${row.show(row.high)}`,
+        },
+        {
+            head: "Change %",
+            key: percent,
+            text: (row) => (percent(row) === null ? NOTHING : signed(percent(row), (v) => fixed(v, 1))),
+        },
+        {
+            head: "Verdict",
+            left: true,
+            text: (row) => VERDICTS[row.verdict] ?? clean(row.verdict),
+            kind: (row) => (row.verdict in VERDICTS ? row.verdict.split(" ")[0] : ""),
+        },
     ];
 }
 
@@ -47,20 +68,39 @@ function headlineOfComparison(compare) {
     return ["overhead_percent", "rate_per_s", "p99_ns", "max_ns"].flatMap((field) => {
         const [, name, show] = FIGURES.find((one) => one[0] === field);
         const row = rows.find((one) => one.name === name);
-        return row ? [[name, `${show(row.a)} → ${show(row.b)}`, VERDICTS[row.verdict] ?? clean(row.verdict)]] : [];
+        return row
+            ? [
+                  [
+                      name,
+                      `${brief(row.a, show)} → ${brief(row.b, show)}`,
+                      VERDICTS[row.verdict] ?? clean(row.verdict),
+                  ],
+              ]
+            : [];
     });
 }
 
+/** A figure with fewer digits. */
+function brief(value, show) {
+    return show === duration ? duration(value) : significant(value, 3);
+}
+
 function limitsOfComparison(compare) {
-    const sides = [["a", record(compare.a)], ["b", record(compare.b)]].filter(([, side]) => side);
-    const limits = sides.filter(([, side]) => detoursOf(side) === 0)
+    const sides = [
+        ["a", record(compare.a)],
+        ["b", record(compare.b)],
+    ].filter(([, side]) => side);
+    const limits = sides
+        .filter(([, side]) => detoursOf(side) === 0)
         .map(([letter]) => `${letter} holds no detours, so its durations cannot be compared.`);
     const cpus = sides.map(([, side]) => (Array.isArray(side.cpus) ? cpuList(side.cpus) : null));
     if (cpus.length === 2 && cpus[0] !== cpus[1] && cpus[0] !== null) {
         limits.push(`The two recordings watched different CPUs: a ${cpus[0]}, b ${cpus[1]}.`);
     }
     if (record(record(compare.changes)?.max_ns)) {
-        limits.push("The interval of the longest detour is only a hint: no resampling can show a longer one than those that happened.");
+        limits.push(
+            "The interval of the longest detour is only a hint: no resampling can show a longer one than those that happened.",
+        );
     }
     return [...limits, ...list(compare.warnings).map(clean)];
 }
@@ -73,28 +113,59 @@ function comparisonSections(compare) {
     const densities = record(compare.densities);
     const names = ["a", "b"].map((letter) => `${letter}: ${clean(record(compare[letter])?.name)}`);
     const overlay = densities
-        ? plotFigure("Density of durations, per decade, on logarithmic axes, both with one window.", () => densitySpec(["a", "b"].map((letter, i) => ({
-            name: names[i], style: style(i), log10_ns: list(densities.log10_ns), density: list(densities[letter]),
-        }))))
-        : paragraph("One of the two has no detours, so there are no densities to lay over each other.", "absent");
+        ? plotFigure(
+              "Density of durations, per decade, from the shortest detour to the longest, on logarithmic axes; both with one window.",
+              () =>
+                  densitySpec(
+                      ["a", "b"].map((letter, i) => ({
+                          name: names[i],
+                          style: style(i),
+                          log10_ns: list(densities.log10_ns),
+                          density: list(densities[letter]),
+                          span: durationSpan(record(record(compare[letter])?.detours)),
+                      })),
+                  ),
+          )
+        : paragraph(
+              "One of the two has no detours, so there are no densities to lay over each other.",
+              "absent",
+          );
     const rows = changeRows(compare.changes);
-    return element("div", {},
+    return element(
+        "div",
+        {},
         section("sides", "Before and after", sideTable(compare), distances(compare)),
-        section("changes", "What changed",
-            rows.length > 0 ? table(changesCaption(compare), changeColumns(), rows) : paragraph("There are no figures to compare.", "absent"),
-            cpuChanges(records(compare.cpus))),
-        section("both", "How long detours last", overlay));
+        section(
+            "changes",
+            "What changed",
+            rows.length > 0
+                ? table(changesCaption(compare), changeColumns(), rows)
+                : paragraph("There are no figures to compare.", "absent"),
+            cpuChanges(records(compare.cpus)),
+        ),
+        section("both", "How long detours last", overlay),
+    );
 }
 
 function changesCaption(compare) {
-    const made = number(compare.replicates) === null ? "" : ` (${plural(compare.replicates, "resampling")}, seed ${clean(compare.seed)})`;
+    const made =
+        number(compare.replicates) === null
+            ? ""
+            : ` (${plural(compare.replicates, "resampling")}, seed ${clean(compare.seed)})`;
     return `All CPUs together. A change is called lower or higher only if its 95 % confidence interval${made} does not hold zero.`;
 }
 
 function sideTable(compare) {
-    const rows = ["a", "b"].flatMap((letter) => (record(compare[letter]) ? [{ letter, ...compare[letter] }] : []));
-    const of = (row, field) => (row.detours > 0 || record(row.detours)?.count > 0 ? number(record(row.detours)?.[field]) : null);
-    const time = (head, field) => ({ head, key: (row) => of(row, field), text: (row) => duration(of(row, field)) });
+    const rows = ["a", "b"].flatMap((letter) =>
+        record(compare[letter]) ? [{ letter, ...compare[letter] }] : [],
+    );
+    const of = (row, field) =>
+        row.detours > 0 || record(row.detours)?.count > 0 ? number(record(row.detours)?.[field]) : null;
+    const time = (head, field) => ({
+        head,
+        key: (row) => of(row, field),
+        text: (row) => duration(of(row, field)),
+    });
     const columns = [
         { head: "", left: true, text: (row) => row.letter },
         { head: "Recording", left: true, kind: () => "name", text: (row) => clean(row.name) },
@@ -103,7 +174,9 @@ function sideTable(compare) {
         { head: "Detours", key: detoursOf, text: (row) => count(detoursOf(row)) },
         column("Per second", "rate_per_s", (v) => fixed(v, 1)),
         column("Overhead %", "overhead_percent", (v) => fixed(v, 4)),
-        time("Median", "p50_ns"), time("99 %", "p99_ns"), time("Longest", "max_ns"),
+        time("Median", "p50_ns"),
+        time("99 %", "p99_ns"),
+        time("Longest", "max_ns"),
     ];
     return table("The two recordings: a before, b after.", filled(columns, rows), rows);
 }
@@ -126,8 +199,12 @@ function cpuChanges(cpus) {
         return null;
     }
     const rows = cpus.flatMap((cpu) => changeRows(cpu.changes, { cpu: cpu.cpu }));
-    const details = element("details", {}, element("summary", {}, `Each of the ${cpus.length} CPUs that both observed`),
-        table("Changes of each CPU", [column("CPU", "cpu", clean), ...changeColumns()], rows));
+    const details = element(
+        "details",
+        {},
+        element("summary", {}, `Each of the ${cpus.length} CPUs that both observed`),
+        table("Changes of each CPU", [column("CPU", "cpu", clean), ...changeColumns()], rows),
+    );
     details.open = cpus.length <= 4;
     return details;
 }

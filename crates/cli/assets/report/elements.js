@@ -35,15 +35,21 @@ function paragraph(text, kind = null) {
 /** Pairs of a word and what it stands for; absent values are left out. */
 function pairs(kind, entries) {
     const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== NOTHING);
-    const items = shown.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)));
+    const items = shown.map(([name, value]) =>
+        element("div", {}, element("dt", {}, name), element("dd", {}, value)),
+    );
     return element("dl", { class: kind }, ...items);
 }
+
+/** Tables made so far: each has a name of its own. */
+let tables = 0;
 
 /**
  * A table that sorts by a click on a header.
  *
- * A column has `head`, `text(row)`, and may have `key(row)` (what it sorts by; else the text), `hint` (what the header means),
- * `left` (words rather than numbers) and `kind(row)` (a class of the cell). The first column names the row.
+ * A column has `head`, `text(row)`, and may have `key(row)` (what it sorts by; else the text), `hint` (what the
+ * header means), `left` (words rather than numbers) and `kind(row)` (a class of the cell). The first column names
+ * the row.
  */
 function table(caption, columns, rows) {
     const body = element("tbody");
@@ -60,9 +66,12 @@ function table(caption, columns, rows) {
         body.append(...entries.map((entry) => entry.line));
     }
 
-    const made = element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...heads)), body);
-    const long = rows.length > 24 ? " long" : "";
-    return element("div", { class: `scroll${long}`, tabindex: "0", role: "region", "aria-label": caption }, made);
+    const name = element("p", { class: "caption", id: `table-${(tables += 1)}` }, caption);
+    const head = element("thead", {}, element("tr", {}, ...heads));
+    const made = element("table", { "aria-labelledby": name.id }, head, body);
+    const scroll = element("div", { role: "region", "aria-labelledby": name.id, tabindex: "0" }, made);
+    scroll.className = rows.length > 24 ? "scroll long" : "scroll";
+    return element("div", { class: "tabular" }, name, scroll);
 }
 
 /** The order of two values; what is absent comes last both ways. */

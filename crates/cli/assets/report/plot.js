@@ -27,11 +27,16 @@ function colour(name) {
 }
 
 /**
- * A figure with a plot that `build()` describes:
- * `label` for those who do not see it; `data` as uPlot takes it; `x` and `y` axes (`title`, `range`, `text`, and either `log`
- * or nothing); `series`; `bands`; `shade(u, context)`; `groups`: what the legend switches, each with `name`, `style`, `kind`,
- * `series` and `text(places, data)` for the cursor; `at(place)`: what the cursor's place is called; `near` for clouds of dots.
- * A string instead says why there is no plot.
+ * A figure with a plot that `build()` describes (or with the reason why there is none, if it gives a text):
+ * `label`: for those who do not see it;
+ * `data`: as uPlot takes it;
+ * `x`, `y`: the axes, each with `title`, `range`, `text(value)` and, if its values are logarithms, their base in `log`;
+ * `series`, `bands`: how each row of the data is drawn;
+ * `groups`: what the legend switches and the cursor reads, each with `name`, `style`, `kind`, `series` and
+ * `text(places, data)`;
+ * `at(place)`: what the cursor's place is called;
+ * `near`: whether the cursor looks for single dots;
+ * `shade(u)`: draws below the series.
  */
 function plotFigure(caption, build) {
     const box = element("div", { class: "plot", role: "img" });
@@ -77,14 +82,17 @@ function options(plot, spec) {
         padding: [10 * sharpness, 14 * sharpness, 0, 0],
         legend: { show: false },
         series: [{}, ...series],
-        bands: (spec.bands ?? []).map((band) => ({ series: band.series, fill: faded(colour(band.colour), 0.18) })),
+        bands: (spec.bands ?? []).map((band) => ({
+            series: band.series,
+            fill: faded(colour(band.colour), 0.18),
+        })),
         scales: { x: { time: false, range: wholeOrZoomed(spec) }, y: { range: () => spec.y.range } },
         axes: [axis(spec.x, true), axis(spec.y, false)],
         cursor: cursor(spec),
         hooks: {
             ready: [(u) => addReading(u, spec)],
             setCursor: [(u) => read(u, spec)],
-            drawClear: [(u) => spec.shade?.(u)],
+            drawAxes: [(u) => spec.shade?.(u)],
         },
     };
 }
@@ -98,14 +106,15 @@ function wholeOrZoomed(spec) {
 
 function axis(spec, across) {
     const font = `${12 * sharpness}px system-ui, sans-serif`;
-    const log = (u, at, low, high) => logSplits(low, high, (across ? u.width / 80 : u.height / 36) / sharpness);
+    const log = (u, at, low, high) =>
+        logSplits(low, high, (across ? u.width / 80 : u.height / 36) / sharpness);
     return {
         font,
         labelFont: font,
         label: spec.title,
         labelSize: 22 * sharpness,
         labelGap: 2 * sharpness,
-        size: (across ? 30 : 58) * sharpness,
+        size: across ? 30 * sharpness : (u, labels) => (22 + 7 * longest(labels)) * sharpness,
         gap: 5 * sharpness,
         space: (across ? 70 : 36) * sharpness,
         stroke: colour("--quiet"),
@@ -117,6 +126,11 @@ function axis(spec, across) {
     };
 }
 
+/** The length of the longest label, in characters: at least room for a few. */
+function longest(labels) {
+    return Math.max(5, ...(labels ?? []).map((label) => label?.length ?? 0));
+}
+
 /** Places of labels on an axis of log10: whole decades, or 1, 2, 5 of each, or equal steps where few decades are seen. */
 function logSplits(low, high, room) {
     const decades = high - low;
@@ -124,7 +138,9 @@ function logSplits(low, high, room) {
         const step = Math.max(1, Math.ceil(decades / room));
         return placesFrom(Math.ceil(low / step) * step, high, step);
     }
-    const marks = placesFrom(Math.floor(low), high, 1).flatMap((whole) => [0, Math.log10(2), Math.log10(5)].map((part) => whole + part));
+    const marks = placesFrom(Math.floor(low), high, 1).flatMap((whole) =>
+        [0, Math.log10(2), Math.log10(5)].map((part) => whole + part),
+    );
     const seen = marks.filter((mark) => mark >= low && mark <= high);
     return seen.length > 2 ? seen : equalSteps(10 ** low, 10 ** high, room).map(Math.log10);
 }
@@ -149,7 +165,7 @@ function seriesOptions(one) {
     const none = { show: false };
     switch (one.kind) {
         case "dots":
-            return { stroke: ink, fill: faded(ink, 0.75), width: 0, paths: dotPaths(one.shape), points: none };
+            return { stroke: ink, fill: faded(ink, 0.6), width: 0, paths: dotPaths(one.shape), points: none };
         case "edge":
             return { stroke: "transparent", width: 0, points: none, spanGaps: true };
         default:
@@ -159,7 +175,13 @@ function seriesOptions(one) {
                 dash: one.dash.map((length) => length * sharpness),
                 spanGaps: true,
                 points: one.marks
-                    ? { show: true, size: 7 * sharpness, width: 1.5 * sharpness, stroke: ink, fill: one.hollow ? colour("--page") : ink }
+                    ? {
+                          show: true,
+                          size: 7 * sharpness,
+                          width: 1.5 * sharpness,
+                          stroke: ink,
+                          fill: one.hollow ? colour("--page") : ink,
+                      }
                     : none,
             };
     }
@@ -167,7 +189,12 @@ function seriesOptions(one) {
 
 /** A colour of six hexadecimal digits, made transparent. */
 function faded(ink, share) {
-    return ink + Math.round(share * 255).toString(16).padStart(2, "0");
+    return (
+        ink +
+        Math.round(share * 255)
+            .toString(16)
+            .padStart(2, "0")
+    );
 }
 
 /** Draws one small shape for each point that is in sight. */
@@ -178,7 +205,13 @@ function dotPaths(shape) {
         const [places, values] = [u.data[0], u.data[at]];
         for (let i = from; i <= to; i += 1) {
             if (values[i] !== null) {
-                addShape(fill, shape, u.valToPos(places[i], "x", true), u.valToPos(values[i], "y", true), size);
+                addShape(
+                    fill,
+                    shape,
+                    u.valToPos(places[i], "x", true),
+                    u.valToPos(values[i], "y", true),
+                    size,
+                );
             }
         }
         return { stroke: null, fill, clip: null, flags: 0 };
@@ -192,8 +225,22 @@ function addShape(path, shape, x, y, r) {
     } else if (shape === "square") {
         path.rect(x - r, y - r, 2 * r, 2 * r);
     } else {
-        const corners = shape === "triangle" ? [[0, -1.3], [1.3, 1], [-1.3, 1]] : [[0, -1.4], [1.4, 0], [0, 1.4], [-1.4, 0]];
-        corners.forEach(([dx, dy], i) => (i === 0 ? path.moveTo(x + dx * r, y + dy * r) : path.lineTo(x + dx * r, y + dy * r)));
+        const corners =
+            shape === "triangle"
+                ? [
+                      [0, -1.3],
+                      [1.3, 1],
+                      [-1.3, 1],
+                  ]
+                : [
+                      [0, -1.4],
+                      [1.4, 0],
+                      [0, 1.4],
+                      [-1.4, 0],
+                  ];
+        corners.forEach(([dx, dy], i) =>
+            i === 0 ? path.moveTo(x + dx * r, y + dy * r) : path.lineTo(x + dx * r, y + dy * r),
+        );
         path.closePath();
     }
 }
@@ -233,15 +280,25 @@ function read(u, spec) {
         return;
     }
     const { left, top, idxs } = u.cursor;
-    const lines = left < 0 || !idxs ? [] : spec.groups.filter((group) => u.series[group.series[0]].show).flatMap((group) => {
-        const text = group.text(idxs, u.data);
-        return text === null ? [] : [element("div", {}, swatch(group), `${group.name}: ${text}`)];
-    });
+    const lines =
+        left < 0 || !idxs
+            ? []
+            : spec.groups
+                  .filter((group) => u.series[group.series[0]].show)
+                  .flatMap((group) => {
+                      const text = group.text(idxs, u.data);
+                      return text === null
+                          ? []
+                          : [element("div", {}, swatch(group), `${group.name}: ${text}`)];
+                  });
     spec.reading.hidden = lines.length === 0;
     if (lines.length === 0) {
         return;
     }
-    spec.reading.replaceChildren(...(spec.at ? [element("strong", {}, spec.at(u.data[0][idxs[0]]))] : []), ...lines);
+    spec.reading.replaceChildren(
+        ...(spec.at ? [element("strong", {}, spec.at(u.data[0][idxs[0]]))] : []),
+        ...lines,
+    );
     const { clientWidth, clientHeight } = u.over;
     const beside = left > clientWidth / 2 ? left - spec.reading.offsetWidth - 14 : left + 14;
     const room = Math.max(0, clientHeight - spec.reading.offsetHeight);
@@ -267,13 +324,23 @@ function keyOf(plot, group) {
 
 /** A small sample of how a group is drawn. */
 function swatch(group) {
-    const drawing = shapeElement("svg", { width: 24, height: 12, viewBox: "0 0 24 12", "aria-hidden": "true" });
+    const drawing = shapeElement("svg", {
+        width: 24,
+        height: 12,
+        viewBox: "0 0 24 12",
+        "aria-hidden": "true",
+    });
     const ink = `var(${group.style.colour})`;
     if (group.kind === "dots") {
         drawing.append(shapeElement("path", { d: SWATCHES[group.style.shape], style: `fill: ${ink}` }));
     } else {
         const dash = group.style.dash.join(" ") || "none";
-        drawing.append(shapeElement("path", { d: "M0 6H24", style: `stroke: ${ink}; stroke-width: 2.5; stroke-dasharray: ${dash}` }));
+        drawing.append(
+            shapeElement("path", {
+                d: "M0 6H24",
+                style: `stroke: ${ink}; stroke-width: 2.5; stroke-dasharray: ${dash}`,
+            }),
+        );
     }
     return drawing;
 }
@@ -292,12 +359,24 @@ function fit(plot) {
     }
 }
 
+/** On paper nothing is folded away, but what is too long to print. */
+function unfold(details, starts) {
+    if (starts && !details.open && details.querySelectorAll("tr").length < 200) {
+        details.open = true;
+        details.dataset.folded = "";
+    } else if (!starts && "folded" in details.dataset) {
+        details.open = false;
+        delete details.dataset.folded;
+    }
+}
+
 /** Draws all plots, and again whenever the window, the theme or the paper asks for it. */
 function drawPlots() {
     const drawAll = () => plots.forEach(draw);
     const print = (starts) => {
         [sharpness, paperWidth] = starts ? [Math.max(1, 2.5 / devicePixelRatio), 680] : [1, 0];
         document.documentElement.classList.toggle("paper", starts);
+        document.querySelectorAll("details").forEach((details) => unfold(details, starts));
         drawAll();
     };
     drawAll();

@@ -13,85 +13,150 @@ function predictions(data) {
 }
 
 function pointsOf(prediction) {
-    return records(prediction.points).filter((point) => point.ranks > 0 && number(point.slowdown_percent) !== null);
+    return records(prediction.points).filter(
+        (point) => point.ranks > 0 && number(point.slowdown_percent) !== null,
+    );
 }
 
 /** What tells the curves apart. */
 function curveNames(curves) {
     const differ = (field) => new Set(curves.map((curve) => curve[field])).size > 1;
-    return curves.map((curve) => [
-        `sync ${clean(curve.sync)}`,
-        differ("op") ? clean(curve.op) : null,
-        differ("quantum_ns") ? `quantum ${duration(curve.quantum_ns)}` : null,
-        differ("seed") ? `seed ${clean(curve.seed)}` : null,
-    ].filter(Boolean).join(", "));
+    return curves.map((curve) =>
+        [
+            `sync ${clean(curve.sync)}`,
+            differ("op") ? clean(curve.op) : null,
+            differ("quantum_ns") ? `quantum ${duration(curve.quantum_ns)}` : null,
+            differ("seed") ? `seed ${clean(curve.seed)}` : null,
+        ]
+            .filter(Boolean)
+            .join(", "),
+    );
 }
 
 function limitsOfPredictions(curves) {
     const names = curveNames(curves);
     const said = new Map();
-    curves.forEach((curve, i) => list(curve.warnings).forEach((warning) => {
-        said.set(clean(warning), [...(said.get(clean(warning)) ?? []), names[i]]);
-    }));
-    return [...said].map(([warning, by]) => (by.length === curves.length ? `Prediction: ${warning}` : `Prediction, ${by.join(" and ")}: ${warning}`));
+    curves.forEach((curve, i) =>
+        list(curve.warnings).forEach((warning) => {
+            said.set(clean(warning), [...(said.get(clean(warning)) ?? []), names[i]]);
+        }),
+    );
+    return [...said].map(([warning, by]) =>
+        by.length === curves.length
+            ? `Prediction: ${warning}`
+            : `Prediction, ${by.join(" and ")}: ${warning}`,
+    );
 }
 
 /** The slowdown at 2,048 ranks, and at the most ranks that the trace can speak for. */
 function headlineOfPrediction(curve) {
     const points = pointsOf(curve);
     const usual = points.find((point) => point.ranks === 2048);
-    const supported = points.filter((point) => point.supported !== false).sort((a, b) => a.ranks - b.ranks).at(-1);
+    const supported = points
+        .filter((point) => point.supported !== false)
+        .sort((a, b) => a.ranks - b.ranks)
+        .at(-1);
     const chosen = [...new Set([usual, supported])].filter(Boolean);
-    return chosen.sort((a, b) => a.ranks - b.ranks).map((point) => {
-        const limit = point.supported === false ? "extrapolated; " : point === supported ? "the most that the trace supports; " : "";
-        return [`Slowdown at ${count(point.ranks)} ranks`, `${significant(point.slowdown_percent, 3)} %`,
-            `${limit}phases of ${duration(curve.quantum_ns)}, sync ${clean(curve.sync)}${intervalNote(point)}`];
-    });
+    return chosen
+        .sort((a, b) => a.ranks - b.ranks)
+        .map((point) => [
+            `Slowdown at ${count(point.ranks)} ranks`,
+            `${significant(point.slowdown_percent, 3)} %`,
+            `${pointNote(point, point === supported)}phases of ${duration(curve.quantum_ns)}, sync ${clean(curve.sync)}`,
+        ]);
 }
 
-function intervalNote(point) {
-    return intervalText(point) === NOTHING ? "" : `, 95 %: ${intervalText(point)} %`;
+function pointNote(point, most) {
+    const limit =
+        point.supported === false ? "extrapolated; " : most ? "the most ranks that the trace supports; " : "";
+    const [low, high] = list(point.ci95_percent);
+    const interval =
+        intervalText(point) === NOTHING ? "" : `95 %: ${significant(low, 3)} – ${significant(high, 3)} %; `;
+    return limit + interval;
 }
 
 function intervalText(point) {
     const [low, high] = list(point.ci95_percent);
-    return number(low) === null || number(high) === null || low === high ? NOTHING : `${fixed(low, 2)} – ${fixed(high, 2)}`;
+    return number(low) === null || number(high) === null || low === high
+        ? NOTHING
+        : `${fixed(low, 2)} – ${fixed(high, 2)}`;
 }
 
 function predictionSection(curves) {
     const names = curveNames(curves);
-    const caption = "Mean slowdown over ranks, with its 95 % confidence interval. Dashes and hollow marks: extrapolated, beyond what the trace can speak for.";
+    const caption =
+        "Mean slowdown over ranks, with its 95 % confidence interval. Dashes and hollow marks: extrapolated, beyond what the trace can speak for.";
     const single = curves.every((curve) => pointsOf(curve).length < 2);
-    return section("scale", "What it costs at scale",
-        ...curves.map((curve, i) => paragraph(sentence(curve, names[i]))),
+    return section(
+        "scale",
+        "What it costs at scale",
+        ...settings(curves, names),
         single ? null : plotFigure(caption, () => scalingSpec(curves, names)),
-        ...curves.map((curve, i) => pointTable(curve, names[i])));
+        ...curves.map((curve, i) =>
+            i === 0 ? pointTable(curve, names[i]) : folded(pointTable(curve, names[i]), names[i]),
+        ),
+    );
 }
 
-function sentence(curve, name) {
-    const mode = SYNC_MODES[curve.sync] ? ` (${SYNC_MODES[curve.sync]})` : "";
-    const end = curve.op === "max" || !curve.op ? "all ranks wait for the slowest" : `each phase ends with ${clean(curve.op)}`;
-    const supported = number(curve.supported_ranks) === null ? "" : ` The trace speaks for up to ${plural(curve.supported_ranks, "rank")}.`;
-    return `${name[0].toUpperCase()}${name.slice(1)}${mode}: phases of ${duration(curve.quantum_ns)}, after which ${end}; `
-        + `${plural(number(curve.phases) ?? 0, "phase")}, seed ${clean(curve.seed)}.${supported}`;
+function folded(shown, name) {
+    return element("details", {}, element("summary", {}, `The same figures, ${name}`), shown);
+}
+
+/** What was simulated: said once where the curves agree. */
+function settings(curves, names) {
+    const sentences = [...new Set(curves.map(sentence))];
+    const modes = curves.map((curve, i) => {
+        const own = sentences.length > 1 ? ` ${sentence(curve)}` : "";
+        return element(
+            "li",
+            {},
+            `${names[i]}${SYNC_MODES[curve.sync] ? `: ${SYNC_MODES[curve.sync]}` : ""}.${own}`,
+        );
+    });
+    return [sentences.length > 1 ? null : paragraph(sentences[0]), element("ul", {}, ...modes)];
+}
+
+function sentence(curve) {
+    const end =
+        curve.op === "max" || !curve.op
+            ? "all ranks wait for the slowest"
+            : `each phase ends with ${clean(curve.op)}`;
+    const supported =
+        number(curve.supported_ranks) === null
+            ? ""
+            : ` The trace speaks for up to ${plural(curve.supported_ranks, "rank")}.`;
+    return (
+        `Phases of ${duration(curve.quantum_ns)}, after which ${end}; ` +
+        `${count(curve.phases)} of them simulated for each number of ranks, seed ${clean(curve.seed)}.${supported}`
+    );
 }
 
 function pointTable(curve, name) {
     const columns = [
         column("Ranks", "ranks", count),
-        column("Slowdown %", "slowdown_percent", (v) => fixed(v, 2), "100 × (mean phase − phase without noise) / phase without noise"),
+        column(
+            "Slowdown %",
+            "slowdown_percent",
+            (v) => fixed(v, 2),
+            "100 × (mean phase − phase without noise) / phase without noise",
+        ),
         { head: "95 % interval", text: intervalText, key: (point) => number(point.ci95_percent?.[0]) },
         column("Mean phase", "mean_phase_ns", duration),
         column("Longest phase", "max_phase_ns", duration),
-        column("Without noise", "base_phase_ns", duration),
-        { head: "Within the trace", left: true, text: (point) => (point.supported === false ? "no: extrapolated" : "yes"),
-            kind: (point) => (point.supported === false ? "beyond" : "") },
+        {
+            head: "Within the trace",
+            left: true,
+            text: (point) => (point.supported === false ? "no: extrapolated" : "yes"),
+            kind: (point) => (point.supported === false ? "beyond" : ""),
+        },
     ];
     return table(`Predicted slowdown, ${name}`, columns, pointsOf(curve));
 }
 
 function scalingSpec(curves, names) {
-    const places = [...new Set(curves.flatMap((curve) => pointsOf(curve).map((point) => Math.log2(point.ranks))))].sort((a, b) => a - b);
+    const places = [
+        ...new Set(curves.flatMap((curve) => pointsOf(curve).map((point) => Math.log2(point.ranks)))),
+    ].sort((a, b) => a - b);
     const parts = curves.map((curve, i) => curveParts(curve, places, style(i), 4 * i));
     const values = parts.flatMap((part) => part.rows);
     const [low, high] = extent(values);
@@ -102,11 +167,18 @@ function scalingSpec(curves, names) {
         label: `Predicted slowdown from ${count(2 ** places[0])} to ${count(2 ** places.at(-1))} ranks, up to ${significant(high, 3)} %. The tables beneath hold the same numbers.`,
         data: [places, ...values],
         x: { title: "ranks", log: 2, range: [places[0] - margin, places.at(-1) + margin], text: ranksOfLog },
-        y: { title: "slowdown", range: [Math.min(0, low), high > 0 ? high * 1.08 : 1], text: (value) => `${significant(value, 4)} %` },
+        y: {
+            title: "slowdown",
+            range: [Math.min(0, low), high > 0 ? high * (limit < places.at(-1) ? 1.2 : 1.08) : 1],
+            text: (value) => `${significant(value, 4)} %`,
+        },
         series: parts.flatMap((part) => part.series),
         bands: parts.map((part) => part.band),
         groups: curves.map((curve, i) => ({
-            name: names[i], style: style(i), kind: "line", series: [1, 2, 3, 4].map((at) => 4 * i + at),
+            name: names[i],
+            style: style(i),
+            kind: "line",
+            series: [1, 2, 3, 4].map((at) => 4 * i + at),
             text: (at) => (number(at[0]) === null ? null : pointText(curve, places[at[0]])),
         })),
         at: (place) => `${count(2 ** place)} ranks`,
@@ -123,12 +195,19 @@ function curveParts(curve, places, look, offset) {
         return places.map((place) => number(byPlace.get(place)));
     };
     const end = (at) => row((point) => number(point.ci95_percent?.[at]) ?? point.slowdown_percent);
-    const beyond = row((point) => (point.supported === false || point === lastSupported ? point.slowdown_percent : null));
+    const beyond = row((point) =>
+        point.supported === false || point === lastSupported ? point.slowdown_percent : null,
+    );
     const within = row((point) => (point.supported === false ? null : point.slowdown_percent));
     const edge = { ...look, kind: "edge" };
     return {
         rows: [end(1), end(0), beyond, within],
-        series: [edge, edge, { ...look, kind: "line", dash: [4, 4], marks: true, hollow: true }, { ...look, kind: "line", marks: true }],
+        series: [
+            edge,
+            edge,
+            { ...look, kind: "line", dash: [4, 4], marks: true, hollow: true },
+            { ...look, kind: "line", marks: true },
+        ],
         band: { series: [offset + 1, offset + 2], colour: look.colour },
     };
 }
@@ -154,14 +233,18 @@ function shadeBeyond(u, limit) {
     const unit = devicePixelRatio * sharpness;
     context.save();
     context.fillStyle = colour("--shade");
+    context.globalAlpha = 0.75;
     context.fillRect(from, top, room, height);
+    context.globalAlpha = 1;
     context.fillStyle = colour("--quiet");
     context.font = `${12 * unit}px system-ui, sans-serif`;
     context.textAlign = "right";
     context.textBaseline = "top";
     const whole = ["beyond what the trace can speak for"];
-    const lines = [whole, ["beyond what the trace", "can speak for"]].find((one) =>
-        one.every((line) => context.measureText(line).width < room - 16 * unit)) ?? [];
+    const lines =
+        [whole, ["beyond what the trace", "can speak for"]].find((one) =>
+            one.every((line) => context.measureText(line).width < room - 16 * unit),
+        ) ?? [];
     lines.forEach((line, i) => context.fillText(line, left + width - 8 * unit, top + (8 + 16 * i) * unit));
     context.restore();
 }

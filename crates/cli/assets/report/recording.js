@@ -16,7 +16,10 @@ const STATES = {
 function facts(show) {
     const started = show.started ?? (number(show.zero_unix_ns) === null ? null : show.zero_unix_ns / 1e6);
     const clock = record(show.clock);
-    const watched = Math.max(0, ...[...records(show.cpus), ...records(show.quanta)].map((cpu) => number(cpu.span_ns) ?? 0));
+    const watched = Math.max(
+        0,
+        ...[...records(show.cpus), ...records(show.quanta)].map((cpu) => number(cpu.span_ns) ?? 0),
+    );
     const cpus = [...records(show.cpus), ...records(show.quanta)].map((cpu) => cpu.cpu);
     return pairs("facts", [
         ["Recording", clean(show.name)],
@@ -24,7 +27,10 @@ function facts(show) {
         ["Kernel", clean(show.kernel)],
         ["Processor", clean(show.processor)],
         ["Started", started === null ? null : instant(started)],
-        ["Watched", watched > 0 ? `${duration(watched)}, ${plural(cpus.length, "CPU")} (${cpuList(cpus)})` : null],
+        [
+            "Watched",
+            watched > 0 ? `${duration(watched)}, ${plural(cpus.length, "CPU")} (${cpuList(cpus)})` : null,
+        ],
         ["Method", METHODS[show.method] ?? clean(show.method)],
         ["Threshold", duration(show.threshold_ns)],
         ["Clock", clock && clockText(clock)],
@@ -36,7 +42,9 @@ function facts(show) {
 function clockText(clock) {
     const parts = [
         clean(clock.name),
-        number(clock.ticks_per_second) === null ? null : `${significant(clock.ticks_per_second / 1e6, 6)} MHz`,
+        number(clock.ticks_per_second) === null
+            ? null
+            : `${significant(clock.ticks_per_second / 1e6, 6)} MHz`,
         number(clock.granularity_ns) === null ? null : `steps of ${duration(clock.granularity_ns)}`,
         number(clock.drift_ppm) === null ? null : `drift ${significant(clock.drift_ppm, 2)} ppm`,
     ];
@@ -50,14 +58,20 @@ function limitsOfRecording(show) {
         limits.push(`State: ${STATES[show.state] ?? clean(show.state)}.`);
     }
     if (show.lost > 0) {
-        const cpus = records(show.cpus).filter((cpu) => cpu.lost > 0).map((cpu) => cpu.cpu);
+        const cpus = records(show.cpus)
+            .filter((cpu) => cpu.lost > 0)
+            .map((cpu) => cpu.cpu);
         const where = cpus.length > 0 ? ` on CPU ${cpuList(cpus)}` : "";
-        limits.push(`${plural(show.lost, "row")} were lost for want of room${where}: the noise was worse than these figures say.`);
+        limits.push(
+            `${plural(show.lost, "row")} were lost for want of room${where}: the noise was worse than these figures say.`,
+        );
     }
     const own = records(show.cpus).filter((cpu) => cpu.own_detours > 0);
     if (own.length > 0) {
         const total = own.reduce((sum, cpu) => sum + cpu.own_detours, 0);
-        limits.push(`quell's own writing caused ${plural(total, "detour")} on CPU ${cpuList(own.map((cpu) => cpu.cpu))}; they are left out of every figure.`);
+        limits.push(
+            `quell's own writing caused ${plural(total, "detour")} on CPU ${cpuList(own.map((cpu) => cpu.cpu))}; they are drawn in grey, and left out of every figure.`,
+        );
     }
     return [...limits, ...list(show.warnings).map(clean)];
 }
@@ -72,14 +86,29 @@ function headlineOfRecording(show) {
     const [observed, lost] = [total("observed_ns"), total("noise_ns")];
     const noisiest = most(cpus, "overhead_percent");
     const longest = most(cpus, "max_ns");
-    const several = cpus.length > 1;
-    return [
-        ["Noise overhead", observed > 0 ? `${significant((100 * lost) / observed, 3)} %` : NOTHING,
-            several ? `worst: CPU ${noisiest.cpu}, ${significant(noisiest.overhead_percent, 3)} %` : `on CPU ${noisiest.cpu}`],
-        ["Longest detour", total("detours") > 0 ? duration(longest.max_ns) : "none", `on CPU ${longest.cpu}`],
-        ["Detours per second", observed > 0 ? significant(total("detours") / (observed / 1e9), 3) : NOTHING,
-            several ? "of one CPU, on average" : `on CPU ${noisiest.cpu}`],
+    const on = (cpu) => `on ${cpuName(cpu)}`;
+    const [several, rate] = [cpus.length > 1, total("detours") / (observed / 1e9)];
+    const worst = `worst: ${cpuName(noisiest)}, ${significant(noisiest.overhead_percent, 3)} %`;
+    const tiles = [
+        [
+            "Longest detour",
+            longest.max_ns > 0 ? duration(longest.max_ns) : "none",
+            longest.max_ns > 0 ? on(longest) : "",
+        ],
     ];
+    if (observed > 0) {
+        tiles.unshift([
+            "Noise overhead",
+            `${significant((100 * lost) / observed, 3)} %`,
+            several ? worst : on(noisiest),
+        ]);
+        tiles.push([
+            "Detours per second",
+            significant(rate, 3),
+            several ? "of one CPU, on average" : on(noisiest),
+        ]);
+    }
+    return tiles;
 }
 
 function headlineOfQuanta(quanta) {
@@ -89,32 +118,58 @@ function headlineOfQuanta(quanta) {
     const worst = most(quanta, "overhead_percent");
     const longest = most(quanta, "max_ns");
     return [
-        ["Noise overhead", `${significant(worst.overhead_percent, 3)} %`, `worst CPU: ${worst.cpu}`],
-        ["Longest quantum", duration(longest.max_ns), `on CPU ${longest.cpu}; the median is ${duration(longest.p50_ns)}`],
+        ["Noise overhead", `${significant(worst.overhead_percent, 3)} %`, `of ${cpuName(worst)}, the worst`],
+        [
+            "Longest quantum",
+            duration(longest.max_ns),
+            `on ${cpuName(longest)}; the median is ${duration(longest.p50_ns)}`,
+        ],
     ];
 }
 
 function most(rows, field) {
-    return rows.reduce((best, row) => ((number(row[field]) ?? -1) > (number(best[field]) ?? -1) ? row : best));
+    return rows.reduce((best, row) =>
+        (number(row[field]) ?? -1) > (number(best[field]) ?? -1) ? row : best,
+    );
 }
 
 function cpuSection(show) {
     const cpus = records(show.cpus);
     const columns = [
         column("CPU", "cpu", clean),
-        column("Overhead %", "overhead_percent", (v) => fixed(v, 4), "Noise overhead: time lost to detours / time observed"),
+        column(
+            "Overhead %",
+            "overhead_percent",
+            (v) => fixed(v, 4),
+            "Noise overhead: time lost to detours / time observed",
+        ),
         column("Time lost", "noise_ns", duration),
         column("Detours", "detours", count),
         column("Per second", "rate_per_s", (v) => fixed(v, 1)),
         ...[
-            ["Shortest", "min_ns"], ["Mean", "mean_ns"], ["Median", "p50_ns"], ["90 %", "p90_ns"], ["99 %", "p99_ns"],
-            ["99.9 %", "p99_9_ns"], ["Longest", "max_ns"],
+            ["Shortest", "min_ns"],
+            ["Mean", "mean_ns"],
+            ["Median", "p50_ns"],
+            ["90 %", "p90_ns"],
+            ["99 %", "p99_ns"],
+            ["99.9 %", "p99_9_ns"],
+            ["Longest", "max_ns"],
         ].map(([head, field]) => durationColumn(head, field)),
     ];
-    return section("cpus", "Each CPU",
-        table("Detours of each CPU. 90 %: the duration that nine of ten detours do not exceed.", columns, cpus),
-        table("How well each CPU was watched. Resolution: the shortest detour that can be told from the probe's own loop.",
-            filled(probeColumns(), cpus), cpus));
+    return section(
+        "cpus",
+        "Each CPU",
+        table(
+            "Detours of each CPU. 90 %: the duration that nine of ten detours do not exceed.",
+            columns,
+            cpus,
+        ),
+        table(
+            "How well each CPU was watched. Resolution: the shortest detour that can be told from the probe's own loop.",
+            filled(probeColumns(), cpus),
+            cpus,
+        ),
+    );
 }
 
 /** A duration of detours: nothing, rather than zero, where there are none. */
@@ -133,38 +188,61 @@ function probeColumns() {
         column("CPU", "cpu", clean),
         column("Core", "core", count),
         column("Package", "package", count),
-        column("NUMA node", "numa_node", count),
+        column("NUMA", "numa_node", count),
         column("Watched", "span_ns", duration),
         column("Resolution", "resolution_ns", duration),
-        loop("Loop turns", "iterations", count),
+        loop("Turns", "iterations", count),
         loop("Median turn", "p50_ns", duration),
         loop("99 %", "p99_ns", duration),
         loop("99.9 %", "p99_9_ns", duration),
-        column("Own detours", "own_detours", count, "Detours that quell's own writing caused"),
+        column("Own", "own_detours", count, "Detours that quell's own writing caused"),
         column("Own time", "own_ns", duration, "Time that quell itself took"),
         column("Lost rows", "lost", count, "Rows that were dropped for want of room"),
     ];
 }
 
 function periodSection(show) {
-    const rows = records(show.cpus).flatMap((cpu) => records(cpu.periods).map((period) => ({ ...period, cpu: cpu.cpu, all: cpu.noise_ns })));
+    const rows = records(show.cpus).flatMap((cpu) =>
+        records(cpu.periods).map((period) => ({ ...period, cpu: cpu.cpu, all: cpu.noise_ns })),
+    );
     if (rows.length === 0) {
         return section("periods", "Periods found", paragraph("No periodic source stands out."));
     }
-    const share = (row) => (row.all > 0 && number(row.noise_ns) !== null ? (100 * row.noise_ns) / row.all : null);
+    const share = (row) =>
+        row.all > 0 && number(row.noise_ns) !== null ? (100 * row.noise_ns) / row.all : null;
     const columns = [
         column("CPU", "cpu", clean),
         column("Period", "period_ns", duration),
-        { head: "Frequency, Hz", key: (row) => 1e9 / row.period_ns, text: (row) => (row.period_ns > 0 ? significant(1e9 / row.period_ns, 4) : NOTHING) },
+        {
+            head: "Frequency, Hz",
+            key: (row) => 1e9 / row.period_ns,
+            text: (row) => (row.period_ns > 0 ? significant(1e9 / row.period_ns, 4) : NOTHING),
+        },
         column("Detours", "events", count, "Detours that belong to it, net of chance"),
         column("Median duration", "median_duration_ns", duration),
         column("Time lost", "noise_ns", duration),
-        { head: "Share of noise %", key: share, text: (row) => fixed(share(row), 1), hint: "Of the time that this CPU lost to detours" },
-        { head: "Fit %", key: (row) => number(row.strength), text: (row) => (number(row.strength) === null ? NOTHING : fixed(100 * row.strength, 0)),
-            hint: "How many of the detours of such durations belong to it" },
+        {
+            head: "Share of noise %",
+            key: share,
+            text: (row) => fixed(share(row), 1),
+            hint: "Of the time that this CPU lost to detours",
+        },
+        {
+            head: "Fit %",
+            key: (row) => number(row.strength),
+            text: (row) => (number(row.strength) === null ? NOTHING : fixed(100 * row.strength, 0)),
+            hint: "How many of the detours of such durations belong to it",
+        },
     ];
-    return section("periods", "Periods found",
-        table("Evenly spaced detours, found by spectrum. A timer tick is one; a daemon that wakes regularly is another.", columns, rows));
+    return section(
+        "periods",
+        "Periods found",
+        table(
+            "Evenly spaced detours, found by spectrum. A timer tick is one; a daemon that wakes regularly is another.",
+            columns,
+            rows,
+        ),
+    );
 }
 
 function quantaSection(show) {
@@ -183,8 +261,9 @@ function quantaSection(show) {
         column("Median work", "p50_work", count),
         column("Most work", "max_work", count),
     ];
-    const meaning = show.method === "ftq"
-        ? "FTQ: the overhead is work below the fullest quantum / all work that would have fitted."
-        : "FWQ: the overhead is time above the fastest quantum / all time.";
+    const meaning =
+        show.method === "ftq"
+            ? "FTQ: the overhead is work below the fullest quantum / all work that would have fitted."
+            : "FWQ: the overhead is time above the fastest quantum / all time.";
     return section("quanta", "Quanta of each CPU", table(meaning, filled(columns, quanta), quanta));
 }

@@ -1,6 +1,6 @@
 "use strict";
 
-// Values as people read them. Whatever comes from the data passes through here or through `clean` before it is shown.
+// Values as people read them. Whatever comes from the data passes through one of these before it is shown.
 
 const NOTHING = "–";
 
@@ -42,7 +42,10 @@ function fixed(value, decimals) {
     if (number(value) === null) {
         return NOTHING;
     }
-    return value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+    return value.toLocaleString("en-US", {
+        minimumFractionDigits: decimals,
+        maximumFractionDigits: decimals,
+    });
 }
 
 /** A number with so many significant digits, at most. */
@@ -51,7 +54,10 @@ function significant(value, digits) {
         return NOTHING;
     }
     const small = value !== 0 && Math.abs(value) < 1e-6;
-    return small ? value.toExponential(digits - 1) : value.toLocaleString("en-US", { maximumSignificantDigits: digits });
+    const shown = small
+        ? value.toExponential(digits - 1)
+        : value.toLocaleString("en-US", { maximumSignificantDigits: digits });
+    return shown.replace(/^-/, "−");
 }
 
 /** A time in ns: `250ns`, `14.2us`, `1ms`, `10s`. */
@@ -61,7 +67,8 @@ function duration(value) {
     }
     const ns = Number(Math.abs(value).toPrecision(4));
     const sign = value < 0 && ns > 0 ? "−" : "";
-    const [divisor, unit] = ns < 1e3 ? [1, "ns"] : ns < 1e6 ? [1e3, "us"] : ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+    const [divisor, unit] =
+        ns < 1e3 ? [1, "ns"] : ns < 1e6 ? [1e3, "us"] : ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
     const shown = ns < 10 ? Number(ns.toFixed(1)) : Number((ns / divisor).toPrecision(4));
     return sign + (shown >= 1e4 ? count(shown) : String(shown)) + unit;
 }
@@ -81,7 +88,9 @@ function ranksOfLog(log2) {
 /** A point in time, to the second, in UTC. */
 function instant(value) {
     const date = new Date(value);
-    return Number.isNaN(date.getTime()) ? clean(value) : date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+    return Number.isNaN(date.getTime())
+        ? clean(value)
+        : date.toISOString().slice(0, 19).replace("T", " ") + " UTC";
 }
 
 /** `1 CPU`, `2 CPUs`. */
@@ -89,9 +98,17 @@ function plural(n, one, many = one + "s") {
     return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+/** How a row's CPU is called. */
+function cpuName(row) {
+    return `CPU ${clean(row.cpu)}`;
+}
+
 /** CPU numbers as `0-3,8`. */
 function cpuList(cpus) {
     const sorted = cpus.filter(Number.isInteger).sort((a, b) => a - b);
+    if (sorted.length < cpus.length) {
+        return cpus.map(clean).join(",");
+    }
     const runs = [];
     for (const cpu of sorted) {
         const run = runs.at(-1);
