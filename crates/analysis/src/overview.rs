@@ -1,6 +1,6 @@
 //! A recording at a glance: the figures of `show`, per CPU.
 
-use quell_recording::{Cpu, Manifest, Method, Nanos, Quanta, Recording, Trace};
+use quell_recording::{ClockFacts, Cpu, LoopFacts, Manifest, Method, Nanos, Quanta, Recording, Trace};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub struct Overview {
     /// Detours above this were recorded, in ns.
     pub threshold_ns: Option<f64>,
     /// The probe's clock.
-    pub clock: Option<Clock>,
+    pub clock: Option<ClockFacts>,
     /// Rows that were dropped for want of room, all CPUs together.
     pub lost: u64,
     /// What a reader of the figures must know.
@@ -41,36 +41,6 @@ pub struct Overview {
     pub cpus: Vec<CpuOverview>,
     /// One entry a CPU, for FWQ and FTQ.
     pub quanta: Vec<QuantaOverview>,
-}
-
-/// The clock that the probe read.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Clock {
-    /// `tsc`, `cntvct` or `clock_monotonic`.
-    pub name: String,
-    /// Ticks per second over the whole run.
-    pub ticks_per_second: f64,
-    /// The smallest step that it shows, in ns.
-    pub granularity_ns: f64,
-    /// Change of its rate from start to end, in parts per million.
-    pub drift_ppm: f64,
-}
-
-/// The probe's own loop, undisturbed, in ns.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ProbeLoop {
-    /// Turns in the whole run.
-    pub iterations: u64,
-    /// Mean turn, detours left out.
-    pub mean_ns: f64,
-    /// Shortest turn.
-    pub min_ns: f64,
-    /// Median turn.
-    pub p50_ns: f64,
-    /// 99th percentile.
-    pub p99_ns: f64,
-    /// 99.9th percentile.
-    pub p99_9_ns: f64,
 }
 
 /// The detours of one CPU in figures. quell's own are counted apart and are in none of the others.
@@ -120,7 +90,7 @@ pub struct CpuOverview {
     pub own_ns: u64,
     /// The probe's loop.
     #[serde(rename = "loop")]
-    pub probe_loop: Option<ProbeLoop>,
+    pub probe_loop: Option<LoopFacts>,
     /// Periodic sources, found by spectrum, most noise first.
     pub periods: Vec<Period>,
 }
@@ -174,12 +144,7 @@ pub fn overview(recording: &Recording) -> Overview {
         zero_unix_ns: manifest.zero_unix_ns,
         method: manifest.method.to_string(),
         threshold_ns: manifest.threshold_ns,
-        clock: manifest.clock.as_ref().map(|clock| Clock {
-            name: clock.name.clone(),
-            ticks_per_second: clock.ticks_per_second,
-            granularity_ns: clock.granularity_ns,
-            drift_ppm: clock.drift_ppm,
-        }),
+        clock: manifest.clock.clone(),
         lost: manifest.lost(),
         warnings: manifest.warnings.clone(),
         cpus: cpus.collect(),
@@ -214,14 +179,7 @@ fn of_trace(trace: &Trace, manifest: &Manifest) -> CpuOverview {
         lost: facts.map_or(0, |f| f.lost),
         own_detours: own.clone().count() as u64,
         own_ns: own.fold(Nanos::ZERO, |sum, d| sum + d.duration).as_nanos(),
-        probe_loop: facts.and_then(|f| f.probe_loop).map(|l| ProbeLoop {
-            iterations: l.iterations,
-            mean_ns: l.mean_ns,
-            min_ns: l.min_ns,
-            p50_ns: l.p50_ns,
-            p99_ns: l.p99_ns,
-            p99_9_ns: l.p99_9_ns,
-        }),
+        probe_loop: facts.and_then(|f| f.probe_loop),
         periods: periods(trace),
     }
 }

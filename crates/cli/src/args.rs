@@ -68,18 +68,9 @@ pub struct Watching {
     pub realtime: Option<u8>,
 }
 
-/// `quell study`.
+/// The prediction that goes into a report.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "EXAMPLES\n  quell study\n  quell study --duration 60s --quantum 500us -o before")]
-pub struct Study {
-    /// Folder for the recording and the report; `study-HOST-TIME` if not given.
-    #[arg(long, short, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// How long to record.
-    #[arg(long, default_value = "10s", value_name = "TIME")]
-    pub duration: Nanos,
-    #[command(flatten)]
-    pub watching: Watching,
+pub struct Scaling {
     /// Ranks to predict for.
     #[arg(long, default_value = "16..1Mi", value_name = "LIST")]
     pub ranks: RankList,
@@ -92,6 +83,22 @@ pub struct Study {
     /// Seed of the prediction.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+/// `quell study`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "EXAMPLES\n  quell study\n  quell study --duration 60s --quantum 500us -o before")]
+pub struct Study {
+    /// Folder for the recording and the report; `study-HOST-TIME` if not given.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// How long to record.
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    pub duration: Nanos,
+    #[command(flatten)]
+    pub watching: Watching,
+    #[command(flatten)]
+    pub scaling: Scaling,
 }
 
 /// How the noise is looked for.
@@ -284,18 +291,8 @@ pub struct Report {
     /// The page to write; beside the recording if not given.
     #[arg(long, short, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
-    /// Ranks to predict for.
-    #[arg(long, default_value = "16..1Mi", value_name = "LIST")]
-    pub ranks: RankList,
-    /// Length of a compute phase.
-    #[arg(long, default_value = "1ms", value_name = "TIME")]
-    pub quantum: Nanos,
-    /// Phases to simulate.
-    #[arg(long, default_value_t = 2000)]
-    pub phases: u64,
-    /// Seed of the prediction.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    #[command(flatten)]
+    pub scaling: Scaling,
 }
 
 /// `quell doctor`.

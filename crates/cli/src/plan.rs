@@ -116,7 +116,7 @@ pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
 
 /// The recorder's plan for `study`.
 pub fn of_study(args: &Study) -> anyhow::Result<Plan> {
-    plan(&args.watching, Method::Detour, args.quantum, Some(args.duration))
+    plan(&args.watching, Method::Detour, args.scaling.quantum, Some(args.duration))
 }
 
 fn plan(

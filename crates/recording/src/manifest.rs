@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fs_err as fs;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Cpu, Error, Nanos, Span};
@@ -52,7 +53,7 @@ impl std::fmt::Display for Method {
 }
 
 /// The clock that the probe read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFacts {
     /// `tsc`, `cntvct` or `clock_monotonic`.
     pub name: String,
@@ -65,7 +66,7 @@ pub struct ClockFacts {
 }
 
 /// The probe's own loop on one CPU: what an undisturbed turn takes, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoopFacts {
     /// Turns in the whole run.
     pub iterations: u64,

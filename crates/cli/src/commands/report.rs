@@ -2,22 +2,22 @@
 
 use quell_analysis::overview::{Overview, overview};
 use quell_analysis::predict::{Mode, Options, Prediction};
-use quell_recording::{Method, Nanos, Recording};
+use quell_recording::Recording;
 
 use super::{Outcome, predict};
-use crate::args::Report;
+use crate::args::{Report, Scaling};
 use crate::html::{self, Page};
 use crate::plan;
 use crate::printer::Printer;
 
 /// Sums up, predicts where there are detours, and writes the page.
 pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
-    plan::positive(args.quantum, "--quantum")?;
+    plan::positive(args.scaling.quantum, "--quantum")?;
     let recording = Recording::open(&args.recording)?;
     let output = args.output.clone().unwrap_or_else(|| args.recording.with_extension("html"));
     let overview = overview(&recording);
     let curves = match can_predict(&recording) {
-        Ok(()) => curves(&recording, &args.ranks.0, args.quantum, args.phases, args.seed, printer)?,
+        Ok(()) => curves(&recording, &args.scaling, printer)?,
         Err(why) => {
             printer.warn(&format!("the page has no prediction: {why}"));
             Vec::new()
@@ -34,17 +34,11 @@ pub fn can_predict(recording: &Recording) -> anyhow::Result<()> {
 }
 
 /// The two ends of what co-scheduling can do: every node on its own, and all in step.
-pub fn curves(
-    recording: &Recording,
-    ranks: &[u64],
-    quantum: Nanos,
-    phases: u64,
-    seed: u64,
-    printer: Printer,
-) -> anyhow::Result<Vec<Prediction>> {
+pub fn curves(recording: &Recording, scaling: &Scaling, printer: Printer) -> anyhow::Result<Vec<Prediction>> {
     let noise = [predict::of_recording(recording)?];
     let curve = |mode| {
-        let options = Options { quantum, mode, phases, seed, ..Options::new(ranks.to_vec()) };
+        let Scaling { ref ranks, quantum, phases, seed } = *scaling;
+        let options = Options { quantum, mode, phases, seed, ..Options::new(ranks.0.clone()) };
         predict::curve(&noise, &options, printer)
     };
     [Mode::None, Mode::Phase].into_iter().map(curve).collect()
@@ -57,9 +51,6 @@ pub fn write(
     overview: &Overview,
     curves: &[Prediction],
 ) -> anyhow::Result<()> {
-    debug_assert!(
-        recording.manifest.method == Method::Detour || recording.traces.iter().all(|t| t.detours.is_empty())
-    );
     let title = recording.manifest.host.clone().unwrap_or_else(|| recording.name());
     html::write(
         output,

@@ -34,7 +34,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     let mut text = terminal::show(&overview, &recording);
     write_json(&folder.join("show.json"), &overview)?;
     let curves = match report::can_predict(&recording) {
-        Ok(()) => report::curves(&recording, &args.ranks.0, args.quantum, args.phases, args.seed, printer)?,
+        Ok(()) => report::curves(&recording, &args.scaling, printer)?,
         Err(why) => {
             printer.warn(&format!("the study has no prediction: {why}"));
             Vec::new()
