@@ -126,11 +126,23 @@ pub struct QuantaOverview {
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.show/1";
 
+/// No system that is fit for parallel programs takes so much for itself.
+const BUSY_PERCENT: f64 = 10.0;
+
 /// Sums up a recording.
 pub fn overview(recording: &Recording) -> Overview {
     let manifest = &recording.manifest;
     let detour_method = manifest.method == Method::Detour;
     let cpus = recording.traces.par_iter().filter(|_| detour_method).map(|trace| of_trace(trace, manifest));
+    let cpus: Vec<CpuOverview> = cpus.collect();
+    let busy = cpus.iter().filter(|cpu| cpu.overhead_percent > BUSY_PERCENT).map(|cpu| {
+        format!(
+            "CPU {} was taken for {:.0} % of the time: another program ran there; measure on an idle node to see the \
+             system's own noise",
+            cpu.cpu, cpu.overhead_percent
+        )
+    });
+    let warnings = manifest.warnings.iter().cloned().chain(busy).collect();
     let quanta =
         recording.quanta.iter().filter(|_| !detour_method).map(|series| of_quanta(series, manifest.method));
     Overview {
@@ -146,8 +158,8 @@ pub fn overview(recording: &Recording) -> Overview {
         threshold_ns: manifest.threshold_ns,
         clock: manifest.clock.clone(),
         lost: manifest.lost(),
-        warnings: manifest.warnings.clone(),
-        cpus: cpus.collect(),
+        warnings,
+        cpus,
         quanta: quanta.collect(),
     }
 }

@@ -21,7 +21,7 @@ use resample::Blocks;
 /// Resampled runs per point, unless the options say otherwise.
 pub const REPLICATES: u64 = 40;
 /// Fewer make no interval of 95 %, so that many run unless one alone is too costly.
-const FEWEST_REPLICATES: u64 = 20;
+const FEWEST_REPLICATES: u64 = 40;
 /// What all replicates may cost where that leaves enough of them, in detours rebuilt plus nodes placed or asked:
 /// about 300 ns of CPU time each.
 const EFFORT: u64 = 30_000_000;

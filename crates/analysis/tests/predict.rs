@@ -46,6 +46,7 @@ fn noise(nodes: &[PlainNode]) -> Vec<NodeNoise> {
             .collect(),
     };
     let node = |(period, cpus): &PlainNode| NodeNoise {
+        limits: Vec::new(),
         name: "plain".to_owned(),
         traces: cpus.iter().map(|detours| trace((*period, detours))).collect(),
     };
@@ -194,11 +195,11 @@ fn equal_seeds_give_equal_documents_on_any_number_of_threads() {
 #[test]
 fn the_document_says_where_it_extrapolates() {
     let nodes = noise(&[plain_node(&mut Dice(3), 2)]);
-    let mut options = options(Mode::None, 0, 0.0, vec![10, 600, 100_000]);
+    let mut options = options(Mode::None, 0, 0.0, vec![10, 60, 100_000]);
     (options.phases, options.replicates) = (100, 20);
     let prediction = predict(&nodes, &options, &quiet).unwrap();
     let span = nodes[0].traces[0].span.length().as_nanos();
-    assert_eq!(prediction.supported_ranks, span / 10_000 * 2);
+    assert_eq!(prediction.supported_ranks, span / 10_000 * 2 / 10, "ten quanta for each rank");
     assert_eq!(
         prediction.points.iter().map(|point| point.supported).collect::<Vec<_>>(),
         [true, true, false]
@@ -206,10 +207,14 @@ fn the_document_says_where_it_extrapolates() {
     assert_eq!(prediction.warnings.len(), 1, "{:?}", prediction.warnings);
     assert!(prediction.warnings[0].contains("extrapolates"));
     for point in &prediction.points {
-        let [low, high] = point.ci95_percent;
+        let [low, high] = point.ci95_percent.unwrap();
         assert!(low <= point.slowdown_percent && point.slowdown_percent <= high);
     }
-    assert!(prediction.points[0].ci95_percent[0] < prediction.points[0].ci95_percent[1]);
+    let [low, high] = prediction.points[0].ci95_percent.unwrap();
+    assert!(low < high);
+    options.mode = Mode::Phase;
+    let in_step = predict(&nodes, &options, &quiet).unwrap();
+    assert!(in_step.points.iter().all(|point| point.supported), "nodes in step are one node");
     assert_eq!((prediction.replicates, prediction.noise[0].cpus, prediction.noise[0].span_ns), (20, 2, span));
 }
 
@@ -232,7 +237,10 @@ fn alone(period: u64, detours: &[(u64, u64)], quantum: u64) -> Result<Prediction
 fn edges_of_traces_are_predicted_and_named() {
     let silent = alone(1_000_000, &[], 1_000).unwrap();
     assert!(
-        silent.points.iter().all(|point| point.slowdown_percent == 0.0 && point.ci95_percent == [0.0, 0.0])
+        silent
+            .points
+            .iter()
+            .all(|point| point.slowdown_percent == 0.0 && point.ci95_percent == Some([0.0, 0.0]))
     );
     assert!(silent.warnings.iter().any(|text| text.contains("holds no detours")), "{:?}", silent.warnings);
 

@@ -86,6 +86,10 @@ struct CpuDensity {
 
 /// Writes the page.
 pub fn write(path: &Path, page: &Page) -> anyhow::Result<()> {
+    let is_page = path.extension().is_some_and(|extension| extension == "html" || extension == "htm");
+    if path.exists() && !is_page {
+        anyhow::bail!("{} exists already and is not named as a page: choose another name", path.display());
+    }
     Ok(fs_err::write(path, render(page)?)?)
 }
 

@@ -99,6 +99,10 @@ fn rank(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Shorter quanta would come faster than they can be written; longer ones would hold up the end of a run.
+const SHORTEST_QUANTUM: Nanos = Nanos::from_nanos(10_000);
+const LONGEST_QUANTUM: Nanos = Nanos::from_secs(1);
+
 /// The recorder's plan for `record`.
 pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
     let method = match args.method {
@@ -130,6 +134,13 @@ fn plan(
     machine.check(&cpus).map_err(|e| Usage(e.to_string()))?;
     positive(duration.unwrap_or(Nanos::MAX), "--duration")?;
     positive(quantum, "--quantum")?;
+    if method != Method::Detour && !(SHORTEST_QUANTUM..=LONGEST_QUANTUM).contains(&quantum) {
+        return Err(Usage(format!(
+            "--quantum {quantum} is out of range: give {SHORTEST_QUANTUM} to {LONGEST_QUANTUM}, for a probe records each \
+             quantum, and looks for its end only between two"
+        ))
+        .into());
+    }
     if watching.realtime.is_some() && cpus.len() >= machine.allowed.len() {
         return Err(Usage(
             "real-time probes must leave one CPU to the system: leave one out of --cpus".into(),
@@ -147,7 +158,7 @@ fn plan(
         duration,
         count: None,
         realtime: watching.realtime,
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
     })
 }
 

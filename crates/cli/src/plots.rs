@@ -36,9 +36,10 @@ impl Scale {
     /// Whole steps of a logarithm, each with its label.
     pub fn log(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
         let (low, high) = (low.floor(), high.ceil().max(low.floor() + 1.0));
-        let step = (((high - low) / 6.0).ceil() as usize).max(1);
-        // The last label stands at the end of the axis, so the axis ends with a whole step.
-        let steps = ((high - low) / step as f64).ceil() as usize;
+        // Labels stand at equal distances and at both ends, so their step must divide the range.
+        let range = (high - low) as usize;
+        let step = (range.div_ceil(6)..=range).find(|step| range.is_multiple_of(*step)).unwrap_or(1);
+        let steps = range / step;
         let labels = (0..=steps).map(|i| label(low + (i * step) as f64)).collect();
         Self { bounds: [low, low + (steps * step) as f64], labels }
     }

@@ -34,13 +34,13 @@ impl Printer {
     pub fn say(self, text: &str) {
         if !self.quiet {
             // Nobody can be told that stderr is closed.
-            let _ = writeln!(io::stderr().lock(), "{text}");
+            let _ = writeln!(io::stderr().lock(), "{}", printable(text));
         }
     }
 
     /// What limits a result. Not silenced.
     pub fn warn(self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "warning: {text}");
+        let _ = writeln!(io::stderr().lock(), "warning: {}", printable(text));
     }
 
     /// Why a command failed.

@@ -79,7 +79,8 @@ pub fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{table}\n")
+    // Right-aligned tables need no blanks at the end of a line.
+    table.to_string().lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 fn cpu_table(cpus: &[CpuOverview]) -> String {
@@ -209,12 +210,14 @@ pub fn predict(prediction: &Prediction) -> String {
             point.ranks.to_string(),
             time(point.mean_phase_ns),
             format!("{:.2}", point.slowdown_percent),
-            format!("{:.2} – {:.2}", point.ci95_percent[0], point.ci95_percent[1]),
+            point
+                .ci95_percent
+                .map_or_else(|| "not resampled".into(), |[low, high]| format!("{low:.2} – {high:.2}")),
             if point.supported { "yes".into() } else { "no: extrapolated".into() },
         ]
     });
     text += &table(&["ranks", "mean phase", "slowdown %", "95 % interval", "within the trace"], rows);
-    text.extend(prediction.warnings.iter().map(|warning| format!("warning: {warning}\n")));
+    text.extend(prediction.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
     if prediction.points.len() < 2 {
         return text;
     }
@@ -225,12 +228,13 @@ pub fn predict(prediction: &Prediction) -> String {
         line: true,
     };
     let points = &prediction.points;
+    let end = |i: usize, at: usize| points[i].ci95_percent.map_or(points[i].slowdown_percent, |ci| ci[at]);
     let series = [
         line("slowdown", &|i| points[i].slowdown_percent),
-        line("95 % interval", &|i| points[i].ci95_percent[0]),
-        line("", &|i| points[i].ci95_percent[1]),
+        line("95 % interval", &|i| end(i, 0)),
+        line("", &|i| end(i, 1)),
     ];
-    let most = points.iter().map(|p| p.ci95_percent[1]).fold(0.0, f64::max);
+    let most = (0..points.len()).map(|i| end(i, 1)).fold(0.0, f64::max);
     let x = Scale::log(log2(points[0].ranks), log2(points[points.len() - 1].ranks), ranks_label);
     let y = Scale::linear(0.0, most, |percent| format!("{percent:.1}%"));
     text + "\n" + &plots::chart("Slowdown over ranks", width(), 14, &x, &y, &series[..])

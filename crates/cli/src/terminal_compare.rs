@@ -12,6 +12,7 @@ pub fn compare(comparison: &Comparison) -> String {
     for (letter, side) in [('a', &comparison.a), ('b', &comparison.b)] {
         text += &format!("{letter}: {}\n", side_line(side));
     }
+    text.extend(comparison.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
     let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| format!("{v:.4}"));
     text += &format!(
         "durations: KL divergence b from a {} nats, a from b {} nats; Wasserstein distance {}\n",
@@ -38,7 +39,8 @@ fn side_line(side: &SideDocument) -> String {
 }
 
 fn changes(title: &str, changes: &Changes) -> String {
-    let plain = |value: f64| format!("{value:.4}");
+    // Adding zero makes a negative zero a plain one.
+    let plain = |value: f64| format!("{:.4}", value + 0.0);
     let mut rows = vec![
         row("noise overhead, %", &changes.overhead_percent, &plain),
         row("detours per s", &changes.rate_per_s, &|value| format!("{value:.2}")),

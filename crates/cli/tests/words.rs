@@ -36,7 +36,7 @@ fn refusals_are_one_clear_error() {
     fs_err::create_dir(folder.join("newer.quell")).unwrap();
     let newer = manifest.replacen("\"version\": 1", "\"version\": 7", 1);
     fs_err::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
-    let cases: [&[&str]; 19] = [
+    let cases: [&[&str]; 20] = [
         &["show", "nothing.quell"],
         &["show", "empty.quell"],
         &["show", "selfish.txt"],
@@ -53,6 +53,7 @@ fn refusals_are_one_clear_error() {
         &["predict", "--noise", "bad.toml"],
         &["record", "-o", "x.quell", "--cpus", "9999"],
         &["record", "-o", "x.quell", "--duration", "0s"],
+        &["record", "-o", "x.quell", "--method", "fwq", "--quantum", "30s"],
         &["record", "-o", "x.quell", "--threshold", "-1ns"],
         &["record", "-o", "x.quell", "--realtime", "1", "--duration", "1s"],
         &["convert", "a.quell", "selfish.txt"],
@@ -66,6 +67,17 @@ fn refusals_are_one_clear_error() {
     let present = fs_err::read_to_string("/sys/devices/system/cpu/present").unwrap();
     assert_snapshot!(said.concat().replace(&format!("CPUs {}", present.trim()), "CPUs [PRESENT]"));
     assert!(!folder.join("x.quell").exists(), "a refused run leaves nothing behind");
+}
+
+#[test]
+fn names_from_files_reach_the_terminal_harmless() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = "name = \"\\u001b]0;owned\\u0007\"\nspan = \"1ms\"\n[[component]]\nperiodic = { period = \"100us\" }\nduration = { constant = \"1us\" }\n";
+    fs_err::write(dir.path().join("m.toml"), model).unwrap();
+    let output = run(dir.path(), &["predict", "--noise", "m.toml", "--ranks", "64", "--quantum", "2ms"]);
+    assert!(output.status.success());
+    let said = [output.stdout, output.stderr].concat();
+    assert!(String::from_utf8_lossy(&said).contains("owned") && !said.contains(&0x1b));
 }
 
 #[test]

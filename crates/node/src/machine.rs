@@ -74,6 +74,12 @@ impl Cpus {
     /// # Errors
     /// The first that cannot, and why.
     pub fn check(&self, wanted: &[Cpu]) -> Result<(), CpuError> {
+        // The mask alone does not tell: `isolcpus` takes CPUs out of it that a thread may still bind itself to.
+        let opens = |cpu| std::thread::spawn(move || pin(&[cpu]).is_ok()).join().unwrap_or(false);
+        self.check_with(wanted, opens)
+    }
+
+    fn check_with(&self, wanted: &[Cpu], opens: impl Fn(Cpu) -> bool) -> Result<(), CpuError> {
         for &cpu in wanted {
             if !self.present.contains(&cpu) {
                 return Err(CpuError::Absent { cpu, present: format_cpu_list(&self.present) });
@@ -81,7 +87,7 @@ impl Cpus {
             if !self.online.contains(&cpu) {
                 return Err(CpuError::Offline { cpu });
             }
-            if !self.allowed.contains(&cpu) {
+            if !self.allowed.contains(&cpu) && !opens(cpu) {
                 return Err(CpuError::Forbidden { cpu, allowed: format_cpu_list(&self.allowed) });
             }
         }
@@ -120,6 +126,12 @@ pub fn pin(cpus: &[Cpu]) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// The CPU on which the calling thread runs.
+pub(crate) fn current_cpu() -> Option<Cpu> {
+    // SAFETY: the call has no arguments.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok().map(Cpu)
 }
 
 /// Where a CPU sits.
@@ -184,9 +196,10 @@ mod tests {
             online: vec![Cpu(0), Cpu(2)],
             allowed: vec![Cpu(0)],
         };
-        assert_eq!(cpus.check(&[Cpu(0)]), Ok(()));
+        assert_eq!(cpus.check_with(&[Cpu(0)], |_| false), Ok(()));
+        assert_eq!(cpus.check_with(&[Cpu(2)], |_| true), Ok(()), "isolated, but open");
         for (cpu, part) in [(9, "has CPUs 0-2"), (1, "offline"), (2, "may run on CPUs 0:")] {
-            let text = cpus.check(&[Cpu(cpu)]).unwrap_err().to_string();
+            let text = cpus.check_with(&[Cpu(cpu)], |_| false).unwrap_err().to_string();
             assert!(text.contains(part), "{text}");
         }
     }

@@ -29,7 +29,11 @@ pub(crate) fn demote(thread: libc::pid_t) {
 /// # Errors
 /// The kernel's refusal.
 pub(crate) fn limit_cpu_time(limit: Duration) -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: limit.as_micros() as u64, rlim_max: libc::RLIM_INFINITY };
+    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `now` is a valid place for the answer.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &raw mut now) })?;
+    let limit =
+        libc::rlimit { rlim_cur: (limit.as_micros() as u64).min(now.rlim_max), rlim_max: now.rlim_max };
     // SAFETY: `limit` lives through the call.
     check(unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) })
 }

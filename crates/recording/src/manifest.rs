@@ -104,6 +104,9 @@ pub struct CpuFacts {
     pub probe_loop: Option<LoopFacts>,
     /// Rows that did not fit into the buffer and were dropped.
     pub lost: u64,
+    /// Rows in the tables; known when the recording has ended. Where a table is missing, this tells.
+    #[serde(default)]
+    pub rows: Option<u64>,
 }
 
 impl CpuFacts {
@@ -119,6 +122,7 @@ impl CpuFacts {
             resolution_ns: None,
             probe_loop: None,
             lost: 0,
+            rows: None,
         }
     }
 

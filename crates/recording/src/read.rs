@@ -42,6 +42,7 @@ impl Recording {
             let reason = "a table is cut off, though the manifest calls the recording complete";
             return Err(Error::malformed(folder, reason));
         }
+        check_rows(&manifest, &detours, &quanta).map_err(|reason| Error::malformed(folder, reason))?;
         let traces = traces(&manifest, detours).map_err(|reason| Error::malformed(folder, reason))?;
         let quanta = series(&manifest, quanta).map_err(|reason| Error::malformed(folder, reason))?;
         Ok(Self { path: folder.to_owned(), manifest, traces, quanta })
@@ -51,6 +52,29 @@ impl Recording {
     pub fn name(&self) -> String {
         self.path.file_stem().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
     }
+}
+
+/// What the manifest counted must be there: a table that was not copied along is no silence.
+fn check_rows(
+    manifest: &Manifest,
+    detours: &[(Cpu, Detour)],
+    quanta: &[(Cpu, Quantum)],
+) -> Result<(), String> {
+    let mut found: BTreeMap<Cpu, u64> = BTreeMap::new();
+    for cpu in detours.iter().map(|row| row.0).chain(quanta.iter().map(|row| row.0)) {
+        *found.entry(cpu).or_default() += 1;
+    }
+    let ended = !matches!(manifest.state, State::Recording | State::Failed);
+    for facts in manifest.cpus.iter().filter(|_| ended) {
+        let found = found.get(&facts.cpu).copied().unwrap_or(0);
+        if let Some(rows) = facts.rows.filter(|&rows| rows != found) {
+            return Err(format!(
+                "the manifest counts {rows} rows of CPU {} and the tables hold {found}: a table is missing or was cut off",
+                facts.cpu
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// All rows of a table, and whether it ends in the middle of a batch. A table that is not there has no rows.
@@ -137,10 +161,14 @@ fn contain<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
 fn end_at_last_flush(folder: &Path, manifest: &mut Manifest, detours: &[(Cpu, Detour)]) {
     let text = fs::read_to_string(folder.join(PROGRESS)).unwrap_or_default();
     let last = text.lines().rev().find_map(|line| serde_json::from_str::<Progress>(line).ok());
+    let mut ends: BTreeMap<Cpu, Nanos> = BTreeMap::new();
+    for (cpu, detour) in detours {
+        let end = ends.entry(*cpu).or_default();
+        *end = (*end).max(detour.end());
+    }
     for (index, cpu) in manifest.cpus.iter_mut().enumerate() {
         let flushed = last.as_ref().map_or(Nanos::ZERO, |progress| progress.until_ns);
-        let last_row =
-            detours.iter().rev().find(|(c, _)| *c == cpu.cpu).map_or(Nanos::ZERO, |(_, d)| d.end());
+        let last_row = ends.get(&cpu.cpu).copied().unwrap_or(Nanos::ZERO);
         cpu.end_ns = flushed.max(last_row).max(cpu.start_ns);
         cpu.lost = last.as_ref().and_then(|progress| progress.lost.get(index)).copied().unwrap_or(cpu.lost);
     }

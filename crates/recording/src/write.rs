@@ -4,6 +4,7 @@
 //! that says up to when each CPU was observed. At the end the stream becomes Parquet in a temporary file, synced
 //! and renamed. Whatever happens in between, [`crate::Recording::open`] finds the rows of all whole flushes.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use arrow_ipc::reader::StreamReader;
@@ -37,10 +38,11 @@ pub struct Writer {
     progress: fs::File,
     detours: Table<Detour>,
     quanta: Table<Quantum>,
+    rows: BTreeMap<Cpu, u64>,
 }
 
 impl Writer {
-    /// Makes the folder and its first manifest.
+    /// Makes the folder and its first manifest, which says that the recording is being made.
     ///
     /// # Errors
     /// [`Error::Exists`] where something stands there already, [`Error::Io`] where the folder cannot be made.
@@ -49,12 +51,15 @@ impl Writer {
             return Err(Error::Exists { path: folder.to_owned() });
         }
         fs::create_dir_all(folder)?;
-        manifest.write(folder)?;
+        let mut first = manifest.clone();
+        first.state = State::Recording;
+        first.write(folder)?;
         Ok(Self {
             folder: folder.to_owned(),
             progress: fs::File::create(folder.join(PROGRESS))?,
             detours: Table::new(folder),
             quanta: Table::new(folder),
+            rows: BTreeMap::new(),
         })
     }
 
@@ -68,7 +73,9 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`], for instance on a full disk; what earlier calls wrote stays readable.
     pub fn detours(&mut self, rows: &[(Cpu, Detour)]) -> Result<(), Error> {
-        self.detours.append(rows)
+        self.detours.append(rows)?;
+        self.count(rows);
+        Ok(())
     }
 
     /// Appends quanta; as [`Self::detours`].
@@ -76,7 +83,15 @@ impl Writer {
     /// # Errors
     /// As [`Self::detours`].
     pub fn quanta(&mut self, rows: &[(Cpu, Quantum)]) -> Result<(), Error> {
-        self.quanta.append(rows)
+        self.quanta.append(rows)?;
+        self.count(rows);
+        Ok(())
+    }
+
+    fn count<R>(&mut self, rows: &[(Cpu, R)]) {
+        for (cpu, _) in rows {
+            *self.rows.entry(*cpu).or_default() += 1;
+        }
     }
 
     /// Says up to when the rows written so far are all there are.
@@ -96,6 +111,9 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`], for instance on a full disk.
     pub fn finish(self, manifest: &mut Manifest) -> Result<(), Error> {
+        for facts in &mut manifest.cpus {
+            facts.rows = Some(self.rows.get(&facts.cpu).copied().unwrap_or(0));
+        }
         let tables = [self.detours.finish(), self.quanta.finish()];
         let done = tables.into_iter().collect::<Result<(), _>>().and_then(|()| manifest.write(&self.folder));
         match done {

@@ -131,6 +131,15 @@ fn refusals_name_the_thing_and_the_way_out() {
 }
 
 #[test]
+fn a_missing_table_is_no_silence() {
+    let (_dir, path) = folder();
+    make(&path, finish);
+    fs_err::remove_file(path.join("detours.parquet")).unwrap();
+    let error = Recording::open(&path).unwrap_err().to_string();
+    assert!(error.contains("counts 300 rows of CPU 0 and the tables hold 0"), "{error}");
+}
+
+#[test]
 fn real_netgauge_files_are_read_or_refused() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let selfish = formats::import(&data.join("netgauge_selfish_thr40000.out")).unwrap();

@@ -30,6 +30,8 @@ pub struct Comparison {
     pub changes: Changes,
     /// The same for each CPU that both sides observed.
     pub cpus: Vec<CpuComparison>,
+    /// What makes the two hard to compare, such as lost rows or different thresholds.
+    pub warnings: Vec<String>,
     /// The densities of the durations, to plot. Null if a side has no detours.
     pub densities: Option<Densities>,
     /// The seed of the bootstrap.

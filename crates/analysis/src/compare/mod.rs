@@ -75,6 +75,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Result<Comparis
         wasserstein_ns: wasserstein(from.durations.as_slice(), to.durations.as_slice()),
         changes: changes(&from, &to, options, 0),
         cpus: per_cpu(a, b, options),
+        warnings: Vec::new(),
         densities,
         seed: options.seed,
         replicates: bootstrap::replicates(options),

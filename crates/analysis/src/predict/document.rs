@@ -11,6 +11,12 @@ use super::{NodeNoise, Options};
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.predict/1";
 
+/// So many quanta a trace must hold for each rank. A phase of N ranks lasts as long as the worst of N quanta: what one
+/// in N is like. With ten such in the trace that is known to about a third; with one, a mean over the tail is mostly
+/// luck, and no resampling of the trace can tell (the bootstrap of a maximum fails: Bickel & Freedman, Annals of
+/// Statistics 9, 1981).
+const QUANTA_PER_RANK: u64 = 10;
+
 /// A predicted curve: what the noise costs at each scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
@@ -34,7 +40,7 @@ pub struct Prediction {
     pub replicates: u64,
     /// The traces that the noise is drawn from, in the order in which nodes take them.
     pub noise: Vec<NoiseSource>,
-    /// Up to so many ranks the traces hold a different quantum for each; beyond, the prediction extrapolates.
+    /// Up to so many ranks the traces hold ten quanta for each; beyond, the prediction extrapolates.
     pub supported_ranks: u64,
     /// The curve, in the order of the scales asked for.
     pub points: Vec<Point>,
@@ -89,7 +95,7 @@ pub struct Point {
     /// 100 × (mean phase − base) / base (De et al. 2008, eq. 3).
     pub slowdown_percent: f64,
     /// 95 % confidence interval of the slowdown, low and high, in percent.
-    pub ci95_percent: [f64; 2],
+    pub ci95_percent: Option<[f64; 2]>,
     /// The longest phase, in nanoseconds.
     pub max_phase_ns: u64,
     /// Whether the traces speak for so many ranks.
@@ -104,8 +110,12 @@ pub(super) fn write(
     runs: &[Run],
     replicates: &[Option<Vec<Run>>],
 ) -> Prediction {
-    let quanta = nodes.iter().map(|node| node.quanta(options.quantum));
-    let supported_ranks = quanta.fold(0, u64::saturating_add);
+    let quanta = nodes.iter().map(|node| node.quanta(options.quantum)).fold(0, u64::saturating_add);
+    let supported_ranks = quanta / QUANTA_PER_RANK;
+    // Nodes in step are one node, however many there are: each phase draws one quantum per CPU.
+    let in_step = nodes.iter().map(|node| node.traces.len() as u64).sum();
+    let drawn = |ranks: u64| if options.mode == Mode::Phase { ranks.min(in_step) } else { ranks };
+    let most_ranks = options.ranks.iter().copied().max().unwrap_or(0);
     let base = options.quantum.as_nanos();
     let tried = replicates.len();
     let replicates: Vec<&Vec<Run>> = replicates.iter().flatten().collect();
@@ -122,7 +132,7 @@ pub(super) fn write(
                 replicates.iter().map(|runs| slowdown(&runs[scale])).collect(),
             ),
             max_phase_ns: run.longest.as_nanos(),
-            supported: ranks <= supported_ranks,
+            supported: drawn(ranks) <= supported_ranks,
         }
     };
     Prediction {
@@ -138,7 +148,7 @@ pub(super) fn write(
         noise: nodes.iter().map(source).collect(),
         supported_ranks,
         points: options.ranks.iter().zip(runs).enumerate().map(point).collect(),
-        warnings: warnings(nodes, options, supported_ranks, (replicates.len(), tried)),
+        warnings: warnings(nodes, options, (quanta, drawn(most_ranks)), (replicates.len(), tried)),
     }
 }
 
@@ -154,31 +164,32 @@ fn source(node: &NodeNoise) -> NoiseSource {
 
 /// The 2.5 % and 97.5 % points of the replicates (nearest rank), moved so that their median is the point: where
 /// detours are long and many, those that meet at the seams of blocks queue up, which shifts all replicates alike.
-fn interval(point: f64, mut replicates: Vec<f64>) -> [f64; 2] {
+fn interval(point: f64, mut replicates: Vec<f64>) -> Option<[f64; 2]> {
     replicates.sort_by(f64::total_cmp);
-    let Some(last) = replicates.len().checked_sub(1) else {
-        return [point, point];
-    };
+    let last = replicates.len().checked_sub(1)?;
     let low = (last as f64 * 0.025).floor() as usize;
     let at = |rank: usize| (point + replicates[rank] - replicates[last / 2]).max(0.0);
-    [at(low).min(point), at(last - low).max(point)]
+    Some([at(low).min(point), at(last - low).max(point)])
 }
 
 fn warnings(
     nodes: &[NodeNoise],
     options: &Options,
-    supported_ranks: u64,
+    (quanta, most_drawn): (u64, u64),
     (replicates, tried): (usize, usize),
 ) -> Vec<String> {
     let mut warnings = Vec::new();
-    if options.ranks.iter().any(|&ranks| ranks > supported_ranks) {
+    let supported_ranks = quanta / QUANTA_PER_RANK;
+    if most_drawn > supported_ranks {
         warnings.push(format!(
-            "beyond {supported_ranks} ranks the prediction extrapolates: the traces hold {supported_ranks} quanta of {}, \
-             and no rank can meet a detour longer than the longest recorded; record for longer to support more",
+            "beyond {supported_ranks} ranks the prediction extrapolates, and is rather too low: the traces hold {quanta} \
+             quanta of {}, of which each phase meets the worst, and no detour longer than the longest recorded; record \
+             for longer to support more",
             options.quantum
         ));
     }
     for node in nodes {
+        warnings.extend(node.limits.iter().map(|limit| format!("{}: {limit}", node.name)));
         warnings.extend(warning_on(node, options.quantum));
     }
     if tried == 0 && options.replicates > 0 {
@@ -221,10 +232,10 @@ mod tests {
 
     #[test]
     fn intervals_hold_their_point() {
-        assert_eq!(interval(5.0, vec![]), [5.0, 5.0]);
-        assert_eq!(interval(5.0, vec![6.0, 7.0]), [5.0, 6.0]);
+        assert_eq!(interval(5.0, vec![]), None);
+        assert_eq!(interval(5.0, vec![6.0, 7.0]), Some([5.0, 6.0]));
         let hundred = || (0..100).map(f64::from).collect();
-        assert_eq!(interval(80.0, hundred()), [33.0, 128.0]);
-        assert_eq!(interval(5.0, hundred()), [0.0, 53.0], "a slowdown is not negative");
+        assert_eq!(interval(80.0, hundred()), Some([33.0, 128.0]));
+        assert_eq!(interval(5.0, hundred()), Some([0.0, 53.0]), "a slowdown is not negative");
     }
 }

@@ -10,6 +10,8 @@ pub struct NodeNoise {
     pub name: String,
     /// One trace per CPU; a job's ranks on such a node take them in this order.
     pub traces: Vec<Trace>,
+    /// What a reader must know of them, such as lost rows; these end up among the prediction's warnings.
+    pub limits: Vec<String>,
 }
 
 /// A model without a span of its own makes at least this much trace …
@@ -40,7 +42,7 @@ impl NodeNoise {
             // A day bounds what a model that is nearly silent may ask for.
             SHORTEST.max(Nanos::from_nanos(wanted)).min(affordable).min(Nanos::from_secs(86_400))
         });
-        Ok(Self { name: name.to_owned(), traces: model.node(span, seed)? })
+        Ok(Self { name: name.to_owned(), traces: model.node(span, seed)?, limits: Vec::new() })
     }
 
     /// The time in which all CPUs were observed.

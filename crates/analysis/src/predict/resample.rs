@@ -93,7 +93,7 @@ mod tests {
                 .map(|i| Detour { start: ns(500 + i * 100), duration: ns(1 + i % 7), own: i == 3 })
                 .collect(),
         };
-        NodeNoise { name: "n".to_owned(), traces: vec![trace(0), trace(1)] }
+        NodeNoise { name: "n".to_owned(), traces: vec![trace(0), trace(1)], limits: Vec::new() }
     }
 
     #[test]

@@ -3,18 +3,21 @@
 use std::path::Path;
 
 use quell_analysis::compare::{self, Comparison, Options, Side};
-use quell_recording::{Method, Recording};
+use quell_recording::{Method, Recording, format_cpu_list};
 
 use super::Outcome;
+use super::predict::limits;
 use crate::args::Compare;
 use crate::html;
 use crate::printer::Printer;
+use crate::terminal::time;
 use crate::terminal_compare;
 
 /// Compares, prints, and checks the limits.
 pub fn run(args: &Compare, printer: Printer) -> anyhow::Result<Outcome> {
     let (before, after) = (open(&args.before)?, open(&args.after)?);
-    let comparison = compare(&before, &after, args.seed)?;
+    let mut comparison = compare(&before, &after, args.seed)?;
+    comparison.warnings = warnings(&before, &after);
     if let Some(path) = &args.html {
         let title = format!("{} and {}", before.name(), after.name());
         html::write(path, &html::Page { compare: Some(&comparison), ..html::Page::new(&title) })?;
@@ -30,6 +33,30 @@ pub fn run(args: &Compare, printer: Printer) -> anyhow::Result<Outcome> {
         printer.warn(&violation.to_string());
     }
     Ok(if violations.is_empty() { Outcome::Done } else { Outcome::LimitExceeded })
+}
+
+/// What the reader must know of either side, and what differs between them that is not noise.
+fn warnings(before: &Recording, after: &Recording) -> Vec<String> {
+    let mut warnings: Vec<String> = [before, after]
+        .iter()
+        .flat_map(|side| limits(side).into_iter().map(|limit| format!("{}: {limit}", side.name())))
+        .collect();
+    let threshold = |side: &Recording| side.manifest.threshold_ns;
+    if let (Some(a), Some(b)) = (threshold(before), threshold(after))
+        && (a - b).abs() > 1.0
+    {
+        warnings.push(format!(
+            "the thresholds differ ({} and {}): short detours are in one and not in the other",
+            time(a),
+            time(b)
+        ));
+    }
+    let cpus =
+        |side: &Recording| format_cpu_list(&side.traces.iter().map(|trace| trace.cpu).collect::<Vec<_>>());
+    if cpus(before) != cpus(after) {
+        warnings.push(format!("the CPUs differ: {} and {}", cpus(before), cpus(after)));
+    }
+    warnings
 }
 
 fn open(path: &Path) -> anyhow::Result<Recording> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use quell_recording::formats::{self, Format};
-use quell_recording::{Cpu, Detour, Method, Recording, Writer};
+use quell_recording::{Cpu, Detour, Error, Method, Recording, State, Trace, Writer};
 
 use super::Outcome;
 use crate::args::{Convert, FormatName};
@@ -44,14 +44,30 @@ fn read(input: &Path) -> anyhow::Result<Recording> {
 }
 
 fn write_recording(recording: &mut Recording, output: &Path) -> anyhow::Result<()> {
-    let mut writer = Writer::create(output, &recording.manifest)?;
-    for trace in &recording.traces {
+    let manifest = &mut recording.manifest;
+    if matches!(manifest.state, State::Recording | State::Failed) {
+        // Its spans were read from the progress file, which a finished recording has no more.
+        manifest.state = State::Interrupted;
+        manifest.note = Some("converted from a recording that was cut off".into());
+    }
+    let mut writer = Writer::create(output, manifest)?;
+    match copy(&recording.traces, &mut writer) {
+        Ok(()) => Ok(writer.finish(manifest)?),
+        Err(error) => {
+            writer.abandon(manifest, &error);
+            Err(error.into())
+        }
+    }
+}
+
+fn copy(traces: &[Trace], writer: &mut Writer) -> Result<(), Error> {
+    for trace in traces {
         for chunk in trace.detours.chunks(1 << 16) {
             let rows: Vec<(Cpu, Detour)> = chunk.iter().map(|&detour| (trace.cpu, detour)).collect();
             writer.detours(&rows)?;
         }
     }
-    Ok(writer.finish(&mut recording.manifest)?)
+    Ok(())
 }
 
 fn export(recording: &Recording, format: Format, output: &Path) -> anyhow::Result<()> {

@@ -71,5 +71,5 @@ fn table(checks: &[Check]) -> String {
             table.add_row(["", "", &format!("→ {advice}")]);
         }
     }
-    format!("{table}\n")
+    table.to_string().lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use quell_analysis::predict::{self, Mode, NodeNoise, Options, Prediction};
-use quell_recording::{Method, Nanos, Recording, formats};
+use quell_analysis::predict::{self, Mode, NodeNoise, Options, PredictError, Prediction};
+use quell_recording::{Method, Nanos, Recording, State, formats};
 use quell_sim::Model;
 
 use super::Outcome;
@@ -59,7 +59,11 @@ fn options(args: &Predict) -> anyhow::Result<Options> {
 /// Runs a prediction with a progress bar.
 pub fn curve(noise: &[NodeNoise], options: &Options, printer: Printer) -> anyhow::Result<Prediction> {
     let step = Step::new(printer, "predict", Some(1));
-    Ok(predict::predict(noise, options, &|done, all| step.set(done, all))?)
+    predict::predict(noise, options, &|done, all| step.set(done, all)).map_err(|error| match error {
+        PredictError::Noise { .. } => error.into(),
+        // All else was typed.
+        _ => Usage(error.to_string()).into(),
+    })
 }
 
 fn noise(recordings: &[PathBuf], models: &[PathBuf], options: &Options) -> anyhow::Result<Vec<NodeNoise>> {
@@ -93,7 +97,25 @@ pub fn of_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
             "{path} holds no detours, so there is nothing to predict from: record for longer, or with a lower --threshold"
         );
     }
-    Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone() })
+    Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone(), limits: limits(recording) })
+}
+
+/// What the reader of any figure from this recording must know.
+pub fn limits(recording: &Recording) -> Vec<String> {
+    let manifest = &recording.manifest;
+    let mut limits = manifest.warnings.clone();
+    match manifest.state {
+        State::Recording | State::Failed => {
+            limits.push("it was cut off, and ends with its last flush".into());
+        }
+        State::Interrupted => limits.push("it was interrupted before its end".into()),
+        State::Complete | State::Imported => {}
+    }
+    let lost = manifest.lost();
+    if lost > 0 && !limits.iter().any(|limit| limit.contains("lost")) {
+        limits.push(format!("{lost} rows were lost"));
+    }
+    limits
 }
 
 fn of_model(path: &Path, options: &Options) -> anyhow::Result<NodeNoise> {

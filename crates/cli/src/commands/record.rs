@@ -21,14 +21,15 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     if manifest.state == State::Interrupted {
         printer.say("interrupted: what was recorded up to then is kept");
     }
-    printer.say(&format!("recorded {}; look at it with `quell show {}`", output.display(), output.display()));
+    printer.say(&format!("look at it with `quell show {}`", output.display()));
+    printer.result(&format!("{}\n", output.display()))?;
     Ok(Outcome::Done)
 }
 
 /// Runs the probes with a progress bar; Ctrl-C ends the run, not quell.
 pub fn record(plan: &Plan, output: &Path, printer: Printer) -> anyhow::Result<Manifest> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         // The second Ctrl-C ends quell at once; the recording is then as after a crash, and can be read.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -44,6 +45,8 @@ pub fn record(plan: &Plan, output: &Path, printer: Printer) -> anyhow::Result<Ma
         let step = Step::recording(printer, plan.duration, plan.count);
         probe::record(plan, output, &stop, &mut |status| step.recorded(status, plan.duration.is_some()))?
     };
+    // From here on a signal ends quell as usual.
+    stop.store(true, std::sync::atomic::Ordering::SeqCst);
     for warning in &manifest.warnings {
         printer.warn(warning);
     }

@@ -1,6 +1,6 @@
 //! The detour loop beside a bare fenced clock loop, in one run.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use quell_recording::{Cpu, Nanos};
@@ -66,7 +66,6 @@ fn time_probe<C: Clock>(clock: C, scale: Scale, length: Nanos, ring: &Ring) -> f
     let control = Control {
         stop: &AtomicBool::new(false),
         deadline_ticks: clock.now().saturating_add(scale.ticks(length)),
-        heartbeat: &AtomicU64::new(0),
     };
     let threshold = scale.ticks(Nanos::from_nanos(150));
     let seen = loops::detours(clock, threshold, ring, &control);

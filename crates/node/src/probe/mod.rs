@@ -71,7 +71,7 @@ pub enum ProbeError {
     #[error(transparent)]
     Cpu(#[from] CpuError),
     /// The buffers do not fit into memory.
-    #[error("the buffer for CPU {cpu} cannot be had: {source} (probe fewer CPUs at a time with --cpus)")]
+    #[error("the buffer for CPU {cpu} cannot be had (probe fewer CPUs at a time with --cpus)")]
     Buffer {
         /// The CPU.
         cpu: Cpu,
@@ -84,8 +84,18 @@ pub enum ProbeError {
     /// Real-time priority without a guard.
     #[error("{0}")]
     Unguarded(&'static str),
-    /// A probe could not be bound to its CPU.
-    #[error("the probe cannot be bound to CPU {cpu}: {source}")]
+    /// The thread for a CPU could not be started.
+    #[error(
+        "the thread for CPU {cpu} cannot be started (probe fewer CPUs at a time, or raise the limit of processes)"
+    )]
+    Spawn {
+        /// The CPU.
+        cpu: Cpu,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A thread could not be bound to its CPU.
+    #[error("CPU {cpu} cannot be bound to")]
     Pin {
         /// The CPU.
         cpu: Cpu,
@@ -96,9 +106,7 @@ pub enum ProbeError {
     #[error(transparent)]
     Recording(#[from] Error),
     /// Writing failed on the way; what was written before can be read.
-    #[error(
-        "the recording ended early, after {elapsed}: {source} ({kept} rows up to then are kept and can be read)"
-    )]
+    #[error("the recording ended early, after {elapsed}; {kept} rows up to then are kept and can be read")]
     Write {
         /// Time since the start.
         elapsed: Nanos,

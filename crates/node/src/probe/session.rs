@@ -1,13 +1,13 @@
 //! One run from its plan to its manifest.
 
 use std::path::Path;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use quell_recording::{ClockFacts, Cpu, CpuFacts, Manifest, Method, Nanos, Span, State, Writer};
+use quell_recording::{ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, Span, State, Writer};
 
-use super::thread::{Probe, Run, Seen};
+use super::thread::{Gate, Probe, Run, Seen};
 use super::writer::Stream;
 use super::{Plan, ProbeError, Status, Threshold};
 use crate::clock::{Anchor, ClockKind, Scale, realtime_ns};
@@ -49,85 +49,119 @@ pub fn record(
             "the buffers could not be locked into memory (ulimit -l); they were only touched before the run";
         manifest.warnings.push(text.into());
     }
-    let _home = Home::move_to(if spare.is_empty() { &plan.cpus[..1] } else { &spare }, cpus.allowed);
+    if machine::virtualised() {
+        manifest
+            .warnings
+            .push("this is a virtual machine: what its hypervisor takes shows as detours".into());
+    }
+    let _home = Home::move_to(if spare.is_empty() { &plan.cpus[..1] } else { &spare }, cpus.allowed)?;
     let run = Run {
         plan,
         kind,
         rate: Scale::estimate(kind, CALIBRATION),
-        barrier: Barrier::new(probes.len() + 1),
+        gate: Gate::default(),
         deadline_ticks: AtomicU64::new(u64::MAX),
         halt: AtomicBool::new(false),
     };
     let shared_cpu = spare.is_empty().then_some(plan.cpus[0]);
-    conduct(&run, &probes, shared_cpu, manifest, folder, stop, status)
-}
-
-/// Starts the threads, streams until they end, and closes the recording.
-fn conduct(
-    run: &Run,
-    probes: &[Probe],
-    shared_cpu: Option<Cpu>,
-    mut manifest: Manifest,
-    folder: &Path,
-    stop: &AtomicBool,
-    status: &mut dyn FnMut(Status),
-) -> Result<Manifest, ProbeError> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = probes.iter().map(|probe| scope.spawn(|| probe.run(run))).collect();
-        run.barrier.wait();
-        let zero = Anchor::take(run.kind);
-        manifest.zero_monotonic_ns = Some(zero.monotonic_ns);
-        manifest.zero_unix_ns = Some(realtime_ns());
-        // A probe that could not be prepared has set `halt`, and its error is found below.
-        let writer =
-            if run.halt.load(Ordering::SeqCst) { None } else { Some(Writer::create(folder, &manifest)) };
-        if matches!(writer, Some(Err(_))) {
-            run.halt.store(true, Ordering::SeqCst);
-        }
-        if let Some(length) = run.plan.duration {
-            run.deadline_ticks.store(zero.ticks.saturating_add(run.rate.ticks(length)), Ordering::SeqCst);
-        }
-        run.barrier.wait();
-        let mut stream = Stream::new(run, probes, zero, shared_cpu);
-        let mut writer = writer.transpose()?;
-        let outcome = match &mut writer {
-            Some(writer) => stream.run(writer, stop, status),
-            None => Ok(()),
-        };
-        if outcome.is_err() {
-            stream.wait_for_probes();
-        }
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        let seen: Vec<Seen> = threads.into_iter().map(join).collect::<Result<_, ProbeError>>()?;
-        let interrupted = stop.load(Ordering::SeqCst);
-        complete(&mut manifest, run, probes, &stream, &seen, interrupted);
-        let Some(writer) = writer else { return Ok(manifest) };
-        let finished = match outcome {
-            Ok(()) => writer.finish(&mut manifest),
-            Err(error) => {
-                writer.abandon(&mut manifest, &error);
-                Err(error)
-            }
-        };
-        finished.map(|()| manifest).map_err(|source| ProbeError::Write {
+        let (threads, refused) = spawn(scope, &run, &probes);
+        run.gate.wait_for(&probes, &run.halt);
+        let outcome = write(&run, &probes, shared_cpu, &mut manifest, folder, (stop, status));
+        let seen = join(threads)?;
+        refused.map_or(Ok(()), Err)?;
+        let Streamed { stream, writer, written } = outcome?;
+        complete(&mut manifest, &run, &stream, &seen, stop.load(Ordering::SeqCst));
+        close(writer, written, &mut manifest).map_err(|source| ProbeError::Write {
             elapsed: stream.status().elapsed,
             kept: stream.written(),
             source,
-        })
+        })?;
+        Ok(manifest)
     })
 }
 
-/// What only the end of the run tells.
-fn complete(
+type Thread<'scope> = ScopedJoinHandle<'scope, Result<Seen, ProbeError>>;
+
+/// Starts a thread per probe; where one is refused, the run is called off.
+fn spawn<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    run: &'scope Run,
+    probes: &'scope [Probe],
+) -> (Vec<Thread<'scope>>, Option<ProbeError>) {
+    let mut threads = Vec::with_capacity(probes.len());
+    for probe in probes {
+        match std::thread::Builder::new().spawn_scoped(scope, || probe.run(run)) {
+            Ok(thread) => threads.push(thread),
+            Err(source) => {
+                run.halt.store(true, Ordering::SeqCst);
+                return (threads, Some(ProbeError::Spawn { cpu: probe.cpu, source }));
+            }
+        }
+    }
+    (threads, None)
+}
+
+fn join(threads: Vec<Thread>) -> Result<Vec<Seen>, ProbeError> {
+    threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        .collect()
+}
+
+/// A stream that has ended. After a failed write there still is a recording to close.
+struct Streamed<'a> {
+    stream: Stream<'a>,
+    writer: Option<Writer>,
+    written: Result<(), Error>,
+}
+
+/// Sets the zero, makes the folder, lets the probes go and streams what they find until they are done.
+fn write<'a>(
+    run: &'a Run,
+    probes: &'a [Probe],
+    shared_cpu: Option<Cpu>,
     manifest: &mut Manifest,
-    run: &Run,
-    probes: &[Probe],
-    stream: &Stream,
-    seen: &[Seen],
-    interrupted: bool,
-) {
+    folder: &Path,
+    (stop, status): (&AtomicBool, &mut dyn FnMut(Status)),
+) -> Result<Streamed<'a>, ProbeError> {
+    let zero = Anchor::take(run.kind);
+    manifest.zero_monotonic_ns = Some(zero.monotonic_ns);
+    manifest.zero_unix_ns = Some(realtime_ns());
+    let mut stream = Stream::new(run, probes, zero, shared_cpu);
+    // A probe that could not be prepared has called the run off; its error is told by its thread.
+    if run.halt.load(Ordering::SeqCst) {
+        return Ok(Streamed { stream, writer: None, written: Ok(()) });
+    }
+    let mut writer =
+        Writer::create(folder, manifest).inspect_err(|_| run.halt.store(true, Ordering::SeqCst))?;
+    // Only now: making the folder may take long on a busy disk, and is no time of the run.
+    if let Some(length) = run.plan.duration {
+        let deadline = run.kind.now().saturating_add(run.rate.ticks(length));
+        run.deadline_ticks.store(deadline, Ordering::SeqCst);
+    }
+    run.gate.open();
+    let written = stream.run(&mut writer, stop, status);
+    if written.is_err() {
+        stream.wait_for_probes();
+    }
+    Ok(Streamed { stream, writer: Some(writer), written })
+}
+
+/// Finishes the recording, or keeps what an error left of it.
+fn close(writer: Option<Writer>, written: Result<(), Error>, manifest: &mut Manifest) -> Result<(), Error> {
+    match (writer, written) {
+        (Some(writer), Ok(())) => writer.finish(manifest),
+        (Some(writer), Err(error)) => {
+            writer.abandon(manifest, &error);
+            Err(error)
+        }
+        (None, written) => written,
+    }
+}
+
+/// What only the end of the run tells.
+fn complete(manifest: &mut Manifest, run: &Run, stream: &Stream, seen: &[Seen], interrupted: bool) {
     let scale = stream.scale();
     let end_rate = Scale::estimate(run.kind, CALIBRATION).ticks_per_second();
     let drift_ppm = (end_rate / run.rate.ticks_per_second() - 1.0) * 1e6;
@@ -140,16 +174,24 @@ fn complete(
         drift_ppm,
     });
     manifest.threshold_ns = threshold_ns(run, seen, scale);
-    for (index, (probe, seen)) in probes.iter().zip(seen).enumerate() {
+    for (index, seen) in seen.iter().enumerate() {
         let facts = &mut manifest.cpus[index];
         let span = stream.span(index, seen.observed.first, seen.observed.last);
         (facts.start_ns, facts.end_ns) = (span.start, span.end);
-        facts.lost = probe.ring.lost();
+        facts.lost = stream.lost(index);
         if run.plan.method == Method::Detour {
             facts.resolution_ns = Some(scale.length_f64(f64::from(seen.calibration.resolution_ticks())));
             facts.probe_loop = Some(seen.loop_facts(scale));
         }
     }
+    let moved = manifest.cpus.iter().zip(seen).filter(|(_, seen)| seen.moved).map(|(facts, _)| {
+        format!(
+            "CPU {} went offline or was closed to quell during the run: its rows are of another CPU",
+            facts.cpu
+        )
+    });
+    let moved: Vec<String> = moved.collect();
+    manifest.warnings.extend(moved);
     manifest.warnings.extend(warnings(manifest, run, drift_ppm));
 }
 
@@ -232,10 +274,9 @@ fn guard_realtime(plan: &Plan, spare: &[Cpu]) -> Result<(), ProbeError> {
 struct Home(Vec<Cpu>);
 
 impl Home {
-    fn move_to(cpus: &[Cpu], back: Vec<Cpu>) -> Self {
-        // Where this fails the writer runs where it is; no figure depends on it.
-        let _ = machine::pin(cpus);
-        Self(back)
+    fn move_to(cpus: &[Cpu], back: Vec<Cpu>) -> Result<Self, ProbeError> {
+        machine::pin(cpus).map_err(|source| ProbeError::Pin { cpu: cpus[0], source })?;
+        Ok(Self(back))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The thread on one probed CPU: bind, calibrate, wait for the others, measure.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use quell_recording::{Cpu, LoopFacts, Method};
 
@@ -25,11 +25,55 @@ pub(super) struct Run<'a> {
     pub kind: ClockKind,
     /// A first estimate, good to some parts per million.
     pub rate: Scale,
-    /// Passed twice: when all are calibrated, and when the zero is set.
-    pub barrier: Barrier,
+    pub gate: Gate,
     pub deadline_ticks: AtomicU64,
     /// Ends all loops.
     pub halt: AtomicBool,
+}
+
+/// Where the probes wait for one another before they measure. Nobody waits for a thread that is not there: `halt`
+/// opens it too.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    ready: AtomicUsize,
+    open: AtomicBool,
+}
+
+impl Gate {
+    const POLL: Duration = Duration::from_micros(100);
+
+    /// A probe is calibrated, and waits.
+    fn wait(&self, halt: &AtomicBool) {
+        self.ready.fetch_add(1, Ordering::SeqCst);
+        while !self.open.load(Ordering::SeqCst) && !halt.load(Ordering::SeqCst) {
+            std::thread::sleep(Self::POLL);
+        }
+    }
+
+    /// Waits until all probes are calibrated, or the run is called off.
+    pub fn wait_for(&self, probes: &[Probe], halt: &AtomicBool) {
+        while self.ready.load(Ordering::SeqCst) < probes.len() && !halt.load(Ordering::SeqCst) {
+            // A thread that ended before it was ready has panicked.
+            if probes.iter().any(|probe| probe.done.load(Ordering::SeqCst)) {
+                halt.store(true, Ordering::SeqCst);
+            }
+            std::thread::sleep(Self::POLL);
+        }
+    }
+
+    /// Lets all probes go.
+    pub fn open(&self) {
+        self.open.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Says that a probe is done, however its thread ends.
+struct DoneOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for DoneOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// One probed CPU, as its thread and the writer see it.
@@ -40,7 +84,6 @@ pub(super) struct Probe {
     /// The loop's median turn in ticks: what a gap has over it is the detour.
     pub turn_ticks: AtomicU64,
     pub thread: AtomicI32,
-    pub heartbeat: AtomicU64,
     pub done: AtomicBool,
 }
 
@@ -49,6 +92,8 @@ pub(super) struct Probe {
 pub(super) struct Seen {
     pub observed: Observed,
     pub calibration: Calibration,
+    /// The kernel moved the thread away, because the CPU went offline or was closed to it.
+    pub moved: bool,
 }
 
 /// An undisturbed turn of the loop, in ticks.
@@ -112,23 +157,17 @@ impl Probe {
             ring: Ring::new(rows).map_err(|source| ProbeError::Buffer { cpu, source })?,
             turn_ticks: AtomicU64::new(0),
             thread: AtomicI32::new(0),
-            heartbeat: AtomicU64::new(0),
             done: AtomicBool::new(false),
         })
     }
 
     /// The thread's life.
     pub fn run(&self, run: &Run) -> Result<Seen, ProbeError> {
-        let ready = self.prepare(run);
-        if ready.is_err() {
-            run.halt.store(true, Ordering::SeqCst);
-        }
-        run.barrier.wait();
-        run.barrier.wait();
-        let calibration = ready?;
+        let _done = DoneOnDrop(&self.done);
+        let calibration = self.prepare(run).inspect_err(|_| run.halt.store(true, Ordering::SeqCst))?;
+        run.gate.wait(&run.halt);
         let observed = with_clock!(run.kind, clock => self.measure(clock, calibration, run));
-        self.done.store(true, Ordering::SeqCst);
-        Ok(Seen { observed, calibration })
+        Ok(Seen { observed, calibration, moved: machine::current_cpu() != Some(self.cpu) })
     }
 
     fn prepare(&self, run: &Run) -> Result<Calibration, ProbeError> {
@@ -150,11 +189,7 @@ impl Probe {
     }
 
     fn measure<C: crate::clock::Clock>(&self, clock: C, calibration: Calibration, run: &Run) -> Observed {
-        let control = Control {
-            stop: &run.halt,
-            deadline_ticks: run.deadline_ticks.load(Ordering::SeqCst),
-            heartbeat: &self.heartbeat,
-        };
+        let control = Control { stop: &run.halt, deadline_ticks: run.deadline_ticks.load(Ordering::SeqCst) };
         let quantum = run.rate.ticks(run.plan.quantum);
         match run.plan.method {
             Method::Detour => {

@@ -20,7 +20,7 @@ const BATCH_ROWS: usize = 1 << 17;
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 /// Longest sleep of a writer on a CPU of its own, and of one that shares a probed CPU.
 const LONGEST_SLEEP_ALONE: Duration = Duration::from_millis(250);
-const LONGEST_SLEEP_SHARED: Duration = Duration::from_millis(750);
+const LONGEST_SLEEP_SHARED: Duration = Duration::from_millis(700);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(2);
 /// A probe that is so late loses its real-time priority.
 const WATCHDOG: Nanos = Nanos::from_nanos(500_000_000);
@@ -115,6 +115,11 @@ impl<'a> Stream<'a> {
         Status { elapsed: self.elapsed(), rows: self.found, lost }
     }
 
+    /// Rows that a probe could not keep.
+    pub fn lost(&self, index: usize) -> u64 {
+        self.probes[index].ring.lost()
+    }
+
     /// Rows that are in the file.
     pub fn written(&self) -> u64 {
         self.written
@@ -124,7 +129,8 @@ impl<'a> Stream<'a> {
     pub fn span(&self, index: usize, first: u64, last: u64) -> Span {
         let start = self.scale().monotonic(first).saturating_sub(self.zero.monotonic_ns);
         let reach = self.reach[index];
-        Span { start: reach.start.min(Nanos::from_nanos(start)), end: reach.end.max(self.time(last)) }
+        let start = reach.start.min(Nanos::from_nanos(start));
+        Span { start, end: reach.end.max(self.time(last)).max(start) }
     }
 
     /// A recent reading of the clock on the recording's time line.
@@ -181,7 +187,7 @@ impl<'a> Stream<'a> {
             self.reach[index].end = detour.end();
             self.detours.push((probe.cpu, detour));
         } else {
-            let duration = self.run.rate.length(row.ticks);
+            let duration = self.time(row.start.saturating_add(row.ticks)) - start;
             self.reach[index].end = start + duration;
             self.quanta.push((probe.cpu, Quantum { start, duration, work: row.work }));
         }
@@ -223,12 +229,9 @@ impl<'a> Stream<'a> {
     /// Sleeps so long that the fullest ring would be a quarter full, as long as nothing else forbids it.
     fn next_sleep(&self, last: Duration, fill: f64) -> Duration {
         let longest = if self.shared_cpu.is_some() { LONGEST_SLEEP_SHARED } else { LONGEST_SLEEP_ALONE };
-        if fill <= 0.0 {
-            return longest;
-        }
-        Duration::try_from_secs_f64(last.as_secs_f64() * 0.25 / fill)
-            .unwrap_or(longest)
-            .clamp(SHORTEST_SLEEP, longest)
+        let by_rate = Duration::try_from_secs_f64(last.as_secs_f64() * 0.25 / fill).unwrap_or(longest);
+        let to_flush = Duration::from(self.flushed + FLUSH - self.elapsed());
+        by_rate.min(longest).min(to_flush).max(SHORTEST_SLEEP)
     }
 }
 

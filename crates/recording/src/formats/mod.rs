@@ -43,6 +43,8 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Error> {
     let malformed = |reason: String| Error::malformed(path, reason);
     let text = std::str::from_utf8(bytes)
         .map_err(|_| malformed("it is not text; `convert` reads CSV and netgauge's selfish files".into()))?;
+    // Spreadsheets put a byte order mark in front.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let content = match sniff(text).map_err(malformed)? {
         Format::Csv => csv::read(text),
         Format::Netgauge => netgauge::read(text),
