@@ -255,7 +255,7 @@ pub fn predict_briefly(prediction: &Prediction) -> String {
     let ends = (prediction.points.first(), prediction.points.last());
     let (Some(first), Some(last)) = ends else { return String::new() };
     format!(
-        "Under `{}` noise the slowdown would be {:.2} % at {} ranks and {:.2} % at {}.\n",
+        "With sync mode `{}` (--sync) the slowdown would be {:.2} % at {} ranks and {:.2} % at {}.\n",
         mode_name(prediction.sync),
         first.slowdown_percent,
         first.ranks,
