@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use quell_analysis::overview::overview;
-use quell_node::doctor::{self, Verdict};
+use quell_node::doctor::{self, Finding, Verdict};
 use quell_recording::{Recording, State};
 use serde::Serialize;
 
@@ -56,12 +56,10 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What this machine withholds that a study would use.
+/// What this machine withholds that the recording itself will not say.
 fn say_limits(printer: Printer) {
-    let used = ["clock", "CPUs", "locked memory"];
-    for finding in
-        doctor::examine().iter().filter(|f| f.verdict != Verdict::Good && used.contains(&f.subject))
-    {
+    let limited = |f: &&Finding| f.subject == "CPUs" && f.verdict != Verdict::Good;
+    if let Some(finding) = doctor::examine().iter().find(limited) {
         let advice = finding.advice.as_ref().map(|advice| format!(" ({advice})")).unwrap_or_default();
         printer.warn(&format!("{}: {}{advice}", finding.subject, finding.text));
     }
