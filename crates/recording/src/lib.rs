@@ -8,17 +8,23 @@
 mod cpu;
 mod error;
 pub mod formats;
+mod interval;
 mod manifest;
 mod nanos;
 mod read;
+mod source;
 mod table;
 mod trace;
 mod write;
 
 pub use cpu::{Cpu, format_cpu_list, parse_cpu_list};
 pub use error::Error;
-pub use manifest::{ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, State};
+pub use interval::{Interval, Intervals, Taken, Thread};
+pub use manifest::{
+    ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, SourcesFacts, State,
+};
 pub use nanos::{Nanos, NanosError};
 pub use read::Recording;
+pub use source::{Source, SourceKind};
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};
 pub use write::{Progress, Writer};

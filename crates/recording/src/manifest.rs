@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::{Cpu, Error, Nanos, Span};
 
 /// The recording format that this crate writes. Readers accept every older one.
-pub const FORMAT_VERSION: u32 = 1;
+///
+/// 2 added the tables `intervals` and `threads`, the method `kernel` and the manifest's `sources`.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// What every manifest says in `format`.
 const FORMAT: &str = "quell.recording";
@@ -40,6 +42,8 @@ pub enum Method {
     Fwq,
     /// Fixed time quanta: how much work fits into the same time?
     Ftq,
+    /// No probe: only what the kernel saw.
+    Kernel,
 }
 
 impl std::fmt::Display for Method {
@@ -48,6 +52,7 @@ impl std::fmt::Display for Method {
             Self::Detour => "detour",
             Self::Fwq => "fwq",
             Self::Ftq => "ftq",
+            Self::Kernel => "kernel",
         })
     }
 }
@@ -82,6 +87,28 @@ pub struct LoopFacts {
     pub p99_9_ns: f64,
 }
 
+/// What the kernel recorder did beside, or in place of, the probe.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SourcesFacts {
+    /// Why sources are not known; absent where they were recorded.
+    pub unknown_because: Option<String>,
+    /// Kinds of event that this kernel cannot tell, with what that means.
+    pub missing: Vec<String>,
+    /// How a virtual machine's stolen time was read: `steal_time` (the hypervisor's own ns), `cpustat` (the kernel's account,
+    /// moved at ticks), or absent.
+    pub steal: Option<String>,
+    /// Intervals that did not fit into the buffer and were dropped, all CPUs together.
+    pub lost: u64,
+    /// Threads of the command that could not be followed for want of room.
+    pub lost_threads: u64,
+    /// The process that was followed with all its children; absent where CPUs were watched.
+    pub command_pid: Option<u32>,
+    /// The command's own exit code, where it ended by itself.
+    pub command_exit_code: Option<i32>,
+    /// quell's own process: what it took is no noise of the node.
+    pub own_pid: Option<u32>,
+}
+
 /// One recorded CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuFacts {
@@ -104,9 +131,12 @@ pub struct CpuFacts {
     pub probe_loop: Option<LoopFacts>,
     /// Rows that did not fit into the buffer and were dropped.
     pub lost: u64,
-    /// Rows in the tables; known when the recording has ended. Where a table is missing, this tells.
+    /// Detours or quanta in the tables; known when the recording has ended. Where a table is missing, this tells.
     #[serde(default)]
     pub rows: Option<u64>,
+    /// Intervals in the table; known when the recording has ended.
+    #[serde(default)]
+    pub intervals: Option<u64>,
 }
 
 impl CpuFacts {
@@ -123,6 +153,7 @@ impl CpuFacts {
             probe_loop: None,
             lost: 0,
             rows: None,
+            intervals: None,
         }
     }
 
@@ -163,6 +194,9 @@ pub struct Manifest {
     pub threshold_ns: Option<f64>,
     /// Length of a quantum as asked for, for FWQ and FTQ.
     pub quantum_ns: Option<Nanos>,
+    /// What the kernel recorder did; absent where it was not asked for.
+    #[serde(default)]
+    pub sources: Option<SourcesFacts>,
     /// The recorded CPUs, ordered.
     pub cpus: Vec<CpuFacts>,
     /// What a reader of the figures must know.
@@ -188,6 +222,7 @@ impl Manifest {
             clock: None,
             threshold_ns: None,
             quantum_ns: None,
+            sources: None,
             cpus: Vec::new(),
             warnings: Vec::new(),
         }

@@ -10,7 +10,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use crate::manifest::State;
 use crate::table::Row;
 use crate::write::{PROGRESS, Progress};
-use crate::{Cpu, CpuFacts, Detour, Error, Manifest, Nanos, Quanta, Quantum, Span, Trace};
+use crate::{
+    Cpu, CpuFacts, Detour, Error, Interval, Intervals, Manifest, Nanos, Quanta, Quantum, Span, Thread, Trace,
+};
 
 /// A recording of one node, read whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +26,10 @@ pub struct Recording {
     pub traces: Vec<Trace>,
     /// One series per recorded CPU, in the manifest's order; for FWQ and FTQ.
     pub quanta: Vec<Quanta>,
+    /// What the kernel did on each recorded CPU, in the manifest's order; empty where sources are not known.
+    pub intervals: Vec<Intervals>,
+    /// The threads of a recorded command, by their start.
+    pub threads: Vec<Thread>,
 }
 
 impl Recording {
@@ -36,16 +42,28 @@ impl Recording {
         let mut manifest = Manifest::read(folder)?;
         let (detours, detours_torn) = read_table::<Detour>(folder)?;
         let (quanta, quanta_torn) = read_table::<Quantum>(folder)?;
+        let (intervals, intervals_torn) = read_table::<Interval>(folder)?;
+        let (threads, threads_torn) = read_table::<Thread>(folder)?;
         if matches!(manifest.state, State::Recording | State::Failed) {
             end_at_last_flush(folder, &mut manifest, &detours);
-        } else if detours_torn || quanta_torn {
+        } else if detours_torn || quanta_torn || intervals_torn || threads_torn {
             let reason = "a table is cut off, though the manifest calls the recording complete";
             return Err(Error::malformed(folder, reason));
         }
-        check_rows(&manifest, &detours, &quanta).map_err(|reason| Error::malformed(folder, reason))?;
-        let traces = traces(&manifest, detours).map_err(|reason| Error::malformed(folder, reason))?;
-        let quanta = series(&manifest, quanta).map_err(|reason| Error::malformed(folder, reason))?;
-        Ok(Self { path: folder.to_owned(), manifest, traces, quanta })
+        let malformed = |reason| Error::malformed(folder, reason);
+        check_rows(&manifest, &detours, &quanta, &intervals).map_err(malformed)?;
+        let traces = traces(&manifest, detours).map_err(malformed)?;
+        let quanta = series(&manifest, quanta).map_err(malformed)?;
+        let intervals = kernel_side(&manifest, intervals).map_err(malformed)?;
+        let mut threads: Vec<Thread> = threads.into_iter().map(|(_, thread)| thread).collect();
+        threads.sort_by_key(|thread| (thread.start, thread.tid));
+        Ok(Self { path: folder.to_owned(), manifest, traces, quanta, intervals, threads })
+    }
+
+    /// A recording of detours alone, which is at `path` in another form.
+    pub(crate) fn of_traces(path: &Path, manifest: Manifest, traces: Vec<Trace>) -> Self {
+        let path = path.to_owned();
+        Self { path, manifest, traces, quanta: Vec::new(), intervals: Vec::new(), threads: Vec::new() }
     }
 
     /// The recording's name for people: its folder without `.quell`.
@@ -59,22 +77,34 @@ fn check_rows(
     manifest: &Manifest,
     detours: &[(Cpu, Detour)],
     quanta: &[(Cpu, Quantum)],
+    intervals: &[(Cpu, Interval)],
 ) -> Result<(), String> {
-    let mut found: BTreeMap<Cpu, u64> = BTreeMap::new();
-    for cpu in detours.iter().map(|row| row.0).chain(quanta.iter().map(|row| row.0)) {
-        *found.entry(cpu).or_default() += 1;
+    if matches!(manifest.state, State::Recording | State::Failed) {
+        return Ok(());
     }
-    let ended = !matches!(manifest.state, State::Recording | State::Failed);
-    for facts in manifest.cpus.iter().filter(|_| ended) {
-        let found = found.get(&facts.cpu).copied().unwrap_or(0);
-        if let Some(rows) = facts.rows.filter(|&rows| rows != found) {
-            return Err(format!(
-                "the manifest counts {rows} rows of CPU {} and the tables hold {found}: a table is missing or was cut off",
-                facts.cpu
-            ));
+    let probed = counts(detours.iter().map(|row| row.0).chain(quanta.iter().map(|row| row.0)));
+    let seen = counts(intervals.iter().map(|row| row.0));
+    for facts in &manifest.cpus {
+        for (what, counted, found) in [("rows", facts.rows, &probed), ("intervals", facts.intervals, &seen)] {
+            let found = found.get(&facts.cpu).copied().unwrap_or(0);
+            if let Some(counted) = counted.filter(|&counted| counted != found) {
+                return Err(format!(
+                    "the manifest counts {counted} {what} of CPU {} and the tables hold {found}: a table is missing or was \
+                     cut off",
+                    facts.cpu
+                ));
+            }
         }
     }
     Ok(())
+}
+
+fn counts(cpus: impl Iterator<Item = Cpu>) -> BTreeMap<Cpu, u64> {
+    let mut counts: BTreeMap<Cpu, u64> = BTreeMap::new();
+    for cpu in cpus {
+        *counts.entry(cpu).or_default() += 1;
+    }
+    counts
 }
 
 /// All rows of a table, and whether it ends in the middle of a batch. A table that is not there has no rows.
@@ -221,6 +251,28 @@ fn series(manifest: &Manifest, rows: Vec<(Cpu, Quantum)>) -> Result<Vec<Quanta>,
         Quanta { cpu: facts.cpu, quanta }
     };
     Ok(manifest.cpus.iter().map(take).collect())
+}
+
+fn kernel_side(manifest: &Manifest, rows: Vec<(Cpu, Interval)>) -> Result<Vec<Intervals>, String> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut of_cpu = by_cpu(&manifest.cpus, rows)?;
+    let mut sides = Vec::new();
+    for facts in &manifest.cpus {
+        let mut intervals = of_cpu.remove(&facts.cpu).unwrap_or_default();
+        intervals.sort_by_key(|interval| interval.start);
+        let bad = |i: &Interval| i.start.checked_add(i.duration).is_none() || i.net > i.duration;
+        if let Some(interval) = intervals.iter().find(|interval| bad(interval)) {
+            return Err(format!(
+                "an interval on CPU {} at {} ns ends beyond all time, or takes more than its own length",
+                facts.cpu,
+                interval.start.as_nanos()
+            ));
+        }
+        sides.push(Intervals { cpu: facts.cpu, intervals });
+    }
+    Ok(sides)
 }
 
 fn by_cpu<R>(known: &[CpuFacts], rows: Vec<(Cpu, R)>) -> Result<BTreeMap<Cpu, Vec<R>>, String> {

@@ -1,5 +1,7 @@
 //! The tables of a recording as Arrow batches: one place that knows their columns.
 
+mod kernel;
+
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -10,7 +12,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use crate::{Cpu, Detour, Nanos, Quantum};
 
 /// A kind of row that has a table of its own.
-pub(crate) trait Row: Copy {
+pub(crate) trait Row: Clone {
     /// The table's file name without extension.
     const TABLE: &'static str;
     /// Its columns; all are required.
@@ -27,11 +29,11 @@ fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn u64s<R>(rows: &[R], value: impl Fn(&R) -> u64) -> ArrayRef {
+pub(super) fn u64s<R>(rows: &[R], value: impl Fn(&R) -> u64) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(rows.iter().map(value)))
 }
 
-fn cpus<R>(rows: &[(Cpu, R)]) -> ArrayRef {
+pub(super) fn cpus<R>(rows: &[(Cpu, R)]) -> ArrayRef {
     Arc::new(UInt32Array::from_iter_values(rows.iter().map(|(cpu, _)| cpu.0)))
 }
 
@@ -100,18 +102,18 @@ impl Row for Quantum {
     }
 }
 
-fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, String> {
+pub(super) fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, String> {
     batch.column_by_name(name).ok_or_else(|| format!("the column `{name}` is missing"))
 }
 
-fn u32s_of<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a UInt32Array, String> {
+pub(super) fn u32s_of<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a UInt32Array, String> {
     column(batch, name)?
         .as_primitive_opt::<UInt32Type>()
         .filter(|values| values.null_count() == 0)
         .ok_or_else(|| format!("the column `{name}` is not of 32-bit unsigned integers, or has gaps"))
 }
 
-fn times_of<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a UInt64Array, String> {
+pub(super) fn times_of<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a UInt64Array, String> {
     column(batch, name)?
         .as_primitive_opt::<UInt64Type>()
         .filter(|values| values.null_count() == 0)

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::manifest::{State, replace_file};
 use crate::table::Row;
-use crate::{Cpu, Detour, Error, Manifest, Nanos, Quantum};
+use crate::{Cpu, Detour, Error, Interval, Manifest, Nanos, Quantum, Thread};
 
 /// The file that grows by one line a flush.
 pub(crate) const PROGRESS: &str = "progress.jsonl";
@@ -38,7 +38,10 @@ pub struct Writer {
     progress: fs::File,
     detours: Table<Detour>,
     quanta: Table<Quantum>,
+    intervals: Table<Interval>,
+    threads: Table<Thread>,
     rows: BTreeMap<Cpu, u64>,
+    interval_rows: BTreeMap<Cpu, u64>,
 }
 
 impl Writer {
@@ -59,7 +62,10 @@ impl Writer {
             progress: fs::File::create(folder.join(PROGRESS))?,
             detours: Table::new(folder),
             quanta: Table::new(folder),
+            intervals: Table::new(folder),
+            threads: Table::new(folder),
             rows: BTreeMap::new(),
+            interval_rows: BTreeMap::new(),
         })
     }
 
@@ -74,7 +80,7 @@ impl Writer {
     /// [`Error::Io`], for instance on a full disk; what earlier calls wrote stays readable.
     pub fn detours(&mut self, rows: &[(Cpu, Detour)]) -> Result<(), Error> {
         self.detours.append(rows)?;
-        self.count(rows);
+        count(&mut self.rows, rows);
         Ok(())
     }
 
@@ -84,14 +90,26 @@ impl Writer {
     /// As [`Self::detours`].
     pub fn quanta(&mut self, rows: &[(Cpu, Quantum)]) -> Result<(), Error> {
         self.quanta.append(rows)?;
-        self.count(rows);
+        count(&mut self.rows, rows);
         Ok(())
     }
 
-    fn count<R>(&mut self, rows: &[(Cpu, R)]) {
-        for (cpu, _) in rows {
-            *self.rows.entry(*cpu).or_default() += 1;
-        }
+    /// Appends intervals, in any order.
+    ///
+    /// # Errors
+    /// As [`Self::detours`].
+    pub fn intervals(&mut self, rows: &[(Cpu, Interval)]) -> Result<(), Error> {
+        self.intervals.append(rows)?;
+        count(&mut self.interval_rows, rows);
+        Ok(())
+    }
+
+    /// Appends threads, each with the CPU on which it was last.
+    ///
+    /// # Errors
+    /// As [`Self::detours`].
+    pub fn threads(&mut self, rows: &[(Cpu, Thread)]) -> Result<(), Error> {
+        self.threads.append(rows)
     }
 
     /// Says up to when the rows written so far are all there are.
@@ -113,8 +131,10 @@ impl Writer {
     pub fn finish(self, manifest: &mut Manifest) -> Result<(), Error> {
         for facts in &mut manifest.cpus {
             facts.rows = Some(self.rows.get(&facts.cpu).copied().unwrap_or(0));
+            facts.intervals = Some(self.interval_rows.get(&facts.cpu).copied().unwrap_or(0));
         }
-        let tables = [self.detours.finish(), self.quanta.finish()];
+        let tables =
+            [self.detours.finish(), self.quanta.finish(), self.intervals.finish(), self.threads.finish()];
         let done = tables.into_iter().collect::<Result<(), _>>().and_then(|()| manifest.write(&self.folder));
         match done {
             Ok(()) => Ok(fs::remove_file(self.folder.join(PROGRESS))?),
@@ -129,7 +149,15 @@ impl Writer {
     pub fn abandon(self, manifest: &mut Manifest, error: &Error) {
         self.detours.close();
         self.quanta.close();
+        self.intervals.close();
+        self.threads.close();
         mark_failed(&self.folder, manifest, error);
+    }
+}
+
+fn count<R>(counts: &mut BTreeMap<Cpu, u64>, rows: &[(Cpu, R)]) {
+    for (cpu, _) in rows {
+        *counts.entry(*cpu).or_default() += 1;
     }
 }
 

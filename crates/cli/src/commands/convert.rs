@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use quell_recording::formats::{self, Format};
-use quell_recording::{Cpu, Detour, Error, Method, Recording, State, Trace, Writer};
+use quell_recording::{Cpu, Error, Method, Recording, State, Writer};
 
 use super::Outcome;
 use crate::args::{Convert, FormatName};
@@ -17,6 +17,7 @@ pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
     let mut recording = read(&args.input)?;
     if let Some(cpu) = args.cpu.map(Cpu) {
         recording.traces.retain(|trace| trace.cpu == cpu);
+        recording.intervals.retain(|side| side.cpu == cpu);
         recording.manifest.cpus.retain(|facts| facts.cpu == cpu);
         if recording.manifest.cpus.is_empty() {
             return Err(Usage(format!("{} holds nothing of CPU {cpu}", args.input.display())).into());
@@ -51,7 +52,9 @@ fn write_recording(recording: &mut Recording, output: &Path) -> anyhow::Result<(
         manifest.note = Some("converted from a recording that was cut off".into());
     }
     let mut writer = Writer::create(output, manifest)?;
-    match copy(&recording.traces, &mut writer) {
+    let copied = copy(recording, &mut writer);
+    let manifest = &mut recording.manifest;
+    match copied {
         Ok(()) => Ok(writer.finish(manifest)?),
         Err(error) => {
             writer.abandon(manifest, &error);
@@ -60,14 +63,29 @@ fn write_recording(recording: &mut Recording, output: &Path) -> anyhow::Result<(
     }
 }
 
-fn copy(traces: &[Trace], writer: &mut Writer) -> Result<(), Error> {
-    for trace in traces {
-        for chunk in trace.detours.chunks(1 << 16) {
-            let rows: Vec<(Cpu, Detour)> = chunk.iter().map(|&detour| (trace.cpu, detour)).collect();
-            writer.detours(&rows)?;
-        }
+fn copy(recording: &Recording, writer: &mut Writer) -> Result<(), Error> {
+    for trace in &recording.traces {
+        in_batches(trace.cpu, &trace.detours, |rows| writer.detours(rows))?;
     }
-    Ok(())
+    for series in &recording.quanta {
+        in_batches(series.cpu, &series.quanta, |rows| writer.quanta(rows))?;
+    }
+    for side in &recording.intervals {
+        in_batches(side.cpu, &side.intervals, |rows| writer.intervals(rows))?;
+    }
+    let cpu = recording.manifest.cpus.first().map_or(Cpu(0), |facts| facts.cpu);
+    in_batches(cpu, &recording.threads, |rows| writer.threads(rows))
+}
+
+fn in_batches<R: Clone>(
+    cpu: Cpu,
+    rows: &[R],
+    mut write: impl FnMut(&[(Cpu, R)]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    rows.chunks(1 << 16).try_for_each(|chunk| {
+        let batch: Vec<(Cpu, R)> = chunk.iter().map(|row| (cpu, row.clone())).collect();
+        write(&batch)
+    })
 }
 
 fn export(recording: &Recording, format: Format, output: &Path) -> anyhow::Result<()> {

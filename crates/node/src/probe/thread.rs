@@ -201,6 +201,8 @@ impl Probe {
                 loops::fixed_work(clock, steps, &self.ring, &control)
             }
             Method::Ftq => loops::fixed_time(clock, quantum, &self.ring, &control),
+            // Nothing runs: the plan of such a recording never comes to a probe.
+            Method::Kernel => Observed::default(),
         }
     }
 }

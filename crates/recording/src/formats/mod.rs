@@ -57,7 +57,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Error> {
     manifest.note = Some(format!("imported from {}", content.note));
     manifest.threshold_ns = content.threshold_ns;
     manifest.cpus = content.traces.iter().map(|t| CpuFacts::of_span(t.cpu, t.span)).collect();
-    Ok(Recording { path: path.to_owned(), manifest, traces: content.traces, quanta: Vec::new() })
+    Ok(Recording::of_traces(path, manifest, content.traces))
 }
 
 /// Writes the noise of traces for other tools; quell's own detours are left out where the format cannot mark them.
