@@ -44,12 +44,13 @@ struct quell_slot {
 	unsigned long long start_ns;  /* CLOCK_MONOTONIC, when the thread came under watch */
 	unsigned long long on_cpu_ns; /* time on a CPU up to its last switch, interrupts included */
 	unsigned long long on_since_ns; /* CLOCK_MONOTONIC, when it came onto its CPU; 0 while it is on none */
-	unsigned long long run_delay_ns; /* runnable and waiting, by the kernel's own account, up to its last switch */
+	unsigned long long run_delay_ns; /* runnable and waiting since its birth, by the kernel's own account, up to its last switch */
 	unsigned long long ns[QUELL_KINDS];    /* cache line 1: net time taken, per kind */
 	unsigned long long count[QUELL_KINDS]; /* cache line 2: how often */
 	/* cache line 3: the kernel side's notes, of no use to readers */
-	unsigned long long off_since_ns;  /* when it lost its CPU while runnable; 0: it did not */
-	unsigned long long run_delay_base_ns;
+	unsigned long long off_since_ns;   /* when it lost its CPU while runnable; 0: it did not */
+	unsigned long long fault_since_ns; /* when the page fault began that it is in; 0: none */
+	unsigned long long fault_base_ns;  /* what everything else had taken by then */
 	unsigned int preemptor_pid;
 	unsigned int cpu; /* the CPU it was on last */
 	char preemptor[16];

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Page faults of followed threads, from the exception to the kernel's own counting of the fault at its end (the software
+ * events for minor and major faults); waiting for a disk is included, what other kinds took meanwhile is not. Where the
+ * end was not told, as in a storm of faults, the fault is counted without a length.
+ */
+#ifndef QUELL_FAULTS_H
+#define QUELL_FAULTS_H
+
+#include "state.h"
+
+static __always_inline u64 taken_from(const struct quell_slot *s)
+{
+	return s->ns[QUELL_NMI] + s->ns[QUELL_TICK] + s->ns[QUELL_IRQ] + s->ns[QUELL_IPI] + s->ns[QUELL_SOFTIRQ] +
+	       s->ns[QUELL_TASK] + s->ns[QUELL_STEAL];
+}
+
+static __always_inline void end_fault(struct cpu_state *state, u32 cpu, struct quell_slot *s, u64 end_ns, u64 net_ns)
+{
+	struct open_interval fault = { .start_ns = s->fault_since_ns, .kind = QUELL_FAULT };
+	s->fault_since_ns = 0;
+	charge(state->slot, QUELL_LEVEL_TASK, QUELL_FAULT, net_ns);
+	send(state, cpu, &fault, end_ns, net_ns);
+}
+
+static __always_inline int enter_fault(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+	struct quell_slot *s = state ? slot_of(state->slot) : 0;
+	if (!s)
+		return 0;
+	if (s->fault_since_ns)
+		end_fault(state, cpu, s, s->fault_since_ns, 0);
+	s->fault_base_ns = taken_from(s);
+	s->fault_since_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user") int fault_of_user(void *ctx) { return enter_fault(); }
+SEC("tp_btf/page_fault_kernel") int fault_of_kernel(void *ctx) { return enter_fault(); }
+
+SEC("perf_event") int fault_counted(void *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+	struct quell_slot *s = state ? slot_of(state->slot) : 0;
+	if (!s || !s->fault_since_ns)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	s64 net = now - s->fault_since_ns - (taken_from(s) - s->fault_base_ns);
+	end_fault(state, cpu, s, now, net > 0 ? net : 0);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Interrupts: the local timer, devices, other CPUs, NMIs, and the softirqs that they leave behind.
+ */
+#ifndef QUELL_INTERRUPTS_H
+#define QUELL_INTERRUPTS_H
+
+#include "state.h"
+#include "steal.h"
+
+static __always_inline int enter_hardirq(u32 kind, u32 id)
+{
+	struct cpu_state *state = this_cpu();
+	if (state && state->active)
+		open_at(state, &state->hardirq, kind, id, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* Ends the interrupt and charges whom it struck; its net time. */
+static __always_inline u64 close_hardirq(struct cpu_state *state, u32 kind, u64 now_ns)
+{
+	u64 net = net_of(state, &state->hardirq, now_ns);
+	state->taken_ns += net;
+	charge(state->slot, QUELL_LEVEL_HARDIRQ, kind, net);
+	return net;
+}
+
+static __always_inline int exit_tick(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+	if (!state || !state->hardirq.start_ns)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	send(state, cpu, &state->hardirq, now, close_hardirq(state, QUELL_TICK, now));
+	state->hardirq.start_ns = 0;
+	look_for_steal(state, cpu, now);
+	return 0;
+}
+
+static __always_inline int exit_ipi(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+	if (!state || !state->hardirq.start_ns)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u64 net = close_hardirq(state, QUELL_IPI, now);
+	struct named_record *to = reserve(state, cpu, sizeof(*to));
+	if (to) {
+		fill(&to->record, cpu, state->victim, &state->hardirq, now, net);
+		to->cause = state->sent;
+		to->pid = 0;
+		to->tgid = 0;
+		to->name[0] = 0;
+		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+	}
+	state->sent.known = 0;
+	state->hardirq.start_ns = 0;
+	return 0;
+}
+
+static __always_inline int exit_irq(struct irqaction *action)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+	if (!state || !state->hardirq.start_ns)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u64 net = close_hardirq(state, QUELL_IRQ, now);
+	struct named_record *to = reserve(state, cpu, sizeof(*to));
+	if (to) {
+		fill(&to->record, cpu, state->victim, &state->hardirq, now, net);
+		to->cause.known = 0;
+		to->pid = 0;
+		to->tgid = 0;
+		if (bpf_probe_read_kernel_str(to->name, sizeof(to->name), action->name) < 0)
+			to->name[0] = 0;
+		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+	}
+	state->hardirq.start_ns = 0;
+	return 0;
+}
+
+static __always_inline int enter_softirq(u32 vector)
+{
+	struct cpu_state *state = this_cpu();
+	if (state && state->active)
+		open_at(state, &state->softirq, QUELL_SOFTIRQ, vector, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* Interrupts go on in here, so one may end between any two statements: `taken_ns` is added to at once, and the interval
+ * is off by that interrupt in the few ns around its own end. */
+static __always_inline int exit_softirq(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+	if (!state || !state->softirq.start_ns)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u64 net = net_of(state, &state->softirq, now);
+	__sync_fetch_and_add(&state->taken_ns, net);
+	charge(state->slot, QUELL_LEVEL_SOFTIRQ, QUELL_SOFTIRQ, net);
+	send(state, cpu, &state->softirq, now, net);
+	state->softirq.start_ns = 0;
+	return 0;
+}
+
+/* The kernel tells of an NMI when its handler is done, with the time that it took. */
+static __always_inline int handle_nmi(s64 delta_ns)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+	if (!state || !state->active || delta_ns < 0)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct open_interval open = { .start_ns = now - delta_ns, .kind = QUELL_NMI };
+	state->taken_by_nmi_ns += delta_ns;
+	charge(state->slot, QUELL_LEVEL_NMI, QUELL_NMI, delta_ns);
+	send(state, cpu, &open, now, delta_ns);
+	return 0;
+}
+
+SEC("tp_btf/local_timer_entry") int local_timer_in(void *ctx) { return enter_hardirq(QUELL_TICK, 0); }
+SEC("tp_btf/local_timer_exit") int local_timer_out(void *ctx) { return exit_tick(); }
+
+#define IPI(vector, id)                                                                             \
+	SEC("tp_btf/" #vector "_entry") int vector##_in(void *ctx) { return enter_hardirq(QUELL_IPI, id); } \
+	SEC("tp_btf/" #vector "_exit") int vector##_out(void *ctx) { return exit_ipi(); }
+
+IPI(reschedule, IPI_RESCHEDULE)
+IPI(call_function, IPI_CALL_FUNCTION)
+IPI(call_function_single, IPI_CALL_FUNCTION_SINGLE)
+IPI(irq_work, IPI_IRQ_WORK)
+IPI(x86_platform_ipi, IPI_PLATFORM)
+IPI(thermal_apic, IPI_THERMAL)
+IPI(threshold_apic, IPI_THRESHOLD)
+IPI(deferred_error_apic, IPI_DEFERRED_ERROR)
+IPI(error_apic, IPI_ERROR)
+IPI(spurious_apic, IPI_SPURIOUS)
+
+SEC("tp_btf/irq_handler_entry") int BPF_PROG(irq_handler_in, int irq) { return enter_hardirq(QUELL_IRQ, irq); }
+
+SEC("tp_btf/irq_handler_exit") int BPF_PROG(irq_handler_out, int irq, struct irqaction *action)
+{
+	return exit_irq(action);
+}
+
+SEC("tp_btf/softirq_entry") int BPF_PROG(softirq_in, unsigned int vector) { return enter_softirq(vector); }
+SEC("tp_btf/softirq_exit") int softirq_out(void *ctx) { return exit_softirq(); }
+
+SEC("tp_btf/nmi_handler") int BPF_PROG(nmi_handler, void *handler, s64 delta_ns) { return handle_nmi(delta_ns); }
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * What an interval worked at, and who caused it: timers' callbacks, work functions, senders of interrupts, wakers.
+ */
+#ifndef QUELL_REASONS_H
+#define QUELL_REASONS_H
+
+#include "state.h"
+
+/* The first function is the reason; the tick's own only where there is no other. */
+static __always_inline void note(struct open_interval *open, u64 function)
+{
+	if (open->start_ns && (!open->what || open->what == settings.tick_function))
+		open->what = function;
+}
+
+static __always_inline int note_in_interrupt(u64 function)
+{
+	struct cpu_state *state = this_cpu();
+	if (state && state->active)
+		note(state->hardirq.start_ns ? &state->hardirq : &state->softirq, function);
+	return 0;
+}
+
+static __always_inline void blame_current(struct cause *cause)
+{
+	cause->kind = QUELL_TASK;
+	cause->id = bpf_get_current_pid_tgid();
+	cause->what = 0;
+	bpf_get_current_comm(cause->name, sizeof(cause->name));
+	cause->known = 1;
+}
+
+static __always_inline void blame_interval(struct cause *cause, const struct open_interval *open)
+{
+	cause->kind = open->kind;
+	cause->id = open->id;
+	cause->what = open->what;
+	cause->name[0] = 0;
+	cause->known = 1;
+}
+
+static __always_inline int handle_send(u32 target)
+{
+	struct cpu_state *state = state_of(target);
+	if (state && state->active)
+		blame_current(&state->sent);
+	return 0;
+}
+
+static __always_inline u32 cpu_of(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		return task->thread_info.cpu;
+	return BPF_CORE_READ(task, cpu);
+}
+
+/* The task's last CPU is where it is looked for: a task that wakes elsewhere stays without a cause. */
+static __always_inline int handle_waking(struct task_struct *task)
+{
+	struct cpu_state *target = state_of(cpu_of(task));
+	if (!target || !target->active)
+		return 0;
+	struct cpu_state *here = this_cpu();
+	if (here && here->hardirq.start_ns)
+		blame_interval(&target->woken, &here->hardirq);
+	else if (here && here->softirq.start_ns)
+		blame_interval(&target->woken, &here->softirq);
+	else
+		blame_current(&target->woken);
+	target->wakee = task->pid;
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_entry") int BPF_PROG(hrtimer_expires, struct hrtimer *timer)
+{
+	return note_in_interrupt((u64)timer->function);
+}
+
+SEC("tp_btf/timer_expire_entry") int BPF_PROG(timer_expires, struct timer_list *timer)
+{
+	return note_in_interrupt((u64)timer->function);
+}
+
+/* The plain form: the verifier lets no typed program read a pointer to a function. */
+SEC("raw_tp/csd_function_entry") int function_called(struct bpf_raw_tracepoint_args *ctx)
+{
+	return note_in_interrupt(ctx->args[0]);
+}
+
+SEC("tp_btf/workqueue_execute_start") int BPF_PROG(work_begins, struct work_struct *work)
+{
+	struct cpu_state *state = this_cpu();
+	if (state && state->watched)
+		note(&state->task, (u64)work->func);
+	return 0;
+}
+
+SEC("tp_btf/csd_queue_cpu") int BPF_PROG(function_queued, unsigned int target) { return handle_send(target); }
+SEC("tp_btf/ipi_send_cpu") int BPF_PROG(ipi_sent, unsigned int target) { return handle_send(target); }
+SEC("tp_btf/sched_waking") int BPF_PROG(task_wakes, struct task_struct *task) { return handle_waking(task); }
+
+#endif

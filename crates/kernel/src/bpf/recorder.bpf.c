@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// The kernel recorder: one object, a file per kind of source. Hooks: irq_vectors, irq, softirq and nmi tracepoints
+// (interrupts.h, steal.h); timer, workqueue, csd, ipi and waking tracepoints (reasons.h); sched_switch (switches.h); fork
+// and exec (threads.h); page faults (faults.h). Those that a kernel lacks are not loaded.
+
+#include "interrupts.h"
+#include "reasons.h"
+#include "switches.h"
+#include "threads.h"
+#include "faults.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * The maps, and the few steps that every program is made of: this CPU's state, opening and closing an interval,
+ * charging a thread's slot, sending a record.
+ */
+#ifndef QUELL_STATE_H
+#define QUELL_STATE_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../../include/quell_metrics.h"
+#include "records.h"
+
+const volatile struct settings settings = {};
+
+/* Never read: their types reach the Rust side through them. */
+const volatile struct record a_record = {};
+const volatile struct named_record a_named_record = {};
+const volatile struct thread_record a_thread_record = {};
+
+u64 lost_threads = 0;
+
+/* An ordinary array and not one per CPU: a sender leaves its name in the state of the CPU that it interrupts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu_state);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_RINGBUF);
+			__uint(max_entries, 1 << 12);
+		});
+} rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct quell_slot);
+} container SEC(".maps");
+
+static __always_inline struct cpu_state *state_of(u32 cpu)
+{
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static __always_inline struct cpu_state *this_cpu(void)
+{
+	return state_of(bpf_get_smp_processor_id());
+}
+
+static __always_inline u64 taken_of(const struct cpu_state *state)
+{
+	return state->taken_ns + state->taken_by_nmi_ns;
+}
+
+static __always_inline void open_at(struct cpu_state *state, struct open_interval *open, u32 kind, u32 id, u64 now_ns)
+{
+	open->inner_ns = taken_of(state);
+	open->what = 0;
+	open->kind = kind;
+	open->id = id;
+	open->start_ns = now_ns;
+}
+
+/* Net time of an interval that ends now. Clocks of two CPUs may differ by a few ns: never below zero. */
+static __always_inline u64 net_of(const struct cpu_state *state, const struct open_interval *open, u64 end_ns)
+{
+	s64 net = end_ns - open->start_ns - (taken_of(state) - open->inner_ns);
+	return net > 0 ? net : 0;
+}
+
+static __always_inline void *ring_of(u32 cpu)
+{
+	return bpf_map_lookup_elem(&rings, &cpu);
+}
+
+static __always_inline void count_lost(struct cpu_state *state)
+{
+	__sync_fetch_and_add(&state->lost, 1);
+}
+
+static __always_inline void *reserve(struct cpu_state *state, u32 cpu, u64 size)
+{
+	void *ring = ring_of(cpu);
+	void *record = ring ? bpf_ringbuf_reserve(ring, size, 0) : 0;
+	if (!record)
+		count_lost(state);
+	return record;
+}
+
+static __always_inline void fill(struct record *record, u32 cpu, u32 victim, const struct open_interval *open, u64 end_ns,
+				 u64 net_ns)
+{
+	record->start_ns = open->start_ns;
+	record->end_ns = end_ns;
+	record->net_ns = net_ns;
+	record->what = open->what;
+	record->cpu = cpu;
+	record->victim = victim;
+	record->id = open->id;
+	record->kind = open->kind;
+}
+
+static __always_inline void send(struct cpu_state *state, u32 cpu, const struct open_interval *open, u64 end_ns, u64 net_ns)
+{
+	struct record *record = reserve(state, cpu, sizeof(*record));
+	if (!record)
+		return;
+	fill(record, cpu, state->victim, open, end_ns, net_ns);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+/* x86 keeps the order of stores; elsewhere an atomic with a result is a full barrier. */
+static __always_inline void step(volatile u32 *level_seq)
+{
+#ifdef __TARGET_ARCH_x86
+	*level_seq += 1;
+	asm volatile("" ::: "memory");
+#else
+	__sync_fetch_and_add((u32 *)level_seq, 1);
+#endif
+}
+
+static __always_inline struct quell_slot *slot_of(u32 slot)
+{
+	return slot ? bpf_map_lookup_elem(&container, &slot) : 0;
+}
+
+static __always_inline void charge(u32 slot, u32 level, u32 kind, u64 ns)
+{
+	struct quell_slot *s = slot_of(slot);
+	if (!s)
+		return;
+	step(&s->level_seq[level]);
+	*(volatile u64 *)&s->ns[kind] += ns;
+	*(volatile u64 *)&s->count[kind] += 1;
+	asm volatile("" ::: "memory");
+	step(&s->level_seq[level]);
+}
+
+#endif

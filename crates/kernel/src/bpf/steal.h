@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Time that the hypervisor gave to others. At each tick the kernel reads the hypervisor's count, in ns, and keeps it in
+ * the run queue: that tells how much was taken since the last tick, not when.
+ */
+#ifndef QUELL_STEAL_H
+#define QUELL_STEAL_H
+
+#include "state.h"
+
+static __always_inline u64 stolen_ever(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct rq *queue = BPF_CORE_READ(task, se.cfs_rq, rq);
+	if (!bpf_core_field_exists(queue->prev_steal_time))
+		return 0;
+	return BPF_CORE_READ(queue, prev_steal_time);
+}
+
+static __always_inline void look_for_steal(struct cpu_state *state, u32 cpu, u64 now_ns)
+{
+	u64 stolen = stolen_ever(), more = stolen - state->stolen_ns;
+	struct open_interval window = { .start_ns = state->stolen_at_ns, .kind = QUELL_STEAL };
+	state->stolen_ns = stolen;
+	state->stolen_at_ns = now_ns;
+	if (!more || !window.start_ns)
+		return;
+	if (more > now_ns - window.start_ns)
+		more = now_ns - window.start_ns;
+	send(state, cpu, &window, now_ns, more);
+	charge(state->slot, QUELL_LEVEL_HARDIRQ, QUELL_STEAL, more);
+}
+
+#endif

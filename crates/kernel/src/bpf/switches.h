@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Who has the CPU: other tasks' runs on watched CPUs, and followed threads coming and going.
+ */
+#ifndef QUELL_SWITCHES_H
+#define QUELL_SWITCHES_H
+
+#include "state.h"
+#include "threads.h"
+
+/* The run of `prev`, which ends now. The idle task is no noise. */
+static __always_inline void end_run(struct cpu_state *state, u32 cpu, struct task_struct *prev, u64 now_ns)
+{
+	if (!state->task.start_ns || prev->pid == 0)
+		return;
+	u64 net = net_of(state, &state->task, now_ns);
+	struct named_record *to = reserve(state, cpu, sizeof(*to));
+	if (!to)
+		return;
+	fill(&to->record, cpu, 0, &state->task, now_ns, net);
+	to->cause.known = 0;
+	if (state->task.id == 1)
+		to->cause = state->woken;
+	to->pid = prev->pid;
+	to->tgid = prev->tgid;
+	__builtin_memcpy(to->name, prev->comm, sizeof(to->name));
+	bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+}
+
+SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *state = state_of(cpu);
+	if (!state || (!state->watched && !settings.follow))
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	if (state->watched)
+		end_run(state, cpu, prev, now);
+	if (settings.follow) {
+		leave(state, cpu, prev, next, preempted, now);
+		state->slot = slot_of_thread(next);
+		state->victim = state->slot ? next->pid : 0;
+		state->active = state->watched || state->slot;
+		enter(state, cpu, next, state->slot, now);
+	}
+	/* `id` says whether the waker that was noted is this task's. */
+	open_at(state, &state->task, QUELL_TASK, state->wakee && state->wakee == next->pid, now);
+	state->wakee = 0;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+ *
+ * Threads that are followed: each has a slot in the container from the moment it is first seen to its last switch.
+ */
+#ifndef QUELL_THREADS_H
+#define QUELL_THREADS_H
+
+#include "state.h"
+
+#define TASK_RUNNING 0
+#define TASK_DEAD 0x80
+/* What the loader puts in as the slot of a thread that it wants followed from its next switch on. */
+#define SLOT_WANTED 0xffffffff
+
+/* Slot by thread id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1);
+	__type(value, u32);
+} free_slots SEC(".maps");
+
+/* The thread's id as it sees itself, and which PID namespace that is. */
+static __always_inline void identify(struct quell_slot *s, struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	u32 level = BPF_CORE_READ(pid, level);
+	struct upid *numbers = (void *)pid + bpf_core_field_offset(pid->numbers);
+	struct upid *innermost = (void *)numbers + level * bpf_core_type_size(struct upid);
+	s->global_tid = BPF_CORE_READ(task, pid);
+	s->global_pid = BPF_CORE_READ(task, tgid);
+	s->pid_namespace = BPF_CORE_READ(innermost, ns, ns.inum);
+	s->tid = BPF_CORE_READ(innermost, nr);
+}
+
+static __always_inline u32 allocate(struct task_struct *task)
+{
+	u32 slot = 0;
+	struct quell_slot *s;
+	if (bpf_map_pop_elem(&free_slots, &slot) || !(s = slot_of(slot))) {
+		__sync_fetch_and_add(&lost_threads, 1);
+		return 0;
+	}
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	s->start_ns = bpf_ktime_get_ns();
+	s->on_cpu_ns = 0;
+	s->on_since_ns = 0;
+	s->run_delay_ns = 0;
+	for (int kind = 0; kind < QUELL_KINDS; kind++) {
+		s->ns[kind] = 0;
+		s->count[kind] = 0;
+	}
+	s->off_since_ns = 0;
+	s->fault_since_ns = 0;
+	BPF_CORE_READ_STR_INTO(&s->comm, task, comm);
+	identify(s, task);
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	return slot;
+}
+
+static __always_inline u32 follow(struct task_struct *task)
+{
+	u32 tid = BPF_CORE_READ(task, pid);
+	u32 slot = allocate(task);
+	if (slot && bpf_map_update_elem(&slots, &tid, &slot, BPF_ANY)) {
+		struct quell_slot *s = slot_of(slot);
+		if (s)
+			s->tid = 0;
+		bpf_map_push_elem(&free_slots, &slot, 0);
+		__sync_fetch_and_add(&lost_threads, 1);
+		return 0;
+	}
+	return slot;
+}
+
+static __always_inline u32 slot_of_thread(struct task_struct *task)
+{
+	u32 tid = task->pid;
+	u32 *slot = bpf_map_lookup_elem(&slots, &tid);
+	if (!slot)
+		return 0;
+	if (*slot == SLOT_WANTED)
+		return follow(task);
+	return *slot;
+}
+
+/* The last that is seen of a thread: its account goes to the recorder, its slot to the next one. */
+static __always_inline void end_thread(struct cpu_state *state, u32 cpu, struct quell_slot *s, u64 now_ns)
+{
+	struct thread_record *to = reserve(state, cpu, sizeof(*to));
+	if (to) {
+		struct open_interval life = { .start_ns = s->start_ns, .kind = RECORD_THREAD_END };
+		fill(&to->record, cpu, s->global_tid, &life, now_ns, 0);
+		to->slot = *s;
+		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+	}
+	u32 tid = s->global_tid;
+	bpf_map_delete_elem(&slots, &tid);
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	s->tid = 0;
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+}
+
+static __always_inline void leave(struct cpu_state *state, u32 cpu, struct task_struct *prev, struct task_struct *next,
+				  bool preempted, u64 now_ns)
+{
+	u32 slot = state->slot;
+	struct quell_slot *s = slot_of(slot);
+	if (!s)
+		return;
+	u32 run_state = BPF_CORE_READ(prev, __state);
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	s->on_cpu_ns += now_ns - s->on_since_ns;
+	s->on_since_ns = 0;
+	s->run_delay_ns = BPF_CORE_READ(prev, sched_info.run_delay);
+	s->cpu = cpu;
+	if (preempted || run_state == TASK_RUNNING) {
+		s->off_since_ns = now_ns;
+		s->preemptor_pid = next->pid;
+		BPF_CORE_READ_STR_INTO(&s->preemptor, next, comm);
+	}
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	if (run_state & TASK_DEAD) {
+		BPF_CORE_READ_STR_INTO(&s->comm, prev, comm);
+		end_thread(state, cpu, s, now_ns);
+		bpf_map_push_elem(&free_slots, &slot, 0);
+	}
+}
+
+static __always_inline void enter(struct cpu_state *state, u32 cpu, struct task_struct *next, u32 slot, u64 now_ns)
+{
+	struct quell_slot *s = slot_of(slot);
+	if (!s)
+		return;
+	u64 off_since = s->off_since_ns;
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	s->on_since_ns = now_ns;
+	s->off_since_ns = 0;
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	if (!off_since || now_ns < off_since)
+		return;
+	charge(slot, QUELL_LEVEL_TASK, QUELL_TASK, now_ns - off_since);
+	struct named_record *to = reserve(state, cpu, sizeof(*to));
+	if (to) {
+		struct open_interval wait = { .start_ns = off_since, .kind = QUELL_TASK };
+		fill(&to->record, s->cpu, s->global_tid, &wait, now_ns, now_ns - off_since);
+		to->cause.known = 0;
+		to->pid = s->preemptor_pid;
+		to->tgid = 0;
+		__builtin_memcpy(to->name, s->preemptor, sizeof(to->name));
+		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+	}
+}
+
+SEC("tp_btf/sched_process_fork") int BPF_PROG(thread_born, struct task_struct *parent, struct task_struct *child)
+{
+	u32 tid = parent->pid;
+	if (bpf_map_lookup_elem(&slots, &tid))
+		follow(child);
+	return 0;
+}
+
+/* A thread that is not its process's first takes the first one's id when it calls exec. */
+SEC("tp_btf/sched_process_exec") int BPF_PROG(program_begins, struct task_struct *task, int old_tid)
+{
+	u32 before = old_tid, now = task->pid;
+	u32 *known = bpf_map_lookup_elem(&slots, &before);
+	if (!known)
+		return 0;
+	u32 slot = *known;
+	struct quell_slot *s = slot_of(slot);
+	if (!s)
+		return 0;
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	BPF_CORE_READ_STR_INTO(&s->comm, task, comm);
+	identify(s, task);
+	step(&s->level_seq[QUELL_LEVEL_TASK]);
+	if (before != now) {
+		bpf_map_delete_elem(&slots, &before);
+		bpf_map_update_elem(&slots, &now, &slot, BPF_ANY);
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,146 @@
+//! The metric container: who may read it, and how it is read from Rust.
+//!
+//! The container is a BPF array map that is frozen: programs write it, no system call can, and everybody who has its
+//! descriptor may map it to read. Descriptors are handed out over an abstract Unix socket, so that nothing of it
+//! is left in any file system when quell is killed.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+
+use crate::bpf::{RecorderSkel, types};
+use crate::error::KernelError;
+
+/// The variable that tells a program where to ask for the container.
+pub const VARIABLE: &str = "QUELL_METRICS";
+/// The name that is tried where the variable is not set.
+pub const COMMON_NAME: &str = "quell-metrics";
+
+/// As in quell_metrics.h.
+const MAGIC: u64 = 0x6c_6c65_7571;
+const VERSION: u32 = 1;
+
+/// The container of a running recorder.
+#[derive(Debug)]
+pub struct Container {
+    map: OwnedFd,
+    view: View,
+    name: String,
+}
+
+impl Container {
+    /// Writes the header, gives all slots away to the programs and freezes the map.
+    pub(crate) fn make(skeleton: &RecorderSkel<'_>, slots: u32) -> Result<Self, KernelError> {
+        let refused = |e: libbpf_rs::Error| KernelError::refused("the metric container", &e);
+        let maps = &skeleton.maps;
+        maps.container.update(&0u32.to_ne_bytes(), &header(slots), MapFlags::ANY).map_err(refused)?;
+        for slot in (1..slots).rev() {
+            maps.free_slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
+        }
+        let map = MapHandle::try_from(&maps.container).map_err(refused)?;
+        map.freeze().map_err(refused)?;
+        let failed = |doing| move |source| KernelError::Container { doing, source };
+        let map = map.as_fd().try_clone_to_owned().map_err(failed("cannot be held"))?;
+        let view = View::of(map.as_fd(), slots).map_err(failed("cannot be mapped"))?;
+        let name = format!("{COMMON_NAME}-{}", std::process::id());
+        Ok(Self { map, view, name })
+    }
+
+    /// Hands the container to whoever asks, from a thread of its own, under this process's name and, where nobody has it,
+    /// under the common one. Returns what to put into [`VARIABLE`].
+    ///
+    /// # Errors
+    /// [`KernelError::Container`] where the socket cannot be had.
+    pub fn serve(&self) -> Result<&str, KernelError> {
+        let failed = |doing| move |source| KernelError::Container { doing, source };
+        let own = listen(&self.name).map_err(failed("cannot be offered"))?;
+        for listener in std::iter::once(own).chain(listen(COMMON_NAME)) {
+            let map = self.map.try_clone().map_err(failed("cannot be held"))?;
+            std::thread::Builder::new()
+                .name("quell-metrics".into())
+                .spawn(move || hand_out(&listener, &map))
+                .map_err(failed("cannot be offered"))?;
+        }
+        Ok(&self.name)
+    }
+
+    /// Copies of the slots that are in use.
+    pub(crate) fn slots(&self) -> Vec<types::quell_slot> {
+        (1..self.view.slots).filter_map(|slot| self.view.read(slot)).filter(|slot| slot.tid != 0).collect()
+    }
+}
+
+fn header(slots: u32) -> [u8; size_of::<types::quell_slot>()] {
+    let mut bytes = [0; size_of::<types::quell_slot>()];
+    bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+    let words = [VERSION, size_of::<types::quell_slot>() as u32, slots, std::process::id()];
+    for (place, word) in bytes[8..].chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+fn listen(name: &str) -> io::Result<UnixListener> {
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// One byte and the descriptor to each who connects. The thread ends with the process.
+fn hand_out(listener: &UnixListener, map: &OwnedFd) {
+    for stream in listener.incoming().flatten() {
+        let fds = [map.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut message = SendAncillaryBuffer::new(&mut space);
+        message.push(SendAncillaryMessage::ScmRights(&fds));
+        // Who hangs up before the answer does not want it.
+        let _ = rustix::net::sendmsg(
+            &stream,
+            &[io::IoSlice::new(b"q")],
+            &mut message,
+            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+        );
+    }
+}
+
+use std::mem::MaybeUninit;
+
+/// The container as mapped memory.
+#[derive(Debug)]
+struct View {
+    memory: MmapRaw,
+    slots: u32,
+}
+
+impl View {
+    fn of(map: BorrowedFd<'_>, slots: u32) -> io::Result<Self> {
+        let length = slots as usize * size_of::<types::quell_slot>();
+        let memory = MmapOptions::new().len(length).map_raw_read_only(&map)?;
+        Ok(Self { memory, slots })
+    }
+
+    /// A consistent copy of a slot; `None` where its writers never pause long enough.
+    fn read(&self, slot: u32) -> Option<types::quell_slot> {
+        const TRIES: usize = 10_000;
+        let place = self.memory.as_ptr().cast::<types::quell_slot>().wrapping_add(slot as usize);
+        let levels = || -> [u32; 4] {
+            // SAFETY: `level_seq` lies first in each slot, within the mapping, aligned; the kernel writes it atomically.
+            std::array::from_fn(|level| {
+                unsafe { AtomicU32::from_ptr(place.cast::<u32>().cast_mut().add(level)) }
+                    .load(Ordering::Acquire)
+            })
+        };
+        (0..TRIES).find_map(|_| {
+            let before = levels();
+            // SAFETY: the slot lies within the mapping. The kernel may write while this reads; the copy is used only where
+            // the levels show that it did not.
+            let copy = unsafe { std::ptr::read_volatile(place) };
+            fence(Ordering::Acquire);
+            (before == levels() && before.iter().all(|seq| seq % 2 == 0)).then_some(copy)
+        })
+    }
+}

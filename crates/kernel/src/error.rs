@@ -1,0 +1,55 @@
+//! Why the kernel cannot be watched.
+
+use std::io;
+
+use quell_recording::Cpu;
+
+/// What went wrong, and what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The kernel carries no description of its types.
+    #[error(
+        "the kernel carries no type information (/sys/kernel/btf/vmlinux): use one built with CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoTypes,
+    /// The programs were refused for want of privileges.
+    #[error(
+        "this user may not load eBPF programs: run as root, or `sudo setcap cap_bpf,cap_perfmon=ep` the quell program"
+    )]
+    NotPermitted,
+    /// The programs, or one of their maps, were refused for another reason.
+    #[error("the kernel refused {what}: {reason}")]
+    Refused {
+        /// A map, or a program.
+        what: String,
+        /// libbpf's words.
+        reason: String,
+    },
+    /// A CPU that the kernel does not know.
+    #[error("CPU {0} is beyond those that this kernel can have")]
+    UnknownCpu(Cpu),
+    /// The metric container cannot be had.
+    #[error("the metric container {doing}: {source}")]
+    Container {
+        /// What was tried.
+        doing: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl KernelError {
+    /// What libbpf said of a refusal. The verifier's "permission denied" (EACCES) is not a lack of privilege (EPERM).
+    pub(crate) fn refused(what: impl Into<String>, error: &libbpf_rs::Error) -> Self {
+        let reason = format!("{error:#}");
+        if reason.contains("os error 1)") {
+            return Self::NotPermitted;
+        }
+        let said = crate::talk::last_words();
+        Self::Refused {
+            what: what.into(),
+            reason: if said.is_empty() { reason } else { format!("{reason}: {said}") },
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Which of the programs this kernel has a place for.
+
+use libbpf_rs::btf::types::{Struct, Typedef};
+use libbpf_rs::{Btf, OpenProgramMut};
+
+/// What a reader must know of a hook that is not there. Those that only exist on other processors are not missed.
+const MISSED: [(&str, &str); 9] = [
+    ("local_timer_entry", "the local timer's interrupts show as `irq:` of the timer's driver"),
+    ("nmi_handler", "NMIs are not seen"),
+    ("irq_handler_entry", "devices' interrupts are not seen"),
+    ("softirq_entry", "softirqs are not seen"),
+    ("sched_switch", "tasks are not seen"),
+    ("hrtimer_expire_entry", "what the timer ran for is not known"),
+    ("csd_function_entry", "what another CPU called for is not known"),
+    (
+        "csd_queue_cpu",
+        "which task called from another CPU is known only where it sent an interrupt of its own",
+    ),
+    ("page_fault_user", "page faults are not seen"),
+];
+
+/// The place that a program wants, from its section: the kind of hook and its name.
+fn place(section: &str) -> (&str, &str) {
+    section.split_once('/').unwrap_or((section, ""))
+}
+
+/// Whether the run queue keeps the hypervisor's count of stolen time, and can be reached from a task.
+pub(crate) fn keeps_stolen_time(kernel: &Btf<'_>) -> bool {
+    let has = |name: &str, field: &str| {
+        kernel
+            .type_by_name::<Struct<'_>>(name)
+            .is_some_and(|s| s.iter().any(|member| member.name.is_some_and(|n| n == field)))
+    };
+    has("rq", "prev_steal_time") && has("cfs_rq", "rq")
+}
+
+/// Leaves out every program that has no place in this kernel, or is not wanted; returns what that costs the reader.
+pub(crate) fn choose<'a>(
+    kernel: &Btf<'_>,
+    programs: impl Iterator<Item = OpenProgramMut<'a>>,
+    wanted: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut missing = Vec::new();
+    for mut program in programs {
+        let section = program.section().to_string_lossy().into_owned();
+        let (kind, name) = place(&section);
+        let exists = match kind {
+            "tp_btf" | "raw_tp" => kernel.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some(),
+            _ => true,
+        };
+        let wanted = wanted(name);
+        program.set_autoload(exists && wanted);
+        let loss = MISSED.iter().find(|(hook, _)| *hook == name).filter(|_| wanted && !exists);
+        missing.extend(loss.map(|(hook, loss)| format!("{hook}: {loss}")));
+    }
+    missing.dedup();
+    missing
+}

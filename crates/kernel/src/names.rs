@@ -1,0 +1,166 @@
+//! From the kernel's numbers and addresses to names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use quell_recording::Source;
+
+/// The kernel's functions by address.
+#[derive(Default)]
+pub(crate) struct Symbols {
+    text: String,
+    /// Address, and where in `text` the name is; sorted.
+    places: Vec<(u64, u32, u16)>,
+    known: HashMap<u64, Option<Arc<str>>>,
+}
+
+impl Symbols {
+    /// Reads `/proc/kallsyms`; without the privilege to see addresses (CAP_SYSLOG) nothing has a name.
+    pub fn read() -> Self {
+        Self::parse(fs_err::read("/proc/kallsyms").unwrap_or_default())
+    }
+
+    fn parse(file: Vec<u8>) -> Self {
+        let text = String::from_utf8(file).unwrap_or_default();
+        let mut places = Vec::new();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            let mut words = line.split_ascii_whitespace();
+            if let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) =
+                (words.next(), words.next(), words.next())
+                && let Ok(address @ 1..) = u64::from_str_radix(address, 16)
+                && let Some(column) = line.find(name)
+            {
+                places.push((address, (at + column) as u32, name.len() as u16));
+            }
+            at += line.len();
+        }
+        places.sort_unstable();
+        Self { text, places, known: HashMap::new() }
+    }
+
+    /// Whether addresses can be seen at all.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The function that begins at `address`.
+    pub fn name(&mut self, address: u64) -> Option<Arc<str>> {
+        if address == 0 {
+            return None;
+        }
+        if let Some(known) = self.known.get(&address) {
+            return known.clone();
+        }
+        let found = self.places.binary_search_by_key(&address, |place| place.0).ok().map(|i| {
+            let (_, start, length) = self.places[i];
+            Arc::from(&self.text[start as usize..start as usize + length as usize])
+        });
+        self.known.insert(address, found.clone());
+        found
+    }
+
+    /// Where the first of these functions begins; 0 for none.
+    pub fn address(&self, names: &[&str]) -> u64 {
+        let name_of = |place: &(u64, u32, u16)| &self.text[place.1 as usize..][..place.2 as usize];
+        self.places.iter().find(|place| names.contains(&name_of(place))).map_or(0, |place| place.0)
+    }
+}
+
+/// The softirqs in the order of their vectors (include/linux/interrupt.h).
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// As `enum ipi` in records.h.
+const IPIS: [&str; 10] = [
+    "reschedule",
+    "call_function",
+    "call_function_single",
+    "irq_work",
+    "platform",
+    "thermal",
+    "threshold",
+    "deferred_error",
+    "error",
+    "spurious",
+];
+
+/// Names of sources, one copy of each.
+#[derive(Default)]
+pub(crate) struct Sources {
+    numbered: HashMap<(u32, u32), Source>,
+    named: HashMap<[u8; 16], Arc<str>>,
+    irqs: HashMap<(u32, Arc<str>), Source>,
+}
+
+impl Sources {
+    /// A comm, or a driver's name cut to so many bytes. Any byte may be in it.
+    pub fn name(&mut self, bytes: [u8; 16]) -> Arc<str> {
+        let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        let name = || String::from_utf8_lossy(&bytes[..length]).into();
+        self.named.entry(bytes).or_insert_with(name).clone()
+    }
+
+    /// A softirq by its vector.
+    pub fn softirq(&mut self, vector: u32) -> Source {
+        let name = || match SOFTIRQS.get(vector as usize) {
+            Some(name) => Source::Softirq((*name).into()),
+            None => Source::Softirq(vector.to_string().into()),
+        };
+        self.numbered.entry((0, vector)).or_insert_with(name).clone()
+    }
+
+    /// An IPI by its number in `enum ipi`.
+    pub fn ipi(&mut self, kind: u32) -> Source {
+        let name = || Source::Ipi(IPIS.get(kind as usize).copied().unwrap_or("unknown").into());
+        self.numbered.entry((1, kind)).or_insert_with(name).clone()
+    }
+
+    /// A device's interrupt. The programs keep 15 bytes of its name; the rest is in sysfs, as long as the device is there.
+    pub fn irq(&mut self, number: u32, bytes: [u8; 16]) -> Source {
+        let name = self.name(bytes);
+        let key = (number, Arc::clone(&name));
+        let full = || {
+            let cut = name.len() >= 15;
+            let listed = cut
+                .then(|| fs_err::read_to_string(format!("/sys/kernel/irq/{number}/actions")).ok())
+                .flatten();
+            let whole = listed.as_deref().and_then(|list| {
+                list.trim().split(',').find(|action| action.starts_with(&*name)).map(Arc::from)
+            });
+            Source::Irq(whole.unwrap_or_else(|| {
+                if name.is_empty() { number.to_string().into() } else { Arc::clone(&name) }
+            }))
+        };
+        self.irqs.entry(key).or_insert_with(full).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_where_they_begin() {
+        let file = "ffffffff81000010 t tick_nohz_handler\nffffffff81000000 T _stext\n0000000000000000 T hidden\nffffffff81000020 D data\nffffffffc0000000 t in_module\t[veth]\nrubbish\n";
+        let mut symbols = Symbols::parse(file.into());
+        assert_eq!(symbols.name(0xffff_ffff_8100_0010).as_deref(), Some("tick_nohz_handler"));
+        assert_eq!(symbols.name(0xffff_ffff_c000_0000).as_deref(), Some("in_module"));
+        assert_eq!(symbols.name(0xffff_ffff_8100_0011), None);
+        assert_eq!(symbols.name(0xffff_ffff_8100_0020), None);
+        assert_eq!(symbols.address(&["tick_sched_timer", "tick_nohz_handler"]), 0xffff_ffff_8100_0010);
+        assert_eq!(symbols.address(&["hidden"]), 0);
+        assert!(Symbols::parse(vec![0xff, 0xfe]).is_empty());
+    }
+
+    #[test]
+    fn names_may_hold_anything() {
+        let mut sources = Sources::default();
+        assert_eq!(&*sources.name(*b"a\x1b[31m\n<b>\0\0\0\0\0\0"), "a\u{1b}[31m\n<b>");
+        assert_eq!(&*sources.name([b'x'; 16]), "xxxxxxxxxxxxxxxx");
+        assert_eq!(sources.softirq(3).to_string(), "softirq:NET_RX");
+        assert_eq!(sources.softirq(77).to_string(), "softirq:77");
+        assert_eq!(sources.ipi(1).to_string(), "ipi:call_function");
+        assert_eq!(sources.irq(9999, [0; 16]).to_string(), "irq:9999");
+    }
+}

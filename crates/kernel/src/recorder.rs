@@ -1,0 +1,269 @@
+//! Loading the programs, attaching them, and emptying their rings.
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+
+use libbpf_rs::skel::{OpenSkel as _, Skel as _, SkelBuilder as _};
+use libbpf_rs::{
+    Btf, Link, MapCore, MapFlags, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder,
+};
+use quell_recording::{Cpu, Interval, SourcesFacts, Thread};
+
+use crate::bpf::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder, types};
+use crate::container::Container;
+use crate::cost::ProgramCost;
+use crate::error::KernelError;
+use crate::faults;
+use crate::hooks;
+use crate::names::{Sources, Symbols};
+use crate::translate::{Raw, Translator};
+
+/// Threads that can be followed at a time, and the header.
+const SLOTS: u32 = 4096;
+/// As SLOT_WANTED in threads.h.
+const SLOT_WANTED: u32 = u32::MAX;
+/// Bytes of ring per CPU, and for all together at most. At 300,000 intervals a second the first holds a third of a second.
+const RING: u32 = 8 << 20;
+const ALL_RINGS: u32 = 256 << 20;
+const SMALLEST_RING: u32 = 256 << 10;
+/// The kernel's functions behind the periodic tick, by version.
+const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
+
+/// What to watch.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// CPUs of which everything is recorded.
+    pub cpus: Vec<Cpu>,
+    /// Whether threads are followed, from [`Recorder::follow`] on, on whichever CPU they run.
+    pub follow: bool,
+}
+
+/// The programs at work. They are gone when it is dropped, and when its process ends in any way.
+pub struct Recorder {
+    rings: RingBuffer<'static>,
+    pending: Rc<RefCell<Vec<Raw>>>,
+    skeleton: RecorderSkel<'static>,
+    translator: Translator,
+    container: Option<Container>,
+    #[expect(dead_code, reason = "held attached")]
+    faults: Vec<Link>,
+    plan: Plan,
+    ring_bytes: u32,
+    missing: Vec<String>,
+    steal: bool,
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    /// Loads and attaches the programs. Everything that takes time is done before this returns.
+    ///
+    /// # Errors
+    /// [`KernelError`], for instance where this user may not.
+    pub fn start(plan: Plan) -> Result<Self, KernelError> {
+        crate::talk::keep();
+        let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
+        let cpus = possible_cpus()?;
+        if let Some(&cpu) = plan.cpus.iter().find(|cpu| cpu.0 >= cpus) {
+            return Err(KernelError::UnknownCpu(cpu));
+        }
+        let symbols = Symbols::read();
+        let (open, missing, steal) = open(&kernel, cpus, &plan, &symbols)?;
+        let mut skeleton = open.load().map_err(|e| KernelError::refused("the programs", &e))?;
+        let ringed: Vec<Cpu> = if plan.follow { (0..cpus).map(Cpu).collect() } else { plan.cpus.clone() };
+        let ring_bytes = ring_bytes(ringed.len());
+        let pending = Rc::new(RefCell::new(Vec::new()));
+        let rings = make_rings(&skeleton, &ringed, ring_bytes, &pending)?;
+        watch(&skeleton, &plan.cpus)?;
+        let container = if plan.follow { Some(Container::make(&skeleton, SLOTS)?) } else { None };
+        skeleton.attach().map_err(|e| KernelError::refused("to attach a program", &e))?;
+        let faults = if plan.follow { faults::attach(&skeleton, cpus)? } else { Vec::new() };
+        let translator =
+            Translator { sources: Sources::default(), symbols, own_pid: std::process::id(), zero_ns: 0 };
+        Ok(Self { rings, pending, skeleton, translator, container, faults, plan, ring_bytes, missing, steal })
+    }
+
+    /// Sets the zero of all rows' times, on CLOCK_MONOTONIC. What ended before is left out.
+    pub fn set_zero(&mut self, monotonic_ns: u64) {
+        self.translator.zero_ns = monotonic_ns;
+    }
+
+    /// Follows a thread, and all that it starts, from the next time that it gets a CPU.
+    ///
+    /// # Errors
+    /// [`KernelError::Refused`] where no more threads can be followed.
+    pub fn follow(&self, tid: u32) -> Result<(), KernelError> {
+        self.skeleton
+            .maps
+            .slots
+            .update(&tid.to_ne_bytes(), &SLOT_WANTED.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|e| KernelError::refused("to follow a thread", &e))
+    }
+
+    /// The container, where threads are followed.
+    pub fn container(&self) -> Option<&Container> {
+        self.container.as_ref()
+    }
+
+    /// Takes what has come since the last call; returns how full the fullest ring may have been, 0 to 1.
+    pub fn drain(&mut self, intervals: &mut Vec<(Cpu, Interval)>, threads: &mut Vec<(Cpu, Thread)>) -> f64 {
+        // The kernel's poll is not waited for: programs never wake anybody.
+        self.rings.consume_raw();
+        let mut pending = self.pending.borrow_mut();
+        let bytes: usize = pending.len() * (size_of::<types::named_record>() + 8);
+        for raw in pending.drain(..) {
+            match &raw {
+                Raw::Thread(slot, end_ns) => threads.push(self.translator.thread(slot, *end_ns)),
+                _ => intervals.extend(self.translator.interval(&raw)),
+            }
+        }
+        bytes as f64 / f64::from(self.ring_bytes)
+    }
+
+    /// The followed threads that still live, as they stand now.
+    pub fn living(&mut self, now_ns: u64) -> Vec<(Cpu, Thread)> {
+        let Some(container) = &self.container else { return Vec::new() };
+        container.slots().iter().map(|slot| self.translator.thread(slot, now_ns)).collect()
+    }
+
+    /// Intervals that found no room, since the start.
+    pub fn lost(&self) -> u64 {
+        let cpus = self.skeleton.maps.cpus.max_entries();
+        (0..cpus).filter_map(|cpu| self.state(cpu)).fold(0, |sum, state| sum.saturating_add(state.lost))
+    }
+
+    fn state(&self, cpu: u32) -> Option<types::cpu_state> {
+        let bytes = self.skeleton.maps.cpus.lookup(&cpu.to_ne_bytes(), MapFlags::ANY).ok()??;
+        (bytes.len() == size_of::<types::cpu_state>()).then(|| {
+            // SAFETY: the length was checked, and every bit pattern is a valid state.
+            unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+        })
+    }
+
+    /// What a recording's manifest says of this recorder.
+    pub fn facts(&self) -> SourcesFacts {
+        SourcesFacts {
+            unknown_because: None,
+            missing: self.missing.clone(),
+            steal: self.steal.then(|| "run queue".to_owned()),
+            lost: self.lost(),
+            lost_threads: self.skeleton.maps.bss_data.as_ref().map_or(0, |bss| bss.lost_threads),
+            command_pid: None,
+            command_exit_code: None,
+            own_pid: Some(std::process::id()),
+        }
+    }
+
+    /// Runs and time of every program, where the kernel counts them ([`crate::count_cost`]).
+    pub fn cost(&self) -> Vec<ProgramCost> {
+        crate::cost::of(self.skeleton.object())
+    }
+}
+
+/// Opens the object and fits it to this kernel and plan.
+fn open(
+    kernel: &Btf<'_>,
+    cpus: u32,
+    plan: &Plan,
+    symbols: &Symbols,
+) -> Result<(OpenRecorderSkel<'static>, Vec<String>, bool), KernelError> {
+    // libbpf wants a place that outlives the skeleton; a few words, once a recording.
+    let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+    let refused = |e: libbpf_rs::Error| KernelError::refused("the programs", &e);
+    let mut open = RecorderSkelBuilder::default().open(place).map_err(refused)?;
+    let only_followed =
+        ["sched_process_fork", "sched_process_exec", "page_fault_user", "page_fault_kernel", ""];
+    let wanted = |hook: &str| plan.follow || !only_followed.contains(&hook);
+    let mut missing = hooks::choose(kernel, open.open_object_mut().progs_mut(), wanted);
+    if symbols.is_empty() {
+        missing.push("/proc/kallsyms: functions have no names (it needs CAP_SYSLOG)".into());
+    }
+    let slots = if plan.follow { SLOTS } else { 1 };
+    open.maps.cpus.set_max_entries(cpus).map_err(refused)?;
+    open.maps.rings.set_max_entries(cpus).map_err(refused)?;
+    open.maps.container.set_max_entries(slots).map_err(refused)?;
+    open.maps.slots.set_max_entries(slots).map_err(refused)?;
+    open.maps.free_slots.set_max_entries(slots).map_err(refused)?;
+    if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+        rodata.settings.tick_function = symbols.address(&TICK_FUNCTIONS);
+        rodata.settings.follow = u32::from(plan.follow);
+        rodata.settings.cpus = cpus;
+        rodata.settings.slots = slots;
+    }
+    let steal = hooks::keeps_stolen_time(kernel);
+    if !steal {
+        missing.push("prev_steal_time: what the hypervisor takes is not seen".into());
+    }
+    Ok((open, missing, steal))
+}
+
+fn ring_bytes(cpus: usize) -> u32 {
+    let share = ALL_RINGS / u32::try_from(cpus.max(1)).unwrap_or(u32::MAX);
+    // A ring is a power of two.
+    let share = if share.is_power_of_two() { share } else { share.next_power_of_two() / 2 };
+    share.clamp(SMALLEST_RING, RING)
+}
+
+/// A ring for each CPU, all emptied into `pending`.
+fn make_rings(
+    skeleton: &RecorderSkel<'static>,
+    cpus: &[Cpu],
+    bytes: u32,
+    pending: &Rc<RefCell<Vec<Raw>>>,
+) -> Result<RingBuffer<'static>, KernelError> {
+    let refused = |e: libbpf_rs::Error| KernelError::refused("a ring buffer", &e);
+    let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
+        ..Default::default()
+    };
+    let mut maps = Vec::new();
+    for cpu in cpus {
+        let ring = MapHandle::create(MapType::RingBuf, Some("quell_ring"), 0, 0, bytes, &options)
+            .map_err(refused)?;
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&ring)) as u32;
+        skeleton
+            .maps
+            .rings
+            .update(&cpu.0.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused)?;
+        maps.push(ring);
+    }
+    let mut builder = RingBufferBuilder::new();
+    for map in &maps {
+        let pending = Rc::clone(pending);
+        let keep = move |bytes: &[u8]| {
+            pending.borrow_mut().extend(Raw::read(bytes));
+            0
+        };
+        builder.add(map, keep).map_err(refused)?;
+    }
+    builder.build().map_err(refused)
+}
+
+/// Tells the programs which CPUs to watch.
+fn watch(skeleton: &RecorderSkel<'_>, cpus: &[Cpu]) -> Result<(), KernelError> {
+    for cpu in cpus {
+        let state = types::cpu_state { watched: 1, active: 1, ..Default::default() };
+        // SAFETY: a plain C struct without padding of its own is so many bytes.
+        let bytes = unsafe {
+            std::slice::from_raw_parts((&raw const state).cast::<u8>(), size_of::<types::cpu_state>())
+        };
+        skeleton
+            .maps
+            .cpus
+            .update(&cpu.0.to_ne_bytes(), bytes, MapFlags::ANY)
+            .map_err(|e| KernelError::refused("to watch a CPU", &e))?;
+    }
+    Ok(())
+}
+
+/// CPUs that this kernel can have, from 0.
+fn possible_cpus() -> Result<u32, KernelError> {
+    let count = libbpf_rs::num_possible_cpus().map_err(|e| KernelError::refused("to count CPUs", &e))?;
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,148 @@
+//! From the programs' records to rows of a recording.
+
+use std::sync::Arc;
+
+use quell_recording::{Cpu, Interval, Nanos, Source, SourceKind, Taken, Thread};
+
+use crate::bpf::types;
+use crate::names::{Sources, Symbols};
+
+/// As RECORD_THREAD_END in records.h.
+const THREAD_END: u32 = 64;
+
+/// One record as it came out of a ring.
+#[derive(Clone)]
+pub(crate) enum Raw {
+    Plain(types::record),
+    Named(types::named_record),
+    Thread(Box<types::quell_slot>, u64),
+}
+
+impl Raw {
+    /// A record is told by its length. What has none of the three is not ours.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() == size_of::<types::record>() {
+            Some(Self::Plain(copy(bytes)))
+        } else if bytes.len() == size_of::<types::named_record>() {
+            Some(Self::Named(copy(bytes)))
+        } else if bytes.len() == size_of::<types::thread_record>() {
+            let record: types::thread_record = copy(bytes);
+            (record.record.kind == THREAD_END)
+                .then(|| Self::Thread(Box::new(record.slot), record.record.end_ns))
+        } else {
+            None
+        }
+    }
+}
+
+/// Reads a plain old C struct.
+fn copy<T: Copy>(bytes: &[u8]) -> T {
+    assert_eq!(bytes.len(), size_of::<T>());
+    // SAFETY: the length was checked, every struct of the programs is valid for any bytes, and the read needs no alignment.
+    unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+}
+
+fn bytes_of(name: [i8; 16]) -> [u8; 16] {
+    name.map(|c| c as u8)
+}
+
+/// Turns records into rows.
+pub(crate) struct Translator {
+    pub sources: Sources,
+    pub symbols: Symbols,
+    /// quell's own process, whose probes' runs are what is measured and no noise.
+    pub own_pid: u32,
+    /// CLOCK_MONOTONIC at the recording's zero.
+    pub zero_ns: u64,
+}
+
+/// The name of the threads that probe: their time is the program's, not another task's.
+const PROBE: &[u8] = b"quell-probe";
+
+impl Translator {
+    /// The row of an interval, unless it ended before the recording's zero or is a probe's own run.
+    pub fn interval(&mut self, raw: &Raw) -> Option<(Cpu, Interval)> {
+        match raw {
+            Raw::Plain(record) => self.row(record, None),
+            Raw::Named(named) => self.row(&named.record, Some(named)),
+            Raw::Thread(..) => None,
+        }
+    }
+
+    fn row(
+        &mut self,
+        record: &types::record,
+        named: Option<&types::named_record>,
+    ) -> Option<(Cpu, Interval)> {
+        let start_ns = record.start_ns.max(self.zero_ns);
+        let duration_ns = record.end_ns.checked_sub(start_ns).filter(|_| record.end_ns > self.zero_ns)?;
+        let kind = *SourceKind::ALL.get(record.kind as usize)?;
+        if let Some(named) = named.filter(|named| kind == SourceKind::Task && named.tgid == self.own_pid)
+            && bytes_of(named.name).starts_with(PROBE)
+        {
+            return None;
+        }
+        let name = named.map_or([0; 16], |named| bytes_of(named.name));
+        let interval = Interval {
+            start: Nanos::from_nanos(start_ns - self.zero_ns),
+            duration: Nanos::from_nanos(duration_ns),
+            net: Nanos::from_nanos(record.net_ns.min(duration_ns)),
+            source: self.source(kind, record.id, name),
+            pid: named.map_or(0, |named| named.pid),
+            victim: record.victim,
+            detail: self.symbols.name(record.what),
+            cause: named.and_then(|named| self.cause(&named.cause)),
+        };
+        Some((Cpu(record.cpu), interval))
+    }
+
+    fn source(&mut self, kind: SourceKind, id: u32, name: [u8; 16]) -> Source {
+        match kind {
+            SourceKind::Nmi => Source::Nmi,
+            SourceKind::Tick => Source::Tick,
+            SourceKind::Fault => Source::Fault,
+            SourceKind::Steal => Source::Steal,
+            SourceKind::Irq => self.sources.irq(id, name),
+            SourceKind::Ipi => self.sources.ipi(id),
+            SourceKind::Softirq => self.sources.softirq(id),
+            SourceKind::Task => Source::Task(self.sources.name(name)),
+        }
+    }
+
+    /// `COMM (PID)` for a task; for an interrupt its source and what it ran.
+    fn cause(&mut self, cause: &types::cause) -> Option<Arc<str>> {
+        let kind = *SourceKind::ALL.get(cause.kind as usize).filter(|_| cause.known == 1)?;
+        if kind == SourceKind::Task {
+            let comm = self.sources.name(bytes_of(cause.name));
+            return Some(format!("{comm} ({})", cause.id).into());
+        }
+        let source = self.source(kind, cause.id, [0; 16]);
+        Some(match self.symbols.name(cause.what) {
+            Some(function) => format!("{source} {function}").into(),
+            None => source.to_string().into(),
+        })
+    }
+
+    /// The row of a thread, from its slot, at `end_ns`.
+    pub fn thread(&mut self, slot: &types::quell_slot, end_ns: u64) -> (Cpu, Thread) {
+        let since_zero = |ns: u64| Nanos::from_nanos(ns.saturating_sub(self.zero_ns));
+        let on_cpu = match slot.on_since_ns {
+            0 => slot.on_cpu_ns,
+            since => slot.on_cpu_ns + end_ns.saturating_sub(since),
+        };
+        let thread = Thread {
+            tid: slot.global_tid,
+            pid: slot.global_pid,
+            start: since_zero(slot.start_ns),
+            end: since_zero(end_ns.max(slot.start_ns)),
+            on_cpu: Nanos::from_nanos(on_cpu),
+            run_delay: Nanos::from_nanos(slot.run_delay_ns),
+            taken: std::array::from_fn(|kind| Taken {
+                time: Nanos::from_nanos(slot.ns[kind]),
+                count: slot.count[kind],
+            }),
+            comm: self.sources.name(bytes_of(slot.comm)),
+        };
+        (Cpu(slot.cpu), thread)
+    }
+}
