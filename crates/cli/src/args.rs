@@ -66,6 +66,20 @@ pub struct Watching {
     /// ends what overruns.
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub realtime: Option<u8>,
+    /// Whether the kernel's side is recorded too, which names the sources: where it can be, always, or not.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub sources: SourcesWish,
+}
+
+/// Whether the sources of noise are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SourcesWish {
+    /// Where this machine and user can; elsewhere the recording says why they are unknown.
+    Auto,
+    /// Or fail.
+    On,
+    /// Only what the probe sees.
+    Off,
 }
 
 /// The prediction that goes into a report.
@@ -110,12 +124,14 @@ pub enum MethodName {
     Fwq,
     /// Fixed time quanta: the work in each.
     Ftq,
+    /// No probe: only what the kernel saw.
+    Kernel,
 }
 
 /// `quell record`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell record -o a.quell --cpus 1,3 --duration 1min\n  quell record -o million.quell --cpus 1 --count 1000000 --duration 1h\n  quell record -o work.quell --method fwq --quantum 1ms"
+    after_help = "EXAMPLES\n  quell record -o a.quell --cpus 1,3 --duration 1min\n  quell record -o million.quell --cpus 1 --count 1000000 --duration 1h\n  quell record -o work.quell --method fwq --quantum 1ms\n  quell record -o job.quell -- ./simulation input.dat     what this program suffers, thread by thread"
 )]
 pub struct Record {
     /// The recording to make; `HOST-TIME.quell` if not given.
@@ -129,12 +145,15 @@ pub struct Record {
     /// Stop when so many detours (or quanta) were found, on all CPUs together.
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
-    /// How to look for noise.
-    #[arg(long, value_enum, default_value = "detour")]
-    pub method: MethodName,
+    /// How to look for noise; detour, or with a command kernel, if not given.
+    #[arg(long, value_enum)]
+    pub method: Option<MethodName>,
     /// Length of a quantum, for fwq and ftq.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
     pub quantum: Nanos,
+    /// Run this command, without a probe, and record what its threads and all that they start suffer, on any CPU.
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["cpus", "count", "duration", "realtime"])]
+    pub command: Vec<String>,
 }
 
 /// How `show` groups.

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod html;
+mod kernel_side;
 mod plan;
 mod plots;
 mod printer;

@@ -8,7 +8,7 @@ use quell_node::machine::{self, Cpus};
 use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Cpu, Method, Nanos, parse_cpu_list};
 
-use crate::args::{MethodName, Record, Study, Watching};
+use crate::args::{MethodName, Record, SourcesWish, Study, Watching};
 
 /// A mistake of the reader's in what was typed: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -105,10 +105,14 @@ const LONGEST_QUANTUM: Nanos = Nanos::from_secs(1);
 
 /// The recorder's plan for `record`.
 pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
+    if !args.command.is_empty() {
+        return of_command(args);
+    }
     let method = match args.method {
-        MethodName::Detour => Method::Detour,
-        MethodName::Fwq => Method::Fwq,
-        MethodName::Ftq => Method::Ftq,
+        None | Some(MethodName::Detour) => Method::Detour,
+        Some(MethodName::Fwq) => Method::Fwq,
+        Some(MethodName::Ftq) => Method::Ftq,
+        Some(MethodName::Kernel) => Method::Kernel,
     };
     let duration = args.duration.or((args.count.is_none()).then_some(Nanos::from_secs(10)));
     let plan = plan(&args.watching, method, args.quantum, duration)?;
@@ -116,6 +120,20 @@ pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
         Some(0) => Err(Usage("--count 0 records nothing: give at least 1".into()).into()),
         count => Ok(Plan { count, ..plan }),
     }
+}
+
+/// The plan for a command, whose threads may run on any CPU.
+fn of_command(args: &Record) -> anyhow::Result<Plan> {
+    if !matches!(args.method, None | Some(MethodName::Kernel)) {
+        let text = "a probe would take the CPUs from the command: leave --method out, or say kernel";
+        return Err(Usage(text.into()).into());
+    }
+    if args.watching.sources == SourcesWish::Off {
+        let text = "what a command suffers is known only from the kernel: leave --sources out";
+        return Err(Usage(text.into()).into());
+    }
+    let plan = plan(&args.watching, Method::Kernel, args.quantum, None)?;
+    Ok(Plan { cpus: Cpus::of_this_machine()?.online, ..plan })
 }
 
 /// The recorder's plan for `study`.
@@ -134,7 +152,8 @@ fn plan(
     machine.check(&cpus).map_err(|e| Usage(e.to_string()))?;
     positive(duration.unwrap_or(Nanos::MAX), "--duration")?;
     positive(quantum, "--quantum")?;
-    if method != Method::Detour && !(SHORTEST_QUANTUM..=LONGEST_QUANTUM).contains(&quantum) {
+    if matches!(method, Method::Fwq | Method::Ftq) && !(SHORTEST_QUANTUM..=LONGEST_QUANTUM).contains(&quantum)
+    {
         return Err(Usage(format!(
             "--quantum {quantum} is out of range: give {SHORTEST_QUANTUM} to {LONGEST_QUANTUM}, for a probe records each \
              quantum, and looks for its end only between two"

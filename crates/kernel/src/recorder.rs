@@ -21,8 +21,8 @@ use crate::translate::{Raw, Translator};
 
 /// Threads that can be followed at a time, and the header.
 const SLOTS: u32 = 4096;
-/// As SLOT_WANTED in threads.h.
-const SLOT_WANTED: u32 = u32::MAX;
+/// As SLOT_OF_PARENT in threads.h.
+const SLOT_OF_PARENT: u32 = u32::MAX;
 /// Bytes of ring per CPU, and for all together at most. At 300,000 intervals a second the first holds a third of a second.
 const RING: u32 = 8 << 20;
 const ALL_RINGS: u32 = 256 << 20;
@@ -93,16 +93,19 @@ impl Recorder {
         self.translator.zero_ns = monotonic_ns;
     }
 
-    /// Follows a thread, and all that it starts, from the next time that it gets a CPU.
+    /// Runs `start`, and follows whatever threads the calling thread starts in it, from their birth.
     ///
     /// # Errors
-    /// [`KernelError::Refused`] where no more threads can be followed.
-    pub fn follow(&self, tid: u32) -> Result<(), KernelError> {
-        self.skeleton
-            .maps
-            .slots
-            .update(&tid.to_ne_bytes(), &SLOT_WANTED.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|e| KernelError::refused("to follow a thread", &e))
+    /// [`KernelError::Refused`] where nothing can be followed.
+    pub fn children_of_this_thread<T>(&self, start: impl FnOnce() -> T) -> Result<T, KernelError> {
+        // SAFETY: the call has no conditions.
+        let tid = unsafe { libc::gettid() }.to_ne_bytes();
+        let slots = &self.skeleton.maps.slots;
+        let refused = |e: libbpf_rs::Error| KernelError::refused("to follow a thread's children", &e);
+        slots.update(&tid, &SLOT_OF_PARENT.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
+        let started = start();
+        slots.delete(&tid).map_err(refused)?;
+        Ok(started)
     }
 
     /// The container, where threads are followed.

@@ -46,6 +46,18 @@ pub enum Method {
     Kernel,
 }
 
+impl Method {
+    /// What such a recording holds, in words.
+    pub fn holds(self) -> &'static str {
+        match self {
+            Self::Detour => "detours",
+            Self::Fwq => "fwq quanta",
+            Self::Ftq => "ftq quanta",
+            Self::Kernel => "kernel intervals",
+        }
+    }
+}
+
 impl std::fmt::Display for Method {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {

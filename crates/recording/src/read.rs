@@ -191,6 +191,9 @@ fn contain<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
 fn end_at_last_flush(folder: &Path, manifest: &mut Manifest, detours: &[(Cpu, Detour)]) {
     let text = fs::read_to_string(folder.join(PROGRESS)).unwrap_or_default();
     let last = text.lines().rev().find_map(|line| serde_json::from_str::<Progress>(line).ok());
+    if let (Some(sources), Some(progress)) = (&mut manifest.sources, &last) {
+        sources.lost = progress.intervals_lost;
+    }
     let mut ends: BTreeMap<Cpu, Nanos> = BTreeMap::new();
     for (cpu, detour) in detours {
         let end = ends.entry(*cpu).or_default();

@@ -29,6 +29,9 @@ pub struct Progress {
     pub until_ns: Nanos,
     /// Rows lost so far per CPU, in the manifest's order.
     pub lost: Vec<u64>,
+    /// Intervals lost so far, all CPUs together.
+    #[serde(default)]
+    pub intervals_lost: u64,
 }
 
 /// A recording that is being made.
@@ -102,6 +105,11 @@ impl Writer {
         self.intervals.append(rows)?;
         count(&mut self.interval_rows, rows);
         Ok(())
+    }
+
+    /// Intervals so far.
+    pub fn interval_rows(&self) -> u64 {
+        self.interval_rows.values().sum()
     }
 
     /// Appends threads, each with the CPU on which it was last.

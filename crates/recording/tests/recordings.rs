@@ -36,7 +36,8 @@ fn make(folder: &Path, close: impl FnOnce(Writer, Manifest)) {
             writer.detours(&part).unwrap();
         }
         let until = (flush as u64 + 1) * 100_000;
-        writer.progress(&Progress { until_ns: ns(until), lost: vec![0, flush as u64] }).unwrap();
+        let lost = vec![0, flush as u64];
+        writer.progress(&Progress { until_ns: ns(until), lost, intervals_lost: 0 }).unwrap();
     }
     close(writer, manifest(&[0, 1], 300_000));
 }

@@ -64,9 +64,9 @@ fn open(path: &Path) -> anyhow::Result<Recording> {
         if path.is_file() { quell_recording::formats::import(path)? } else { Recording::open(path)? };
     if recording.manifest.method != Method::Detour {
         anyhow::bail!(
-            "{} holds {} quanta; only detours can be compared",
+            "{} holds {}; only detours can be compared",
             path.display(),
-            recording.manifest.method
+            recording.manifest.method.holds()
         );
     }
     Ok(recording)

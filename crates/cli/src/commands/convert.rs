@@ -25,9 +25,9 @@ pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
     }
     if recording.manifest.method != Method::Detour {
         anyhow::bail!(
-            "{} holds {} quanta; only detours can be converted",
+            "{} holds {}; only detours can be converted",
             args.input.display(),
-            recording.manifest.method
+            recording.manifest.method.holds()
         );
     }
     let extension = args.output.extension().and_then(|e| e.to_str());

@@ -6,6 +6,7 @@ mod doctor;
 mod hidden;
 mod predict;
 mod record;
+mod record_kernel;
 mod report;
 mod show;
 mod study;

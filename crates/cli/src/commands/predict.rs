@@ -88,8 +88,8 @@ pub fn of_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
     let path = recording.path.display();
     if recording.manifest.method != Method::Detour {
         anyhow::bail!(
-            "{path} holds {} quanta, not detours: record with --method detour to predict",
-            recording.manifest.method
+            "{path} holds {}, not detours: record with --method detour to predict",
+            recording.manifest.method.holds()
         );
     }
     if recording.traces.iter().all(|trace| trace.noise().next().is_none()) {

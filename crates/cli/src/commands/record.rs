@@ -1,14 +1,15 @@
-//! `quell record`: the noise of this node into a recording.
+//! `quell record`: the noise of this node, or of one command on it, into a recording.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quell_node::probe::{self, Plan};
-use quell_recording::{Manifest, State, format_cpu_list};
+use quell_recording::{Manifest, Method, State, format_cpu_list};
 
-use super::Outcome;
-use crate::args::Record;
+use super::{Outcome, record_kernel};
+use crate::args::{Record, SourcesWish};
+use crate::kernel_side::KernelSide;
 use crate::plan;
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -17,40 +18,81 @@ use crate::progress::Step;
 pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_record(args)?;
     let output = args.output.clone().unwrap_or_else(plan::recording_of_now);
-    let manifest = record(&plan, &output, printer)?;
+    let manifest = if args.command.is_empty() && plan.method != Method::Kernel {
+        record(&plan, args.watching.sources, &output, printer)?
+    } else {
+        record_kernel::record(&plan, &args.command, &output, printer)?
+    };
     if manifest.state == State::Interrupted {
         printer.say("interrupted: what was recorded up to then is kept");
     }
-    printer.say(&format!("look at it with `quell show {}`", output.display()));
+    printer.say(&format!("look at it with `{}`", look_at(&manifest, &output)));
     printer.result(&format!("{}\n", output.display()))?;
-    Ok(Outcome::Done)
+    match manifest.sources.and_then(|sources| sources.command_exit_code) {
+        Some(code) if code != 0 => anyhow::bail!(
+            "the command ended with exit code {code}; what it suffered until then is in {}",
+            output.display()
+        ),
+        _ => Ok(Outcome::Done),
+    }
 }
 
-/// Runs the probes with a progress bar; Ctrl-C ends the run, not quell.
-pub fn record(plan: &Plan, output: &Path, printer: Printer) -> anyhow::Result<Manifest> {
+/// The command that shows most of a recording.
+fn look_at(manifest: &Manifest, output: &Path) -> String {
+    let by = match &manifest.sources {
+        Some(sources) if sources.unknown_because.is_none() => " --by source",
+        _ => "",
+    };
+    format!("quell show {}{by}", output.display())
+}
+
+/// Runs the probes, and the kernel recorder beside them, with a progress bar; Ctrl-C ends the run, not quell.
+pub fn record(
+    plan: &Plan,
+    sources: SourcesWish,
+    output: &Path,
+    printer: Printer,
+) -> anyhow::Result<Manifest> {
+    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false };
+    let mut side = KernelSide::start(sources, watched, printer)?;
+    let stop = stopped_by_signals()?;
+    printer.say(&format!("watching CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
+    let manifest = {
+        let step = Step::recording(printer, plan.duration, plan.count);
+        let mut status = |status| step.recorded(status, plan.duration.is_some());
+        probe::record(plan, output, &stop, &mut side, &mut status)?
+    };
+    // From here on a signal ends quell as usual.
+    stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    say_warnings(&manifest, printer);
+    Ok(manifest)
+}
+
+/// A flag that the usual signals set; a second one ends quell at once, and leaves the recording as after a crash.
+pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        // The second Ctrl-C ends quell at once; the recording is then as after a crash, and can be read.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let until = match (plan.duration, plan.count) {
+    Ok(stop)
+}
+
+/// When a run ends, in words.
+pub fn until(plan: &Plan) -> String {
+    match (plan.duration, plan.count) {
         (Some(time), Some(count)) => format!("for {time} or {count} rows"),
         (Some(time), None) => format!("for {time}"),
         (None, Some(count)) => format!("until {count} rows are found (Ctrl-C ends it earlier)"),
         (None, None) => "until Ctrl-C".into(),
-    };
-    printer.say(&format!("watching CPUs {} {until}", format_cpu_list(&plan.cpus)));
-    let manifest = {
-        let step = Step::recording(printer, plan.duration, plan.count);
-        probe::record(plan, output, &stop, &mut |status| step.recorded(status, plan.duration.is_some()))?
-    };
-    // From here on a signal ends quell as usual.
-    stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// What a reader of the recording must know.
+pub fn say_warnings(manifest: &Manifest, printer: Printer) {
     for warning in &manifest.warnings {
         printer.warn(warning);
     }
-    Ok(manifest)
 }
 
 /// The path of a recording within a folder.

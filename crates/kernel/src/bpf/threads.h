@@ -9,8 +9,8 @@
 
 #define TASK_RUNNING 0
 #define TASK_DEAD 0x80
-/* What the loader puts in as the slot of a thread that it wants followed from its next switch on. */
-#define SLOT_WANTED 0xffffffff
+/* Stands for the thread that starts the command: what it starts is followed, itself it is not. */
+#define SLOT_OF_PARENT 0xffffffff
 
 /* Slot by thread id. */
 struct {
@@ -64,7 +64,7 @@ static __always_inline u32 allocate(struct task_struct *task)
 	return slot;
 }
 
-static __always_inline u32 follow(struct task_struct *task)
+static __always_inline void follow(struct task_struct *task)
 {
 	u32 tid = BPF_CORE_READ(task, pid);
 	u32 slot = allocate(task);
@@ -74,20 +74,14 @@ static __always_inline u32 follow(struct task_struct *task)
 			s->tid = 0;
 		bpf_map_push_elem(&free_slots, &slot, 0);
 		__sync_fetch_and_add(&lost_threads, 1);
-		return 0;
 	}
-	return slot;
 }
 
 static __always_inline u32 slot_of_thread(struct task_struct *task)
 {
 	u32 tid = task->pid;
 	u32 *slot = bpf_map_lookup_elem(&slots, &tid);
-	if (!slot)
-		return 0;
-	if (*slot == SLOT_WANTED)
-		return follow(task);
-	return *slot;
+	return slot && *slot != SLOT_OF_PARENT ? *slot : 0;
 }
 
 /* The last that is seen of a thread: its account goes to the recorder, its slot to the next one. */

@@ -6,6 +6,7 @@
 //! measured, and the detours that it caused are marked ([`own`]).
 
 mod bench;
+mod beside;
 mod loops;
 mod own;
 mod ring;
@@ -20,7 +21,8 @@ use quell_recording::{Cpu, Error, Method, Nanos};
 use crate::machine::CpuError;
 
 pub use bench::{LoopBench, bench_loop};
-pub use session::record;
+pub use beside::{Alone, Beside};
+pub use session::{first_manifest, record};
 
 /// Above which gap a turn of the loop counts as a detour.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +61,7 @@ pub struct Status {
     pub elapsed: Nanos,
     /// Rows found so far.
     pub rows: u64,
-    /// Rows lost so far.
+    /// Rows lost so far, those of what runs beside the probes included.
     pub lost: u64,
 }
 

@@ -9,7 +9,7 @@ use quell_recording::{ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos,
 
 use super::thread::{Gate, Probe, Run, Seen};
 use super::writer::Stream;
-use super::{Plan, ProbeError, Status, Threshold};
+use super::{Beside, Plan, ProbeError, Status, Threshold};
 use crate::clock::{Anchor, ClockKind, Scale, realtime_ns};
 use crate::machine::{self, Cpus};
 use crate::realtime;
@@ -23,7 +23,8 @@ const DRIFT_WORTH_SAYING: f64 = 100.0;
 
 /// Runs the probes and writes the recording to `folder`; ends by time, by count, or when `stop` is set.
 ///
-/// `status` is called about once a second by the writer; what it costs counts as quell's own.
+/// `beside` is emptied by the writer as the probes' buffers are; `status` is called about once a second. What either costs
+/// counts as quell's own.
 ///
 /// # Errors
 /// [`ProbeError`]. After [`ProbeError::Write`] the folder holds a readable recording of what came before.
@@ -31,6 +32,7 @@ pub fn record(
     plan: &Plan,
     folder: &Path,
     stop: &AtomicBool,
+    beside: &mut dyn Beside,
     status: &mut dyn FnMut(Status),
 ) -> Result<Manifest, ProbeError> {
     let cpus = Cpus::of_this_machine()?;
@@ -40,7 +42,8 @@ pub fn record(
     let (kind, fallback) = ClockKind::choose();
     let probes =
         plan.cpus.iter().map(|&cpu| Probe::new(cpu, plan.cpus.len())).collect::<Result<Vec<_>, _>>()?;
-    let mut manifest = first_manifest(plan);
+    let mut manifest = first_manifest(plan.method, &plan.cpus, &plan.command);
+    manifest.quantum_ns = (plan.method != Method::Detour).then_some(plan.quantum);
     manifest
         .warnings
         .extend(fallback.map(|why| format!("CLOCK_MONOTONIC is used, with a coarser resolution: {why}")));
@@ -48,11 +51,6 @@ pub fn record(
         let text =
             "the buffers could not be locked into memory (ulimit -l); they were only touched before the run";
         manifest.warnings.push(text.into());
-    }
-    if machine::virtualised() {
-        manifest
-            .warnings
-            .push("this is a virtual machine: what its hypervisor takes shows as detours".into());
     }
     let _home = Home::move_to(if spare.is_empty() { &plan.cpus[..1] } else { &spare }, cpus.allowed)?;
     let run = Run {
@@ -67,10 +65,11 @@ pub fn record(
     std::thread::scope(|scope| {
         let (threads, refused) = spawn(scope, &run, &probes);
         run.gate.wait_for(&probes, &run.halt);
-        let outcome = write(&run, &probes, shared_cpu, &mut manifest, folder, (stop, status));
+        let outcome = write(&run, &probes, shared_cpu, &mut manifest, folder, (stop, beside, status));
         let seen = join(threads)?;
         refused.map_or(Ok(()), Err)?;
         let Streamed { stream, writer, written } = outcome?;
+        beside.complete(&mut manifest);
         complete(&mut manifest, &run, &stream, &seen, stop.load(Ordering::SeqCst));
         close(writer, written, &mut manifest).map_err(|source| ProbeError::Write {
             elapsed: stream.status().elapsed,
@@ -91,7 +90,8 @@ fn spawn<'scope>(
 ) -> (Vec<Thread<'scope>>, Option<ProbeError>) {
     let mut threads = Vec::with_capacity(probes.len());
     for probe in probes {
-        match std::thread::Builder::new().spawn_scoped(scope, || probe.run(run)) {
+        // By this name the kernel recorder tells the program from what disturbs it.
+        match std::thread::Builder::new().name("quell-probe".into()).spawn_scoped(scope, || probe.run(run)) {
             Ok(thread) => threads.push(thread),
             Err(source) => {
                 run.halt.store(true, Ordering::SeqCst);
@@ -123,11 +123,12 @@ fn write<'a>(
     shared_cpu: Option<Cpu>,
     manifest: &mut Manifest,
     folder: &Path,
-    (stop, status): (&AtomicBool, &mut dyn FnMut(Status)),
+    (stop, beside, status): (&AtomicBool, &mut dyn Beside, &mut dyn FnMut(Status)),
 ) -> Result<Streamed<'a>, ProbeError> {
     let zero = Anchor::take(run.kind);
     manifest.zero_monotonic_ns = Some(zero.monotonic_ns);
     manifest.zero_unix_ns = Some(realtime_ns());
+    beside.begin(manifest);
     let mut stream = Stream::new(run, probes, zero, shared_cpu);
     // A probe that could not be prepared has called the run off; its error is told by its thread.
     if run.halt.load(Ordering::SeqCst) {
@@ -141,7 +142,7 @@ fn write<'a>(
         run.deadline_ticks.store(deadline, Ordering::SeqCst);
     }
     run.gate.open();
-    let written = stream.run(&mut writer, stop, status);
+    let written = stream.run(&mut writer, stop, beside, status);
     if written.is_err() {
         stream.wait_for_probes();
     }
@@ -238,19 +239,24 @@ fn warnings(manifest: &Manifest, run: &Run, drift_ppm: f64) -> Vec<String> {
     texts
 }
 
-fn first_manifest(plan: &Plan) -> Manifest {
-    let mut manifest = Manifest::new(plan.method, State::Recording);
+/// What is known of a recording of these CPUs on this machine before it begins.
+pub fn first_manifest(method: Method, cpus: &[Cpu], command: &[String]) -> Manifest {
+    let mut manifest = Manifest::new(method, State::Recording);
     manifest.host = machine::host();
     manifest.kernel = machine::kernel();
     manifest.processor = machine::processor();
-    manifest.command.clone_from(&plan.command);
-    manifest.quantum_ns = (plan.method != Method::Detour).then_some(plan.quantum);
+    manifest.command = command.to_vec();
     let facts = |&cpu: &Cpu| {
         let place = machine::place(cpu);
         let facts = CpuFacts::of_span(cpu, Span::default());
         CpuFacts { core: place.core, package: place.package, numa_node: place.numa_node, ..facts }
     };
-    manifest.cpus = plan.cpus.iter().map(facts).collect();
+    manifest.cpus = cpus.iter().map(facts).collect();
+    if machine::virtualised() {
+        manifest
+            .warnings
+            .push("this is a virtual machine: what its hypervisor takes shows as detours".into());
+    }
     manifest
 }
 

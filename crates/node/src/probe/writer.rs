@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use quell_recording::{Cpu, Detour, Error, Method, Nanos, Progress, Quantum, Span, Writer};
 
-use super::Status;
 use super::own::OwnWork;
 use super::ring::Row;
 use super::thread::{Probe, Run};
+use super::{Beside, Status};
 use crate::clock::{Anchor, Scale};
 use crate::realtime;
 
@@ -45,6 +45,7 @@ pub(super) struct Stream<'a> {
     quanta: Vec<(Cpu, Quantum)>,
     found: u64,
     written: u64,
+    lost_beside: u64,
     flushed: Nanos,
 }
 
@@ -64,6 +65,7 @@ impl<'a> Stream<'a> {
             quanta: Vec::new(),
             found: 0,
             written: 0,
+            lost_beside: 0,
             flushed: Nanos::ZERO,
         }
     }
@@ -73,6 +75,7 @@ impl<'a> Stream<'a> {
         &mut self,
         writer: &mut Writer,
         stop: &AtomicBool,
+        beside: &mut dyn Beside,
         status: &mut dyn FnMut(Status),
     ) -> Result<(), Error> {
         let mut sleep = FIRST_LOOK;
@@ -81,11 +84,13 @@ impl<'a> Stream<'a> {
             self.own.begin(self.run.kind.now());
             let done = self.probes.iter().all(|probe| probe.done.load(Ordering::SeqCst));
             let fill = self.collect(writer).inspect_err(|_| self.halt())?;
+            let fill = fill.max(beside.collect(writer).inspect_err(|_| self.halt())?);
             if stop.load(Ordering::SeqCst) || self.run.plan.count.is_some_and(|count| self.found >= count) {
                 self.halt();
             }
             self.watch();
             if done || self.elapsed() - self.flushed >= FLUSH {
+                self.lost_beside = beside.lost();
                 self.flush(writer).inspect_err(|_| self.halt())?;
                 status(self.status());
             }
@@ -111,8 +116,8 @@ impl<'a> Stream<'a> {
     }
 
     pub fn status(&self) -> Status {
-        let lost = self.probes.iter().map(|probe| probe.ring.lost()).sum();
-        Status { elapsed: self.elapsed(), rows: self.found, lost }
+        let lost: u64 = self.probes.iter().map(|probe| probe.ring.lost()).sum();
+        Status { elapsed: self.elapsed(), rows: self.found, lost: lost + self.lost_beside }
     }
 
     /// Rows that a probe could not keep.
@@ -206,7 +211,7 @@ impl<'a> Stream<'a> {
         self.write(writer)?;
         self.flushed = self.elapsed();
         let lost = self.probes.iter().map(|probe| probe.ring.lost()).collect();
-        writer.progress(&Progress { until_ns: self.flushed, lost })?;
+        writer.progress(&Progress { until_ns: self.flushed, lost, intervals_lost: self.lost_beside })?;
         // A new line from here: it follows what NTP does to CLOCK_MONOTONIC in a long run.
         self.base = self.latest;
         Ok(())

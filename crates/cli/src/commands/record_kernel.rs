@@ -1,0 +1,171 @@
+//! `quell record --method kernel` and `quell record -- CMD`: no probe, only what the kernel saw.
+
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use quell_kernel::{Recorder, container};
+use quell_node::clock::{monotonic_ns, realtime_ns};
+use quell_node::machine;
+use quell_node::probe::{Beside as _, Plan, Status, first_manifest};
+use quell_recording::{Cpu, Manifest, Method, Nanos, Progress, State, Writer, format_cpu_list};
+
+use super::record::{say_warnings, stopped_by_signals, until};
+use crate::kernel_side::Rows;
+use crate::printer::Printer;
+use crate::progress::Step;
+
+/// How often the rings are looked at, at most and at least.
+const LONGEST: Duration = Duration::from_millis(50);
+const SHORTEST: Duration = Duration::from_millis(2);
+/// How often the file says how far it is.
+const FLUSH_NS: u64 = 700_000_000;
+
+/// Records the planned CPUs, or what `command` and all that it starts suffer on any CPU.
+pub fn record(plan: &Plan, command: &[String], output: &Path, printer: Printer) -> anyhow::Result<Manifest> {
+    let follow = !command.is_empty();
+    let cpus = if follow { Vec::new() } else { plan.cpus.clone() };
+    let recorder = Recorder::start(quell_kernel::Plan { cpus, follow })
+        .context("without a probe there is nothing but what the kernel tells (`quell doctor` tells more)")?;
+    let mut rows = Rows::of(recorder);
+    let mut manifest = first_manifest(Method::Kernel, &plan.cpus, &plan.command);
+    manifest.zero_monotonic_ns = Some(monotonic_ns());
+    manifest.zero_unix_ns = Some(realtime_ns());
+    rows.begin(&mut manifest);
+    let mut writer = Writer::create(output, &manifest)?;
+    let stop = stopped_by_signals()?;
+    let mut run = Run { plan, stop: &stop, child: None, zero_ns: manifest.zero_monotonic_ns.unwrap_or(0) };
+    if follow {
+        let child = start(command, rows.recorder())?;
+        if let Some(sources) = &mut manifest.sources {
+            sources.command_pid = Some(child.id());
+        }
+        printer.say(&format!("following {} and all that it starts", one_line_of(command)));
+        run.child = Some(child);
+    } else {
+        let _ = leave(&plan.cpus);
+        printer.say(&format!("watching the kernel on CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
+    }
+    let written = run.stream(&mut rows, &mut writer, printer);
+    let interrupted = stop.load(Ordering::SeqCst);
+    let code = run.finish();
+    // From here on a signal ends quell as usual.
+    stop.store(true, Ordering::SeqCst);
+    if let Err(error) = written {
+        writer.abandon(&mut manifest, &error);
+        return Err(error.into());
+    }
+    complete(&mut manifest, &run, code, interrupted);
+    rows.complete(&mut manifest);
+    writer.finish(&mut manifest)?;
+    say_warnings(&manifest, printer);
+    Ok(manifest)
+}
+
+/// Starts the command as a child that is followed from its first instruction on.
+fn start(command: &[String], recorder: &Recorder) -> anyhow::Result<Child> {
+    let mut child = Command::new(&command[0]);
+    child.args(&command[1..]);
+    if let Some(container) = recorder.container() {
+        child.env(container::VARIABLE, container.serve()?);
+    }
+    recorder
+        .children_of_this_thread(|| child.spawn())?
+        .with_context(|| format!("the command `{}` cannot be started", command[0].escape_debug()))
+}
+
+fn one_line_of(command: &[String]) -> String {
+    let words: String = command.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("`{words}`")
+}
+
+/// Off the watched CPUs, where there are others.
+fn leave(watched: &[Cpu]) -> std::io::Result<()> {
+    let allowed = machine::Cpus::of_this_machine().map_err(std::io::Error::other)?.allowed;
+    let others: Vec<Cpu> = allowed.into_iter().filter(|cpu| !watched.contains(cpu)).collect();
+    if others.is_empty() { Ok(()) } else { machine::pin(&others) }
+}
+
+/// A run while it lasts.
+struct Run<'a> {
+    plan: &'a Plan,
+    stop: &'a AtomicBool,
+    child: Option<Child>,
+    zero_ns: u64,
+}
+
+impl Run<'_> {
+    /// Writes what comes until the run is over.
+    fn stream(
+        &mut self,
+        rows: &mut Rows,
+        writer: &mut Writer,
+        printer: Printer,
+    ) -> Result<(), quell_recording::Error> {
+        let step = Step::recording(printer, self.plan.duration, None);
+        let (mut sleep, mut flushed) = (SHORTEST, 0);
+        loop {
+            std::thread::sleep(sleep);
+            let over = self.over(writer.interval_rows());
+            let now = monotonic_ns();
+            if over {
+                rows.end_threads(now);
+            }
+            let fill = rows.collect(writer)?;
+            let elapsed = now - self.zero_ns;
+            if over || elapsed - flushed >= FLUSH_NS {
+                flushed = elapsed;
+                let lost = vec![0; self.plan.cpus.len()];
+                let (until_ns, intervals_lost) = (Nanos::from_nanos(elapsed), rows.lost());
+                writer.progress(&Progress { until_ns, lost, intervals_lost })?;
+                let status = Status { elapsed: until_ns, rows: writer.interval_rows(), lost: intervals_lost };
+                step.recorded(status, self.plan.duration.is_some());
+            }
+            if over {
+                return Ok(());
+            }
+            let by_rate = Duration::try_from_secs_f64(sleep.as_secs_f64() * 0.25 / fill).unwrap_or(LONGEST);
+            sleep = by_rate.clamp(SHORTEST, LONGEST);
+        }
+    }
+
+    /// Whether the command has ended, or the time is up, or somebody wants the end.
+    fn over(&mut self, rows: u64) -> bool {
+        let stopped = self.stop.load(Ordering::SeqCst);
+        match &mut self.child {
+            Some(child) => stopped || !matches!(child.try_wait(), Ok(None)),
+            None => {
+                let elapsed = Nanos::from_nanos(monotonic_ns() - self.zero_ns);
+                stopped
+                    || self.plan.duration.is_some_and(|length| elapsed >= length)
+                    || self.plan.count.is_some_and(|count| rows >= count)
+            }
+        }
+    }
+
+    /// Waits for the command, which after an interrupt is asked to end. Its exit code, where it has one.
+    fn finish(&mut self) -> Option<ExitStatus> {
+        let child = self.child.as_mut()?;
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        // SAFETY: the child is ours and has not been waited for, so the id is still its own.
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        child.wait().ok()
+    }
+}
+
+fn complete(manifest: &mut Manifest, run: &Run<'_>, code: Option<ExitStatus>, interrupted: bool) {
+    let end = Nanos::from_nanos(monotonic_ns() - run.zero_ns);
+    for facts in &mut manifest.cpus {
+        facts.end_ns = end;
+    }
+    let interrupted = interrupted && code.is_none_or(|code| code.code().is_none());
+    manifest.state = if interrupted { State::Interrupted } else { State::Complete };
+    if let (Some(sources), Some(status)) = (&mut manifest.sources, code) {
+        use std::os::unix::process::ExitStatusExt as _;
+        sources.command_exit_code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    }
+}

@@ -1,0 +1,138 @@
+//! The kernel recorder as part of a run: whether it is wanted, whether it can be had, and its rows.
+
+use quell_kernel::{KernelError, Plan, Recorder};
+use quell_node::probe::Beside;
+use quell_recording::{Cpu, Error, Interval, Manifest, SourcesFacts, Thread, Writer};
+
+use crate::args::SourcesWish;
+use crate::printer::Printer;
+
+/// What is known of the sources in a run.
+#[derive(Debug)]
+pub enum KernelSide {
+    /// They are recorded.
+    Known(Box<Rows>),
+    /// They cannot be, and why.
+    Unknown(String),
+    /// They were not asked for.
+    Unwanted,
+}
+
+/// The recorder, and rows on their way to the file.
+#[derive(Debug)]
+pub struct Rows {
+    recorder: Recorder,
+    intervals: Vec<(Cpu, Interval)>,
+    threads: Vec<(Cpu, Thread)>,
+}
+
+impl KernelSide {
+    /// Starts the recorder as wished; where that fails and is no must, says so.
+    pub fn start(wish: SourcesWish, plan: Plan, printer: Printer) -> anyhow::Result<Self> {
+        if wish == SourcesWish::Off {
+            return Ok(Self::Unwanted);
+        }
+        match Recorder::start(plan) {
+            Ok(recorder) => Ok(Self::Known(Box::new(Rows::of(recorder)))),
+            Err(error) if wish == SourcesWish::On => Err(refusal(error)),
+            Err(error) => {
+                let why = format!("{:#}", refusal(error));
+                printer.warn(&format!("the sources of noise stay unknown: {why}"));
+                Ok(Self::Unknown(why))
+            }
+        }
+    }
+}
+
+/// The error, with what the machine itself says of it.
+fn refusal(error: KernelError) -> anyhow::Error {
+    anyhow::Error::new(error).context("the kernel recorder cannot run (`quell doctor` tells more)")
+}
+
+impl Rows {
+    /// Rows of a recorder that has begun.
+    pub fn of(recorder: Recorder) -> Self {
+        Self { recorder, intervals: Vec::new(), threads: Vec::new() }
+    }
+
+    /// The recorder.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// Adds the threads that still live, as they stand at the end.
+    pub fn end_threads(&mut self, now_ns: u64) {
+        self.threads.extend(self.recorder.living(now_ns));
+    }
+}
+
+impl Beside for Rows {
+    fn begin(&mut self, manifest: &mut Manifest) {
+        self.recorder.set_zero(manifest.zero_monotonic_ns.unwrap_or(0));
+        manifest.sources = Some(self.recorder.facts());
+    }
+
+    fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error> {
+        let fill = self.recorder.drain(&mut self.intervals, &mut self.threads);
+        writer.intervals(&self.intervals)?;
+        writer.threads(&self.threads)?;
+        self.intervals.clear();
+        self.threads.clear();
+        Ok(fill)
+    }
+
+    fn lost(&self) -> u64 {
+        self.recorder.lost()
+    }
+
+    fn complete(&mut self, manifest: &mut Manifest) {
+        let facts = self.recorder.facts();
+        if facts.lost > 0 {
+            manifest.warnings.push(format!(
+                "{} kernel intervals were lost: they came faster than they could be read",
+                facts.lost
+            ));
+        }
+        if facts.lost_threads > 0 {
+            manifest
+                .warnings
+                .push(format!("{} threads were not followed: too many lived at a time", facts.lost_threads));
+        }
+        let before = manifest.sources.take().unwrap_or_default();
+        let (command_pid, command_exit_code) = (before.command_pid, before.command_exit_code);
+        manifest.sources = Some(SourcesFacts { command_pid, command_exit_code, ..facts });
+    }
+}
+
+impl Beside for KernelSide {
+    fn begin(&mut self, manifest: &mut Manifest) {
+        match self {
+            Self::Known(rows) => rows.begin(manifest),
+            Self::Unknown(why) => {
+                let unknown_because = Some(why.clone());
+                manifest.sources = Some(SourcesFacts { unknown_because, ..SourcesFacts::default() });
+            }
+            Self::Unwanted => {}
+        }
+    }
+
+    fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error> {
+        match self {
+            Self::Known(rows) => rows.collect(writer),
+            _ => Ok(0.0),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        match self {
+            Self::Known(rows) => rows.lost(),
+            _ => 0,
+        }
+    }
+
+    fn complete(&mut self, manifest: &mut Manifest) {
+        if let Self::Known(rows) = self {
+            rows.complete(manifest);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What runs beside the probes, on the writer's thread and into the same recording: the kernel recorder.
+
+use quell_recording::{Error, Manifest, Writer};
+
+/// A source of rows that the writer empties whenever it looks at the probes' buffers.
+pub trait Beside {
+    /// The run begins: its zero is in the manifest, which is not yet on disk. Rows from before the zero are not wanted.
+    fn begin(&mut self, manifest: &mut Manifest);
+
+    /// Writes all rows that have come since the last call; returns how full its fullest buffer was, 0 to 1.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error>;
+
+    /// Rows lost so far.
+    fn lost(&self) -> u64;
+
+    /// The run is over, and all rows are written.
+    fn complete(&mut self, manifest: &mut Manifest);
+}
+
+/// Nothing runs beside the probes.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone;
+
+impl Beside for Alone {
+    fn begin(&mut self, _: &mut Manifest) {}
+
+    fn collect(&mut self, _: &mut Writer) -> Result<f64, Error> {
+        Ok(0.0)
+    }
+
+    fn lost(&self) -> u64 {
+        0
+    }
+
+    fn complete(&mut self, _: &mut Manifest) {}
+}
