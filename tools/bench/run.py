@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import machine
+import metric_container
 import predict_scale
 import probe_loop
 import record_million
@@ -24,6 +25,7 @@ BENCHMARKS = {
     "probe-loop": probe_loop,
     "predict-scale": predict_scale,
     "record-million": record_million,
+    "metric-container": metric_container,
 }
 FAILED = 1
 LIMIT_BROKEN = 3
@@ -55,7 +57,7 @@ def main() -> int:
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    about = [f"  {name:<15} {module.__doc__.split(': ', 1)[1]}" for name, module in BENCHMARKS.items()]
+    about = [f"  {name:<16} {module.__doc__.split(': ', 1)[1]}" for name, module in BENCHMARKS.items()]
     parser = argparse.ArgumentParser(
         prog="./x bench",
         description="Benchmarks beside their peers, each with a page of its own.",

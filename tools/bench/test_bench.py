@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 import child
+import metric_container
 import page
 import probe_loop
 import record_million
@@ -74,6 +76,52 @@ class Files(unittest.TestCase):
         for text in ("", "[]", '{"cpus": [{}]}', '{"cpus": [{"detours": []}]}'):
             with self.assertRaises(child.BenchError, msg=text):
                 record_million.read_kept(text)
+
+
+class Container(unittest.TestCase):
+    def reads(self, **ticks: float) -> str:
+        """A document with a fence of 10 ticks and a gettimeofday of 50 and 60."""
+        names = {metric_container.FENCE: (1, 10), metric_container.BASE: (50, 60)}
+        names[metric_container.JUDGED] = (ticks.get("throughput", 10), ticks.get("serialised", 20))
+        entries = [{"name": name, "throughput": [a] * 3, "serialised": [b] * 3} for name, (a, b) in names.items()]
+        entries.append({"name": "perf", "skipped": "Permission denied"})
+        return json.dumps({"schema": metric_container.SCHEMA, "reads": entries})
+
+    def judged(self, **ticks: float) -> page.Result:
+        return metric_container.judged(*metric_container.read_document(self.reads(**ticks)), "quell x")
+
+    def test_ratios_are_net_of_the_fence(self) -> None:
+        result = self.judged()
+        self.assertEqual([limit.measured for limit in result.limits], [0.2, 0.2])
+        self.assertEqual(result.rows[2][1:5], ["10.0 (10.0 to 10.0)", "0.200", "20.0 (20.0 to 20.0)", "0.200"])
+        self.assertEqual(result.rows[2][5:], ["400", "1.68"])
+        self.assertIn("perf was skipped: Permission denied.", result.notes)
+
+    def test_each_mode_has_its_limit(self) -> None:
+        self.assertEqual([limit.holds for limit in self.judged(throughput=18).limits], [False, True])
+        self.assertEqual([limit.holds for limit in self.judged(serialised=28).limits], [True, False])
+
+    def test_any_other_document_is_refused(self) -> None:
+        for text in ("", "[]", self.reads(throughput=0), self.reads(serialised=float("nan")), '{"schema": "x"}'):
+            with self.assertRaises(child.BenchError, msg=text):
+                metric_container.read_document(text)
+        with self.assertRaises(child.BenchError):
+            metric_container.judged([], [], "quell x")
+
+    def test_the_program_runs_under_a_container(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = Path(folder.name) / "reads.json"
+        program = metric_container.build(Path(folder.name))
+        cpu = str(min(os.sched_getaffinity(0)))
+        stand_in = metric_container.ROOT / "python/tests/fake_container.py"
+        command = [sys.executable, str(stand_in), "--", str(program), str(file), cpu, "1", "5"]
+        child.run(command, 60).checked()
+        reads, _ = metric_container.read_document(file.read_text())
+        self.assertLessEqual({*metric_container.PAPER} - {"perf read() of task-clock"}, {read.name for read in reads})
+        alone = child.run([str(program), str(file), cpu, "1", "5"], 60)
+        self.assertEqual(alone.code, 1)
+        self.assertIn("quell record -- PROGRAM", alone.stderr)
 
 
 class Children(unittest.TestCase):

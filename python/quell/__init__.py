@@ -1,0 +1,1 @@
+"""quell: operating-system noise, measured and named."""
