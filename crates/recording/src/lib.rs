@@ -15,16 +15,16 @@ mod read;
 mod source;
 mod table;
 mod trace;
+mod words;
 mod write;
 
 pub use cpu::{Cpu, format_cpu_list, parse_cpu_list};
 pub use error::Error;
 pub use interval::{Interval, Intervals, Taken, Thread};
-pub use manifest::{
-    ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, SourcesFacts, State,
-};
+pub use manifest::{ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, SourcesFacts, State};
 pub use nanos::{Nanos, NanosError};
 pub use read::Recording;
 pub use source::{Source, SourceKind};
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};
+pub use words::one_line;
 pub use write::{Progress, Writer};
