@@ -17,22 +17,32 @@ step() {
 # Is the package's work done already? Judged by what it brings, so any other way to install it counts too.
 has() {
     case $1 in
-        build-essential) cc -fsyntax-only -include stdio.h -x c /dev/null ;;
+        build-essential) cc -fsyntax-only -include stdio.h -x c /dev/null && command -v make ;;
+        clang) clang -target bpf -c -o /dev/null -x c /dev/null ;;
+        libelf-dev) cc -fsyntax-only -include gelf.h -x c /dev/null ;;
+        linux-perf) perf version ;;
         python3) python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' ;;
         python3-venv) python3 -c 'import ensurepip, venv' ;;
         rt-tests) command -v oslat ;;
+        zlib1g-dev) cc -fsyntax-only -include zlib.h -x c /dev/null ;;
         *) command -v "$1" ;;
     esac >/dev/null 2>&1
 }
 
 why() {
     case $1 in
-        build-essential) echo "a C compiler and linker, which Rust links with" ;;
+        build-essential) echo "make, and a C compiler and linker, which Rust links with" ;;
+        clang) echo "compiles the eBPF programs of crates/kernel" ;;
+        libelf-dev) echo "libelf's headers, for libbpf, which loads the eBPF programs" ;;
+        linux-perf) echo "brings perf, to hold the recorder's figures against" ;;
+        pkg-config) echo "finds libraries for libbpf's build" ;;
         python3) echo "Python 3.9 or later, for the checks and the benchmarks" ;;
         python3-venv) echo "keeps the Python tools in .x/venv, apart from the system's" ;;
         rt-tests) echo "brings oslat, to measure beside" ;;
         rustup) echo "installs the Rust toolchain" ;;
         shellcheck) echo "checks the shell scripts" ;;
+        trace-cmd) echo "records what the kernel itself traces, to hold the recorder's figures against" ;;
+        zlib1g-dev) echo "zlib's headers, for libbpf" ;;
     esac
 }
 
@@ -81,6 +91,12 @@ wish() {
     else
         say "going on without $1 ($(why "$1")); to install it: sudo apt-get install $1"
     fi
+}
+
+# What the workspace compiles with, the kernel side included: need_compilers [clippy] [rustfmt].
+need_compilers() {
+    need build-essential clang libelf-dev zlib1g-dev pkg-config
+    need_rust "$@"
 }
 
 # The Rust that the workspace asks for, with what is asked beside it: need_rust [clippy] [rustfmt].

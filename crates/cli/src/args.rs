@@ -38,7 +38,7 @@ pub enum Verb {
     Compare(Compare),
     /// What the noise costs a bulk-synchronous program, by number of ranks.
     Predict(Predict),
-    /// Other tools' files into recordings, and back.
+    /// Other tools' files into recordings, and back; timelines for Perfetto.
     Convert(Convert),
     /// One self-contained HTML page from a recording.
     Report(Report),
@@ -276,18 +276,21 @@ pub enum FormatName {
     Csv,
     /// netgauge's selfish file, which LogGOPSim reads too.
     Netgauge,
+    /// A Perfetto trace: detours and the kernel's intervals on one clock, for ui.perfetto.dev.
+    Perfetto,
 }
 
 /// `quell convert`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell convert selfish.txt a.quell\n  quell convert a.quell detours.csv\n  quell convert a.quell noise.txt --to netgauge --cpu 1\n\nThe format of IN is recognised by its content. The span of a file that does not say how long its tool\nwatched ends with its last detour."
+    after_help = "EXAMPLES\n  quell convert selfish.txt a.quell\n  quell convert a.quell detours.csv\n  quell convert a.quell noise.txt --to netgauge --cpu 1\n  quell convert a.quell a.pftrace                open it at https://ui.perfetto.dev\n\nThe format of IN is recognised by its content. The span of a file that does not say how long its tool\nwatched ends with its last detour."
 )]
 pub struct Convert {
     /// A recording, a CSV file or a netgauge selfish file.
     #[arg(value_name = "IN")]
     pub input: PathBuf,
-    /// What to make: `NAME.quell` is a recording, `NAME.csv` CSV, any other netgauge's format.
+    /// What to make: `NAME.quell` is a recording, `NAME.csv` CSV, `NAME.pftrace` and `NAME.perfetto-trace` a Perfetto timeline, any other
+    /// netgauge's format.
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
     /// The format of OUT, where its name does not tell.

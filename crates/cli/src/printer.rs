@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+pub use quell_recording::one_line;
 use serde::Serialize;
 
 /// Where output goes.
@@ -52,11 +53,6 @@ impl Printer {
     pub fn draws(self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
-}
-
-/// Text from files and systems, fit for a line of a terminal: control characters become visible.
-pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// As [`one_line`] for text of several lines.

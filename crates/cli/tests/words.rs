@@ -34,7 +34,8 @@ fn refusals_are_one_clear_error() {
     fs_err::create_dir(folder.join("empty.quell")).unwrap();
     let manifest = fs_err::read_to_string(folder.join("a.quell/manifest.json")).unwrap();
     fs_err::create_dir(folder.join("newer.quell")).unwrap();
-    let newer = manifest.replacen("\"version\": 1", "\"version\": 7", 1);
+    let ours = format!("\"version\": {}", quell_recording::FORMAT_VERSION);
+    let newer = manifest.replacen(&ours, "\"version\": 7", 1);
     fs_err::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
     let cases: [&[&str]; 20] = [
         &["show", "nothing.quell"],

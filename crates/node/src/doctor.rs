@@ -1,10 +1,14 @@
 //! What this machine lets quell do: each check looks at one thing, without changing anything.
 
+mod files;
+mod sources;
+
 use std::path::Path;
 use std::time::Duration;
 
 use quell_recording::format_cpu_list;
 
+use self::files::{Capability, Files};
 use crate::clock::{ClockKind, Scale};
 use crate::machine::{self, Cpus, read_line};
 
@@ -43,7 +47,15 @@ fn finding(
 
 /// Looks at everything.
 pub fn examine() -> Vec<Finding> {
-    vec![clock(), cpus(), memory_lock(), realtime(), isolation(), ebpf(), tracing(), hypervisor(), mpi()]
+    let files = Files::of_this_machine();
+    let probing = vec![clock(), cpus(), memory_lock(files), realtime(files), isolation()];
+    [probing, sources::examine(files), vec![tracing(), hypervisor(), mpi()]].concat()
+}
+
+/// Why noise sources cannot be named here, each lack with what to do about it; `None` where no reason is seen. Ask it where
+/// the kernel recorder could not be loaded.
+pub fn why_no_sources() -> Option<String> {
+    sources::why_not(Files::of_this_machine())
 }
 
 fn clock() -> Finding {
@@ -91,24 +103,10 @@ fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// Effective capabilities of this process.
-fn has_capability(number: u32) -> bool {
-    let text = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask =
-        text.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> number & 1 == 1)
-}
-
-const CAP_IPC_LOCK: u32 = 14;
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_SYS_NICE: u32 = 23;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
-
-fn memory_lock() -> Finding {
+fn memory_lock(files: Files<'_>) -> Finding {
     const WANTED: u64 = 96 << 20;
     match limit(libc::RLIMIT_MEMLOCK) {
-        Some(bytes) if bytes < WANTED && !has_capability(CAP_IPC_LOCK) => finding(
+        Some(bytes) if bytes < WANTED && !files.holds(Capability::IpcLock) => finding(
             "locked memory",
             Verdict::Limited,
             format!("{} KiB: buffers are touched, but not locked", bytes >> 10),
@@ -118,9 +116,9 @@ fn memory_lock() -> Finding {
     }
 }
 
-fn realtime() -> Finding {
+fn realtime(files: Files<'_>) -> Finding {
     let allowed =
-        has_capability(CAP_SYS_NICE) || limit(libc::RLIMIT_RTPRIO).is_none_or(|priority| priority > 0);
+        files.holds(Capability::SysNice) || limit(libc::RLIMIT_RTPRIO).is_none_or(|priority| priority > 0);
     if !allowed {
         let advice = "run as root, or grant CAP_SYS_NICE or an rtprio limit; nothing but --realtime needs it";
         return finding("real-time priority", Verdict::Missing, "not permitted", Some(advice));
@@ -149,24 +147,6 @@ fn isolation() -> Finding {
         lists.join(", ")
     };
     finding("isolated CPUs", Verdict::Good, text, None)
-}
-
-fn ebpf() -> Finding {
-    const SUBJECT: &str = "eBPF (noise sources)";
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        let advice = "use a kernel built with CONFIG_DEBUG_INFO_BTF; detours are recorded without it, their sources are not";
-        return finding(
-            SUBJECT,
-            Verdict::Missing,
-            "the kernel carries no type information (BTF)",
-            Some(advice),
-        );
-    }
-    if has_capability(CAP_SYS_ADMIN) || has_capability(CAP_BPF) && has_capability(CAP_PERFMON) {
-        return finding(SUBJECT, Verdict::Good, "BTF is there and programs may be loaded", None);
-    }
-    let advice = "run as root, or grant CAP_BPF and CAP_PERFMON; detours are recorded without it, their sources are not";
-    finding(SUBJECT, Verdict::Missing, "BTF is there, but this user may not load programs", Some(advice))
 }
 
 fn tracing() -> Finding {

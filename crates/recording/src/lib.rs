@@ -15,6 +15,7 @@ mod read;
 mod source;
 mod table;
 mod trace;
+mod words;
 mod write;
 
 pub use cpu::{Cpu, format_cpu_list, parse_cpu_list};
@@ -25,4 +26,5 @@ pub use nanos::{Nanos, NanosError};
 pub use read::Recording;
 pub use source::{Source, SourceKind};
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};
+pub use words::one_line;
 pub use write::{Progress, Writer};

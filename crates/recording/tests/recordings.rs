@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use quell_recording::{
-    Cpu, CpuFacts, Detour, Error, Manifest, Method, Nanos, Progress, Recording, Span, State, Writer, formats,
+    Cpu, CpuFacts, Detour, Error, FORMAT_VERSION, Manifest, Method, Nanos, Progress, Recording, Span, State,
+    Writer, formats,
 };
 
 fn ns(n: u64) -> Nanos {
@@ -51,6 +52,18 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.quell");
     (dir, path)
+}
+
+/// A recording of one trace, on no disk.
+fn holding(trace: &quell_recording::Trace) -> Recording {
+    Recording {
+        path: PathBuf::from("a.quell"),
+        manifest: manifest(&[trace.cpu.0], trace.span.end.as_nanos()),
+        traces: vec![trace.clone()],
+        quanta: Vec::new(),
+        intervals: Vec::new(),
+        threads: Vec::new(),
+    }
 }
 
 #[test]
@@ -116,8 +129,9 @@ fn refusals_name_the_thing_and_the_way_out() {
     assert!(matches!(Writer::create(&path, &manifest(&[0], 0)), Err(Error::Exists { .. })));
     let file = path.join("manifest.json");
     let good = fs_err::read_to_string(&file).unwrap();
+    let ours = format!("\"version\": {FORMAT_VERSION}");
     for (from, to, expected) in [
-        ("\"version\": 1", "\"version\": 99", "newer than the 1 that this quell reads"),
+        (ours.as_str(), "\"version\": 99", "newer than the 2 that this quell reads"),
         ("quell.recording", "other.thing", "`format` is `other.thing`"),
         ("\"cpu\": 1", "\"cpu\": 0", "listed twice"),
         ("\"end_ns\": 300000", "\"end_ns\": 17", "ends after the CPU's span"),
@@ -166,7 +180,7 @@ fn hostile_text_gives_the_line_and_the_reason() {
         ("1 100\n2 100\n", "starts before the one before it ends"),
         ("cpu,start_ns\n1,2\n", "column `duration_ns` is missing"),
         ("cpu,start_ns,duration_ns\n1,2\n", "line 2: column 3 is missing"),
-        ("cpu,start_ns,duration_ns\n\u{1b}[31m,2,3\n", "`?[31m` is not a CPU number"),
+        ("cpu,start_ns,duration_ns\n\u{1b}[31m,2,3\n", "`\u{fffd}[31m` is not a CPU number"),
         ("<html>\n", "the format is not known"),
     ] {
         fs_err::write(&file, text).unwrap();
@@ -201,12 +215,12 @@ proptest! {
         let trace = quell_recording::Trace { cpu: Cpu(0), span: Span { start: Nanos::ZERO, end }, detours };
         for format in [formats::Format::Csv, formats::Format::Netgauge] {
             let mut out = Vec::new();
-            formats::export(std::slice::from_ref(&trace), format, &mut out).unwrap();
+            formats::export(&holding(&trace), format, &mut out).unwrap();
             fs_err::write(&file, &out).unwrap();
             let back = formats::import(&file).unwrap().traces.remove(0);
             let expected: Vec<Detour> = match format {
                 formats::Format::Csv => trace.detours.clone(),
-                formats::Format::Netgauge => trace.noise().copied().collect(),
+                _ => trace.noise().copied().collect(),
             };
             prop_assert_eq!(&back.detours, &expected);
         }

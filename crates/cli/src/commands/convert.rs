@@ -23,21 +23,42 @@ pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
             return Err(Usage(format!("{} holds nothing of CPU {cpu}", args.input.display())).into());
         }
     }
-    if recording.manifest.method != Method::Detour {
+    let target = Target::of(args);
+    if matches!(target, Target::File(Format::Csv | Format::Netgauge))
+        && recording.manifest.method != Method::Detour
+    {
         anyhow::bail!(
-            "{} holds {}; only detours can be converted",
+            "{} holds {}; only a recording and a Perfetto timeline (--to perfetto) have room for that",
             args.input.display(),
             recording.manifest.method.holds()
         );
     }
-    let extension = args.output.extension().and_then(|e| e.to_str());
-    match (args.to, extension) {
-        (None, Some("quell")) => write_recording(&mut recording, &args.output)?,
-        (Some(FormatName::Csv), _) | (None, Some("csv")) => export(&recording, Format::Csv, &args.output)?,
-        _ => export(&recording, Format::Netgauge, &args.output)?,
+    match target {
+        Target::Recording => write_recording(&mut recording, &args.output)?,
+        Target::File(format) => export(&recording, format, &args.output)?,
     }
-    say_what_is_left_out(&recording, args, extension, printer);
+    say_what_is_left_out(&recording, target, args, printer);
     Ok(Outcome::Done)
+}
+
+/// What to write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Recording,
+    File(Format),
+}
+
+impl Target {
+    fn of(args: &Convert) -> Self {
+        match (args.to, args.output.extension().and_then(|extension| extension.to_str())) {
+            (None, Some("quell")) => Self::Recording,
+            (Some(FormatName::Csv), _) | (None, Some("csv")) => Self::File(Format::Csv),
+            (Some(FormatName::Perfetto), _) | (None, Some("pftrace" | "perfetto-trace")) => {
+                Self::File(Format::Perfetto)
+            }
+            _ => Self::File(Format::Netgauge),
+        }
+    }
 }
 
 fn read(input: &Path) -> anyhow::Result<Recording> {
@@ -92,31 +113,62 @@ fn export(recording: &Recording, format: Format, output: &Path) -> anyhow::Resul
     if output.exists() {
         anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
     }
-    let traces = &recording.traces;
-    if format == Format::Netgauge && traces.len() != 1 {
+    let cpus = recording.traces.len();
+    if format == Format::Netgauge && cpus != 1 {
         return Err(Usage(format!(
-            "netgauge's format holds one CPU and the recording has {}: choose one with --cpu",
-            traces.len()
+            "netgauge's format holds one CPU and the recording has {cpus}: choose one with --cpu"
         ))
         .into());
     }
     let mut file = BufWriter::new(fs_err::File::create(output)?);
-    formats::export(traces, format, &mut file)
+    formats::export(recording, format, &mut file)
         .and_then(|()| file.flush())
         .with_context(|| format!("failed to write {}", output.display()))
 }
 
-fn say_what_is_left_out(recording: &Recording, args: &Convert, extension: Option<&str>, printer: Printer) {
-    let kept = match (args.to, extension) {
-        (None, Some("quell")) => return,
-        (Some(FormatName::Csv), _) | (None, Some("csv")) => {
-            "the detours; not when each CPU's span ends, the clock, the host"
+fn say_what_is_left_out(recording: &Recording, target: Target, args: &Convert, printer: Printer) {
+    let output = args.output.display();
+    let kept = match target {
+        Target::Recording => return,
+        Target::File(Format::Perfetto) => return say_what_is_on_the_timeline(recording, args, printer),
+        Target::File(Format::Csv) => "the detours; not when each CPU's span ends, the clock, the host",
+        Target::File(Format::Netgauge) => {
+            "the detours and their span; not the CPU, the clock, the host, nor the wall-clock time"
         }
-        _ => "the detours and their span; not the CPU, the clock, the host, nor the wall-clock time",
     };
+    printer.say(&format!("{output} holds {kept}"));
     let own = recording.traces.iter().flat_map(|t| &t.detours).filter(|d| d.own).count();
-    printer.say(&format!("{} holds {kept}", args.output.display()));
-    if own > 0 && !kept.starts_with("the detours;") {
+    if own > 0 && target == Target::File(Format::Netgauge) {
         printer.say(&format!("{own} detours of quell's own are left out"));
+    }
+}
+
+fn say_what_is_on_the_timeline(recording: &Recording, args: &Convert, printer: Printer) {
+    let manifest = &recording.manifest;
+    let detours: usize = recording.traces.iter().map(|trace| trace.detours.len()).sum();
+    let quanta: usize = recording.quanta.iter().map(|series| series.quanta.len()).sum();
+    let intervals: usize = recording.intervals.iter().map(|side| side.intervals.len()).sum();
+    let counts = [(detours, "detours"), (quanta, "quanta"), (intervals, "kernel intervals")];
+    let held: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let held =
+        if held.is_empty() { "nothing but when each CPU was watched".to_owned() } else { held.join(", ") };
+    printer.say(&format!("{} holds {held}; open it at https://ui.perfetto.dev", args.output.display()));
+    if intervals == 0 {
+        let why = manifest.sources.as_ref().and_then(|sources| sources.unknown_because.as_deref());
+        printer.warn(&format!(
+            "sources are unknown: {}",
+            why.unwrap_or("the recording holds no kernel intervals")
+        ));
+    }
+    if manifest.zero_monotonic_ns.is_none() {
+        printer.warn("its times count from the recording's zero: what CLOCK_MONOTONIC was then is not known");
+    }
+    let lost = manifest.lost().saturating_add(manifest.sources.as_ref().map_or(0, |sources| sources.lost));
+    if lost > 0 {
+        printer.warn(&format!("{lost} rows were lost while recording and are not on the timeline"));
     }
 }

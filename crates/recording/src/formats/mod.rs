@@ -2,19 +2,30 @@
 
 mod csv;
 mod netgauge;
+mod perfetto;
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use crate::read::check_detours;
+use crate::words::one_line;
 use crate::{Cpu, CpuFacts, Detour, Error, Manifest, Method, Nanos, Recording, Span, State, Trace};
 
-/// A format of detours that other tools read or write.
+/// A format that other tools read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `cpu,start_ns,duration_ns,own` with a header line.
     Csv,
     /// netgauge's selfish detour file, which is LogGOPSim's noise file too: one CPU.
+    Netgauge,
+    /// Perfetto's timeline: detours and the kernel's intervals. Only written.
+    Perfetto,
+}
+
+/// What a file of another tool can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readable {
+    Csv,
     Netgauge,
 }
 
@@ -46,8 +57,8 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Error> {
     // Spreadsheets put a byte order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let content = match sniff(text).map_err(malformed)? {
-        Format::Csv => csv::read(text),
-        Format::Netgauge => netgauge::read(text),
+        Readable::Csv => csv::read(text),
+        Readable::Netgauge => netgauge::read(text),
     }
     .map_err(malformed)?;
     for trace in &content.traces {
@@ -60,16 +71,18 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Error> {
     Ok(Recording::of_traces(path, manifest, content.traces))
 }
 
-/// Writes the noise of traces for other tools; quell's own detours are left out where the format cannot mark them.
+/// Writes what a recording holds for other tools, as far as their format has room for it; quell's own detours are
+/// left out where it cannot mark them. Many small writes: give it a buffer.
 ///
 /// # Errors
 /// Those of `out`; for netgauge's format [`io::ErrorKind::InvalidInput`] unless there is exactly one trace.
-pub fn export(traces: &[Trace], format: Format, out: &mut dyn Write) -> io::Result<()> {
+pub fn export(recording: &Recording, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
-        Format::Csv => csv::write(traces, out),
-        Format::Netgauge => match traces {
+        Format::Csv => csv::write(&recording.traces, out),
+        Format::Perfetto => perfetto::write(recording, out),
+        Format::Netgauge => match recording.traces.as_slice() {
             [trace] => netgauge::write(trace, out),
-            _ => Err(io::Error::new(
+            traces => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
                     "netgauge's format holds one CPU and the recording has {}: choose one with --cpu",
@@ -80,17 +93,17 @@ pub fn export(traces: &[Trace], format: Format, out: &mut dyn Write) -> io::Resu
     }
 }
 
-fn sniff(text: &str) -> Result<Format, String> {
+fn sniff(text: &str) -> Result<Readable, String> {
     let first = text.lines().find(|line| !line.trim().is_empty()).ok_or("the file is empty")?;
     if first.starts_with('#') || first.split_whitespace().count() == 2 {
-        Ok(Format::Netgauge)
+        Ok(Readable::Netgauge)
     } else if first.contains("start_ns") && first.contains(',') {
-        Ok(Format::Csv)
+        Ok(Readable::Csv)
     } else {
         Err(format!(
             "the format is not known (it starts with `{}`); `convert` reads CSV with the header \
              `cpu,start_ns,duration_ns` and netgauge's selfish files",
-            first.chars().take(40).filter(|c| !c.is_control()).collect::<String>()
+            printable(first)
         ))
     }
 }
@@ -110,7 +123,7 @@ fn time(field: &str, line: usize) -> Result<Nanos, String> {
 
 /// A field of a hostile file, fit for a message.
 fn printable(field: &str) -> String {
-    field.chars().take(40).map(|c| if c.is_control() { '?' } else { c }).collect()
+    one_line(&field.chars().take(40).collect::<String>())
 }
 
 /// Reads a line-based format; the closure sees line numbers from 1.

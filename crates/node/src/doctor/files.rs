@@ -1,0 +1,83 @@
+//! What /proc and /sys say of the kernel and of this process, under a root that a test can set elsewhere.
+
+use std::path::{Path, PathBuf};
+
+/// The numbers of capabilities, as the kernel gives them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Capability {
+    IpcLock = 14,
+    SysAdmin = 21,
+    SysNice = 23,
+    Syslog = 34,
+    Perfmon = 38,
+    Bpf = 39,
+}
+
+/// The files under a root.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Files<'a> {
+    root: &'a Path,
+}
+
+impl Files<'static> {
+    /// Those of this machine.
+    pub(super) fn of_this_machine() -> Self {
+        Self { root: Path::new("/") }
+    }
+}
+
+impl<'a> Files<'a> {
+    #[cfg(test)]
+    pub(super) fn under(root: &'a Path) -> Self {
+        Self { root }
+    }
+
+    fn path(self, name: &str) -> PathBuf {
+        self.root.join(name.trim_start_matches('/'))
+    }
+
+    pub(super) fn exists(self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    pub(super) fn bytes(self, name: &str) -> Option<Vec<u8>> {
+        fs_err::read(self.path(name)).ok()
+    }
+
+    /// The first line of a file.
+    pub(super) fn line(self, name: &str) -> Option<String> {
+        let text = String::from_utf8(self.bytes(name)?).ok()?;
+        Some(text.lines().next()?.trim().to_owned())
+    }
+
+    /// A setting of the kernel that is a number, by its path below /proc/sys.
+    pub(super) fn setting(self, name: &str) -> Option<i64> {
+        self.line(&format!("/proc/sys/{name}"))?.parse().ok()
+    }
+
+    /// A field of this process's /proc/self/status.
+    pub(super) fn status(self, field: &str) -> Option<String> {
+        let text = String::from_utf8(self.bytes("/proc/self/status")?).ok()?;
+        text.lines().find_map(|line| Some(line.strip_prefix(field)?.strip_prefix(':')?.trim().to_owned()))
+    }
+
+    /// Whether this process has a capability in force.
+    pub(super) fn holds(self, capability: Capability) -> bool {
+        let mask = self.status("CapEff").and_then(|text| u64::from_str_radix(&text, 16).ok());
+        mask.is_some_and(|mask| mask >> capability as u32 & 1 == 1)
+    }
+
+    /// Release of the kernel as two numbers, and as it calls itself.
+    pub(super) fn release(self) -> Option<((u32, u32), String)> {
+        let text = self.line("/proc/sys/kernel/osrelease")?;
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+        let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else { return None };
+        Some(((major, minor), text))
+    }
+
+    /// Whether this process is in a user namespace of its own: its ids are mapped, not just those of the machine.
+    pub(super) fn in_user_namespace(self) -> bool {
+        let Some(line) = self.line("/proc/self/uid_map") else { return false };
+        !line.split_whitespace().eq(["0", "0", "4294967295"])
+    }
+}

@@ -1,0 +1,225 @@
+//! Whether the sources of noise can be named here: what the kernel recorder needs, and what to do where it is not there.
+
+#[cfg(test)]
+mod tests;
+
+use super::files::{Capability, Files};
+use super::{Finding, Verdict, finding};
+
+const TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+/// The answer first, then each thing that it rests on.
+pub(super) fn examine(files: Files<'_>) -> Vec<Finding> {
+    let grounds: Vec<Finding> =
+        [needs(files), vec![symbols(files), statistics(files), unprivileged(files)]].concat();
+    let missing: Vec<&str> =
+        grounds.iter().filter(|f| f.verdict == Verdict::Missing).map(|f| f.subject).collect();
+    let answer = if missing.is_empty() {
+        finding(
+            "noise sources",
+            Verdict::Good,
+            "the kernel recorder (eBPF) can name them, as far as can be seen",
+            None,
+        )
+    } else {
+        let text = format!("they stay unknown; the reasons are under: {}", missing.join(", "));
+        let advice = "without it everything else works, and sources are shown as unknown";
+        finding("noise sources", Verdict::Missing, text, Some(advice))
+    };
+    [vec![answer], grounds].concat()
+}
+
+/// Why the recorder cannot be loaded, and what to do: every lack that shows, or what else may hinder it.
+pub(super) fn why_not(files: Files<'_>) -> Option<String> {
+    let of = |verdict| -> Vec<String> {
+        let found = needs(files).into_iter().filter(|finding| finding.verdict == verdict);
+        found.map(|f| f.text + &f.advice.map(|advice| format!(" ({advice})")).unwrap_or_default()).collect()
+    };
+    let missing = of(Verdict::Missing);
+    let said = if missing.is_empty() { of(Verdict::Limited) } else { missing };
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// What the recorder cannot do without.
+fn needs(files: Files<'_>) -> Vec<Finding> {
+    vec![version(files), types(files), privileges(files), lockdown(files), container(files)]
+}
+
+/// The first version with ring buffers, CAP_BPF and CAP_PERFMON.
+const RING_BUFFER: (u32, u32) = (5, 8);
+/// The first version with storage per task for tracing programs, and without a limit of locked memory for maps.
+const TASK_STORAGE: (u32, u32) = (5, 11);
+
+fn version(files: Files<'_>) -> Finding {
+    const SUBJECT: &str = "kernel version";
+    let Some((version, release)) = files.release() else {
+        return finding(SUBJECT, Verdict::Good, "not told", None);
+    };
+    // Vendors bring newer parts back to older versions: the kernel's own type information tells.
+    let has = |since, name: &[u8]| {
+        version >= since
+            || files.bytes(TYPES).is_some_and(|types| types.windows(name.len()).any(|window| window == name))
+    };
+    if !has(RING_BUFFER, b"BPF_MAP_TYPE_RINGBUF\0") {
+        let text = format!("{release} has no eBPF ring buffer to record with; it came with 5.8");
+        return finding(
+            SUBJECT,
+            Verdict::Missing,
+            text,
+            Some("boot a kernel of 5.8 or later to name sources"),
+        );
+    }
+    if !has(TASK_STORAGE, b"BPF_MAP_TYPE_TASK_STORAGE\0") {
+        let text = format!(
+            "{release} cannot keep account per thread, which following a command needs; that came with 5.11"
+        );
+        let advice = "boot a kernel of 5.11 or later for `record -- CMD`; recording CPUs works on this one";
+        return finding(SUBJECT, Verdict::Limited, text, Some(advice));
+    }
+    finding(SUBJECT, Verdict::Good, release, None)
+}
+
+fn types(files: Files<'_>) -> Finding {
+    const SUBJECT: &str = "kernel types (BTF)";
+    if files.exists(TYPES) {
+        return finding(SUBJECT, Verdict::Good, format!("in {TYPES}"), None);
+    }
+    finding(
+        SUBJECT,
+        Verdict::Missing,
+        format!("no {TYPES}: without type information the recorder cannot find its way in this kernel"),
+        Some(
+            "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y; a container may have to show /sys of the host",
+        ),
+    )
+}
+
+fn privileges(files: Files<'_>) -> Finding {
+    const SUBJECT: &str = "eBPF privileges";
+    if files.holds(Capability::SysAdmin) {
+        return finding(SUBJECT, Verdict::Good, "CAP_SYS_ADMIN", None);
+    }
+    let wanted = [(Capability::Bpf, "CAP_BPF"), (Capability::Perfmon, "CAP_PERFMON")];
+    let lacking: Vec<&str> =
+        wanted.iter().filter(|(capability, _)| !files.holds(*capability)).map(|(_, name)| *name).collect();
+    if lacking.is_empty() {
+        return finding(SUBJECT, Verdict::Good, "CAP_BPF and CAP_PERFMON", None);
+    }
+    let old = files.release().is_some_and(|(version, _)| version < TASK_STORAGE);
+    let more = if old { ",cap_sys_resource" } else { "" };
+    let why_more = if old {
+        "; cap_sys_resource lifts the limit of locked memory, which counts before 5.11"
+    } else {
+        ""
+    };
+    let barred = if files.status("NoNewPrivs").as_deref() == Some("1") {
+        "; this process may gain no privileges (NoNewPrivs), so start quell from a session that may"
+    } else {
+        ""
+    };
+    finding(
+        SUBJECT,
+        Verdict::Missing,
+        format!("this process lacks {}: the kernel lets it load no tracing programs", lacking.join(" and ")),
+        Some(&format!(
+            "run as root, or give the program just this: `sudo setcap cap_bpf,cap_perfmon{more}=ep $(command -v quell)`, \
+             on a file system that keeps capabilities (no NFS, no nosuid mount){why_more}{barred}"
+        )),
+    )
+}
+
+fn lockdown(files: Files<'_>) -> Finding {
+    const SUBJECT: &str = "kernel lockdown";
+    let modes = files.line("/sys/kernel/security/lockdown").unwrap_or_default();
+    let mode = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
+    match mode {
+        Some("confidentiality") => finding(
+            SUBJECT,
+            Verdict::Missing,
+            "confidentiality: no program may read the kernel's memory, not even root's",
+            Some("boot without `lockdown=confidentiality`; the mode `integrity` leaves the recorder alone"),
+        ),
+        Some("integrity") => finding(SUBJECT, Verdict::Good, "integrity: programs may still read", None),
+        Some(_) => finding(SUBJECT, Verdict::Good, "none", None),
+        None => finding(SUBJECT, Verdict::Good, "none is shown", None),
+    }
+}
+
+fn container(files: Files<'_>) -> Finding {
+    const SUBJECT: &str = "container";
+    if files.in_user_namespace() {
+        return finding(
+            SUBJECT,
+            Verdict::Missing,
+            "in a user namespace (as rootless containers are): capabilities count only inside it, and eBPF asks for them \
+             outside",
+            Some(
+                "run quell on the host, or as real root in a container with `--cap-add BPF --cap-add PERFMON`",
+            ),
+        );
+    }
+    let marks = ["/run/.containerenv", "/.dockerenv", "/.singularity.d"];
+    let mark = marks.into_iter().find(|mark| files.exists(mark));
+    let filtered = files.status("Seccomp").as_deref() == Some("2");
+    match (mark, filtered) {
+        (Some(mark), filtered) => {
+            let filter = if filtered { ", behind a seccomp filter" } else { "" };
+            let text = format!(
+                "in one ({mark} is there){filter}: it may refuse the bpf system call, and process ids are the host's"
+            );
+            let advice = "where loading fails, add `--cap-add BPF --cap-add PERFMON` and a seccomp profile that lets bpf() through, or run on the host";
+            finding(SUBJECT, Verdict::Limited, text, Some(advice))
+        }
+        (None, true) => finding(
+            SUBJECT,
+            Verdict::Limited,
+            "none is seen, yet a seccomp filter is on this process: it may refuse the bpf system call",
+            Some(
+                "where loading fails, start quell outside of what set the filter (a container, a systemd unit)",
+            ),
+        ),
+        (None, false) => finding(SUBJECT, Verdict::Good, "none", None),
+    }
+}
+
+/// The kernel's rule for who sees addresses in /proc/kallsyms (`kallsyms_show_value`).
+fn symbols(files: Files<'_>) -> Finding {
+    const SUBJECT: &str = "kernel symbols";
+    const LACK: &str = "which function a timer or a work item ran stays unknown; its source does not";
+    if !files.exists("/proc/kallsyms") {
+        let text = format!("no /proc/kallsyms: {LACK}");
+        return finding(SUBJECT, Verdict::Limited, text, Some("boot a kernel built with CONFIG_KALLSYMS=y"));
+    }
+    let restrict = files.setting("kernel/kptr_restrict").unwrap_or(0);
+    let open_to_all =
+        restrict == 0 && files.setting("kernel/perf_event_paranoid").is_some_and(|level| level <= 1);
+    if open_to_all || (restrict <= 1 && files.holds(Capability::Syslog)) {
+        return finding(SUBJECT, Verdict::Good, "readable: functions are named", None);
+    }
+    let text = format!("hidden from this process (kernel.kptr_restrict is {restrict}): {LACK}");
+    let advice = if restrict > 1 {
+        "`sudo sysctl kernel.kptr_restrict=1`, and run as root or with CAP_SYSLOG"
+    } else {
+        "run as root, or add cap_syslog: `sudo setcap cap_bpf,cap_perfmon,cap_syslog=ep $(command -v quell)`"
+    };
+    finding(SUBJECT, Verdict::Limited, text, Some(advice))
+}
+
+fn statistics(files: Files<'_>) -> Finding {
+    const SUBJECT: &str = "eBPF statistics";
+    if files.setting("kernel/bpf_stats_enabled") == Some(1) {
+        let text = "on (kernel.bpf_stats_enabled is 1): the kernel times every run of every program, which costs time itself";
+        let advice = "`sudo sysctl kernel.bpf_stats_enabled=0`, unless they are being read";
+        return finding(SUBJECT, Verdict::Limited, text, Some(advice));
+    }
+    finding(SUBJECT, Verdict::Good, "off", None)
+}
+
+fn unprivileged(files: Files<'_>) -> Finding {
+    let text = match files.setting("kernel/unprivileged_bpf_disabled") {
+        Some(0) => "permitted for other kinds of program; tracing asks for privileges all the same",
+        Some(_) => "off, as most systems set it; quell does not need it",
+        None => "not told; quell does not need it",
+    };
+    finding("unprivileged eBPF", Verdict::Good, text, None)
+}
