@@ -3,6 +3,7 @@
 //! Nothing here touches a machine: every finding is a function of traces, options and a seed, so each is tested
 //! from tables. The documents that `--json` prints are the structs of this crate; their schemas are generated.
 
+pub mod attribution;
 pub mod compare;
 pub mod density;
 pub mod overview;

@@ -49,16 +49,8 @@ pub enum SourceKind {
 
 impl SourceKind {
     /// All of them, in their order.
-    pub const ALL: [Self; 8] = [
-        Self::Nmi,
-        Self::Tick,
-        Self::Irq,
-        Self::Ipi,
-        Self::Softirq,
-        Self::Task,
-        Self::Fault,
-        Self::Steal,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Nmi, Self::Tick, Self::Irq, Self::Ipi, Self::Softirq, Self::Task, Self::Fault, Self::Steal];
 
     /// The word for it: `nmi`, `tick`, `irq`, `ipi`, `softirq`, `task`, `fault`, `steal`.
     pub fn name(self) -> &'static str {
