@@ -1,6 +1,6 @@
 //! What nothing explains: its own statistics, and what it might be.
 
-use quell_recording::{Recording, Trace};
+use quell_recording::{Nanos, Recording, Trace};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -170,10 +170,11 @@ fn entry_and_exit(around: &Durations, alone: &Durations) -> Option<Hypothesis> {
     let median = around.quantile(0.5)?;
     let share = percent(around.len() as u64, (around.len() + alone.len()) as u64)?;
     let says = format!(
-        "{} of {} detours with something left over hold known work of the kernel: the rest of them (median {median} ns) \
+        "{} of {} detours with something left over hold known work of the kernel: the rest of them (median {}) \
          may be the way in and out, which begins before the kernel can look at the clock",
         around.len(),
         around.len() + alone.len(),
+        Nanos::from_nanos(median),
     );
     Some(hypothesis(Suspect::EntryAndExit, share, says))
 }
@@ -232,9 +233,9 @@ fn near_one(sides: &[Side], which: near::Side) -> Option<Hypothesis> {
     let beyond = hits > by_chance.into_iter().max().unwrap_or(0);
     let (source, most) = whose.into_iter().max_by_key(|(_, count)| *count)?;
     let says = format!(
-        "{share:.0} % of these detours come within {} us {} known work of the kernel, {chance:.0} % would by chance; most \
+        "{share:.0} % of these detours come within {} {} known work of the kernel, {chance:.0} % would by chance; most \
          often it is `{source}` ({most} times): they may belong to it",
-        near::REACH_NS / 1_000,
+        Nanos::from_nanos(near::REACH_NS),
         which.word(),
     );
     let found = hypothesis(Suspect::NearKnown, share, says);
@@ -252,12 +253,12 @@ fn periodic(sides: &[Side]) -> Vec<Hypothesis> {
         let period = periods(&trace).into_iter().next()?;
         let share = percent(period.events, count)?;
         let says = format!(
-            "{} of the {count} on CPU {} come every {:.3} ms (median {} ns, {:.1} us in all): something on a timer",
+            "{} of the {count} on CPU {} come every {} (median {}, {} in all): something on a timer",
             period.events,
             side.cpu,
-            period.period_ns / 1e6,
-            period.median_duration_ns,
-            period.noise_ns as f64 / 1e3,
+            Nanos::from_nanos_f64(period.period_ns).unwrap_or_default(),
+            Nanos::from_nanos(period.median_duration_ns),
+            Nanos::from_nanos(period.noise_ns),
         );
         let found = hypothesis(Suspect::Periodic, share, says);
         Some((period.noise_ns, Hypothesis { period_ns: Some(period.period_ns), ..found }))
@@ -299,9 +300,10 @@ fn by_elimination(recording: &Recording, alone: &Durations) -> Hypothesis {
     };
     let median = alone.quantile(0.5).unwrap_or(0);
     let says = format!(
-        "{} detours hold nothing that the kernel told of (median {median} ns, {:.1} us in all): they may be {who}",
+        "{} detours hold nothing that the kernel told of (median {}, {} in all): they may be {who}",
         alone.len(),
-        alone.total() as f64 / 1e3
+        Nanos::from_nanos(median),
+        Nanos::from_nanos(alone.total()),
     );
     hypothesis(kind, 100.0, says)
 }
