@@ -36,15 +36,24 @@ pub fn brief(attribution: &Attribution) -> String {
             row.period_ns.map_or_else(String::new, |ns| format!(", every {}", time(ns))),
         );
     }
-    text + "`--by source`, `task` or `class` shows all.\n"
+    text
 }
 
 /// `--by source`.
 pub fn by_source(attribution: &Attribution) -> String {
     let Some(sources) = &attribution.sources else { return unknown(attribution) };
-    let mut text = warnings(attribution) + &command(attribution) + &source_table(sources);
-    text += &explained(attribution.explained.as_ref());
-    text += &bars(sources, attribution.explained.as_ref());
+    let text = warnings(attribution) + &command(attribution) + &source_table(sources);
+    text + &explained(attribution.explained.as_ref()) + &pictures(attribution, sources)
+}
+
+/// The sources in full below [`brief`], which has said the limits and the three figures.
+pub fn after_brief(attribution: &Attribution) -> String {
+    let Some(sources) = &attribution.sources else { return String::new() };
+    format!("\nSources\n{}{}", source_table(sources), pictures(attribution, sources))
+}
+
+fn pictures(attribution: &Attribution, sources: &[SourceRow]) -> String {
+    let mut text = bars(sources, attribution.explained.as_ref());
     text += &per_cpu(attribution.per_cpu.as_deref().unwrap_or_default());
     text + &details(sources) + &unattributed(attribution.explained.as_ref())
 }

@@ -117,7 +117,7 @@ function cpuBars(sources) {
         { class: "stacks" },
         element("figcaption", {}, caption),
         element("div", { class: "keys" }, ...legend),
-        ...shown.map((cpu) => cpuBar(cpu, share(cpu), most, shade)),
+        ...shown.map((cpu) => cpuBar(cpu, share(cpu), most, shade, known)),
         fewer,
     );
 }
@@ -134,10 +134,10 @@ function partsOf(cpu) {
     return [...parts, ...(left === null ? [] : [{ name: LEFT, ns: left }])].filter((part) => part.ns > 0);
 }
 
-function cpuBar(cpu, share, most, shade) {
-    const parts = partsOf(cpu).sort(
-        (a, b) => Number(a.name === LEFT) - Number(b.name === LEFT) || b.ns - a.ns,
-    );
+function cpuBar(cpu, share, most, shade, order) {
+    // In one order on all CPUs, so that they can be compared.
+    const place = (part) => (part.name === LEFT ? order.length : order.indexOf(part.name));
+    const parts = partsOf(cpu).sort((a, b) => place(a) - place(b));
     const all = parts.reduce((sum, part) => sum + part.ns, 0);
     const called = (part) => `${part.name === LEFT ? "unattributed" : clean(part.name)}: ${duration(part.ns)}`;
     const pieces = parts.map((part) =>

@@ -1,6 +1,6 @@
 //! `quell show`: a recording at a glance.
 
-use quell_analysis::attribution::{Show as Document, attribution};
+use quell_analysis::attribution::{Attribution, Show as Document, attribution};
 use quell_analysis::overview::overview;
 use quell_recording::Recording;
 
@@ -8,6 +8,14 @@ use super::Outcome;
 use crate::args::{By, Show};
 use crate::printer::Printer;
 use crate::{terminal, terminal_sources};
+
+/// Where the rest of the sources is.
+fn hint(attribution: &Attribution) -> &'static str {
+    match attribution.sources {
+        Some(_) => "\n`--by source`, `--by task` and `--by class` show who took the CPUs.\n",
+        None => "",
+    }
+}
 
 /// Prints the recording as tables and plots, or as JSON.
 pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
@@ -28,7 +36,7 @@ pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
     };
     let text = match view {
         Some(view) => terminal::heading(&overview) + &view,
-        None => terminal::show(&overview, &attribution, &recording),
+        None => terminal::show(&overview, &attribution, &recording) + hint(&attribution),
     };
     printer.result(&text)?;
     Ok(Outcome::Done)

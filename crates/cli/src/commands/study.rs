@@ -34,10 +34,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     let overview = overview(&recording);
     let attribution = attribution(&recording);
     let mut text = terminal::show(&overview, &attribution, &recording);
-    if attribution.sources.is_some() {
-        text.push('\n');
-        text += &terminal_sources::by_source(&attribution);
-    }
+    text += &terminal_sources::after_brief(&attribution);
     write_json(&folder.join("show.json"), &Show { overview: &overview, attribution: &attribution })?;
     let curves = match report::can_predict(&recording) {
         Ok(()) => report::curves(&recording, &args.scaling, printer)?,
