@@ -1,8 +1,9 @@
-//! Tables in, findings out: statistics, periods, comparison of recordings, prediction to scale.
+//! Tables in, findings out: statistics, attribution, periods, comparison of recordings, prediction to scale.
 //!
 //! Nothing here touches a machine: every finding is a function of traces, options and a seed, so each is tested
 //! from tables. The documents that `--json` prints are the structs of this crate; their schemas are generated.
 
+pub mod attribution;
 pub mod compare;
 pub mod density;
 pub mod overview;

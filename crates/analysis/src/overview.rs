@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::periods::{Period, periods};
 use crate::quantiles::Durations;
 
-/// What `show --json` prints.
+/// The part of `show --json` that is not about sources.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Overview {
     /// `quell.show/1`.
@@ -27,7 +27,7 @@ pub struct Overview {
     pub note: Option<String>,
     /// Wall-clock time of the recording's zero, ns since 1970.
     pub zero_unix_ns: Option<u64>,
-    /// `detour`, `fwq` or `ftq`.
+    /// `detour`, `fwq`, `ftq` or `kernel`.
     pub method: String,
     /// Detours above this were recorded, in ns.
     pub threshold_ns: Option<f64>,
@@ -143,8 +143,9 @@ pub fn overview(recording: &Recording) -> Overview {
         )
     });
     let warnings = manifest.warnings.iter().cloned().chain(busy).collect();
+    let in_quanta = matches!(manifest.method, Method::Fwq | Method::Ftq);
     let quanta =
-        recording.quanta.iter().filter(|_| !detour_method).map(|series| of_quanta(series, manifest.method));
+        recording.quanta.iter().filter(|_| in_quanta).map(|series| of_quanta(series, manifest.method));
     Overview {
         schema: SCHEMA,
         name: recording.name(),

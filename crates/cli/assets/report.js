@@ -8,6 +8,18 @@ const WORDS = [
         "The shortest detour that the probe can tell from its own loop. What is shorter was not seen.",
     ],
     ["Density", "How the durations of detours are spread over the decades. Each peak is a kind of detour."],
+    [
+        "Source",
+        "What took a CPU, as the kernel names it: the timer tick, an interrupt, a softirq, another task, the hypervisor.",
+    ],
+    [
+        "Unattributed",
+        "Time of detours in which the kernel told of nothing, or of less than the detour lasted.",
+    ],
+    [
+        "Type 1, Type 2",
+        "Jones et al.'s classes (SC 2003): short periodic interrupts; daemons and other tasks that run for longer.",
+    ],
     ["Phase, quantum", "One compute step of a bulk-synchronous program, and its length without noise."],
     [
         "Slowdown",
@@ -65,6 +77,7 @@ function head(data) {
 function limits(data) {
     const all = part("The limits", () => [
         ...(record(data.show) ? limitsOfRecording(data.show) : []),
+        ...(record(data.sources) ? limitsOfSources(data.sources) : []),
         ...limitsOfPredictions(predictions(data)),
         ...(record(data.compare) ? limitsOfComparison(data.compare) : []),
     ]);
@@ -112,6 +125,7 @@ function sections(data) {
         curves.length > 0 && ["The prediction", () => predictionSection(curves)],
         curves.length === 0 && show && ["The prediction", () => noPrediction(show)],
         detours && ["The detours", () => detourSection(data)],
+        record(data.sources) && ["The sources", () => sourcesSections(data.sources)],
         records(show?.cpus).length > 0 && ["The CPUs", () => cpuSection(show)],
         records(show?.cpus).length > 0 && ["The periods", () => periodSection(show)],
         records(show?.quanta).length > 0 && ["The quanta", () => quantaSection(show)],
@@ -124,7 +138,9 @@ function sections(data) {
 
 function noPrediction(show) {
     const reason =
-        records(show.quanta).length > 0
+        show.method === "kernel"
+            ? "No probe ran, so there are no detours to predict from."
+            : records(show.quanta).length > 0
             ? "FWQ and FTQ record quanta; a prediction needs single detours."
             : records(show.cpus).every((cpu) => !(cpu.detours > 0))
               ? "There are no detours to predict from."

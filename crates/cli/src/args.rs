@@ -161,12 +161,18 @@ pub struct Record {
 pub enum By {
     /// A row per CPU.
     Cpu,
+    /// A row per noise source.
+    Source,
+    /// A row per task that ran in the program's place.
+    Task,
+    /// A row per class of source: Type 1 (short, periodic), Type 2 (daemons), and so on.
+    Class,
 }
 
 /// `quell show`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell show a.quell\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
+    after_help = "EXAMPLES\n  quell show a.quell\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
 )]
 pub struct Show {
     /// The recording.

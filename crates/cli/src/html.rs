@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
+use quell_analysis::attribution::Attribution;
 use quell_analysis::compare::Comparison;
 use quell_analysis::density::Density;
 use quell_analysis::overview::Overview;
@@ -16,12 +17,13 @@ const STYLES: [&str; 2] =
     [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 /// In the order in which they build on one another.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     include_str!("../assets/report/text.js"),
     include_str!("../assets/report/elements.js"),
     include_str!("../assets/report/plot.js"),
     include_str!("../assets/report/detours.js"),
     include_str!("../assets/report/recording.js"),
+    include_str!("../assets/report/sources.js"),
     include_str!("../assets/report/prediction.js"),
     include_str!("../assets/report/comparison.js"),
     include_str!("../assets/report.js"),
@@ -39,6 +41,8 @@ pub struct Page<'a> {
     pub title: &'a str,
     /// A recording in figures.
     pub show: Option<&'a Overview>,
+    /// Who took its CPUs.
+    pub sources: Option<&'a Attribution>,
     /// The recording's detours.
     pub traces: &'a [Trace],
     /// Scaling curves.
@@ -50,7 +54,7 @@ pub struct Page<'a> {
 impl<'a> Page<'a> {
     /// An empty page.
     pub fn new(title: &'a str) -> Self {
-        Self { title, show: None, traces: &[], predict: &[], compare: None }
+        Self { title, show: None, sources: None, traces: &[], predict: &[], compare: None }
     }
 }
 
@@ -61,6 +65,7 @@ struct Data<'a> {
     generated: String,
     quell: &'static str,
     show: Option<&'a Overview>,
+    sources: Option<&'a Attribution>,
     timeline: Vec<TimeLine>,
     density: Vec<CpuDensity>,
     predict: &'a [Prediction],
@@ -100,6 +105,7 @@ fn render(page: &Page) -> anyhow::Result<String> {
         generated: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         quell: env!("CARGO_PKG_VERSION"),
         show: page.show,
+        sources: page.sources,
         timeline: page.traces.iter().map(|trace| time_line(trace, room)).collect(),
         density: page.traces.iter().filter_map(density).collect(),
         predict: page.predict,

@@ -10,6 +10,7 @@ mod printer;
 mod progress;
 mod terminal;
 mod terminal_compare;
+mod terminal_sources;
 
 use std::process::ExitCode;
 

@@ -72,20 +72,39 @@ pub fn chart(title: &str, width: u16, height: u16, x: &Scale, y: &Scale, series:
     text_of(&buffer)
 }
 
-/// Rows of a bar chart: label, bar, value.
+/// Rows of a bar chart: label, value, bar.
 pub fn bars(title: &str, width: u16, rows: &[(String, u64)]) -> String {
-    let label_width = rows.iter().map(|(label, _)| Line::raw(label).width()).max().unwrap_or(0);
-    let value_width = rows.iter().map(|(_, value)| value.to_string().len()).max().unwrap_or(0);
-    let room = (width as usize).saturating_sub(label_width + value_width + 4).max(8);
     let most = rows.iter().map(|(_, value)| *value).max().unwrap_or(0).max(1);
+    // Counts span decades: a bar of their logarithm shows the tail too.
+    let share = |value: u64| ((value as f64) + 1.0).ln() / ((most as f64) + 1.0).ln();
+    let bars = rows.iter().map(|(label, value)| (label.clone(), value.to_string(), share(*value)));
+    bar_rows(title, width, &bars.collect::<Vec<_>>())
+}
+
+/// Rows of a bar chart of times in ns, each as long as its time.
+pub fn time_bars(title: &str, width: u16, rows: &[(String, u64)]) -> String {
+    let most = rows.iter().map(|(_, ns)| *ns).max().unwrap_or(0).max(1);
+    let row = |(label, ns): &(String, u64)| {
+        (label.clone(), Nanos::from_nanos(*ns).to_string(), *ns as f64 / most as f64)
+    };
+    bar_rows(title, width, &rows.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Label, value and length of the bar from 0 to 1.
+fn bar_rows(title: &str, width: u16, rows: &[(String, String, f64)]) -> String {
+    let label_width = rows.iter().map(|(label, ..)| Line::raw(label).width()).max().unwrap_or(0);
+    let value_width = rows.iter().map(|(_, value, _)| value.len()).max().unwrap_or(0);
+    let room = (width as usize).saturating_sub(label_width + value_width + 4).max(8);
     let mut text = format!("{title}\n");
-    for (label, value) in rows {
-        // Counts span decades: a bar of their logarithm shows the tail too.
-        let share = ((*value as f64) + 1.0).ln() / ((most as f64) + 1.0).ln();
+    for (label, value, share) in rows {
         let eighths = (share * room as f64 * 8.0).round() as usize;
         let partial = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
         let bar = "█".repeat(eighths / 8) + partial;
-        text += &format!("  {label:>label_width$} {value:>value_width$} {bar}\n");
+        // Padding counts characters; what a terminal shows wide takes two columns.
+        let indent = " ".repeat(label_width.saturating_sub(Line::raw(label).width()));
+        let line = format!("  {indent}{label} {value:>value_width$} {bar}");
+        text += line.trim_end();
+        text.push('\n');
     }
     text
 }

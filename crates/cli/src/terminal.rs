@@ -1,30 +1,36 @@
 //! Findings as text for a terminal.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use quell_analysis::attribution::Attribution;
 use quell_analysis::density::LogHistogram;
 use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
 use quell_analysis::predict::{Mode, Prediction};
 use quell_analysis::quantiles::Durations;
-use quell_recording::{Nanos, Recording, Trace};
+use quell_recording::{Method, Nanos, Recording, Trace};
 
 use crate::plots::{self, Scale, Series};
 use crate::printer::{one_line, width};
+use crate::terminal_sources;
 
 /// Points that a terminal can show in one plot.
 const MOST_POINTS: usize = 4_000;
 /// CPUs that get a plot of their own; the noisiest first.
 const MOST_PLOTS: usize = 2;
 
-/// `show`: facts, a row per CPU, how long detours last, when they came, periods.
-pub fn show(overview: &Overview, recording: &Recording) -> String {
+/// `show`: facts, a row per CPU, who took them, how long detours last, when they came, periods.
+pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recording) -> String {
     let mut text = heading(overview);
+    if recording.manifest.method == Method::Kernel {
+        return text + &terminal_sources::by_source(attribution);
+    }
     if overview.cpus.is_empty() && overview.quanta.is_empty() {
         return text + "\nIt holds no CPU.\n";
     }
     if !overview.quanta.is_empty() {
-        return text + &quanta_table(&overview.quanta);
+        return text + &quanta_table(&overview.quanta) + &terminal_sources::brief(attribution);
     }
     text += &cpu_table(&overview.cpus);
+    text += &terminal_sources::brief(attribution);
     let noise = Durations::of_noise(&recording.traces);
     if noise.is_empty() {
         return text + "\nNo detour was above the threshold.\n";
@@ -38,7 +44,8 @@ pub fn show(overview: &Overview, recording: &Recording) -> String {
     text + &periods(&overview.cpus)
 }
 
-fn heading(overview: &Overview) -> String {
+/// What was recorded, and what a reader of it must know.
+pub fn heading(overview: &Overview) -> String {
     let mut facts = vec![one_line(&overview.name)];
     facts.extend(overview.host.as_deref().map(|host| format!("host {}", one_line(host))));
     facts.push(format!("method {}", overview.method));
@@ -71,12 +78,17 @@ fn heading(overview: &Overview) -> String {
 
 /// A table with right-aligned columns after the first.
 pub fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    table_with_words(1, header, rows)
+}
+
+/// A table whose first columns are words; those that follow are right-aligned.
+pub fn table_with_words(words: usize, header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     let style = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
     table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header.iter().copied());
     table.add_rows(rows);
-    for column in table.column_iter_mut().skip(1) {
+    for column in table.column_iter_mut().skip(words) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     // Right-aligned tables need no blanks at the end of a line.

@@ -50,6 +50,9 @@ function absence(show, lines, densities) {
     if (show && records(show.quanta).length > 0) {
         return "FWQ and FTQ measure whole quanta, so there are no single detours to draw.";
     }
+    if (show?.method === "kernel") {
+        return "No probe ran beside the kernel's own account, so there are no detours to draw.";
+    }
     if (show && records(show.cpus).every((cpu) => !(cpu.detours > 0))) {
         return "No detour was above the threshold.";
     }

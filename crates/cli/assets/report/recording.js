@@ -4,6 +4,7 @@ const METHODS = {
     detour: "detour (a clock loop that keeps the gaps)",
     fwq: "FWQ (fixed work quanta)",
     ftq: "FTQ (fixed time quanta)",
+    kernel: "kernel (no probe: only what the kernel saw)",
 };
 
 const STATES = {

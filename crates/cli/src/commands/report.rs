@@ -1,5 +1,6 @@
 //! `quell report`: one HTML page from a recording.
 
+use quell_analysis::attribution::{Attribution, attribution};
 use quell_analysis::overview::{Overview, overview};
 use quell_analysis::predict::{Mode, Options, Prediction};
 use quell_recording::Recording;
@@ -16,6 +17,7 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
     let recording = Recording::open(&args.recording)?;
     let output = args.output.clone().unwrap_or_else(|| args.recording.with_extension("html"));
     let overview = overview(&recording);
+    let attribution = attribution(&recording);
     let curves = match can_predict(&recording) {
         Ok(()) => curves(&recording, &args.scaling, printer)?,
         Err(why) => {
@@ -23,7 +25,7 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
             Vec::new()
         }
     };
-    write(&output, &recording, &overview, &curves)?;
+    write(&output, &recording, &overview, &attribution, &curves)?;
     printer.say(&format!("wrote {}", output.display()));
     Ok(Outcome::Done)
 }
@@ -49,11 +51,18 @@ pub fn write(
     output: &std::path::Path,
     recording: &Recording,
     overview: &Overview,
+    attribution: &Attribution,
     curves: &[Prediction],
 ) -> anyhow::Result<()> {
     let title = recording.manifest.host.clone().unwrap_or_else(|| recording.name());
     html::write(
         output,
-        &Page { show: Some(overview), traces: &recording.traces, predict: curves, ..Page::new(&title) },
+        &Page {
+            show: Some(overview),
+            sources: Some(attribution),
+            traces: &recording.traces,
+            predict: curves,
+            ..Page::new(&title)
+        },
     )
 }

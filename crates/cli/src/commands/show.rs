@@ -1,21 +1,43 @@
 //! `quell show`: a recording at a glance.
 
+use quell_analysis::attribution::{Attribution, Show as Document, attribution};
 use quell_analysis::overview::overview;
 use quell_recording::Recording;
 
 use super::Outcome;
-use crate::args::Show;
+use crate::args::{By, Show};
 use crate::printer::Printer;
-use crate::terminal;
+use crate::{terminal, terminal_sources};
+
+/// Where the rest of the sources is.
+fn hint(attribution: &Attribution) -> &'static str {
+    match attribution.sources {
+        Some(_) => "\n`--by source`, `--by task` and `--by class` show who took the CPUs.\n",
+        None => "",
+    }
+}
 
 /// Prints the recording as tables and plots, or as JSON.
 pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
     let recording = Recording::open(&args.recording)?;
     let overview = overview(&recording);
+    let mut attribution = attribution(&recording);
     if args.json {
-        printer.json(&overview)?;
-    } else {
-        printer.result(&terminal::show(&overview, &recording))?;
+        attribution.tasks = attribution.tasks.filter(|_| args.by == By::Task);
+        attribution.classes = attribution.classes.filter(|_| args.by == By::Class);
+        printer.json(&Document { overview: &overview, attribution: &attribution })?;
+        return Ok(Outcome::Done);
     }
+    let view = match args.by {
+        By::Cpu => None,
+        By::Source => Some(terminal_sources::by_source(&attribution)),
+        By::Task => Some(terminal_sources::by_task(&attribution)),
+        By::Class => Some(terminal_sources::by_class(&attribution)),
+    };
+    let text = match view {
+        Some(view) => terminal::heading(&overview) + &view,
+        None => terminal::show(&overview, &attribution, &recording) + hint(&attribution),
+    };
+    printer.result(&text)?;
     Ok(Outcome::Done)
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use quell_analysis::attribution::{Show, attribution};
 use quell_analysis::overview::overview;
 use quell_node::doctor::{self, Finding, Verdict};
 use quell_recording::{Recording, State};
@@ -11,7 +12,7 @@ use super::{Outcome, record, report};
 use crate::args::Study;
 use crate::plan::{self, name_of_now};
 use crate::printer::Printer;
-use crate::terminal;
+use crate::{terminal, terminal_sources};
 
 /// Runs every step and leaves a folder with all of it.
 pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
@@ -31,8 +32,10 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     }
     let recording = Recording::open(&record::inside(&folder))?;
     let overview = overview(&recording);
-    let mut text = terminal::show(&overview, &recording);
-    write_json(&folder.join("show.json"), &overview)?;
+    let attribution = attribution(&recording);
+    let mut text = terminal::show(&overview, &attribution, &recording);
+    text += &terminal_sources::after_brief(&attribution);
+    write_json(&folder.join("show.json"), &Show { overview: &overview, attribution: &attribution })?;
     let curves = match report::can_predict(&recording) {
         Ok(()) => report::curves(&recording, &args.scaling, printer)?,
         Err(why) => {
@@ -45,7 +48,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
         text += &if index == 0 { terminal::predict(curve) } else { terminal::predict_briefly(curve) };
         write_json(&folder.join(format!("predict-{}.json", terminal::mode_name(curve.sync))), curve)?;
     }
-    report::write(&folder.join("report.html"), &recording, &overview, &curves)?;
+    report::write(&folder.join("report.html"), &recording, &overview, &attribution, &curves)?;
     fs_err::write(folder.join("report.txt"), &text)?;
     printer.result(&text)?;
     printer.say(&format!(

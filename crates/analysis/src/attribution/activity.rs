@@ -1,0 +1,138 @@
+//! What a CPU's kernel did at each instant: intervals that nest, laid flat.
+
+use std::cmp::Reverse;
+
+use quell_recording::{Interval, SourceKind};
+
+/// A stretch of time, in ns of the recording; `end` is not part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stretch {
+    pub start: u64,
+    pub end: u64,
+}
+
+impl Stretch {
+    /// Of an interval, gross.
+    pub fn of(interval: &Interval) -> Self {
+        Self { start: interval.start.as_nanos(), end: interval.end().as_nanos() }
+    }
+
+    pub fn length(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// How long both last together.
+    pub fn overlap(self, other: Self) -> u64 {
+        self.end.min(other.end).saturating_sub(self.start.max(other.start))
+    }
+}
+
+/// A stretch in which one interval is the innermost: this time is its own, net of what it was interrupted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub stretch: Stretch,
+    /// Its place in the CPU's list of intervals.
+    pub interval: usize,
+}
+
+/// The innermost interval of each instant, in order of time; none overlaps the next. Steal windows are left out:
+/// where in them the time went is not known.
+///
+/// The interval that began last is the innermost (of two that began together the one that ends first). Where a
+/// damaged table has intervals that cut through one another, the later one has the time that both claim.
+pub(super) fn innermost(intervals: &[Interval]) -> Vec<Segment> {
+    let mut order: Vec<usize> =
+        (0..intervals.len()).filter(|&i| intervals[i].source.kind() != SourceKind::Steal).collect();
+    order.sort_by_key(|&i| {
+        let one = &intervals[i];
+        (one.start, Reverse(one.end()), Reverse(one.source.kind()), &one.source, one.pid)
+    });
+    let mut sweep = Sweep { at: 0, segments: Vec::with_capacity(order.len()) };
+    let mut running: Vec<(u64, usize)> = Vec::new();
+    for index in order {
+        let Stretch { start, end } = Stretch::of(&intervals[index]);
+        while let Some(&(until, inner)) = running.last() {
+            if until > start {
+                sweep.give(inner, start);
+                break;
+            }
+            sweep.give(inner, until);
+            running.pop();
+        }
+        sweep.at = sweep.at.max(start);
+        running.push((end, index));
+    }
+    while let Some((until, inner)) = running.pop() {
+        sweep.give(inner, until);
+    }
+    sweep.segments
+}
+
+struct Sweep {
+    /// Up to here all time is given away.
+    at: u64,
+    segments: Vec<Segment>,
+}
+
+impl Sweep {
+    fn give(&mut self, interval: usize, until: u64) {
+        if until > self.at {
+            self.segments.push(Segment { stretch: Stretch { start: self.at, end: until }, interval });
+            self.at = until;
+        }
+    }
+}
+
+/// The stretches in which the kernel, or another task, was at work without a pause.
+pub(super) fn busy(segments: &[Segment]) -> Vec<Stretch> {
+    let mut busy: Vec<Stretch> = Vec::new();
+    for &Segment { stretch, .. } in segments {
+        match busy.last_mut() {
+            Some(last) if last.end >= stretch.start => last.end = last.end.max(stretch.end),
+            _ => busy.push(stretch),
+        }
+    }
+    busy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{interval, softirq, task, tick};
+    use super::*;
+    use proptest::prelude::*;
+    use quell_recording::{Nanos, Source};
+
+    #[test]
+    fn nested_time_belongs_to_the_innermost() {
+        let all = [task("x", 5, 0, 100), softirq("TIMER", 10, 50), tick(20, 10), tick(200, 5)];
+        let flat: Vec<(u64, u64, usize)> =
+            innermost(&all).iter().map(|s| (s.stretch.start, s.stretch.end, s.interval)).collect();
+        assert_eq!(flat, [(0, 10, 0), (10, 20, 1), (20, 30, 2), (30, 60, 1), (60, 100, 0), (200, 205, 3)]);
+        let busy: Vec<_> = busy(&innermost(&all)).iter().map(|s| (s.start, s.end)).collect();
+        assert_eq!(busy, [(0, 100), (200, 205)]);
+    }
+
+    #[test]
+    fn steal_has_no_place() {
+        let mut steal = interval(Source::Steal, 0, 1_000);
+        steal.net = Nanos::from_nanos(10);
+        assert_eq!(innermost(&[steal]), []);
+    }
+
+    proptest! {
+        #[test]
+        fn each_instant_has_one_owner(rows in prop::collection::vec((0u64..500, 0u64..200), 0..40)) {
+            let mut all: Vec<_> = rows.iter().map(|&(start, length)| tick(start, length)).collect();
+            all.sort_by_key(|i| i.start);
+            let flat = innermost(&all);
+            prop_assert!(flat.windows(2).all(|p| p[0].stretch.end <= p[1].stretch.start));
+            for instant in 0..700 {
+                let within = |s: Stretch| s.start <= instant && instant < s.end;
+                let covered = all.iter().any(|i| within(Stretch::of(i)));
+                let owner = flat.iter().find(|s| within(s.stretch));
+                prop_assert_eq!(covered, owner.is_some());
+                prop_assert!(owner.is_none_or(|s| within(Stretch::of(&all[s.interval]))));
+            }
+        }
+    }
+}

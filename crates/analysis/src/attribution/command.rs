@@ -1,0 +1,152 @@
+//! What the threads of a recorded command had to bear, and how much of a CPU they really had.
+
+use quell_recording::{Interval, Recording, Source, SourceKind, Thread};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+use super::groups::Tally;
+
+/// The kinds that interrupt a thread while the kernel says that it runs. A page fault is the thread's own work.
+const INTERRUPTS: [SourceKind; 6] = [
+    SourceKind::Nmi,
+    SourceKind::Tick,
+    SourceKind::Irq,
+    SourceKind::Ipi,
+    SourceKind::Softirq,
+    SourceKind::Steal,
+];
+
+/// The recorded command as a whole: its threads together.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CommandRow {
+    /// The process that was followed with its children.
+    pub pid: u32,
+    /// The command's own exit code.
+    pub exit_code: Option<i32>,
+    /// Threads that were followed.
+    pub threads: u64,
+    /// What they had together.
+    #[serde(flatten)]
+    pub share: Share,
+}
+
+/// How much of a CPU a thread really had (Jones et al., SC 2003, Table 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Share {
+    /// Time on a CPU, interrupts included.
+    pub on_cpu_ns: u64,
+    /// Time in which it was runnable and waited, by the kernel's own account.
+    pub run_delay_ns: u64,
+    /// What interrupts, softirqs and the hypervisor took while it was on a CPU.
+    pub interrupted_ns: u64,
+    /// What other tasks took when it could have run.
+    pub preempted_ns: u64,
+    /// (on CPU − interrupted) / (on CPU + preempted), in percent; null where it never ran.
+    pub had_percent: Option<f64>,
+}
+
+/// One thread of a recorded command.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ThreadRow {
+    /// Thread id.
+    pub tid: u32,
+    /// Process id.
+    pub pid: u32,
+    /// Its name: hostile input.
+    pub name: String,
+    /// When it was first seen.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// What it had.
+    #[serde(flatten)]
+    pub share: Share,
+    /// Who took the rest, most time first.
+    pub sources: Vec<ThreadSource>,
+}
+
+/// What one source took from one thread.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ThreadSource {
+    /// The source.
+    pub source: String,
+    /// Intervals.
+    pub count: u64,
+    /// Their net time.
+    pub total_ns: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The mean.
+    pub mean_ns: f64,
+}
+
+/// The command and its threads; `None` where no command was recorded.
+pub(super) fn command(recording: &Recording) -> Option<(CommandRow, Vec<ThreadRow>)> {
+    let facts = recording.manifest.sources.as_ref()?;
+    let pid = facts.command_pid?;
+    let mut of_victim: BTreeMap<u32, BTreeMap<&Source, Tally>> = BTreeMap::new();
+    for one in recording.intervals.iter().flat_map(|side| &side.intervals) {
+        let Interval { victim, source, net, .. } = one;
+        of_victim.entry(*victim).or_default().entry(source).or_default().add(net.as_nanos());
+    }
+    let row = |thread: &Thread| ThreadRow {
+        tid: thread.tid,
+        pid: thread.pid,
+        name: thread.comm.to_string(),
+        start_ns: thread.start.as_nanos(),
+        end_ns: thread.end.as_nanos(),
+        share: Share::of(thread),
+        sources: of_victim.get(&thread.tid).map(thread_sources).unwrap_or_default(),
+    };
+    let rows: Vec<ThreadRow> = recording.threads.iter().map(row).collect();
+    let share = rows.iter().fold(Share::default(), |sum, row| sum.with(row.share));
+    let exit_code = facts.command_exit_code;
+    Some((CommandRow { pid, exit_code, threads: rows.len() as u64, share }, rows))
+}
+
+impl Share {
+    fn of(thread: &Thread) -> Self {
+        let taken = |kind: &SourceKind| {
+            let place = SourceKind::ALL.iter().position(|one| one == kind);
+            place.map_or(0, |place| thread.taken[place].time.as_nanos())
+        };
+        let share = Self {
+            on_cpu_ns: thread.on_cpu.as_nanos(),
+            run_delay_ns: thread.run_delay.as_nanos(),
+            interrupted_ns: INTERRUPTS.iter().map(taken).fold(0, u64::saturating_add),
+            preempted_ns: taken(&SourceKind::Task),
+            had_percent: None,
+        };
+        share.with(Self::default())
+    }
+
+    fn with(self, other: Self) -> Self {
+        let mut sum = Self {
+            on_cpu_ns: self.on_cpu_ns.saturating_add(other.on_cpu_ns),
+            run_delay_ns: self.run_delay_ns.saturating_add(other.run_delay_ns),
+            interrupted_ns: self.interrupted_ns.saturating_add(other.interrupted_ns),
+            preempted_ns: self.preempted_ns.saturating_add(other.preempted_ns),
+            had_percent: None,
+        };
+        let had = sum.on_cpu_ns.saturating_sub(sum.interrupted_ns);
+        sum.had_percent = super::figures::percent(had, sum.on_cpu_ns.saturating_add(sum.preempted_ns));
+        sum
+    }
+}
+
+fn thread_sources(of_source: &BTreeMap<&Source, Tally>) -> Vec<ThreadSource> {
+    let row = |(source, tally): (&&Source, &Tally)| ThreadSource {
+        source: source.to_string(),
+        count: tally.count,
+        total_ns: tally.total_ns,
+        min_ns: tally.min_ns,
+        max_ns: tally.max_ns,
+        mean_ns: tally.mean_ns(),
+    };
+    let mut rows: Vec<ThreadSource> = of_source.iter().map(row).collect();
+    rows.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then(a.source.cmp(&b.source)));
+    rows
+}

@@ -1,0 +1,242 @@
+//! What `show --json` says of sources.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::command::{CommandRow, ThreadRow};
+use super::unattributed::Unattributed;
+use crate::overview::Overview;
+
+/// What `show --json` prints: the recording at a glance, and its sources.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Show")]
+pub struct Show<'a> {
+    /// The recording at a glance.
+    #[serde(flatten)]
+    pub overview: &'a Overview,
+    /// Its sources.
+    #[serde(flatten)]
+    pub attribution: &'a Attribution,
+}
+
+/// Who took the CPUs.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct Attribution {
+    /// Why sources are not known, and what to do; absent where they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources_unknown_because: Option<String>,
+    /// What limits the figures of sources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources_warnings: Vec<String>,
+    /// One entry a source, the one that took most time first, quell's own last; null where sources are not known.
+    pub sources: Option<Vec<SourceRow>>,
+    /// How much of the detours is explained; null where sources are not known or there are no detours.
+    pub explained: Option<Explained>,
+    /// What each source took per CPU; null where sources are not known.
+    pub per_cpu: Option<Vec<CpuSources>>,
+    /// One entry a task, with `--by task`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Vec<TaskRow>>,
+    /// One entry a class, with `--by class`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<ClassRow>>,
+    /// The recorded command as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandRow>,
+    /// Its threads, by their start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Vec<ThreadRow>>,
+}
+
+/// Kinds of noise, after Jones et al., "Improving the Scalability of Parallel Jobs by adding Parallel Awareness to
+/// the Operating System", SC 2003, sections 4.2 and 4.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// Short interrupts that come round with a period.
+    Type1,
+    /// Daemons and other tasks that the kernel scheduled.
+    Type2,
+    /// Interrupts without a period.
+    Interrupt,
+    /// What the hypervisor took.
+    Hypervisor,
+    /// What nothing explains.
+    Unattributed,
+    /// quell itself: no noise of the node.
+    Own,
+}
+
+impl Class {
+    /// The word for it, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Type1 => "type1",
+            Self::Type2 => "type2",
+            Self::Interrupt => "interrupt",
+            Self::Hypervisor => "hypervisor",
+            Self::Unattributed => "unattributed",
+            Self::Own => "own",
+        }
+    }
+}
+
+/// One source. Count and times are those of its intervals on the recorded CPUs, whether they made a detour or not, net
+/// of what interrupted them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SourceRow {
+    /// `tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: hostile input.
+    pub source: String,
+    /// Its class.
+    pub class: Class,
+    /// Whether it is quell itself.
+    pub own: bool,
+    /// The task, where it was one alone.
+    pub pid: Option<u32>,
+    /// Intervals.
+    pub count: u64,
+    /// All their time.
+    pub total_ns: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The mean.
+    pub mean_ns: f64,
+    /// Their period, where at least half of them belong to one train.
+    pub period_ns: Option<f64>,
+    /// The time of detours that was attributed to it; null where no detours were recorded.
+    pub in_detours_ns: Option<u64>,
+    /// What it worked at, most time first: timer callbacks, work functions, called functions.
+    pub details: Vec<Named>,
+    /// Who caused it, most time first.
+    pub causes: Vec<Named>,
+}
+
+/// A name, and what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+    /// Net time.
+    pub total_ns: u64,
+}
+
+/// One task; figures as in [`SourceRow`].
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TaskRow {
+    /// The task's id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Whether it is quell itself.
+    pub own: bool,
+    /// How often it ran.
+    pub count: u64,
+    /// Time that it ran, net of interrupts.
+    pub total_ns: u64,
+    /// Shortest run.
+    pub min_ns: u64,
+    /// Longest run.
+    pub max_ns: u64,
+    /// Mean run.
+    pub mean_ns: f64,
+    /// Its period, where at least half of the runs belong to one train.
+    pub period_ns: Option<f64>,
+    /// The time of detours that was attributed to it.
+    pub in_detours_ns: Option<u64>,
+    /// What woke it, most time first.
+    pub causes: Vec<Named>,
+}
+
+/// One class of sources.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ClassRow {
+    /// The class.
+    pub class: Class,
+    /// Sources in it.
+    pub sources: u64,
+    /// Intervals; for `unattributed` detours with something left over.
+    pub count: u64,
+    /// Their net time; for `unattributed` the time left over.
+    pub total_ns: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The mean.
+    pub mean_ns: f64,
+    /// The time of detours that was attributed to it.
+    pub in_detours_ns: Option<u64>,
+}
+
+/// The three figures of how much is explained. One alone misleads: few long tasks make up most of the time, many
+/// short detours most of the count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Figures {
+    /// Detours that hold an interval (or were half stolen) / detours.
+    pub count_percent: f64,
+    /// Attributed time / time of detours.
+    pub time_percent: f64,
+    /// The same, detours that hold a task left out; null where none is left.
+    pub time_without_tasks_percent: Option<f64>,
+    /// Detours; quell's own are in no figure.
+    pub detours: u64,
+    /// Their time.
+    pub detour_ns: u64,
+    /// The part that sources took.
+    pub attributed_ns: u64,
+    /// The part that nothing explains.
+    pub unattributed_ns: u64,
+}
+
+/// How much of the detours is explained, and by what match.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Explained {
+    /// The figures, all CPUs together.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// How far an interval may stick out of its detour, measured: the 99th percentile of how far they do, and at
+    /// least a step of the clock.
+    pub tolerance_ns: u64,
+    /// That percentile as it was found; null where no interval had a clear partner.
+    pub overhang_p99_ns: Option<u64>,
+    /// Stretches of kernel work with one clear detour, from which it was taken.
+    pub overhang_pairs: u64,
+    /// Detours that would hold an interval by chance: with the intervals moved in time, mean of eight shifts.
+    pub chance_percent: f64,
+    /// Time that the hypervisor took, put down to the longest unexplained detours of the same windows.
+    pub steal_attributed_ns: u64,
+    /// What is left over.
+    pub unattributed: Unattributed,
+}
+
+/// What each source took from one CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CpuSources {
+    /// The CPU.
+    pub cpu: u32,
+    /// How long it was watched.
+    pub span_ns: u64,
+    /// How much of its detours is explained; null where there are none.
+    pub explained: Option<Figures>,
+    /// Its sources, the one that took most time first.
+    pub sources: Vec<CpuSource>,
+}
+
+/// What one source took from one CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CpuSource {
+    /// The source.
+    pub source: String,
+    /// Whether it is quell itself.
+    pub own: bool,
+    /// Intervals.
+    pub count: u64,
+    /// Their net time.
+    pub total_ns: u64,
+    /// The part of it that lies in detours; null where no detours were recorded.
+    pub in_detours_ns: Option<u64>,
+}

@@ -1,0 +1,267 @@
+//! The join: how much of each detour each source took, and what is left over.
+
+use quell_recording::{Detour, Interval, SourceKind, Trace};
+
+use super::activity::{Segment, Stretch, busy, innermost};
+use super::steal;
+
+/// One source's share of a detour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The interval's place in its CPU's list; the first, where several of one source and task took part.
+    pub interval: usize,
+    /// What it took of the detour, in ns.
+    pub ns: u64,
+}
+
+/// A detour, and who is to blame for it: `duration = sum of parts + stolen_ns + left_ns`, always.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blame {
+    /// The detour; never one of quell's own.
+    pub detour: Detour,
+    /// What each source took, net of nesting, in order of first appearance.
+    pub parts: Vec<Part>,
+    /// What is put down to the hypervisor: time that it took in a window around this detour (see [`steal`]).
+    pub stolen_ns: u64,
+    /// What nothing explains.
+    pub left_ns: u64,
+    /// Whether an interval lies in it, within the tolerance.
+    pub met: bool,
+    /// Whether one of them is another task.
+    pub met_task: bool,
+}
+
+impl Blame {
+    /// The time that is explained.
+    pub fn attributed_ns(&self) -> u64 {
+        self.detour.duration.as_nanos() - self.left_ns
+    }
+
+    /// Explained by count: an interval lies in it, or at least half of it was stolen.
+    pub fn explained(&self) -> bool {
+        self.met || (self.stolen_ns > 0 && 2 * self.stolen_ns >= self.detour.duration.as_nanos())
+    }
+}
+
+/// One CPU, joined.
+#[derive(Clone, Debug)]
+pub(super) struct Joined {
+    pub blames: Vec<Blame>,
+    /// What the kernel did, laid flat.
+    pub segments: Vec<Segment>,
+    /// Stretches of kernel work.
+    pub busy: Vec<Stretch>,
+    /// In which each of [`Self::blames`] looked for intervals.
+    pub windows: Vec<Stretch>,
+}
+
+/// Blames each detour of `trace` on `intervals` of the same CPU. Both are in order of their start.
+pub(super) fn join(trace: &Trace, intervals: &[Interval], tolerance_ns: u64) -> Joined {
+    let segments = innermost(intervals);
+    let busy = busy(&segments);
+    let mut blames = Vec::new();
+    let mut windows = Vec::new();
+    let mut first = 0;
+    for (detour, window) in trace.detours.iter().zip(reaches(&trace.detours, tolerance_ns)) {
+        if detour.own {
+            continue;
+        }
+        while segments.get(first).is_some_and(|s| s.stretch.end <= window.start) {
+            first += 1;
+        }
+        let near = segments[first..].iter().take_while(|s| s.stretch.start < window.end);
+        blames.push(blame(*detour, window, near, intervals));
+        windows.push(window);
+    }
+    steal::distribute(&mut blames, &windows, intervals);
+    Joined { blames, segments, busy, windows }
+}
+
+/// In which time each detour looks for its intervals: itself and the tolerance on both sides, but no more than half
+/// of the way to the next detour, so that no instant is looked at twice.
+fn reaches(detours: &[Detour], tolerance_ns: u64) -> impl Iterator<Item = Stretch> {
+    let half = |from: u64, to: u64| from + to.saturating_sub(from) / 2;
+    detours.iter().enumerate().map(move |(i, detour)| {
+        let (start, end) = (detour.start.as_nanos(), detour.end().as_nanos());
+        let after = i.checked_sub(1).map_or(0, |i| half(detours[i].end().as_nanos(), start));
+        let before = detours.get(i + 1).map_or(u64::MAX, |next| half(end, next.start.as_nanos()));
+        Stretch {
+            start: start.saturating_sub(tolerance_ns).max(after),
+            end: end.saturating_add(tolerance_ns).min(before),
+        }
+    })
+}
+
+fn blame<'a>(
+    detour: Detour,
+    window: Stretch,
+    near: impl Iterator<Item = &'a Segment>,
+    intervals: &[Interval],
+) -> Blame {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut met_task = false;
+    for segment in near {
+        let (one, ns) = (&intervals[segment.interval], segment.stretch.overlap(window));
+        met_task |= one.source.kind() == SourceKind::Task;
+        let same = |part: &&mut Part| {
+            let other = &intervals[part.interval];
+            other.source == one.source && other.pid == one.pid
+        };
+        match parts.iter_mut().find(same) {
+            Some(part) => part.ns += ns,
+            None => parts.push(Part { interval: segment.interval, ns }),
+        }
+    }
+    let met = !parts.is_empty();
+    let duration = detour.duration.as_nanos();
+    fit(&mut parts, duration);
+    let left_ns = duration - parts.iter().map(|part| part.ns).sum::<u64>();
+    Blame { detour, parts, stolen_ns: 0, left_ns, met, met_task }
+}
+
+/// Where the intervals took more than the detour lasted, each loses in proportion: nobody knows which end of which
+/// clock was wrong. What rounding leaves goes to the largest.
+fn fit(parts: &mut [Part], duration: u64) {
+    let total: u128 = parts.iter().map(|part| u128::from(part.ns)).sum();
+    if total <= u128::from(duration) {
+        return;
+    }
+    let mut given = 0;
+    for part in parts.iter_mut() {
+        part.ns = (u128::from(part.ns) * u128::from(duration) / total) as u64;
+        given += part.ns;
+    }
+    if let Some(largest) = parts.iter_mut().max_by_key(|part| part.ns) {
+        largest.ns += duration - given;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{detour, softirq, task, tick, trace};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn taken(blame: &Blame, intervals: &[Interval]) -> Vec<(String, u64)> {
+        blame.parts.iter().map(|p| (intervals[p.interval].source.to_string(), p.ns)).collect()
+    }
+
+    #[test]
+    fn a_detour_is_shared_out_net_of_nesting() {
+        let intervals = [task("burner", 7, 1_000, 200), softirq("RCU", 1_020, 50), tick(1_030, 10)];
+        let joined = join(&trace(10_000, vec![detour(990, 230), detour(5_000, 300)]), &intervals, 0);
+        let [first, second] = &joined.blames[..] else { panic!("{joined:?}") };
+        let expected = [("task:burner".into(), 150), ("softirq:RCU".into(), 40), ("tick".into(), 10)];
+        assert_eq!((taken(first, &intervals), first.left_ns, first.met_task), (expected.into(), 30, true));
+        assert_eq!((second.parts.len(), second.left_ns, second.met), (0, 300, false));
+    }
+
+    #[test]
+    fn what_sticks_out_is_taken_in_proportion() {
+        let intervals = [tick(90, 60), softirq("TIMER", 150, 60)];
+        let joined = join(&trace(1_000, vec![detour(100, 100)]), &intervals, 20);
+        assert_eq!(joined.blames[0].parts.iter().map(|p| p.ns).collect::<Vec<_>>(), [50, 50]);
+        assert_eq!(joined.blames[0].left_ns, 0);
+    }
+
+    #[test]
+    fn an_interval_between_two_detours_is_never_taken_twice() {
+        let intervals = [tick(110, 8)];
+        let joined = join(&trace(1_000, vec![detour(100, 10), detour(120, 10)]), &intervals, 50);
+        assert_eq!(joined.blames.iter().map(Blame::attributed_ns).sum::<u64>(), 8);
+    }
+
+    #[test]
+    fn detours_of_quell_itself_are_left_out() {
+        let mut own = detour(100, 10);
+        own.own = true;
+        assert!(join(&trace(1_000, vec![own]), &[tick(100, 10)], 0).blames.is_empty());
+    }
+
+    fn rows() -> impl Strategy<Value = (Vec<Detour>, Vec<Interval>)> {
+        let detours = prop::collection::vec((1u64..300, 1u64..200, prop::bool::weighted(0.1)), 0..30);
+        let intervals = prop::collection::vec((0u64..6_000, 0u64..400, 0usize..5), 0..30);
+        (detours, intervals).prop_map(|(gaps, rows)| {
+            let mut at = 0;
+            let detours = gaps.into_iter().map(|(gap, length, own)| {
+                let one = Detour { own, ..detour(at + gap, length) };
+                at += gap + length;
+                one
+            });
+            let intervals = rows.into_iter().map(|(start, length, kind)| match kind {
+                0 => tick(start, length),
+                1 => softirq("TIMER", start, length),
+                2 => softirq("RCU", start, length),
+                3 => task("other", 4, start, length),
+                _ => super::super::fixture::steal(start, length, length / 3),
+            });
+            let mut intervals: Vec<_> = intervals.collect();
+            intervals.sort_by_key(|i| i.start);
+            (detours.collect(), intervals)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_ns_is_accounted_for_once((detours, intervals) in rows(), tolerance in 0u64..100) {
+            let joined = join(&trace(100_000, detours), &intervals, tolerance);
+            let mut of_interval: std::collections::BTreeMap<_, u64> = Default::default();
+            for blame in &joined.blames {
+                let parts: u64 = blame.parts.iter().map(|p| p.ns).sum();
+                prop_assert_eq!(parts + blame.stolen_ns + blame.left_ns, blame.detour.duration.as_nanos());
+                for part in &blame.parts {
+                    let one = &intervals[part.interval];
+                    *of_interval.entry((one.source.clone(), one.pid)).or_default() += part.ns;
+                }
+            }
+            // No source is blamed for more than it did, and the hypervisor for no more than it took.
+            for (key, blamed) in of_interval {
+                let flat = joined.segments.iter().filter(|s| {
+                    (intervals[s.interval].source.clone(), intervals[s.interval].pid) == key
+                });
+                prop_assert!(blamed <= flat.map(|s| s.stretch.length()).sum::<u64>());
+            }
+            let stolen: u64 = joined.blames.iter().map(|b| b.stolen_ns).sum();
+            let steal = intervals.iter().filter(|i| i.source.kind() == SourceKind::Steal);
+            prop_assert!(stolen <= steal.map(|i| i.net.as_nanos()).sum::<u64>());
+        }
+
+        #[test]
+        fn misalignment_within_the_tolerance_changes_nothing(
+            gaps in prop::collection::vec((300u64..900, 60u64..300, 1u64..60), 1..20),
+            shift in 0u64..=100,
+        ) {
+            let mut at = 1_000;
+            let (mut detours, mut intervals) = (Vec::new(), Vec::new());
+            for (gap, length, work) in gaps {
+                at += gap;
+                detours.push(detour(at, length));
+                intervals.push(tick(at + (length - work) / 2, work));
+                at += length;
+            }
+            let moved: Vec<_> = intervals
+                .iter()
+                .map(|i| tick(i.start.as_nanos() + shift - 50, i.duration.as_nanos()))
+                .collect();
+            let trace = trace(at + 10_000, detours);
+            prop_assert_eq!(join(&trace, &intervals, 100).blames, join(&trace, &moved, 100).blames);
+        }
+
+        #[test]
+        fn the_order_of_rows_that_begin_together_does_not_matter((detours, mut intervals) in rows()) {
+            let trace = trace(100_000, detours);
+            let sums = |intervals: &[Interval]| {
+                let joined = join(&trace, intervals, 10);
+                joined.blames.iter().map(|b| {
+                    let mut parts = taken(b, intervals);
+                    parts.sort();
+                    (parts, b.left_ns, b.stolen_ns)
+                }).collect::<Vec<_>>()
+            };
+            let before = sums(&intervals);
+            intervals.reverse();
+            intervals.sort_by_key(|i| i.start);
+            prop_assert_eq!(before, sums(&intervals));
+        }
+    }
+}

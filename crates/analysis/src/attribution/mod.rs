@@ -1,0 +1,184 @@
+//! Attribution: the join of what a program suffered (detours) with what the kernel did (intervals).
+//!
+//! Each detour is shared out among the sources whose intervals lie in it, net of nesting ([`join`]); stolen time
+//! goes by a stated rule ([`steal`]); what is left over is a class of its own ([`unattributed`]). How far the two
+//! clocks may stand apart is measured in the recording itself ([`tolerance`]), and so is what would match by chance.
+//! Blame is a function of the tables alone, so it can be done again when the rule improves.
+
+mod activity;
+mod command;
+mod document;
+mod figures;
+#[cfg(test)]
+mod fixture;
+mod groups;
+mod join;
+mod near;
+mod rows;
+mod steal;
+#[cfg(test)]
+mod tests;
+mod tolerance;
+mod unattributed;
+
+use quell_recording::{Cpu, Interval, Method, Recording, Span, Trace};
+use rayon::prelude::*;
+
+pub use command::{CommandRow, Share, ThreadRow, ThreadSource};
+pub use document::{
+    Attribution, Class, ClassRow, CpuSource, CpuSources, Explained, Figures, Named, Show, SourceRow, TaskRow,
+};
+pub use join::{Blame, Part};
+pub use unattributed::{Hypothesis, LeftOver, Suspect, Unattributed};
+
+use activity::Stretch;
+use join::Joined;
+use tolerance::Tolerance;
+
+/// One CPU as both sides saw it.
+struct Side<'a> {
+    cpu: Cpu,
+    span: Span,
+    intervals: &'a [Interval],
+    joined: Joined,
+}
+
+impl Side<'_> {
+    /// What of its detours each interval's source took; the hypervisor's part under one of its windows.
+    fn blamed(&self) -> impl Iterator<Item = (&Interval, u64)> {
+        let parts = self.joined.blames.iter().flat_map(|blame| &blame.parts);
+        let steal = self.intervals.iter().find(|one| one.source == quell_recording::Source::Steal);
+        let stolen = self.joined.blames.iter().map(|blame| blame.stolen_ns).sum();
+        parts.map(|part| (&self.intervals[part.interval], part.ns)).chain(steal.map(|one| (one, stolen)))
+    }
+}
+
+/// Who took the CPUs of a recording.
+pub fn attribution(recording: &Recording) -> Attribution {
+    if let Some(why) = unknown_because(recording) {
+        return Attribution { sources_unknown_because: Some(why), ..Attribution::default() };
+    }
+    let tolerance = measure_tolerance(recording);
+    let sides = join_all(recording, tolerance);
+    let detours = recording.manifest.method == Method::Detour;
+    let explained = if detours { explained(recording, &sides, tolerance) } else { None };
+    let sources = rows::sources(recording, &sides);
+    let (command, threads) = command::command(recording).unzip();
+    Attribution {
+        sources_unknown_because: None,
+        sources_warnings: warnings(recording, &sides, tolerance),
+        classes: Some(rows::classes(&sources, explained.as_ref(), &sides)),
+        tasks: Some(rows::tasks(recording, &sides)),
+        per_cpu: Some(rows::per_cpu(recording, &sides)),
+        sources: Some(sources),
+        explained,
+        command,
+        threads,
+    }
+}
+
+/// The blame of each detour of each CPU, in the order of the recording's traces, by the measured tolerance.
+pub fn blames(recording: &Recording) -> Vec<(Cpu, Vec<Blame>)> {
+    let sides = join_all(recording, measure_tolerance(recording));
+    sides.into_iter().map(|side| (side.cpu, side.joined.blames)).collect()
+}
+
+/// Why sources are not known, with the next step; `None` where they are.
+fn unknown_because(recording: &Recording) -> Option<String> {
+    const NEXT: &str = "`quell doctor` says what this machine lets quell see";
+    match &recording.manifest.sources {
+        Some(facts) => facts.unknown_because.as_ref().map(|why| format!("{why}; {NEXT}")),
+        None => Some(format!(
+            "the recording holds nothing of what the kernel did: record with `--sources on`; {NEXT}"
+        )),
+    }
+}
+
+fn intervals_of(recording: &Recording, cpu: Cpu) -> &[Interval] {
+    recording.intervals.iter().find(|side| side.cpu == cpu).map_or(&[], |side| &side.intervals)
+}
+
+fn measure_tolerance(recording: &Recording) -> Tolerance {
+    let of_trace = |trace: &Trace| {
+        let busy = activity::busy(&activity::innermost(intervals_of(recording, trace.cpu)));
+        tolerance::overhangs(&trace.detours, &busy)
+    };
+    let found: Vec<Vec<u64>> = recording.traces.par_iter().map(of_trace).collect();
+    let granularity = recording.manifest.clock.as_ref().map_or(1.0, |clock| clock.granularity_ns);
+    Tolerance::of(found.concat(), granularity)
+}
+
+fn join_all(recording: &Recording, tolerance: Tolerance) -> Vec<Side<'_>> {
+    let of_trace = |trace: &Trace| {
+        let intervals = intervals_of(recording, trace.cpu);
+        let joined = join::join(trace, intervals, tolerance.ns);
+        Side { cpu: trace.cpu, span: trace.span, intervals, joined }
+    };
+    // The reader makes a trace for each CPU, an empty one where there was no probe.
+    recording.traces.par_iter().map(of_trace).collect()
+}
+
+fn explained(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Option<Explained> {
+    let figures = figures::figures(sides.iter().flat_map(|side| &side.joined.blames))?;
+    let stolen = sides.iter().flat_map(|side| &side.joined.blames).map(|blame| blame.stolen_ns);
+    Some(Explained {
+        figures,
+        tolerance_ns: tolerance.ns,
+        overhang_p99_ns: tolerance.overhang_p99_ns,
+        overhang_pairs: tolerance.pairs,
+        chance_percent: chance_percent(sides),
+        steal_attributed_ns: stolen.sum(),
+        unattributed: unattributed::unattributed(recording, sides),
+    })
+}
+
+/// The share of detours that hold an interval when the intervals are somewhere else: the mean over the shifts.
+fn chance_percent(sides: &[Side]) -> f64 {
+    let of_shift = |n: u64| -> u64 {
+        let of_side = |side: &Side| {
+            let moved: Vec<Stretch> = tolerance::shifted(&side.joined.busy, side.span, n);
+            tolerance::meetings(&side.joined.windows, &moved)
+        };
+        sides.iter().map(of_side).sum()
+    };
+    let met: u64 = (0..tolerance::SHIFTS).into_par_iter().map(of_shift).sum();
+    let detours: u64 = sides.iter().map(|side| side.joined.windows.len() as u64).sum();
+    figures::percent(met, tolerance::SHIFTS * detours).unwrap_or(0.0)
+}
+
+/// What limits the figures of sources.
+fn warnings(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(facts) = &recording.manifest.sources {
+        if facts.lost > 0 {
+            all.push(format!(
+                "{} intervals were lost for want of room: the sources took more than is shown",
+                facts.lost
+            ));
+        }
+        if facts.lost_threads > 0 {
+            all.push(format!("{} threads of the command could not be followed", facts.lost_threads));
+        }
+        all.extend(facts.missing.iter().cloned());
+    }
+    if let Some(p99) = tolerance.overhang_p99_ns.filter(|&p99| p99 > tolerance::MOST_NS) {
+        all.push(format!(
+            "intervals stick out of their detours by {p99} ns (99th percentile), more than the {} ns that are allowed: the \
+             clocks of the probe and of the kernel do not agree well, so less is explained than could be",
+            tolerance::MOST_NS
+        ));
+    }
+    let (flat, net) = sides.iter().fold((0u64, 0u64), |(flat, net), side| {
+        let steal = quell_recording::SourceKind::Steal;
+        let of_side = side.intervals.iter().filter(|one| one.source.kind() != steal);
+        let net = of_side.fold(net, |sum, one| sum.saturating_add(one.net.as_nanos()));
+        (side.joined.segments.iter().fold(flat, |sum, one| sum.saturating_add(one.stretch.length())), net)
+    });
+    if flat.abs_diff(net) > net / 50 {
+        all.push(format!(
+            "the intervals' own net times add up to {net} ns and their nesting to {flat} ns: some of them cut through \
+             one another, or were lost"
+        ));
+    }
+    all
+}

@@ -1,0 +1,69 @@
+//! Detours of which nothing is known, beside work that is.
+
+use super::activity::{Segment, Stretch};
+
+/// How near is near, in ns.
+pub(super) const REACH_NS: u64 = 10_000;
+
+/// Fewer neighbours are no pattern.
+pub(super) const FEWEST: u64 = 20;
+
+/// On which side of known work a detour lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    After,
+    Before,
+}
+
+impl Side {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::After => "after",
+            Self::Before => "before",
+        }
+    }
+
+    /// Whether `busy` is a near neighbour.
+    fn holds(self, detour: Stretch, busy: Stretch) -> bool {
+        match self {
+            Self::After => busy.end <= detour.start && detour.start - busy.end <= REACH_NS,
+            Self::Before => detour.end <= busy.start && busy.start - detour.end <= REACH_NS,
+        }
+    }
+}
+
+/// The nearest stretch on that side of each detour, as a place in `busy`. Both are in order of time.
+fn nearest(detours: &[Stretch], busy: &[Stretch], which: Side) -> impl Iterator<Item = usize> {
+    detours.iter().filter_map(move |&detour| {
+        let place = match which {
+            Side::After => busy.partition_point(|b| b.start < detour.start).checked_sub(1)?,
+            Side::Before => busy.partition_point(|b| b.start < detour.end),
+        };
+        busy.get(place).is_some_and(|&b| which.holds(detour, b)).then_some(place)
+    })
+}
+
+/// How many of `detours` have a near neighbour on that side.
+pub(super) fn count(detours: &[Stretch], busy: &[Stretch], which: Side) -> u64 {
+    nearest(detours, busy, which).count() as u64
+}
+
+/// The intervals that are near neighbours on that side, one for each detour that has one.
+pub(super) fn neighbours(detours: &[Stretch], segments: &[Segment], which: Side) -> Vec<usize> {
+    let busy: Vec<Stretch> = segments.iter().map(|segment| segment.stretch).collect();
+    nearest(detours, &busy, which).map(|place| segments[place].interval).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_near_side_counts() {
+        let busy = [Stretch { start: 100, end: 200 }, Stretch { start: 50_000, end: 50_100 }];
+        let detours = [Stretch { start: 300, end: 350 }, Stretch { start: 49_000, end: 49_500 }];
+        assert_eq!(count(&detours, &busy, Side::After), 1);
+        assert_eq!(count(&detours, &busy, Side::Before), 1);
+        assert_eq!(count(&[], &busy, Side::Before), 0);
+    }
+}

@@ -1,0 +1,66 @@
+//! Time that the hypervisor took. The guest learns how much, in a window, and not where.
+//!
+//! The rule: the stolen time of a window goes to what is left over of the detours in it, longest remainder first, and
+//! never more than the remainder. A virtual CPU that is put aside misses whole slices, so the longest gap that
+//! nothing else explains is the likeliest place; a rule in proportion would spread it over hundreds of short gaps.
+
+use std::cmp::Reverse;
+
+use quell_recording::{Interval, SourceKind};
+
+use super::activity::Stretch;
+use super::join::Blame;
+
+/// Windows in order, none of which overlaps the next (each begins, at the earliest, where the one before ends).
+pub(super) fn windows(intervals: &[Interval]) -> Vec<(Stretch, u64)> {
+    let mut free = 0;
+    let mut windows = Vec::new();
+    let mut steal: Vec<&Interval> =
+        intervals.iter().filter(|i| i.source.kind() == SourceKind::Steal).collect();
+    steal.sort_by_key(|one| (one.start, one.end(), one.net));
+    for one in steal {
+        let Stretch { start, end } = Stretch::of(one);
+        let window = Stretch { start: start.max(free), end };
+        if window.length() > 0 {
+            windows.push((window, one.net.as_nanos().min(window.length())));
+            free = end;
+        }
+    }
+    windows
+}
+
+/// Puts stolen time down to the detours of its windows. `reaches` holds where each of `blames` may lie.
+pub(super) fn distribute(blames: &mut [Blame], reaches: &[Stretch], intervals: &[Interval]) {
+    let mut first = 0;
+    for (window, mut stolen) in windows(intervals) {
+        while reaches.get(first).is_some_and(|reach| reach.end <= window.start) {
+            first += 1;
+        }
+        let inside = reaches[first..].iter().take_while(|reach| reach.start < window.end).count();
+        let mut order: Vec<usize> = (first..first + inside).collect();
+        order.sort_by_key(|&i| (Reverse(blames[i].left_ns), i));
+        for index in order {
+            let blame = &mut blames[index];
+            let ns = stolen.min(blame.left_ns).min(reaches[index].overlap(window));
+            blame.left_ns -= ns;
+            blame.stolen_ns += ns;
+            stolen -= ns;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{detour, steal, tick, trace};
+    use super::super::join::join;
+
+    #[test]
+    fn the_longest_remainder_comes_first_and_nothing_is_stolen_twice() {
+        let detours = vec![detour(100, 50), detour(300, 400), detour(5_000, 900)];
+        let joined = join(&trace(10_000, detours), &[steal(0, 1_000, 420), tick(310, 10)], 0);
+        let stolen: Vec<u64> = joined.blames.iter().map(|b| b.stolen_ns).collect();
+        assert_eq!(stolen, [30, 390, 0]);
+        let explained: Vec<bool> = joined.blames.iter().map(|b| b.explained()).collect();
+        assert_eq!(explained, [true, true, false]);
+    }
+}

@@ -1,0 +1,135 @@
+//! How far the clocks of the probe and of the kernel stand apart, as the recording itself shows it.
+
+use quell_recording::{Detour, Span};
+
+use super::activity::Stretch;
+use crate::quantiles::Durations;
+
+/// No two clocks that are read through one line stand further apart; what needs more is no match.
+pub(super) const MOST_NS: u64 = 1_000;
+
+/// Shifts of the intervals by which chance is measured. Shares of the span by the golden ratio are far from all
+/// simple fractions, so no common period brings the intervals back to where they were.
+pub(super) const SHIFTS: u64 = 8;
+
+/// How much kernel work sticks out of the detour that it caused, for all stretches with a clear partner.
+///
+/// A detour holds its cause: the program could not run while the kernel did. What sticks out is therefore
+/// misalignment and jitter of the two clocks. A partner is clear where a stretch meets one detour alone and lies in
+/// it with at least half of its length.
+pub(super) fn overhangs(detours: &[Detour], busy: &[Stretch]) -> Vec<u64> {
+    let mut found = Vec::new();
+    let mut first = 0;
+    for stretch in busy {
+        while detours.get(first).is_some_and(|d| d.end().as_nanos() <= stretch.start) {
+            first += 1;
+        }
+        let meets = |d: &&Detour| d.start.as_nanos() < stretch.end;
+        let mut met = detours[first..].iter().take_while(meets);
+        let (Some(detour), None) = (met.next(), met.next()) else { continue };
+        let detour = Stretch { start: detour.start.as_nanos(), end: detour.end().as_nanos() };
+        if 2 * detour.overlap(*stretch) >= stretch.length() {
+            let before = detour.start.saturating_sub(stretch.start);
+            found.push(before.max(stretch.end.saturating_sub(detour.end)));
+        }
+    }
+    found
+}
+
+/// The tolerance of a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tolerance {
+    /// What is used, in ns.
+    pub ns: u64,
+    /// The 99th percentile of the overhang; absent where no stretch had a clear partner.
+    pub overhang_p99_ns: Option<u64>,
+    /// How many had one.
+    pub pairs: u64,
+}
+
+impl Tolerance {
+    /// The clock's granularity, or the 99th percentile of the overhang where that is more, up to [`MOST_NS`].
+    pub fn of(overhangs: Vec<u64>, granularity_ns: f64) -> Self {
+        let overhangs = Durations::new(overhangs);
+        let p99 = overhangs.quantile(0.99);
+        let granularity = granularity_ns.clamp(1.0, MOST_NS as f64).ceil() as u64;
+        let ns = p99.unwrap_or(0).clamp(granularity, MOST_NS);
+        Self { ns, overhang_p99_ns: p99, pairs: overhangs.len() as u64 }
+    }
+}
+
+/// `busy`, moved round the span by the `n`-th shift; in order of time.
+pub(super) fn shifted(busy: &[Stretch], span: Span, n: u64) -> Vec<Stretch> {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let length = span.length().as_nanos();
+    if length == 0 {
+        return Vec::new();
+    }
+    let zero = span.start.as_nanos();
+    let by = ((n + 1) as f64 * GOLDEN).fract() * length as f64;
+    let moved = busy.iter().map(|s| {
+        let at = u128::from(s.start.saturating_sub(zero)) + by as u128;
+        let start = zero + (at % u128::from(length)) as u64;
+        Stretch { start, end: start.saturating_add(s.length()) }
+    });
+    let mut moved: Vec<Stretch> = moved.collect();
+    moved.sort();
+    moved
+}
+
+/// How many of `windows` meet some of `busy`; both are in order of time.
+pub(super) fn meetings(windows: &[Stretch], busy: &[Stretch]) -> u64 {
+    let mut first = 0;
+    let mut count = 0;
+    for window in windows {
+        while busy.get(first).is_some_and(|s| s.end <= window.start) {
+            first += 1;
+        }
+        count += u64::from(busy.get(first).is_some_and(|s| s.start < window.end));
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::detour;
+    use super::*;
+    use quell_recording::Nanos;
+
+    fn stretch(start: u64, end: u64) -> Stretch {
+        Stretch { start, end }
+    }
+
+    #[test]
+    fn only_clear_partners_tell_the_overhang() {
+        let detours = [detour(100, 50), detour(1_000, 10), detour(1_020, 10), detour(2_000, 10)];
+        // Sticks out by 7; meets two; lies in the last with less than its half.
+        let busy = [stretch(110, 157), stretch(1_005, 1_025), stretch(2_005, 2_100)];
+        assert_eq!(overhangs(&detours, &busy), [7]);
+    }
+
+    #[test]
+    fn the_tolerance_is_that_of_the_clock_or_more() {
+        assert_eq!(Tolerance::of(vec![], 15.5).ns, 16);
+        assert_eq!(Tolerance::of(vec![3, 40, 90], 15.5).ns, 90);
+        assert_eq!(Tolerance::of(vec![70_000], f64::NAN).ns, MOST_NS);
+    }
+
+    #[test]
+    fn a_shift_keeps_lengths_and_order() {
+        let span = Span { start: Nanos::from_nanos(1_000), end: Nanos::from_nanos(11_000) };
+        let busy = [stretch(1_000, 1_100), stretch(6_000, 6_010), stretch(10_500, 10_700)];
+        for n in 0..SHIFTS {
+            let moved = shifted(&busy, span, n);
+            assert!(moved.is_sorted() && moved.iter().all(|s| s.start >= 1_000 && s.start < 11_000));
+            assert_eq!(moved.iter().map(|s| s.length()).sum::<u64>(), 310);
+        }
+        assert_eq!(shifted(&busy, Span::default(), 0), []);
+    }
+
+    #[test]
+    fn meetings_are_counted_once_a_window() {
+        let windows = [stretch(0, 10), stretch(20, 30), stretch(40, 50)];
+        assert_eq!(meetings(&windows, &[stretch(5, 6), stretch(7, 25), stretch(30, 40)]), 2);
+    }
+}

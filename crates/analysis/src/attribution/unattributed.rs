@@ -1,0 +1,309 @@
+//! What nothing explains: its own statistics, and what it might be.
+
+use quell_recording::{Nanos, Recording, Trace};
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Side;
+use super::activity::Stretch;
+use super::figures::percent;
+use super::join::Blame;
+use super::tolerance::{SHIFTS, shifted};
+use super::{near, steal};
+use crate::periods::periods;
+use crate::quantiles::{Durations, Summary};
+
+/// Left-over time. It is of two kinds, with different causes.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Unattributed {
+    /// All of it.
+    pub total_ns: u64,
+    /// Left over in detours that hold an interval: what lies before the kernel's first look at the clock and after its
+    /// last.
+    pub around_known_ns: u64,
+    /// The detours that hold no interval at all.
+    pub alone_ns: u64,
+    /// What is left over in each detour that holds an interval.
+    pub around_known: LeftOver,
+    /// What is left over in each detour that holds none.
+    pub alone: LeftOver,
+    /// What it might be, each with the figure that speaks for it. None is proved.
+    pub hypotheses: Vec<Hypothesis>,
+}
+
+/// Left-over times, over the detours that have any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct LeftOver {
+    /// Detours.
+    pub count: u64,
+    /// All together.
+    pub total_ns: u64,
+    /// The shortest; zero where there is none, as in all that follow.
+    pub min_ns: u64,
+    /// The median.
+    pub median_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// Something that left-over time might be.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Hypothesis {
+    /// What it is about.
+    pub kind: Suspect,
+    /// The hypothesis in words, with its figure.
+    pub says: String,
+    /// The share of the left-over detours (or, for `steal`, of their time) that it is about, in percent.
+    pub share_percent: f64,
+    /// The same share by chance; absent where chance has no say.
+    pub chance_percent: Option<f64>,
+    /// The period, for `periodic`.
+    pub period_ns: Option<f64>,
+}
+
+/// Who might be behind left-over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Suspect {
+    /// Intervals that the recorder lost.
+    Lost,
+    /// Kinds of event that this kernel cannot tell.
+    NotTraced,
+    /// The way into the kernel and out of it.
+    EntryAndExit,
+    /// The hypervisor, which counted stolen time in the same windows.
+    Steal,
+    /// Something that follows, or comes before, known work of the kernel.
+    NearKnown,
+    /// Something on a timer.
+    Periodic,
+    /// The memory system, or the probe's own loop, near the probe's resolution.
+    NearResolution,
+    /// By elimination, on a virtual machine: the hypervisor's exits.
+    HypervisorExits,
+    /// By elimination, on a bare machine: firmware, or the core's other hardware thread.
+    FirmwareOrSibling,
+}
+
+/// Sums up what is left over on all CPUs.
+pub(super) fn unattributed(recording: &Recording, sides: &[Side]) -> Unattributed {
+    let of = |met: bool| {
+        let blames = sides.iter().flat_map(|side| &side.joined.blames);
+        let left = blames.filter(|blame| blame.met == met).map(|blame| blame.left_ns);
+        Durations::new(left.filter(|&ns| ns > 0).collect())
+    };
+    let (around, alone) = (of(true), of(false));
+    Unattributed {
+        total_ns: around.total().saturating_add(alone.total()),
+        around_known_ns: around.total(),
+        alone_ns: alone.total(),
+        around_known: LeftOver::of(around.summary()),
+        alone: LeftOver::of(alone.summary()),
+        hypotheses: hypotheses(recording, sides, &around, &alone),
+    }
+}
+
+impl LeftOver {
+    fn of(s: Summary) -> Self {
+        Self {
+            count: s.count,
+            total_ns: s.total_ns,
+            min_ns: s.min_ns,
+            median_ns: s.p50_ns,
+            p90_ns: s.p90_ns,
+            max_ns: s.max_ns,
+        }
+    }
+}
+
+/// Whether nothing is known of a detour.
+fn is_alone(blame: &Blame) -> bool {
+    !blame.met && blame.left_ns > 0
+}
+
+fn hypotheses(
+    recording: &Recording,
+    sides: &[Side],
+    around: &Durations,
+    alone: &Durations,
+) -> Vec<Hypothesis> {
+    if around.is_empty() && alone.is_empty() {
+        return Vec::new();
+    }
+    let mut all = not_seen(recording, around.len() + alone.len());
+    all.extend(entry_and_exit(around, alone));
+    if !alone.is_empty() {
+        all.extend(stolen(sides));
+        all.extend(near_known(sides));
+        all.extend(periodic(sides));
+        all.extend(near_resolution(recording, sides, alone));
+        all.push(by_elimination(recording, alone));
+    }
+    all
+}
+
+fn hypothesis(kind: Suspect, share_percent: f64, says: String) -> Hypothesis {
+    Hypothesis { kind, says, share_percent, chance_percent: None, period_ns: None }
+}
+
+/// What the recorder itself says that it did not see.
+fn not_seen(recording: &Recording, detours: usize) -> Vec<Hypothesis> {
+    let Some(facts) = &recording.manifest.sources else { return Vec::new() };
+    let mut all = Vec::new();
+    if facts.lost > 0 {
+        let share = percent(facts.lost, detours as u64).unwrap_or(100.0);
+        let says = format!("some may be among the {} intervals that were lost for want of room", facts.lost);
+        all.push(hypothesis(Suspect::Lost, share, says));
+    }
+    if !facts.missing.is_empty() {
+        let says =
+            format!("some may be of kinds that this kernel does not tell ({})", facts.missing.join("; "));
+        all.push(hypothesis(Suspect::NotTraced, 100.0, says));
+    }
+    all
+}
+
+fn entry_and_exit(around: &Durations, alone: &Durations) -> Option<Hypothesis> {
+    let median = around.quantile(0.5)?;
+    let share = percent(around.len() as u64, (around.len() + alone.len()) as u64)?;
+    let says = format!(
+        "{} of {} detours with something left over hold known work of the kernel: the rest of them (median {}) \
+         may be the way in and out, which begins before the kernel can look at the clock",
+        around.len(),
+        around.len() + alone.len(),
+        Nanos::from_nanos(median),
+    );
+    Some(hypothesis(Suspect::EntryAndExit, share, says))
+}
+
+/// Left-over time that is denser in the windows in which the hypervisor's account moved.
+fn stolen(sides: &[Side]) -> Option<Hypothesis> {
+    let (mut inside, mut all, mut covered, mut watched) = (0u64, 0u64, 0u64, 0u64);
+    for side in sides {
+        let windows = steal::windows(side.intervals);
+        covered += windows.iter().map(|(window, _)| window.length()).sum::<u64>();
+        watched += side.span.length().as_nanos();
+        let windows: Vec<Stretch> = windows.into_iter().map(|(window, _)| window).collect();
+        for blame in side.joined.blames.iter().filter(|blame| is_alone(blame)) {
+            let at = blame.detour.start.as_nanos();
+            let before = windows.partition_point(|window| window.end <= at);
+            let within = windows.get(before).is_some_and(|window| window.start <= at);
+            all += blame.left_ns;
+            inside += if within { blame.left_ns } else { 0 };
+        }
+    }
+    let (share, chance) = (percent(inside, all)?, percent(covered, watched)?);
+    let says = format!(
+        "{share:.0} % of this time lies in windows in which the hypervisor took time, {chance:.0} % would by chance: more \
+         of it may be stolen than was counted"
+    );
+    let found = hypothesis(Suspect::Steal, share, says);
+    (covered > 0 && share >= 1.5 * chance).then_some(Hypothesis { chance_percent: Some(chance), ..found })
+}
+
+/// Detours that come just after, or just before, known work more often than chance has it.
+fn near_known(sides: &[Side]) -> Vec<Hypothesis> {
+    [near::Side::After, near::Side::Before].into_iter().filter_map(|which| near_one(sides, which)).collect()
+}
+
+fn near_one(sides: &[Side], which: near::Side) -> Option<Hypothesis> {
+    let mut hits = 0;
+    let mut all = 0;
+    let mut by_chance = [0u64; SHIFTS as usize];
+    let mut whose = std::collections::BTreeMap::new();
+    for side in sides {
+        let alone = side.joined.blames.iter().filter(|blame| is_alone(blame));
+        let alone: Vec<Stretch> = alone
+            .map(|b| Stretch { start: b.detour.start.as_nanos(), end: b.detour.end().as_nanos() })
+            .collect();
+        all += alone.len() as u64;
+        hits += near::count(&alone, &side.joined.busy, which);
+        for (n, count) in (0..SHIFTS).zip(&mut by_chance) {
+            *count += near::count(&alone, &shifted(&side.joined.busy, side.span, n), which);
+        }
+        for segment in near::neighbours(&alone, &side.joined.segments, which) {
+            *whose.entry(&side.intervals[segment].source).or_insert(0u64) += 1;
+        }
+    }
+    let share = percent(hits, all)?;
+    let chance = percent(by_chance.iter().sum(), SHIFTS * all)?;
+    let beyond = hits > by_chance.into_iter().max().unwrap_or(0);
+    let (source, most) = whose.into_iter().max_by_key(|(_, count)| *count)?;
+    let says = format!(
+        "{share:.0} % of these detours come within {} {} known work of the kernel, {chance:.0} % would by chance; most \
+         often it is `{source}` ({most} times): they may belong to it",
+        Nanos::from_nanos(near::REACH_NS),
+        which.word(),
+    );
+    let found = hypothesis(Suspect::NearKnown, share, says);
+    (hits >= near::FEWEST && beyond && share >= 1.5 * chance)
+        .then_some(Hypothesis { chance_percent: Some(chance), ..found })
+}
+
+/// Trains among the detours of which nothing is known: the strongest of each CPU, three at most.
+fn periodic(sides: &[Side]) -> Vec<Hypothesis> {
+    let of_cpu = |side: &Side| {
+        let alone: Vec<_> =
+            side.joined.blames.iter().filter(|blame| is_alone(blame)).map(|blame| blame.detour).collect();
+        let count = alone.len() as u64;
+        let trace = Trace { cpu: side.cpu, span: side.span, detours: alone };
+        let period = periods(&trace).into_iter().next()?;
+        let share = percent(period.events, count)?;
+        let says = format!(
+            "{} of the {count} on CPU {} come every {} (median {}, {} in all): something on a timer",
+            period.events,
+            side.cpu,
+            Nanos::from_nanos_f64(period.period_ns).unwrap_or_default(),
+            Nanos::from_nanos(period.median_duration_ns),
+            Nanos::from_nanos(period.noise_ns),
+        );
+        let found = hypothesis(Suspect::Periodic, share, says);
+        Some((period.noise_ns, Hypothesis { period_ns: Some(period.period_ns), ..found }))
+    };
+    let mut found: Vec<(u64, Hypothesis)> = sides.par_iter().filter_map(of_cpu).collect();
+    found.sort_by_key(|(noise, _)| std::cmp::Reverse(*noise));
+    found.into_iter().take(3).map(|(_, hypothesis)| hypothesis).collect()
+}
+
+/// Detours of less than twice what the probe can tell at all.
+fn near_resolution(recording: &Recording, sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
+    let manifest = &recording.manifest;
+    let (mut short, mut short_ns) = (0u64, 0u64);
+    for side in sides {
+        let facts = manifest.cpus.iter().find(|facts| facts.cpu == side.cpu)?;
+        let limit = 2.0 * facts.resolution_ns?.max(manifest.threshold_ns.unwrap_or(0.0));
+        let of = side.joined.blames.iter().filter(|blame| is_alone(blame)).map(|blame| blame.left_ns);
+        for ns in of.filter(|&ns| (ns as f64) < limit) {
+            short += 1;
+            short_ns += ns;
+        }
+    }
+    let share = percent(short, alone.len() as u64)?;
+    let of_time = percent(short_ns, alone.total())?;
+    let says = format!(
+        "{share:.0} % of these detours, with {of_time:.0} % of their time, are shorter than twice what the probe can tell \
+         at all: these may be the memory system or the probe's own loop"
+    );
+    (share >= 10.0).then(|| hypothesis(Suspect::NearResolution, share, says))
+}
+
+/// What is outside of the kernel's sight altogether.
+fn by_elimination(recording: &Recording, alone: &Durations) -> Hypothesis {
+    let vm = recording.manifest.warnings.iter().any(|warning| warning.contains("virtual machine"));
+    let (kind, who) = if vm {
+        (Suspect::HypervisorExits, "exits to the hypervisor, which its account of stolen time leaves out")
+    } else {
+        (Suspect::FirmwareOrSibling, "firmware (SMI), or the core's other hardware thread")
+    };
+    let median = alone.quantile(0.5).unwrap_or(0);
+    let says = format!(
+        "{} detours hold nothing that the kernel told of (median {}, {} in all): they may be {who}",
+        alone.len(),
+        Nanos::from_nanos(median),
+        Nanos::from_nanos(alone.total()),
+    );
+    hypothesis(kind, 100.0, says)
+}

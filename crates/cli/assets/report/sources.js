@@ -1,0 +1,281 @@
+// Who took the CPUs: tables, a bar for each CPU, how much is explained, and what is left over.
+
+/** Sources with a colour of their own; the rest are drawn together. */
+const MOST_COLOURED = 7;
+const MOST_BARS = 32;
+
+const CLASSES = {
+    type1: "Type 1: short, periodic",
+    type2: "Type 2: tasks",
+    interrupt: "interrupt without a period",
+    hypervisor: "hypervisor",
+    unattributed: "unattributed",
+    own: "quell itself",
+};
+
+/** The sections of a recording's sources, or the reason why there are none. */
+function sourcesSections(sources) {
+    const rows = records(sources.sources);
+    if (!Array.isArray(sources.sources)) {
+        const why = clean(sources.sources_unknown_because ?? "nothing was recorded of them");
+        return section("sources", "Sources", paragraph(`Sources are not known: ${why}.`, "absent"));
+    }
+    const explained = record(sources.explained);
+    const bars = cpuBars(sources);
+    return element(
+        "div",
+        {},
+        ...commandSections(sources),
+        section(
+            "sources",
+            "Sources",
+            explained ? explainedList(explained) : null,
+            bars,
+            rows.length > 0 ? sourceTable(rows) : paragraph("The kernel told of no interval.", "absent"),
+            taskTable(records(sources.tasks)),
+        ),
+        explained ? leftOverSection(record(explained.unattributed)) : null,
+    );
+}
+
+function limitsOfSources(sources) {
+    return list(sources.sources_warnings).map(clean);
+}
+
+/** The three figures stand together: one alone misleads. */
+function explainedList(explained) {
+    const percent = (value) => (number(value) === null ? NOTHING : `${fixed(value, 1)} %`);
+    const tile = (name, value, note) =>
+        element(
+            "div",
+            {},
+            element("dt", {}, name),
+            element("dd", { class: "big" }, value),
+            element("dd", { class: "note" }, note),
+        );
+    return element(
+        "div",
+        {},
+        element(
+            "dl",
+            { class: "headline explained" },
+            tile("Detours explained", percent(explained.count_percent), `of ${count(explained.detours)}`),
+            tile(
+                "Time explained",
+                percent(explained.time_percent),
+                `of ${duration(explained.detour_ns)}; ${duration(explained.unattributed_ns)} are left over`,
+            ),
+            tile(
+                "Time without tasks explained",
+                percent(explained.time_without_tasks_percent),
+                "detours that hold a task left out",
+            ),
+        ),
+        paragraph(
+            `A detour is explained if the kernel was at work in it. Both clocks agree within ${duration(explained.tolerance_ns)}, as measured; by chance ${percent(explained.chance_percent)} of the detours would match.`,
+        ),
+    );
+}
+
+/** A bar for each CPU, as long as its noise, cut by source. */
+function cpuBars(sources) {
+    const cpus = records(sources.per_cpu).filter((cpu) => partsOf(cpu).length > 0);
+    if (cpus.length === 0) {
+        return null;
+    }
+    const detours = cpus.some((cpu) => record(cpu.explained));
+    const names = [...new Set(cpus.flatMap((cpu) => partsOf(cpu).map((part) => part.name)))];
+    const total = (name) =>
+        cpus.reduce((sum, cpu) => sum + (partsOf(cpu).find((part) => part.name === name)?.ns ?? 0), 0);
+    const known = names.filter((name) => name !== LEFT).sort((a, b) => total(b) - total(a));
+    const coloured = new Map(known.slice(0, MOST_COLOURED).map((name, n) => [name, `series-${n}`]));
+    const shade = (name) => (name === LEFT ? "left" : (coloured.get(name) ?? "rest"));
+    const share = (cpu) =>
+        partsOf(cpu).reduce((sum, part) => sum + part.ns, 0) / Math.max(number(cpu.span_ns) ?? 0, 1);
+    const shown = [...cpus].sort((a, b) => share(b) - share(a)).slice(0, MOST_BARS);
+    const most = Math.max(...shown.map(share));
+    shown.sort((a, b) => a.cpu - b.cpu);
+    const caption = detours
+        ? "Who took the time of each CPU's detours, in percent of the time watched. Point at a piece to read it."
+        : "Who took how much time on each CPU, in percent of the time watched. Point at a piece to read it.";
+    const keys = [
+        ...[...coloured].map(([name, kind]) => [clean(name), kind]),
+        ...(known.length > MOST_COLOURED
+            ? [[`${plural(known.length - MOST_COLOURED, "other source")}`, "rest"]]
+            : []),
+        ...(names.includes(LEFT) ? [["unattributed", "left"]] : []),
+    ];
+    const legend = keys.map(([name, kind]) =>
+        element("span", { class: "swatch" }, element("i", { class: `piece ${kind}` }), name),
+    );
+    const fewer =
+        cpus.length > shown.length
+            ? paragraph(`The ${shown.length} CPUs that lost most are drawn, of ${cpus.length}.`, "note")
+            : null;
+    return element(
+        "figure",
+        { class: "stacks" },
+        element("figcaption", {}, caption),
+        element("div", { class: "keys" }, ...legend),
+        ...shown.map((cpu) => cpuBar(cpu, share(cpu), most, shade, known)),
+        fewer,
+    );
+}
+
+/** What is drawn of the time that nothing explains; no source can be called so. */
+const LEFT = Symbol("unattributed");
+
+/** Name and ns of each piece of a CPU's bar, quell's own left out. */
+function partsOf(cpu) {
+    const left = number(record(cpu.explained)?.unattributed_ns);
+    const parts = records(cpu.sources)
+        .filter((one) => !one.own)
+        .map((one) => ({ name: String(one.source), ns: number(one.in_detours_ns ?? one.total_ns) ?? 0 }));
+    return [...parts, ...(left === null ? [] : [{ name: LEFT, ns: left }])].filter((part) => part.ns > 0);
+}
+
+function cpuBar(cpu, share, most, shade, order) {
+    // In one order on all CPUs, so that they can be compared.
+    const place = (part) => (part.name === LEFT ? order.length : order.indexOf(part.name));
+    const parts = partsOf(cpu).sort((a, b) => place(a) - place(b));
+    const all = parts.reduce((sum, part) => sum + part.ns, 0);
+    const called = (part) => `${part.name === LEFT ? "unattributed" : clean(part.name)}: ${duration(part.ns)}`;
+    const pieces = parts.map((part) =>
+        element("i", {
+            class: `piece ${shade(part.name)}`,
+            style: `width: ${(100 * part.ns) / all}%`,
+            title: `${called(part)}, ${significant((100 * part.ns) / all, 3)} %`,
+        }),
+    );
+    const bar = element(
+        "span",
+        { class: "stack", role: "img", "aria-label": parts.slice(0, MOST_COLOURED + 1).map(called).join(", ") },
+        ...pieces,
+    );
+    bar.style.width = `${most > 0 ? (100 * share) / most : 0}%`;
+    return element(
+        "div",
+        { class: "lane" },
+        element("span", { class: "lane-name" }, cpuName(cpu)),
+        element("span", { class: "lane-room" }, bar),
+        element("span", { class: "lane-value" }, `${significant(100 * share, 3)} %`),
+    );
+}
+
+/** A column of names. */
+function nameColumn(head, field) {
+    return { head, left: true, kind: () => "name", text: (row) => clean(row[field]) };
+}
+
+function timeColumns() {
+    return [
+        column("Count", "count", count),
+        column("Total", "total_ns", duration, "Net of what interrupted it"),
+        column("Shortest", "min_ns", duration),
+        column("Longest", "max_ns", duration),
+        column("Mean", "mean_ns", duration),
+    ];
+}
+
+function sourceTable(rows) {
+    const names = (field) => (row) =>
+        records(row[field])
+            .slice(0, 3)
+            .map((one) => clean(one.name))
+            .join(", ") || NOTHING;
+    const columns = [
+        nameColumn("Source", "source"),
+        column("pid", "pid", (pid) => (number(pid) === null ? NOTHING : String(pid))),
+        ...timeColumns(),
+        column("Period", "period_ns", duration, "Where at least half of them are evenly spaced"),
+        column("In detours", "in_detours_ns", duration, "The part that the program felt"),
+        { head: "Class", left: true, text: (row) => CLASSES[row.class] ?? clean(row.class) },
+        { head: "Ran", left: true, kind: () => "name", text: names("details") },
+        { head: "Caused by", left: true, kind: () => "name", text: names("causes") },
+    ];
+    return table(
+        "What the kernel did on the CPUs that were watched, whether it made a detour or not.",
+        filled(columns, rows),
+        rows,
+    );
+}
+
+function taskTable(rows) {
+    if (rows.length === 0) {
+        return null;
+    }
+    const columns = [
+        nameColumn("Task", "name"),
+        column("pid", "pid", (pid) => (number(pid) === null ? NOTHING : String(pid))),
+        ...timeColumns(),
+        column("Period", "period_ns", duration),
+        column("In detours", "in_detours_ns", duration),
+        { head: "Note", left: true, text: (row) => (row.own ? "quell itself: no noise of the node" : NOTHING) },
+    ];
+    return table("Tasks that ran in the program's place.", filled(columns, rows), rows);
+}
+
+function leftOverSection(left) {
+    if (left === null || !(left.total_ns > 0)) {
+        return null;
+    }
+    const rows = [
+        { what: "Around known work of the kernel", ...record(left.around_known) },
+        { what: "Without any interval", ...record(left.alone) },
+    ];
+    const columns = [
+        { head: "Left over", left: true, text: (row) => row.what },
+        column("Detours", "count", count),
+        column("Total", "total_ns", duration),
+        column("Shortest", "min_ns", duration),
+        column("Median", "median_ns", duration),
+        column("90 %", "p90_ns", duration),
+        column("Longest", "max_ns", duration),
+    ];
+    const says = records(left.hypotheses).map((one) => element("li", {}, clean(one.says)));
+    return section(
+        "unattributed",
+        "Unattributed",
+        table(`${duration(left.total_ns)} of the detours' time that nothing explains.`, columns, rows),
+        says.length > 0 ? paragraph("What it may be. These are hypotheses; none is proved:") : null,
+        says.length > 0 ? element("ul", {}, ...says) : null,
+    );
+}
+
+/** What a recorded command and its threads had. */
+function commandSections(sources) {
+    const command = record(sources.command);
+    const threads = records(sources.threads);
+    if (command === null) {
+        return [];
+    }
+    const had = number(command.had_percent);
+    const columns = [
+        column("tid", "tid", (tid) => String(tid)),
+        nameColumn("Thread", "name"),
+        column("On CPU", "on_cpu_ns", duration),
+        column("Interrupted", "interrupted_ns", duration, "By interrupts, softirqs and the hypervisor"),
+        column("Preempted", "preempted_ns", duration, "By other tasks, while it could have run"),
+        column("Run delay", "run_delay_ns", duration, "Runnable and waiting, by the kernel's own account"),
+        column("Had %", "had_percent", (v) => fixed(v, 2), "(on CPU − interrupted) / (on CPU + preempted)"),
+        {
+            head: "Taken mostly by",
+            left: true,
+            kind: () => "name",
+            text: (row) =>
+                records(row.sources)
+                    .slice(0, 3)
+                    .map((one) => `${clean(one.source)} ${duration(one.total_ns)}`)
+                    .join(", ") || NOTHING,
+        },
+    ];
+    const share = had === null ? "never ran" : `had ${fixed(had, 2)} % of the CPU time that it could have had`;
+    return [
+        section(
+            "command",
+            "The command",
+            paragraph(`The command (pid ${clean(command.pid)}, ${plural(command.threads, "thread")}) ${share}.`),
+            table("Each thread.", columns, threads),
+        ),
+    ];
+}

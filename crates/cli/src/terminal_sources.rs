@@ -1,0 +1,359 @@
+//! Who took the CPUs, as text for a terminal. Names come from processes and drivers: each goes through [`name`].
+
+use quell_analysis::attribution::{
+    Attribution, Class, ClassRow, CommandRow, CpuSources, Explained, Figures, Hypothesis, LeftOver,
+    SourceRow, TaskRow, ThreadRow,
+};
+
+use crate::plots;
+use crate::printer::{one_line, width};
+use crate::terminal::{table_with_words, time};
+
+/// Sources of a short view.
+const BRIEF: usize = 3;
+/// Sources that are drawn, and rows of the table per CPU.
+const MOST_DRAWN: usize = 12;
+/// CPUs side by side; the rest is in the JSON.
+const MOST_CPUS: usize = 8;
+/// Threads that get a table of their own sources.
+const MOST_THREADS: usize = 16;
+/// Characters of a name.
+const LONGEST_NAME: usize = 40;
+
+/// For the view of CPUs: the three figures, and who took most.
+pub fn brief(attribution: &Attribution) -> String {
+    let Some(sources) = &attribution.sources else { return unknown(attribution) };
+    let mut text = warnings(attribution) + &explained(attribution.explained.as_ref());
+    for row in sources.iter().filter(|row| !row.own).take(BRIEF) {
+        let part = row.in_detours_ns.map(|ns| format!(", {} of it in detours", time(ns as f64)));
+        text += &format!(
+            "  {}: {} × {}, {}{}{}\n",
+            name(&row.source),
+            row.count,
+            time(row.mean_ns),
+            time(row.total_ns as f64),
+            part.unwrap_or_default(),
+            row.period_ns.map_or_else(String::new, |ns| format!(", every {}", time(ns))),
+        );
+    }
+    text
+}
+
+/// `--by source`.
+pub fn by_source(attribution: &Attribution) -> String {
+    let Some(sources) = &attribution.sources else { return unknown(attribution) };
+    let text = warnings(attribution) + &command(attribution) + &source_table(sources);
+    text + &explained(attribution.explained.as_ref()) + &pictures(attribution, sources)
+}
+
+/// The sources in full below [`brief`], which has said the limits and the three figures.
+pub fn after_brief(attribution: &Attribution) -> String {
+    let Some(sources) = &attribution.sources else { return String::new() };
+    format!("\nSources\n{}{}", source_table(sources), pictures(attribution, sources))
+}
+
+fn pictures(attribution: &Attribution, sources: &[SourceRow]) -> String {
+    let mut text = bars(sources, attribution.explained.as_ref());
+    text += &per_cpu(attribution.per_cpu.as_deref().unwrap_or_default());
+    text + &details(sources) + &unattributed(attribution.explained.as_ref())
+}
+
+/// `--by task`.
+pub fn by_task(attribution: &Attribution) -> String {
+    let Some(tasks) = &attribution.tasks else { return unknown(attribution) };
+    let text = warnings(attribution) + &command(attribution) + &task_table(tasks);
+    text + &explained(attribution.explained.as_ref()) + &unattributed(attribution.explained.as_ref())
+}
+
+/// `--by class`.
+pub fn by_class(attribution: &Attribution) -> String {
+    let Some(classes) = &attribution.classes else { return unknown(attribution) };
+    let text = warnings(attribution) + &class_table(classes);
+    text + &explained(attribution.explained.as_ref()) + &unattributed(attribution.explained.as_ref())
+}
+
+/// A name from outside, fit for a cell.
+fn name(text: &str) -> String {
+    let line = one_line(text);
+    if line.chars().count() <= LONGEST_NAME {
+        return line;
+    }
+    line.chars().take(LONGEST_NAME - 1).collect::<String>() + "…"
+}
+
+fn unknown(attribution: &Attribution) -> String {
+    let why = attribution.sources_unknown_because.as_deref().unwrap_or("nothing was recorded of them");
+    format!("Sources are not known: {}.\n", one_line(why))
+}
+
+fn warnings(attribution: &Attribution) -> String {
+    attribution.sources_warnings.iter().map(|text| format!("warning: {}\n", one_line(text))).collect()
+}
+
+fn period(ns: Option<f64>) -> String {
+    ns.map_or_else(|| "-".into(), time)
+}
+
+fn in_detours(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".into(), |ns| time(ns as f64))
+}
+
+/// The columns of IBM's osjitter tool, and what it does not tell: the class, and what the program felt of it.
+fn source_table(rows: &[SourceRow]) -> String {
+    if rows.is_empty() {
+        return "The kernel told of no interval on these CPUs.\n".into();
+    }
+    let header = ["pid", "name", "class", "count", "total", "min", "max", "mean", "period", "in detours"];
+    let row = |row: &SourceRow| {
+        vec![
+            row.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
+            name(&row.source),
+            row.class.name().to_owned(),
+            row.count.to_string(),
+            time(row.total_ns as f64),
+            time(row.min_ns as f64),
+            time(row.max_ns as f64),
+            time(row.mean_ns),
+            period(row.period_ns),
+            in_detours(row.in_detours_ns),
+        ]
+    };
+    let text = table_with_words(3, &header, rows.iter().map(row));
+    let own = rows.iter().any(|row| row.own);
+    text + if own { "Class `own` is quell itself: no noise of this node.\n" } else { "" }
+}
+
+fn task_table(rows: &[TaskRow]) -> String {
+    if rows.is_empty() {
+        return "No task ran in the program's place.\n".into();
+    }
+    let header = ["pid", "name", "count", "total", "min", "max", "mean", "period", "in detours"];
+    let row = |row: &TaskRow| {
+        let own = if row.own { " (quell itself)" } else { "" };
+        vec![
+            row.pid.to_string(),
+            name(&row.name) + own,
+            row.count.to_string(),
+            time(row.total_ns as f64),
+            time(row.min_ns as f64),
+            time(row.max_ns as f64),
+            time(row.mean_ns),
+            period(row.period_ns),
+            in_detours(row.in_detours_ns),
+        ]
+    };
+    table_with_words(2, &header, rows.iter().map(row))
+}
+
+fn class_table(rows: &[ClassRow]) -> String {
+    let header = ["class", "what", "sources", "count", "total", "min", "max", "mean", "in detours"];
+    let row = |row: &ClassRow| {
+        vec![
+            row.class.name().to_owned(),
+            meaning(row.class).to_owned(),
+            row.sources.to_string(),
+            row.count.to_string(),
+            time(row.total_ns as f64),
+            time(row.min_ns as f64),
+            time(row.max_ns as f64),
+            time(row.mean_ns),
+            in_detours(row.in_detours_ns),
+        ]
+    };
+    table_with_words(2, &header, rows.iter().map(row))
+}
+
+fn meaning(class: Class) -> &'static str {
+    match class {
+        Class::Type1 => "short interrupts with a period",
+        Class::Type2 => "daemons and other tasks",
+        Class::Interrupt => "interrupts without a period",
+        Class::Hypervisor => "time that the hypervisor took",
+        Class::Unattributed => "what nothing explains",
+        Class::Own => "quell itself",
+    }
+}
+
+/// The three figures; one alone misleads.
+fn figures(figures: &Figures) -> String {
+    let without = match figures.time_without_tasks_percent {
+        Some(percent) => format!("{percent:.1} % of the time without tasks"),
+        None => "(no time without tasks)".into(),
+    };
+    format!(
+        "{:.1} % of the detours, {:.1} % of their time, {without}",
+        figures.count_percent, figures.time_percent
+    )
+}
+
+fn explained(explained: Option<&Explained>) -> String {
+    let Some(explained) = explained else { return String::new() };
+    format!(
+        "Explained: {}; {} of {} unattributed (tolerance {}; {:.1} % of the detours would match by chance)\n",
+        figures(&explained.figures),
+        time(explained.figures.unattributed_ns as f64),
+        time(explained.figures.detour_ns as f64),
+        time(explained.tolerance_ns as f64),
+        explained.chance_percent,
+    )
+}
+
+fn bars(sources: &[SourceRow], explained: Option<&Explained>) -> String {
+    let noise = sources.iter().filter(|row| !row.own).take(MOST_DRAWN);
+    let mut rows: Vec<(String, u64)> =
+        noise.map(|row| (name(&row.source), row.in_detours_ns.unwrap_or(row.total_ns))).collect();
+    rows.extend(explained.map(|one| ("unattributed".to_owned(), one.figures.unattributed_ns)));
+    if rows.is_empty() {
+        return String::new();
+    }
+    let title = match explained {
+        Some(_) => "Who took the time of the detours",
+        None => "Who took how much time",
+    };
+    format!("\n{}", plots::time_bars(title, width(), &rows))
+}
+
+/// Sources down, CPUs across.
+fn per_cpu(cpus: &[CpuSources]) -> String {
+    let shown = &cpus[..cpus.len().min(MOST_CPUS)];
+    let mut totals: Vec<(&str, u64)> = Vec::new();
+    let took =
+        |source: &quell_analysis::attribution::CpuSource| source.in_detours_ns.unwrap_or(source.total_ns);
+    for source in cpus.iter().flat_map(|cpu| &cpu.sources).filter(|source| !source.own) {
+        match totals.iter_mut().find(|(known, _)| *known == source.source) {
+            Some((_, total)) => *total += took(source),
+            None => totals.push((&source.source, took(source))),
+        }
+    }
+    if shown.is_empty() || totals.is_empty() {
+        return String::new();
+    }
+    totals.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    totals.truncate(MOST_DRAWN);
+    let header: Vec<String> = std::iter::once("source".to_owned())
+        .chain(shown.iter().map(|cpu| format!("CPU {}", cpu.cpu)))
+        .collect();
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let line = |label: &str, cell: &dyn Fn(&CpuSources) -> String| {
+        std::iter::once(label.to_owned()).chain(shown.iter().map(cell)).collect::<Vec<_>>()
+    };
+    let of = |cpu: &CpuSources, wanted: &str| {
+        let found = cpu.sources.iter().find(|one| !one.own && one.source == wanted);
+        found.map_or_else(|| "-".into(), |one| time(took(one) as f64))
+    };
+    let mut rows: Vec<Vec<String>> =
+        totals.iter().map(|(source, _)| line(&name(source), &|cpu| of(cpu, source))).collect();
+    let percent = |value: Option<f64>| value.map_or_else(|| "-".into(), |value| format!("{value:.1} %"));
+    if shown.iter().any(|cpu| cpu.explained.is_some()) {
+        let cell = |get: &dyn Fn(&Figures) -> Option<f64>, cpu: &CpuSources| {
+            percent(cpu.explained.as_ref().and_then(get))
+        };
+        rows.push(line("unattributed", &|cpu| {
+            cpu.explained.map_or_else(|| "-".into(), |figures| time(figures.unattributed_ns as f64))
+        }));
+        rows.push(line("explained: detours", &|cpu| cell(&|f| Some(f.count_percent), cpu)));
+        rows.push(line("explained: time", &|cpu| cell(&|f| Some(f.time_percent), cpu)));
+        rows.push(line("explained: without tasks", &|cpu| cell(&|f| f.time_without_tasks_percent, cpu)));
+    }
+    let rest = match cpus.len() - shown.len() {
+        0 => String::new(),
+        rest => format!("{rest} more CPUs are in --json\n"),
+    };
+    format!("\nWhat each source took, per CPU\n{}{rest}", table_with_words(1, &header, rows.into_iter()))
+}
+
+/// What the sources worked at, and who caused it.
+fn details(sources: &[SourceRow]) -> String {
+    let mut text = String::new();
+    for row in sources.iter().filter(|row| !row.own).take(MOST_DRAWN) {
+        for (word, names) in [("ran", &row.details), ("caused by", &row.causes)] {
+            let list: Vec<String> = names
+                .iter()
+                .take(BRIEF)
+                .map(|one| format!("{} ({} ×, {})", name(&one.name), one.count, time(one.total_ns as f64)))
+                .collect();
+            if !list.is_empty() {
+                text += &format!("  {} {word} {}\n", name(&row.source), list.join(", "));
+            }
+        }
+    }
+    if text.is_empty() { text } else { format!("\nWhat was behind them\n{text}") }
+}
+
+fn unattributed(explained: Option<&Explained>) -> String {
+    let Some(left) = explained.map(|one| &one.unattributed).filter(|left| left.total_ns > 0) else {
+        return String::new();
+    };
+    let header = ["unattributed", "detours", "total", "min", "median", "p90", "max"];
+    let row = |label: &str, one: &LeftOver| {
+        let times = [one.total_ns, one.min_ns, one.median_ns, one.p90_ns, one.max_ns];
+        let cells = times.map(|ns| if one.count == 0 { "-".into() } else { time(ns as f64) });
+        [vec![label.to_owned(), one.count.to_string()], cells.to_vec()].concat()
+    };
+    let rows = [row("around known intervals", &left.around_known), row("without any interval", &left.alone)];
+    let mut text = format!("\n{}", table_with_words(1, &header, rows.into_iter()));
+    if !left.hypotheses.is_empty() {
+        text += "What it may be (hypotheses, none is proved)\n";
+    }
+    text.extend(left.hypotheses.iter().map(|Hypothesis { says, .. }| format!("  - {}\n", one_line(says))));
+    text
+}
+
+/// A recorded command: what it had, and a row per thread.
+fn command(attribution: &Attribution) -> String {
+    let (Some(command), Some(threads)) = (&attribution.command, &attribution.threads) else {
+        return String::new();
+    };
+    let header = ["tid", "thread", "on CPU", "interrupted", "preempted", "run delay", "had of a CPU"];
+    let row = |thread: &ThreadRow| {
+        let share = thread.share;
+        let times = [share.on_cpu_ns, share.interrupted_ns, share.preempted_ns, share.run_delay_ns];
+        let mut cells = vec![thread.tid.to_string(), name(&thread.name)];
+        cells.extend(times.map(|ns| time(ns as f64)));
+        cells.push(share.had_percent.map_or_else(|| "-".into(), |percent| format!("{percent:.2} %")));
+        cells
+    };
+    let text = had(command) + &table_with_words(2, &header, threads.iter().map(row));
+    text + &thread_sources(threads) + "\n"
+}
+
+fn had(command: &CommandRow) -> String {
+    let had = command.share.had_percent.map_or_else(
+        || "never ran".into(),
+        |percent| format!("had {percent:.2} % of the CPU time that it could have had"),
+    );
+    let ended = command.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+    let share = command.share;
+    let threads = if command.threads == 1 { "thread" } else { "threads" };
+    format!(
+        "The command (pid {}, {} {threads}{ended}) {had}: {} on CPUs, {} of it interrupted, {} preempted by other tasks\n",
+        command.pid,
+        command.threads,
+        time(share.on_cpu_ns as f64),
+        time(share.interrupted_ns as f64),
+        time(share.preempted_ns as f64),
+    )
+}
+
+fn thread_sources(threads: &[ThreadRow]) -> String {
+    let header = ["tid", "taken by", "count", "total", "min", "max", "mean"];
+    let shown = threads.iter().filter(|thread| !thread.sources.is_empty()).take(MOST_THREADS);
+    let rows = shown.flat_map(|thread| {
+        thread.sources.iter().take(MOST_DRAWN).map(|one| {
+            vec![
+                thread.tid.to_string(),
+                name(&one.source),
+                one.count.to_string(),
+                time(one.total_ns as f64),
+                time(one.min_ns as f64),
+                time(one.max_ns as f64),
+                time(one.mean_ns),
+            ]
+        })
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\nWho took it from each thread\n{}", table_with_words(2, &header, rows.into_iter()))
+}
