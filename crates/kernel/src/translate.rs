@@ -88,7 +88,8 @@ impl Translator {
             duration: Nanos::from_nanos(duration_ns),
             net: Nanos::from_nanos(record.net_ns.min(duration_ns)),
             source: self.source(kind, record.id, name),
-            pid: named.map_or(0, |named| named.pid),
+            // quell's own threads are one.
+            pid: named.map_or(0, |named| if named.tgid == self.own_pid { self.own_pid } else { named.pid }),
             victim: record.victim,
             detail: self.symbols.name(record.what),
             cause: named.and_then(|named| self.cause(&named.cause)),
