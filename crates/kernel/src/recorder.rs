@@ -1,6 +1,7 @@
 //! Loading the programs, attaching them, and emptying their rings.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
@@ -83,8 +84,13 @@ impl Recorder {
         let container = if plan.follow { Some(Container::make(&skeleton, SLOTS)?) } else { None };
         skeleton.attach().map_err(|e| KernelError::refused("to attach a program", &e))?;
         let faults = if plan.follow { faults::attach(&skeleton, cpus)? } else { Vec::new() };
-        let translator =
-            Translator { sources: Sources::default(), symbols, own_pid: std::process::id(), zero_ns: 0 };
+        let translator = Translator {
+            sources: Sources::default(),
+            symbols,
+            own_pid: std::process::id(),
+            causes: HashMap::new(),
+            zero_ns: 0,
+        };
         Ok(Self { rings, pending, skeleton, translator, container, faults, plan, ring_bytes, missing, steal })
     }
 
