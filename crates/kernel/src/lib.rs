@@ -19,7 +19,7 @@ mod translate;
 
 pub use cost::{Cost, ProgramCost, count_cost};
 pub use error::KernelError;
-pub use recorder::{Plan, Recorder};
+pub use recorder::{Drained, Plan, Recorder};
 
 /// What the build makes of `src/bpf/recorder.bpf.c`: its maps, programs and types.
 #[expect(clippy::all, clippy::pedantic, clippy::restriction, reason = "generated")]

@@ -105,6 +105,7 @@ impl Run<'_> {
         printer: Printer,
     ) -> Result<(), quell_recording::Error> {
         let step = Step::recording(printer, self.plan.duration, None);
+        let longest = LONGEST.min(rows.patience());
         let (mut sleep, mut flushed) = (SHORTEST, 0);
         loop {
             std::thread::sleep(sleep);
@@ -126,8 +127,8 @@ impl Run<'_> {
             if over {
                 return Ok(());
             }
-            let by_rate = Duration::try_from_secs_f64(sleep.as_secs_f64() * 0.25 / fill).unwrap_or(LONGEST);
-            sleep = by_rate.clamp(SHORTEST, LONGEST);
+            let by_rate = Duration::try_from_secs_f64(sleep.as_secs_f64() * 0.25 / fill).unwrap_or(longest);
+            sleep = by_rate.clamp(SHORTEST, longest);
         }
     }
 

@@ -78,7 +78,8 @@ impl<'a> Stream<'a> {
         beside: &mut dyn Beside,
         status: &mut dyn FnMut(Status),
     ) -> Result<(), Error> {
-        let mut sleep = FIRST_LOOK;
+        let patience = beside.patience();
+        let mut sleep = FIRST_LOOK.min(patience);
         loop {
             doze(sleep.min(self.until_deadline()));
             self.own.begin(self.run.kind.now());
@@ -98,7 +99,7 @@ impl<'a> Stream<'a> {
             if done {
                 return Ok(());
             }
-            sleep = self.next_sleep(sleep, fill);
+            sleep = self.next_sleep(sleep, fill, patience);
         }
     }
 
@@ -232,11 +233,11 @@ impl<'a> Stream<'a> {
     }
 
     /// Sleeps so long that the fullest ring would be a quarter full, as long as nothing else forbids it.
-    fn next_sleep(&self, last: Duration, fill: f64) -> Duration {
+    fn next_sleep(&self, last: Duration, fill: f64, patience: Duration) -> Duration {
         let longest = if self.shared_cpu.is_some() { LONGEST_SLEEP_SHARED } else { LONGEST_SLEEP_ALONE };
         let by_rate = Duration::try_from_secs_f64(last.as_secs_f64() * 0.25 / fill).unwrap_or(longest);
         let to_flush = Duration::from(self.flushed + FLUSH - self.elapsed());
-        by_rate.min(longest).min(to_flush).max(SHORTEST_SLEEP)
+        by_rate.min(longest).min(patience).min(to_flush).max(SHORTEST_SLEEP)
     }
 }
 
