@@ -3,29 +3,19 @@
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use libbpf_rs::Object;
+use quell_recording::ProgramCost;
 
 use crate::error::KernelError;
 
-/// Runs and time of one program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgramCost {
-    /// The program's name.
-    pub name: String,
-    /// How often it ran.
-    pub runs: u64,
-    /// Time in it, in ns, with the kernel's own taking of time.
-    pub ns: u64,
-}
-
 /// Keeps the kernel counting the time in eBPF programs, as long as it lives. Counting itself costs some 20 ns a run.
 #[derive(Debug)]
-pub struct Cost(#[expect(dead_code, reason = "held open")] OwnedFd);
+pub(crate) struct Cost(#[expect(dead_code, reason = "held open")] OwnedFd);
 
 /// Starts the counting of time in programs (kernel 5.8 and later).
 ///
 /// # Errors
 /// [`KernelError::Refused`] where this user may not.
-pub fn count_cost() -> Result<Cost, KernelError> {
+pub(crate) fn count_cost() -> Result<Cost, KernelError> {
     // SAFETY: the call takes a number and returns a descriptor or a negative error.
     let fd = unsafe { libbpf_rs::libbpf_sys::bpf_enable_stats(libbpf_rs::libbpf_sys::BPF_STATS_RUN_TIME) };
     if fd < 0 {
@@ -51,8 +41,8 @@ pub(crate) fn of(object: &Object) -> Vec<ProgramCost> {
             )
         };
         if code == 0 && info.run_cnt > 0 {
-            let name = program.name().to_string_lossy().into_owned();
-            costs.push(ProgramCost { name, runs: info.run_cnt, ns: info.run_time_ns });
+            let program = program.name().to_string_lossy().into_owned();
+            costs.push(ProgramCost { program, runs: info.run_cnt, ns: info.run_time_ns });
         }
     }
     costs

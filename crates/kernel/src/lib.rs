@@ -17,7 +17,6 @@ mod recorder;
 mod talk;
 mod translate;
 
-pub use cost::{Cost, ProgramCost, count_cost};
 pub use error::KernelError;
 pub use recorder::{Drained, Plan, Recorder};
 

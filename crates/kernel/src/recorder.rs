@@ -14,7 +14,7 @@ use quell_recording::{Cpu, Interval, SourcesFacts, Thread};
 
 use crate::bpf::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder, types};
 use crate::container::Container;
-use crate::cost::ProgramCost;
+use crate::cost::{self, Cost};
 use crate::error::KernelError;
 use crate::faults;
 use crate::hooks;
@@ -45,6 +45,8 @@ pub struct Plan {
     pub cpus: Vec<Cpu>,
     /// Whether threads are followed, from [`Recorder::follow`] on, on whichever CPU they run.
     pub follow: bool,
+    /// Whether the kernel counts the time in the programs meanwhile, which itself costs a little.
+    pub cost: bool,
 }
 
 /// How much a [`Recorder::drain`] took.
@@ -66,6 +68,7 @@ pub struct Recorder {
     #[expect(dead_code, reason = "held attached")]
     faults: Vec<Link>,
     plan: Plan,
+    cost: Option<Cost>,
     ring_bytes: u32,
     missing: Vec<String>,
     steal: bool,
@@ -98,6 +101,7 @@ impl Recorder {
         let rings = make_rings(&skeleton, &ringed, ring_bytes, &pending)?;
         watch(&skeleton, &plan.cpus)?;
         let container = if plan.follow { Some(Container::make(&skeleton, SLOTS)?) } else { None };
+        let cost = plan.cost.then(cost::count_cost).transpose()?;
         skeleton.attach().map_err(|e| KernelError::refused("to attach a program", &e))?;
         let faults = if plan.follow { faults::attach(&skeleton, cpus)? } else { Vec::new() };
         let translator = Translator {
@@ -115,6 +119,7 @@ impl Recorder {
             container,
             faults,
             plan,
+            cost,
             ring_bytes,
             missing,
             steal,
@@ -201,12 +206,8 @@ impl Recorder {
             command_pid: None,
             command_exit_code: None,
             own_pid: Some(std::process::id()),
+            cost: self.cost.as_ref().map(|_| cost::of(self.skeleton.object())),
         }
-    }
-
-    /// Runs and time of every program, where the kernel counts them ([`crate::count_cost`]).
-    pub fn cost(&self) -> Vec<ProgramCost> {
-        crate::cost::of(self.skeleton.object())
     }
 }
 
