@@ -1,0 +1,244 @@
+//! What the tests disturb a CPU with, each of a known kind and rate, and how perf sees the same CPU.
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::node::{monotonic_ns, pin, sleep_until};
+use crate::support::{json, run};
+
+/// Gives the calling thread a name, of any bytes.
+pub fn rename_this_thread(name: &[u8]) {
+    let name = std::ffi::CString::new(name).unwrap();
+    // SAFETY: the name ends with a zero and lives through the call; the kernel takes 15 bytes of it.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// A task that wakes to a beat and burns CPU time.
+pub struct Burner {
+    pub cpu: usize,
+    pub every_ns: u64,
+    pub burn_ns: u64,
+}
+
+impl Burner {
+    /// Burns until told to stop; when it really did, on CLOCK_MONOTONIC.
+    pub fn run(&self, stop: &AtomicBool) -> Vec<(u64, u64)> {
+        pin(self.cpu);
+        let mut burns = Vec::new();
+        let mut beat = monotonic_ns();
+        while !stop.load(Ordering::Relaxed) {
+            beat += self.every_ns;
+            sleep_until(beat);
+            let start = monotonic_ns();
+            while monotonic_ns() < start + self.burn_ns {}
+            burns.push((start, monotonic_ns()));
+        }
+        burns
+    }
+}
+
+/// A timer that fires on a CPU and wakes nobody.
+pub fn timer_storm(cpu: usize, every_ns: i64, stop: &AtomicBool) {
+    pin(cpu);
+    let every = libc::timespec { tv_sec: 0, tv_nsec: every_ns };
+    let timer = libc::itimerspec { it_interval: every, it_value: every };
+    // SAFETY: `timer` lives through the calls; the descriptor is closed below, and by nobody else.
+    let fd = unsafe {
+        let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
+        assert!(fd >= 0);
+        assert_eq!(libc::timerfd_settime(fd, 0, &raw const timer, std::ptr::null_mut()), 0);
+        fd
+    };
+    while !stop.load(Ordering::Relaxed) {
+        sleep_until(monotonic_ns() + 20_000_000);
+    }
+    // SAFETY: the descriptor is this function's own.
+    unsafe { libc::close(fd) };
+}
+
+/// Sends packets to itself, some thousand a second; how many.
+pub fn flood_loopback(cpu: usize, stop: &AtomicBool) -> u64 {
+    pin(cpu);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = socket.local_addr().unwrap();
+    let mut sent = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..10 {
+            sent += u64::from(socket.send_to(b"noise", to).is_ok());
+            let mut received = [0; 8];
+            let _ = socket.recv(&mut received);
+        }
+        sleep_until(monotonic_ns() + 1_000_000);
+    }
+    sent
+}
+
+const MEMBARRIER_PRIVATE_EXPEDITED: i32 = 8;
+const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: i32 = 16;
+
+fn membarrier(command: i32) {
+    // SAFETY: the call takes numbers only.
+    let code = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    assert_eq!(code, 0, "membarrier {command}");
+}
+
+/// A thread spins on `cpu`, another one sends it an interrupt every half millisecond; when.
+pub fn interrupt_by_membarrier(cpu: usize, stop: &AtomicBool) -> Vec<u64> {
+    membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(cpu);
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        rename_this_thread(b"quell-sender");
+        pin(usize::from(cpu == 0));
+        let mut sent = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            membarrier(MEMBARRIER_PRIVATE_EXPEDITED);
+            sent.push(monotonic_ns());
+            sleep_until(monotonic_ns() + 500_000);
+        }
+        sent
+    })
+}
+
+/// Intervals by source: (start, duration), times in ns on CLOCK_MONOTONIC.
+type BySource = BTreeMap<String, Vec<(u64, u64)>>;
+
+/// quell and perf watch one CPU at the same time; for every source with enough intervals above 1 µs, in the time that both
+/// saw, counts and total times are within 2 %.
+pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
+    let (name, data) = (format!("perf-{n}.quell"), format!("{n}.data"));
+    let events = [
+        "irq_vectors:local_timer_entry",
+        "irq_vectors:local_timer_exit",
+        "irq_vectors:call_function_single_entry",
+        "irq_vectors:call_function_single_exit",
+        "irq:softirq_entry",
+        "irq:softirq_exit",
+        "irq:irq_handler_entry",
+        "irq:irq_handler_exit",
+        "sched:sched_switch",
+    ];
+    let stop = AtomicBool::new(false);
+    let quell = std::thread::scope(|scope| {
+        // Enough of every kind: a busy task that is preempted, packets, timers.
+        scope.spawn(|| timer_storm(cpu, 1_000_000, &stop));
+        scope.spawn(|| flood_loopback(cpu, &stop));
+        scope.spawn(|| {
+            rename_this_thread(b"quell-burner");
+            Burner { cpu, every_ns: 5_000_000, burn_ns: 500_000 }.run(&stop)
+        });
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-k", "CLOCK_MONOTONIC", "-m", "4M", "-C", &cpu.to_string()]);
+        for event in events {
+            perf.args(["-e", event]);
+        }
+        perf.args(["-o", &data, "sleep", "6"]).current_dir(folder).stderr(Stdio::null());
+        let mut perf = crate::support::Guard(perf.spawn().unwrap());
+        let args = ["record", "-o", &name, "--method", "kernel", "--duration", "3s", "-q", "--cpus"];
+        let output = run(folder, &[&args[..], &[&cpu.to_string()]].concat());
+        stop.store(true, Ordering::SeqCst);
+        assert!(perf.0.wait().unwrap().success(), "perf failed");
+        output
+    });
+    assert!(quell.status.success(), "{}", String::from_utf8_lossy(&quell.stderr));
+    let (theirs, range) = of_perf(folder, &data)?;
+    let ours = of_quell(folder, &name, range);
+    compare(&ours, &theirs)
+}
+
+fn compare(ours: &(BySource, (u64, u64)), theirs: &BySource) -> Result<(), String> {
+    const ENOUGH: usize = 200;
+    let ((ours, span), mut compared) = (ours, 0);
+    let seen = |rows: &[(u64, u64)]| -> Vec<u64> {
+        let inside = rows.iter().filter(|row| row.0 >= span.0 && row.0 + row.1 <= span.1 && row.1 > 1000);
+        inside.map(|row| row.1).collect()
+    };
+    for (source, rows) in theirs {
+        let (theirs, ours) = (seen(rows), ours.get(source).map(|rows| seen(rows)).unwrap_or_default());
+        if theirs.len() < ENOUGH {
+            continue;
+        }
+        compared += 1;
+        let near = |what: &str, a: u64, b: u64| {
+            let text = format!("{source}: {what} {a} by quell, {b} by perf");
+            if a.abs_diff(b) * 100 <= b * 2 { Ok(()) } else { Err(text) }
+        };
+        near("count", ours.len() as u64, theirs.len() as u64)?;
+        near("total", ours.iter().sum(), theirs.iter().sum())?;
+    }
+    if compared >= 3 { Ok(()) } else { Err(format!("only {compared} sources had enough intervals")) }
+}
+
+/// The entries and exits of `perf script`, paired; and the time that perf saw.
+fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> {
+    let fields = ["script", "--ns", "-F", "comm,tid,time,event,trace", "-i", data];
+    let output = Command::new("perf").args(fields).current_dir(folder).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (mut found, mut open): (BySource, BTreeMap<&str, (String, u64)>) = Default::default();
+    let (mut first, mut last) = (u64::MAX, 0);
+    let mut running: Option<(String, u64)> = None;
+    for line in text.lines() {
+        let Some((head, tail)) = line.split_once(": ") else { continue };
+        let Some(stamp) = head.split_whitespace().last() else { continue };
+        let Some((seconds, nanos)) = stamp.split_once('.') else { continue };
+        let (Ok(seconds), Ok(nanos)) = (seconds.parse::<u64>(), nanos.parse::<u64>()) else { continue };
+        let at = seconds * 1_000_000_000 + nanos;
+        (first, last) = (first.min(at), last.max(at));
+        let tail = tail.trim_start();
+        let Some((event, detail)) = tail.split_once(": ").map(|(e, d)| (e.trim(), d.trim())) else { continue };
+        let word = |key: &str| detail.split_once(key).map(|(_, rest)| rest.split([' ', ']']).next().unwrap().to_owned());
+        let mut pair = |slot: &'static str, entry: bool, source: Option<String>| {
+            if entry {
+                open.insert(slot, (source.unwrap_or_default(), at));
+            } else if let Some((source, start)) = open.remove(slot) {
+                found.entry(source).or_default().push((start, at - start));
+            }
+        };
+        match event {
+            "irq_vectors:local_timer_entry" => pair("tick", true, Some("tick".into())),
+            "irq_vectors:local_timer_exit" => pair("tick", false, None),
+            "irq_vectors:call_function_single_entry" => pair("ipi", true, Some("ipi:call_function_single".into())),
+            "irq_vectors:call_function_single_exit" => pair("ipi", false, None),
+            "irq:softirq_entry" => pair("softirq", true, word("action=").map(|a| format!("softirq:{a}"))),
+            "irq:softirq_exit" => pair("softirq", false, None),
+            "irq:irq_handler_entry" => pair("irq", true, word("name=").map(|name| format!("irq:{name}"))),
+            "irq:irq_handler_exit" => pair("irq", false, None),
+            "sched:sched_switch" => {
+                if let Some((comm, start)) = running.take().filter(|(comm, _)| comm != "idle") {
+                    found.entry(format!("task:{comm}")).or_default().push((start, at - start));
+                }
+                // `… ==> COMM:PID [PRIO]`, or with the names of the fields.
+                let next = detail.split_once("==> ").map_or("", |(_, next)| next);
+                let next = next.strip_prefix("next_comm=").unwrap_or(next);
+                let (comm, pid) = match next.split_once(" next_pid=") {
+                    Some((comm, rest)) => (comm, rest.split(' ').next().unwrap_or("")),
+                    None => next.rsplit_once(" [").map_or(next, |(n, _)| n).rsplit_once(':').unwrap_or((next, "")),
+                };
+                running = Some((if pid == "0" { "idle".into() } else { comm.to_owned() }, at));
+            }
+            _ => {}
+        }
+    }
+    if last == 0 { Err("perf saw nothing".into()) } else { Ok((found, (first, last))) }
+}
+
+/// The rows of a recording, through the timeline that anybody can read, and the time in which both tools watched.
+fn of_quell(folder: &Path, name: &str, perf: (u64, u64)) -> (BySource, (u64, u64)) {
+    let rows = json(folder, &["show", name, "--rows"]);
+    let zero = rows["zero_monotonic_ns"].as_u64().unwrap();
+    let mut found = BySource::new();
+    let mut reach = (u64::MAX, 0);
+    for row in rows["intervals"].as_array().unwrap() {
+        let (start, duration) = (zero + row[1].as_u64().unwrap(), row[2].as_u64().unwrap());
+        reach = (reach.0.min(start), reach.1.max(start + duration));
+        found.entry(row[0].as_str().unwrap().to_owned()).or_default().push((start, duration));
+    }
+    (found, (reach.0.max(perf.0), reach.1.min(perf.1)))
+}
