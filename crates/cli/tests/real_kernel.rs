@@ -10,10 +10,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use node::{disturb, last_cpu, machine, median, monotonic_ns, until};
+use serde_json::Value;
 use support::{Guard, cpus, json, quell, run};
 
 /// The detours of a recording as (start, end) on CLOCK_MONOTONIC, through the CSV that anybody can read.

@@ -1,5 +1,9 @@
 //! The kernel recorder on the kernel that runs these tests: disturbers of our own making must be named and measured.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells what it skips")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells what it skips"
+)]
 
 #[path = "support/disturbers.rs"]
 mod disturbers;
@@ -12,7 +16,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use disturbers::{Burner, flood_loopback, interrupt_by_membarrier, rename_this_thread, timer_storm};
-use node::{last_cpu, machine, monotonic_ns, sleep_until, until};
+use node::{last_cpu, machine, until};
 use serde_json::Value;
 use support::{Guard, cpus, json, quell, run};
 
@@ -162,9 +166,11 @@ fn interrupts_from_another_cpu_name_their_sender() {
         let name = format!("{n}.quell");
         // Without a probe, so that the interrupted thread has the CPU for itself.
         let args = ["-o", &name, "--method", "kernel", "--duration", "3s"];
-        let sent = while_disturbed(dir.path(), &args, |stop| interrupt_by_membarrier(last_cpu(), stop));
+        let (sent, share) =
+            while_disturbed(dir.path(), &args, |stop| interrupt_by_membarrier(last_cpu(), stop));
         let (start, end) = span(dir.path(), &name);
-        let sent = sent.iter().filter(|&&at| start < at && at < end).count() as u64;
+        let sent = sent.iter().filter(|&&at| start < at && at < end).count();
+        let sent = (sent as f64 * share) as u64;
         let show = json(dir.path(), &["show", &name, "--by", "source", "--json"]);
         let rows = ["ipi:call_function", "ipi:call_function_single"].map(|name| source(&show, name));
         let of_ours = |row: &Value, list: &str, text: &str| -> u64 {
@@ -174,7 +180,7 @@ fn interrupts_from_another_cpu_name_their_sender() {
         let called: u64 = rows.iter().map(|row| of_ours(row, "details", "ipi_mb")).sum();
         let blamed: u64 = rows.iter().map(|row| of_ours(row, "causes", "quell-sender")).sum();
         within("interrupts", called, sent, 3)?;
-        within("interrupts with their sender", blamed, sent, 5)
+        within("interrupts with their sender", blamed, called, 3)
     });
 }
 
@@ -201,7 +207,8 @@ fn names_of_tasks_are_harmless_everywhere() {
     let has = |bytes: &[u8]| page.windows(bytes.len()).any(|window| window == bytes);
     assert!(!has(b"<b id=x>") && !has(b"\x1b"), "the name is in the page as markup");
     assert!(run(dir.path(), &["convert", "a.quell", "a.pftrace"]).status.success());
-    assert!(!fs_err::read(dir.path().join("a.pftrace")).unwrap().contains(&0x1b));
+    let timeline = fs_err::read(dir.path().join("a.pftrace")).unwrap();
+    assert!(!timeline.windows(3).any(|bytes| bytes == b"\x1b[7"));
 }
 
 /// The ids of all loaded eBPF programs of quell's.
@@ -302,7 +309,8 @@ fn a_command_reads_its_own_account_as_the_recorder_keeps_it() {
     assert_eq!(own["torn"], 0, "{own}");
     assert!(own["ticks"].as_u64().unwrap() > 1000, "no storm: {own}");
     let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
-    let thread = show["threads"].as_array().unwrap().iter().find(|t| t["tid"] == own["tid"]).cloned().unwrap();
+    let thread =
+        show["threads"].as_array().unwrap().iter().find(|t| t["tid"] == own["tid"]).cloned().unwrap();
     let rows = thread["sources"].as_array().unwrap();
     let of = |kind: &str, field: &str| -> u64 {
         let kinds = rows.iter().filter(|row| row["source"].as_str().unwrap().split(':').next() == Some(kind));
@@ -366,5 +374,4 @@ fn every_thread_of_a_command_is_followed() {
     // The shell, five children of it with a program each, and the last program's child or itself.
     assert!((7..=13).contains(&threads.len()), "{} threads: {threads:?}", threads.len());
     assert!(threads.iter().filter(|t| t["name"] == "true").count() >= 5, "{threads:?}");
-    let _ = (monotonic_ns(), sleep_until as fn(u64));
 }

@@ -6,8 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::node::{monotonic_ns, pin, sleep_until};
-use crate::support::{json, run};
+use quell_recording::Recording;
+
+use crate::node::{monotonic_ns, pin, sleep_until, until};
+use crate::support::run;
 
 /// Gives the calling thread a name, of any bytes.
 pub fn rename_this_thread(name: &[u8]) {
@@ -40,23 +42,22 @@ impl Burner {
     }
 }
 
-/// A timer that fires on a CPU and wakes nobody.
+/// A timer that fires on a CPU, and a task that waits for it there.
 pub fn timer_storm(cpu: usize, every_ns: i64, stop: &AtomicBool) {
     pin(cpu);
     let every = libc::timespec { tv_sec: 0, tv_nsec: every_ns };
     let timer = libc::itimerspec { it_interval: every, it_value: every };
-    // SAFETY: `timer` lives through the calls; the descriptor is closed below, and by nobody else.
-    let fd = unsafe {
+    let mut expired = 0u64;
+    // SAFETY: `timer` and `expired` live through the calls; the descriptor is closed here, and by nobody else.
+    unsafe {
         let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
         assert!(fd >= 0);
         assert_eq!(libc::timerfd_settime(fd, 0, &raw const timer, std::ptr::null_mut()), 0);
-        fd
-    };
-    while !stop.load(Ordering::Relaxed) {
-        sleep_until(monotonic_ns() + 20_000_000);
+        while !stop.load(Ordering::Relaxed) {
+            libc::read(fd, (&raw mut expired).cast(), 8);
+        }
+        libc::close(fd);
     }
-    // SAFETY: the descriptor is this function's own.
-    unsafe { libc::close(fd) };
 }
 
 /// Sends packets to itself, some thousand a second; how many.
@@ -85,15 +86,18 @@ fn membarrier(command: i32) {
     assert_eq!(code, 0, "membarrier {command}");
 }
 
-/// A thread spins on `cpu`, another one sends it an interrupt every half millisecond; when.
-pub fn interrupt_by_membarrier(cpu: usize, stop: &AtomicBool) -> Vec<u64> {
+/// A thread spins on `cpu`, another one sends it an interrupt every half millisecond: when, and the share of the time
+/// in which the first had its CPU, without which it is not interrupted.
+pub fn interrupt_by_membarrier(cpu: usize, stop: &AtomicBool) -> (Vec<u64>, f64) {
     membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let spinner = scope.spawn(|| {
             pin(cpu);
+            let (start, had) = (monotonic_ns(), thread_cpu_ns());
             while !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
+            (thread_cpu_ns() - had) as f64 / (monotonic_ns() - start) as f64
         });
         rename_this_thread(b"quell-sender");
         pin(usize::from(cpu == 0));
@@ -103,8 +107,15 @@ pub fn interrupt_by_membarrier(cpu: usize, stop: &AtomicBool) -> Vec<u64> {
             sent.push(monotonic_ns());
             sleep_until(monotonic_ns() + 500_000);
         }
-        sent
+        (sent, spinner.join().unwrap())
     })
+}
+
+fn thread_cpu_ns() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Intervals by source: (start, duration), times in ns on CLOCK_MONOTONIC.
@@ -141,6 +152,9 @@ pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
         }
         perf.args(["-o", &data, "sleep", "6"]).current_dir(folder).stderr(Stdio::null());
         let mut perf = crate::support::Guard(perf.spawn().unwrap());
+        // The later of two tools on a tracepoint has its work inside what the earlier one measures, or not: perf first.
+        let descriptors = format!("/proc/{}/fd", perf.0.id());
+        until("perf", || count_events(&descriptors) >= events.len());
         let args = ["record", "-o", &name, "--method", "kernel", "--duration", "3s", "-q", "--cpus"];
         let output = run(folder, &[&args[..], &[&cpu.to_string()]].concat());
         stop.store(true, Ordering::SeqCst);
@@ -151,6 +165,15 @@ pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
     let (theirs, range) = of_perf(folder, &data)?;
     let ours = of_quell(folder, &name, range);
     compare(&ours, &theirs)
+}
+
+/// How many performance events a process holds.
+fn count_events(descriptors: &str) -> usize {
+    let links = fs_err::read_dir(descriptors).into_iter().flatten().flatten();
+    links
+        .filter_map(|link| fs_err::read_link(link.path()).ok())
+        .filter(|to| to.to_string_lossy().contains("perf_event"))
+        .count()
 }
 
 fn compare(ours: &(BySource, (u64, u64)), theirs: &BySource) -> Result<(), String> {
@@ -192,8 +215,12 @@ fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> 
         let at = seconds * 1_000_000_000 + nanos;
         (first, last) = (first.min(at), last.max(at));
         let tail = tail.trim_start();
-        let Some((event, detail)) = tail.split_once(": ").map(|(e, d)| (e.trim(), d.trim())) else { continue };
-        let word = |key: &str| detail.split_once(key).map(|(_, rest)| rest.split([' ', ']']).next().unwrap().to_owned());
+        let Some((event, detail)) = tail.split_once(": ").map(|(e, d)| (e.trim(), d.trim())) else {
+            continue;
+        };
+        let word = |key: &str| {
+            detail.split_once(key).map(|(_, rest)| rest.split([' ', ']']).next().unwrap().to_owned())
+        };
         let mut pair = |slot: &'static str, entry: bool, source: Option<String>| {
             if entry {
                 open.insert(slot, (source.unwrap_or_default(), at));
@@ -204,7 +231,9 @@ fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> 
         match event {
             "irq_vectors:local_timer_entry" => pair("tick", true, Some("tick".into())),
             "irq_vectors:local_timer_exit" => pair("tick", false, None),
-            "irq_vectors:call_function_single_entry" => pair("ipi", true, Some("ipi:call_function_single".into())),
+            "irq_vectors:call_function_single_entry" => {
+                pair("ipi", true, Some("ipi:call_function_single".into()))
+            }
             "irq_vectors:call_function_single_exit" => pair("ipi", false, None),
             "irq:softirq_entry" => pair("softirq", true, word("action=").map(|a| format!("softirq:{a}"))),
             "irq:softirq_exit" => pair("softirq", false, None),
@@ -219,7 +248,9 @@ fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> 
                 let next = next.strip_prefix("next_comm=").unwrap_or(next);
                 let (comm, pid) = match next.split_once(" next_pid=") {
                     Some((comm, rest)) => (comm, rest.split(' ').next().unwrap_or("")),
-                    None => next.rsplit_once(" [").map_or(next, |(n, _)| n).rsplit_once(':').unwrap_or((next, "")),
+                    None => {
+                        next.rsplit_once(" [").map_or(next, |(n, _)| n).rsplit_once(':').unwrap_or((next, ""))
+                    }
                 };
                 running = Some((if pid == "0" { "idle".into() } else { comm.to_owned() }, at));
             }
@@ -229,16 +260,16 @@ fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> 
     if last == 0 { Err("perf saw nothing".into()) } else { Ok((found, (first, last))) }
 }
 
-/// The rows of a recording, through the timeline that anybody can read, and the time in which both tools watched.
+/// The intervals of a recording, and the time in which both tools watched.
 fn of_quell(folder: &Path, name: &str, perf: (u64, u64)) -> (BySource, (u64, u64)) {
-    let rows = json(folder, &["show", name, "--rows"]);
-    let zero = rows["zero_monotonic_ns"].as_u64().unwrap();
+    let recording = Recording::open(&folder.join(name)).unwrap();
+    let zero = recording.manifest.zero_monotonic_ns.unwrap();
     let mut found = BySource::new();
     let mut reach = (u64::MAX, 0);
-    for row in rows["intervals"].as_array().unwrap() {
-        let (start, duration) = (zero + row[1].as_u64().unwrap(), row[2].as_u64().unwrap());
+    for interval in &recording.intervals[0].intervals {
+        let (start, duration) = (zero + interval.start.as_nanos(), interval.duration.as_nanos());
         reach = (reach.0.min(start), reach.1.max(start + duration));
-        found.entry(row[0].as_str().unwrap().to_owned()).or_default().push((start, duration));
+        found.entry(interval.source.to_string()).or_default().push((start, duration));
     }
     (found, (reach.0.max(perf.0), reach.1.min(perf.1)))
 }

@@ -74,11 +74,6 @@ pub fn sleep_until(ns: u64) {
     let at = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
     // SAFETY: `at` lives through the call; the rest of the time is not asked for.
     unsafe {
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            &raw const at,
-            std::ptr::null_mut(),
-        )
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const at, std::ptr::null_mut())
     };
 }
