@@ -3,6 +3,7 @@
  * Reads its own account from the metric container many times under a storm of timers, and tells what it saw. A torn
  * reading is one in which a kind's time moved and its count did not, or the other way round, or either fell.
  */
+#define _GNU_SOURCE
 #include "quell_metrics_read.h"
 
 #include <sched.h>
