@@ -25,39 +25,60 @@ pub struct Burner {
     pub burn_ns: u64,
 }
 
+/// What a burner really did.
+pub struct Burned {
+    /// When each burn began, on CLOCK_MONOTONIC.
+    pub at: Vec<u64>,
+    /// How often others took the CPU from it, per burn: it then comes back for the rest.
+    pub interrupted: f64,
+}
+
 impl Burner {
-    /// Burns until told to stop; when it really did, on CLOCK_MONOTONIC.
-    pub fn run(&self, stop: &AtomicBool) -> Vec<(u64, u64)> {
+    /// Burns so much of its own CPU time at each beat, until told to stop.
+    pub fn run(&self, stop: &AtomicBool) -> Burned {
         pin(self.cpu);
-        let mut burns = Vec::new();
-        let mut beat = monotonic_ns();
+        let (mut at, mut beat, before) = (Vec::new(), monotonic_ns(), taken_away());
         while !stop.load(Ordering::Relaxed) {
             beat += self.every_ns;
             sleep_until(beat);
-            let start = monotonic_ns();
-            while monotonic_ns() < start + self.burn_ns {}
-            burns.push((start, monotonic_ns()));
+            at.push(monotonic_ns());
+            let start = thread_cpu_ns();
+            while thread_cpu_ns() < start + self.burn_ns {}
         }
-        burns
+        let interrupted = (taken_away() - before) as f64 / at.len().max(1) as f64;
+        Burned { at, interrupted }
     }
 }
 
-/// A timer that fires on a CPU, and a task that waits for it there.
-pub fn timer_storm(cpu: usize, every_ns: i64, stop: &AtomicBool) {
+/// How often others took the CPU from this thread.
+fn taken_away() -> i64 {
+    // SAFETY: an all-zero usage is a valid place for the answer.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), 0);
+        usage.ru_nivcsw
+    }
+}
+
+/// A timer that fires on a CPU, and a task that waits for it there, without which it does not go on: when it had fired.
+pub fn timer_storm(cpu: usize, every_ns: i64, stop: &AtomicBool) -> Vec<u64> {
     pin(cpu);
     let every = libc::timespec { tv_sec: 0, tv_nsec: every_ns };
     let timer = libc::itimerspec { it_interval: every, it_value: every };
-    let mut expired = 0u64;
+    let (mut expired, mut fired) = (0u64, Vec::new());
     // SAFETY: `timer` and `expired` live through the calls; the descriptor is closed here, and by nobody else.
     unsafe {
         let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
         assert!(fd >= 0);
         assert_eq!(libc::timerfd_settime(fd, 0, &raw const timer, std::ptr::null_mut()), 0);
         while !stop.load(Ordering::Relaxed) {
-            libc::read(fd, (&raw mut expired).cast(), 8);
+            if libc::read(fd, (&raw mut expired).cast(), 8) == 8 {
+                fired.push(monotonic_ns());
+            }
         }
         libc::close(fd);
     }
+    fired
 }
 
 /// Spins whenever nobody else wants the CPU.
