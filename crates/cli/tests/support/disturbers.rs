@@ -284,7 +284,7 @@ fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> 
             "irq_vectors:local_timer_entry" => pair("tick", true, Some("tick".into())),
             "irq_vectors:local_timer_exit" => pair("tick", false, None),
             "irq_vectors:call_function_single_entry" => {
-                pair("ipi", true, Some("ipi:call_function_single".into()))
+                pair("ipi", true, Some("ipi:call_function_single".into()));
             }
             "irq_vectors:call_function_single_exit" => pair("ipi", false, None),
             "irq:softirq_entry" => pair("softirq", true, word("action=").map(|a| format!("softirq:{a}"))),
