@@ -10,7 +10,15 @@ const MANIFEST: &str = r#"{"format":"quell.recording","version":1,"quell":"0","s
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((which, content)) = bytes.split_first() else { return };
-    let name = ["manifest.json", "detours.arrow", "detours.parquet", "progress.jsonl"][usize::from(which % 4)];
+    let name = [
+        "manifest.json",
+        "detours.arrow",
+        "detours.parquet",
+        "progress.jsonl",
+        "intervals.arrow",
+        "intervals.parquet",
+        "threads.arrow",
+    ][usize::from(which % 7)];
     // The decoders' panics on damaged tables are contained by the reader; only what escapes it is a finding.
     std::panic::set_hook(Box::new(|_| ()));
     let folder = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quell_kernel::{KernelError, Plan, Recorder};
+use quell_node::doctor;
 use quell_node::probe::Beside;
 use quell_recording::{Cpu, Error, Interval, Manifest, SourcesFacts, Thread, Writer};
 
@@ -49,9 +50,13 @@ impl KernelSide {
     }
 }
 
-/// The error, with what the machine itself says of it.
+/// The error, and what the machine itself says of it.
 fn refusal(error: KernelError) -> anyhow::Error {
-    anyhow::Error::new(error).context("the kernel recorder cannot run (`quell doctor` tells more)")
+    let error = anyhow::Error::new(error);
+    match doctor::why_no_sources() {
+        Some(why) => error.context(why),
+        None => error.context("the kernel recorder cannot run"),
+    }
 }
 
 impl Rows {

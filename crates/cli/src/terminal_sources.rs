@@ -17,6 +17,8 @@ const MOST_DRAWN: usize = 12;
 const MOST_CPUS: usize = 8;
 /// Threads that get a table of their own sources.
 const MOST_THREADS: usize = 16;
+/// Rows of a table of sources or tasks, most time first; the rest is summed up.
+const MOST_ROWS: usize = 40;
 /// Characters of a name.
 const LONGEST_NAME: usize = 40;
 
@@ -118,7 +120,8 @@ fn source_table(rows: &[SourceRow]) -> String {
             in_detours(row.in_detours_ns),
         ]
     };
-    let text = table_with_words(3, &header, rows.iter().map(row));
+    let text = table_with_words(3, &header, rows.iter().take(MOST_ROWS).map(row));
+    let text = text + &more(rows.iter().skip(MOST_ROWS).map(|row| row.total_ns));
     let own = rows.iter().any(|row| row.own);
     text + if own { "Class `own` is quell itself: no noise of this node.\n" } else { "" }
 }
@@ -142,7 +145,17 @@ fn task_table(rows: &[TaskRow]) -> String {
             in_detours(row.in_detours_ns),
         ]
     };
-    table_with_words(2, &header, rows.iter().map(row))
+    let text = table_with_words(2, &header, rows.iter().take(MOST_ROWS).map(row));
+    text + &more(rows.iter().skip(MOST_ROWS).map(|row| row.total_ns))
+}
+
+/// What a table leaves out.
+fn more(totals: impl Iterator<Item = u64>) -> String {
+    let (count, total) = totals.fold((0, 0u64), |(n, sum), ns| (n + 1, sum.saturating_add(ns)));
+    match count {
+        0 => String::new(),
+        _ => format!(" … and {count} more that took {} together: --json has them\n", time(total as f64)),
+    }
 }
 
 fn class_table(rows: &[ClassRow]) -> String {

@@ -1,80 +1,19 @@
 //! The probe on the kernel that runs these tests: real disturbers, real signals, a real full disk.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/node.rs"]
+mod node;
 mod support;
 
 use std::ffi::CString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
+use node::{disturb, last_cpu, machine, median, monotonic_ns, until};
 use serde_json::Value;
 use support::{Guard, cpus, json, quell, run};
-
-/// One measurement at a time, or they would measure one another.
-static MACHINE: Mutex<()> = Mutex::new(());
-
-fn machine() -> std::sync::MutexGuard<'static, ()> {
-    MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn monotonic_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is a valid place for the answer.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
-
-/// Waits for a condition, and fails loudly where it never comes.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come within a minute");
-        std::thread::yield_now();
-    }
-}
-
-/// The highest-numbered CPU that may be used: probed by these tests, so that the writer has another.
-fn last_cpu() -> usize {
-    // SAFETY: an all-zero set is valid, and the kernel fills no more than its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
-        (0..libc::CPU_SETSIZE as usize).rev().find(|&cpu| libc::CPU_ISSET(cpu, &set)).unwrap()
-    }
-}
-
-/// Wakes every 10 ms on a CPU and burns some time there, and tells when it really did.
-fn disturb(cpu: usize, burn_ns: u64, stop: &AtomicBool) -> Vec<(u64, u64)> {
-    // SAFETY: an all-zero set is valid, and lives through the call.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set), 0);
-    }
-    let mut burns = Vec::new();
-    let mut beat = monotonic_ns();
-    while !stop.load(Ordering::Relaxed) {
-        beat += 10_000_000;
-        let at = libc::timespec { tv_sec: (beat / 1_000_000_000) as _, tv_nsec: (beat % 1_000_000_000) as _ };
-        // SAFETY: `at` lives through the call; the rest of the time is not asked for.
-        unsafe {
-            libc::clock_nanosleep(
-                libc::CLOCK_MONOTONIC,
-                libc::TIMER_ABSTIME,
-                &raw const at,
-                std::ptr::null_mut(),
-            )
-        };
-        let start = monotonic_ns();
-        while monotonic_ns() < start + burn_ns {}
-        burns.push((start, monotonic_ns()));
-    }
-    burns
-}
 
 /// The detours of a recording as (start, end) on CLOCK_MONOTONIC, through the CSV that anybody can read.
 fn detours(folder: &Path, name: &str) -> Vec<(u64, u64)> {
@@ -152,11 +91,6 @@ fn find_the_disturber(folder: &Path, n: usize) -> Result<(), String> {
     } else {
         Ok(())
     }
-}
-
-fn median(mut values: Vec<u64>) -> u64 {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
 /// Where others load the machine, their time joins the disturber's in one detour: of several runs one must be calm.

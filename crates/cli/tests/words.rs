@@ -103,6 +103,19 @@ fn json_has_the_fields_that_others_rely_on() {
 }
 
 #[test]
+fn doctor_answers_whether_sources_can_be_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let document = json(dir.path(), &["doctor", "--json"]);
+    assert_eq!(document["schema"], "quell.doctor/1");
+    let checks = document["checks"].as_array().unwrap();
+    for subject in ["noise sources", "kernel version", "kernel types (BTF)", "eBPF privileges", "MPI"] {
+        let check = checks.iter().find(|check| check["subject"] == subject).unwrap();
+        let missing = check["verdict"] == "missing";
+        assert!(!missing || check["advice"].is_string(), "{check}");
+    }
+}
+
+#[test]
 fn the_committed_schemas_are_those_of_the_program() {
     let dir = tempfile::tempdir().unwrap();
     assert!(run(dir.path(), &["generate", "--schemas", "new"]).status.success());

@@ -5,6 +5,7 @@
 //! is left in any file system when quell is killed.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -107,8 +108,6 @@ fn hand_out(listener: &UnixListener, map: &OwnedFd) {
     }
 }
 
-use std::mem::MaybeUninit;
-
 /// The container as mapped memory.
 #[derive(Debug)]
 struct View {
@@ -129,9 +128,10 @@ impl View {
         let place = self.memory.as_ptr().cast::<types::quell_slot>().wrapping_add(slot as usize);
         let levels = || -> [u32; 4] {
             std::array::from_fn(|level| {
-                // SAFETY: `level_seq` lies first in each slot, within the mapping, aligned; the kernel writes it atomically.
-                unsafe { AtomicU32::from_ptr(place.cast::<u32>().cast_mut().add(level)) }
-                    .load(Ordering::Acquire)
+                // SAFETY: `level_seq` lies first in each slot, aligned and within the mapping; nobody writes it but the kernel,
+                // which does so a word at a time.
+                let seq = unsafe { AtomicU32::from_ptr(place.cast::<u32>().cast_mut().add(level)) };
+                seq.load(Ordering::Acquire)
             })
         };
         (0..TRIES).find_map(|_| {

@@ -14,7 +14,7 @@ use quell_recording::{Cpu, Manifest, Method, Nanos, Progress, State, Writer, for
 
 use super::record::{say_warnings, stopped_by_signals, until};
 use crate::kernel_side::Rows;
-use crate::printer::Printer;
+use crate::printer::{Printer, one_line};
 use crate::progress::Step;
 
 /// How often the rings are looked at, at most and at least.
@@ -40,7 +40,9 @@ pub fn record(
     manifest.zero_monotonic_ns = Some(monotonic_ns());
     manifest.zero_unix_ns = Some(realtime_ns());
     rows.begin(&mut manifest);
-    let mut writer = Writer::create(output, &manifest)?;
+    if output.exists() {
+        return Err(quell_recording::Error::Exists { path: output.to_owned() }.into());
+    }
     let stop = stopped_by_signals()?;
     let mut run = Run { plan, stop: &stop, child: None, zero_ns: manifest.zero_monotonic_ns.unwrap_or(0) };
     if follow {
@@ -54,6 +56,14 @@ pub fn record(
         let _ = leave(&plan.cpus);
         printer.say(&format!("watching the kernel on CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
     }
+    // A recording of a command that could not be started would be of nothing.
+    let mut writer = match Writer::create(output, &manifest) {
+        Ok(writer) => writer,
+        Err(error) => {
+            run.finish();
+            return Err(error.into());
+        }
+    };
     let written = run.stream(&mut rows, &mut writer, printer);
     let interrupted = stop.load(Ordering::SeqCst);
     let code = run.finish();
@@ -79,12 +89,11 @@ fn start(command: &[String], recorder: &Recorder) -> anyhow::Result<Child> {
     }
     recorder
         .children_of_this_thread(|| child.spawn())?
-        .with_context(|| format!("the command `{}` cannot be started", command[0].escape_debug()))
+        .with_context(|| format!("the command `{}` cannot be started", one_line(&command[0])))
 }
 
 fn one_line_of(command: &[String]) -> String {
-    let words: String = command.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("`{words}`")
+    format!("`{}`", one_line(&command.join(" ")))
 }
 
 /// Off the watched CPUs, where there are others.

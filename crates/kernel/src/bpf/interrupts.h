@@ -8,11 +8,15 @@
 #include "state.h"
 #include "steal.h"
 
+/* The clock first: after a program has run the caches are cold, and each look at memory would shorten the interval. */
 static __always_inline int enter_hardirq(u32 kind, u32 id)
 {
+	u64 now = bpf_ktime_get_ns();
 	struct cpu_state *state = this_cpu();
 	if (state && state->active)
-		open_at(state, &state->hardirq, kind, id, bpf_ktime_get_ns());
+		open_at(state, &state->hardirq, kind, id, now);
+	else if (state)
+		open_unrecorded(&state->hardirq, kind, id);
 	return 0;
 }
 
@@ -29,7 +33,7 @@ static __always_inline int exit_tick(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || !state->hardirq.start_ns)
+	if (!state || !is_recorded(&state->hardirq))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	send(state, cpu, &state->hardirq, now, close_hardirq(state, QUELL_TICK, now));
@@ -42,7 +46,7 @@ static __always_inline int exit_ipi(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || !state->hardirq.start_ns)
+	if (!state || !is_recorded(&state->hardirq))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IPI, now);
@@ -64,7 +68,7 @@ static __always_inline int exit_irq(struct irqaction *action)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || !state->hardirq.start_ns)
+	if (!state || !is_recorded(&state->hardirq))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = close_hardirq(state, QUELL_IRQ, now);
@@ -84,9 +88,12 @@ static __always_inline int exit_irq(struct irqaction *action)
 
 static __always_inline int enter_softirq(u32 vector)
 {
+	u64 now = bpf_ktime_get_ns();
 	struct cpu_state *state = this_cpu();
 	if (state && state->active)
-		open_at(state, &state->softirq, QUELL_SOFTIRQ, vector, bpf_ktime_get_ns());
+		open_at(state, &state->softirq, QUELL_SOFTIRQ, vector, now);
+	else if (state)
+		open_unrecorded(&state->softirq, QUELL_SOFTIRQ, vector);
 	return 0;
 }
 
@@ -96,7 +103,7 @@ static __always_inline int exit_softirq(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
-	if (!state || !state->softirq.start_ns)
+	if (!state || !is_recorded(&state->softirq))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 net = net_of(state, &state->softirq, now);

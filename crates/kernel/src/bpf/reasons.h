@@ -10,15 +10,15 @@
 /* The first function is the reason; the tick's own only where there is no other. */
 static __always_inline void note(struct open_interval *open, u64 function)
 {
-	if (open->start_ns && (!open->what || open->what == settings.tick_function))
+	if (open->inside && (!open->what || open->what == settings.tick_function))
 		open->what = function;
 }
 
 static __always_inline int note_in_interrupt(u64 function)
 {
 	struct cpu_state *state = this_cpu();
-	if (state && state->active)
-		note(state->hardirq.start_ns ? &state->hardirq : &state->softirq, function);
+	if (state)
+		note(state->hardirq.inside ? &state->hardirq : &state->softirq, function);
 	return 0;
 }
 
@@ -40,11 +40,23 @@ static __always_inline void blame_interval(struct cause *cause, const struct ope
 	cause->known = 1;
 }
 
+/* Whoever has this CPU right now: an interrupt before the task that it struck. */
+static __always_inline void blame_here(struct cause *cause)
+{
+	struct cpu_state *here = this_cpu();
+	if (here && here->hardirq.inside)
+		blame_interval(cause, &here->hardirq);
+	else if (here && here->softirq.inside)
+		blame_interval(cause, &here->softirq);
+	else
+		blame_current(cause);
+}
+
 static __always_inline int handle_send(u32 target)
 {
 	struct cpu_state *state = state_of(target);
 	if (state && state->active)
-		blame_current(&state->sent);
+		blame_here(&state->sent);
 	return 0;
 }
 
@@ -61,13 +73,7 @@ static __always_inline int handle_waking(struct task_struct *task)
 	struct cpu_state *target = state_of(cpu_of(task));
 	if (!target || !target->active)
 		return 0;
-	struct cpu_state *here = this_cpu();
-	if (here && here->hardirq.start_ns)
-		blame_interval(&target->woken, &here->hardirq);
-	else if (here && here->softirq.start_ns)
-		blame_interval(&target->woken, &here->softirq);
-	else
-		blame_current(&target->woken);
+	blame_here(&target->woken);
 	target->wakee = task->pid;
 	return 0;
 }

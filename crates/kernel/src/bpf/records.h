@@ -63,11 +63,13 @@ enum ipi {
 
 /* What is going on at one level of a CPU, from its entry to its exit. */
 struct open_interval {
-	u64 start_ns; /* 0: nothing is */
+	u64 start_ns; /* 0: nothing is, or it is not recorded */
 	u64 inner_ns; /* `taken` of the CPU at the start */
 	u64 what;
 	u32 kind;
 	u32 id;
+	u32 inside; /* something is going on, recorded or not: whom to blame for what is sent and woken meanwhile */
+	u32 pad;
 };
 
 struct cpu_state {

@@ -71,7 +71,24 @@ static __always_inline void open_at(struct cpu_state *state, struct open_interva
 	open->what = 0;
 	open->kind = kind;
 	open->id = id;
+	open->inside = 1;
 	open->start_ns = now_ns;
+}
+
+/* What goes on where nothing is recorded, for those whom it wakes elsewhere. */
+static __always_inline void open_unrecorded(struct open_interval *open, u32 kind, u32 id)
+{
+	open->what = 0;
+	open->kind = kind;
+	open->id = id;
+	open->inside = 1;
+}
+
+/* Whether what ends now was recorded from its entry on; if not, it is over with that. */
+static __always_inline bool is_recorded(struct open_interval *open)
+{
+	open->inside = 0;
+	return open->start_ns;
 }
 
 /* Net time of an interval that ends now. Clocks of two CPUs may differ by a few ns: never below zero. */

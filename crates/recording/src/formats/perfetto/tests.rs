@@ -1,5 +1,4 @@
 //! What was written is decoded again and played through, as a reader would.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,0 +1,389 @@
+//! The kernel recorder on the kernel that runs these tests: disturbers of our own making must be named and measured.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells what it skips"
+)]
+
+#[path = "support/disturbers.rs"]
+mod disturbers;
+#[path = "support/node.rs"]
+mod node;
+mod support;
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use disturbers::{Burner, flood_loopback, interrupt_by_membarrier, rename_this_thread, timer_storm};
+use node::{last_cpu, machine, until};
+use serde_json::Value;
+use support::{Guard, cpus, json, quell, run};
+
+/// Whether this user may load programs here; says aloud what is not proved otherwise. Root with BTF always may.
+fn permitted(folder: &Path) -> bool {
+    let output =
+        run(folder, &["record", "-o", "may.quell", "--method", "kernel", "--duration", "50ms", "-q"]);
+    // SAFETY: the call has no conditions.
+    let must = unsafe { libc::geteuid() } == 0 && Path::new("/sys/kernel/btf/vmlinux").exists();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() || !must, "{said}");
+    if !output.status.success() {
+        println!("skipped: {}", said.trim());
+    }
+    output.status.success()
+}
+
+/// Records a CPU while something runs there. What `record` printed is of no interest.
+fn while_disturbed<T: Send>(
+    folder: &Path,
+    args: &[&str],
+    disturb: impl FnOnce(&AtomicBool) -> T + Send,
+) -> T {
+    let stop = AtomicBool::new(false);
+    let cpu = last_cpu().to_string();
+    std::thread::scope(|scope| {
+        let disturber = scope.spawn(|| disturb(&stop));
+        let output = run(folder, &[&["record", "--cpus", &cpu, "--sources", "on", "-q"], args].concat());
+        stop.store(true, Ordering::SeqCst);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        disturber.join().unwrap()
+    })
+}
+
+/// The span of a recording on CLOCK_MONOTONIC.
+fn span(folder: &Path, name: &str) -> (u64, u64) {
+    let text = fs_err::read(folder.join(name).join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_slice(&text).unwrap();
+    let zero = manifest["zero_monotonic_ns"].as_u64().unwrap();
+    let facts = &manifest["cpus"][0];
+    (zero + facts["start_ns"].as_u64().unwrap(), zero + facts["end_ns"].as_u64().unwrap())
+}
+
+/// How many of these times lie in a span.
+fn inside(times: &[u64], (start, end): (u64, u64)) -> u64 {
+    times.iter().filter(|&&at| start < at && at < end).count() as u64
+}
+
+/// The row of a source, or null.
+fn source(show: &Value, name: &str) -> Value {
+    let rows = show["sources"].as_array().unwrap();
+    rows.iter().find(|row| row["source"] == name).cloned().unwrap_or(Value::Null)
+}
+
+fn count(row: &Value) -> u64 {
+    row["count"].as_u64().unwrap_or(0)
+}
+
+fn within(what: &str, found: u64, expected: u64, percent: u64) -> Result<(), String> {
+    if found.abs_diff(expected) * 100 <= expected * percent {
+        Ok(())
+    } else {
+        Err(format!("{what}: {found} found, {expected} expected within {percent} %"))
+    }
+}
+
+/// Where others load the machine, they take part of every disturber's time: of several runs one must be calm.
+fn one_of_several(mut attempt: impl FnMut(usize) -> Result<(), String>) {
+    let failures: Vec<String> = (0..5).map_while(|n| attempt(n).err()).collect();
+    assert!(failures.len() < 5, "{failures:#?}");
+}
+
+#[test]
+fn a_burning_task_is_named_and_measured() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    one_of_several(|n| {
+        let name = format!("{n}.quell");
+        let args = ["-o", &name, "--duration", "4s"];
+        let burned = while_disturbed(dir.path(), &args, |stop| {
+            rename_this_thread(b"quell-burner");
+            Burner { cpu: last_cpu(), every_ns: 10_000_000, burn_ns: 200_000 }.run(stop)
+        });
+        let burns = inside(&burned.at, span(dir.path(), &name));
+        let show = json(dir.path(), &["show", &name, "--by", "source", "--json"]);
+        let row = source(&show, "task:quell-burner");
+        assert_eq!(row["class"], "type2", "{row}");
+        within("runs", count(&row), (burns as f64 * (1.0 + burned.interrupted)) as u64, 2)?;
+        within("ns burned", row["total_ns"].as_u64().unwrap(), burns * 200_000, 5)?;
+        let period = row["period_ns"].as_f64().unwrap_or(0.0) as u64;
+        // Where others delay every other burn there is no beat to be found.
+        if burned.interrupted > 0.05 { Ok(()) } else { within("its period", period, 10_000_000, 1) }
+    });
+}
+
+#[test]
+fn a_storm_of_timers_lands_on_the_tick_with_its_callback() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    one_of_several(|n| {
+        let name = format!("{n}.quell");
+        let args = ["-o", &name, "--duration", "3s"];
+        let fired = while_disturbed(dir.path(), &args, |stop| timer_storm(last_cpu(), 200_000, stop));
+        let show = json(dir.path(), &["show", &name, "--by", "source", "--json"]);
+        let row = source(&show, "tick");
+        let details = row["details"].as_array().unwrap();
+        let storm = details.iter().find(|detail| detail["name"] == "timerfd_tmrproc").cloned();
+        let fired = inside(&fired, span(dir.path(), &name));
+        // A callback that shares its interrupt with another is not seen apart.
+        within("callbacks", count(&storm.unwrap_or(Value::Null)), fired, 3)
+    });
+}
+
+#[test]
+fn packets_over_loopback_land_on_their_softirq() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    let sent = while_disturbed(dir.path(), &["-o", "a.quell", "--duration", "3s"], |stop| {
+        rename_this_thread(b"quell-flood");
+        flood_loopback(last_cpu(), stop)
+    });
+    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
+    let (softirq, task) = (source(&show, "softirq:NET_RX"), source(&show, "task:quell-flood"));
+    assert!(sent > 1000, "{sent} packets sent");
+    // The flood ends a little after the recording, and begins before it.
+    assert!(count(&softirq) * 10 >= sent * 9, "{sent} packets, {softirq}");
+    assert!(count(&softirq) <= sent + sent / 10, "{sent} packets, {softirq}");
+    assert!(task["total_ns"].as_u64().unwrap() > 0, "{task}");
+}
+
+#[test]
+fn interrupts_from_another_cpu_name_their_sender() {
+    if cpus() < 2 {
+        return println!("skipped: there is one CPU");
+    }
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    one_of_several(|n| {
+        let name = format!("{n}.quell");
+        // Without a probe, so that the interrupted thread has the CPU for itself.
+        let args = ["-o", &name, "--method", "kernel", "--duration", "3s"];
+        let (sent, share) =
+            while_disturbed(dir.path(), &args, |stop| interrupt_by_membarrier(last_cpu(), stop));
+        let sent = (inside(&sent, span(dir.path(), &name)) as f64 * share) as u64;
+        let show = json(dir.path(), &["show", &name, "--by", "source", "--json"]);
+        let rows = ["ipi:call_function", "ipi:call_function_single"].map(|name| source(&show, name));
+        let of_ours = |row: &Value, list: &str, text: &str| -> u64 {
+            let names = row[list].as_array().map_or(&[][..], Vec::as_slice);
+            names.iter().filter(|n| n["name"].as_str().unwrap().contains(text)).map(count).sum()
+        };
+        let called: u64 = rows.iter().map(|row| of_ours(row, "details", "ipi_mb")).sum();
+        let blamed: u64 = rows.iter().map(|row| of_ours(row, "causes", "quell-sender")).sum();
+        within("interrupts", called, sent, 3)?;
+        within("interrupts with their sender", blamed, called, 3)
+    });
+}
+
+#[test]
+fn names_of_tasks_are_harmless_everywhere() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    while_disturbed(dir.path(), &["-o", "a.quell", "--duration", "1s"], |stop| {
+        rename_this_thread(b"\x1b[7m\n<b id=x>&");
+        Burner { cpu: last_cpu(), every_ns: 10_000_000, burn_ns: 300_000 }.run(stop)
+    });
+    for by in ["source", "task", "class", "cpu"] {
+        let shown = run(dir.path(), &["show", "a.quell", "--by", by]).stdout;
+        assert!(!shown.contains(&0x1b), "{by}: {}", String::from_utf8_lossy(&shown));
+        assert!(by == "class" || String::from_utf8_lossy(&shown).contains("<b id=x>&"), "{by}");
+    }
+    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
+    assert!(count(&source(&show, "task:\u{1b}[7m\n<b id=x>&")) > 50, "{}", show["sources"]);
+    assert!(run(dir.path(), &["report", "a.quell", "-o", "a.html", "--ranks", "16"]).status.success());
+    let page = fs_err::read(dir.path().join("a.html")).unwrap();
+    let has = |bytes: &[u8]| page.windows(bytes.len()).any(|window| window == bytes);
+    assert!(!has(b"<b id=x>") && !has(b"\x1b"), "the name is in the page as markup");
+    assert!(run(dir.path(), &["convert", "a.quell", "a.pftrace"]).status.success());
+    let timeline = fs_err::read(dir.path().join("a.pftrace")).unwrap();
+    assert!(!timeline.windows(3).any(|bytes| bytes == b"\x1b[7"));
+}
+
+/// The ids of the eBPF programs that a process holds.
+fn programs_of(pid: u32) -> Vec<u32> {
+    let entries = fs_err::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    let texts = entries.filter_map(|entry| fs_err::read_to_string(entry.path()).ok());
+    let ids = texts
+        .filter_map(|text| text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok()));
+    let mut ids: Vec<u32> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// Those of them that are still loaded.
+fn loaded(ids: &[u32]) -> usize {
+    libbpf_rs::query::ProgInfoIter::default().filter(|program| ids.contains(&program.id)).count()
+}
+
+#[test]
+fn a_killed_recorder_leaves_nothing_in_the_kernel() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    let args = ["record", "-o", "a.quell", "--sources", "on", "--duration", "600s", "-q"];
+    let mut child = Guard(quell(dir.path()).args(args).stderr(Stdio::null()).spawn().unwrap());
+    let progress = dir.path().join("a.quell/progress.jsonl");
+    until("the first flush", || fs_err::read_to_string(&progress).is_ok_and(|text| !text.is_empty()));
+    let programs = programs_of(child.0.id());
+    assert!(programs.len() >= 10 && loaded(&programs) == programs.len(), "{programs:?}");
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    until("the end of the programs", || loaded(&programs) == 0);
+    let pinned = fs_err::read_dir("/sys/fs/bpf").map_or(0, |entries| {
+        entries.flatten().filter(|entry| entry.file_name().to_string_lossy().contains("quell")).count()
+    });
+    assert_eq!(pinned, 0);
+    // What was flushed can be read, and names its sources.
+    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
+    assert!(count(&source(&show, "tick")) > 0, "{}", show["sources"]);
+}
+
+#[test]
+fn without_the_privilege_all_but_the_sources_is_there() {
+    // SAFETY: the call has no conditions.
+    if unsafe { libc::geteuid() } != 0 {
+        return println!("skipped: only root can become somebody else");
+    }
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(65534), Some(65534)).unwrap();
+    let program = dir.path().join("quell");
+    fs_err::copy(env!("CARGO_BIN_EXE_quell"), &program).unwrap();
+    let nobody = |args: &[&str]| {
+        use std::os::unix::process::CommandExt as _;
+        std::process::Command::new(&program)
+            .args(args)
+            .current_dir(dir.path())
+            .uid(65534)
+            .gid(65534)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let refused = nobody(&["record", "-o", "on.quell", "--sources", "on", "--duration", "200ms"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("cap_bpf,cap_perfmon"), "{said}");
+    let recorded = nobody(&["record", "-o", "auto.quell", "--duration", "200ms"]);
+    let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
+    assert!(recorded.status.success() && said.contains("stay unknown"), "{said}");
+    let show = json(dir.path(), &["show", "auto.quell", "--by", "source", "--json"]);
+    assert!(show["sources"].is_null(), "{show}");
+    assert!(show["sources_unknown_because"].as_str().unwrap().contains("root"), "{show}");
+}
+
+/// Reads and writes of others must be as the header promises, also for a user without any privilege.
+#[test]
+fn a_command_reads_its_own_account_as_the_recorder_keeps_it() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/reads_itself.c");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/include");
+    let program = dir.path().join("reads_itself");
+    let built = std::process::Command::new("cc")
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(include)
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return println!("skipped: no C compiler");
+    }
+    fs_err::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let cpu = last_cpu().to_string();
+    let command = ["record", "-o", "a.quell", "-q", "--", "./reads_itself", &cpu, "1000000"];
+    let output = run(dir.path(), &command);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let own: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(own["torn"], 0, "{own}");
+    assert!(own["ticks"].as_u64().unwrap() > 1000, "no storm: {own}");
+    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
+    let thread =
+        show["threads"].as_array().unwrap().iter().find(|t| t["tid"] == own["tid"]).cloned().unwrap();
+    let rows = thread["sources"].as_array().unwrap();
+    let of = |kind: &str, field: &str| -> u64 {
+        let kinds = rows.iter().filter(|row| row["source"].as_str().unwrap().split(':').next() == Some(kind));
+        kinds.map(|row| row[field].as_u64().unwrap()).sum()
+    };
+    // What comes between the thread's last look and its end is the recorder's alone.
+    for (kind, percent) in [("tick", 1), ("task", 10)] {
+        let (count, ns) = (&own["count"][kind], &own["ns"][kind]);
+        within(kind, of(kind, "count"), count.as_u64().unwrap(), percent).unwrap();
+        if kind == "tick" {
+            within(kind, of(kind, "total_ns"), ns.as_u64().unwrap(), percent).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_kernels_own_tools_count_the_same() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    if !std::process::Command::new("perf").arg("--version").output().is_ok_and(|o| o.status.success()) {
+        return println!("skipped: no perf here to compare with");
+    }
+    one_of_several(|n| disturbers::against_perf(dir.path(), n, last_cpu()));
+}
+
+#[test]
+fn a_command_that_fails_says_so_and_leaves_its_recording() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    let output = run(dir.path(), &["record", "-o", "a.quell", "--", "sh", "-c", "exit 7"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("exit code 7"), "{said}");
+    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
+    assert_eq!(show["threads"].as_array().unwrap().len(), 1, "{show}");
+    let missing = run(dir.path(), &["record", "-o", "b.quell", "--", "./no-such-program"]);
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(1), "{said}");
+    assert!(said.contains("no-such-program"), "{said}");
+    assert!(!dir.path().join("b.quell").exists(), "nothing was recorded");
+}
+
+#[test]
+fn every_thread_of_a_command_is_followed() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    let script = "for i in 1 2 3 4 5; do (true; /bin/true) & done; wait; exec /bin/sh -c 'true; /bin/true'";
+    let output = run(dir.path(), &["record", "-o", "a.quell", "-q", "--", "/bin/sh", "-c", script]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
+    let threads = show["threads"].as_array().unwrap();
+    // The shell, five children of it with a program each, and the last program's child or itself.
+    assert!((7..=13).contains(&threads.len()), "{} threads: {threads:?}", threads.len());
+    assert!(threads.iter().filter(|t| t["name"] == "true").count() >= 5, "{threads:?}");
+}

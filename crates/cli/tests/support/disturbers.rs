@@ -1,0 +1,327 @@
+//! What the tests disturb a CPU with, each of a known kind and rate, and how perf sees the same CPU.
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quell_recording::Recording;
+
+use crate::node::{median, monotonic_ns, pin, sleep_until, until};
+use crate::support::run;
+
+/// Gives the calling thread a name, of any bytes.
+pub fn rename_this_thread(name: &[u8]) {
+    let name = std::ffi::CString::new(name).unwrap();
+    // SAFETY: the name ends with a zero and lives through the call; the kernel takes 15 bytes of it.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// A task that wakes to a beat and burns CPU time.
+pub struct Burner {
+    pub cpu: usize,
+    pub every_ns: u64,
+    pub burn_ns: u64,
+}
+
+/// What a burner really did.
+pub struct Burned {
+    /// When each burn began, on CLOCK_MONOTONIC.
+    pub at: Vec<u64>,
+    /// How often others took the CPU from it, per burn: it then comes back for the rest.
+    pub interrupted: f64,
+}
+
+impl Burner {
+    /// Burns so much of its own CPU time at each beat, until told to stop.
+    pub fn run(&self, stop: &AtomicBool) -> Burned {
+        pin(self.cpu);
+        let (mut at, mut beat, before) = (Vec::new(), monotonic_ns(), taken_away());
+        while !stop.load(Ordering::Relaxed) {
+            beat += self.every_ns;
+            sleep_until(beat);
+            at.push(monotonic_ns());
+            let start = thread_cpu_ns();
+            while thread_cpu_ns() < start + self.burn_ns {}
+        }
+        let interrupted = (taken_away() - before) as f64 / at.len().max(1) as f64;
+        Burned { at, interrupted }
+    }
+}
+
+/// How often others took the CPU from this thread.
+fn taken_away() -> i64 {
+    // SAFETY: an all-zero usage is a valid place for the answer.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), 0);
+        usage.ru_nivcsw
+    }
+}
+
+/// A timer that fires on a CPU, and a task that waits for it there, without which it does not go on: when it had fired.
+pub fn timer_storm(cpu: usize, every_ns: i64, stop: &AtomicBool) -> Vec<u64> {
+    pin(cpu);
+    let every = libc::timespec { tv_sec: 0, tv_nsec: every_ns };
+    let timer = libc::itimerspec { it_interval: every, it_value: every };
+    let (mut expired, mut fired) = (0u64, Vec::new());
+    // SAFETY: `timer` and `expired` live through the calls; the descriptor is closed here, and by nobody else.
+    unsafe {
+        let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
+        assert!(fd >= 0);
+        assert_eq!(libc::timerfd_settime(fd, 0, &raw const timer, std::ptr::null_mut()), 0);
+        while !stop.load(Ordering::Relaxed) {
+            if libc::read(fd, (&raw mut expired).cast(), 8) == 8 {
+                fired.push(monotonic_ns());
+            }
+        }
+        libc::close(fd);
+    }
+    fired
+}
+
+/// Spins whenever nobody else wants the CPU.
+fn fill_idle_time(cpu: usize, stop: &AtomicBool) {
+    rename_this_thread(b"quell-filler");
+    pin(cpu);
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameters` lives through the call; this thread's own policy is set.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    while !stop.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Sends packets to itself, some thousand a second; how many.
+pub fn flood_loopback(cpu: usize, stop: &AtomicBool) -> u64 {
+    pin(cpu);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = socket.local_addr().unwrap();
+    let mut sent = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..10 {
+            sent += u64::from(socket.send_to(b"noise", to).is_ok());
+            let mut received = [0; 8];
+            let _ = socket.recv(&mut received);
+        }
+        sleep_until(monotonic_ns() + 1_000_000);
+    }
+    sent
+}
+
+const MEMBARRIER_PRIVATE_EXPEDITED: i32 = 8;
+const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: i32 = 16;
+
+fn membarrier(command: i32) {
+    // SAFETY: the call takes numbers only.
+    let code = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    assert_eq!(code, 0, "membarrier {command}");
+}
+
+/// A thread spins on `cpu`, another one sends it an interrupt every half millisecond: when, and the share of the time
+/// in which the first had its CPU, without which it is not interrupted.
+pub fn interrupt_by_membarrier(cpu: usize, stop: &AtomicBool) -> (Vec<u64>, f64) {
+    membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED);
+    std::thread::scope(|scope| {
+        let spinner = scope.spawn(|| {
+            pin(cpu);
+            let (start, had) = (monotonic_ns(), thread_cpu_ns());
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            (thread_cpu_ns() - had) as f64 / (monotonic_ns() - start) as f64
+        });
+        rename_this_thread(b"quell-sender");
+        pin(usize::from(cpu == 0));
+        let mut sent = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            membarrier(MEMBARRIER_PRIVATE_EXPEDITED);
+            sent.push(monotonic_ns());
+            sleep_until(monotonic_ns() + 500_000);
+        }
+        (sent, spinner.join().unwrap())
+    })
+}
+
+fn thread_cpu_ns() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Intervals by source: (start, duration), times in ns on CLOCK_MONOTONIC.
+type BySource = BTreeMap<String, Vec<(u64, u64)>>;
+
+/// quell and perf watch one CPU at the same time, and agree on every source with enough intervals.
+pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
+    let (name, data) = (format!("perf-{n}.quell"), format!("{n}.data"));
+    let events = [
+        "irq_vectors:local_timer_entry",
+        "irq_vectors:local_timer_exit",
+        "irq_vectors:call_function_single_entry",
+        "irq_vectors:call_function_single_exit",
+        "irq:softirq_entry",
+        "irq:softirq_exit",
+        "irq:irq_handler_entry",
+        "irq:irq_handler_exit",
+        "sched:sched_switch",
+    ];
+    let stop = AtomicBool::new(false);
+    let quell = std::thread::scope(|scope| {
+        // Enough of every kind: a busy task that is preempted, packets, timers.
+        scope.spawn(|| timer_storm(cpu, 1_000_000, &stop));
+        scope.spawn(|| flood_loopback(cpu, &stop));
+        // perf leaves out what happens while the CPU idles.
+        scope.spawn(|| fill_idle_time(cpu, &stop));
+        scope.spawn(|| {
+            rename_this_thread(b"quell-burner");
+            Burner { cpu, every_ns: 5_000_000, burn_ns: 500_000 }.run(&stop)
+        });
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-k", "CLOCK_MONOTONIC", "-m", "4M", "-C", &cpu.to_string()]);
+        for event in events {
+            perf.args(["-e", event]);
+        }
+        perf.args(["-o", &data, "sleep", "6"]).current_dir(folder).stderr(Stdio::null());
+        let mut perf = crate::support::Guard(perf.spawn().unwrap());
+        // The later of two tools on a tracepoint has its work inside what the earlier one measures, or not: perf first.
+        let descriptors = format!("/proc/{}/fd", perf.0.id());
+        until("perf", || count_events(&descriptors) >= events.len());
+        let args = ["record", "-o", &name, "--method", "kernel", "--duration", "3s", "-q", "--cpus"];
+        let output = run(folder, &[&args[..], &[&cpu.to_string()]].concat());
+        stop.store(true, Ordering::SeqCst);
+        assert!(perf.0.wait().unwrap().success(), "perf failed");
+        output
+    });
+    assert!(quell.status.success(), "{}", String::from_utf8_lossy(&quell.stderr));
+    let (theirs, range) = of_perf(folder, &data)?;
+    let ours = of_quell(folder, &name, range);
+    compare(&ours, &theirs)
+}
+
+/// How many performance events a process holds.
+fn count_events(descriptors: &str) -> usize {
+    let links = fs_err::read_dir(descriptors).into_iter().flatten().flatten();
+    links
+        .filter_map(|link| fs_err::read_link(link.path()).ok())
+        .filter(|to| to.to_string_lossy().contains("perf_event"))
+        .count()
+}
+
+/// Nearly every interval above 1 µs that one tool saw, the other saw too; and their total times agree, but for what either
+/// tool's own work at the entry puts between the two readings of the clock.
+fn compare(ours: &(BySource, (u64, u64)), theirs: &BySource) -> Result<(), String> {
+    const ENOUGH: usize = 200;
+    let ((ours, span), mut compared) = (ours, 0);
+    let inside = |rows: &[(u64, u64)]| -> Vec<(u64, u64)> {
+        rows.iter().filter(|row| row.0 >= span.0 && row.0 + row.1 <= span.1).copied().collect()
+    };
+    for (source, rows) in theirs {
+        let (theirs, ours) = (inside(rows), ours.get(source).map(|rows| inside(rows)).unwrap_or_default());
+        let long = theirs.iter().filter(|row| row.1 > 1000).count();
+        if long < ENOUGH {
+            continue;
+        }
+        compared += 1;
+        let pairs: Vec<_> = theirs.iter().filter_map(|row| Some((*row, partner(&ours, *row)?))).collect();
+        let both = pairs.iter().filter(|(perf, _)| perf.1 > 1000).count();
+        let extra = ours.iter().filter(|row| row.1 > 1000 && partner(&theirs, **row).is_none()).count();
+        if (long - both + extra) * 100 > long * 2 {
+            return Err(format!("{source}: of {long} that perf saw {both} were seen, and {extra} more"));
+        }
+        let lag = median(pairs.iter().map(|(perf, quell)| perf.0.abs_diff(quell.0)).collect());
+        let (quell, perf): (u64, u64) = pairs.iter().fold((0, 0), |sum, (p, q)| (sum.0 + q.1, sum.1 + p.1));
+        if quell.abs_diff(perf) > perf / 50 + lag * pairs.len() as u64 {
+            return Err(format!(
+                "{source}: {quell} ns by quell, {perf} by perf, {} pairs, lag {lag}",
+                pairs.len()
+            ));
+        }
+    }
+    if compared >= 3 { Ok(()) } else { Err(format!("only {compared} sources had enough intervals")) }
+}
+
+/// The row that begins when another does, within what a tool's work at an entry may take.
+fn partner(rows: &[(u64, u64)], of: (u64, u64)) -> Option<(u64, u64)> {
+    const NEAR: u64 = 2_500;
+    let after = rows.partition_point(|row| row.0 < of.0);
+    let around = &rows[after.saturating_sub(1)..rows.len().min(after + 1)];
+    around.iter().copied().min_by_key(|row| row.0.abs_diff(of.0)).filter(|row| row.0.abs_diff(of.0) <= NEAR)
+}
+
+/// The entries and exits of `perf script`, paired; and the time that perf saw.
+fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> {
+    let fields = ["script", "--ns", "-F", "comm,tid,time,event,trace", "-i", data];
+    let output = Command::new("perf").args(fields).current_dir(folder).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (mut found, mut open): (BySource, BTreeMap<&str, (String, u64)>) = Default::default();
+    let (mut first, mut last) = (u64::MAX, 0);
+    let mut running: Option<(String, u64)> = None;
+    for line in text.lines() {
+        let Some((head, tail)) = line.split_once(": ") else { continue };
+        let Some(stamp) = head.split_whitespace().last() else { continue };
+        let Some((seconds, nanos)) = stamp.split_once('.') else { continue };
+        let (Ok(seconds), Ok(nanos)) = (seconds.parse::<u64>(), nanos.parse::<u64>()) else { continue };
+        let at = seconds * 1_000_000_000 + nanos;
+        (first, last) = (first.min(at), last.max(at));
+        let tail = tail.trim_start();
+        let Some((event, detail)) = tail.split_once(": ").map(|(e, d)| (e.trim(), d.trim())) else {
+            continue;
+        };
+        let word = |key: &str| {
+            detail.split_once(key).map(|(_, rest)| rest.split([' ', ']']).next().unwrap().to_owned())
+        };
+        let mut pair = |slot: &'static str, entry: bool, source: Option<String>| {
+            if entry {
+                open.insert(slot, (source.unwrap_or_default(), at));
+            } else if let Some((source, start)) = open.remove(slot) {
+                found.entry(source).or_default().push((start, at - start));
+            }
+        };
+        match event {
+            "irq_vectors:local_timer_entry" => pair("tick", true, Some("tick".into())),
+            "irq_vectors:local_timer_exit" => pair("tick", false, None),
+            "irq_vectors:call_function_single_entry" => {
+                pair("ipi", true, Some("ipi:call_function_single".into()));
+            }
+            "irq_vectors:call_function_single_exit" => pair("ipi", false, None),
+            "irq:softirq_entry" => pair("softirq", true, word("action=").map(|a| format!("softirq:{a}"))),
+            "irq:softirq_exit" => pair("softirq", false, None),
+            "irq:irq_handler_entry" => pair("irq", true, word("name=").map(|name| format!("irq:{name}"))),
+            "irq:irq_handler_exit" => pair("irq", false, None),
+            "sched:sched_switch" => {
+                if let Some((comm, start)) = running.take().filter(|(comm, _)| comm != "idle") {
+                    found.entry(format!("task:{comm}")).or_default().push((start, at - start));
+                }
+                // `… ==> COMM:PID [PRIO]`, or with the names of the fields.
+                let next = detail.split_once("==> ").map_or("", |(_, next)| next);
+                let next = next.strip_prefix("next_comm=").unwrap_or(next);
+                let (comm, pid) = match next.split_once(" next_pid=") {
+                    Some((comm, rest)) => (comm, rest.split(' ').next().unwrap_or("")),
+                    None => {
+                        next.rsplit_once(" [").map_or(next, |(n, _)| n).rsplit_once(':').unwrap_or((next, ""))
+                    }
+                };
+                running = Some((if pid == "0" { "idle".into() } else { comm.to_owned() }, at));
+            }
+            _ => {}
+        }
+    }
+    if last == 0 { Err("perf saw nothing".into()) } else { Ok((found, (first, last))) }
+}
+
+/// The intervals of a recording, and the time in which both tools watched.
+fn of_quell(folder: &Path, name: &str, perf: (u64, u64)) -> (BySource, (u64, u64)) {
+    let recording = Recording::open(&folder.join(name)).unwrap();
+    let zero = recording.manifest.zero_monotonic_ns.unwrap();
+    let mut found = BySource::new();
+    let mut reach = (u64::MAX, 0);
+    for interval in &recording.intervals[0].intervals {
+        let (start, duration) = (zero + interval.start.as_nanos(), interval.duration.as_nanos());
+        reach = (reach.0.min(start), reach.1.max(start + duration));
+        found.entry(interval.source.to_string()).or_default().push((start, duration));
+    }
+    (found, (reach.0.max(perf.0), reach.1.min(perf.1)))
+}

@@ -1,0 +1,79 @@
+//! The machine that the tests run on, and disturbers of known habits.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// One measurement at a time, or they would measure one another.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+pub fn machine() -> std::sync::MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+pub fn monotonic_ns() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Waits for a condition, and fails loudly where it never comes.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come within a minute");
+        std::thread::yield_now();
+    }
+}
+
+/// The highest-numbered CPU that may be used: probed by these tests, so that the writer has another.
+pub fn last_cpu() -> usize {
+    // SAFETY: an all-zero set is valid, and the kernel fills no more than its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
+        (0..libc::CPU_SETSIZE as usize).rev().find(|&cpu| libc::CPU_ISSET(cpu, &set)).unwrap()
+    }
+}
+
+/// Wakes every 10 ms on a CPU and burns some time there, and tells when it really did.
+pub fn disturb(cpu: usize, burn_ns: u64, stop: &AtomicBool) -> Vec<(u64, u64)> {
+    pin(cpu);
+    let mut burns = Vec::new();
+    let mut beat = monotonic_ns();
+    while !stop.load(Ordering::Relaxed) {
+        beat += 10_000_000;
+        sleep_until(beat);
+        let start = monotonic_ns();
+        while monotonic_ns() < start + burn_ns {}
+        burns.push((start, monotonic_ns()));
+    }
+    burns
+}
+
+/// The middle value.
+pub fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
+
+/// Binds the calling thread to a CPU.
+pub fn pin(cpu: usize) {
+    // SAFETY: an all-zero set is valid, and lives through the call.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set), 0);
+    }
+}
+
+/// Sleeps until a time on CLOCK_MONOTONIC.
+pub fn sleep_until(ns: u64) {
+    let at = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
+    // SAFETY: `at` lives through the call; the rest of the time is not asked for.
+    unsafe {
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const at, std::ptr::null_mut())
+    };
+}
