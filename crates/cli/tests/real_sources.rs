@@ -352,6 +352,21 @@ fn the_kernels_own_tools_count_the_same() {
 }
 
 #[test]
+fn what_the_recorder_costs_is_told_when_asked() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    while_disturbed(dir.path(), &["-o", "a.quell", "--duration", "500ms", "--cost"], |_| ());
+    let show = json(dir.path(), &["show", "a.quell", "--json"]);
+    let costs = show["recorder_cost"].as_array().unwrap();
+    assert!(costs.iter().any(|cost| cost["program"] == "task_switch"), "{costs:?}");
+    assert!(costs.iter().all(|cost| cost["runs"].as_u64() > Some(0) && cost["ns"].as_u64() > Some(0)));
+    assert!(json(dir.path(), &["show", "may.quell", "--json"])["recorder_cost"].is_null());
+}
+
+#[test]
 fn a_command_that_fails_says_so_and_leaves_its_recording() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();

@@ -37,7 +37,7 @@ fn refusals_are_one_clear_error() {
     let ours = format!("\"version\": {}", quell_recording::FORMAT_VERSION);
     let newer = manifest.replacen(&ours, "\"version\": 7", 1);
     fs_err::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
-    let cases: [&[&str]; 20] = [
+    let cases: [&[&str]; 21] = [
         &["show", "nothing.quell"],
         &["show", "empty.quell"],
         &["show", "selfish.txt"],
@@ -56,6 +56,7 @@ fn refusals_are_one_clear_error() {
         &["record", "-o", "x.quell", "--duration", "0s"],
         &["record", "-o", "x.quell", "--method", "fwq", "--quantum", "30s"],
         &["record", "-o", "x.quell", "--threshold", "-1ns"],
+        &["record", "-o", "x.quell", "--sources", "off", "--cost"],
         &["record", "-o", "x.quell", "--realtime", "1", "--duration", "1s"],
         &["convert", "a.quell", "selfish.txt"],
     ];
