@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use disturbers::{Burner, flood_loopback, interrupt_by_membarrier, rename_this_thread, timer_storm};
 use node::{last_cpu, machine, until};
+use quell_recording::{Recording, SourceKind};
 use serde_json::Value;
 use support::{Guard, cpus, json, quell, run};
 
@@ -371,6 +372,23 @@ fn a_command_that_fails_says_so_and_leaves_its_recording() {
     assert!(!dir.path().join("b.quell").exists(), "nothing was recorded");
 }
 
+/// Each thread's account in the container equals the sum of its intervals, kind by kind, within 1 %.
+fn the_container_counts_what_was_recorded(path: &Path) {
+    let recording = Recording::open(path).unwrap();
+    for thread in &recording.threads {
+        let of_thread = recording.intervals.iter().flat_map(|side| &side.intervals);
+        let of_thread: Vec<_> = of_thread.filter(|interval| interval.victim == thread.tid).collect();
+        for (kind, taken) in SourceKind::ALL.into_iter().zip(thread.taken) {
+            let rows = of_thread.iter().filter(|interval| interval.source.kind() == kind);
+            let (count, ns) =
+                rows.fold((0, 0), |sum, interval| (sum.0 + 1, sum.1 + interval.net.as_nanos()));
+            within(kind.name(), count, taken.count, 1).unwrap();
+            within(kind.name(), ns, taken.time.as_nanos(), 1).unwrap();
+        }
+    }
+    assert!(recording.threads.iter().any(|thread| thread.taken.iter().any(|taken| taken.count > 0)));
+}
+
 #[test]
 fn every_thread_of_a_command_is_followed() {
     let _machine = machine();
@@ -386,4 +404,5 @@ fn every_thread_of_a_command_is_followed() {
     // The shell, five children of it with a program each, and the last program's child or itself.
     assert!((7..=13).contains(&threads.len()), "{} threads: {threads:?}", threads.len());
     assert!(threads.iter().filter(|t| t["name"] == "true").count() >= 5, "{threads:?}");
+    the_container_counts_what_was_recorded(&dir.path().join("a.quell"));
 }

@@ -197,6 +197,7 @@ fn open(
         rodata.settings.follow = u32::from(plan.follow);
         rodata.settings.cpus = cpus;
         rodata.settings.slots = slots;
+        rodata.settings.tells_state = u32::from(hooks::switch_tells_state(kernel));
     }
     let steal = hooks::keeps_stolen_time(kernel);
     if !steal {
