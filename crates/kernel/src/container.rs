@@ -128,8 +128,8 @@ impl View {
         const TRIES: usize = 10_000;
         let place = self.memory.as_ptr().cast::<types::quell_slot>().wrapping_add(slot as usize);
         let levels = || -> [u32; 4] {
-            // SAFETY: `level_seq` lies first in each slot, within the mapping, aligned; the kernel writes it atomically.
             std::array::from_fn(|level| {
+                // SAFETY: `level_seq` lies first in each slot, within the mapping, aligned; the kernel writes it atomically.
                 unsafe { AtomicU32::from_ptr(place.cast::<u32>().cast_mut().add(level)) }
                     .load(Ordering::Acquire)
             })
