@@ -84,7 +84,7 @@ pub struct Figures {
 /// One source. `unattributed` is the time of detours that no source explains, a rough figure from each interval alone.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SourceNow {
-    /// `tick`, `irq:NAME`, `task:COMM`, …; `unattributed`; `others` for those that came when the table was full. The name is
+    /// `tick`, `irq:NAME`, `task:COMM`, …; `unattributed`; `other tasks` for those without a row of their own. The name is
     /// the process's or the driver's own: hostile input.
     pub source: String,
     /// Its class, as far as one interval tells: no period is looked for, so none is `type1`.
@@ -122,7 +122,7 @@ pub struct Culprit {
 }
 
 /// What quell itself costs, in the interval but for the lost rows, which count from the start.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Overhead {
     /// Time in quell's eBPF programs, all CPUs of the machine together, in percent of one CPU; null where the kernel does not count it.
     pub bpf_percent: Option<f64>,

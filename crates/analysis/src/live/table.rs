@@ -20,7 +20,7 @@ pub(super) enum Key {
     Source(Source, bool),
     /// What nothing explains.
     Unattributed,
-    /// All that came when the table was full.
+    /// Tasks that have no row of their own any more, or came when the table was full.
     Others,
 }
 
@@ -39,7 +39,7 @@ impl Key {
                 _ => Class::Interrupt,
             },
             Self::Unattributed => Class::Unattributed,
-            Self::Others => Class::Interrupt,
+            Self::Others => Class::Type2,
         }
     }
 
@@ -47,7 +47,7 @@ impl Key {
         match self {
             Self::Source(source, _) => source.to_string(),
             Self::Unattributed => "unattributed".into(),
-            Self::Others => "others".into(),
+            Self::Others => "other tasks".into(),
         }
     }
 }
@@ -61,6 +61,13 @@ struct Sum {
 }
 
 impl Sum {
+    fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.ns = self.ns.saturating_add(other.ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.in_detours_ns = self.in_detours_ns.saturating_add(other.in_detours_ns);
+    }
+
     fn figures(self, span_ns: u64, cpus: usize, probed: bool) -> Figures {
         let watched = span_ns as f64 * cpus as f64;
         let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
@@ -145,8 +152,27 @@ impl Table {
         rows
     }
 
-    /// Begins a new interval.
+    /// Begins a new interval. Where the table is nearly full, tasks that did nothing in the last one and least before
+    /// make room: only tasks have names without number.
     pub fn turn(&mut self) {
+        if self.0.len() > MOST_SOURCES / 2 {
+            self.make_room();
+        }
         self.0.values_mut().for_each(|row| row.now = Sum::default());
+    }
+
+    fn make_room(&mut self) {
+        let idle = |(key, row): &(&Key, &Row)| {
+            matches!(key, Key::Source(Source::Task(_), false)) && row.now.count == 0
+        };
+        let mut idle: Vec<(u64, Key)> =
+            self.0.iter().filter(idle).map(|(key, row)| (row.ever.ns, key.clone())).collect();
+        idle.sort_by_key(|(ns, _)| *ns);
+        let surplus = self.0.len() - MOST_SOURCES / 4;
+        for (_, key) in idle.into_iter().take(surplus) {
+            if let Some(gone) = self.0.remove(&key) {
+                self.0.entry(Key::Others).or_default().ever.merge(gone.ever);
+            }
+        }
     }
 }

@@ -85,9 +85,9 @@ impl Face {
         if args.json {
             return Ok(Self::Json);
         }
-        let title = format!("quell watch · CPUs {}", format_cpu_list(&plan.cpus));
+        let title = format!("CPUs {}", format_cpu_list(&plan.cpus));
         if args.plain || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-            printer.say(&title);
+            printer.say(&format!("watching {title}"));
             return Ok(Self::Plain);
         }
         let view = View::new(args.sort, &args.filter);

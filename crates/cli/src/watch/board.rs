@@ -10,7 +10,7 @@ const LOG: usize = 200;
 /// The state of the display.
 #[derive(Clone, Debug, Default)]
 pub struct Board {
-    /// What stands at the top.
+    /// What is watched.
     pub title: String,
     /// The last interval; none before the first.
     pub frame: Option<Frame>,

@@ -109,7 +109,7 @@ pub fn sources(passive: bool) -> Vec<(u8, Column<SourceNow>)> {
 pub fn share(percent: Option<f64>) -> String {
     match percent {
         None => "-".into(),
-        Some(percent) if percent >= 9.9995 => format!("{percent:.1}"),
+        Some(percent) if percent >= 9.999_95 => format!("{percent:.2}"),
         Some(percent) => format!("{percent:.4}"),
     }
 }

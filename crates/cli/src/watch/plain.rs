@@ -9,7 +9,7 @@ use super::view::View;
 use crate::printer::{one_line, width};
 use crate::terminal::{table_with_words, time};
 
-/// Rows of the summary.
+/// Rows of a table of sources.
 const MOST_ROWS: usize = 20;
 
 /// One interval.
@@ -21,7 +21,10 @@ pub fn block(frame: &Frame, view: &View) -> String {
         (Some(sources), _) => {
             let mut rows = view.sources(sources);
             rows.retain(|row| row.now.count > 0);
+            let more = rows.len().saturating_sub(MOST_ROWS);
+            rows.truncate(MOST_ROWS);
             text += &table(&columns::sources(frame.passive), &rows);
+            text += &and_more(more);
         }
         (None, why) => text += &unknown(why.as_deref()),
     }
@@ -83,9 +86,9 @@ pub fn summary(frame: &Frame) -> String {
         ]
     };
     let heads = ["SOURCE", "class", "% CPU", "count", "total", "mean", "max"];
-    text += &table_with_words(2, &heads, rows.into_iter().map(cells));
-    if more > 0 {
-        text += &format!("and {more} more sources\n");
-    }
-    text
+    text + &table_with_words(2, &heads, rows.into_iter().map(cells)) + &and_more(more)
+}
+
+fn and_more(sources: usize) -> String {
+    if sources > 0 { format!("and {sources} more sources\n") } else { String::new() }
 }

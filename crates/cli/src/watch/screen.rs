@@ -94,12 +94,14 @@ pub fn draw(area: &mut ratatui::Frame, board: &Board, view: &mut View, palette: 
 }
 
 fn header(board: &Board, view: &View, width: u16) -> Paragraph<'static> {
-    let mut parts = vec![one_line(&board.title)];
+    let mut parts = vec!["quell watch".to_owned()];
     if view.paused {
         parts.push("PAUSED".into());
     }
     parts.extend(board.frame.as_ref().map(panes::moment));
     parts.push(format!("by {}", view.order()));
+    // A list of CPUs may be long: it stands where it can be cut off.
+    parts.push(one_line(&board.title));
     let text = format!(" {}", parts.join(" · "));
     // The bar reaches to the edge.
     let bar = format!("{text:<width$}", width = usize::from(width));
