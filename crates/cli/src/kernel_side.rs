@@ -65,6 +65,14 @@ impl Rows {
         &self.recorder
     }
 
+    /// Hands what has come since the last call to `take`, in place of a writer; returns how full the fullest ring was.
+    pub fn drain(&mut self, take: impl FnOnce(std::vec::Drain<'_, (Cpu, Interval)>)) -> f64 {
+        let fill = self.recorder.drain(&mut self.intervals, &mut self.threads);
+        take(self.intervals.drain(..));
+        self.threads.clear();
+        fill
+    }
+
     /// Adds the threads that still live, as they stand at the end.
     pub fn end_threads(&mut self, now_ns: u64) {
         self.threads.extend(self.recorder.living(now_ns));

@@ -91,7 +91,7 @@ fn one_line_of(command: &[String]) -> String {
 }
 
 /// Off the watched CPUs, where there are others.
-fn leave(watched: &[Cpu]) -> std::io::Result<()> {
+pub fn leave(watched: &[Cpu]) -> std::io::Result<()> {
     let allowed = machine::Cpus::of_this_machine().map_err(std::io::Error::other)?.allowed;
     let others: Vec<Cpu> = allowed.into_iter().filter(|cpu| !watched.contains(cpu)).collect();
     if others.is_empty() { Ok(()) } else { machine::pin(&others) }
