@@ -9,7 +9,10 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GRACE_S = 10.0
 SHOWN_LINES = 5
@@ -44,14 +47,24 @@ class Child(NamedTuple):
         return self
 
 
-def run(command: list[str], timeout_s: float) -> Child:
-    """Runs a command to its end; past the timeout it is interrupted, and killed where that is not enough."""
+def run(command: list[str], timeout_s: float, beside: Callable[[int], None] | None = None) -> Child:
+    """Runs a command to its end; past the timeout it is interrupted, and killed where that is not enough.
+
+    `beside` is called with its process id once it runs, and the wait begins when that returns.
+    """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         except OSError as error:
             raise BenchError(f"cannot run `{shlex.join(command)}`: {error.strerror}") from error
+        try:
+            if beside:
+                beside(process.pid)
+        except BaseException:
+            process.terminate()
+            _wait(process, timeout_s)
+            raise
         usage = _wait(process, timeout_s)
         wall_s = time.monotonic() - start
         texts = []

@@ -39,6 +39,8 @@ class Result:
     limits: list[Limit]
     commands: list[str]
     notes: list[str] = field(default_factory=list)
+    # Further tables: title, header, rows.
+    tables: list[tuple[str, list[str], list[list[str]]]] = field(default_factory=list)
 
 
 def figure(value: float) -> str:
@@ -60,6 +62,7 @@ def page(name: str, date: dt.date, result: Result, machine: list[list[str]]) -> 
         table(result.header, result.rows),
         table(["limit", "measured", "at most", "holds"], [limit.row() for limit in result.limits]),
         *("\n".join(f"- {note}" for note in notes) for notes in [result.notes] if notes),
+        *(part for title, header, rows in result.tables for part in (f"## {title}", table(header, rows))),
         "## Machine",
         table(["", ""], machine),
         "## Commands",

@@ -17,6 +17,7 @@ import metric_container
 import predict_scale
 import probe_loop
 import record_million
+import sources_cost
 from child import BenchError
 from page import page
 
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "predict-scale": predict_scale,
     "record-million": record_million,
     "metric-container": metric_container,
+    "sources-cost": sources_cost,
 }
 FAILED = 1
 LIMIT_BROKEN = 3

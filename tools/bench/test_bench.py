@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import random
 import sys
 import tempfile
 import unittest
@@ -16,6 +17,7 @@ import metric_container
 import page
 import probe_loop
 import record_million
+import sources_cost
 
 
 class Loops(unittest.TestCase):
@@ -124,6 +126,75 @@ class Container(unittest.TestCase):
         self.assertIn("quell record -- PROGRAM", alone.stderr)
 
 
+class Sources(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_the_load_makes_what_it_says(self) -> None:
+        program = sources_cost.build(self.folder)
+        cpu = str(max(os.sched_getaffinity(0)))
+        for mode, most in ((["switch", "2000"], 8000), (["timer", "500"], 2000), (["storm"], 10**9)):
+            ended = child.run([str(program), cpu, "1", *mode], 60).checked()
+            load = sources_cost.read_load(ended.stdout)
+            self.assertGreaterEqual(load.took_s, 1)
+            # Where the machine is busy a thread also leaves the CPU to others, and timers come in one.
+            self.assertTrue(20 < load.switches < most * load.took_s, ended.stdout)
+        for wrong in ([], ["99999", "1", "storm"], [cpu, "0", "storm"], [cpu, "1", "switch"], [cpu, "1", "storm", "5"]):
+            self.assertEqual(child.run([str(program), *wrong], 60).code, 2, wrong)
+
+    def test_any_other_load_is_refused(self) -> None:
+        right = {"schema": sources_cost.SCHEMA, "took_ns": 2_000_000_000, "threads": [{"switches": 3}, {"switches": 4}]}
+        self.assertEqual(sources_cost.read_load(json.dumps(right)), (2.0, 7))
+        for changes in ({"schema": "x"}, {"took_ns": 0}, {"threads": []}, {"threads": [{}]}, {"took_ns": None}):
+            with self.assertRaises(child.BenchError, msg=str(changes)):
+                sources_cost.read_load(json.dumps({**right, **changes}))
+
+    def test_intervals_are_summed(self) -> None:
+        rows = [{"source": sources_cost.LOAD, "count": 5}, {"source": "tick", "count": 2}]
+        self.assertEqual(sources_cost.read_show(json.dumps({"sources": rows}))[1:], (7, 5))
+        self.assertEqual(sources_cost.read_show('{"sources": []}')[1:], (0, 0))
+        for text in ("", "[]", '{"sources": null}', '{"sources": [{"source": "tick"}]}'):
+            with self.assertRaises(child.BenchError, msg=text):
+                sources_cost.read_show(text)
+
+    def test_costs_are_read(self) -> None:
+        cost = {"program": "tick_in", "runs": 2, "ns": 300}
+        self.assertEqual(sources_cost.read_costs({"recorder_cost": [cost]}), [("tick_in", 2, 300)])
+        for document in ({}, {"recorder_cost": []}, {"recorder_cost": [{**cost, "runs": 0}]}):
+            with self.assertRaises(child.BenchError, msg=str(document)):
+                sources_cost.read_costs(document)
+
+    def test_lost_intervals_are_read(self) -> None:
+        manifest = self.folder / "manifest.json"
+        manifest.write_text('{"sources": {"lost": 3}}')
+        self.assertEqual(sources_cost.read_lost(self.folder), 3)
+        for text in ("", "{}", '{"sources": null}'):
+            manifest.write_text(text)
+            with self.assertRaises(child.BenchError, msg=text):
+                sources_cost.read_lost(self.folder)
+
+    def test_short_detours_are_told_apart(self) -> None:
+        text = "cpu,start_ns,duration_ns,own\n1,0,1000,false\n1,5000,99999,false\n1,200000,100000,false\n"
+        everything, short = sources_cost.read_detours(text, 2)
+        self.assertAlmostEqual(everything, 200_999e-9 / 2)
+        self.assertAlmostEqual(short, 100_999e-9 / 2)
+        for wrong in ("", "cpu,start_ns\n1,2\n", "duration_ns\nx\n", "duration_ns\n100000\n"):
+            with self.assertRaises(child.BenchError, msg=wrong):
+                sources_cost.read_detours(wrong, 1)
+
+    def test_nothing_may_be_unaccounted(self) -> None:
+        for recorded, lost, share in ((100, 0, 0), (90, 10, 0), (95, 50, 0), (80, 10, 10), (101, 0, 1)):
+            self.assertEqual(sources_cost.unaccounted(recorded, lost, 100), share)
+
+    def test_the_interval_holds_the_median(self) -> None:
+        order = random.Random(1)  # noqa: S311 (an order to repeat, not a secret)
+        low, high = sources_cost.bootstrap([0.01 * n for n in range(12)], order)
+        self.assertTrue(0 <= low < 0.055 < high <= 0.11, (low, high))
+        self.assertEqual(sources_cost.bootstrap([2.0] * 3, order), (2.0, 2.0))
+
+
 class Children(unittest.TestCase):
     def test_cost_is_the_childs_own(self) -> None:
         code = "bytearray(b'1') * 200_000_000; print('done')"
@@ -142,6 +213,13 @@ class Children(unittest.TestCase):
         self.assertLess(ended.wall_s, 30)
         self.assertNotEqual(ended.code, 0)
 
+    def test_something_may_go_on_beside(self) -> None:
+        seen: list[int] = []
+        child.run([sys.executable, "-c", "pass"], 60, seen.append).checked()
+        self.assertEqual(len(seen), 1)
+        with self.assertRaises(ZeroDivisionError):
+            child.run([sys.executable, "-c", "import time; time.sleep(60)"], 60, lambda pid: 1 // (pid - pid))
+
     def test_a_missing_program_is_named(self) -> None:
         with self.assertRaisesRegex(child.BenchError, "no-such-program"):
             child.run(["./no-such-program"], 1)
@@ -152,7 +230,8 @@ class Pages(unittest.TestCase):
         self.assertFalse(page.Limit("ratio", 1.2, 1.15).holds)
         self.assertFalse(page.Limit("ratio", float("nan"), 1.15).holds)
         limits = [page.Limit("ratio", 1.2, 1.15), page.Limit("memory", 1, 2, " MiB")]
-        result = page.Result("Why?", ["", "ns"], [["a|b", "1"]], limits, ["quell x"], ["A note."])
+        tables = [("More", ["x"], [["y"]])]
+        result = page.Result("Why?", ["", "ns"], [["a|b", "1"]], limits, ["quell x"], ["A note."], tables)
         text = page.page("probe-loop", dt.date(2026, 1, 2), result, [["kernel", "Linux"]])
         for line in (
             "# probe-loop, 2026-01-02",
@@ -160,6 +239,7 @@ class Pages(unittest.TestCase):
             "| ratio | 1.2 | 1.15 | **no** |",
             "| memory | 1 MiB | 2 MiB | yes |",
             "- A note.",
+            "## More\n\n| x |\n| --- |\n| y |",
             "| kernel | Linux |",
         ):
             self.assertIn(line + "\n", text)

@@ -153,6 +153,9 @@ pub struct Record {
     /// Length of a quantum, for fwq and ftq.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
     pub quantum: Nanos,
+    /// Count what the kernel recorder's programs cost, for `show --json`; the counting slows them by some 20 ns a run.
+    #[arg(long)]
+    pub cost: bool,
     /// Run this command, without a probe, and record what its threads and all that they start suffer, on any CPU.
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["cpus", "count", "duration", "realtime"])]
     pub command: Vec<String>,

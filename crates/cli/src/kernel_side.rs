@@ -1,5 +1,7 @@
 //! The kernel recorder as part of a run: whether it is wanted, whether it can be had, and its rows.
 
+use std::time::Duration;
+
 use quell_kernel::{KernelError, Plan, Recorder};
 use quell_node::doctor;
 use quell_node::probe::Beside;
@@ -7,6 +9,9 @@ use quell_recording::{Cpu, Error, Interval, Manifest, SourcesFacts, Thread, Writ
 
 use crate::args::SourcesWish;
 use crate::printer::Printer;
+
+/// Rings' worth of records that are written in one go.
+const MOST_FILL: f64 = 1024.0;
 
 /// What is known of the sources in a run.
 #[derive(Debug)]
@@ -67,7 +72,14 @@ impl Rows {
 
     /// Hands what has come since the last call to `take`, in place of a writer; returns how full the fullest ring was.
     pub fn drain(&mut self, take: impl FnOnce(std::vec::Drain<'_, (Cpu, Interval)>)) -> f64 {
-        let fill = self.recorder.drain(&mut self.intervals, &mut self.threads);
+        let mut fill = 0.0;
+        loop {
+            let portion = self.recorder.drain(&mut self.intervals, &mut self.threads);
+            fill += portion.fill;
+            if !portion.more || fill > MOST_FILL {
+                break;
+            }
+        }
         take(self.intervals.drain(..));
         self.threads.clear();
         fill
@@ -86,12 +98,23 @@ impl Beside for Rows {
     }
 
     fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error> {
-        let fill = self.recorder.drain(&mut self.intervals, &mut self.threads);
-        writer.intervals(&self.intervals)?;
-        writer.threads(&self.threads)?;
-        self.intervals.clear();
-        self.threads.clear();
-        Ok(fill)
+        let mut fill = 0.0;
+        loop {
+            let portion = self.recorder.drain(&mut self.intervals, &mut self.threads);
+            writer.intervals(&self.intervals)?;
+            writer.threads(&self.threads)?;
+            self.intervals.clear();
+            self.threads.clear();
+            fill += portion.fill;
+            // Where more comes than can be written, the rest has to wait for the next call, or be lost and counted.
+            if !portion.more || fill > MOST_FILL {
+                return Ok(fill);
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        self.recorder.patience()
     }
 
     fn lost(&self) -> u64 {
@@ -133,6 +156,13 @@ impl Beside for KernelSide {
         match self {
             Self::Known(rows) => rows.collect(writer),
             _ => Ok(0.0),
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        match self {
+            Self::Known(rows) => rows.patience(),
+            _ => Duration::MAX,
         }
     }
 

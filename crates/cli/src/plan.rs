@@ -105,6 +105,10 @@ const LONGEST_QUANTUM: Nanos = Nanos::from_secs(1);
 
 /// The recorder's plan for `record`.
 pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
+    if args.cost && args.watching.sources == SourcesWish::Off {
+        let text = "--cost is that of the kernel recorder: leave --sources out";
+        return Err(Usage(text.into()).into());
+    }
     if !args.command.is_empty() {
         return of_command(args);
     }

@@ -380,8 +380,7 @@ fn the_container_counts_what_was_recorded(path: &Path) {
         let of_thread: Vec<_> = of_thread.filter(|interval| interval.victim == thread.tid).collect();
         for (kind, taken) in SourceKind::ALL.into_iter().zip(thread.taken) {
             let rows = of_thread.iter().filter(|interval| interval.source.kind() == kind);
-            let (count, ns) =
-                rows.fold((0, 0), |sum, interval| (sum.0 + 1, sum.1 + interval.net.as_nanos()));
+            let (count, ns) = rows.fold((0, 0), |sum, interval| (sum.0 + 1, sum.1 + interval.net.as_nanos()));
             within(kind.name(), count, taken.count, 1).unwrap();
             within(kind.name(), ns, taken.time.as_nanos(), 1).unwrap();
         }

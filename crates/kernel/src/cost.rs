@@ -3,19 +3,9 @@
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use libbpf_rs::Object;
+use quell_recording::ProgramCost;
 
 use crate::error::KernelError;
-
-/// Runs and time of one program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgramCost {
-    /// The program's name.
-    pub name: String,
-    /// How often it ran.
-    pub runs: u64,
-    /// Time in it, in ns, with the kernel's own taking of time.
-    pub ns: u64,
-}
 
 /// Keeps the kernel counting the time in eBPF programs, as long as it lives. Counting itself costs some 20 ns a run.
 #[derive(Debug)]
@@ -51,8 +41,8 @@ pub(crate) fn of(object: &Object) -> Vec<ProgramCost> {
             )
         };
         if code == 0 && info.run_cnt > 0 {
-            let name = program.name().to_string_lossy().into_owned();
-            costs.push(ProgramCost { name, runs: info.run_cnt, ns: info.run_time_ns });
+            let program = program.name().to_string_lossy().into_owned();
+            costs.push(ProgramCost { program, runs: info.run_cnt, ns: info.run_time_ns });
         }
     }
     costs

@@ -17,9 +17,9 @@ mod recorder;
 mod talk;
 mod translate;
 
-pub use cost::{Cost, ProgramCost, count_cost};
+pub use cost::{Cost, count_cost};
 pub use error::KernelError;
-pub use recorder::{Plan, Recorder};
+pub use recorder::{Drained, Plan, Recorder};
 
 /// What the build makes of `src/bpf/recorder.bpf.c`: its maps, programs and types.
 #[expect(clippy::all, clippy::pedantic, clippy::restriction, reason = "generated")]

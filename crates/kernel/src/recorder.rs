@@ -1,18 +1,20 @@
 //! Loading the programs, attaching them, and emptying their rings.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
+use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel as _, Skel as _, SkelBuilder as _};
 use libbpf_rs::{
     Btf, Link, MapCore, MapFlags, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder,
 };
-use quell_recording::{Cpu, Interval, SourcesFacts, Thread};
+use quell_recording::{Cpu, Interval, ProgramCost, SourcesFacts, Thread};
 
 use crate::bpf::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder, types};
 use crate::container::Container;
-use crate::cost::ProgramCost;
+use crate::cost::{self, Cost};
 use crate::error::KernelError;
 use crate::faults;
 use crate::hooks;
@@ -23,10 +25,16 @@ use crate::translate::{Raw, Translator};
 const SLOTS: u32 = 4096;
 /// As SLOT_OF_PARENT in threads.h.
 const SLOT_OF_PARENT: u32 = u32::MAX;
-/// Bytes of ring per CPU, and for all together at most. At 300,000 intervals a second the first holds a third of a second.
-const RING: u32 = 8 << 20;
+/// Bytes of ring per CPU, and for all together at most. At 300,000 intervals a second the first holds nearly half a second.
+const RING: u32 = 16 << 20;
 const ALL_RINGS: u32 = 256 << 20;
 const SMALLEST_RING: u32 = 256 << 10;
+/// An interval's bytes in a ring, with the kernel's header, where it comes with names.
+const RECORD: u32 = size_of::<types::named_record>() as u32 + 8;
+/// A storm gives so many intervals on one CPU in a second. None is lost if no look at the rings is later than that allows.
+const STORM_PER_S: u32 = 400_000;
+/// Records that are taken at a time, which bounds memory.
+const PORTION: usize = 1 << 16;
 /// The kernel's functions behind the periodic tick, by version.
 const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
@@ -37,6 +45,17 @@ pub struct Plan {
     pub cpus: Vec<Cpu>,
     /// Whether threads are followed, from [`Recorder::follow`] on, on whichever CPU they run.
     pub follow: bool,
+    /// Whether the kernel counts the time in the programs meanwhile, which itself costs a little.
+    pub cost: bool,
+}
+
+/// How much a [`Recorder::drain`] took.
+#[derive(Clone, Copy, Debug)]
+pub struct Drained {
+    /// The part of one ring that it may have filled; above 1 where there are several.
+    pub fill: f64,
+    /// Whether there may be more.
+    pub more: bool,
 }
 
 /// The programs at work. They are gone when it is dropped, and when its process ends in any way.
@@ -49,6 +68,7 @@ pub struct Recorder {
     #[expect(dead_code, reason = "held attached")]
     faults: Vec<Link>,
     plan: Plan,
+    cost: Option<Cost>,
     ring_bytes: u32,
     missing: Vec<String>,
     steal: bool,
@@ -81,11 +101,29 @@ impl Recorder {
         let rings = make_rings(&skeleton, &ringed, ring_bytes, &pending)?;
         watch(&skeleton, &plan.cpus)?;
         let container = if plan.follow { Some(Container::make(&skeleton, SLOTS)?) } else { None };
+        let cost = plan.cost.then(cost::count_cost).transpose()?;
         skeleton.attach().map_err(|e| KernelError::refused("to attach a program", &e))?;
         let faults = if plan.follow { faults::attach(&skeleton, cpus)? } else { Vec::new() };
-        let translator =
-            Translator { sources: Sources::default(), symbols, own_pid: std::process::id(), zero_ns: 0 };
-        Ok(Self { rings, pending, skeleton, translator, container, faults, plan, ring_bytes, missing, steal })
+        let translator = Translator {
+            sources: Sources::default(),
+            symbols,
+            own_pid: std::process::id(),
+            causes: HashMap::new(),
+            zero_ns: 0,
+        };
+        Ok(Self {
+            rings,
+            pending,
+            skeleton,
+            translator,
+            container,
+            faults,
+            plan,
+            cost,
+            ring_bytes,
+            missing,
+            steal,
+        })
     }
 
     /// Sets the zero of all rows' times, on CLOCK_MONOTONIC. What ended before is left out.
@@ -113,19 +151,28 @@ impl Recorder {
         self.container.as_ref()
     }
 
-    /// Takes what has come since the last call; returns how full the fullest ring may have been, 0 to 1.
-    pub fn drain(&mut self, intervals: &mut Vec<(Cpu, Interval)>, threads: &mut Vec<(Cpu, Thread)>) -> f64 {
+    /// Takes a portion of what has come since the last call.
+    pub fn drain(
+        &mut self,
+        intervals: &mut Vec<(Cpu, Interval)>,
+        threads: &mut Vec<(Cpu, Thread)>,
+    ) -> Drained {
         // The kernel's poll is not waited for: programs never wake anybody.
-        self.rings.consume_raw();
+        let more = usize::try_from(self.rings.consume_raw_n(PORTION)).is_ok_and(|taken| taken >= PORTION);
         let mut pending = self.pending.borrow_mut();
-        let bytes: usize = pending.len() * (size_of::<types::named_record>() + 8);
+        let bytes = pending.len() as f64 * f64::from(RECORD);
         for raw in pending.drain(..) {
             match &raw {
                 Raw::Thread(slot, end_ns) => threads.push(self.translator.thread(slot, *end_ns)),
                 _ => intervals.extend(self.translator.interval(&raw)),
             }
         }
-        bytes as f64 / f64::from(self.ring_bytes)
+        Drained { fill: bytes / f64::from(self.ring_bytes), more }
+    }
+
+    /// The longest time between two emptyings in which a storm does not fill a ring.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(1) * (self.ring_bytes / RECORD) / STORM_PER_S
     }
 
     /// The followed threads that still live, as they stand now.
@@ -159,12 +206,13 @@ impl Recorder {
             command_pid: None,
             command_exit_code: None,
             own_pid: Some(std::process::id()),
+            cost: self.cost.as_ref().map(|_| self.cost()),
         }
     }
 
-    /// Runs and time of every program, where the kernel counts them ([`crate::count_cost`]).
+    /// Runs and time of every program, while the kernel counts them ([`cost::count_cost`]).
     pub fn cost(&self) -> Vec<ProgramCost> {
-        crate::cost::of(self.skeleton.object())
+        cost::of(self.skeleton.object())
     }
 }
 

@@ -1,5 +1,6 @@
 //! From the programs' records to rows of a recording.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use quell_recording::{Cpu, Interval, Nanos, Source, SourceKind, Taken, Thread};
@@ -46,12 +47,18 @@ fn bytes_of(name: [i8; 16]) -> [u8; 16] {
     name.map(|c| c as u8)
 }
 
+/// What tells one cause from another: kind, id, function, name.
+pub(crate) type Cause = (u32, u32, u64, [u8; 16]);
+const MOST_CAUSES: usize = 1 << 12;
+
 /// Turns records into rows.
 pub(crate) struct Translator {
     pub sources: Sources,
     pub symbols: Symbols,
     /// quell's own process, whose probes' runs are what is measured and no noise.
     pub own_pid: u32,
+    /// The text of each cause that came, as long as there are not too many.
+    pub causes: HashMap<Cause, Arc<str>>,
     /// CLOCK_MONOTONIC at the recording's zero.
     pub zero_ns: u64,
 }
@@ -113,15 +120,28 @@ impl Translator {
     /// `COMM (PID)` for a task; for an interrupt its source and what it ran.
     fn cause(&mut self, cause: &types::cause) -> Option<Arc<str>> {
         let kind = *SourceKind::ALL.get(cause.kind as usize).filter(|_| cause.known == 1)?;
-        if kind == SourceKind::Task {
-            let comm = self.sources.name(bytes_of(cause.name));
-            return Some(format!("{comm} ({})", cause.id).into());
+        // An interrupt has no name of its own here, nor a task a function: what their places hold is left out.
+        let key = match kind {
+            SourceKind::Task => (cause.kind, cause.id, 0, bytes_of(cause.name)),
+            _ => (cause.kind, cause.id, cause.what, [0; 16]),
+        };
+        if let Some(known) = self.causes.get(&key) {
+            return Some(Arc::clone(known));
         }
-        let source = self.source(kind, cause.id, [0; 16]);
-        Some(match self.symbols.name(cause.what) {
-            Some(function) => format!("{source} {function}").into(),
-            None => source.to_string().into(),
-        })
+        let text: Arc<str> = if kind == SourceKind::Task {
+            format!("{} ({})", self.sources.name(key.3), cause.id).into()
+        } else {
+            let source = self.source(kind, cause.id, [0; 16]);
+            match self.symbols.name(cause.what) {
+                Some(function) => format!("{source} {function}").into(),
+                None => source.to_string().into(),
+            }
+        };
+        if self.causes.len() >= MOST_CAUSES {
+            self.causes.clear();
+        }
+        self.causes.insert(key, Arc::clone(&text));
+        Some(text)
     }
 
     /// The row of a thread, from its slot, at `end_ns`.

@@ -21,7 +21,9 @@ mod write;
 pub use cpu::{Cpu, format_cpu_list, parse_cpu_list};
 pub use error::Error;
 pub use interval::{Interval, Intervals, Taken, Thread};
-pub use manifest::{ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, SourcesFacts, State};
+pub use manifest::{
+    ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, ProgramCost, SourcesFacts, State,
+};
 pub use nanos::{Nanos, NanosError};
 pub use read::Recording;
 pub use source::{Source, SourceKind};

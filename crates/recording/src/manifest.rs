@@ -99,6 +99,17 @@ pub struct LoopFacts {
     pub p99_9_ns: f64,
 }
 
+/// What one of the kernel recorder's programs cost, by the kernel's own account (`bpf_stats`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramCost {
+    /// The program's name.
+    pub program: String,
+    /// How often it ran, on any CPU.
+    pub runs: u64,
+    /// Time in it, in ns, with the kernel's own taking of time.
+    pub ns: u64,
+}
+
 /// What the kernel recorder did beside, or in place of, the probe.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourcesFacts {
@@ -119,6 +130,9 @@ pub struct SourcesFacts {
     pub command_exit_code: Option<i32>,
     /// quell's own process: what it took is no noise of the node.
     pub own_pid: Option<u32>,
+    /// What each program cost; absent where it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Vec<ProgramCost>>,
 }
 
 /// One recorded CPU.

@@ -95,6 +95,9 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.parts() {
             (kind, None) => f.pad(kind),
+            (kind, Some(name)) if f.width().is_none() && f.precision().is_none() => {
+                write!(f, "{kind}:{name}")
+            }
             (kind, Some(name)) => f.pad(&format!("{kind}:{name}")),
         }
     }

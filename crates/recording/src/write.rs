@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{DataType, Schema};
 use fs_err as fs;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -234,8 +235,8 @@ impl<R: Row> Table<R> {
             Error::Io(std::io::Error::other(format!("{}: {e}", target.display())))
         };
         replace_file(&target, |file| {
-            let mut writer =
-                ArrowWriter::try_new(file, R::schema(), Some(parquet_properties())).map_err(parquet)?;
+            let mut writer = ArrowWriter::try_new(file, R::schema(), Some(parquet_properties(&R::schema())))
+                .map_err(parquet)?;
             for batch in source {
                 writer.write(&batch.map_err(arrow)?).map_err(parquet)?;
                 // Row groups stay small, so that the memory for an hour is that for a second.
@@ -259,9 +260,13 @@ fn arrow_error(path: &Path, error: arrow_schema::ArrowError) -> Error {
     }
 }
 
-fn parquet_properties() -> WriterProperties {
-    WriterProperties::builder()
+/// Text repeats, so a dictionary holds it; numbers seldom do.
+fn parquet_properties(schema: &Schema) -> WriterProperties {
+    let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_dictionary_enabled(false)
-        .build()
+        .set_dictionary_enabled(false);
+    for field in schema.fields().iter().filter(|field| *field.data_type() == DataType::Utf8) {
+        builder = builder.set_column_dictionary_enabled(field.name().as_str().into(), true);
+    }
+    builder.build()
 }

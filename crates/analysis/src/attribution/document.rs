@@ -1,5 +1,6 @@
 //! What `show --json` says of sources.
 
+use quell_recording::ProgramCost;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -46,6 +47,9 @@ pub struct Attribution {
     /// Its threads, by their start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<Vec<ThreadRow>>,
+    /// What the kernel recorder's programs cost, where that was counted (`record --cost`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorder_cost: Option<Vec<ProgramCost>>,
 }
 
 /// Kinds of noise, after Jones et al., "Improving the Scalability of Parallel Jobs by adding Parallel Awareness to

@@ -72,6 +72,7 @@ pub fn attribution(recording: &Recording) -> Attribution {
         per_cpu: Some(rows::per_cpu(recording, &sides)),
         sources: Some(sources),
         explained,
+        recorder_cost: recording.manifest.sources.as_ref().and_then(|facts| facts.cost.clone()),
         command,
         threads,
     }

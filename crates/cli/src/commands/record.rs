@@ -19,9 +19,9 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_record(args)?;
     let output = args.output.clone().unwrap_or_else(plan::recording_of_now);
     let manifest = if args.command.is_empty() && plan.method != Method::Kernel {
-        record(&plan, args.watching.sources, &output, printer)?
+        record(&plan, args.watching.sources, args.cost, &output, printer)?
     } else {
-        record_kernel::record(&plan, &args.command, &output, printer)?
+        record_kernel::record(&plan, &args.command, args.cost, &output, printer)?
     };
     if manifest.state == State::Interrupted {
         printer.say("interrupted: what was recorded up to then is kept");
@@ -50,10 +50,11 @@ fn look_at(manifest: &Manifest, output: &Path) -> String {
 pub fn record(
     plan: &Plan,
     sources: SourcesWish,
+    cost: bool,
     output: &Path,
     printer: Printer,
 ) -> anyhow::Result<Manifest> {
-    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false };
+    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false, cost };
     let mut side = KernelSide::start(sources, watched, printer)?;
     let stop = stopped_by_signals()?;
     printer.say(&format!("watching CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));

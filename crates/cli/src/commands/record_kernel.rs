@@ -24,10 +24,16 @@ const SHORTEST: Duration = Duration::from_millis(2);
 const FLUSH_NS: u64 = 700_000_000;
 
 /// Records the planned CPUs, or what `command` and all that it starts suffer on any CPU.
-pub fn record(plan: &Plan, command: &[String], output: &Path, printer: Printer) -> anyhow::Result<Manifest> {
+pub fn record(
+    plan: &Plan,
+    command: &[String],
+    cost: bool,
+    output: &Path,
+    printer: Printer,
+) -> anyhow::Result<Manifest> {
     let follow = !command.is_empty();
     let cpus = if follow { Vec::new() } else { plan.cpus.clone() };
-    let recorder = Recorder::start(quell_kernel::Plan { cpus, follow })
+    let recorder = Recorder::start(quell_kernel::Plan { cpus, follow, cost })
         .context("without a probe there is nothing but what the kernel tells (`quell doctor` tells more)")?;
     let mut rows = Rows::of(recorder);
     let mut manifest = first_manifest(Method::Kernel, &plan.cpus, &plan.command);
@@ -114,6 +120,7 @@ impl Run<'_> {
         printer: Printer,
     ) -> Result<(), quell_recording::Error> {
         let step = Step::recording(printer, self.plan.duration, None);
+        let longest = LONGEST.min(rows.patience());
         let (mut sleep, mut flushed) = (SHORTEST, 0);
         loop {
             std::thread::sleep(sleep);
@@ -135,8 +142,8 @@ impl Run<'_> {
             if over {
                 return Ok(());
             }
-            let by_rate = Duration::try_from_secs_f64(sleep.as_secs_f64() * 0.25 / fill).unwrap_or(LONGEST);
-            sleep = by_rate.clamp(SHORTEST, LONGEST);
+            let by_rate = Duration::try_from_secs_f64(sleep.as_secs_f64() * 0.25 / fill).unwrap_or(longest);
+            sleep = by_rate.clamp(SHORTEST, longest);
         }
     }
 

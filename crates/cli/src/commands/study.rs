@@ -26,7 +26,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     }
     fs_err::create_dir_all(&folder)?;
     say_limits(printer);
-    let manifest = record::record(&plan, args.watching.sources, &record::inside(&folder), printer)?;
+    let manifest = record::record(&plan, args.watching.sources, false, &record::inside(&folder), printer)?;
     if manifest.state == State::Interrupted {
         printer.say("interrupted: the study goes on with what was recorded up to now");
     }

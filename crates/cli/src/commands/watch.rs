@@ -28,7 +28,7 @@ pub fn run(args: &Watch, printer: Printer) -> anyhow::Result<Outcome> {
     // Work beside this thread would be noise on probed CPUs that is not marked as quell's own.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     let wish = if args.passive { SourcesWish::On } else { args.watching.sources };
-    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false };
+    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), ..Default::default() };
     let side = KernelSide::start(wish, watched, printer)?;
     let stop = stopped_by_signals()?;
     let face = Face::choose(args, &plan, printer)?;

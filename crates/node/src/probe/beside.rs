@@ -1,5 +1,7 @@
 //! What runs beside the probes, on the writer's thread and into the same recording: the kernel recorder.
 
+use std::time::Duration;
+
 use quell_recording::{Error, Manifest, Writer};
 
 /// A source of rows that the writer empties whenever it looks at the probes' buffers.
@@ -12,6 +14,9 @@ pub trait Beside {
     /// # Errors
     /// Those of the writer.
     fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error>;
+
+    /// How long its buffers can wait to be emptied, whatever comes.
+    fn patience(&self) -> Duration;
 
     /// Rows lost so far.
     fn lost(&self) -> u64;
@@ -29,6 +34,10 @@ impl Beside for Alone {
 
     fn collect(&mut self, _: &mut Writer) -> Result<f64, Error> {
         Ok(0.0)
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::MAX
     }
 
     fn lost(&self) -> u64 {

@@ -44,6 +44,11 @@ pub trait Sink {
     /// As [`Self::detours`].
     fn look(&mut self) -> Result<f64, Error>;
 
+    /// How long what is emptied in [`Self::look`] can wait, whatever comes.
+    fn patience(&self) -> Duration {
+        Duration::MAX
+    }
+
     /// Rows lost so far by what is emptied in [`Self::look`].
     fn lost(&self) -> u64;
 
@@ -100,6 +105,10 @@ impl Sink for Disk<'_> {
 
     fn look(&mut self) -> Result<f64, Error> {
         self.writer.as_mut().map_or(Ok(0.0), |writer| self.beside.collect(writer))
+    }
+
+    fn patience(&self) -> Duration {
+        self.beside.patience()
     }
 
     fn lost(&self) -> u64 {

@@ -71,7 +71,8 @@ impl<'a> Stream<'a> {
 
     /// Runs until every probe is done. Sets `run.halt` when `stop` is set, enough was found, or a write fails.
     pub fn run(&mut self, sink: &mut dyn Sink, stop: &AtomicBool) -> Result<(), Error> {
-        let mut sleep = FIRST_LOOK;
+        let patience = sink.patience();
+        let mut sleep = FIRST_LOOK.min(patience);
         loop {
             sink.doze(sleep.min(self.until_deadline()));
             self.own.begin(self.run.kind.now());
@@ -91,7 +92,7 @@ impl<'a> Stream<'a> {
             if done {
                 return Ok(());
             }
-            sleep = self.next_sleep(sleep, fill, sink.next_flush(self.flushed));
+            sleep = self.next_sleep(sleep, fill, sink.next_flush(self.flushed)).min(patience);
         }
     }
 

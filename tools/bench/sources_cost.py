@@ -1,0 +1,290 @@
+"""sources-cost: what does the kernel recorder take from the machine, and does it keep up with a storm?"""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from child import BenchError, Child, run
+from page import Limit, Result, figure
+
+if TYPE_CHECKING:
+    import random
+
+    from run import Setting
+
+SOURCE = Path(__file__).resolve().with_name("event_load.c")
+SCHEMA = "quell.bench-event-load/1"
+LOAD = "task:event_load"
+TIMEOUT_S = 120.0
+MIB = 2**20
+
+PROGRAM_NS = 200
+CONSUMER_PERCENT = 2.0
+CONSUMER_EVENTS = 20_000
+# A little more is asked for, so that what comes is at least that many.
+CONSUMER_RATE = 21_000
+STORM_EVENTS = 300_000
+STORM_RATE = 310_000
+UNACCOUNTED_PERCENT = 0.1
+OBSERVER_PERCENT = 5.0
+PAIRS = 12
+PAIR_S = 3
+RESAMPLES = 10_000
+# Detours of other tasks are mostly longer than this; they come and go without regard for the recorder.
+SHORT_NS = 100_000
+LOAD_S = 6
+# From the recording's first file to the load, and from the load's end to the last look at the consumer.
+LEAD_S = 0.5
+TAIL_S = 1.0
+
+QUESTION = (
+    "What the kernel recorder costs. Its programs: time and runs by the kernel's own account (bpf_stats), both CPUs' "
+    "runs together, beside a probe. Its consumer, the thread that empties the rings and writes: CPU time while a known "
+    "load makes events. The observer effect: detour time with the recorder on against off, in pairs whose order turns "
+    "round each time. A storm: what is recorded and what is counted as lost, against the kernel's own count of how "
+    "often the load's threads left the CPU."
+)
+NOTES = [
+    "An event is one run of a program. An interval takes two or more: its begin, its end, and often its reason.",
+    "The kernel's own taking of time, some 20 ns a run, is within the programs' figures, and only there.",
+    "The consumer turns its rows into Parquet when the recording has ended; that comes on top, and disturbs nobody.",
+    "The observer's figures are medians of paired ratios, with a 95 % bootstrap interval of the median.",
+    "Detours below 100 us leave out most of the other tasks, which come and go without regard for the recorder.",
+    "Lost intervals may be of any source, so the load's are known only within them: the limit is on what lies outside.",
+]
+
+
+class Load(NamedTuple):
+    """What the load did, by its own word and by the kernel's."""
+
+    took_s: float
+    switches: int
+
+
+class Taken(NamedTuple):
+    """One recording, and the load beside it."""
+
+    child: Child
+    folder: Path
+    show: dict
+    # Intervals of everything, quell's own left out; those of the load; and those that were lost.
+    intervals: int
+    of_load: int
+    lost: int
+    load: Load | None
+    consumer_s: float
+
+
+def measure(setting: Setting) -> Result:
+    """All four parts, one after the other."""
+    if setting.other_cpu is None:
+        raise BenchError("it needs a second CPU for the recorder's consumer")
+    program = build(setting.scratch)
+    result = Result(QUESTION, ["", "measured"], [], [], [], list(NOTES))
+    programs(setting, program, result)
+    consumer(setting, program, result)
+    storm(setting, program, result)
+    observer(setting, result)
+    return result
+
+
+def build(folder: Path) -> Path:
+    """Compiles the load."""
+    program = folder / "event_load"
+    run(["cc", "-std=gnu11", "-O2", "-pthread", str(SOURCE), "-o", str(program)], TIMEOUT_S).checked()
+    return program
+
+
+def programs(setting: Setting, program: Path, result: Result) -> None:
+    """What a run of the eBPF programs takes, under three kinds of event."""
+    table: dict[str, list[str]] = {}
+    loads = {"undisturbed": [], "5,000 timers/s": ["timer", "5000"], "20,000 switches/s": ["switch", "20000"]}
+    for name, load in loads.items():
+        taken = record(setting, result, program, load, ["--cost"])
+        costs = read_costs(taken.show)
+        runs, ns = sum(runs for _, runs, _ in costs), sum(ns for _, _, ns in costs)
+        result.limits.append(Limit(f"programs, {name}: mean time an event", ns / runs, PROGRAM_NS, " ns"))
+        result.rows.append([f"programs, {name}: runs", f"{runs:,}"])
+        result.rows.append([f"programs, {name}: ns an interval", figure(ns / max(taken.intervals, 1))])
+        for cost, cost_runs, cost_ns in costs:
+            cells = table.setdefault(cost, [""] * len(loads))
+            cells[list(loads).index(name)] = f"{cost_ns / cost_runs:.0f} ({cost_runs:,})"
+    rows = [[name, *cells] for name, cells in sorted(table.items())]
+    result.tables.append(("Programs, ns a run (runs)", ["program", *loads], rows))
+
+
+def consumer(setting: Setting, program: Path, result: Result) -> None:
+    """What the thread takes that empties the rings."""
+    taken = record(setting, result, program, ["switch", str(CONSUMER_RATE)], [])
+    rate = taken.of_load / taken.load.took_s
+    if rate < CONSUMER_EVENTS:
+        raise BenchError(f"the load came to {rate:,.0f} intervals a second, not {CONSUMER_EVENTS:,}: is the CPU free?")
+    percent = 100 * taken.consumer_s / taken.load.took_s
+    result.limits.append(Limit(f"consumer at {rate:,.0f} events/s, of one CPU", percent, CONSUMER_PERCENT, " %"))
+    result.rows.append(["consumer: us an interval", figure(taken.consumer_s * 1e6 / taken.of_load)])
+    result.rows.append(["consumer: peak memory of quell, MiB", figure(taken.child.peak_bytes / MIB)])
+
+
+def storm(setting: Setting, program: Path, result: Result) -> None:
+    """Whether everything is recorded, or counted as lost, at 300,000 events a second and as fast as events can come."""
+    for name, load in (("300,000 events/s", ["switch", str(STORM_RATE)]), ("as fast as they come", ["storm"])):
+        taken = record(setting, result, program, load, ["--method", "kernel"])
+        rate = taken.load.switches / taken.load.took_s
+        if rate < STORM_EVENTS:
+            raise BenchError(f"the storm came to {rate:,.0f} events a second, not {STORM_EVENTS:,}: is the CPU free?")
+        share = unaccounted(taken.of_load, taken.lost, taken.load.switches)
+        result.limits.append(Limit(f"storm, {name}: neither recorded nor lost", share, UNACCOUNTED_PERCENT, " %"))
+        result.rows += [
+            [f"storm, {name}: load's switches a second", f"{rate:,.0f}"],
+            [f"storm, {name}: the kernel's own count", f"{taken.load.switches:,}"],
+            [f"storm, {name}: recorded", f"{taken.of_load:,}"],
+            [f"storm, {name}: lost, and counted", f"{taken.lost:,}"],
+            [f"storm, {name}: consumer, % of one CPU", figure(100 * taken.consumer_s / taken.load.took_s)],
+            [f"storm, {name}: peak memory, MiB", figure(taken.child.peak_bytes / MIB)],
+        ]
+
+
+def observer(setting: Setting, result: Result) -> None:
+    """Detour time with the recorder on, against off."""
+    seconds: dict[str, list[tuple[float, float]]] = {"on": [], "off": []}
+    pairs = setting.rounds or PAIRS
+    for number in range(pairs):
+        for wish in ("on", "off") if number % 2 else ("off", "on"):
+            seconds[wish].append(detour_time(setting, wish, f"pair-{number}-{wish}.quell", result))
+    for index, what in ((0, "all detours"), (1, "detours below 100 us")):
+        on, off = ([one[index] for one in seconds[wish]] for wish in ("on", "off"))
+        ratios = [a / b - 1 for a, b in zip(on, off)]
+        low, high = bootstrap(ratios, setting.random)
+        text = f"{100 * median(ratios):+.2f} % ({100 * low:+.2f} to {100 * high:+.2f})"
+        result.rows.append([f"observer, {what}: change of time, {pairs} pairs", text])
+        for name, values in (("off", off), ("on", on)):
+            result.rows.append([f"observer, {what}: median, recorder {name}, ms/s", figure(median(values) * 1e3)])
+        result.limits.append(Limit(f"observer, {what}: change of time", 100 * median(ratios), OBSERVER_PERCENT, " %"))
+
+
+def detour_time(setting: Setting, wish: str, name: str, result: Result) -> tuple[float, float]:
+    """Seconds a second in all detours, and in the short ones."""
+    folder, rows = setting.scratch / name, setting.scratch / "rows.csv"
+    command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu)]
+    child = run([*command, "--duration", f"{PAIR_S}s", "--sources", wish], TIMEOUT_S).checked()
+    run([str(setting.quell), "convert", str(folder), str(rows)], TIMEOUT_S).checked()
+    text = rows.read_text(encoding="utf-8")
+    rows.unlink()
+    result.commands.append(child.line().replace(str(setting.scratch), "."))
+    return read_detours(text, PAIR_S)
+
+
+def read_detours(text: str, span_s: float) -> tuple[float, float]:
+    """Seconds a second in detours of a CSV that `quell convert` wrote, and in the short ones."""
+    try:
+        lengths = [int(row["duration_ns"]) for row in csv.DictReader(text.splitlines())]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BenchError(f"`quell convert` wrote no `duration_ns` in each row: {error!r}") from error
+    if not any(length < SHORT_NS for length in lengths):
+        raise BenchError("a recording without short detours: there is nothing to compare")
+    return sum(lengths) / 1e9 / span_s, sum(length for length in lengths if length < SHORT_NS) / 1e9 / span_s
+
+
+def bootstrap(values: list[float], order: random.Random) -> tuple[float, float]:
+    """The 95 % interval of the median."""
+    medians = sorted(median(order.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    return medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES) - 1]
+
+
+def unaccounted(recorded: int, lost: int, counted: int) -> float:
+    """Percent of the kernel's count that recorded and lost together do not reach, or that recorded exceeds."""
+    return 100 * max(counted - recorded - lost, recorded - counted, 0) / counted
+
+
+def record(setting: Setting, result: Result, program: Path, load: list[str], options: list[str]) -> Taken:
+    """Records one CPU, with a load on it for some of the time."""
+    folder = setting.scratch / f"{len(result.commands)}.quell"
+    command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu), "--sources", "on"]
+    command += [*options, "--duration", f"{LOAD_S + 3}s"]
+    loads: list[Load] = []
+    looks: list[float] = []
+
+    def beside(pid: int) -> None:
+        await_start(folder, pid)
+        looks.append(thread_cpu_s(pid))
+        loading = run([str(program), str(setting.cpu), str(LOAD_S), *load], TIMEOUT_S).checked()
+        loads.append(read_load(loading.stdout))
+        result.commands.append(loading.line().replace(str(setting.scratch), "."))
+        time.sleep(TAIL_S)
+        looks.append(thread_cpu_s(pid))
+
+    child = run(command, TIMEOUT_S, beside if load else None).checked()
+    result.commands.append(child.line().replace(str(setting.scratch), "."))
+    shown = run([str(setting.quell), "show", str(folder), "--by", "source", "--json"], TIMEOUT_S).checked()
+    show, intervals, of_load = read_show(shown.stdout)
+    load_did = loads[0] if loads else None
+    consumer_s = looks[1] - looks[0] if looks else 0.0
+    return Taken(child, folder, show, intervals, of_load, read_lost(folder), load_did, consumer_s)
+
+
+def await_start(folder: Path, pid: int) -> None:
+    """Waits until a recording has begun."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not (folder / "progress.jsonl").exists():
+        if time.monotonic() > deadline or not Path(f"/proc/{pid}/task/{pid}/schedstat").exists():
+            raise BenchError(f"{folder.name} did not begin, or this kernel tells no thread's CPU time (schedstat)")
+        time.sleep(0.01)
+    time.sleep(LEAD_S)
+
+
+def thread_cpu_s(pid: int) -> float:
+    """CPU time of a process's first thread."""
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text(encoding="ascii")
+        return int(text.split()[0]) / 1e9
+    except (OSError, ValueError, IndexError) as error:
+        raise BenchError(f"the CPU time of quell's writer cannot be told: {error}") from error
+
+
+def read_load(text: str) -> Load:
+    """What the load printed."""
+    try:
+        document = json.loads(text)
+        if document["schema"] != SCHEMA:
+            raise BenchError(f"event_load speaks {document['schema']!r}, not {SCHEMA}")
+        switches = sum(int(thread["switches"]) for thread in document["threads"])
+        took_s = int(document["took_ns"]) / 1e9
+    except (ValueError, KeyError, TypeError) as error:
+        raise BenchError(f"event_load did not print what {SCHEMA} promises: {error!r}") from error
+    if took_s <= 0 or switches <= 0:
+        raise BenchError("event_load did nothing")
+    return Load(took_s, switches)
+
+
+def read_show(text: str) -> tuple[dict, int, int]:
+    """What `quell show --by source --json` printed: the document, intervals in all, and the load's."""
+    try:
+        document = json.loads(text)
+        counts = {row["source"]: int(row["count"]) for row in document["sources"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise BenchError(f"`quell show --by source --json` tells no `count` for each source: {error!r}") from error
+    return document, sum(counts.values()), counts.get(LOAD, 0)
+
+
+def read_costs(document: dict) -> list[tuple[str, int, int]]:
+    """Name, runs and ns of each program that ran."""
+    try:
+        costs = [(str(row["program"]), int(row["runs"]), int(row["ns"])) for row in document["recorder_cost"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BenchError(f"`quell show --json` tells no cost of the recorder's programs: {error!r}") from error
+    if not costs or min(runs for _, runs, _ in costs) < 1:
+        raise BenchError("no program ran, or one is listed that did not")
+    return costs
+
+
+def read_lost(folder: Path) -> int:
+    """Intervals that a recording lost."""
+    try:
+        return int(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["sources"]["lost"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BenchError(f"{folder.name} holds no manifest with a lost count of intervals: {error!r}") from error
