@@ -389,6 +389,25 @@ fn the_container_counts_what_was_recorded(path: &Path) {
 }
 
 #[test]
+fn an_interrupted_command_is_asked_to_end_and_its_recording_kept() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    let args = ["record", "-o", "a.quell", "-q", "--", "sleep", "600"];
+    let mut child = Guard(quell(dir.path()).args(args).stderr(Stdio::null()).spawn().unwrap());
+    let progress = dir.path().join("a.quell/progress.jsonl");
+    until("the first flush", || fs_err::read_to_string(&progress).is_ok_and(|text| !text.is_empty()));
+    // SAFETY: the child is ours and has not been waited for.
+    unsafe { libc::kill(child.0.id() as i32, libc::SIGINT) };
+    assert!(child.0.wait().unwrap().success());
+    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
+    assert_eq!(show["state"], "interrupted");
+    assert_eq!(show["threads"][0]["name"], "sleep", "{}", show["threads"]);
+}
+
+#[test]
 fn every_thread_of_a_command_is_followed() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
