@@ -162,7 +162,8 @@ impl Run<'_> {
             return true;
         }
         // Ctrl-C has reached the command too, which may want to end in its own way; later it is asked to.
-        if stopped && monotonic_ns() - *self.asked_ns.get_or_insert_with(monotonic_ns) >= GRACE_NS {
+        let now = monotonic_ns();
+        if stopped && now - *self.asked_ns.get_or_insert(now) >= GRACE_NS {
             // SAFETY: the child is ours and has not been waited for, so the id is still its own.
             unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
             self.asked_ns = None;
