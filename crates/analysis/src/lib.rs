@@ -6,6 +6,7 @@
 pub mod attribution;
 pub mod compare;
 pub mod density;
+pub mod live;
 pub mod overview;
 pub mod periods;
 pub mod predict;

@@ -34,6 +34,8 @@ pub enum Verb {
     Record(Record),
     /// A recording at a glance.
     Show(Show),
+    /// The same, live, in the terminal.
+    Watch(Watch),
     /// Two recordings side by side: what changed, and whether it is more than chance.
     Compare(Compare),
     /// What the noise costs a bulk-synchronous program, by number of ranks.
@@ -185,6 +187,51 @@ pub struct Show {
     #[arg(long, value_enum, default_value = "cpu")]
     pub by: By,
     /// Print one JSON document (schema quell.show/1).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// By what `watch` sorts its sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SortBy {
+    /// Time in the last interval.
+    #[default]
+    Time,
+    /// How often in the last interval.
+    Count,
+    /// The longest in the last interval.
+    Max,
+    /// Name.
+    Name,
+}
+
+/// `quell watch`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell watch                                  probes on all CPUs: they take them whole\n  quell watch --passive                        no probe: for a node at work\n  quell watch --cpus 2,3 --sort max --filter task\n  quell watch --json --interval 10s >> noise.jsonl\n\nKEYS\n  q quit   p pause   s sort   r reverse   / filter   c CPUs one by one or together   ? help"
+)]
+pub struct Watch {
+    #[command(flatten)]
+    pub watching: Watching,
+    /// No probe: only what the kernel saw. It costs a node at work next to nothing, and needs the kernel recorder.
+    #[arg(long, conflicts_with = "realtime")]
+    pub passive: bool,
+    /// How often the figures are renewed.
+    #[arg(long, default_value = "1s", value_name = "TIME")]
+    pub interval: Nanos,
+    /// When to end; at a key or Ctrl-C, if not given.
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// Order of the sources.
+    #[arg(long, value_enum, default_value = "time")]
+    pub sort: SortBy,
+    /// Only sources with this in their name or in what they work at.
+    #[arg(long, default_value = "", value_name = "TEXT", hide_default_value = true)]
+    pub filter: String,
+    /// Print a block of text each interval, as is done where there is no terminal.
+    #[arg(long)]
+    pub plain: bool,
+    /// Print one line of JSON each interval (schema quell.watch/1).
     #[arg(long)]
     pub json: bool,
 }

@@ -70,6 +70,21 @@ impl Rows {
         &self.recorder
     }
 
+    /// Hands what has come since the last call to `take`, in place of a writer; returns how full the fullest ring was.
+    pub fn drain(&mut self, take: impl FnOnce(std::vec::Drain<'_, (Cpu, Interval)>)) -> f64 {
+        let mut fill = 0.0;
+        loop {
+            let portion = self.recorder.drain(&mut self.intervals, &mut self.threads);
+            fill += portion.fill;
+            if !portion.more || fill > MOST_FILL {
+                break;
+            }
+        }
+        take(self.intervals.drain(..));
+        self.threads.clear();
+        fill
+    }
+
     /// Adds the threads that still live, as they stand at the end.
     pub fn end_threads(&mut self, now_ns: u64) {
         self.threads.extend(self.recorder.living(now_ns));

@@ -11,6 +11,7 @@ mod progress;
 mod terminal;
 mod terminal_compare;
 mod terminal_sources;
+mod watch;
 
 use std::process::ExitCode;
 

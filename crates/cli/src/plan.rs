@@ -8,7 +8,7 @@ use quell_node::machine::{self, Cpus};
 use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Cpu, Method, Nanos, parse_cpu_list};
 
-use crate::args::{MethodName, Record, SourcesWish, Study, Watching};
+use crate::args::{MethodName, Record, SourcesWish, Study, Watch, Watching};
 
 /// A mistake of the reader's in what was typed: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -143,6 +143,27 @@ fn of_command(args: &Record) -> anyhow::Result<Plan> {
 /// The recorder's plan for `study`.
 pub fn of_study(args: &Study) -> anyhow::Result<Plan> {
     plan(&args.watching, Method::Detour, args.scaling.quantum, Some(args.duration))
+}
+
+/// Shorter intervals would cost more than they show; in longer ones nothing is live.
+const SHORTEST_INTERVAL: Nanos = Nanos::from_nanos(100_000_000);
+const LONGEST_INTERVAL: Nanos = Nanos::from_secs(3_600);
+
+/// The probes' plan for `watch`; of its method `kernel` without them.
+pub fn of_watch(args: &Watch) -> anyhow::Result<Plan> {
+    if !(SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&args.interval) {
+        return Err(Usage(format!(
+            "--interval {} is out of range: give {SHORTEST_INTERVAL} to {LONGEST_INTERVAL}",
+            args.interval
+        ))
+        .into());
+    }
+    if args.passive && args.watching.sources == SourcesWish::Off {
+        let text = "without a probe only the kernel tells anything: leave --sources or --passive out";
+        return Err(Usage(text.into()).into());
+    }
+    let method = if args.passive { Method::Kernel } else { Method::Detour };
+    plan(&args.watching, method, Nanos::from_secs(1), args.duration)
 }
 
 fn plan(

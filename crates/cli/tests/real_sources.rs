@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use disturbers::{Burner, flood_loopback, interrupt_by_membarrier, rename_this_thread, timer_storm};
 use node::{last_cpu, machine, until};
+use quell_recording::{Recording, SourceKind};
 use serde_json::Value;
 use support::{Guard, cpus, json, quell, run};
 
@@ -386,6 +387,41 @@ fn a_command_that_fails_says_so_and_leaves_its_recording() {
     assert!(!dir.path().join("b.quell").exists(), "nothing was recorded");
 }
 
+/// Each thread's account in the container equals the sum of its intervals, kind by kind, within 1 %.
+fn the_container_counts_what_was_recorded(path: &Path) {
+    let recording = Recording::open(path).unwrap();
+    for thread in &recording.threads {
+        let of_thread = recording.intervals.iter().flat_map(|side| &side.intervals);
+        let of_thread: Vec<_> = of_thread.filter(|interval| interval.victim == thread.tid).collect();
+        for (kind, taken) in SourceKind::ALL.into_iter().zip(thread.taken) {
+            let rows = of_thread.iter().filter(|interval| interval.source.kind() == kind);
+            let (count, ns) = rows.fold((0, 0), |sum, interval| (sum.0 + 1, sum.1 + interval.net.as_nanos()));
+            within(kind.name(), count, taken.count, 1).unwrap();
+            within(kind.name(), ns, taken.time.as_nanos(), 1).unwrap();
+        }
+    }
+    assert!(recording.threads.iter().any(|thread| thread.taken.iter().any(|taken| taken.count > 0)));
+}
+
+#[test]
+fn an_interrupted_command_is_asked_to_end_and_its_recording_kept() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    if !permitted(dir.path()) {
+        return;
+    }
+    let args = ["record", "-o", "a.quell", "-q", "--", "sleep", "600"];
+    let mut child = Guard(quell(dir.path()).args(args).stderr(Stdio::null()).spawn().unwrap());
+    let progress = dir.path().join("a.quell/progress.jsonl");
+    until("the first flush", || fs_err::read_to_string(&progress).is_ok_and(|text| !text.is_empty()));
+    // SAFETY: the child is ours and has not been waited for.
+    unsafe { libc::kill(child.0.id() as i32, libc::SIGINT) };
+    assert!(child.0.wait().unwrap().success());
+    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
+    assert_eq!(show["state"], "interrupted");
+    assert_eq!(show["threads"][0]["name"], "sleep", "{}", show["threads"]);
+}
+
 #[test]
 fn every_thread_of_a_command_is_followed() {
     let _machine = machine();
@@ -401,4 +437,5 @@ fn every_thread_of_a_command_is_followed() {
     // The shell, five children of it with a program each, and the last program's child or itself.
     assert!((7..=13).contains(&threads.len()), "{} threads: {threads:?}", threads.len());
     assert!(threads.iter().filter(|t| t["name"] == "true").count() >= 5, "{threads:?}");
+    the_container_counts_what_was_recorded(&dir.path().join("a.quell"));
 }

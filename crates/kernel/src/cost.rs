@@ -9,13 +9,13 @@ use crate::error::KernelError;
 
 /// Keeps the kernel counting the time in eBPF programs, as long as it lives. Counting itself costs some 20 ns a run.
 #[derive(Debug)]
-pub(crate) struct Cost(#[expect(dead_code, reason = "held open")] OwnedFd);
+pub struct Cost(#[expect(dead_code, reason = "held open")] OwnedFd);
 
 /// Starts the counting of time in programs (kernel 5.8 and later).
 ///
 /// # Errors
 /// [`KernelError::Refused`] where this user may not.
-pub(crate) fn count_cost() -> Result<Cost, KernelError> {
+pub fn count_cost() -> Result<Cost, KernelError> {
     // SAFETY: the call takes a number and returns a descriptor or a negative error.
     let fd = unsafe { libbpf_rs::libbpf_sys::bpf_enable_stats(libbpf_rs::libbpf_sys::BPF_STATS_RUN_TIME) };
     if fd < 0 {

@@ -1,6 +1,7 @@
 //! Which of the programs this kernel has a place for.
 
-use libbpf_rs::btf::types::{Struct, Typedef};
+use libbpf_rs::ReferencesType as _;
+use libbpf_rs::btf::types::{FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::{Btf, OpenProgramMut};
 
 /// What a reader must know of a hook that is not there. Those that only exist on other processors are not missed.
@@ -32,6 +33,14 @@ pub(crate) fn keeps_stolen_time(kernel: &Btf<'_>) -> bool {
             .is_some_and(|s| s.iter().any(|member| member.name.is_some_and(|n| n == field)))
     };
     has("rq", "prev_steal_time") && has("cfs_rq", "rq")
+}
+
+/// Whether `sched_switch` says in which state it leaves a task: its fourth argument, after the hook's own first.
+pub(crate) fn switch_tells_state(kernel: &Btf<'_>) -> bool {
+    let hook = kernel.type_by_name::<Typedef<'_>>("btf_trace_sched_switch");
+    let function = hook.and_then(|hook| Ptr::try_from(hook.referenced_type()).ok());
+    let prototype = function.and_then(|function| FuncProto::try_from(function.referenced_type()).ok());
+    prototype.is_some_and(|prototype| prototype.iter().count() >= 5)
 }
 
 /// Leaves out every program that has no place in this kernel, or is not wanted; returns what that costs the reader.

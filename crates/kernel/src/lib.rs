@@ -17,6 +17,7 @@ mod recorder;
 mod talk;
 mod translate;
 
+pub use cost::{Cost, count_cost};
 pub use error::KernelError;
 pub use recorder::{Drained, Plan, Recorder};
 

@@ -85,6 +85,9 @@ const IPIS: [&str; 10] = [
     "spurious",
 ];
 
+/// Names that are kept. Processes choose theirs, so that a long run could see any number.
+const MOST_NAMES: usize = 1 << 14;
+
 /// Names of sources, one copy of each.
 #[derive(Default)]
 pub(crate) struct Sources {
@@ -98,6 +101,9 @@ impl Sources {
     pub fn name(&mut self, bytes: [u8; 16]) -> Arc<str> {
         let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         let name = || String::from_utf8_lossy(&bytes[..length]).into();
+        if self.named.len() >= MOST_NAMES {
+            self.named.clear();
+        }
         self.named.entry(bytes).or_insert_with(name).clone()
     }
 

@@ -10,7 +10,7 @@ use libbpf_rs::skel::{OpenSkel as _, Skel as _, SkelBuilder as _};
 use libbpf_rs::{
     Btf, Link, MapCore, MapFlags, MapHandle, MapType, OpenObject, RingBuffer, RingBufferBuilder,
 };
-use quell_recording::{Cpu, Interval, SourcesFacts, Thread};
+use quell_recording::{Cpu, Interval, ProgramCost, SourcesFacts, Thread};
 
 use crate::bpf::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder, types};
 use crate::container::Container;
@@ -206,8 +206,13 @@ impl Recorder {
             command_pid: None,
             command_exit_code: None,
             own_pid: Some(std::process::id()),
-            cost: self.cost.as_ref().map(|_| cost::of(self.skeleton.object())),
+            cost: self.cost.as_ref().map(|_| self.cost()),
         }
+    }
+
+    /// Runs and time of every program, while the kernel counts them ([`cost::count_cost`]).
+    pub fn cost(&self) -> Vec<ProgramCost> {
+        cost::of(self.skeleton.object())
     }
 }
 
@@ -240,6 +245,7 @@ fn open(
         rodata.settings.follow = u32::from(plan.follow);
         rodata.settings.cpus = cpus;
         rodata.settings.slots = slots;
+        rodata.settings.tells_state = u32::from(hooks::switch_tells_state(kernel));
     }
     let steal = hooks::keeps_stolen_time(kernel);
     if !steal {

@@ -166,7 +166,7 @@ fn tracing() -> Finding {
 
 fn hypervisor() -> Finding {
     if machine::virtualised() {
-        let advice = "time that the hypervisor takes shows as detours without a source; measure on the bare machine where that matters";
+        let advice = "what the hypervisor takes shows as detours, and only what it counts as stolen gets a name; measure on the bare machine where that matters";
         return finding("hypervisor", Verdict::Limited, "this is a virtual machine", Some(advice));
     }
     finding("hypervisor", Verdict::Good, "none", None)

@@ -58,9 +58,7 @@ impl Writer {
             return Err(Error::Exists { path: folder.to_owned() });
         }
         fs::create_dir_all(folder)?;
-        let mut first = manifest.clone();
-        first.state = State::Recording;
-        first.write(folder)?;
+        write_first(folder, manifest)?;
         Ok(Self {
             folder: folder.to_owned(),
             progress: fs::File::create(folder.join(PROGRESS))?,
@@ -71,6 +69,14 @@ impl Writer {
             rows: BTreeMap::new(),
             interval_rows: BTreeMap::new(),
         })
+    }
+
+    /// Writes the first manifest again, with what has become known since.
+    ///
+    /// # Errors
+    /// As [`Self::detours`].
+    pub fn describe(&self, manifest: &Manifest) -> Result<(), Error> {
+        write_first(&self.folder, manifest)
     }
 
     /// Where it is.
@@ -168,6 +174,12 @@ fn count<R>(counts: &mut BTreeMap<Cpu, u64>, rows: &[(Cpu, R)]) {
     for (cpu, _) in rows {
         *counts.entry(*cpu).or_default() += 1;
     }
+}
+
+fn write_first(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
+    let mut first = manifest.clone();
+    first.state = State::Recording;
+    first.write(folder)
 }
 
 fn mark_failed(folder: &Path, manifest: &mut Manifest, error: &Error) {

@@ -15,6 +15,7 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
     fs_err::create_dir_all(&args.schemas)?;
     let schemas = [
         ("show", schema_for!(quell_analysis::attribution::Show)),
+        ("watch", schema_for!(quell_analysis::live::Frame)),
         ("predict", schema_for!(quell_analysis::predict::Prediction)),
         ("compare", schema_for!(quell_analysis::compare::Comparison)),
         ("doctor", schema_for!(super::doctor::Examination)),

@@ -10,6 +10,7 @@ mod record_kernel;
 mod report;
 mod show;
 mod study;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Study(args) => study::run(&args, printer),
         Verb::Record(args) => record::run(&args, printer),
         Verb::Show(args) => show::run(&args, printer),
+        Verb::Watch(args) => watch::run(&args, printer),
         Verb::Compare(args) => compare::run(&args, printer),
         Verb::Predict(args) => predict::run(&args, printer),
         Verb::Convert(args) => convert::run(&args, printer),

@@ -29,7 +29,7 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     printer.say(&format!("look at it with `{}`", look_at(&manifest, &output)));
     printer.result(&format!("{}\n", output.display()))?;
     match manifest.sources.and_then(|sources| sources.command_exit_code) {
-        Some(code) if code != 0 => anyhow::bail!(
+        Some(code) if code != 0 && manifest.state != State::Interrupted => anyhow::bail!(
             "the command ended with exit code {code}; what it suffered until then is in {}",
             output.display()
         ),

@@ -20,6 +20,8 @@ use crate::progress::Step;
 /// How often the rings are looked at, at most and at least.
 const LONGEST: Duration = Duration::from_millis(50);
 const SHORTEST: Duration = Duration::from_millis(2);
+/// How long a command has to end by itself, once somebody wants the end.
+const GRACE_NS: u64 = 2_000_000_000;
 /// How often the file says how far it is.
 const FLUSH_NS: u64 = 700_000_000;
 
@@ -37,51 +39,53 @@ pub fn record(
         .context("without a probe there is nothing but what the kernel tells (`quell doctor` tells more)")?;
     let mut rows = Rows::of(recorder);
     let mut manifest = first_manifest(Method::Kernel, &plan.cpus, &plan.command);
-    manifest.zero_monotonic_ns = Some(monotonic_ns());
+    let zero_ns = monotonic_ns();
+    manifest.zero_monotonic_ns = Some(zero_ns);
     manifest.zero_unix_ns = Some(realtime_ns());
     rows.begin(&mut manifest);
-    if output.exists() {
-        return Err(quell_recording::Error::Exists { path: output.to_owned() }.into());
-    }
+    let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
-    let mut run = Run { plan, stop: &stop, child: None, zero_ns: manifest.zero_monotonic_ns.unwrap_or(0) };
+    let mut run = Run { plan, stop: &stop, child: None, asked_ns: None, zero_ns };
     if follow {
-        let child = start(command, rows.recorder())?;
-        if let Some(sources) = &mut manifest.sources {
-            sources.command_pid = Some(child.id());
-        }
-        printer.say(&format!("following {} and all that it starts", one_line_of(command)));
-        run.child = Some(child);
+        run.child = Some(start(command, &rows, &mut manifest, &writer)?);
+        printer.say(&format!("following `{}` and all that it starts", one_line(&command.join(" "))));
     } else {
         let _ = leave(&plan.cpus);
         printer.say(&format!("watching the kernel on CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
     }
-    // A recording of a command that could not be started would be of nothing.
-    let mut writer = match Writer::create(output, &manifest) {
-        Ok(writer) => writer,
-        Err(error) => {
-            run.finish();
-            return Err(error.into());
-        }
-    };
     let written = run.stream(&mut rows, &mut writer, printer);
     let interrupted = stop.load(Ordering::SeqCst);
-    let code = run.finish();
-    // From here on a signal ends quell as usual.
+    // From here on a signal ends quell as usual. A command outlives a recording that failed.
     stop.store(true, Ordering::SeqCst);
+    let status = run.child.as_mut().and_then(|child| child.wait().ok());
     if let Err(error) = written {
         writer.abandon(&mut manifest, &error);
         return Err(error.into());
     }
-    complete(&mut manifest, &run, code, interrupted);
+    complete(&mut manifest, &run, status, interrupted);
     rows.complete(&mut manifest);
     writer.finish(&mut manifest)?;
     say_warnings(&manifest, printer);
     Ok(manifest)
 }
 
-/// Starts the command as a child that is followed from its first instruction on.
-fn start(command: &[String], recorder: &Recorder) -> anyhow::Result<Child> {
+/// Starts the command as a child that is followed from its first instruction on. Where it cannot be started there is
+/// nothing to record, and the folder goes again.
+fn start(command: &[String], rows: &Rows, manifest: &mut Manifest, writer: &Writer) -> anyhow::Result<Child> {
+    let started = spawn(command, rows.recorder());
+    match &started {
+        Ok(child) => {
+            if let Some(sources) = &mut manifest.sources {
+                sources.command_pid = Some(child.id());
+            }
+            writer.describe(manifest)?;
+        }
+        Err(_) => fs_err::remove_dir_all(writer.folder())?,
+    }
+    started
+}
+
+fn spawn(command: &[String], recorder: &Recorder) -> anyhow::Result<Child> {
     let mut child = Command::new(&command[0]);
     child.args(&command[1..]);
     if let Some(container) = recorder.container() {
@@ -92,12 +96,8 @@ fn start(command: &[String], recorder: &Recorder) -> anyhow::Result<Child> {
         .with_context(|| format!("the command `{}` cannot be started", one_line(&command[0])))
 }
 
-fn one_line_of(command: &[String]) -> String {
-    format!("`{}`", one_line(&command.join(" ")))
-}
-
 /// Off the watched CPUs, where there are others.
-fn leave(watched: &[Cpu]) -> std::io::Result<()> {
+pub fn leave(watched: &[Cpu]) -> std::io::Result<()> {
     let allowed = machine::Cpus::of_this_machine().map_err(std::io::Error::other)?.allowed;
     let others: Vec<Cpu> = allowed.into_iter().filter(|cpu| !watched.contains(cpu)).collect();
     if others.is_empty() { Ok(()) } else { machine::pin(&others) }
@@ -108,6 +108,8 @@ struct Run<'a> {
     plan: &'a Plan,
     stop: &'a AtomicBool,
     child: Option<Child>,
+    /// Since when the command is expected to end.
+    asked_ns: Option<u64>,
     zero_ns: u64,
 }
 
@@ -147,29 +149,26 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the command has ended, or the time is up, or somebody wants the end.
+    /// Whether the command has ended; without one, whether the time is up or somebody wants the end.
     fn over(&mut self, rows: u64) -> bool {
         let stopped = self.stop.load(Ordering::SeqCst);
-        match &mut self.child {
-            Some(child) => stopped || !matches!(child.try_wait(), Ok(None)),
-            None => {
-                let elapsed = Nanos::from_nanos(monotonic_ns() - self.zero_ns);
-                stopped
-                    || self.plan.duration.is_some_and(|length| elapsed >= length)
-                    || self.plan.count.is_some_and(|count| rows >= count)
-            }
+        let Some(child) = &mut self.child else {
+            let elapsed = Nanos::from_nanos(monotonic_ns() - self.zero_ns);
+            return stopped
+                || self.plan.duration.is_some_and(|length| elapsed >= length)
+                || self.plan.count.is_some_and(|count| rows >= count);
+        };
+        if !matches!(child.try_wait(), Ok(None)) {
+            return true;
         }
-    }
-
-    /// Waits for the command, which after an interrupt is asked to end. Its exit code, where it has one.
-    fn finish(&mut self) -> Option<ExitStatus> {
-        let child = self.child.as_mut()?;
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
+        // Ctrl-C has reached the command too, which may want to end in its own way; later it is asked to.
+        let now = monotonic_ns();
+        if stopped && now - *self.asked_ns.get_or_insert(now) >= GRACE_NS {
+            // SAFETY: the child is ours and has not been waited for, so the id is still its own.
+            unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+            self.asked_ns = None;
         }
-        // SAFETY: the child is ours and has not been waited for, so the id is still its own.
-        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
-        child.wait().ok()
+        false
     }
 }
 

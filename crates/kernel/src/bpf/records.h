@@ -99,7 +99,7 @@ struct settings {
 	u32 follow;        /* threads are followed */
 	u32 cpus;
 	u32 slots;
-	u32 pad;
+	u32 tells_state;   /* sched_switch says in which state it leaves a task (5.18 and later) */
 };
 
 #endif

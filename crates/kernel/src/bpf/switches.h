@@ -27,6 +27,12 @@ static __always_inline void end_run(struct cpu_state *state, u32 cpu, struct tas
 	bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
 }
 
+/* The state in which a task is left. On its way to sleep it may be woken before it is looked at: better told than read. */
+static __always_inline u32 state_left(unsigned long long *ctx, struct task_struct *prev)
+{
+	return settings.tells_state ? (u32)ctx[3] : BPF_CORE_READ(prev, __state);
+}
+
 SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -37,7 +43,7 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
 	if (state->watched)
 		end_run(state, cpu, prev, now);
 	if (settings.follow) {
-		leave(state, cpu, prev, next, preempted, now);
+		leave(state, cpu, prev, next, preempted, state_left(ctx, prev), now);
 		state->slot = slot_of_thread(next);
 		state->victim = state->slot ? next->pid : 0;
 		state->active = state->watched || state->slot;

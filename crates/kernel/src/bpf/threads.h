@@ -102,13 +102,12 @@ static __always_inline void end_thread(struct cpu_state *state, u32 cpu, struct 
 }
 
 static __always_inline void leave(struct cpu_state *state, u32 cpu, struct task_struct *prev, struct task_struct *next,
-				  bool preempted, u64 now_ns)
+				  bool preempted, u32 run_state, u64 now_ns)
 {
 	u32 slot = state->slot;
 	struct quell_slot *s = slot_of(slot);
 	if (!s)
 		return;
-	u32 run_state = BPF_CORE_READ(prev, __state);
 	step(&s->level_seq[QUELL_LEVEL_TASK]);
 	s->on_cpu_ns += now_ns - s->on_since_ns;
 	s->on_since_ns = 0;

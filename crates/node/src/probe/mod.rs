@@ -1,6 +1,6 @@
 //! The probes: pinned loops that see detours from user space, all chosen CPUs at once.
 //!
-//! [`record`] runs them and streams what they find into a recording. Each CPU has a thread that only reads the clock
+//! [`record`] runs them and streams what they find into a recording, [`stream`] into any other [`Sink`]. Each CPU has a thread that only reads the clock
 //! ([`loops`]) and a buffer whose pages are there before the run ([`ring`]); one writer empties the buffers
 //! ([`session`]). It sits on a CPU that is not probed where there is one. Where every CPU is probed its own time is
 //! measured, and the detours that it caused are marked ([`own`]).
@@ -11,6 +11,7 @@ mod loops;
 mod own;
 mod ring;
 mod session;
+mod sink;
 mod thread;
 mod writer;
 
@@ -22,7 +23,8 @@ use crate::machine::CpuError;
 
 pub use bench::{LoopBench, bench_loop};
 pub use beside::{Alone, Beside};
-pub use session::{first_manifest, record};
+pub use session::{first_manifest, record, stream};
+pub use sink::Sink;
 
 /// Above which gap a turn of the loop counts as a detour.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use quell_recording::{ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, Span, State, Writer};
+use quell_recording::{ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, Span, State};
 
+use super::sink::Disk;
 use super::thread::{Gate, Probe, Run, Seen};
 use super::writer::Stream;
-use super::{Beside, Plan, ProbeError, Status, Threshold};
+use super::{Beside, Plan, ProbeError, Sink, Status, Threshold};
 use crate::clock::{Anchor, ClockKind, Scale, realtime_ns};
 use crate::machine::{self, Cpus};
 use crate::realtime;
@@ -35,6 +36,14 @@ pub fn record(
     beside: &mut dyn Beside,
     status: &mut dyn FnMut(Status),
 ) -> Result<Manifest, ProbeError> {
+    stream(plan, stop, &mut Disk::new(folder, beside, status))
+}
+
+/// Runs the probes and hands what they find to `sink`; ends by time, by count, or when `stop` is set.
+///
+/// # Errors
+/// [`ProbeError`]; those of the sink are [`ProbeError::Recording`] at its begin and [`ProbeError::Write`] from then on.
+pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Manifest, ProbeError> {
     let cpus = Cpus::of_this_machine()?;
     cpus.check(&plan.cpus)?;
     let spare: Vec<Cpu> = cpus.allowed.iter().copied().filter(|cpu| !plan.cpus.contains(cpu)).collect();
@@ -65,13 +74,12 @@ pub fn record(
     std::thread::scope(|scope| {
         let (threads, refused) = spawn(scope, &run, &probes);
         run.gate.wait_for(&probes, &run.halt);
-        let outcome = write(&run, &probes, shared_cpu, &mut manifest, folder, (stop, beside, status));
+        let outcome = feed(&run, &probes, shared_cpu, &mut manifest, sink, stop);
         let seen = join(threads)?;
         refused.map_or(Ok(()), Err)?;
-        let Streamed { stream, writer, written } = outcome?;
-        beside.complete(&mut manifest);
+        let (stream, written) = outcome?;
         complete(&mut manifest, &run, &stream, &seen, stop.load(Ordering::SeqCst));
-        close(writer, written, &mut manifest).map_err(|source| ProbeError::Write {
+        sink.end(&mut manifest, written).map_err(|source| ProbeError::Write {
             elapsed: stream.status().elapsed,
             kept: stream.written(),
             source,
@@ -109,56 +117,36 @@ fn join(threads: Vec<Thread>) -> Result<Vec<Seen>, ProbeError> {
         .collect()
 }
 
-/// A stream that has ended. After a failed write there still is a recording to close.
-struct Streamed<'a> {
-    stream: Stream<'a>,
-    writer: Option<Writer>,
-    written: Result<(), Error>,
-}
-
-/// Sets the zero, makes the folder, lets the probes go and streams what they find until they are done.
-fn write<'a>(
+/// Sets the zero, prepares the sink, lets the probes go and streams what they find until they are done. A stream that
+/// has ended comes with how its rows fared.
+fn feed<'a>(
     run: &'a Run,
     probes: &'a [Probe],
     shared_cpu: Option<Cpu>,
     manifest: &mut Manifest,
-    folder: &Path,
-    (stop, beside, status): (&AtomicBool, &mut dyn Beside, &mut dyn FnMut(Status)),
-) -> Result<Streamed<'a>, ProbeError> {
+    sink: &mut dyn Sink,
+    stop: &AtomicBool,
+) -> Result<(Stream<'a>, Result<(), Error>), ProbeError> {
     let zero = Anchor::take(run.kind);
     manifest.zero_monotonic_ns = Some(zero.monotonic_ns);
     manifest.zero_unix_ns = Some(realtime_ns());
-    beside.begin(manifest);
     let mut stream = Stream::new(run, probes, zero, shared_cpu);
     // A probe that could not be prepared has called the run off; its error is told by its thread.
     if run.halt.load(Ordering::SeqCst) {
-        return Ok(Streamed { stream, writer: None, written: Ok(()) });
+        return Ok((stream, Ok(())));
     }
-    let mut writer =
-        Writer::create(folder, manifest).inspect_err(|_| run.halt.store(true, Ordering::SeqCst))?;
-    // Only now: making the folder may take long on a busy disk, and is no time of the run.
+    sink.begin(manifest).inspect_err(|_| run.halt.store(true, Ordering::SeqCst))?;
+    // Only now: making a folder may take long on a busy disk, and is no time of the run.
     if let Some(length) = run.plan.duration {
         let deadline = run.kind.now().saturating_add(run.rate.ticks(length));
         run.deadline_ticks.store(deadline, Ordering::SeqCst);
     }
     run.gate.open();
-    let written = stream.run(&mut writer, stop, beside, status);
+    let written = stream.run(sink, stop);
     if written.is_err() {
         stream.wait_for_probes();
     }
-    Ok(Streamed { stream, writer: Some(writer), written })
-}
-
-/// Finishes the recording, or keeps what an error left of it.
-fn close(writer: Option<Writer>, written: Result<(), Error>, manifest: &mut Manifest) -> Result<(), Error> {
-    match (writer, written) {
-        (Some(writer), Ok(())) => writer.finish(manifest),
-        (Some(writer), Err(error)) => {
-            writer.abandon(manifest, &error);
-            Err(error)
-        }
-        (None, written) => written,
-    }
+    Ok((stream, written))
 }
 
 /// What only the end of the run tells.

@@ -1,19 +1,18 @@
-//! The writer's loop: empty the buffers, put the clock's ticks on CLOCK_MONOTONIC, keep the file a second behind.
+//! The writer's loop: empty the buffers, put the clock's ticks on CLOCK_MONOTONIC, keep the sink a second behind.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use quell_recording::{Cpu, Detour, Error, Method, Nanos, Progress, Quantum, Span, Writer};
+use quell_recording::{Cpu, Detour, Error, Method, Nanos, Progress, Quantum, Span};
 
 use super::own::OwnWork;
 use super::ring::Row;
+use super::sink::doze;
 use super::thread::{Probe, Run};
-use super::{Beside, Status};
+use super::{Sink, Status};
 use crate::clock::{Anchor, Scale};
 use crate::realtime;
 
-/// Rows reach the file at most about this long after they were found.
-const FLUSH: Nanos = Nanos::from_nanos(700_000_000);
 /// A batch is written when it has so many rows, which bounds memory.
 const BATCH_ROWS: usize = 1 << 17;
 /// First look at the buffers; from then on the rate decides.
@@ -25,7 +24,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(2);
 /// A probe that is so late loses its real-time priority.
 const WATCHDOG: Nanos = Nanos::from_nanos(500_000_000);
 
-/// Rows on their way from the rings to the file.
+/// Rows on their way from the rings to the sink.
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
     run: &'a Run<'a>,
@@ -71,35 +70,29 @@ impl<'a> Stream<'a> {
     }
 
     /// Runs until every probe is done. Sets `run.halt` when `stop` is set, enough was found, or a write fails.
-    pub fn run(
-        &mut self,
-        writer: &mut Writer,
-        stop: &AtomicBool,
-        beside: &mut dyn Beside,
-        status: &mut dyn FnMut(Status),
-    ) -> Result<(), Error> {
-        let patience = beside.patience();
+    pub fn run(&mut self, sink: &mut dyn Sink, stop: &AtomicBool) -> Result<(), Error> {
+        let patience = sink.patience();
         let mut sleep = FIRST_LOOK.min(patience);
         loop {
-            doze(sleep.min(self.until_deadline()));
+            sink.doze(sleep.min(self.until_deadline()));
             self.own.begin(self.run.kind.now());
             let done = self.probes.iter().all(|probe| probe.done.load(Ordering::SeqCst));
-            let fill = self.collect(writer).inspect_err(|_| self.halt())?;
-            let fill = fill.max(beside.collect(writer).inspect_err(|_| self.halt())?);
+            let fill = self.collect(sink).inspect_err(|_| self.halt())?;
+            let fill = fill.max(sink.look().inspect_err(|_| self.halt())?);
             if stop.load(Ordering::SeqCst) || self.run.plan.count.is_some_and(|count| self.found >= count) {
                 self.halt();
             }
             self.watch();
-            if done || self.elapsed() - self.flushed >= FLUSH {
-                self.lost_beside = beside.lost();
-                self.flush(writer).inspect_err(|_| self.halt())?;
-                status(self.status());
+            if done || self.elapsed() >= sink.next_flush(self.flushed) {
+                self.lost_beside = sink.lost();
+                self.flush(sink).inspect_err(|_| self.halt())?;
+                sink.status(self.status());
             }
             self.own.end(self.run.kind.now());
             if done {
                 return Ok(());
             }
-            sleep = self.next_sleep(sleep, fill, patience);
+            sleep = self.next_sleep(sleep, fill, sink.next_flush(self.flushed)).min(patience);
         }
     }
 
@@ -126,7 +119,7 @@ impl<'a> Stream<'a> {
         self.probes[index].ring.lost()
     }
 
-    /// Rows that are in the file.
+    /// Rows that the sink has taken.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -158,7 +151,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Empties the rings and returns how full the fullest was.
-    fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error> {
+    fn collect(&mut self, sink: &mut dyn Sink) -> Result<f64, Error> {
         self.latest = Anchor::take(self.run.kind);
         self.line = Scale::between(self.base, self.latest);
         let mut fill: f64 = 0.0;
@@ -172,7 +165,7 @@ impl<'a> Stream<'a> {
                 if rows < room as u64 {
                     break;
                 }
-                self.write(writer)?;
+                self.write(sink)?;
             }
             self.found += drained;
             fill = fill.max(drained as f64 / ring.capacity() as f64);
@@ -199,20 +192,20 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn write(&mut self, writer: &mut Writer) -> Result<(), Error> {
-        writer.detours(&self.detours)?;
-        writer.quanta(&self.quanta)?;
+    fn write(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        sink.detours(&self.detours)?;
+        sink.quanta(&self.quanta)?;
         self.written += (self.detours.len() + self.quanta.len()) as u64;
         self.detours.clear();
         self.quanta.clear();
         Ok(())
     }
 
-    fn flush(&mut self, writer: &mut Writer) -> Result<(), Error> {
-        self.write(writer)?;
+    fn flush(&mut self, sink: &mut dyn Sink) -> Result<(), Error> {
+        self.write(sink)?;
         self.flushed = self.elapsed();
         let lost = self.probes.iter().map(|probe| probe.ring.lost()).collect();
-        writer.progress(&Progress { until_ns: self.flushed, lost, intervals_lost: self.lost_beside })?;
+        sink.progress(&Progress { until_ns: self.flushed, lost, intervals_lost: self.lost_beside })?;
         // A new line from here: it follows what NTP does to CLOCK_MONOTONIC in a long run.
         self.base = self.latest;
         Ok(())
@@ -233,20 +226,10 @@ impl<'a> Stream<'a> {
     }
 
     /// Sleeps so long that the fullest ring would be a quarter full, as long as nothing else forbids it.
-    fn next_sleep(&self, last: Duration, fill: f64, patience: Duration) -> Duration {
+    fn next_sleep(&self, last: Duration, fill: f64, next_flush: Nanos) -> Duration {
         let longest = if self.shared_cpu.is_some() { LONGEST_SLEEP_SHARED } else { LONGEST_SLEEP_ALONE };
         let by_rate = Duration::try_from_secs_f64(last.as_secs_f64() * 0.25 / fill).unwrap_or(longest);
-        let to_flush = Duration::from(self.flushed + FLUSH - self.elapsed());
-        by_rate.min(longest).min(patience).min(to_flush).max(SHORTEST_SLEEP)
+        let to_flush = Duration::from(next_flush - self.elapsed());
+        by_rate.min(longest).min(to_flush).max(SHORTEST_SLEEP)
     }
-}
-
-/// Sleeps, and wakes early for a signal.
-fn doze(length: Duration) {
-    let time = libc::timespec {
-        tv_sec: length.as_secs() as _,
-        tv_nsec: libc::c_long::from(length.subsec_nanos() as i32),
-    };
-    // SAFETY: `time` lives through the call; the rest of the time is not asked for.
-    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }

@@ -1,0 +1,87 @@
+//! The join of one interval's rows, in pieces that are forgotten as soon as no detour can ask for them.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use quell_recording::{
+    Cpu, Detour, Interval, Intervals, Manifest, Method, Nanos, Recording, Span, State, Trace,
+};
+
+use crate::attribution::{Blame, blames};
+
+/// The clocks of probe and kernel stand no further apart than this.
+const SLACK: Nanos = Nanos::from_nanos(2_000);
+/// Intervals that wait on one CPU for their detour; older ones are given up.
+pub(super) const MOST_WAITING: usize = 1 << 16;
+
+/// Rows on one CPU that have not been joined yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    detours: Vec<Detour>,
+    /// In order of their end, as they came.
+    intervals: VecDeque<Interval>,
+    /// Up to here detours have come.
+    joined: Nanos,
+}
+
+/// Rows of all CPUs that have not been joined yet.
+#[derive(Debug)]
+pub(super) struct Joiner {
+    cpus: Vec<Cpu>,
+    waiting: Vec<Waiting>,
+}
+
+impl Joiner {
+    pub fn new(cpus: &[Cpu]) -> Self {
+        Self { cpus: cpus.to_vec(), waiting: cpus.iter().map(|_| Waiting::default()).collect() }
+    }
+
+    pub fn detour(&mut self, index: usize, detour: Detour) {
+        self.waiting[index].detours.push(detour);
+    }
+
+    pub fn interval(&mut self, index: usize, interval: Interval) {
+        let intervals = &mut self.waiting[index].intervals;
+        if intervals.len() >= MOST_WAITING {
+            intervals.pop_front();
+        }
+        intervals.push_back(interval);
+    }
+
+    /// Detours that wait.
+    pub fn detours(&self) -> usize {
+        self.waiting.iter().map(|one| one.detours.len()).sum()
+    }
+
+    /// Blames all detours that have come, and hands each CPU's place, its blames and its intervals to `each`.
+    ///
+    /// What came after a CPU's last detour waits on: it may lie in one that has not ended.
+    pub fn join(&mut self, mut each: impl FnMut(usize, &[Blame], &[Interval])) {
+        let recording = self.recording();
+        for (index, (_, blames)) in blames(&recording).into_iter().enumerate() {
+            each(index, &blames, &recording.intervals[index].intervals);
+        }
+        for (waiting, trace) in self.waiting.iter_mut().zip(recording.traces) {
+            let Some(last) = trace.detours.last() else { continue };
+            waiting.joined = last.end();
+            waiting.intervals.retain(|one| one.end() + SLACK > last.end());
+        }
+    }
+
+    /// The rows that wait as a small recording. The detours are taken out.
+    fn recording(&mut self) -> Recording {
+        let mut manifest = Manifest::new(Method::Detour, State::Complete);
+        manifest.sources = Some(Default::default());
+        let (mut traces, mut all) = (Vec::new(), Vec::new());
+        for (&cpu, waiting) in self.cpus.iter().zip(&mut self.waiting) {
+            let mut intervals: Vec<Interval> = waiting.intervals.iter().cloned().collect();
+            intervals.sort_by_key(|one| one.start);
+            let detours = std::mem::take(&mut waiting.detours);
+            let end = detours.last().map_or(waiting.joined, Detour::end);
+            traces.push(Trace { cpu, span: Span { start: waiting.joined, end }, detours });
+            all.push(Intervals { cpu, intervals });
+        }
+        let path = PathBuf::new();
+        Recording { path, manifest, traces, quanta: Vec::new(), intervals: all, threads: Vec::new() }
+    }
+}
