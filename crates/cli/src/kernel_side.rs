@@ -85,9 +85,18 @@ impl Rows {
         fill
     }
 
-    /// Adds the threads that still live, as they stand at the end.
-    pub fn end_threads(&mut self, now_ns: u64) {
-        self.threads.extend(self.recorder.living(now_ns));
+    /// Writes all that is left, and the threads that still live as they stand now.
+    pub fn end_threads(&mut self, now_ns: u64, writer: &mut Writer) -> Result<(), Error> {
+        self.collect(writer)?;
+        let mut living = self.recorder.living(now_ns);
+        // Who ended in the meantime has told its own end.
+        self.recorder.drain(&mut self.intervals, &mut self.threads);
+        let ended = |thread: &Thread| {
+            self.threads.iter().any(|(_, e)| (e.tid, e.start) == (thread.tid, thread.start))
+        };
+        living.retain(|(_, thread)| !ended(thread));
+        self.threads.extend(living);
+        self.collect(writer).map(drop)
     }
 }
 

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::time::Duration;
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
@@ -22,6 +23,9 @@ use crate::error::KernelError;
 pub const VARIABLE: &str = "QUELL_METRICS";
 /// The name that is tried where the variable is not set.
 pub const COMMON_NAME: &str = "quell-metrics";
+
+/// How long after a failure the next program is served.
+const RETRY: Duration = Duration::from_millis(200);
 
 /// As in quell_metrics.h.
 const MAGIC: u64 = 0x6c_6c65_7571;
@@ -58,9 +62,18 @@ impl Container {
     ///
     /// # Errors
     /// [`KernelError::Container`] where the socket cannot be had.
-    pub fn serve(&self) -> Result<&str, KernelError> {
+    pub fn serve(&self) -> Result<String, KernelError> {
         let failed = |doing| move |source| KernelError::Container { doing, source };
-        let own = listen(&self.name).map_err(failed("cannot be offered"))?;
+        // Another PID namespace may have a quell of the same id on the same network.
+        let names = std::iter::once(self.name.clone()).chain((1..100).map(|n| format!("{}-{n}", self.name)));
+        let mut found = Err(io::Error::from(io::ErrorKind::AddrInUse));
+        for name in names {
+            found = listen(&name).map(|listener| (name, listener));
+            if !matches!(&found, Err(error) if error.kind() == io::ErrorKind::AddrInUse) {
+                break;
+            }
+        }
+        let (name, own) = found.map_err(failed("cannot be offered"))?;
         for listener in std::iter::once(own).chain(listen(COMMON_NAME)) {
             let map = self.map.try_clone().map_err(failed("cannot be held"))?;
             std::thread::Builder::new()
@@ -68,7 +81,7 @@ impl Container {
                 .spawn(move || hand_out(&listener, &map))
                 .map_err(failed("cannot be offered"))?;
         }
-        Ok(&self.name)
+        Ok(name)
     }
 
     /// Copies of the slots that are in use.
@@ -93,7 +106,12 @@ fn listen(name: &str) -> io::Result<UnixListener> {
 
 /// One byte and the descriptor to each who connects. The thread ends with the process.
 fn hand_out(listener: &UnixListener, map: &OwnedFd) {
-    for stream in listener.incoming().flatten() {
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            // Out of descriptors, for instance: a later one may be served.
+            std::thread::sleep(RETRY);
+            continue;
+        };
         let fds = [map.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut message = SendAncillaryBuffer::new(&mut space);

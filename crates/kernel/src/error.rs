@@ -26,11 +26,17 @@ pub enum KernelError {
         /// libbpf's words.
         reason: String,
     },
+    /// Threads cannot be followed from within a PID namespace.
+    #[error(
+        "quell runs in a PID namespace of its own, as in a container, where the kernel's ids of threads are not its own: run it \
+         outside, or share the host's PID namespace, to follow a command"
+    )]
+    PidNamespace,
     /// A CPU that the kernel does not know.
     #[error("CPU {0} is beyond those that this kernel can have")]
     UnknownCpu(Cpu),
     /// The metric container cannot be had.
-    #[error("the metric container {doing}: {source}")]
+    #[error("the metric container {doing}")]
     Container {
         /// What was tried.
         doing: &'static str,

@@ -5,8 +5,9 @@ use libbpf_rs::btf::types::{FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::{Btf, OpenProgramMut};
 
 /// What a reader must know of a hook that is not there. Those that only exist on other processors are not missed.
-const MISSED: [(&str, &str); 9] = [
+const MISSED: [(&str, &str); 10] = [
     ("local_timer_entry", "the local timer's interrupts show as `irq:` of the timer's driver"),
+    ("call_function_entry", "other CPUs' interrupts show as `irq:` of their kind"),
     ("nmi_handler", "NMIs are not seen"),
     ("irq_handler_entry", "devices' interrupts are not seen"),
     ("softirq_entry", "softirqs are not seen"),

@@ -98,8 +98,10 @@ pub(crate) struct Sources {
 
 impl Sources {
     /// A comm, or a driver's name cut to so many bytes. Any byte may be in it.
-    pub fn name(&mut self, bytes: [u8; 16]) -> Arc<str> {
+    pub fn name(&mut self, mut bytes: [u8; 16]) -> Arc<str> {
         let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        // What stands behind the end is whatever the ring held before.
+        bytes[length..].fill(0);
         let name = || String::from_utf8_lossy(&bytes[..length]).into();
         if self.named.len() >= MOST_NAMES {
             self.named.clear();

@@ -92,6 +92,9 @@ impl Recorder {
         if let Some(&cpu) = plan.cpus.iter().find(|cpu| cpu.0 >= cpus) {
             return Err(KernelError::UnknownCpu(cpu));
         }
+        if plan.follow && in_pid_namespace() {
+            return Err(KernelError::PidNamespace);
+        }
         let symbols = Symbols::read();
         let (open, missing, steal) = open(&kernel, cpus, &plan, &symbols)?;
         let mut skeleton = open.load().map_err(|e| KernelError::refused("the programs", &e))?;
@@ -107,7 +110,7 @@ impl Recorder {
         let translator = Translator {
             sources: Sources::default(),
             symbols,
-            own_pid: std::process::id(),
+            own_pid: (!in_pid_namespace()).then(std::process::id),
             causes: HashMap::new(),
             zero_ns: 0,
         };
@@ -205,7 +208,7 @@ impl Recorder {
             lost_threads: self.skeleton.maps.bss_data.as_ref().map_or(0, |bss| bss.lost_threads),
             command_pid: None,
             command_exit_code: None,
-            own_pid: Some(std::process::id()),
+            own_pid: self.translator.own_pid,
             cost: self.cost.as_ref().map(|_| self.cost()),
         }
     }
@@ -312,6 +315,14 @@ fn watch(skeleton: &RecorderSkel<'_>, cpus: &[Cpu]) -> Result<(), KernelError> {
             .map_err(|e| KernelError::refused("to watch a CPU", &e))?;
     }
     Ok(())
+}
+
+/// Whether this process knows other ids than the programs, which see those of the first PID namespace.
+fn in_pid_namespace() -> bool {
+    /// The inode of the first PID namespace (include/linux/proc_ns.h: PROC_PID_INIT_INO).
+    const FIRST: u64 = 0xEFFF_FFFC;
+    use std::os::unix::fs::MetadataExt as _;
+    fs_err::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != FIRST)
 }
 
 /// CPUs that this kernel can have, from 0.

@@ -55,8 +55,8 @@ const MOST_CAUSES: usize = 1 << 12;
 pub(crate) struct Translator {
     pub sources: Sources,
     pub symbols: Symbols,
-    /// quell's own process, whose probes' runs are what is measured and no noise.
-    pub own_pid: u32,
+    /// quell's own process, whose probes' runs are what is measured and no noise; unknown in a PID namespace.
+    pub own_pid: Option<u32>,
     /// The text of each cause that came, as long as there are not too many.
     pub causes: HashMap<Cause, Arc<str>>,
     /// CLOCK_MONOTONIC at the recording's zero.
@@ -84,7 +84,8 @@ impl Translator {
         let start_ns = record.start_ns.max(self.zero_ns);
         let duration_ns = record.end_ns.checked_sub(start_ns).filter(|_| record.end_ns > self.zero_ns)?;
         let kind = *SourceKind::ALL.get(record.kind as usize)?;
-        if let Some(named) = named.filter(|named| kind == SourceKind::Task && named.tgid == self.own_pid)
+        if let Some(named) =
+            named.filter(|named| kind == SourceKind::Task && self.own_pid.is_none_or(|own| own == named.tgid))
             && bytes_of(named.name).starts_with(PROBE)
         {
             return None;
@@ -96,7 +97,8 @@ impl Translator {
             net: Nanos::from_nanos(record.net_ns.min(duration_ns)),
             source: self.source(kind, record.id, name),
             // quell's own threads are one.
-            pid: named.map_or(0, |named| if named.tgid == self.own_pid { self.own_pid } else { named.pid }),
+            pid: named
+                .map_or(0, |named| if Some(named.tgid) == self.own_pid { named.tgid } else { named.pid }),
             victim: record.victim,
             detail: self.symbols.name(record.what),
             cause: named.and_then(|named| self.cause(&named.cause)),

@@ -35,7 +35,8 @@ impl Interval {
     }
 }
 
-/// The intervals of one CPU, ordered by their start. They nest; none cuts through another, but for steal windows.
+/// The intervals of one CPU, ordered by their start. They nest; none cuts through another, but for steal windows and, in a
+/// recording of a command, the waits of its threads, which stand under the CPU that each had to leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intervals {
     /// The CPU.

@@ -117,8 +117,8 @@ pub struct SourcesFacts {
     pub unknown_because: Option<String>,
     /// Kinds of event that this kernel cannot tell, with what that means.
     pub missing: Vec<String>,
-    /// Where a virtual machine's stolen time was read: `account_steal_time`, the kernel's own reading of the hypervisor's
-    /// count at each tick, in ns; absent where it was not.
+    /// Where a virtual machine's stolen time was read: `run queue`, which keeps the kernel's reading of the hypervisor's count
+    /// at each tick, in ns; absent where it was not.
     pub steal: Option<String>,
     /// Intervals that did not fit into the buffer and were dropped, all CPUs together.
     pub lost: u64,

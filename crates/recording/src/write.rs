@@ -114,6 +114,11 @@ impl Writer {
         Ok(())
     }
 
+    /// The CPUs of which there are intervals.
+    pub fn cpus_with_intervals(&self) -> impl Iterator<Item = Cpu> {
+        self.interval_rows.keys().copied()
+    }
+
     /// Intervals so far.
     pub fn interval_rows(&self) -> u64 {
         self.interval_rows.values().sum()

@@ -87,24 +87,37 @@ pub struct ThreadSource {
 pub(super) fn command(recording: &Recording) -> Option<(CommandRow, Vec<ThreadRow>)> {
     let facts = recording.manifest.sources.as_ref()?;
     let pid = facts.command_pid?;
-    let mut of_victim: BTreeMap<u32, BTreeMap<&Source, Tally>> = BTreeMap::new();
-    for one in recording.intervals.iter().flat_map(|side| &side.intervals) {
-        let Interval { victim, source, net, .. } = one;
-        of_victim.entry(*victim).or_default().entry(source).or_default().add(net.as_nanos());
+    // Threads are ordered by their start.
+    let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (place, thread) in recording.threads.iter().enumerate() {
+        places.entry(thread.tid).or_default().push(place);
     }
-    let row = |thread: &Thread| ThreadRow {
+    let mut of_thread: BTreeMap<usize, BTreeMap<&Source, Tally>> = BTreeMap::new();
+    for one in recording.intervals.iter().flat_map(|side| &side.intervals) {
+        if let Some(thread) = thread_of(&places, &recording.threads, one) {
+            of_thread.entry(thread).or_default().entry(&one.source).or_default().add(one.net.as_nanos());
+        }
+    }
+    let row = |(place, thread): (usize, &Thread)| ThreadRow {
         tid: thread.tid,
         pid: thread.pid,
         name: thread.comm.to_string(),
         start_ns: thread.start.as_nanos(),
         end_ns: thread.end.as_nanos(),
         share: Share::of(thread),
-        sources: of_victim.get(&thread.tid).map(thread_sources).unwrap_or_default(),
+        sources: of_thread.get(&place).map(thread_sources).unwrap_or_default(),
     };
-    let rows: Vec<ThreadRow> = recording.threads.iter().map(row).collect();
+    let rows: Vec<ThreadRow> = recording.threads.iter().enumerate().map(row).collect();
     let share = rows.iter().fold(Share::default(), |sum, row| sum.with(row.share));
     let exit_code = facts.command_exit_code;
     Some((CommandRow { pid, exit_code, threads: rows.len() as u64, share }, rows))
+}
+
+/// The thread that an interval struck. Ids are used again: it is the last one of that id that had begun by then.
+fn thread_of(places: &BTreeMap<u32, Vec<usize>>, threads: &[Thread], one: &Interval) -> Option<usize> {
+    let of_id = places.get(&one.victim)?;
+    let begun = of_id.partition_point(|&place| threads[place].start <= one.start);
+    of_id.get(begun.saturating_sub(1)).copied()
 }
 
 impl Share {

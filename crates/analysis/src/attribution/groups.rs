@@ -126,7 +126,7 @@ pub(super) fn groups<K: Ord + Send + Sync>(
         }
         for (one, ns) in side.blamed() {
             if let Some(group) = key(one).and_then(|key| groups.get_mut(&key)) {
-                group.in_detours_ns += ns;
+                group.in_detours_ns = group.in_detours_ns.saturating_add(ns);
             }
         }
     }

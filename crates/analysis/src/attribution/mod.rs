@@ -48,7 +48,7 @@ impl Side<'_> {
     fn blamed(&self) -> impl Iterator<Item = (&Interval, u64)> {
         let parts = self.joined.blames.iter().flat_map(|blame| &blame.parts);
         let steal = self.intervals.iter().find(|one| one.source == quell_recording::Source::Steal);
-        let stolen = self.joined.blames.iter().map(|blame| blame.stolen_ns).sum();
+        let stolen = self.joined.blames.iter().map(|blame| blame.stolen_ns).fold(0, u64::saturating_add);
         parts.map(|part| (&self.intervals[part.interval], part.ns)).chain(steal.map(|one| (one, stolen)))
     }
 }
@@ -175,7 +175,9 @@ fn warnings(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Vec<
         let net = of_side.fold(net, |sum, one| sum.saturating_add(one.net.as_nanos()));
         (side.joined.segments.iter().fold(flat, |sum, one| sum.saturating_add(one.stretch.length())), net)
     });
-    if flat.abs_diff(net) > net / 50 {
+    // The waits of a command's threads overlap by nature.
+    let command = recording.manifest.sources.as_ref().is_some_and(|facts| facts.command_pid.is_some());
+    if !command && flat.abs_diff(net) > net / 50 {
         all.push(format!(
             "the intervals' own net times add up to {net} ns and their nesting to {flat} ns: some of them cut through \
              one another, or were lost"

@@ -98,7 +98,7 @@ pub(super) fn classes(sources: &[SourceRow], explained: Option<&Explained>, side
         *count += 1;
         let SourceRow { count, total_ns, min_ns, max_ns, .. } = *row;
         tally.merge(Tally { count, total_ns, min_ns, max_ns });
-        *in_detours = row.in_detours_ns.map(|ns| in_detours.unwrap_or(0) + ns).or(*in_detours);
+        *in_detours = row.in_detours_ns.map(|ns| in_detours.unwrap_or(0).saturating_add(ns)).or(*in_detours);
     }
     if explained.is_some() {
         let mut tally = Tally::default();

@@ -191,8 +191,8 @@ fn stolen(sides: &[Side]) -> Option<Hypothesis> {
             let at = blame.detour.start.as_nanos();
             let before = windows.partition_point(|window| window.end <= at);
             let within = windows.get(before).is_some_and(|window| window.start <= at);
-            all += blame.left_ns;
-            inside += if within { blame.left_ns } else { 0 };
+            all = all.saturating_add(blame.left_ns);
+            inside = inside.saturating_add(if within { blame.left_ns } else { 0 });
         }
     }
     let (share, chance) = (percent(inside, all)?, percent(covered, watched)?);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use quell_recording::{
-    Cpu, Detour, Interval, Intervals, Manifest, Method, Nanos, Recording, Span, State, Trace,
+    Cpu, Detour, Interval, Intervals, Manifest, Method, Nanos, Recording, Source, Span, State, Trace,
 };
 
 use crate::attribution::{Blame, blames};
@@ -64,7 +64,9 @@ impl Joiner {
         for (waiting, trace) in self.waiting.iter_mut().zip(recording.traces) {
             let Some(last) = trace.detours.last() else { continue };
             waiting.joined = last.end();
-            waiting.intervals.retain(|one| one.end() + SLACK > last.end());
+            // What was stolen in a window has been given to its detours, and must not be given again.
+            let waits = |one: &Interval| one.source != Source::Steal && one.end() + SLACK > last.end();
+            waiting.intervals.retain(waits);
         }
     }
 

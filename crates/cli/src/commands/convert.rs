@@ -16,6 +16,11 @@ use crate::printer::Printer;
 pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
     let mut recording = read(&args.input)?;
     if let Some(cpu) = args.cpu.map(Cpu) {
+        if !recording.threads.is_empty() {
+            let text = "--cpu would cut the command's threads in two, which move between CPUs: leave it out";
+            return Err(Usage(text.into()).into());
+        }
+        recording.quanta.retain(|series| series.cpu == cpu);
         recording.traces.retain(|trace| trace.cpu == cpu);
         recording.intervals.retain(|side| side.cpu == cpu);
         recording.manifest.cpus.retain(|facts| facts.cpu == cpu);

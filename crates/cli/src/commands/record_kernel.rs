@@ -10,7 +10,9 @@ use quell_kernel::{Recorder, container};
 use quell_node::clock::{monotonic_ns, realtime_ns};
 use quell_node::machine;
 use quell_node::probe::{Beside as _, Plan, Status, first_manifest};
-use quell_recording::{Cpu, Manifest, Method, Nanos, Progress, State, Writer, format_cpu_list};
+use quell_recording::{
+    Cpu, CpuFacts, Manifest, Method, Nanos, Progress, Span, State, Writer, format_cpu_list,
+};
 
 use super::record::{say_warnings, stopped_by_signals, until};
 use crate::kernel_side::Rows;
@@ -47,7 +49,7 @@ pub fn record(
     let stop = stopped_by_signals()?;
     let mut run = Run { plan, stop: &stop, child: None, asked_ns: None, zero_ns };
     if follow {
-        run.child = Some(start(command, &rows, &mut manifest, &writer)?);
+        run.child = Some(start(command, &rows, &mut manifest, &writer, printer)?);
         printer.say(&format!("following `{}` and all that it starts", one_line(&command.join(" "))));
     } else {
         let _ = leave(&plan.cpus);
@@ -62,6 +64,7 @@ pub fn record(
         writer.abandon(&mut manifest, &error);
         return Err(error.into());
     }
+    add_late_cpus(&mut manifest, &writer);
     complete(&mut manifest, &run, status, interrupted);
     rows.complete(&mut manifest);
     writer.finish(&mut manifest)?;
@@ -71,8 +74,14 @@ pub fn record(
 
 /// Starts the command as a child that is followed from its first instruction on. Where it cannot be started there is
 /// nothing to record, and the folder goes again.
-fn start(command: &[String], rows: &Rows, manifest: &mut Manifest, writer: &Writer) -> anyhow::Result<Child> {
-    let started = spawn(command, rows.recorder());
+fn start(
+    command: &[String],
+    rows: &Rows,
+    manifest: &mut Manifest,
+    writer: &Writer,
+    printer: Printer,
+) -> anyhow::Result<Child> {
+    let started = spawn(command, rows.recorder(), printer);
     match &started {
         Ok(child) => {
             if let Some(sources) = &mut manifest.sources {
@@ -85,11 +94,15 @@ fn start(command: &[String], rows: &Rows, manifest: &mut Manifest, writer: &Writ
     started
 }
 
-fn spawn(command: &[String], recorder: &Recorder) -> anyhow::Result<Child> {
+fn spawn(command: &[String], recorder: &Recorder, printer: Printer) -> anyhow::Result<Child> {
     let mut child = Command::new(&command[0]);
     child.args(&command[1..]);
-    if let Some(container) = recorder.container() {
-        child.env(container::VARIABLE, container.serve()?);
+    match recorder.container().map(container::Container::serve) {
+        Some(Ok(name)) => drop(child.env(container::VARIABLE, name)),
+        Some(Err(error)) => {
+            printer.warn(&format!("{:#}: programs cannot read their own account", anyhow::Error::new(error)))
+        }
+        None => {}
     }
     recorder
         .children_of_this_thread(|| child.spawn())?
@@ -129,7 +142,7 @@ impl Run<'_> {
             let over = self.over(writer.interval_rows());
             let now = monotonic_ns();
             if over {
-                rows.end_threads(now);
+                rows.end_threads(now, writer)?;
             }
             let fill = rows.collect(writer)?;
             let elapsed = now - self.zero_ns;
@@ -170,6 +183,16 @@ impl Run<'_> {
         }
         false
     }
+}
+
+/// CPUs that came online while the command ran.
+fn add_late_cpus(manifest: &mut Manifest, writer: &Writer) {
+    for cpu in writer.cpus_with_intervals() {
+        if manifest.cpus.iter().all(|facts| facts.cpu != cpu) {
+            manifest.cpus.push(CpuFacts::of_span(cpu, Span::default()));
+        }
+    }
+    manifest.cpus.sort_by_key(|facts| facts.cpu);
 }
 
 fn complete(manifest: &mut Manifest, run: &Run<'_>, code: Option<ExitStatus>, interrupted: bool) {

@@ -22,6 +22,9 @@ use crate::watch::{Meter, Tty, View, block, summary};
 /// Rows are taken at least so often, which keeps buffers small and the answer to a signal quick.
 const PACE: Nanos = Nanos::from_nanos(250_000_000);
 
+/// What is left of the run at its end is told where it is at least so much of an interval.
+const SHORTEST_PART: u64 = 20;
+
 /// Watches until the time is up, a key or a signal ends it.
 pub fn run(args: &Watch, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_watch(args)?;
@@ -172,15 +175,21 @@ impl Live {
     /// Gives the terminal back and sums the run up.
     fn finish(mut self) -> anyhow::Result<()> {
         let shown = self.last.as_ref().is_some_and(|frame| frame.time_ns == self.until.as_nanos());
+        let told = self.last.as_ref().map_or(0, |frame| frame.time_ns);
         let last = if shown { self.last.take() } else { Some(self.frame()) };
         let json = matches!(self.face, Face::Json);
         drop(self.face);
         if let Some(error) = self.failed {
             return Err(error);
         }
-        match last.filter(|frame| !json && frame.time_ns > 0) {
-            Some(frame) => Ok(self.printer.result(&summary(&frame))?),
-            None => Ok(()),
+        match last.filter(|frame| frame.time_ns > 0) {
+            Some(frame)
+                if json && !shown && frame.time_ns - told >= self.interval.as_nanos() / SHORTEST_PART =>
+            {
+                Ok(self.printer.result(&(serde_json::to_string(&frame)? + "\n"))?)
+            }
+            Some(frame) if !json => Ok(self.printer.result(&summary(&frame))?),
+            _ => Ok(()),
         }
     }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
  * Page faults of followed threads, from the exception to the kernel's own counting of the fault at its end (the software
- * events for minor and major faults); waiting for a disk is included, what other kinds took meanwhile is not. Where the
- * end was not told, as in a storm of faults, the fault is counted without a length.
+ * events for minor and major faults); waiting for a disk is included, what other kinds took meanwhile is not. An exception
+ * without that end is none of these: the kernel mends it by a fixup, or it came from an interrupt. In a storm beyond
+ * kernel.perf_event_max_sample_rate the kernel holds events back, and faults are missed.
  */
 #ifndef QUELL_FAULTS_H
 #define QUELL_FAULTS_H
@@ -15,25 +16,15 @@ static __always_inline u64 taken_from(const struct quell_slot *s)
 	       s->ns[QUELL_TASK] + s->ns[QUELL_STEAL];
 }
 
-static __always_inline void end_fault(struct cpu_state *state, u32 cpu, struct quell_slot *s, u64 end_ns, u64 net_ns)
-{
-	struct open_interval fault = { .start_ns = s->fault_since_ns, .kind = QUELL_FAULT };
-	s->fault_since_ns = 0;
-	charge(state->slot, QUELL_LEVEL_TASK, QUELL_FAULT, net_ns);
-	send(state, cpu, &fault, end_ns, net_ns);
-}
-
 static __always_inline int enter_fault(void)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_state *state = state_of(cpu);
+	u64 now = bpf_ktime_get_ns();
+	struct cpu_state *state = this_cpu();
 	struct quell_slot *s = state ? slot_of(state->slot) : 0;
-	if (!s)
+	if (!s || state->hardirq.inside || state->softirq.inside)
 		return 0;
-	if (s->fault_since_ns)
-		end_fault(state, cpu, s, s->fault_since_ns, 0);
 	s->fault_base_ns = taken_from(s);
-	s->fault_since_ns = bpf_ktime_get_ns();
+	s->fault_since_ns = now;
 	return 0;
 }
 
@@ -48,8 +39,13 @@ SEC("perf_event") int fault_counted(void *ctx)
 	if (!s || !s->fault_since_ns)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
-	s64 net = now - s->fault_since_ns - (taken_from(s) - s->fault_base_ns);
-	end_fault(state, cpu, s, now, net > 0 ? net : 0);
+	struct open_interval fault = { .start_ns = s->fault_since_ns, .kind = QUELL_FAULT };
+	s64 net = now - fault.start_ns - (taken_from(s) - s->fault_base_ns);
+	s->fault_since_ns = 0;
+	if (net < 0)
+		net = 0;
+	charge(state->slot, QUELL_LEVEL_TASK, QUELL_FAULT, net);
+	send(state, cpu, &fault, now, net);
 	return 0;
 }
 

@@ -114,8 +114,9 @@ static __always_inline int exit_softirq(void)
 	return 0;
 }
 
-/* The kernel tells of an NMI when its handler is done, with the time that it took. */
-static __always_inline int handle_nmi(s64 delta_ns)
+/* The kernel tells of an NMI when a handler is done, with the time that it took; of those that only looked whether it was
+ * theirs, too, which is part of the NMI and none of its own. */
+static __always_inline int handle_nmi(s64 delta_ns, int handled)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *state = state_of(cpu);
@@ -124,6 +125,8 @@ static __always_inline int handle_nmi(s64 delta_ns)
 	u64 now = bpf_ktime_get_ns();
 	struct open_interval open = { .start_ns = now - delta_ns, .kind = QUELL_NMI };
 	state->taken_by_nmi_ns += delta_ns;
+	if (!handled)
+		return 0;
 	charge(state->slot, QUELL_LEVEL_NMI, QUELL_NMI, delta_ns);
 	send(state, cpu, &open, now, delta_ns);
 	return 0;
@@ -157,6 +160,9 @@ SEC("tp_btf/irq_handler_exit") int BPF_PROG(irq_handler_out, int irq, struct irq
 SEC("tp_btf/softirq_entry") int BPF_PROG(softirq_in, unsigned int vector) { return enter_softirq(vector); }
 SEC("tp_btf/softirq_exit") int softirq_out(void *ctx) { return exit_softirq(); }
 
-SEC("tp_btf/nmi_handler") int BPF_PROG(nmi_handler, void *handler, s64 delta_ns) { return handle_nmi(delta_ns); }
+SEC("tp_btf/nmi_handler") int BPF_PROG(nmi_handler, void *handler, s64 delta_ns, int handled)
+{
+	return handle_nmi(delta_ns, handled);
+}
 
 #endif

@@ -89,6 +89,7 @@ struct cpu_state {
 	u32 victim;  /* its id */
 	struct cause sent;   /* what another CPU last sent an interrupt for */
 	struct cause woken;  /* what last woke the task `wakee` for this CPU */
+	struct cause running; /* what woke the task that is on it */
 	u32 wakee;
 	u32 pad;
 } __attribute__((aligned(64)));

@@ -146,7 +146,8 @@ static __always_inline void step(volatile u32 *level_seq)
 	*level_seq += 1;
 	asm volatile("" ::: "memory");
 #else
-	__sync_fetch_and_add((u32 *)level_seq, 1);
+	u32 before = __sync_fetch_and_add((u32 *)level_seq, 1);
+	asm volatile("" ::"r"(before) : "memory");
 #endif
 }
 

@@ -11,10 +11,16 @@
 static __always_inline u64 stolen_ever(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	struct rq *queue = BPF_CORE_READ(task, se.cfs_rq, rq);
-	if (!bpf_core_field_exists(queue->prev_steal_time))
+	if (!bpf_core_field_exists(struct sched_entity, cfs_rq) || !bpf_core_field_exists(struct cfs_rq, rq) ||
+	    !bpf_core_field_exists(struct rq, prev_steal_time))
 		return 0;
-	return BPF_CORE_READ(queue, prev_steal_time);
+	return BPF_CORE_READ(task, se.cfs_rq, rq, prev_steal_time);
+}
+
+static __always_inline void forget_stolen(struct cpu_state *state, u64 now_ns)
+{
+	state->stolen_ns = stolen_ever();
+	state->stolen_at_ns = now_ns;
 }
 
 static __always_inline void look_for_steal(struct cpu_state *state, u32 cpu, u64 now_ns)

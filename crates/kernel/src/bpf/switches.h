@@ -6,6 +6,7 @@
 #define QUELL_SWITCHES_H
 
 #include "state.h"
+#include "steal.h"
 #include "threads.h"
 
 /* The run of `prev`, which ends now. The idle task is no noise. */
@@ -18,9 +19,7 @@ static __always_inline void end_run(struct cpu_state *state, u32 cpu, struct tas
 	if (!to)
 		return;
 	fill(&to->record, cpu, 0, &state->task, now_ns, net);
-	to->cause.known = 0;
-	if (state->task.id == 1)
-		to->cause = state->woken;
+	to->cause = state->running;
 	to->pid = prev->pid;
 	to->tgid = prev->tgid;
 	__builtin_memcpy(to->name, prev->comm, sizeof(to->name));
@@ -30,7 +29,12 @@ static __always_inline void end_run(struct cpu_state *state, u32 cpu, struct tas
 /* The state in which a task is left. On its way to sleep it may be woken before it is looked at: better told than read. */
 static __always_inline u32 state_left(unsigned long long *ctx, struct task_struct *prev)
 {
-	return settings.tells_state ? (u32)ctx[3] : BPF_CORE_READ(prev, __state);
+	if (settings.tells_state)
+		return ctx[3];
+	if (bpf_core_field_exists(prev->__state))
+		return BPF_CORE_READ(prev, __state);
+	/* Before 5.14. */
+	return BPF_CORE_READ((struct task_struct___old *)prev, state);
 }
 
 SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
@@ -48,10 +52,20 @@ SEC("tp_btf/sched_switch") int BPF_PROG(task_switch, bool preempted, struct task
 		state->victim = state->slot ? next->pid : 0;
 		state->active = state->watched || state->slot;
 		enter(state, cpu, next, state->slot, now);
+		/* What was stolen until now was stolen from others. */
+		if (state->slot && !state->watched)
+			forget_stolen(state, now);
 	}
-	/* `id` says whether the waker that was noted is this task's. */
-	open_at(state, &state->task, QUELL_TASK, state->wakee && state->wakee == next->pid, now);
+	state->running.known = 0;
+	if (state->wakee && state->wakee == next->pid)
+		state->running = state->woken;
 	state->wakee = 0;
+	/* Only where the kernel is fully preemptible: a softirq that loses its CPU is not recorded. */
+	if (state->softirq.inside) {
+		state->softirq.start_ns = 0;
+		state->softirq.inside = 0;
+	}
+	open_at(state, &state->task, QUELL_TASK, 0, now);
 	return 0;
 }
 

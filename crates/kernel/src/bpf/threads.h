@@ -93,9 +93,14 @@ static __always_inline void end_thread(struct cpu_state *state, u32 cpu, struct 
 		fill(&to->record, cpu, s->global_tid, &life, now_ns, 0);
 		to->slot = *s;
 		bpf_ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+	} else {
+		__sync_fetch_and_add(&lost_threads, 1);
 	}
+	/* A thread that called exec may have taken over the id meanwhile, with a slot of its own. */
 	u32 tid = s->global_tid;
-	bpf_map_delete_elem(&slots, &tid);
+	u32 *held = bpf_map_lookup_elem(&slots, &tid);
+	if (held && *held == state->slot)
+		bpf_map_delete_elem(&slots, &tid);
 	step(&s->level_seq[QUELL_LEVEL_TASK]);
 	s->tid = 0;
 	step(&s->level_seq[QUELL_LEVEL_TASK]);
@@ -111,12 +116,16 @@ static __always_inline void leave(struct cpu_state *state, u32 cpu, struct task_
 	step(&s->level_seq[QUELL_LEVEL_TASK]);
 	s->on_cpu_ns += now_ns - s->on_since_ns;
 	s->on_since_ns = 0;
-	s->run_delay_ns = BPF_CORE_READ(prev, sched_info.run_delay);
+	if (bpf_core_field_exists(struct sched_info, run_delay))
+		s->run_delay_ns = BPF_CORE_READ(prev, sched_info.run_delay);
 	s->cpu = cpu;
 	if (preempted || run_state == TASK_RUNNING) {
 		s->off_since_ns = now_ns;
 		s->preemptor_pid = next->pid;
 		BPF_CORE_READ_STR_INTO(&s->preemptor, next, comm);
+		/* It could run, and the CPU idles: its group has used up its share. */
+		if (!next->pid)
+			__builtin_memcpy(s->preemptor, "(throttled)", sizeof("(throttled)"));
 	}
 	step(&s->level_seq[QUELL_LEVEL_TASK]);
 	if (run_state & TASK_DEAD) {

@@ -95,6 +95,10 @@ struct task_struct {
 	char comm[16];
 };
 
+struct task_struct___old {
+	long state;
+};
+
 struct irqaction {
 	const char *name;
 };

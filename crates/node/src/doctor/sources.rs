@@ -47,8 +47,8 @@ fn needs(files: Files<'_>) -> Vec<Finding> {
 
 /// The first version with ring buffers, CAP_BPF and CAP_PERFMON.
 const RING_BUFFER: (u32, u32) = (5, 8);
-/// The first version with storage per task for tracing programs, and without a limit of locked memory for maps.
-const TASK_STORAGE: (u32, u32) = (5, 11);
+/// The first version without a limit of locked memory for maps.
+const MAPS_UNLIMITED: (u32, u32) = (5, 11);
 
 fn version(files: Files<'_>) -> Finding {
     const SUBJECT: &str = "kernel version";
@@ -68,13 +68,6 @@ fn version(files: Files<'_>) -> Finding {
             text,
             Some("boot a kernel of 5.8 or later to name sources"),
         );
-    }
-    if !has(TASK_STORAGE, b"BPF_MAP_TYPE_TASK_STORAGE\0") {
-        let text = format!(
-            "{release} cannot keep account per thread, which following a command needs; that came with 5.11"
-        );
-        let advice = "boot a kernel of 5.11 or later for `record -- CMD`; recording CPUs works on this one";
-        return finding(SUBJECT, Verdict::Limited, text, Some(advice));
     }
     finding(SUBJECT, Verdict::Good, release, None)
 }
@@ -105,7 +98,7 @@ fn privileges(files: Files<'_>) -> Finding {
     if lacking.is_empty() {
         return finding(SUBJECT, Verdict::Good, "CAP_BPF and CAP_PERFMON", None);
     }
-    let old = files.release().is_some_and(|(version, _)| version < TASK_STORAGE);
+    let old = files.release().is_some_and(|(version, _)| version < MAPS_UNLIMITED);
     let more = if old { ",cap_sys_resource" } else { "" };
     let why_more = if old {
         "; cap_sys_resource lifts the limit of locked memory, which counts before 5.11"
