@@ -8,14 +8,14 @@ use quell_recording::Nanos;
 
 use crate::plan::{CpuList, RankList, ThresholdText};
 
-/// Measures operating-system noise, and predicts what it costs a parallel program.
+/// Measures operating-system noise, names its sources, and predicts what it costs a parallel program.
 #[derive(Debug, Parser)]
 #[command(
     name = "quell",
     version,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell                  what was found\n  quell predict a.quell --ranks 16..2048\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
+    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
 )]
 pub struct Args {
     /// Say nothing but results and errors.

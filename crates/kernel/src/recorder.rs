@@ -43,7 +43,7 @@ const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 pub struct Plan {
     /// CPUs of which everything is recorded.
     pub cpus: Vec<Cpu>,
-    /// Whether threads are followed, from [`Recorder::follow`] on, on whichever CPU they run.
+    /// Whether threads are followed, from [`Recorder::children_of_this_thread`] on, on whichever CPU they run.
     pub follow: bool,
     /// Whether the kernel counts the time in the programs meanwhile, which itself costs a little.
     pub cost: bool,

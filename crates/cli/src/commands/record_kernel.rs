@@ -100,7 +100,7 @@ fn spawn(command: &[String], recorder: &Recorder, printer: Printer) -> anyhow::R
     match recorder.container().map(container::Container::serve) {
         Some(Ok(name)) => drop(child.env(container::VARIABLE, name)),
         Some(Err(error)) => {
-            printer.warn(&format!("{:#}: programs cannot read their own account", anyhow::Error::new(error)))
+            printer.warn(&format!("{:#}: programs cannot read their own account", anyhow::Error::new(error)));
         }
         None => {}
     }

@@ -76,6 +76,14 @@ impl<'a> Files<'a> {
     }
 
     /// Whether this process is in a user namespace of its own: its ids are mapped, not just those of the machine.
+    /// Whether the kernel's ids of processes are other than those seen here.
+    pub(super) fn in_pid_namespace(self) -> bool {
+        /// The name of the first PID namespace (include/linux/proc_ns.h: PROC_PID_INIT_INO).
+        const FIRST: &str = "pid:[4026531836]";
+        let link = fs_err::read_link(self.path("/proc/self/ns/pid"));
+        link.is_ok_and(|name| name.as_os_str() != FIRST)
+    }
+
     pub(super) fn in_user_namespace(self) -> bool {
         let Some(line) = self.line("/proc/self/uid_map") else { return false };
         !line.split_whitespace().eq(["0", "0", "4294967295"])

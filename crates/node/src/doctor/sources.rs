@@ -154,12 +154,19 @@ fn container(files: Files<'_>) -> Finding {
     let marks = ["/run/.containerenv", "/.dockerenv", "/.singularity.d"];
     let mark = marks.into_iter().find(|mark| files.exists(mark));
     let filtered = files.status("Seccomp").as_deref() == Some("2");
+    if files.in_pid_namespace() {
+        return finding(
+            SUBJECT,
+            Verdict::Limited,
+            "in a PID namespace: CPUs can be recorded, but the threads of a command cannot be followed, as the kernel's ids are \
+             others",
+            Some("for `record -- CMD` share the host's PID namespace (`--pid=host`), or run on the host"),
+        );
+    }
     match (mark, filtered) {
         (Some(mark), filtered) => {
             let filter = if filtered { ", behind a seccomp filter" } else { "" };
-            let text = format!(
-                "in one ({mark} is there){filter}: it may refuse the bpf system call, and process ids are the host's"
-            );
+            let text = format!("in one ({mark} is there){filter}: it may refuse the bpf system call");
             let advice = "where loading fails, add `--cap-add BPF --cap-add PERFMON` and a seccomp profile that lets bpf() through, or run on the host";
             finding(SUBJECT, Verdict::Limited, text, Some(advice))
         }
