@@ -5,9 +5,9 @@ const MOST_COLOURED = 7;
 const MOST_BARS = 32;
 
 const CLASSES = {
-    type1: "Type 1: short, periodic",
-    type2: "Type 2: tasks",
-    interrupt: "interrupt without a period",
+    type1: "Type 1",
+    type2: "Type 2",
+    interrupt: "interrupt",
     hypervisor: "hypervisor",
     unattributed: "unattributed",
     own: "quell itself",
@@ -178,11 +178,11 @@ function timeColumns() {
 }
 
 function sourceTable(rows) {
-    const names = (field) => (row) =>
-        records(row[field])
-            .slice(0, 3)
-            .map((one) => clean(one.name))
-            .join(", ") || NOTHING;
+    // The first is most of it; a row stays one line.
+    const names = (field) => (row) => {
+        const [first, ...others] = records(row[field]);
+        return first ? clean(first.name) + (others.length ? ` +${others.length}` : "") : NOTHING;
+    };
     const columns = [
         nameColumn("Source", "source"),
         column("pid", "pid", (pid) => (number(pid) === null ? NOTHING : String(pid))),
@@ -194,7 +194,8 @@ function sourceTable(rows) {
         { head: "Caused by", left: true, kind: () => "name", text: names("causes") },
     ];
     return table(
-        "What the kernel did on the CPUs that were watched, whether it made a detour or not.",
+        "What the kernel did on the CPUs that were watched, whether it made a detour or not. " +
+            "Type 1: short and periodic. Type 2: tasks.",
         filled(columns, rows),
         rows,
     );
