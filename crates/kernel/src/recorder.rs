@@ -246,8 +246,6 @@ fn open(
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
         rodata.settings.tick_function = symbols.address(&TICK_FUNCTIONS);
         rodata.settings.follow = u32::from(plan.follow);
-        rodata.settings.cpus = cpus;
-        rodata.settings.slots = slots;
         rodata.settings.tells_state = u32::from(hooks::switch_tells_state(kernel));
     }
     let steal = hooks::keeps_stolen_time(kernel);

@@ -98,8 +98,6 @@ struct cpu_state {
 struct settings {
 	u64 tick_function; /* address of the tick's own timer callback */
 	u32 follow;        /* threads are followed */
-	u32 cpus;
-	u32 slots;
 	u32 tells_state;   /* sched_switch says in which state it leaves a task (5.18 and later) */
 };
 
