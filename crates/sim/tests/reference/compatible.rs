@@ -210,8 +210,7 @@ impl<P: Program> Machine<'_, P> {
     }
 
     fn into_reference(self) -> Reference {
-        let mut reference =
-            Reference { latest: self.latest, widest: self.widest, ..Reference::default() };
+        let mut reference = Reference { latest: self.latest, widest: self.widest, ..Reference::default() };
         for rank in 0..self.program.ranks() {
             let r = rank as usize;
             reference.found.finish.push(*self.next_cpu[r].iter().max().unwrap());

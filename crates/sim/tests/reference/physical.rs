@@ -81,7 +81,9 @@ pub fn physical<P: Program>(program: &P, net: Net, strikes: Option<&Strikes>) ->
     }
     loop {
         let order = |element: &Element| (machine.start(element), element.order(), element.rank);
-        let Some(next) = (0..machine.waiting.len()).min_by_key(|&n| order(&machine.waiting[n])) else { break };
+        let Some(next) = (0..machine.waiting.len()).min_by_key(|&n| order(&machine.waiting[n])) else {
+            break;
+        };
         let element = machine.waiting.swap_remove(next);
         let t = machine.start(&element);
         machine.go(element, t);

@@ -24,15 +24,12 @@ impl Strikes {
         let detours = &self.traces[0].0;
         let back = detours.last().unwrap().0;
         let x = t.wrapping_add(self.places[rank as usize].1) % (back - length);
-        let mut rest = 0;
-        let mut inside = 0;
-        for (number, &(start, duration)) in detours.iter().enumerate() {
-            if start <= x && x > detours[0].0 {
-                rest = (start + duration).saturating_sub(x);
-            } else if number > 0 && x < start && start < x + length {
-                inside += duration;
-            }
-        }
+        // The detour that has begun last; the first one counts as begun, and never strikes before it has.
+        let begun = detours.iter().rposition(|detour| detour.0 <= x).filter(|_| x > detours[0].0);
+        let rest = begun.map_or(0, |n| (detours[n].0 + detours[n].1).saturating_sub(x));
+        let behind = &detours[begun.unwrap_or(0) + 1..];
+        let inside: u64 =
+            behind.iter().take_while(|detour| detour.0 < x + length).map(|detour| detour.1).sum();
         rest + inside
     }
 
@@ -65,11 +62,8 @@ impl Strikes {
     /// The same for an engine with progress clocks.
     pub fn rank_clocks(&self) -> Noise {
         let ns = Nanos::from_nanos;
-        let detour = |&(start, duration): &(u64, u64)| Detour {
-            start: ns(start),
-            duration: ns(duration),
-            own: false,
-        };
+        let detour =
+            |&(start, duration): &(u64, u64)| Detour { start: ns(start), duration: ns(duration), own: false };
         let clock = |(detours, period): &(Detours, u64)| {
             let span = Span { start: ns(0), end: ns(*period) };
             let trace = Trace { cpu: Cpu(0), span, detours: detours.iter().map(detour).collect() };
