@@ -70,10 +70,16 @@ fn without_op(whole: &Schedule, (rank, number): (usize, usize)) -> Schedule {
 
 fn with_fewer_needs(whole: &Schedule, (rank, number): (usize, usize)) -> Vec<Schedule> {
     let op = &whole.program.ranks[rank][number];
-    let requires = (0..op.requires.len())
-        .map(|need| changed(whole, |ranks| drop(ranks[rank][number].requires.remove(need))));
-    let irequires = (0..op.irequires.len())
-        .map(|need| changed(whole, |ranks| drop(ranks[rank][number].irequires.remove(need))));
+    let requires = (0..op.requires.len()).map(|need| {
+        changed(whole, |ranks| {
+            ranks[rank][number].requires.remove(need);
+        })
+    });
+    let irequires = (0..op.irequires.len()).map(|need| {
+        changed(whole, |ranks| {
+            ranks[rank][number].irequires.remove(need);
+        })
+    });
     requires.chain(irequires).collect()
 }
 
@@ -118,7 +124,9 @@ fn with_fewer_detours(whole: &Schedule) -> Vec<Schedule> {
     detours
         .map(|(trace, detour)| {
             let mut less = whole.clone();
-            less.strikes.iter_mut().for_each(|strikes| drop(strikes.traces[trace].0.remove(detour)));
+            less.strikes.iter_mut().for_each(|strikes| {
+                strikes.traces[trace].0.remove(detour);
+            });
             less
         })
         .collect()
