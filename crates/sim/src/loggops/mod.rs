@@ -2,10 +2,17 @@
 //!
 //! [`run`] plays a [`Program`] on a [`Net`] under [`Rules`] and [`Noise`]. The rules are in `docs/reference/loggops.md`.
 
+mod event;
+mod global;
+mod matching;
 mod net;
 mod noise;
 mod outcome;
+mod play;
 mod program;
+mod rank;
+mod stuck;
+mod windows;
 
 pub use net::{Net, PerByte};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
@@ -48,6 +55,25 @@ impl std::fmt::Debug for Run<'_> {
 /// # Errors
 /// When the noise does not fit the program or the rules, a peer is out of range, or times overflow.
 pub fn run<P: Program>(program: &P, run: &Run<'_>) -> Result<Outcome, RunError> {
-    let _ = (program, run);
-    Err(RunError::Overflow)
+    let context = play::Context::new(program, run)?;
+    let layout = context.layout;
+    // Whatever one rank does, no other knows sooner.
+    let reach = if context.has_rendezvous() { run.net.latency } else { run.net.latency + run.net.overhead };
+    let (ranks, events) = match run.rules {
+        Rules::Compatible => {
+            let rules = play::Compatible(context);
+            global::Global::new(program, &rules, layout, true).run(run)?
+        }
+        Rules::Physical if reach == 0 => {
+            let rules = play::Physical(context);
+            global::Global::new(program, &rules, layout, false).run(run)?
+        }
+        Rules::Physical => windows::run(program, &play::Physical(context), layout, reach, run)?,
+    };
+    Ok(Outcome {
+        events,
+        finish: ranks.iter().map(|rank| rank.free.finish()).collect(),
+        noise: ranks.iter().map(|rank| rank.noise).collect(),
+        stuck: stuck::find(program, &ranks, run.net.eager_limit),
+    })
 }
