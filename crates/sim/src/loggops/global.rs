@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::event::{Found, Pending, Turn};
+use super::event::{Found, Pending, Turn, What};
 use super::play::{Effects, MAX_TIME, Play, raise};
 use super::program::Program;
 use super::rank::{Layout, Played, Rank};
@@ -197,7 +197,8 @@ impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
     /// Carries out what the event of `me` at `t` set off.
     fn spread(&mut self, me: u32, t: u64) {
         let mailed = self.effects.mail.take().map(|(to, mut event)| {
-            event.age = self.age(t);
+            // An answer is no message of its own.
+            event.age = if event.what == What::Answer { t } else { self.age(t) };
             self.seats[to as usize].rank.push(event, to);
             to
         });

@@ -16,8 +16,8 @@ enum What {
     Answer(u32),
 }
 
-/// The start of what made an element, and that one's rank; nothing made what is free from the beginning.
-type Maker = Option<(u64, u32)>;
+/// The start of what made an element, and that one's rank.
+type Maker = (u64, u32);
 
 /// Something that waits on a rank.
 #[derive(Clone, Copy)]
@@ -77,7 +77,8 @@ pub fn physical<P: Program>(program: &P, net: Net, strikes: Option<&Strikes>) ->
     for rank in 0..program.ranks() {
         let mut free = vec![];
         machine.states.push(program.begin(rank, &mut free));
-        machine.wait(rank, None, free);
+        // As if something at 0 had freed it.
+        machine.wait(rank, (0, rank), free);
     }
     loop {
         let order = |element: &Element| (machine.start(element), element.order(), element.rank);
@@ -148,7 +149,7 @@ impl<P: Program> Machine<'_, P> {
         self.waiting.push(Element {
             rank: op.peer,
             ready: departure + latency,
-            maker: Some((t, rank)),
+            maker: (t, rank),
             what: What::OnItsWay(message),
         });
         self.reference.found.events += 1;
@@ -193,7 +194,7 @@ impl<P: Program> Machine<'_, P> {
             self.waiting.push(Element {
                 rank: message.from,
                 ready: t + self.net.latency,
-                maker: Some((t, rank)),
+                maker: (t, rank),
                 what: What::Answer(message.op),
             });
         }
@@ -217,13 +218,13 @@ impl<P: Program> Machine<'_, P> {
     fn tell_started(&mut self, rank: u32, op: u32, t: u64) {
         let mut free = vec![];
         self.program.started(rank, &mut self.states[rank as usize], op, t, &mut free);
-        self.wait(rank, Some((t, rank)), free);
+        self.wait(rank, (t, rank), free);
     }
 
     fn tell_done(&mut self, rank: u32, op: u32, at: u64, t: u64) {
         let mut free = vec![];
         self.program.done(rank, &mut self.states[rank as usize], op, at, &mut free);
-        self.wait(rank, Some((t, rank)), free);
+        self.wait(rank, (t, rank), free);
     }
 
     fn wait(&mut self, rank: u32, maker: Maker, freed: Vec<Free>) {
