@@ -11,7 +11,7 @@ pub(super) fn prefetch<T, const LINES: usize>(what: &T) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch is a hint: it never faults, whatever the address, and changes nothing that a program sees.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(what).cast::<i8>().wrapping_add(line * LINE))
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(what).cast::<i8>().wrapping_add(line * LINE));
         };
     }
     #[cfg(not(target_arch = "x86_64"))]
