@@ -10,6 +10,7 @@ mod clock;
 mod draws;
 pub mod loggops;
 mod model;
+pub mod pattern;
 mod sorted;
 
 pub use bsp::{BspError, Job, MAX_RANKS, Node, Program, Run, SyncMode};
