@@ -136,6 +136,14 @@ impl ProgressClock {
         u64::try_from(noise - u128::from(noise_before)).unwrap_or(u64::MAX)
     }
 
+    /// For how many nanoseconds from `t` on no detour strikes; 0 within one.
+    pub fn quiet(&self, t: u64) -> u64 {
+        let t = if t < self.period { t } else { t % self.period };
+        let begun = self.starts.below(t + 1);
+        let inside = begun > 0 && t < self.starts.keys()[begun - 1] + self.length_of(begun - 1);
+        if inside || begun > self.detours() { 0 } else { self.starts.keys()[begun] - t }
+    }
+
     /// The starts in `0..period` at which another detour joins those that hit `work`, ascending.
     ///
     /// Only there does [`ProgressClock::delay`] grow with the start. From one to the next it never does: while
@@ -168,6 +176,11 @@ impl ProgressClock {
     /// The noise before the first instant with `useful` nanoseconds behind it, for `useful` in `1..=W(S)`.
     fn noise_by(&self, useful: u64) -> u64 {
         self.noise_of(self.useful_starts.below(useful))
+    }
+
+    /// The length of a detour.
+    fn length_of(&self, detour: usize) -> u64 {
+        self.noise_of(detour + 1) - self.noise_of(detour)
     }
 
     /// The noise of the first `count` detours.

@@ -48,6 +48,17 @@ proptest! {
     }
 
     #[test]
+    fn nothing_strikes_while_it_is_quiet((span, detours) in noisy(), start in 0u64..600) {
+        let lost = lost(span, &detours);
+        prop_assume!(lost.contains(&false));
+        let quiet = clock(span, &detours).quiet(start);
+        prop_assert!((start..start + quiet).all(|t| !lost[(t % span) as usize]));
+        // To the end of the trace at the farthest: what comes then is another look.
+        let end = (start + quiet) % span;
+        prop_assert!(quiet > span || lost[end as usize] || end == 0, "{} {}", start, quiet);
+    }
+
+    #[test]
     fn the_delay_grows_at_worst_starts_only((span, detours) in noisy(), work in 1u64..700) {
         prop_assume!(lost(span, &detours).contains(&false));
         let clock = clock(span, &detours);

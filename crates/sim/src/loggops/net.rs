@@ -22,7 +22,7 @@ impl PerByte {
 
     /// The whole nanoseconds for each byte, if it is so many.
     pub fn whole_nanos(self) -> Option<u64> {
-        (self.femtoseconds % FEMTO == 0).then_some(self.femtoseconds / FEMTO)
+        self.femtoseconds.is_multiple_of(FEMTO).then_some(self.femtoseconds / FEMTO)
     }
 
     /// Nanoseconds for each byte.

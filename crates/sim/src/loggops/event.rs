@@ -1,0 +1,267 @@
+//! What waits on a rank: operations that are free, messages on their way to it, answers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::few::Few;
+
+/// What an [`Event`] is. The order is that of [`Kind`](super::Kind), and goes on with what comes from other ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(super) enum What {
+    #[default]
+    Send,
+    Recv,
+    Calc,
+    /// A message to this rank. `who` is its sender, `op` and `shape` are those of the send.
+    Message,
+    /// A message whose CPU and interface are not known yet: that is settled at its arrival.
+    Arriving,
+    /// The receiver's answer to a rendezvous. `who` is the receiver, `op` the send.
+    Answer,
+}
+
+/// 32 bytes, of which a simulation holds one for each operation that is free and each message in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Event {
+    /// It does not start before.
+    pub(super) time: u64,
+    /// What was made earlier goes first: LogGOPSim's count, or the start of what made it.
+    pub(super) age: u64,
+    /// The other rank.
+    pub(super) who: u32,
+    pub(super) op: u32,
+    pub(super) shape: u32,
+    pub(super) what: What,
+    pub(super) cpu: u8,
+    pub(super) nic: u8,
+}
+
+impl Event {
+    /// The order of events of one age: by the rank that made them, by what they are, by operation.
+    pub(super) fn tie(&self, me: u32) -> u64 {
+        let maker = if self.what >= What::Message { self.who } else { me };
+        u64::from(maker) << 32 | (self.what as u64) << 29 | u64::from(self.op & 0x1fff_ffff)
+    }
+}
+
+/// When an event starts, and what decides between those that start together: age, tie.
+pub(super) type Turn = (u64, u64, u64);
+
+/// The event whose turn comes first on a rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    pub(super) start: u64,
+    pub(super) age: u64,
+    /// Where it is: in the list, or in the crowd's class.
+    at: usize,
+}
+
+impl Next {
+    /// For an event that is not queued.
+    #[inline(always)]
+    pub(super) fn held(event: &Event, resources: &impl Resources) -> Self {
+        let start = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+        Self { start, age: event.age, at: usize::MAX }
+    }
+}
+
+/// From when on what an event uses is free.
+pub(super) trait Resources {
+    fn free_from(&self, what: What, cpu: u8, nic: u8) -> u64;
+}
+
+/// More events than this are kept in heaps.
+const CROWD: usize = 32;
+
+/// All that waits on one rank.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    few: Few<Event, 3>,
+    crowd: Option<Box<Crowd>>,
+}
+
+impl Pending {
+    #[inline(always)]
+    pub(super) fn push(&mut self, event: Event, me: u32) {
+        if self.few.len() < CROWD && self.crowd.is_none() {
+            self.few.push(event);
+        } else {
+            self.join(event, me);
+        }
+    }
+
+    #[cold]
+    fn join(&mut self, event: Event, me: u32) {
+        let crowd = self.crowd.get_or_insert_default();
+        self.few.drain(|event| crowd.push(event, me));
+        crowd.push(event, me);
+    }
+
+    /// The event whose turn comes first.
+    ///
+    /// What each event uses changes only when some event is taken, so none has to be put back: the next to start is
+    /// the least of (start, age, tie), where the start is the latest of its time and of what it uses.
+    #[inline(always)]
+    pub(super) fn next(&mut self, resources: &impl Resources, me: u32) -> Option<Next> {
+        if self.few.len() == 0 {
+            return self.crowd.as_mut()?.next(resources);
+        }
+        let mut best = Next { start: u64::MAX, age: u64::MAX, at: usize::MAX };
+        for (at, event) in self.few.here().iter().enumerate() {
+            self.weigh(at, event, resources, me, &mut best);
+        }
+        for (at, event) in self.few.more().iter().enumerate() {
+            self.weigh(at + self.few.here().len(), event, resources, me, &mut best);
+        }
+        Some(best)
+    }
+
+    #[inline(always)]
+    fn weigh(&self, at: usize, event: &Event, resources: &impl Resources, me: u32, best: &mut Next) {
+        let start = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+        let sooner = if start != best.start {
+            start < best.start
+        } else if event.age != best.age {
+            event.age < best.age
+        } else {
+            self.few.get(best.at).is_none_or(|best| event.tie(me) < best.tie(me))
+        };
+        if sooner {
+            *best = Next { start, age: event.age, at };
+        }
+    }
+
+    /// Whether the turn of what was found comes after that of `event`, which is not queued.
+    #[inline(always)]
+    pub(super) fn yields(&self, found: Next, event: &Event, next: Next, me: u32) -> bool {
+        if next.start != found.start {
+            next.start < found.start
+        } else if next.age != found.age {
+            next.age < found.age
+        } else {
+            self.turn(found, me).is_none_or(|turn| event.tie(me) < turn.2)
+        }
+    }
+
+    /// The turn of what was found.
+    pub(super) fn turn(&self, next: Next, me: u32) -> Option<Turn> {
+        let event = match &self.crowd {
+            Some(crowd) => crowd.get(next.at),
+            None => self.few.get(next.at),
+        };
+        event.map(|event| (next.start, next.age, event.tie(me)))
+    }
+
+    #[inline(always)]
+    pub(super) fn take(&mut self, next: Next) -> Option<Event> {
+        if self.crowd.is_none() { self.few.swap_remove(next.at) } else { self.leave(next.at) }
+    }
+
+    #[cold]
+    fn leave(&mut self, class: usize) -> Option<Event> {
+        let crowd = self.crowd.as_mut()?;
+        let event = crowd.take(class);
+        if crowd.len == 0 {
+            self.crowd = None;
+        }
+        event
+    }
+
+    /// Puts what LogGOPSim would have looked at and found waiting by `turn` behind what it waits for. It matters only where time a
+    /// CPU is busy can shrink.
+    pub(super) fn settle(&mut self, resources: &impl Resources, turn: Turn) {
+        for event in self.few.iter_mut().filter(|event| (event.time, event.age) < (turn.0, turn.1)) {
+            event.time = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+        }
+    }
+}
+
+/// Many events, by what they use: those that wait for it by age, those that come later by time.
+#[derive(Debug, Default)]
+struct Crowd {
+    classes: Vec<Class>,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Class {
+    what: What,
+    cpu: u8,
+    nic: u8,
+    later: BinaryHeap<Reverse<Keyed<(u64, u64, u64)>>>,
+    waiting: BinaryHeap<Reverse<Keyed<(u64, u64)>>>,
+}
+
+/// An event that is ordered by its key alone.
+#[derive(Debug)]
+struct Keyed<K> {
+    key: K,
+    event: Event,
+}
+
+impl<K: Ord> PartialEq for Keyed<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl<K: Ord> Eq for Keyed<K> {}
+
+impl<K: Ord> PartialOrd for Keyed<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K: Ord> Ord for Keyed<K> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl Crowd {
+    fn push(&mut self, event: Event, me: u32) {
+        let Event { what, cpu, nic, .. } = event;
+        let same = |class: &Class| (class.what, class.cpu, class.nic) == (what, cpu, nic);
+        let at = self.classes.iter().position(same).unwrap_or_else(|| {
+            let (later, waiting) = (BinaryHeap::new(), BinaryHeap::new());
+            self.classes.push(Class { what, cpu, nic, later, waiting });
+            self.classes.len() - 1
+        });
+        let key = (event.time, event.age, event.tie(me));
+        self.classes[at].later.push(Reverse(Keyed { key, event }));
+        self.len += 1;
+    }
+
+    fn next(&mut self, resources: &impl Resources) -> Option<Next> {
+        let turns = self.classes.iter_mut().enumerate().filter_map(|(index, class)| {
+            let free = resources.free_from(class.what, class.cpu, class.nic);
+            while let Some(Reverse(Keyed { key, .. })) = class.later.peek()
+                && key.0 <= free
+            {
+                let Some(Reverse(Keyed { key: (_, age, tie), event })) = class.later.pop() else { break };
+                class.waiting.push(Reverse(Keyed { key: (age, tie), event }));
+            }
+            let waiting = class.waiting.peek().map(|Reverse(Keyed { key, .. })| (free, key.0, key.1));
+            let later = || class.later.peek().map(|Reverse(Keyed { key, .. })| *key);
+            Some((waiting.or_else(later)?, index))
+        });
+        let ((start, age, _), class) = turns.min()?;
+        Some(Next { start, age, at: class })
+    }
+
+    fn get(&self, class: usize) -> Option<&Event> {
+        let class = &self.classes[class];
+        let waiting = class.waiting.peek().map(|Reverse(keyed)| &keyed.event);
+        waiting.or_else(|| class.later.peek().map(|Reverse(keyed)| &keyed.event))
+    }
+
+    fn take(&mut self, class: usize) -> Option<Event> {
+        let class = &mut self.classes[class];
+        let waiting = class.waiting.pop().map(|Reverse(keyed)| keyed.event);
+        let event = waiting.or_else(|| class.later.pop().map(|Reverse(keyed)| keyed.event));
+        self.len -= usize::from(event.is_some());
+        event
+    }
+}

@@ -1,0 +1,187 @@
+//! Queues of receives that wait for their messages, and of messages that wait for their receives.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::program::ANY;
+
+/// What a message and a receive are matched by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Envelope {
+    pub(super) source: u32,
+    pub(super) tag: u32,
+}
+
+impl Envelope {
+    #[inline(always)]
+    fn matches(self, other: Self) -> bool {
+        let same = |a: u32, b: u32| a == b || a == ANY || b == ANY;
+        self == other || same(self.source, other.source) && same(self.tag, other.tag)
+    }
+
+    fn is_exact(self) -> bool {
+        self.source != ANY && self.tag != ANY
+    }
+}
+
+/// One that waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entry {
+    pub(super) envelope: Envelope,
+    pub(super) op: u32,
+    pub(super) shape: u32,
+    /// For a message, when the CPU was done with it.
+    pub(super) end: u64,
+}
+
+impl Entry {
+    /// Says that there is none.
+    const NONE: Self = Self { envelope: Envelope { source: ANY, tag: ANY }, op: 0, shape: u32::MAX, end: 0 };
+
+    #[inline(always)]
+    fn is_none(&self) -> bool {
+        self.shape == u32::MAX
+    }
+}
+
+/// A queue in the order of coming. Mostly there is one entry at most.
+#[derive(Debug)]
+pub(super) struct Queue {
+    first: Entry,
+    /// What came while there was a first.
+    rest: Option<Box<Rest>>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { first: Entry::NONE, rest: None }
+    }
+}
+
+impl Queue {
+    #[inline(always)]
+    pub(super) fn push(&mut self, entry: Entry) {
+        if self.first.is_none() && self.rest.is_none() {
+            self.first = entry;
+        } else {
+            self.rest.get_or_insert_default().push(entry);
+        }
+    }
+
+    /// The first that matches, without taking it.
+    pub(super) fn peek(&self, envelope: Envelope) -> Option<Entry> {
+        if !self.first.is_none() && self.first.envelope.matches(envelope) {
+            return Some(self.first);
+        }
+        let rest = self.rest.as_ref()?;
+        rest.find(envelope).and_then(|at| rest.entries[at])
+    }
+
+    /// Takes the first that matches.
+    #[inline(always)]
+    pub(super) fn take(&mut self, envelope: Envelope) -> Option<Entry> {
+        if !self.first.is_none() && self.first.envelope.matches(envelope) {
+            return Some(std::mem::replace(&mut self.first, Entry::NONE));
+        }
+        if self.rest.is_some() { self.take_rest(envelope) } else { None }
+    }
+
+    fn take_rest(&mut self, envelope: Envelope) -> Option<Entry> {
+        let rest = self.rest.as_mut()?;
+        let entry = rest.take(envelope);
+        if rest.len == 0 && self.first.is_none() {
+            self.rest = None;
+        }
+        entry
+    }
+
+    /// All that wait, in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        let rest = self.rest.iter().flat_map(|rest| rest.entries.iter().flatten());
+        Some(&self.first).filter(|first| !first.is_none()).into_iter().chain(rest)
+    }
+}
+
+/// Once more entries than this have waited together they are indexed.
+const MANY: usize = 32;
+
+/// The rest of a queue, with an index of those that name one source and one tag once it is long.
+#[derive(Debug, Default)]
+struct Rest {
+    /// Those taken leave a hole, which goes when it has come to the front.
+    entries: VecDeque<Option<Entry>>,
+    /// The number of the front entry, of all that ever came.
+    first: u64,
+    index: Option<Index>,
+    len: usize,
+}
+
+/// The numbers of entries.
+#[derive(Debug, Default)]
+struct Index {
+    exact: HashMap<Envelope, VecDeque<u64>>,
+    /// Those of any source or tag.
+    open: VecDeque<u64>,
+}
+
+impl Index {
+    fn add(&mut self, entry: &Entry, number: u64) {
+        if entry.envelope.is_exact() {
+            self.exact.entry(entry.envelope).or_default().push_back(number);
+        } else {
+            self.open.push_back(number);
+        }
+    }
+
+    fn remove(&mut self, entry: &Entry, number: u64) {
+        if let Some(numbers) = self.exact.get_mut(&entry.envelope) {
+            // The first of its like, for otherwise an earlier one had matched.
+            numbers.pop_front();
+            if numbers.is_empty() {
+                self.exact.remove(&entry.envelope);
+            }
+        } else if let Some(at) = self.open.iter().position(|&open| open == number) {
+            self.open.remove(at);
+        }
+    }
+}
+
+impl Rest {
+    fn push(&mut self, entry: Entry) {
+        let number = self.first + self.entries.len() as u64;
+        self.entries.push_back(Some(entry));
+        self.len += 1;
+        if let Some(index) = &mut self.index {
+            index.add(&entry, number);
+        } else if self.len > MANY {
+            let index = self.index.insert(Index::default());
+            for (number, entry) in (self.first..).zip(&self.entries) {
+                entry.iter().for_each(|entry| index.add(entry, number));
+            }
+        }
+    }
+
+    fn find(&self, envelope: Envelope) -> Option<usize> {
+        let matches = |at: &usize| self.entries[*at].is_some_and(|entry| entry.envelope.matches(envelope));
+        let Some(index) = self.index.as_ref().filter(|_| envelope.is_exact()) else {
+            return (0..self.entries.len()).find(matches);
+        };
+        let place = |number: &u64| (number - self.first) as usize;
+        let exact = index.exact.get(&envelope).and_then(|numbers| numbers.front()).map(place);
+        let open = index.open.iter().map(place).find(matches);
+        exact.into_iter().chain(open).min()
+    }
+
+    fn take(&mut self, envelope: Envelope) -> Option<Entry> {
+        let at = self.find(envelope)?;
+        let entry = self.entries[at].take()?;
+        if let Some(index) = &mut self.index {
+            index.remove(&entry, self.first + at as u64);
+        }
+        self.len -= 1;
+        while let Some(None) = self.entries.front() {
+            self.entries.pop_front();
+            self.first += 1;
+        }
+        Some(entry)
+    }
+}

@@ -1,0 +1,228 @@
+//! What an event does to its rank, and what it sets off elsewhere.
+
+mod compatible;
+mod physical;
+
+use super::event::{Event, What};
+use super::noise::Noise;
+use super::program::{ANY, Free, Frees, Kind, Program};
+use super::rank::{Layout, Rank};
+use super::{Net, Rules, Run, RunError};
+
+pub(super) use compatible::{Compatible, raise};
+pub(super) use physical::Physical;
+
+/// What operations of one shape cost, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub(super) kind: Kind,
+    pub(super) cpu: u8,
+    pub(super) nic: u8,
+    pub(super) rendezvous: bool,
+    pub(super) tag: u32,
+    /// Of work, its length.
+    pub(super) work: u64,
+    /// CPU time of its bytes.
+    cpu_bytes: u64,
+    /// Wire time of its bytes.
+    wire_bytes: u64,
+}
+
+/// What one event set off. Kept from event to event to spare its memory.
+#[derive(Debug)]
+pub(super) struct Effects {
+    /// Operations of the rank itself that became free.
+    pub(super) free: Vec<Free>,
+    /// The rank that a message or an answer goes to; ANY for none.
+    pub(super) mail_to: u32,
+    /// That message or answer.
+    pub(super) mail: Event,
+    /// A send of another rank that this ends in the same instant (LogGOPSim's rendezvous).
+    pub(super) remote: Option<Remote>,
+    /// The first thing that went wrong.
+    pub(super) error: Option<RunError>,
+}
+
+impl Default for Effects {
+    fn default() -> Self {
+        Self { free: Vec::new(), mail_to: ANY, mail: Event::default(), remote: None, error: None }
+    }
+}
+
+impl Effects {
+    #[inline(always)]
+    fn send(&mut self, to: u32, mail: Event) {
+        self.mail_to = to;
+        self.mail = mail;
+    }
+}
+
+/// The end of a rendezvous, at the sender.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remote {
+    pub(super) rank: u32,
+    pub(super) op: u32,
+    pub(super) cpu: u8,
+    pub(super) nic: u8,
+    pub(super) at: u64,
+}
+
+/// The rules by which events play out.
+pub(super) trait Play<P: Program, F>: Sync {
+    /// Plays `event`, which starts at `t` on rank `me`.
+    fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects);
+
+    /// The event of an operation that became free.
+    fn freed(&self, rank: &Rank<P::Rank, F>, free: Free, age: u64) -> Event;
+
+    /// See [`Context::may_post_early`].
+    fn may_post_early(&self) -> bool {
+        false
+    }
+
+    /// Whether the time from which something is free can go back.
+    fn may_shrink(&self) -> bool {
+        false
+    }
+}
+
+/// What rules need to know of a run.
+#[derive(Debug)]
+pub(super) struct Context<'a, P> {
+    pub(super) program: &'a P,
+    pub(super) net: Net,
+    pub(super) noise: &'a Noise,
+    pub(super) costs: Vec<Cost>,
+    pub(super) layout: Layout,
+}
+
+/// No time of a run may be past this, so that sums cannot overflow.
+pub(super) const MAX_TIME: u64 = 1 << 62;
+
+impl<'a, P: Program> Context<'a, P> {
+    /// Checks that program, rules and noise fit, and works out what each shape costs.
+    pub(super) fn new(program: &'a P, run: &Run<'a>) -> Result<Self, RunError> {
+        let net = run.net;
+        let offsets = match run.noise {
+            Noise::None => None,
+            Noise::Window(window) => Some(window.ranks()),
+            Noise::Clocks(clocks) => Some(clocks.places().len()),
+        };
+        if let Some(offsets) = offsets.filter(|&offsets| offsets < program.ranks() as usize) {
+            return Err(super::NoiseError::Offsets { offsets, ranks: program.ranks() }.into());
+        }
+        let compatible = run.rules == Rules::Compatible;
+        let cost = |shape: &super::Shape| -> Result<Cost, RunError> {
+            let bytes = match compatible {
+                true => shape.size.wrapping_sub(1),
+                false => shape.size.max(1) - 1,
+            };
+            let per_byte = |price: super::PerByte, name| match (compatible, price.whole_nanos()) {
+                // As LogGOPSim: no bytes wrap to one less than none.
+                (true, Some(ns)) => Ok(bytes.wrapping_mul(ns)),
+                (true, None) => Err(RunError::Fraction(name)),
+                (false, _) => Ok(price.of(bytes)),
+            };
+            let message = shape.kind != Kind::Calc;
+            let cost = Cost {
+                kind: shape.kind,
+                cpu: shape.cpu,
+                nic: shape.nic,
+                rendezvous: message && shape.size > net.eager_limit,
+                tag: shape.tag,
+                work: if message { 0 } else { shape.size },
+                cpu_bytes: if message { per_byte(net.overhead_per_byte, "O")? } else { 0 },
+                wire_bytes: if message { per_byte(net.gap_per_byte, "G")? } else { 0 },
+            };
+            let largest = cost.work.max(if compatible { 0 } else { cost.cpu_bytes.max(cost.wire_bytes) });
+            if largest > MAX_TIME { Err(RunError::Overflow) } else { Ok(cost) }
+        };
+        let costs = program.shapes().iter().map(cost).collect::<Result<Vec<_>, _>>()?;
+        if [net.latency, net.overhead, net.gap].iter().any(|&time| time > MAX_TIME) {
+            return Err(RunError::Overflow);
+        }
+        if let Noise::Window(window) = run.noise {
+            let longest = costs.iter().map(|cost| cost.work).fold(net.overhead, u64::max);
+            if longest >= window.length() {
+                return Err(super::NoiseError::Short { longest, trace: window.length() }.into());
+            }
+        }
+        let layout = Layout { cpus: program.cpus() as usize, nics: program.nics() as usize };
+        Ok(Self { program, net, noise: run.noise, costs, layout })
+    }
+
+    #[inline(always)]
+    pub(super) fn cost(&self, shape: u32) -> &Cost {
+        &self.costs[shape as usize]
+    }
+
+    /// Whether any send waits for an answer.
+    pub(super) fn has_rendezvous(&self) -> bool {
+        self.costs.iter().any(|cost| cost.kind == Kind::Send && cost.rendezvous)
+    }
+
+    /// Whether a receive of a rank with one CPU may be posted as soon as it is known that it will be free: nothing that
+    /// could be posted ahead of it is set free in between.
+    pub(super) fn may_post_early(&self) -> bool {
+        let idle = |cost: &Cost| cost.kind == Kind::Calc && cost.work == 0;
+        match self.program.frees() {
+            Frees::InSteps => true,
+            Frees::AtEnds => self.net.overhead > 0 && !self.has_rendezvous() && !self.costs.iter().any(idle),
+            Frees::AtStarts => false,
+        }
+    }
+
+    /// The event of a freed operation, which does not start before `time`.
+    #[inline(always)]
+    fn event(&self, free: Free, time: u64, age: u64) -> Event {
+        let cost = self.cost(free.shape);
+        let what = match cost.kind {
+            Kind::Send => What::Send,
+            Kind::Recv => What::Recv,
+            Kind::Calc => What::Calc,
+        };
+        Event {
+            time,
+            age,
+            who: free.peer,
+            op: free.op,
+            shape: free.shape,
+            what,
+            cpu: cost.cpu,
+            nic: cost.nic,
+        }
+    }
+
+    /// Whether a message may go to `peer`; if not, says so.
+    #[inline(always)]
+    fn reaches(&self, me: u32, peer: u32, effects: &mut Effects) -> bool {
+        let there = peer < self.program.ranks();
+        if !there {
+            let ranks = self.program.ranks();
+            effects.error.get_or_insert(RunError::Peer { rank: me, peer, ranks });
+        }
+        there
+    }
+
+    /// How much longer `work` takes that starts at `t`.
+    #[inline(always)]
+    fn delay<F>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
+        if t.saturating_add(work) < rank.quiet { 0 } else { self.struck(me, rank, t, work) }
+    }
+
+    #[cold]
+    fn struck<F>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
+        match self.noise {
+            Noise::None => {
+                rank.quiet = u64::MAX;
+                0
+            }
+            Noise::Window(window) => window.delay(me, t, work),
+            Noise::Clocks(clocks) => {
+                let (delay, quiet) = clocks.delay(me, t, work);
+                rank.quiet = quiet;
+                delay
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! One rank of a simulation: when its CPUs and interfaces are free, and what waits there.
+
+use super::event::{Event, Pending, Resources, What};
+use super::matching::Queue;
+
+/// How many CPUs and interfaces each rank has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) cpus: usize,
+    pub(super) nics: usize,
+}
+
+impl Layout {
+    pub(super) fn is_single(self) -> bool {
+        self.cpus <= 1 && self.nics <= 1
+    }
+}
+
+/// From when on each CPU of a rank is free, and each interface for sending and for receiving, in nanoseconds.
+pub(super) trait FreeFrom: Resources + Send {
+    /// Whether there is one CPU and one interface only.
+    const SINGLE: bool;
+
+    /// All free from 0 on.
+    fn new(layout: Layout) -> Self;
+    fn cpu(&self, cpu: u8) -> u64;
+    fn out(&self, nic: u8) -> u64;
+    fn cpu_mut(&mut self, cpu: u8) -> &mut u64;
+    fn out_mut(&mut self, nic: u8) -> &mut u64;
+    fn inward_mut(&mut self, nic: u8) -> &mut u64;
+    /// When the last CPU is free.
+    fn finish(&self) -> u64;
+}
+
+/// One CPU and one interface: what nearly all programs have, and the quickest to ask.
+#[derive(Debug)]
+pub(super) struct Single {
+    cpu: u64,
+    out: u64,
+    inward: u64,
+}
+
+impl FreeFrom for Single {
+    const SINGLE: bool = true;
+
+    fn new(_: Layout) -> Self {
+        Self { cpu: 0, out: 0, inward: 0 }
+    }
+
+    #[inline(always)]
+    fn cpu(&self, _: u8) -> u64 {
+        self.cpu
+    }
+
+    #[inline(always)]
+    fn out(&self, _: u8) -> u64 {
+        self.out
+    }
+
+    #[inline(always)]
+    fn cpu_mut(&mut self, _: u8) -> &mut u64 {
+        &mut self.cpu
+    }
+
+    #[inline(always)]
+    fn out_mut(&mut self, _: u8) -> &mut u64 {
+        &mut self.out
+    }
+
+    #[inline(always)]
+    fn inward_mut(&mut self, _: u8) -> &mut u64 {
+        &mut self.inward
+    }
+
+    #[inline(always)]
+    fn finish(&self) -> u64 {
+        self.cpu
+    }
+}
+
+impl Resources for Single {
+    #[inline(always)]
+    fn free_from(&self, what: What, _: u8, _: u8) -> u64 {
+        match what {
+            What::Send => self.cpu.max(self.out),
+            What::Message => self.cpu.max(self.inward),
+            What::Calc => self.cpu,
+            What::Recv | What::Arriving | What::Answer => 0,
+        }
+    }
+}
+
+/// Any number of CPUs and interfaces.
+#[derive(Debug)]
+pub(super) struct Several {
+    cpus: Box<[u64]>,
+    outs: Box<[u64]>,
+    inwards: Box<[u64]>,
+}
+
+impl FreeFrom for Several {
+    const SINGLE: bool = false;
+
+    fn new(layout: Layout) -> Self {
+        let zeros = |count: usize| vec![0; count.max(1)].into_boxed_slice();
+        Self { cpus: zeros(layout.cpus), outs: zeros(layout.nics), inwards: zeros(layout.nics) }
+    }
+
+    fn cpu(&self, cpu: u8) -> u64 {
+        self.cpus[usize::from(cpu)]
+    }
+
+    fn out(&self, nic: u8) -> u64 {
+        self.outs[usize::from(nic)]
+    }
+
+    fn cpu_mut(&mut self, cpu: u8) -> &mut u64 {
+        &mut self.cpus[usize::from(cpu)]
+    }
+
+    fn out_mut(&mut self, nic: u8) -> &mut u64 {
+        &mut self.outs[usize::from(nic)]
+    }
+
+    fn inward_mut(&mut self, nic: u8) -> &mut u64 {
+        &mut self.inwards[usize::from(nic)]
+    }
+
+    fn finish(&self) -> u64 {
+        self.cpus.iter().copied().max().unwrap_or(0)
+    }
+}
+
+impl Resources for Several {
+    fn free_from(&self, what: What, cpu: u8, nic: u8) -> u64 {
+        let cpu_and = |interfaces: &[u64]| self.cpu(cpu).max(interfaces[usize::from(nic)]);
+        match what {
+            What::Send => cpu_and(&self.outs),
+            What::Message => cpu_and(&self.inwards),
+            What::Calc => self.cpu(cpu),
+            What::Recv | What::Arriving | What::Answer => 0,
+        }
+    }
+}
+
+/// All ranks at the end of a run, and how many events there were.
+pub(super) type Played<S, F> = (Vec<Rank<S, F>>, u64);
+
+/// One rank. `S` is what its program keeps of it.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Rank<S, F> {
+    pub(super) pending: Pending,
+    pub(super) free: F,
+    /// No detour strikes an operation that ends by then.
+    pub(super) quiet: u64,
+    pub(super) state: S,
+    /// Receives without a message, and messages without a receive.
+    pub(super) posted: Queue,
+    pub(super) arrived: Queue,
+    /// Noise so far, in nanoseconds.
+    pub(super) noise: u64,
+}
+
+impl<S, F: FreeFrom> Rank<S, F> {
+    pub(super) fn new(layout: Layout, state: S) -> Self {
+        Self {
+            pending: Pending::default(),
+            free: F::new(layout),
+            quiet: 0,
+            state,
+            posted: Queue::default(),
+            arrived: Queue::default(),
+            noise: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, event: Event, me: u32) {
+        self.pending.push(event, me);
+    }
+}

@@ -1,0 +1,114 @@
+//! Why a program did not end.
+
+use super::matching::Entry;
+use super::outcome::{Stuck, Waiting};
+use super::program::{ANY, Program};
+use super::rank::Rank;
+
+/// So many of each kind are named.
+const NAMED: usize = 100;
+
+/// What is left on the ranks when nothing can go on; `None` where the program has ended.
+pub(super) fn find<P: Program, F>(
+    program: &P,
+    ranks: &[Rank<P::Rank, F>],
+    eager_limit: u64,
+) -> Option<Stuck> {
+    let mut stuck = Stuck::default();
+    for (me, rank) in (0..).zip(ranks) {
+        let waiting = |entry: &Entry| {
+            let size = program.shapes()[entry.shape as usize].size;
+            Waiting { rank: me, op: entry.op, peer: entry.envelope.source, tag: entry.envelope.tag, size }
+        };
+        note(rank.posted.iter().map(waiting), &mut stuck.receives, &mut stuck.receives_total);
+        note(rank.arrived.iter().map(waiting), &mut stuck.messages, &mut stuck.messages_total);
+        let unfreed = program.unfreed(me, &rank.state);
+        if unfreed > 0 && stuck.unfreed.len() < NAMED {
+            stuck.unfreed.push((me, unfreed));
+        }
+        stuck.unfreed_total += unfreed;
+    }
+    if stuck == Stuck::default() {
+        return None;
+    }
+    stuck.cycle = cycle(&waits(program, ranks, eager_limit));
+    Some(stuck)
+}
+
+fn note(all: impl Iterator<Item = Waiting>, named: &mut Vec<Waiting>, total: &mut u64) {
+    for waiting in all {
+        if named.len() < NAMED {
+            named.push(waiting);
+        }
+        *total += 1;
+    }
+}
+
+/// For each rank the one that it waits for: the source of its first receive, or who does not take its rendezvous;
+/// [`ANY`] for none.
+fn waits<P: Program, F>(program: &P, ranks: &[Rank<P::Rank, F>], eager_limit: u64) -> Vec<u32> {
+    let mut waits: Vec<u32> = ranks
+        .iter()
+        .map(|rank| {
+            let mut sources = rank.posted.iter().map(|entry| entry.envelope.source);
+            sources.find(|&source| (source as usize) < ranks.len()).unwrap_or(ANY)
+        })
+        .collect();
+    for (me, rank) in (0..).zip(ranks) {
+        for entry in rank.arrived.iter() {
+            let synchronous = program.shapes()[entry.shape as usize].size > eager_limit;
+            let sender = &mut waits[entry.envelope.source as usize];
+            if synchronous && *sender == ANY {
+                *sender = me;
+            }
+        }
+    }
+    waits
+}
+
+/// A circle of ranks that wait for one another, from its lowest on; empty where there is none.
+fn cycle(waits: &[u32]) -> Vec<u32> {
+    // 0: not seen; otherwise by which walk.
+    let mut seen = vec![0u32; waits.len()];
+    for start in 0..waits.len() {
+        let walk = start as u32 + 1;
+        let mut at = start;
+        while seen[at] == 0 {
+            seen[at] = walk;
+            match waits[at] {
+                ANY => break,
+                next => at = next as usize,
+            }
+        }
+        if seen[at] == walk && waits[at] != ANY {
+            return circle_through(waits, at);
+        }
+    }
+    Vec::new()
+}
+
+fn circle_through(waits: &[u32], start: usize) -> Vec<u32> {
+    let mut ranks = vec![start as u32];
+    let mut at = waits[start];
+    while at as usize != start {
+        ranks.push(at);
+        at = waits[at as usize];
+    }
+    let lowest = ranks.iter().enumerate().min_by_key(|(_, rank)| **rank).map_or(0, |(index, _)| index);
+    ranks.rotate_left(lowest);
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_a_circle_and_no_more() {
+        assert_eq!(cycle(&[1, 2, 0]), [0, 1, 2]);
+        assert_eq!(cycle(&[ANY, 3, 1, 2]), [1, 3, 2]);
+        assert_eq!(cycle(&[1, ANY, 1]), [0u32; 0]);
+        assert_eq!(cycle(&[1, 1]), [1]);
+        assert_eq!(cycle(&[]), [0u32; 0]);
+    }
+}

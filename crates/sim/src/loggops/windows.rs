@@ -1,0 +1,402 @@
+//! Ranks that are independent for a while, each on its own.
+//!
+//! Whatever a rank sends at t is with another no earlier than t + o + L. So the ranks may be played one after the other, each through
+//! a whole window of that width, on any number of threads, and nothing that another sends can come too late. There is no queue of all
+//! events: for each of the windows to come there is a bitmap of the ranks that have something due.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
+
+use super::event::{Event, Next, What};
+use super::play::{Effects, MAX_TIME, Play};
+use super::prefetch::prefetch;
+use super::program::{ANY, Program};
+use super::rank::{FreeFrom, Layout, Played, Rank};
+use super::{Run, RunError};
+
+/// For so many windows there is a bitmap at a time.
+const RING: u64 = 64;
+/// A thread with fewer ranks would wait more than work.
+const MIN_RANKS: u32 = if cfg!(debug_assertions) { 1 } else { 1024 };
+
+/// So many messages are on their way to their ranks' memory at a time.
+const LETTERS: usize = 8;
+/// Less than any window's number plus one.
+const FAILED: u64 = 0;
+
+/// Which ranks of a worker have something due in which window.
+#[derive(Debug)]
+struct Agenda {
+    words: usize,
+    /// The windows `first..first + RING`, each at its number modulo RING.
+    bits: Vec<u64>,
+    count: Vec<u32>,
+    first: u64,
+    later: BTreeMap<u64, Vec<u32>>,
+}
+
+impl Agenda {
+    fn new(ranks: usize) -> Self {
+        let words = ranks.div_ceil(64);
+        Self {
+            words,
+            bits: vec![0; words * RING as usize],
+            count: vec![0; RING as usize],
+            first: 0,
+            later: BTreeMap::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, window: u64, rank: u32) {
+        if window < self.first + RING {
+            let slot = (window % RING) as usize;
+            let word = &mut self.bits[slot * self.words + rank as usize / 64];
+            let bit = 1u64 << (rank % 64);
+            self.count[slot] += u32::from(*word & bit == 0);
+            *word |= bit;
+        } else {
+            self.later.entry(window).or_default().push(rank);
+        }
+    }
+
+    /// The first window in which something is due; `u64::MAX` for none.
+    fn next(&self) -> u64 {
+        let soon = (self.first..self.first + RING).find(|window| self.count[(window % RING) as usize] > 0);
+        let later = || self.later.first_key_value().map(|(window, _)| *window);
+        soon.or_else(later).unwrap_or(u64::MAX)
+    }
+
+    /// Goes on to a window ahead of which nothing is due.
+    fn advance(&mut self, window: u64) {
+        self.first = window;
+        while let Some(entry) = self.later.first_entry().filter(|entry| *entry.key() < window + RING) {
+            let (window, ranks) = entry.remove_entry();
+            ranks.into_iter().for_each(|rank| self.add(window, rank));
+        }
+    }
+}
+
+/// A message to a rank of another worker.
+type Mail = (u32, Event);
+
+/// What workers share.
+struct Post {
+    /// From each worker to each, for windows of even and odd turn.
+    boxes: Vec<[Mutex<Vec<Mail>>; 2]>,
+    /// What each has due next (see `Worker::due`), for even and odd turns.
+    next: Vec<[AtomicU64; 2]>,
+    barrier: Barrier,
+}
+
+impl Post {
+    fn new(workers: usize) -> Self {
+        Self {
+            boxes: (0..workers * workers).map(|_| Default::default()).collect(),
+            next: (0..workers).map(|_| Default::default()).collect(),
+            barrier: Barrier::new(workers),
+        }
+    }
+}
+
+/// The ranks of one thread.
+struct Worker<'a, P: Program, F, R> {
+    rules: &'a R,
+    number: usize,
+    width: u64,
+    /// Its ranks are those from here …
+    first: u32,
+    /// … and every worker but the last has so many.
+    share: u32,
+    ranks: Vec<Rank<P::Rank, F>>,
+    agenda: Agenda,
+    posts_early: bool,
+    /// Messages to ranks of this worker, held back for a moment. None is due in the window that is played.
+    letters: [Mail; LETTERS],
+    letter: usize,
+    out: Vec<Vec<Mail>>,
+    /// The first window in which mail of this turn is due.
+    mail_due: u64,
+    events: u64,
+    effects: Effects,
+}
+
+/// Plays to the end in windows of `width` nanoseconds and gives the ranks back.
+pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
+    program: &P,
+    rules: &R,
+    layout: Layout,
+    width: u64,
+    run: &Run<'_>,
+) -> Result<Played<P::Rank, F>, RunError> {
+    let ranks = program.ranks();
+    let threads = (run.threads.max(1) as u64).min(u64::from(ranks.div_ceil(MIN_RANKS).max(1))) as u32;
+    let share = ranks.div_ceil(threads).max(1);
+    let workers = ranks.div_ceil(share).max(1) as usize;
+    let post = Post::new(workers);
+    let play =
+        |number: usize| Worker::new(program, rules, layout, width, number, share, workers).play(&post, run);
+    let results = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..workers).map(|number| scope.spawn(move || play(number))).collect();
+        let mut results = vec![play(0)];
+        for other in others {
+            // A worker's panic is this run's.
+            results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        results
+    });
+    let mut all = Vec::new();
+    let mut events = 0;
+    for result in results {
+        let (mut ranks, made) = result?;
+        if all.is_empty() {
+            all = ranks;
+        } else {
+            all.append(&mut ranks);
+        }
+        events += made;
+    }
+    Ok((all, events))
+}
+
+impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
+    fn new(
+        program: &'a P,
+        rules: &'a R,
+        layout: Layout,
+        width: u64,
+        number: usize,
+        share: u32,
+        workers: usize,
+    ) -> Self {
+        let first = number as u32 * share;
+        let count = share.min(program.ranks().saturating_sub(first)) as usize;
+        let mut this = Self {
+            rules,
+            number,
+            width,
+            first,
+            share,
+            ranks: Vec::with_capacity(count),
+            agenda: Agenda::new(count),
+            posts_early: F::SINGLE && rules.may_post_early(),
+            letters: [(ANY, Event::default()); LETTERS],
+            letter: 0,
+            out: (0..workers).map(|_| Vec::new()).collect(),
+            mail_due: u64::MAX,
+            events: 0,
+            effects: Effects::default(),
+        };
+        for at in 0..count {
+            let state = program.begin(first + at as u32, &mut this.effects.free);
+            this.ranks.push(Rank::new(layout, state));
+            let (mut held, mut holds) = (Event::default(), false);
+            this.free_ops(at, 0, &mut held, &mut holds);
+            if holds {
+                this.ranks[at].push(held, first + at as u32);
+            }
+            this.agenda.add(0, at as u32);
+        }
+        this
+    }
+
+    fn play(mut self, post: &Post, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
+        let mut window = 0;
+        let mut told = 0;
+        for turn in 0.. {
+            self.play_window(window);
+            let parity = turn % 2;
+            let next = if self.out.len() == 1 { self.due() } else { self.exchange(post, parity) };
+            if next == FAILED || next == u64::MAX {
+                break;
+            }
+            window = next - 1;
+            if self.out.len() > 1 {
+                self.collect(post, parity);
+            }
+            if self.number == 0 && self.events - told >= 1 << 16 {
+                told = self.events;
+                (run.progress)(told * self.out.len() as u64);
+            }
+        }
+        match self.effects.error {
+            Some(error) => Err(error),
+            None => Ok((self.ranks, self.events)),
+        }
+    }
+
+    /// Hands this turn's mail over and learns which window is next.
+    fn exchange(&mut self, post: &Post, parity: usize) -> u64 {
+        for (to, mail) in self.out.iter_mut().enumerate().filter(|(_, mail)| !mail.is_empty()) {
+            let mut letters = lock(&post.boxes[self.number * post.next.len() + to][parity]);
+            std::mem::swap(&mut *letters, mail);
+        }
+        post.next[self.number][parity].store(self.due(), Ordering::SeqCst);
+        self.mail_due = u64::MAX;
+        // Nobody writes to the boxes of this parity again before all have passed the next turn's barrier.
+        post.barrier.wait();
+        post.next.iter().map(|next| next[parity].load(Ordering::SeqCst)).min().unwrap_or(u64::MAX)
+    }
+
+    /// One more than the first window in which something is due, `u64::MAX` for none; or [`FAILED`].
+    fn due(&self) -> u64 {
+        match &self.effects.error {
+            Some(_) => FAILED,
+            None => self.agenda.next().min(self.mail_due).saturating_add(1),
+        }
+    }
+
+    /// Takes the mail of this turn from the other workers.
+    fn collect(&mut self, post: &Post, parity: usize) {
+        for from in 0..self.out.len() {
+            let mut letters = lock(&post.boxes[from * self.out.len() + self.number][parity]);
+            for (to, event) in letters.drain(..) {
+                self.deliver(to - self.first, event);
+            }
+        }
+    }
+
+    fn play_window(&mut self, window: u64) {
+        self.agenda.advance(window);
+        let slot = (window % RING) as usize;
+        if self.agenda.count[slot] == 0 {
+            return;
+        }
+        self.agenda.count[slot] = 0;
+        let end = (window + 1).saturating_mul(self.width);
+        for word in 0..self.agenda.words {
+            let mut bits = std::mem::take(&mut self.agenda.bits[slot * self.agenda.words + word]);
+            while bits != 0 {
+                let at = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if let Some(soon) =
+                    self.ranks.get(word * 64 + (bits & bits.wrapping_sub(1)).trailing_zeros() as usize)
+                {
+                    prefetch::<_, 4>(soon);
+                }
+                self.play_rank(at, end);
+            }
+        }
+        self.deliver_all();
+        if self.effects.error.is_none() && end > MAX_TIME {
+            self.effects.error = Some(RunError::Overflow);
+        }
+    }
+
+    /// Plays all that starts on a rank before `end`.
+    #[inline(always)]
+    fn play_rank(&mut self, at: usize, end: u64) {
+        let me = self.first + at as u32;
+        // What became free last is mostly next, and need not be queued to be found.
+        let mut held = Event::default();
+        let mut holds = false;
+        loop {
+            let Rank { pending, free, .. } = &mut self.ranks[at];
+            let mut next = pending.next(free, me);
+            let mut is_held = false;
+            if holds {
+                let mine = Next::held(&held, free);
+                if next.is_none_or(|other| pending.yields(other, &held, mine, me)) {
+                    (next, is_held) = (Some(mine), true);
+                }
+            }
+            let Some(next) = next else { return };
+            if next.start >= end {
+                if holds {
+                    pending.push(held, me);
+                }
+                let window = self.window_of(next.start);
+                return self.agenda.add(window, at as u32);
+            }
+            let event = if is_held {
+                holds = false;
+                held
+            } else {
+                let Some(event) = pending.take(next) else { return };
+                event
+            };
+            self.rules.play(me, &mut self.ranks[at], event, next.start, &mut self.effects);
+            self.free_ops(at, next.start, &mut held, &mut holds);
+            if self.effects.mail_to != ANY {
+                let to = std::mem::replace(&mut self.effects.mail_to, ANY);
+                self.events += u64::from(self.effects.mail.what != What::Answer);
+                self.send(to, self.effects.mail);
+            }
+        }
+    }
+
+    /// Queues what became free at `t`, but for the last.
+    #[inline(always)]
+    fn free_ops(&mut self, at: usize, t: u64, held: &mut Event, holds: &mut bool) {
+        let me = self.first + at as u32;
+        let mut next = 0;
+        // A receive that is posted may set others free.
+        while let Some(&free) = self.effects.free.get(next) {
+            next += 1;
+            let rank = &mut self.ranks[at];
+            let event = self.rules.freed(rank, free, t);
+            if self.posts_early && event.what == What::Recv && event.time <= rank.free.cpu(0).max(t) {
+                // Nothing else starts on the rank's only CPU before that time.
+                self.rules.play(me, rank, event, event.time.max(t), &mut self.effects);
+            } else {
+                if *holds {
+                    rank.push(*held, me);
+                }
+                (*held, *holds) = (event, true);
+            }
+        }
+        self.events += next as u64;
+        self.effects.free.clear();
+    }
+
+    #[inline(always)]
+    fn send(&mut self, to: u32, event: Event) {
+        let place = to.wrapping_sub(self.first);
+        if let Some(rank) = self.ranks.get(place as usize) {
+            // Its memory is on the way while others are played.
+            prefetch::<_, 2>(rank);
+            let (to, event) = std::mem::replace(&mut self.letters[self.letter % LETTERS], (place, event));
+            self.letter += 1;
+            if to != ANY {
+                self.deliver(to, event);
+            }
+        } else {
+            self.mail_due = self.mail_due.min(self.window_of(event.time));
+            self.out[(to / self.share) as usize].push((to, event));
+        }
+    }
+
+    /// Delivers what was held back.
+    fn deliver_all(&mut self) {
+        for letter in self.letter..self.letter + LETTERS {
+            let (to, event) = std::mem::replace(&mut self.letters[letter % LETTERS], (ANY, Event::default()));
+            if to != ANY {
+                self.deliver(to, event);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn deliver(&mut self, place: u32, event: Event) {
+        self.ranks[place as usize].push(event, self.first + place);
+        let window = self.window_of(event.time);
+        self.agenda.add(window, place);
+    }
+
+    /// The window that an instant from this window on lies in.
+    #[inline(always)]
+    fn window_of(&self, time: u64) -> u64 {
+        let ahead = time - self.agenda.first * self.width;
+        // Short divisions are several times faster.
+        match (u32::try_from(ahead), u32::try_from(self.width)) {
+            (Ok(ahead), Ok(width)) => self.agenda.first + u64::from(ahead / width),
+            _ => self.agenda.first + ahead / self.width,
+        }
+    }
+}
+
+/// Nobody leaves mail half written.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
