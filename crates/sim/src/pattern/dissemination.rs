@@ -9,6 +9,9 @@ const RECV: u32 = 1;
 /// The dissemination barrier (Hensgen, Finkel & Manber, "Two algorithms for barrier synchronization", 1988): in round
 /// k each rank sends to the one 2ᵏ after it and receives from the one 2ᵏ before, and goes on when both are done.
 /// Any number of ranks; ⌈log₂ P⌉ rounds.
+///
+/// The schedules of LogGOPSim's generator take the same time without noise. Under noise they may differ, for there a send
+/// waits for the receive of the round before only, not for those of earlier rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Dissemination {
     ranks: u32,

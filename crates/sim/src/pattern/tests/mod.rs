@@ -2,7 +2,9 @@
 
 mod bytes;
 mod endings;
+mod engine;
 mod graph;
+mod logp;
 mod meaning;
 mod play;
 mod same;
