@@ -3,7 +3,7 @@
 use quell_sim::loggops::{ANY, Kind, Net, PerByte, Shape};
 
 use super::Schedule;
-use crate::reference::listed::{Listed, Op};
+use super::listed::{Listed, Op};
 
 /// The smallest schedule that is left when nothing can be taken away without `fails` being content.
 pub fn shrunk(schedule: &Schedule, fails: impl Fn(&Schedule) -> bool) -> Schedule {
