@@ -43,11 +43,11 @@ impl Entry {
     }
 }
 
-/// A queue in the order of coming. Mostly there is one entry at most.
+/// A queue in the order of coming. Mostly there is one entry at most, hardly ever more than a few.
 #[derive(Debug)]
 pub(super) struct Queue {
     first: Entry,
-    /// What came while there was a first.
+    /// What came while there was a first. Stays once it was needed.
     rest: Option<Box<Rest>>,
 }
 
@@ -60,7 +60,7 @@ impl Default for Queue {
 impl Queue {
     #[inline(always)]
     pub(super) fn push(&mut self, entry: Entry) {
-        if self.first.is_none() && self.rest.is_none() {
+        if self.first.is_none() && self.rest.as_ref().is_none_or(|rest| rest.is_empty()) {
             self.first = entry;
         } else {
             self.rest.get_or_insert_default().push(entry);
@@ -69,11 +69,7 @@ impl Queue {
 
     /// The first that matches, without taking it.
     pub(super) fn peek(&self, envelope: Envelope) -> Option<Entry> {
-        if !self.first.is_none() && self.first.envelope.matches(envelope) {
-            return Some(self.first);
-        }
-        let rest = self.rest.as_ref()?;
-        rest.find(envelope).and_then(|at| rest.entries[at])
+        self.iter().find(|entry| entry.envelope.matches(envelope)).copied()
     }
 
     /// Takes the first that matches.
@@ -82,31 +78,76 @@ impl Queue {
         if !self.first.is_none() && self.first.envelope.matches(envelope) {
             return Some(std::mem::replace(&mut self.first, Entry::NONE));
         }
-        if self.rest.is_some() { self.take_rest(envelope) } else { None }
-    }
-
-    fn take_rest(&mut self, envelope: Envelope) -> Option<Entry> {
-        let rest = self.rest.as_mut()?;
-        let entry = rest.take(envelope);
-        if rest.len == 0 && self.first.is_none() {
-            self.rest = None;
-        }
-        entry
+        self.rest.as_mut()?.take(envelope)
     }
 
     /// All that wait, in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        let rest = self.rest.iter().flat_map(|rest| rest.entries.iter().flatten());
+        let rest = self.rest.iter().flat_map(|rest| {
+            rest.few().iter().chain(rest.many.iter().flat_map(|many| many.entries.iter().flatten()))
+        });
         Some(&self.first).filter(|first| !first.is_none()).into_iter().chain(rest)
     }
 }
 
-/// Once more entries than this have waited together they are indexed.
-const MANY: usize = 32;
+/// So many further entries lie side by side.
+const FEW: usize = 4;
 
-/// The rest of a queue, with an index of those that name one source and one tag once it is long.
+/// All entries of a queue but the first.
 #[derive(Debug, Default)]
 struct Rest {
+    len: usize,
+    few: [Entry; FEW],
+    /// All of them, where they have been too many.
+    many: Option<Box<Many>>,
+}
+
+impl Rest {
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.len == 0 && self.many.is_none()
+    }
+
+    fn few(&self) -> &[Entry] {
+        &self.few[..self.len]
+    }
+
+    #[inline(always)]
+    fn push(&mut self, entry: Entry) {
+        if self.len < FEW && self.many.is_none() {
+            self.few[self.len] = entry;
+            self.len += 1;
+        } else {
+            let many = self.many.get_or_insert_default();
+            self.few[..self.len].iter().for_each(|entry| many.push(*entry));
+            self.len = 0;
+            many.push(entry);
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, envelope: Envelope) -> Option<Entry> {
+        let Some(many) = &mut self.many else {
+            let at = self.few().iter().position(|entry| entry.envelope.matches(envelope))?;
+            let entry = self.few[at];
+            self.few.copy_within(at + 1.., at);
+            self.len -= 1;
+            return Some(entry);
+        };
+        let entry = many.take(envelope);
+        if many.len == 0 {
+            self.many = None;
+        }
+        entry
+    }
+}
+
+/// Once more entries than this have waited together they are indexed.
+const INDEXED: usize = 32;
+
+/// A long list, with an index of those that name one source and one tag once it is very long.
+#[derive(Debug, Default)]
+struct Many {
     /// Those taken leave a hole, which goes when it has come to the front.
     entries: VecDeque<Option<Entry>>,
     /// The number of the front entry, of all that ever came.
@@ -145,14 +186,14 @@ impl Index {
     }
 }
 
-impl Rest {
+impl Many {
     fn push(&mut self, entry: Entry) {
         let number = self.first + self.entries.len() as u64;
         self.entries.push_back(Some(entry));
         self.len += 1;
         if let Some(index) = &mut self.index {
             index.add(&entry, number);
-        } else if self.len > MANY {
+        } else if self.len > INDEXED {
             let index = self.index.insert(Index::default());
             for (number, entry) in (self.first..).zip(&self.entries) {
                 entry.iter().for_each(|entry| index.add(entry, number));

@@ -19,7 +19,7 @@ mod windows;
 pub use net::{Net, PerByte};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
-pub use program::{ANY, Free, Kind, Program, Shape, Shapes};
+pub use program::{ANY, Free, Frees, Kind, Program, Shape, Shapes};
 
 use global::Global;
 use rank::{FreeFrom, Several, Single};

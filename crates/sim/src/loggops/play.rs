@@ -5,7 +5,7 @@ mod physical;
 
 use super::event::{Event, What};
 use super::noise::Noise;
-use super::program::{ANY, Free, Kind, Program};
+use super::program::{ANY, Free, Frees, Kind, Program};
 use super::rank::{Layout, Rank};
 use super::{Net, Rules, Run, RunError};
 
@@ -74,6 +74,11 @@ pub(super) trait Play<P: Program, F>: Sync {
 
     /// The event of an operation that became free.
     fn freed(&self, rank: &Rank<P::Rank, F>, free: Free, age: u64) -> Event;
+
+    /// See [`Context::may_post_early`].
+    fn may_post_early(&self) -> bool {
+        false
+    }
 
     /// Whether the time from which something is free can go back.
     fn may_shrink(&self) -> bool {
@@ -154,6 +159,17 @@ impl<'a, P: Program> Context<'a, P> {
     /// Whether any send waits for an answer.
     pub(super) fn has_rendezvous(&self) -> bool {
         self.costs.iter().any(|cost| cost.kind == Kind::Send && cost.rendezvous)
+    }
+
+    /// Whether a receive of a rank with one CPU may be posted as soon as it is known that it will be free: nothing that
+    /// could be posted ahead of it is set free in between.
+    pub(super) fn may_post_early(&self) -> bool {
+        let idle = |cost: &Cost| cost.kind == Kind::Calc && cost.work == 0;
+        match self.program.frees() {
+            Frees::InSteps => true,
+            Frees::AtEnds => self.net.overhead > 0 && !self.has_rendezvous() && !self.costs.iter().any(idle),
+            Frees::AtStarts => false,
+        }
     }
 
     /// The event of a freed operation, which does not start before `time`.

@@ -111,6 +111,7 @@ struct Worker<'a, P: Program, F, R> {
     share: u32,
     ranks: Vec<Rank<P::Rank, F>>,
     agenda: Agenda,
+    posts_early: bool,
     /// Messages to ranks of this worker, held back for a moment. None is due in the window that is played.
     letters: [Mail; LETTERS],
     letter: usize,
@@ -179,6 +180,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             share,
             ranks: Vec::with_capacity(count),
             agenda: Agenda::new(count),
+            posts_early: F::SINGLE && rules.may_post_early(),
             letters: [(ANY, Event::default()); LETTERS],
             letter: 0,
             out: (0..workers).map(|_| Vec::new()).collect(),
@@ -334,8 +336,8 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             next += 1;
             let rank = &mut self.ranks[at];
             let event = self.rules.freed(rank, free, t);
-            if F::SINGLE && event.what == What::Recv && event.time <= rank.free.cpu(0).max(t) {
-                // Nothing can start on the rank's only CPU before that time, so it may as well be posted now.
+            if self.posts_early && event.what == What::Recv && event.time <= rank.free.cpu(0).max(t) {
+                // Nothing else starts on the rank's only CPU before that time.
                 self.rules.play(me, rank, event, event.time.max(t), &mut self.effects);
             } else {
                 if *holds {

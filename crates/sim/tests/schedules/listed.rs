@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use quell_sim::loggops::{ANY, Free, Kind, Program, Shape, Shapes};
+use quell_sim::loggops::{ANY, Free, Frees, Kind, Program, Shape, Shapes};
 
 /// An operation and what it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +100,11 @@ impl Program for Listed {
     fn totals(&self) -> Option<(u64, u64)> {
         let all = || self.ranks.iter().flatten();
         Some((all().count() as u64, all().filter(|op| op.shape.kind == Kind::Send).count() as u64))
+    }
+
+    fn frees(&self) -> Frees {
+        let starts = self.ranks.iter().flatten().any(|op| !op.irequires.is_empty());
+        if starts { Frees::AtStarts } else { Frees::AtEnds }
     }
 
     fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Self::Rank {

@@ -27,6 +27,10 @@ impl<P: Program, F: FreeFrom> Play<P, F> for Physical<'_, P> {
     fn freed(&self, _: &Rank<P::Rank, F>, free: Free, age: u64) -> Event {
         self.0.event(free, free.ready, age)
     }
+
+    fn may_post_early(&self) -> bool {
+        self.0.may_post_early()
+    }
 }
 
 impl<P: Program> Physical<'_, P> {
