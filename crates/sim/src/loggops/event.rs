@@ -77,14 +77,13 @@ const CROWD: usize = 32;
 /// All that waits on one rank.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    few: Few<Event, 3>,
-    crowd: Option<Box<Crowd>>,
+    few: Few<Event, 3, Crowd>,
 }
 
 impl Pending {
     #[inline(always)]
     pub(super) fn push(&mut self, event: Event, me: u32) {
-        if self.few.len() < CROWD && self.crowd.is_none() {
+        if self.few.len() < CROWD && !self.few.is_away() {
             self.few.push(event);
         } else {
             self.join(event, me);
@@ -93,8 +92,7 @@ impl Pending {
 
     #[cold]
     fn join(&mut self, event: Event, me: u32) {
-        let crowd = self.crowd.get_or_insert_default();
-        self.few.drain(|event| crowd.push(event, me));
+        let crowd = self.few.send_away(|crowd, event| crowd.push(event, me));
         crowd.push(event, me);
     }
 
@@ -105,13 +103,13 @@ impl Pending {
     #[inline(always)]
     pub(super) fn next(&mut self, resources: &impl Resources, me: u32) -> Option<Next> {
         if self.few.len() == 0 {
-            return self.crowd.as_mut()?.next(resources);
+            return if self.few.is_away() { self.few.away_mut()?.next(resources) } else { None };
         }
         let mut best = Next { start: u64::MAX, age: u64::MAX, at: usize::MAX };
         for (at, event) in self.few.here().iter().enumerate() {
             self.weigh(at, event, resources, me, &mut best);
         }
-        for (at, event) in self.few.more().iter().enumerate() {
+        for (at, event) in self.few.there().iter().enumerate() {
             self.weigh(at + self.few.here().len(), event, resources, me, &mut best);
         }
         Some(best)
@@ -146,7 +144,7 @@ impl Pending {
 
     /// The turn of what was found.
     pub(super) fn turn(&self, next: Next, me: u32) -> Option<Turn> {
-        let event = match &self.crowd {
+        let event = match self.few.away() {
             Some(crowd) => crowd.get(next.at),
             None => self.few.get(next.at),
         };
@@ -155,15 +153,15 @@ impl Pending {
 
     #[inline(always)]
     pub(super) fn take(&mut self, next: Next) -> Option<Event> {
-        if self.crowd.is_none() { self.few.swap_remove(next.at) } else { self.leave(next.at) }
+        if self.few.is_away() { self.leave(next.at) } else { self.few.swap_remove(next.at) }
     }
 
     #[cold]
     fn leave(&mut self, class: usize) -> Option<Event> {
-        let crowd = self.crowd.as_mut()?;
+        let crowd = self.few.away_mut()?;
         let event = crowd.take(class);
         if crowd.len == 0 {
-            self.crowd = None;
+            self.few.come_back();
         }
         event
     }

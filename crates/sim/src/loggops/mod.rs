@@ -75,7 +75,7 @@ fn run_on<P: Program, F: FreeFrom>(
     let (program, layout) = (context.program, context.layout);
     // Whatever one rank does, no other knows sooner.
     let reach = if context.has_rendezvous() { run.net.latency } else { run.net.latency + run.net.overhead };
-    let (ranks, events) = match run.rules {
+    let played = match run.rules {
         Rules::Compatible => {
             let rules = play::Compatible(context);
             Global::<P, F, _>::new(program, &rules, layout, true).run(run)?
@@ -87,9 +87,9 @@ fn run_on<P: Program, F: FreeFrom>(
         Rules::Physical => windows::run(program, &play::Physical(context), layout, reach, run)?,
     };
     Ok(Outcome {
-        events,
-        finish: ranks.iter().map(|rank| rank.free.finish()).collect(),
-        noise: ranks.iter().map(|rank| rank.noise).collect(),
-        stuck: stuck::find(program, &ranks, run.net.eager_limit),
+        events: played.events,
+        finish: played.ranks.iter().map(|rank| rank.free.finish()).collect(),
+        stuck: stuck::find(program, &played.ranks, run.net.eager_limit),
+        noise: played.noise,
     })
 }

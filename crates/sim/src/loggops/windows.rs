@@ -110,6 +110,7 @@ struct Worker<'a, P: Program, F, R> {
     /// … and every worker but the last has so many.
     share: u32,
     ranks: Vec<Rank<P::Rank, F>>,
+    noise: Vec<u64>,
     agenda: Agenda,
     posts_early: bool,
     /// Messages to ranks of this worker, held back for a moment. None is due in the window that is played.
@@ -146,18 +147,15 @@ pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
         }
         results
     });
-    let mut all = Vec::new();
-    let mut events = 0;
-    for result in results {
-        let (mut ranks, made) = result?;
-        if all.is_empty() {
-            all = ranks;
-        } else {
-            all.append(&mut ranks);
-        }
-        events += made;
-    }
-    Ok((all, events))
+    let mut results = results.into_iter();
+    let first = results.next().unwrap_or(Ok(Played { ranks: Vec::new(), noise: Vec::new(), events: 0 }))?;
+    results.try_fold(first, |mut all, result| {
+        let mut played = result?;
+        all.ranks.append(&mut played.ranks);
+        all.noise.append(&mut played.noise);
+        all.events += played.events;
+        Ok(all)
+    })
 }
 
 impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
@@ -179,6 +177,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             first,
             share,
             ranks: Vec::with_capacity(count),
+            noise: vec![0; count],
             agenda: Agenda::new(count),
             posts_early: F::SINGLE && rules.may_post_early(),
             letters: [(ANY, Event::default()); LETTERS],
@@ -222,7 +221,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         }
         match self.effects.error {
             Some(error) => Err(error),
-            None => Ok((self.ranks, self.events)),
+            None => Ok(Played { ranks: self.ranks, noise: self.noise, events: self.events }),
         }
     }
 
@@ -318,6 +317,9 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             };
             self.rules.play(me, &mut self.ranks[at], event, next.start, &mut self.effects);
             self.free_ops(at, next.start, &mut held, &mut holds);
+            if self.effects.noise > 0 {
+                self.noise[at] = self.noise[at].saturating_add(std::mem::take(&mut self.effects.noise));
+            }
             if self.effects.mail_to != ANY {
                 let to = std::mem::replace(&mut self.effects.mail_to, ANY);
                 self.events += u64::from(self.effects.mail.what != What::Answer);

@@ -52,7 +52,7 @@ impl<P: Program> Physical<'_, P> {
         let Self(context) = self;
         let length = context.cost(event.shape).work;
         let end = self.end(me, rank, t, length);
-        rank.noise += (end - t).saturating_sub(length);
+        effects.noise += (end - t).saturating_sub(length);
         *rank.free.cpu_mut(event.cpu) = end;
         context.program.started(me, &mut rank.state, event.op, t, &mut effects.free);
         context.program.done(me, &mut rank.state, event.op, end, &mut effects.free);
@@ -75,7 +75,7 @@ impl<P: Program> Physical<'_, P> {
         let work = net.overhead.saturating_add(cost.cpu_bytes);
         let end = self.end(me, rank, t, work);
         let leaves = if cost.cpu_bytes == 0 { end } else { self.end(me, rank, t, net.overhead) };
-        rank.noise += (end - t).saturating_sub(work);
+        effects.noise += (end - t).saturating_sub(work);
         *rank.free.cpu_mut(event.cpu) = end;
         *rank.free.out_mut(event.nic) =
             (leaves - net.overhead).saturating_add(net.gap).saturating_add(cost.wire_bytes);
@@ -140,7 +140,7 @@ impl<P: Program> Physical<'_, P> {
             rank.quiet = quiet;
             own.max(after)
         };
-        rank.noise += end.saturating_sub(silent);
+        effects.noise += end.saturating_sub(silent);
         *rank.free.cpu_mut(event.cpu) = end;
         *rank.free.inward_mut(event.nic) = t.saturating_add(net.gap).saturating_add(wire_bytes);
         let envelope = Envelope { source: event.who, tag: cost.tag };
