@@ -3,18 +3,22 @@
 mod reference;
 mod schedules;
 
-use quell_sim::loggops::{Net, Noise, Outcome, PerByte, Rules, Run, RunError, Waiting, run};
+use quell_sim::goal::{Findings, read_text};
+use quell_sim::loggops::{Net, Noise, Outcome, PerByte, Program, Rules, Run, RunError, Waiting, run};
 use reference::compatible::compatible;
 use reference::physical::physical;
 use reference::strikes::Strikes;
 use reference::{Found, Reference};
 use schedules::shrink::shrunk;
-use schedules::{Dice, Schedule, schedule};
+use schedules::{Dice, Schedule, rank_clocks, schedule};
 
 const SCHEDULES: u64 = 6_000;
 
 /// Times from here on the engine refuses.
 const TOO_LATE: u64 = 1 << 62;
+
+/// What a file may not hold, and a program may: circles and nothing at all.
+const REFUSED: [&str; 2] = ["none of them can ever start", "no operation"];
 
 fn referenced(schedule: &Schedule, rules: Rules) -> Reference {
     let Schedule { program, net, strikes } = schedule;
@@ -24,19 +28,25 @@ fn referenced(schedule: &Schedule, rules: Rules) -> Reference {
     }
 }
 
-fn played(schedule: &Schedule, rules: Rules, threads: usize) -> Result<Outcome, RunError> {
+/// The engine's own answer; `program` is the schedule's, in one form or another.
+fn played<P: Program>(
+    program: &P,
+    schedule: &Schedule,
+    rules: Rules,
+    threads: usize,
+) -> Result<Outcome, RunError> {
     let noise = match rules {
         Rules::Compatible => schedule.strikes.as_ref().map(Strikes::window_noise),
-        Rules::Physical => schedule.strikes.as_ref().map(Strikes::rank_clocks),
+        Rules::Physical => schedule.strikes.as_ref().map(rank_clocks),
     };
     let noise = noise.unwrap_or(Noise::None);
-    run(&schedule.program, &Run { net: schedule.net, rules, noise: &noise, threads, progress: &|_| {} })
+    run(program, &Run { net: schedule.net, rules, noise: &noise, threads, progress: &|_| {} })
 }
 
 /// What the engine does otherwise than the reference, if anything.
 fn difference(schedule: &Schedule, rules: Rules) -> Option<String> {
     let expected = referenced(schedule, rules);
-    let outcome = match played(schedule, rules, 1) {
+    let outcome = match played(&schedule.program, schedule, rules, 1) {
         Ok(outcome) => outcome,
         Err(RunError::Overflow) if expected.latest >= TOO_LATE => return None,
         Err(error) => return Some(format!("the engine refuses: {error}")),
@@ -45,10 +55,19 @@ fn difference(schedule: &Schedule, rules: Rules) -> Option<String> {
     if found != expected.found {
         return Some(format!("reference {:#?}\nengine {found:#?}", expected.found));
     }
-    for threads in [2, 7] {
-        let more = played(schedule, rules, threads);
+    let text = schedule.program.to_string();
+    let read = match read_text(text.as_bytes(), &mut Findings::default()) {
+        Ok(read) => Some(read),
+        Err(error) if REFUSED.iter().any(|words| error.to_string().contains(words)) => None,
+        Err(error) => return Some(format!("it cannot be read: {error}")),
+    };
+    for threads in [1, 2, 7] {
+        let more = match &read {
+            Some(read) => played(read, schedule, rules, threads),
+            None => played(&schedule.program, schedule, rules, threads),
+        };
         if more.as_ref() != Ok(&outcome) {
-            return Some(format!("1 thread {outcome:#?}\n{threads} threads {more:#?}"));
+            return Some(format!("listed, on 1 thread {outcome:#?}\nread, on {threads} {more:#?}"));
         }
     }
     misnamed(&outcome, &expected)

@@ -168,9 +168,15 @@ impl Pending {
 
     /// Puts what LogGOPSim would have looked at and found waiting by `turn` behind what it waits for. It matters only where time a
     /// CPU is busy can shrink.
-    pub(super) fn settle(&mut self, resources: &impl Resources, turn: Turn) {
-        for event in self.few.iter_mut().filter(|event| (event.time, event.age) < (turn.0, turn.1)) {
-            event.time = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+    pub(super) fn settle(&mut self, resources: &impl Resources, turn: Turn, me: u32) {
+        let settle = |event: &mut Event| {
+            if (event.time, event.age) < (turn.0, turn.1) {
+                event.time = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+            }
+        };
+        self.few.iter_mut().for_each(settle);
+        if let Some(crowd) = &mut self.crowd {
+            crowd.settle(settle, me);
         }
     }
 }
@@ -247,6 +253,18 @@ impl Crowd {
         });
         let ((start, age, _), class) = turns.min()?;
         Some(Next { start, age, at: class })
+    }
+
+    /// Classes keep their places, and what waited in them waits no more: it has its time.
+    #[cold]
+    fn settle(&mut self, settle: impl Fn(&mut Event), me: u32) {
+        for Class { later, waiting, .. } in &mut self.classes {
+            let waited = waiting.drain().map(|Reverse(keyed)| keyed.event);
+            let mut events: Vec<_> = later.drain().map(|Reverse(keyed)| keyed.event).chain(waited).collect();
+            events.iter_mut().for_each(&settle);
+            let keyed = |event: Event| Keyed { key: (event.time, event.age, event.tie(me)), event };
+            later.extend(events.into_iter().map(|event| Reverse(keyed(event))));
+        }
     }
 
     fn get(&self, class: usize) -> Option<&Event> {

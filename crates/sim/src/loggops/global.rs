@@ -180,7 +180,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
             }
             if self.shrinks {
                 let Rank { pending, free, .. } = &mut seat.rank;
-                Pending::settle(pending, free, turn);
+                Pending::settle(pending, free, turn, me);
             }
             let Some(event) = seat.next.and_then(|next| seat.rank.pending.take(next)) else { continue };
             self.rules.play(me, &mut seat.rank, event, turn.0, &mut self.effects);
