@@ -8,6 +8,7 @@
 mod bsp;
 mod clock;
 mod draws;
+pub mod goal;
 pub mod loggops;
 mod model;
 mod sorted;

@@ -1,0 +1,247 @@
+//! From operations and dependencies, rank after rank, to a schedule.
+
+use std::collections::VecDeque;
+
+use super::cycle;
+use super::defect::{BuildError, Defect};
+use super::intern::Interner;
+use super::schedule::{AT_START, Base, DEPENDENT, Op, RankPart, Schedule, has_peer};
+use super::{MAX_OPS, MAX_SIZE};
+use crate::loggops::{ANY, Kind, Shape};
+
+/// The most defects that are kept until somebody takes them.
+const MAX_DEFECTS: usize = 64;
+
+/// A dependency of the rank that is being built.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    on: u32,
+    /// The dependent, with [`AT_START`] where it waits for the start only.
+    edge: u32,
+}
+
+/// Builds a [`Schedule`], rank after rank, each with its operations and what they wait for.
+///
+/// Nothing fails before [`finish`](Self::finish), which tells of the first thing that was wrong.
+///
+/// ```
+/// use quell_sim::goal::ScheduleBuilder;
+/// use quell_sim::loggops::Shape;
+///
+/// let mut builder = ScheduleBuilder::new(2);
+/// builder.begin_rank();
+/// let work = builder.op(Shape::calc(1_000), 0);
+/// let send = builder.op(Shape::send(8, 0), 1);
+/// builder.requires(send, work);
+/// builder.end_rank();
+/// builder.begin_rank();
+/// builder.op(Shape::recv(8, 0), 0);
+/// builder.end_rank();
+/// assert_eq!(builder.finish()?.dependencies(), 1);
+/// # Ok::<(), quell_sim::goal::BuildError>(())
+/// ```
+#[derive(Debug)]
+pub struct ScheduleBuilder {
+    ranks: u32,
+    ops: Vec<Op>,
+    edges: Vec<u32>,
+    bases: Vec<Base>,
+    shapes: Interner,
+    pending: Vec<Pending>,
+    in_rank: bool,
+    /// Whether a dependency of this rank leads back to an operation that was there before: only then can there be a cycle.
+    leads_back: bool,
+    top_cpu: u8,
+    top_nic: u8,
+    sends: u64,
+    misuse: Option<BuildError>,
+    broken: bool,
+    defects: VecDeque<BuildError>,
+}
+
+impl ScheduleBuilder {
+    /// A schedule of so many ranks, which begin with rank 0.
+    pub fn new(ranks: u32) -> Self {
+        Self {
+            ranks,
+            ops: Vec::new(),
+            edges: Vec::new(),
+            bases: vec![Base::default()],
+            shapes: Interner::new(),
+            pending: Vec::new(),
+            in_rank: false,
+            leads_back: false,
+            top_cpu: 0,
+            top_nic: 0,
+            sends: 0,
+            misuse: None,
+            broken: false,
+            defects: VecDeque::new(),
+        }
+    }
+
+    /// Begins the next rank.
+    pub fn begin_rank(&mut self) {
+        if self.in_rank || self.rank() >= self.ranks {
+            let (begun, ranks) = (self.rank() + u32::from(self.in_rank), self.ranks);
+            self.misuse.get_or_insert(BuildError::ExtraRank { begun, ranks });
+        }
+        self.in_rank = true;
+    }
+
+    /// The number of the rank that is being built, or would be next.
+    pub(super) fn rank(&self) -> u32 {
+        (self.bases.len() - 1) as u32
+    }
+
+    fn first_op(&self) -> usize {
+        self.bases.last().map_or(0, |base| base.ops as usize)
+    }
+
+    /// How many operations the rank has so far.
+    pub fn rank_len(&self) -> u32 {
+        (self.ops.len() - self.first_op()) as u32
+    }
+
+    /// Adds an operation to the rank and gives its number. `peer` is whom it sends to or receives from
+    /// ([`ANY`]: anybody); work has none. Of work's shape only CPU and size count.
+    pub fn op(&mut self, shape: Shape, peer: u32) -> u32 {
+        let number = self.rank_len();
+        if !self.in_rank {
+            self.misuse.get_or_insert(BuildError::OutsideRank);
+        }
+        let (shape, peer) = match shape.kind {
+            Kind::Calc => (Shape::calc(shape.size).on_cpu(shape.cpu), 0),
+            _ => (shape, peer),
+        };
+        if shape.size > MAX_SIZE {
+            self.defect(number, Defect::Size { size: shape.size });
+        }
+        if has_peer(shape.kind) && peer >= self.ranks {
+            match (peer, shape.kind) {
+                (ANY, Kind::Recv) => (),
+                (ANY, _) => self.defect(number, Defect::SendToAny),
+                _ => self.defect(number, Defect::Peer { peer, ranks: self.ranks }),
+            }
+        }
+        if number >= MAX_OPS {
+            self.defect(number, Defect::TooMany);
+            return number;
+        }
+        self.top_cpu = self.top_cpu.max(shape.cpu);
+        self.top_nic = self.top_nic.max(shape.nic);
+        self.sends += u64::from(shape.kind == Kind::Send);
+        let shape = self.shapes.number(shape);
+        self.ops.push(Op { peer, shape, edges_end: 0 });
+        number
+    }
+
+    /// Lets an operation of the rank wait until another of it is done.
+    pub fn requires(&mut self, op: u32, on: u32) {
+        self.depend(op, on, 0);
+    }
+
+    /// Lets an operation of the rank wait until another of it has started.
+    pub fn irequires(&mut self, op: u32, on: u32) {
+        self.depend(op, on, AT_START);
+    }
+
+    fn depend(&mut self, op: u32, on: u32, kind: u32) {
+        let ops = self.rank_len();
+        if let Some(missing) = [op, on].into_iter().find(|&number| number >= ops) {
+            self.defect(op, Defect::NoSuchOp { op: missing, ops });
+        } else if op == on {
+            self.defect(op, Defect::Itself);
+        } else if self.pending.len() >= MAX_OPS as usize {
+            self.defect(op, Defect::TooMany);
+        } else {
+            self.leads_back |= op < on;
+            self.pending.push(Pending { on, edge: op | kind });
+        }
+    }
+
+    /// Ends the rank.
+    pub fn end_rank(&mut self) {
+        if !self.in_rank {
+            let (begun, ranks) = (self.rank(), self.ranks);
+            self.misuse.get_or_insert(BuildError::ExtraRank { begun, ranks });
+        }
+        // The sort is stable, so that dependents stay in the order in which they were told.
+        self.pending.sort_by_key(|pending| (pending.on, pending.edge & AT_START));
+        let first = self.first_op();
+        let mut rest = self.pending.iter().peekable();
+        let mut end = 0;
+        for (number, op) in self.ops[first..].iter_mut().enumerate() {
+            while let Some(pending) = rest.next_if(|pending| pending.on == number as u32) {
+                self.edges.push(pending.edge);
+                end += 1;
+            }
+            op.edges_end = end;
+        }
+        if std::mem::take(&mut self.leads_back)
+            && let Some(ops) = cycle::find(self.part(first))
+        {
+            self.defect(ops.first().map_or(0, |op| op & DEPENDENT), Defect::Cycle(ops));
+        }
+        self.pending.clear();
+        self.bases.push(Base { ops: self.ops.len() as u64, edges: self.edges.len() as u64 });
+        self.in_rank = false;
+    }
+
+    fn part(&self, first_op: usize) -> RankPart<'_> {
+        let first_edge = self.bases.last().map_or(0, |base| base.edges as usize);
+        RankPart { ops: &self.ops[first_op..], edges: &self.edges[first_edge..] }
+    }
+
+    fn defect(&mut self, op: u32, defect: Defect) {
+        self.broken = true;
+        if self.defects.len() < MAX_DEFECTS {
+            self.defects.push_back(BuildError::Op { rank: self.rank(), op, defect });
+        }
+    }
+
+    /// The defect that was found first and not yet taken.
+    pub(super) fn take_defect(&mut self) -> Option<BuildError> {
+        self.defects.pop_front()
+    }
+
+    /// The schedule.
+    ///
+    /// # Errors
+    /// [`BuildError`] for the first operation, dependency or rank that was wrong, if any.
+    pub fn finish(mut self) -> Result<Schedule, BuildError> {
+        let defect = self.take_defect();
+        if let Some(error) = self.misuse.take().or(defect) {
+            return Err(error);
+        }
+        debug_assert!(!self.broken, "whoever takes defects must not ask for a schedule");
+        self.finish_anyhow()
+    }
+
+    /// Whether there was any defect, taken or not.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// The schedule even where it has defects, to look for more of them; it must not run.
+    pub(super) fn finish_anyhow(mut self) -> Result<Schedule, BuildError> {
+        if self.rank() < self.ranks || self.in_rank {
+            return Err(BuildError::MissingRanks { given: self.rank(), ranks: self.ranks });
+        }
+        if self.ops.is_empty() {
+            return Err(BuildError::Empty);
+        }
+        self.ops.shrink_to_fit();
+        self.edges.shrink_to_fit();
+        self.bases.shrink_to_fit();
+        Ok(Schedule {
+            ops: self.ops,
+            edges: self.edges,
+            bases: self.bases,
+            shapes: self.shapes.into_list(),
+            cpus: u32::from(self.top_cpu) + 1,
+            nics: u32::from(self.top_nic) + 1,
+            sends: self.sends,
+        })
+    }
+}

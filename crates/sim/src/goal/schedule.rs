@@ -1,0 +1,255 @@
+//! A whole schedule in memory, and how an engine takes operations from it.
+
+use crate::loggops::{Free, Kind, Program, Shape};
+
+/// Marks an edge whose dependent waits for the start of an operation, not for its end.
+pub(super) const AT_START: u32 = 1 << 31;
+/// The number of the dependent in an edge.
+pub(super) const DEPENDENT: u32 = AT_START - 1;
+
+/// One operation, without what it shares with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Op {
+    pub(super) peer: u32,
+    pub(super) shape: u32,
+    /// Where its edges end among those of its rank; they begin where the edges of the operation before it end.
+    pub(super) edges_end: u32,
+}
+
+/// Where the operations and edges of a rank begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Base {
+    pub(super) ops: u64,
+    pub(super) edges: u64,
+}
+
+/// A schedule: for each rank its operations and which of them wait for which. 12 bytes per operation, 4 per
+/// dependency, 16 per rank, and each [`Shape`] once.
+///
+/// Every one is sound: peers are ranks, no operation waits for itself, and sizes are at most
+/// [`MAX_SIZE`](super::MAX_SIZE).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    pub(super) ops: Vec<Op>,
+    /// Per operation first the dependents of its end, then those of its start, each in the order of the text.
+    pub(super) edges: Vec<u32>,
+    /// One per rank, and one more where all end.
+    pub(super) bases: Vec<Base>,
+    pub(super) shapes: Vec<Shape>,
+    pub(super) cpus: u32,
+    pub(super) nics: u32,
+    pub(super) sends: u64,
+}
+
+/// The part of a schedule that belongs to one rank.
+#[derive(Clone, Copy)]
+pub(super) struct RankPart<'a> {
+    pub(super) ops: &'a [Op],
+    pub(super) edges: &'a [u32],
+}
+
+impl<'a> RankPart<'a> {
+    /// The dependents of an operation, with [`AT_START`] where they wait for its start.
+    pub(super) fn edges_of(&self, op: usize) -> &'a [u32] {
+        let begin = if op == 0 { 0 } else { self.ops[op - 1].edges_end };
+        &self.edges[begin as usize..self.ops[op].edges_end as usize]
+    }
+
+    /// As [`edges_of`](Self::edges_of), those of its end and those of its start apart.
+    pub(super) fn edges_by_kind(&self, op: usize) -> (&'a [u32], &'a [u32]) {
+        let edges = self.edges_of(op);
+        edges.split_at(edges.partition_point(|edge| edge & AT_START == 0))
+    }
+
+    /// How many dependencies each operation has.
+    pub(super) fn needs(&self) -> Vec<u32> {
+        let mut needs = vec![0u32; self.ops.len()];
+        for edge in self.edges {
+            needs[(edge & DEPENDENT) as usize] += 1;
+        }
+        needs
+    }
+}
+
+impl Schedule {
+    pub(super) fn part(&self, rank: u32) -> RankPart<'_> {
+        let (begin, end) = (self.bases[rank as usize], self.bases[rank as usize + 1]);
+        RankPart {
+            ops: &self.ops[begin.ops as usize..end.ops as usize],
+            edges: &self.edges[begin.edges as usize..end.edges as usize],
+        }
+    }
+
+    /// How many dependencies all ranks have together.
+    pub fn dependencies(&self) -> u64 {
+        self.edges.len() as u64
+    }
+
+    /// How many operations a rank has.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn ops(&self, rank: u32) -> u32 {
+        self.part(rank).ops.len() as u32
+    }
+
+    /// The operations of a rank, with what each waits for.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn rank_ops(&self, rank: u32) -> RankOps<'_> {
+        RankOps::new(self, self.part(rank))
+    }
+
+    /// Tells the dependents of an operation of its start (`edge_kind` is [`AT_START`]) or its end (0).
+    fn tell(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, edge_kind: u32, free: &mut Vec<Free>) {
+        let part = self.part(rank);
+        for &edge in part.edges_of(op as usize) {
+            if edge & AT_START != edge_kind {
+                continue;
+            }
+            let dependent = edge & DEPENDENT;
+            let index = dependent as usize;
+            let latest = match state.ready.get_mut(index) {
+                Some(ready) => {
+                    *ready = at.max(*ready);
+                    *ready
+                }
+                None => at,
+            };
+            state.needs[index] = state.needs[index].wrapping_sub(1);
+            if state.needs[index] == 0 {
+                let Op { peer, shape, .. } = part.ops[index];
+                state.freed += 1;
+                free.push(Free { op: dependent, peer, shape, ready: latest });
+            }
+        }
+    }
+}
+
+/// What the operations of one rank still wait for, while its program runs.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// How often each must still be told. LogGOPSim may tell twice: a count wraps past 0 and frees no second time.
+    needs: Box<[u32]>,
+    /// The latest time told, in nanoseconds. Empty where ranks have one CPU: time only rises there, so that the
+    /// last time told is the latest.
+    ready: Box<[u64]>,
+    freed: u64,
+}
+
+impl Program for Schedule {
+    type Rank = Waiting;
+
+    fn ranks(&self) -> u32 {
+        (self.bases.len() - 1) as u32
+    }
+
+    fn cpus(&self) -> u32 {
+        self.cpus
+    }
+
+    fn nics(&self) -> u32 {
+        self.nics
+    }
+
+    fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    fn totals(&self) -> Option<(u64, u64)> {
+        Some((self.ops.len() as u64, self.sends))
+    }
+
+    fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Waiting {
+        let part = self.part(rank);
+        let needs = part.needs().into_boxed_slice();
+        let ready = if self.cpus > 1 { vec![0; needs.len()] } else { Vec::new() }.into_boxed_slice();
+        let before = free.len();
+        for (number, (op, _)) in part.ops.iter().zip(&needs).enumerate().filter(|(_, (_, need))| **need == 0)
+        {
+            free.push(Free { op: number as u32, peer: op.peer, shape: op.shape, ready: 0 });
+        }
+        Waiting { needs, ready, freed: (free.len() - before) as u64 }
+    }
+
+    fn started(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<Free>) {
+        self.tell(rank, state, op, at, AT_START, free);
+    }
+
+    fn done(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<Free>) {
+        self.tell(rank, state, op, at, 0, free);
+    }
+
+    fn unfreed(&self, _rank: u32, state: &Waiting) -> u64 {
+        (state.needs.len() as u64).saturating_sub(state.freed)
+    }
+}
+
+/// An operation of a rank, with what it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation<'a> {
+    /// Its number in its rank, from 0.
+    pub number: u32,
+    /// What it does.
+    pub shape: Shape,
+    /// Whom it sends to or receives from ([`ANY`](crate::loggops::ANY): anybody); 0 for work.
+    pub peer: u32,
+    /// The numbers of the operations that must be done before it starts, ascending.
+    pub requires: &'a [u32],
+    /// The numbers of the operations that must have started before it starts, ascending.
+    pub irequires: &'a [u32],
+}
+
+/// The operations of one rank, turned round: each with what it waits for. Made by [`Schedule::rank_ops`].
+#[derive(Debug)]
+pub struct RankOps<'a> {
+    shapes: &'a [Shape],
+    ops: &'a [Op],
+    /// Of each operation first what it requires, then what it irequires.
+    needed: Vec<u32>,
+    /// Where the two lists of operation `i` begin: `2 i` and `2 i + 1`.
+    begins: Vec<u32>,
+}
+
+impl<'a> RankOps<'a> {
+    fn new(schedule: &'a Schedule, part: RankPart<'a>) -> Self {
+        let slot = |edge: u32| 2 * (edge & DEPENDENT) as usize + usize::from(edge & AT_START != 0);
+        // Counts, shifted by two, become beginnings, and then move to the ends of the lists as these fill.
+        let mut begins = vec![0u32; 2 * part.ops.len() + 2];
+        for &edge in part.edges {
+            begins[slot(edge) + 2] += 1;
+        }
+        for index in 1..begins.len() {
+            begins[index] += begins[index - 1];
+        }
+        let mut needed = vec![0; part.edges.len()];
+        for op in 0..part.ops.len() {
+            for &edge in part.edges_of(op) {
+                let next = &mut begins[slot(edge) + 1];
+                needed[*next as usize] = op as u32;
+                *next += 1;
+            }
+        }
+        Self { shapes: &schedule.shapes, ops: part.ops, needed, begins }
+    }
+
+    /// One operation after the other.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Operation<'_>> {
+        self.ops.iter().enumerate().map(|(index, op)| {
+            let [a, b, c] = [0, 1, 2].map(|k| self.begins[2 * index + k] as usize);
+            Operation {
+                number: index as u32,
+                shape: self.shapes[op.shape as usize],
+                peer: op.peer,
+                requires: &self.needed[a..b],
+                irequires: &self.needed[b..c],
+            }
+        })
+    }
+}
+
+/// Whether an operation of this kind names a peer.
+pub(super) fn has_peer(kind: Kind) -> bool {
+    kind != Kind::Calc
+}

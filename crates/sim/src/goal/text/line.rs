@@ -1,0 +1,156 @@
+//! Lines of bounded length, and a place in one that moves on word by word.
+
+use std::io::{self, BufRead, Read};
+
+use super::MAX_LINE;
+use super::error::{Fault, Reason, TextError, shown};
+
+/// The lines of a text, without their ends (`\n` or `\r\n`).
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    input: R,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input, line: Vec::new(), number: 0 }
+    }
+
+    /// The number of the line read last, from 1; 1 where there is none.
+    pub(super) fn last(&self) -> u64 {
+        self.number.max(1)
+    }
+
+    /// The next line and its number from 1, if there is one.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, TextError> {
+        self.line.clear();
+        let most = MAX_LINE as u64 + 2;
+        if read_line(&mut self.input, most, &mut self.line)? == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+            if self.line.last() == Some(&b'\r') {
+                self.line.pop();
+            }
+        }
+        if self.line.len() > MAX_LINE {
+            return Err(Fault::new(MAX_LINE, Reason::LineTooLong).in_line(self.number));
+        }
+        Ok(Some((self.number, &self.line)))
+    }
+}
+
+fn read_line(input: &mut impl BufRead, most: u64, line: &mut Vec<u8>) -> io::Result<usize> {
+    input.by_ref().take(most).read_until(b'\n', line)
+}
+
+/// A line and how much of it is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'a> {
+    line: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(line: &'a [u8]) -> Self {
+        Self { line, at: 0 }
+    }
+
+    /// Where it stands, from 0.
+    pub(super) fn column(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.line[self.at..]
+    }
+
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.at = self.line.len().min(self.at + bytes);
+    }
+
+    /// So many bytes before it.
+    pub(super) fn back(self, bytes: usize) -> Self {
+        Self { at: self.at.saturating_sub(bytes), ..self }
+    }
+
+    /// Moves over blanks and tabs, and gives what comes then.
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\t') = self.line.get(self.at) {
+            self.at += 1;
+        }
+        self.line.get(self.at).copied()
+    }
+
+    /// Moves over a mark or keyword, if it is what comes next.
+    pub(super) fn eat(&mut self, mark: &[u8]) -> bool {
+        self.peek();
+        let there = self.rest().starts_with(mark);
+        if there {
+            self.at += mark.len();
+        }
+        there
+    }
+
+    /// Moves over a word that begins with a letter, if one comes next.
+    pub(super) fn word(&mut self) -> Option<&'a [u8]> {
+        if !self.peek()?.is_ascii_alphabetic() {
+            return None;
+        }
+        let rest = self.rest();
+        let end = rest.iter().position(|&byte| !is_of_word(byte)).unwrap_or(rest.len());
+        self.at += end;
+        Some(&rest[..end])
+    }
+
+    /// Moves over a number of `what` up to `most`.
+    pub(super) fn number(
+        &mut self,
+        what: &'static str,
+        wanted: &'static str,
+        most: u64,
+    ) -> Result<u64, Fault> {
+        self.peek();
+        let rest = self.rest();
+        let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        if end == 0 {
+            return Err(self.unexpected(wanted));
+        }
+        let digits = &rest[..end];
+        let add = |sum: u64, digit: &u8| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+        match digits.iter().try_fold(0u64, add) {
+            Some(number) if number <= most => {
+                self.at += end;
+                Ok(number)
+            }
+            _ => Err(Fault::new(self.at, Reason::NumberTooLarge { number: shown(digits), what, most })),
+        }
+    }
+
+    /// That `wanted` should be here, where something else is.
+    pub(super) fn unexpected(mut self, wanted: &'static str) -> Fault {
+        let found = match self.peek() {
+            None => "the end of the line".to_owned(),
+            Some(first) => format!("`{}`", shown(self.item(first))),
+        };
+        Fault::new(self.at, Reason::Unexpected { found, wanted })
+    }
+
+    /// What comes next, as far as it belongs together.
+    fn item(&self, first: u8) -> &'a [u8] {
+        let rest = self.rest();
+        let end = match is_of_word(first) {
+            true => rest.iter().position(|&byte| !is_of_word(byte)),
+            false => rest.iter().position(|&byte| is_of_word(byte) || byte == b' '),
+        };
+        &rest[..end.unwrap_or(rest.len())]
+    }
+}
+
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}

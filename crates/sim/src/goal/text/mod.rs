@@ -1,0 +1,35 @@
+//! The text form of GOAL.
+//!
+//! ```text
+//! num_ranks 2
+//! rank 0 {
+//! a: calc 1000
+//! b: send 8b to 1 tag 7 cpu 0 nic 0
+//! b requires a
+//! }
+//! rank 1 {
+//! recv 8b from 0 tag 7
+//! }
+//! ```
+//!
+//! What `txt2bin` reads is read in the same sense, but for what it misunderstands without a word: numbers that do not fit,
+//! peers that are no ranks, operations that wait for themselves, ranks out of order, and text after the last rank
+//! are refused. What it refuses is refused, with these exceptions: blanks may stand before a statement or comment and
+//! behind a label, a statement may follow `{`, `}` or `*/` on the same line, and a file may end within its last line.
+
+mod error;
+mod labels;
+mod line;
+mod locate;
+mod read;
+mod statement;
+mod write;
+
+pub use error::{Reason, TextError};
+pub use locate::locate;
+pub use read::read_text;
+pub(super) use read::read_to_check;
+pub use write::write_text;
+
+/// The longest line that a text may have, in bytes.
+pub const MAX_LINE: usize = (1 << 16) - 1;
