@@ -11,6 +11,7 @@ mod draws;
 pub mod goal;
 pub mod loggops;
 mod model;
+pub mod pattern;
 mod sorted;
 
 pub use bsp::{BspError, Job, MAX_RANKS, Node, Program, Run, SyncMode};

@@ -1,0 +1,66 @@
+//! Patterns: parallel programs that are held as a rule, not as a list of operations.
+//!
+//! A [`Pattern`] says what a rank does in each of its steps, by arithmetic on the numbers of the rank and of the step.
+//! [`Steps`] runs it as a [`Program`](crate::loggops::Program), so that a million ranks and thousands of iterations need
+//! no more memory than the ranks' places in it; [`unroll`] lists its operations for a file. [`by_name`] makes the patterns
+//! of [`LIST`]: the collectives of MPI libraries, halo exchanges, sweeps, and loops of work and these.
+
+mod bsp;
+mod dissemination;
+mod fold;
+mod grid;
+mod halo;
+mod linear;
+mod list;
+mod named;
+mod ops;
+mod params;
+mod recursive_doubling;
+mod ring;
+mod steps;
+mod unroll;
+
+use crate::loggops::Shape;
+use list::names;
+pub use list::{Entry, LIST};
+pub use named::{AnyPattern, by_name};
+pub use ops::StepOps;
+pub use params::{MAX_BYTES, Params, PatternError};
+pub use steps::{Rank, Steps};
+pub use unroll::{UnrollTo, unroll};
+
+/// A parallel program as a rule: one iteration of it.
+///
+/// Each rank goes through its steps in order, in one lane or in two at the same time. The operations of a step become free
+/// together, when all those of the lane's last step that had any are done, and the step of the other lane after
+/// which it comes. An iteration begins on a rank when its previous one is done there, in all lanes.
+pub trait Pattern: Send + Sync {
+    /// How many ranks it has.
+    fn ranks(&self) -> u32;
+
+    /// How many CPUs each rank has.
+    fn cpus(&self) -> u32 {
+        1
+    }
+
+    /// The shapes that operations name by number.
+    fn shapes(&self) -> &[Shape];
+
+    /// How many sequences of steps each rank goes through at the same time: one or two.
+    fn lanes(&self) -> u32 {
+        1
+    }
+
+    /// How many steps a rank has in a lane; some may be empty.
+    fn steps(&self, rank: u32, lane: u32) -> u32;
+
+    /// Says what a rank does in a step: nothing, where it has no part in it.
+    fn step(&self, rank: u32, lane: u32, step: u32, ops: &mut StepOps<'_>);
+
+    /// How many operations all ranks have together in an iteration, and how many of them are sends; `None` where
+    /// there are too many to count.
+    fn totals(&self) -> Option<(u64, u64)>;
+}
+
+#[cfg(test)]
+mod tests;

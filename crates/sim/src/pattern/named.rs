@@ -1,0 +1,106 @@
+//! Patterns by their names.
+
+use super::bsp::Bsp;
+use super::dissemination::{Dissemination, NWay};
+use super::halo::Halo;
+use super::linear::Linear;
+use super::list::LIST;
+use super::recursive_doubling::RecursiveDoubling;
+use super::ring::Ring;
+use super::{Params, Pattern, PatternError, StepOps, Steps};
+use crate::loggops::Shape;
+
+/// Declares the patterns that have names, and hands each question on to the one that it is.
+macro_rules! any_pattern {
+    ($($kind:ident),* $(,)?) => {
+        #[derive(Clone, Debug)]
+        enum Kind {
+            $($kind($kind),)*
+        }
+
+        $(impl From<$kind> for AnyPattern {
+            fn from(pattern: $kind) -> Self {
+                Self(Kind::$kind(pattern))
+            }
+        })*
+
+        impl Pattern for AnyPattern {
+            fn ranks(&self) -> u32 {
+                match &self.0 { $(Kind::$kind(pattern) => pattern.ranks(),)* }
+            }
+
+            fn cpus(&self) -> u32 {
+                match &self.0 { $(Kind::$kind(pattern) => pattern.cpus(),)* }
+            }
+
+            fn shapes(&self) -> &[Shape] {
+                match &self.0 { $(Kind::$kind(pattern) => pattern.shapes(),)* }
+            }
+
+            fn lanes(&self) -> u32 {
+                match &self.0 { $(Kind::$kind(pattern) => pattern.lanes(),)* }
+            }
+
+            #[inline]
+            fn steps(&self, rank: u32, lane: u32) -> u32 {
+                match &self.0 { $(Kind::$kind(pattern) => pattern.steps(rank, lane),)* }
+            }
+
+            #[inline]
+            fn step(&self, rank: u32, lane: u32, step: u32, ops: &mut StepOps<'_>) {
+                match &self.0 { $(Kind::$kind(pattern) => pattern.step(rank, lane, step, ops),)* }
+            }
+
+            fn totals(&self) -> Option<(u64, u64)> {
+                match &self.0 { $(Kind::$kind(pattern) => pattern.totals(),)* }
+            }
+        }
+    };
+}
+
+/// One of the patterns that have names.
+#[derive(Clone, Debug)]
+pub struct AnyPattern(Kind);
+
+any_pattern!(Bsp, Dissemination, Halo, Linear, NWay, RecursiveDoubling, Ring);
+
+/// The pattern of a name or an alias of [`LIST`], as often as the parameters say.
+///
+/// # Errors
+/// For a name that is not in the list, and for parameters out of their ranges or that do not fit together.
+pub fn by_name(name: &str, params: &Params) -> Result<Steps<AnyPattern>, PatternError> {
+    params.check()?;
+    Ok(Steps::new(one(name, params)?, params.iterations))
+}
+
+/// One iteration of a pattern.
+fn one(name: &str, params: &Params) -> Result<AnyPattern, PatternError> {
+    let known = LIST.iter().find(|entry| entry.name == name || entry.aliases.contains(&name));
+    Ok(match known.map_or("", |entry| entry.name) {
+        "linear-scatter" => Linear::scatter(params).into(),
+        "linear-gather" => Linear::gather(params).into(),
+        "dissemination" => Dissemination::new(params).into(),
+        "nway-dissemination" => NWay::new(params).into(),
+        "allreduce-recursive-doubling" => RecursiveDoubling::new(params).into(),
+        "allreduce-ring" => Ring::allreduce(params).into(),
+        "reduce-scatter" => Ring::reduce_scatter(params).into(),
+        "allgather-ring" => Ring::allgather(params).into(),
+        "halo" => halo(name, params)?.into(),
+        "bsp" => {
+            let inner = params.inner.as_deref().unwrap_or("dissemination");
+            Bsp::new(params, one(inner, &Params { inner: None, ..params.clone() })?)?.into()
+        }
+        _ => return Err(PatternError::Unknown { name: name.to_owned() }),
+    })
+}
+
+/// A halo exchange by its name, of which an alias tells the dimensions.
+fn halo(name: &str, params: &Params) -> Result<Halo, PatternError> {
+    match name {
+        "halo1d" => Halo::new(params, "halo1d", 1..=1, 1),
+        "halo2d" => Halo::new(params, "halo2d", 2..=2, 2),
+        "halo3d" => Halo::new(params, "halo3d", 3..=3, 3),
+        "halo4d" => Halo::new(params, "halo4d", 4..=4, 4),
+        _ => Halo::new(params, "halo", 1..=4, 3),
+    }
+}

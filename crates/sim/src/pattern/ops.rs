@@ -1,0 +1,98 @@
+//! Where a pattern puts the operations of a step.
+
+use crate::loggops::Free;
+
+/// The operations of one step, as a pattern names them.
+#[derive(Debug)]
+pub struct StepOps<'a> {
+    free: &'a mut Vec<Free>,
+    next: u32,
+    ready: u64,
+    after: Option<(u32, u32)>,
+    part: Part,
+}
+
+/// How a pattern within a pattern is numbered: its rank r is `first_rank + r·stride` of the whole, its shape s is
+/// `first_shape + s`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) first_rank: u32,
+    pub(super) stride: u32,
+    pub(super) first_shape: u32,
+}
+
+impl Part {
+    /// All ranks under their own numbers.
+    pub(super) const WHOLE: Self = Self { first_rank: 0, stride: 1, first_shape: 0 };
+
+    /// All ranks, with shapes that begin at a number.
+    pub(super) fn shapes_from(first_shape: u32) -> Self {
+        Self { first_shape, ..Self::WHOLE }
+    }
+}
+
+impl<'a> StepOps<'a> {
+    /// Adds operations to `free`, numbered from `next` and ready at `ready`.
+    #[inline]
+    pub(super) fn new(free: &'a mut Vec<Free>, next: u32, ready: u64) -> Self {
+        Self { free, next, ready, after: None, part: Part::WHOLE }
+    }
+
+    /// Sends a message of a shape to a rank.
+    #[inline]
+    pub fn send(&mut self, to: u32, shape: u32) {
+        self.add(self.whole(to), shape);
+    }
+
+    /// Receives a message of a shape from a rank.
+    #[inline]
+    pub fn recv(&mut self, from: u32, shape: u32) {
+        self.add(self.whole(from), shape);
+    }
+
+    /// Works as a shape says.
+    #[inline]
+    pub fn calc(&mut self, shape: u32) {
+        self.add(0, shape);
+    }
+
+    /// Holds the step back until a step of the other lane, in the same iteration, is done.
+    #[inline]
+    pub fn after(&mut self, lane: u32, step: u32) {
+        self.after = Some((lane, step));
+    }
+
+    /// Adds what a pattern within this one does.
+    #[inline]
+    pub(super) fn within(&mut self, part: Part, inner: impl FnOnce(&mut StepOps<'_>)) {
+        let first_rank = self.whole(part.first_rank);
+        let stride = self.part.stride * part.stride;
+        let part = Part { first_rank, stride, first_shape: self.part.first_shape + part.first_shape };
+        let mut ops =
+            StepOps { free: self.free, next: self.next, ready: self.ready, after: self.after, part };
+        inner(&mut ops);
+        (self.next, self.after) = (ops.next, ops.after);
+    }
+
+    /// What the step comes after, if it said so: lane and step.
+    #[inline]
+    pub(super) fn held_by(&self) -> Option<(u32, u32)> {
+        self.after
+    }
+
+    #[inline]
+    fn whole(&self, rank: u32) -> u32 {
+        self.part.first_rank + rank * self.part.stride
+    }
+
+    #[inline]
+    fn add(&mut self, peer: u32, shape: u32) {
+        let shape = self.part.first_shape + shape;
+        self.free.push(Free { op: self.next, peer, shape, ready: self.ready });
+        // Lane 0 has the numbers below 2³¹, lane 1 those above; each begins again when it has used them up.
+        self.next = (self.next & LANE) | (self.next.wrapping_add(1) & !LANE);
+    }
+}
+
+/// The bit of an operation's number that says its lane.
+pub(super) const LANE: u32 = 1 << 31;

@@ -1,0 +1,197 @@
+//! What a pattern is made from, and why it cannot be.
+
+use super::grid::{balanced, written};
+use crate::bsp::MAX_RANKS;
+use crate::loggops::PerByte;
+
+/// The largest message of a pattern, in bytes: so large that its time can still be told in nanoseconds.
+pub const MAX_BYTES: u64 = 1 << 40;
+/// The longest work of a pattern, in nanoseconds: eleven days.
+const MAX_WORK_NS: u64 = 1_000_000_000_000_000;
+/// The slowest local reduction.
+const MAX_REDUCE_NS: u64 = 1000;
+
+/// What patterns are made from. Each uses some of it, as [`LIST`](super::LIST) says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// How many ranks: 1 to 2²⁴.
+    pub ranks: u32,
+    /// Bytes of a message, of the vector that is reduced, or of each rank's block, as the pattern says: up to 2⁴⁰.
+    pub bytes: u64,
+    /// How often the pattern runs; on each rank one after the other.
+    pub iterations: u32,
+    /// The rank that rooted patterns start from or end at.
+    pub root: u32,
+    /// How many messages a rank sends in a round of the n-way dissemination: 1 to 128.
+    pub nway: u32,
+    /// Bytes of a segment of a pipelined message.
+    pub segment_bytes: u64,
+    /// The grid of ranks, its last dimension the fastest; none for one that is as even as can be.
+    pub dims: Vec<u32>,
+    /// Whether the grid's ends are neighbours.
+    pub periodic: bool,
+    /// Nanoseconds of work of a rank: of an iteration (`bsp`, `training-step`) or of a block (`sweep`).
+    pub work_ns: u64,
+    /// Nanoseconds of work at the end of a training step.
+    pub optimizer_ns: u64,
+    /// The pattern within the pattern; none for its usual one.
+    pub inner: Option<String>,
+    /// Ranks of a node; they are neighbours in number, and the last node may have fewer.
+    pub node_ranks: u32,
+    /// Buckets of a training step's gradients.
+    pub buckets: u32,
+    /// Blocks along the third dimension of a sweep.
+    pub blocks: u32,
+    /// The work of combining what was received with what is there, for each byte. It runs after each receive
+    /// that combines, on the CPU that received.
+    pub reduce_per_byte: PerByte,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            ranks: 64,
+            bytes: 8,
+            iterations: 1,
+            root: 0,
+            nway: 2,
+            segment_bytes: 8192,
+            dims: Vec::new(),
+            periodic: false,
+            work_ns: 1_000_000,
+            optimizer_ns: 0,
+            inner: None,
+            node_ranks: 8,
+            buckets: 16,
+            blocks: 10,
+            reduce_per_byte: PerByte::default(),
+        }
+    }
+}
+
+/// Why a pattern cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// There is none of that name.
+    #[error("there is no pattern `{name}`; give one of {}", super::names())]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// A parameter is too small or too large.
+    #[error("{what}: {value} is out of range; give between {least} and {most}")]
+    Range {
+        /// The parameter.
+        what: &'static str,
+        /// What was given.
+        value: u64,
+        /// The least that can be.
+        least: u64,
+        /// The most that can be.
+        most: u64,
+    },
+    /// The grid has more or fewer places than there are ranks.
+    #[error(
+        "a grid of {} has {} places for {ranks} ranks; give one with as many places as ranks, such as {}",
+        written(.dims), places(.dims), written(&balanced(*.ranks, .dims.len()))
+    )]
+    Grid {
+        /// What was given.
+        dims: Vec<u32>,
+        /// Ranks.
+        ranks: u32,
+    },
+    /// The grid has too many dimensions, or too few.
+    #[error("a grid of {} dimensions is not one of `{pattern}`; give {least} to {most}", .dims.len())]
+    Dimensions {
+        /// The pattern.
+        pattern: &'static str,
+        /// What was given.
+        dims: Vec<u32>,
+        /// The fewest that can be.
+        least: usize,
+        /// The most that can be.
+        most: usize,
+    },
+    /// A pattern cannot have that pattern within it.
+    #[error("`{outer}` cannot have `{inner}` within it; give {instead}")]
+    Inner {
+        /// The pattern.
+        outer: &'static str,
+        /// What was to be within it.
+        inner: String,
+        /// What can be.
+        instead: &'static str,
+    },
+    /// A rank would have more steps in an iteration than can be counted.
+    #[error("a rank of `{pattern}` would have {steps} steps in an iteration, of at most 2³²; give {instead}")]
+    Steps {
+        /// The pattern.
+        pattern: &'static str,
+        /// How many there would be.
+        steps: u64,
+        /// What to do about it.
+        instead: &'static str,
+    },
+}
+
+fn places(dims: &[u32]) -> u64 {
+    dims.iter().fold(1, |places: u64, &dim| places.saturating_mul(u64::from(dim)))
+}
+
+/// Whether a value is in a range.
+fn within(what: &'static str, value: u64, least: u64, most: u64) -> Result<(), PatternError> {
+    if (least..=most).contains(&value) {
+        Ok(())
+    } else {
+        Err(PatternError::Range { what, value, least, most })
+    }
+}
+
+impl Params {
+    /// Whether each parameter is in its range, used or not.
+    ///
+    /// # Errors
+    /// For the first that is not.
+    pub fn check(&self) -> Result<(), PatternError> {
+        within("ranks", u64::from(self.ranks), 1, MAX_RANKS)?;
+        within("bytes", self.bytes, 0, MAX_BYTES)?;
+        within("iterations", u64::from(self.iterations), 1, 1_000_000_000)?;
+        within("root", u64::from(self.root), 0, u64::from(self.ranks) - 1)?;
+        within("nway", u64::from(self.nway), 1, 128)?;
+        within("segment bytes", self.segment_bytes, 1, MAX_BYTES)?;
+        within("work in ns", self.work_ns, 0, MAX_WORK_NS)?;
+        within("optimizer's work in ns", self.optimizer_ns, 0, MAX_WORK_NS)?;
+        within("ranks of a node", u64::from(self.node_ranks), 1, MAX_RANKS)?;
+        within("buckets", u64::from(self.buckets), 1, 1_000_000)?;
+        within("blocks", u64::from(self.blocks), 1, 1_000_000)?;
+        let reduce_ns = self.reduce_per_byte.as_nanos().ceil() as u64;
+        within("reduction in ns per byte", reduce_ns, 0, MAX_REDUCE_NS)
+    }
+
+    /// The grid that was given, checked, or the most even one of so many dimensions.
+    pub(super) fn grid(
+        &self,
+        pattern: &'static str,
+        dimensions: std::ops::RangeInclusive<usize>,
+        usual: usize,
+    ) -> Result<Vec<u32>, PatternError> {
+        if self.dims.is_empty() {
+            return Ok(balanced(self.ranks, usual));
+        }
+        let dims = self.dims.clone();
+        if !dimensions.contains(&dims.len()) {
+            let (least, most) = dimensions.into_inner();
+            return Err(PatternError::Dimensions { pattern, dims, least, most });
+        }
+        if places(&dims) != u64::from(self.ranks) {
+            return Err(PatternError::Grid { dims, ranks: self.ranks });
+        }
+        Ok(dims)
+    }
+
+    /// Whether combining costs work.
+    pub(super) fn reduces(&self) -> bool {
+        self.reduce_per_byte > PerByte::default()
+    }
+}

@@ -1,0 +1,103 @@
+//! Collectives on a ring: reduce-scatter, allgather, and allreduce as one after the other.
+
+use super::dissemination::{ahead, behind};
+use super::{Params, Pattern, StepOps};
+use crate::loggops::Shape;
+
+/// Shapes of a chunk that has one byte more than the others, and of one that has not.
+const SEND: u32 = 0;
+const RECV: u32 = 2;
+const REDUCE: u32 = 4;
+
+/// Reduce-scatter and allgather on a ring (Thakur, Rabenseifner & Gropp 2005, §4; Patarasuk & Yuan, "Bandwidth
+/// optimal all-reduce algorithms for clusters of workstations", 2009). In each of the P − 1 rounds of a phase every
+/// rank sends a chunk to the next rank and receives one from the rank before. Any number of ranks; where `bytes` do not
+/// divide by them, the first chunks have a byte more.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    ranks: u32,
+    /// Rounds that combine, and rounds that only hand on.
+    combining: u32,
+    handing: u32,
+    /// How many chunks have a byte more.
+    larger: u32,
+    /// 1 where each round that combines has a second step of local reduction.
+    reduces: u32,
+    shapes: [Shape; 6],
+}
+
+impl Ring {
+    /// A vector of `bytes` is combined, and its r-th chunk is left on rank r.
+    pub(super) fn reduce_scatter(params: &Params) -> Self {
+        Self::of_vector(params, params.ranks - 1, 0)
+    }
+
+    /// A vector of `bytes` is combined, and left on all ranks.
+    pub(super) fn allreduce(params: &Params) -> Self {
+        Self::of_vector(params, params.ranks - 1, params.ranks - 1)
+    }
+
+    /// Each rank has a block of `bytes` for all others.
+    pub(super) fn allgather(params: &Params) -> Self {
+        Self::new(params, 0, params.ranks - 1, [params.bytes; 2], 0)
+    }
+
+    fn of_vector(params: &Params, combining: u32, handing: u32) -> Self {
+        let ranks = u64::from(params.ranks);
+        let (chunk, larger) = (params.bytes / ranks, (params.bytes % ranks) as u32);
+        Self::new(params, combining, handing, [chunk + 1, chunk], larger)
+    }
+
+    fn new(params: &Params, combining: u32, handing: u32, chunk: [u64; 2], larger: u32) -> Self {
+        let [send, recv, reduce]: [fn(&Params, u64) -> Shape; 3] = [
+            |_, bytes| Shape::send(bytes, 0),
+            |_, bytes| Shape::recv(bytes, 0),
+            |params, bytes| Shape::calc(params.reduce_per_byte.of(bytes)),
+        ];
+        let both = |shape: fn(&Params, u64) -> Shape| chunk.map(|bytes| shape(params, bytes));
+        let [[a, b], [c, d], [e, f]] = [both(send), both(recv), both(reduce)];
+        let reduces = u32::from(params.reduces());
+        Self { ranks: params.ranks, combining, handing, larger, reduces, shapes: [a, b, c, d, e, f] }
+    }
+
+    /// Which of two shapes a chunk has.
+    #[inline]
+    fn kind(&self, chunk: u32) -> u32 {
+        u32::from(chunk >= self.larger)
+    }
+}
+
+impl Pattern for Ring {
+    fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    #[inline]
+    fn steps(&self, _: u32, _: u32) -> u32 {
+        (self.combining << self.reduces) + self.handing
+    }
+
+    #[inline]
+    fn step(&self, rank: u32, _: u32, step: u32, ops: &mut StepOps<'_>) {
+        let combining = self.combining << self.reduces;
+        // The chunk that a rank sends lies so far behind its own number.
+        let lag = if step < combining { (step >> self.reduces) + 1 } else { step - combining };
+        let received = behind(rank, lag + 1, self.ranks);
+        if step < combining && step & self.reduces != 0 {
+            return ops.calc(REDUCE + self.kind(received));
+        }
+        let sent = behind(rank, lag, self.ranks);
+        ops.send(ahead(rank, 1, self.ranks), SEND + self.kind(sent));
+        ops.recv(behind(rank, 1, self.ranks), RECV + self.kind(received));
+    }
+
+    fn totals(&self) -> Option<(u64, u64)> {
+        let ranks = u64::from(self.ranks);
+        let sends = ranks * u64::from(self.combining + self.handing);
+        Some((2 * sends + ranks * u64::from(self.combining * self.reduces), sends))
+    }
+}

@@ -1,0 +1,34 @@
+//! Closed forms of how many operations there are, against a count.
+
+use super::play::play;
+use super::*;
+use crate::loggops::Program;
+
+#[test]
+fn totals_are_what_is_counted() {
+    for ranks in (1..=40).chain([64, 100, 128]) {
+        for (name, params) in every(ranks) {
+            let params = Params { iterations: 2, ..params };
+            let steps = by_name(name, &params).unwrap();
+            let outcome = play(&steps, 1);
+            assert_eq!(steps.totals(), Some((outcome.operations, outcome.sends)), "{name} {params:?}");
+        }
+    }
+}
+
+/// Messages of one iteration.
+fn sends(name: &str, ranks: u32) -> u64 {
+    by_name(name, &Params { ranks, ..Params::default() }).unwrap().totals().unwrap().1
+}
+
+#[test]
+fn messages_are_as_many_as_the_papers_say() {
+    assert_eq!(sends("dissemination", 65_536), 65_536 * 16);
+    assert_eq!(sends("dissemination", 65_537), 65_537 * 17);
+    assert_eq!(sends("nway-dissemination", 6561), 6561 * 8 * 2);
+    assert_eq!(sends("linear-scatter", 1000), 999);
+    assert_eq!(sends("allreduce-recursive-doubling", 4096), 4096 * 12);
+    assert_eq!(sends("allreduce-recursive-doubling", 4099), 4096 * 12 + 6);
+    assert_eq!(sends("allreduce-ring", 1000), 1000 * 2 * 999);
+    assert_eq!(sends("halo", 1000), 6 * 900);
+}
