@@ -145,20 +145,23 @@ pub(super) fn write(
         skew_ns: options.skew.as_nanos(),
         drift_ppm: options.drift_ppm,
         replicates: replicates.len() as u64,
-        noise: nodes.iter().map(source).collect(),
+        noise: nodes.iter().map(NoiseSource::of).collect(),
         supported_ranks,
         points: options.ranks.iter().zip(runs).enumerate().map(point).collect(),
         warnings: warnings(nodes, options, (quanta, drawn(most_ranks)), (replicates.len(), tried)),
     }
 }
 
-fn source(node: &NodeNoise) -> NoiseSource {
-    NoiseSource {
-        name: node.name.clone(),
-        cpus: node.traces.len() as u64,
-        span_ns: node.span().map_or(0, |span| span.length().as_nanos()),
-        detours: node.detours(),
-        overhead_percent: node.overhead_percent(),
+impl NoiseSource {
+    /// What there is to say of a node's noise.
+    pub fn of(node: &NodeNoise) -> Self {
+        Self {
+            name: node.name.clone(),
+            cpus: node.traces.len() as u64,
+            span_ns: node.span().map_or(0, |span| span.length().as_nanos()),
+            detours: node.detours(),
+            overhead_percent: node.overhead_percent(),
+        }
     }
 }
 
