@@ -61,7 +61,7 @@ fn refuse_errors(
         let simulation = Simulation { warnings: vec![errors.clone()], ..begin(schedule, about, args) };
         printer.json(&simulation)?;
     }
-    Err(anyhow::anyhow!(errors).context(about.name.clone()))
+    Err(anyhow::anyhow!(errors))
 }
 
 fn play<P: Program>(
@@ -78,7 +78,7 @@ fn play<P: Program>(
     simulation.finish(&outcome, args.all_times);
     if let Some(stuck) = &outcome.stuck {
         let facts = explain(stuck, about.source)?;
-        let error = anyhow::anyhow!(stuck::message(&facts)).context(about.name.clone());
+        let error = anyhow::anyhow!(stuck::message(&facts));
         simulation.stuck = Some(facts);
         if args.json {
             printer.json(&simulation)?;
