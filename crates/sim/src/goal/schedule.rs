@@ -1,6 +1,6 @@
 //! A whole schedule in memory, and how an engine takes operations from it.
 
-use crate::loggops::{Free, Kind, Program, Shape};
+use crate::loggops::{Free, Frees, Kind, Program, Shape};
 
 /// Marks an edge whose dependent waits for the start of an operation, not for its end.
 pub(super) const AT_START: u32 = 1 << 31;
@@ -159,6 +159,11 @@ impl Program for Schedule {
 
     fn totals(&self) -> Option<(u64, u64)> {
         Some((self.ops.len() as u64, self.sends))
+    }
+
+    fn frees(&self) -> Frees {
+        let at_start = self.edges.iter().any(|edge| edge & AT_START != 0);
+        if at_start { Frees::AtStarts } else { Frees::AtEnds }
     }
 
     fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Waiting {

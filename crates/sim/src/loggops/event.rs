@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use smallvec::SmallVec;
+use super::few::Few;
 
 /// What an [`Event`] is. The order is that of [`Kind`](super::Kind), and goes on with what comes from other ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum What {
+    #[default]
     Send,
     Recv,
     Calc,
@@ -21,7 +22,7 @@ pub(super) enum What {
 }
 
 /// 32 bytes, of which a simulation holds one for each operation that is free and each message in flight.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Event {
     /// It does not start before.
     pub(super) time: u64,
@@ -44,8 +45,26 @@ impl Event {
     }
 }
 
-/// When an event starts, and what decides between those that start together.
+/// When an event starts, and what decides between those that start together: age, tie.
 pub(super) type Turn = (u64, u64, u64);
+
+/// The event whose turn comes first on a rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    pub(super) start: u64,
+    pub(super) age: u64,
+    /// Where it is: in the list, or in the crowd's class.
+    at: usize,
+}
+
+impl Next {
+    /// For an event that is not queued.
+    #[inline(always)]
+    pub(super) fn held(event: &Event, resources: &impl Resources) -> Self {
+        let start = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+        Self { start, age: event.age, at: usize::MAX }
+    }
+}
 
 /// From when on what an event uses is free.
 pub(super) trait Resources {
@@ -58,76 +77,95 @@ const CROWD: usize = 32;
 /// All that waits on one rank.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    few: SmallVec<[Event; 3]>,
+    few: Few<Event, 3>,
     crowd: Option<Box<Crowd>>,
 }
 
-/// Where [`Pending::next`] found an event.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Found {
-    Few(usize),
-    Crowd(usize),
-}
-
 impl Pending {
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, event: Event, me: u32) {
-        if let Some(crowd) = &mut self.crowd {
-            crowd.push(event, me);
-        } else if self.few.len() < CROWD {
+        if self.few.len() < CROWD && self.crowd.is_none() {
             self.few.push(event);
         } else {
-            self.gather(event, me);
+            self.join(event, me);
         }
     }
 
     #[cold]
-    fn gather(&mut self, event: Event, me: u32) {
-        let mut crowd = Box::<Crowd>::default();
-        self.few.drain(..).chain([event]).for_each(|event| crowd.push(event, me));
-        self.crowd = Some(crowd);
+    fn join(&mut self, event: Event, me: u32) {
+        let crowd = self.crowd.get_or_insert_default();
+        self.few.drain(|event| crowd.push(event, me));
+        crowd.push(event, me);
     }
 
     /// The event whose turn comes first.
     ///
     /// What each event uses changes only when some event is taken, so none has to be put back: the next to start is
     /// the least of (start, age, tie), where the start is the latest of its time and of what it uses.
-    #[inline]
-    pub(super) fn next(&mut self, resources: &impl Resources, me: u32) -> Option<(Turn, Found)> {
-        if let Some(crowd) = &mut self.crowd {
-            return crowd.next(resources);
+    #[inline(always)]
+    pub(super) fn next(&mut self, resources: &impl Resources, me: u32) -> Option<Next> {
+        if self.few.len() == 0 {
+            return self.crowd.as_mut()?.next(resources);
         }
-        let start = |event: &Event| event.time.max(resources.free_from(event.what, event.cpu, event.nic));
-        let mut events = self.few.iter().enumerate();
-        let (_, mut best) = events.next()?;
-        let (mut at, mut first) = (0, start(best));
-        for (index, event) in events {
-            let start = start(event);
-            let sooner = match start.cmp(&first).then(event.age.cmp(&best.age)) {
-                std::cmp::Ordering::Less => true,
-                std::cmp::Ordering::Equal => event.tie(me) < best.tie(me),
-                std::cmp::Ordering::Greater => false,
-            };
-            if sooner {
-                (at, best, first) = (index, event, start);
-            }
+        let mut best = Next { start: u64::MAX, age: u64::MAX, at: usize::MAX };
+        for (at, event) in self.few.here().iter().enumerate() {
+            self.weigh(at, event, resources, me, &mut best);
         }
-        Some(((first, best.age, best.tie(me)), Found::Few(at)))
+        for (at, event) in self.few.more().iter().enumerate() {
+            self.weigh(at + self.few.here().len(), event, resources, me, &mut best);
+        }
+        Some(best)
     }
 
-    #[inline]
-    pub(super) fn take(&mut self, found: Found) -> Option<Event> {
-        match found {
-            Found::Few(index) => Some(self.few.swap_remove(index)),
-            Found::Crowd(class) => {
-                let crowd = self.crowd.as_mut()?;
-                let event = crowd.take(class);
-                if crowd.len == 0 {
-                    self.crowd = None;
-                }
-                event
-            }
+    #[inline(always)]
+    fn weigh(&self, at: usize, event: &Event, resources: &impl Resources, me: u32, best: &mut Next) {
+        let start = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+        let sooner = if start != best.start {
+            start < best.start
+        } else if event.age != best.age {
+            event.age < best.age
+        } else {
+            self.few.get(best.at).is_none_or(|best| event.tie(me) < best.tie(me))
+        };
+        if sooner {
+            *best = Next { start, age: event.age, at };
         }
+    }
+
+    /// Whether the turn of what was found comes after that of `event`, which is not queued.
+    #[inline(always)]
+    pub(super) fn yields(&self, found: Next, event: &Event, next: Next, me: u32) -> bool {
+        if next.start != found.start {
+            next.start < found.start
+        } else if next.age != found.age {
+            next.age < found.age
+        } else {
+            self.turn(found, me).is_none_or(|turn| event.tie(me) < turn.2)
+        }
+    }
+
+    /// The turn of what was found.
+    pub(super) fn turn(&self, next: Next, me: u32) -> Option<Turn> {
+        let event = match &self.crowd {
+            Some(crowd) => crowd.get(next.at),
+            None => self.few.get(next.at),
+        };
+        event.map(|event| (next.start, next.age, event.tie(me)))
+    }
+
+    #[inline(always)]
+    pub(super) fn take(&mut self, next: Next) -> Option<Event> {
+        if self.crowd.is_none() { self.few.swap_remove(next.at) } else { self.leave(next.at) }
+    }
+
+    #[cold]
+    fn leave(&mut self, class: usize) -> Option<Event> {
+        let crowd = self.crowd.as_mut()?;
+        let event = crowd.take(class);
+        if crowd.len == 0 {
+            self.crowd = None;
+        }
+        event
     }
 
     /// Puts what LogGOPSim would have looked at and found waiting by `turn` behind what it waits for. It matters only where time a
@@ -196,7 +234,7 @@ impl Crowd {
         self.len += 1;
     }
 
-    fn next(&mut self, resources: &impl Resources) -> Option<(Turn, Found)> {
+    fn next(&mut self, resources: &impl Resources) -> Option<Next> {
         let turns = self.classes.iter_mut().enumerate().filter_map(|(index, class)| {
             let free = resources.free_from(class.what, class.cpu, class.nic);
             while let Some(Reverse(Keyed { key, .. })) = class.later.peek()
@@ -207,9 +245,16 @@ impl Crowd {
             }
             let waiting = class.waiting.peek().map(|Reverse(Keyed { key, .. })| (free, key.0, key.1));
             let later = || class.later.peek().map(|Reverse(Keyed { key, .. })| *key);
-            Some((waiting.or_else(later)?, Found::Crowd(index)))
+            Some((waiting.or_else(later)?, index))
         });
-        turns.min_by_key(|(turn, _)| *turn)
+        let ((start, age, _), class) = turns.min()?;
+        Some(Next { start, age, at: class })
+    }
+
+    fn get(&self, class: usize) -> Option<&Event> {
+        let class = &self.classes[class];
+        let waiting = class.waiting.peek().map(|Reverse(keyed)| &keyed.event);
+        waiting.or_else(|| class.later.peek().map(|Reverse(keyed)| &keyed.event))
     }
 
     fn take(&mut self, class: usize) -> Option<Event> {

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::event::{Found, Pending, Turn};
+use super::event::{Next, Pending, Turn, What};
 use super::play::{Effects, MAX_TIME, Play, raise};
-use super::program::Program;
-use super::rank::{Layout, Played, Rank};
+use super::program::{ANY, Program};
+use super::rank::{FreeFrom, Layout, Played, Rank};
 use super::{Run, RunError};
 
 /// A rank's turn: (start, age, tie).
@@ -124,26 +124,26 @@ impl Calendar {
 
 /// A rank with its next turn, so that turns that were overtaken are known.
 #[derive(Debug)]
-struct Seat<S> {
-    rank: Rank<S>,
+struct Seat<S, F> {
+    rank: Rank<S, F>,
     turn: Option<Turn>,
-    found: Found,
+    next: Option<Next>,
 }
 
 /// Ranks in one order of time.
-pub(super) struct Global<'a, P: Program, R> {
+pub(super) struct Global<'a, P: Program, F, R> {
     program: &'a P,
     rules: &'a R,
     counted: bool,
     shrinks: bool,
-    seats: Vec<Seat<P::Rank>>,
+    seats: Vec<Seat<P::Rank, F>>,
     calendar: Calendar,
     /// How many events were made.
     pub(super) events: u64,
     effects: Effects,
 }
 
-impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
+impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
     /// Seats all ranks; with `counted`, age is LogGOPSim's count.
     pub(super) fn new(program: &'a P, rules: &'a R, layout: Layout, counted: bool) -> Self {
         let mut this = Self {
@@ -158,7 +158,7 @@ impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
         };
         for me in 0..program.ranks() {
             let state = program.begin(me, &mut this.effects.free);
-            this.seats.push(Seat { rank: Rank::new(layout, state), turn: None, found: Found::Few(0) });
+            this.seats.push(Seat { rank: Rank::new(layout, state), turn: None, next: None });
             this.free_ops(me, 0);
             this.look(me);
         }
@@ -166,7 +166,7 @@ impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
     }
 
     /// Plays to the end and gives the ranks back.
-    pub(super) fn run(mut self, run: &Run<'_>) -> Result<Played<P::Rank>, RunError> {
+    pub(super) fn run(mut self, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
         let mut told = 0;
         while let Some((turn, me)) = self.calendar.pop() {
             let seat = &mut self.seats[me as usize];
@@ -180,7 +180,7 @@ impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
                 let Rank { pending, free, .. } = &mut seat.rank;
                 Pending::settle(pending, free, turn);
             }
-            let Some(event) = seat.rank.pending.take(seat.found) else { continue };
+            let Some(event) = seat.next.and_then(|next| seat.rank.pending.take(next)) else { continue };
             self.rules.play(me, &mut seat.rank, event, turn.0, &mut self.effects);
             if let Some(error) = self.effects.error.take() {
                 return Err(error);
@@ -196,11 +196,12 @@ impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
 
     /// Carries out what the event of `me` at `t` set off.
     fn spread(&mut self, me: u32, t: u64) {
-        let mailed = self.effects.mail.take().map(|(to, mut event)| {
-            event.age = self.age(t);
+        let to = std::mem::replace(&mut self.effects.mail_to, ANY);
+        if to != ANY {
+            let mut event = self.effects.mail;
+            event.age = self.age(t, event.what);
             self.seats[to as usize].rank.push(event, to);
-            to
-        });
+        }
         match self.effects.remote.take() {
             None => self.free_ops(me, t),
             Some(remote) => {
@@ -220,7 +221,7 @@ impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
             }
         }
         self.look(me);
-        if let Some(to) = mailed.filter(|&to| to != me) {
+        if to != ANY && to != me {
             self.look(to);
         }
     }
@@ -232,7 +233,7 @@ impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
         let shapes = self.program.shapes();
         free.sort_by_key(|free| shapes[free.shape as usize].kind);
         for &one in &free {
-            let age = self.age(t);
+            let age = self.age(t, What::Send);
             let rank = &mut self.seats[me as usize].rank;
             let event = self.rules.freed(rank, one, age);
             rank.push(event, me);
@@ -242,8 +243,8 @@ impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
     }
 
     /// The age of an event that is made now, which is counted.
-    fn age(&mut self, t: u64) -> u64 {
-        self.events += 1;
+    fn age(&mut self, t: u64, what: What) -> u64 {
+        self.events += u64::from(what != What::Answer);
         if self.counted { self.events } else { t }
     }
 
@@ -253,11 +254,9 @@ impl<'a, P: Program, R: Play<P>> Global<'a, P, R> {
         let seat = &mut self.seats[me as usize];
         let Rank { pending, free, .. } = &mut seat.rank;
         let next = pending.next(free, me);
-        let turn = next.map(|(turn, _)| turn);
-        if let Some((_, found)) = next {
-            // Where it is found may change with every event that is taken.
-            seat.found = found;
-        }
+        // Where it is found may change with every event that is taken.
+        seat.next = next;
+        let turn = next.and_then(|next| pending.turn(next, me));
         if turn != seat.turn {
             seat.turn = turn;
             if let Some(turn) = turn {

@@ -2,22 +2,20 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use smallvec::SmallVec;
-
 use super::program::ANY;
 
 /// What a message and a receive are matched by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Envelope {
     pub(super) source: u32,
     pub(super) tag: u32,
 }
 
 impl Envelope {
-    #[inline]
+    #[inline(always)]
     fn matches(self, other: Self) -> bool {
         let same = |a: u32, b: u32| a == b || a == ANY || b == ANY;
-        same(self.source, other.source) && same(self.tag, other.tag)
+        self == other || same(self.source, other.source) && same(self.tag, other.tag)
     }
 
     fn is_exact(self) -> bool {
@@ -26,7 +24,7 @@ impl Envelope {
 }
 
 /// One that waits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     pub(super) envelope: Envelope,
     pub(super) op: u32,
@@ -35,44 +33,106 @@ pub(super) struct Entry {
     pub(super) end: u64,
 }
 
-/// More entries than this are indexed.
-const MANY: usize = 32;
+impl Entry {
+    /// Says that there is none.
+    const NONE: Self = Self { envelope: Envelope { source: ANY, tag: ANY }, op: 0, shape: u32::MAX, end: 0 };
 
-/// A queue in the order of coming.
-#[derive(Debug, Default)]
+    #[inline(always)]
+    fn is_none(&self) -> bool {
+        self.shape == u32::MAX
+    }
+}
+
+/// A queue in the order of coming. Mostly there is one entry at most, hardly ever more than a few.
+#[derive(Debug)]
 pub(super) struct Queue {
-    few: SmallVec<[Entry; 1]>,
-    many: Option<Box<Indexed>>,
+    first: Entry,
+    /// What came while there was a first. Stays once it was needed.
+    rest: Option<Box<Rest>>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { first: Entry::NONE, rest: None }
+    }
 }
 
 impl Queue {
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, entry: Entry) {
-        if let Some(many) = &mut self.many {
-            many.push(entry);
-        } else if self.few.len() < MANY {
-            self.few.push(entry);
+        if self.first.is_none() && self.rest.as_ref().is_none_or(|rest| rest.is_empty()) {
+            self.first = entry;
         } else {
-            let mut many = Box::<Indexed>::default();
-            self.few.drain(..).chain([entry]).for_each(|entry| many.push(entry));
-            self.many = Some(many);
+            self.rest.get_or_insert_default().push(entry);
         }
     }
 
     /// The first that matches, without taking it.
     pub(super) fn peek(&self, envelope: Envelope) -> Option<Entry> {
-        match &self.many {
-            Some(many) => many.find(envelope).and_then(|at| many.entries[at]),
-            None => self.few.iter().find(|entry| entry.envelope.matches(envelope)).copied(),
-        }
+        self.iter().find(|entry| entry.envelope.matches(envelope)).copied()
     }
 
     /// Takes the first that matches.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, envelope: Envelope) -> Option<Entry> {
+        if !self.first.is_none() && self.first.envelope.matches(envelope) {
+            return Some(std::mem::replace(&mut self.first, Entry::NONE));
+        }
+        self.rest.as_mut()?.take(envelope)
+    }
+
+    /// All that wait, in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        let rest = self.rest.iter().flat_map(|rest| {
+            rest.few().iter().chain(rest.many.iter().flat_map(|many| many.entries.iter().flatten()))
+        });
+        Some(&self.first).filter(|first| !first.is_none()).into_iter().chain(rest)
+    }
+}
+
+/// So many further entries lie side by side.
+const FEW: usize = 4;
+
+/// All entries of a queue but the first.
+#[derive(Debug, Default)]
+struct Rest {
+    len: usize,
+    few: [Entry; FEW],
+    /// All of them, where they have been too many.
+    many: Option<Box<Many>>,
+}
+
+impl Rest {
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.len == 0 && self.many.is_none()
+    }
+
+    fn few(&self) -> &[Entry] {
+        &self.few[..self.len]
+    }
+
+    #[inline(always)]
+    fn push(&mut self, entry: Entry) {
+        if self.len < FEW && self.many.is_none() {
+            self.few[self.len] = entry;
+            self.len += 1;
+        } else {
+            let many = self.many.get_or_insert_default();
+            self.few[..self.len].iter().for_each(|entry| many.push(*entry));
+            self.len = 0;
+            many.push(entry);
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, envelope: Envelope) -> Option<Entry> {
         let Some(many) = &mut self.many else {
-            let at = self.few.iter().position(|entry| entry.envelope.matches(envelope))?;
-            return Some(self.few.remove(at));
+            let at = self.few().iter().position(|entry| entry.envelope.matches(envelope))?;
+            let entry = self.few[at];
+            self.few.copy_within(at + 1.., at);
+            self.len -= 1;
+            return Some(entry);
         };
         let entry = many.take(envelope);
         if many.len == 0 {
@@ -80,54 +140,40 @@ impl Queue {
         }
         entry
     }
-
-    /// All that wait, in their order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        let many = self.many.iter().flat_map(|many| many.entries.iter().flatten());
-        self.few.iter().chain(many)
-    }
 }
 
-/// A long queue with an index of those that name one source and one tag.
+/// Once more entries than this have waited together they are indexed.
+const INDEXED: usize = 32;
+
+/// A long list, with an index of those that name one source and one tag once it is very long.
 #[derive(Debug, Default)]
-struct Indexed {
+struct Many {
     /// Those taken leave a hole, which goes when it has come to the front.
     entries: VecDeque<Option<Entry>>,
     /// The number of the front entry, of all that ever came.
     first: u64,
-    exact: HashMap<Envelope, VecDeque<u64>>,
-    /// Those of any source or tag.
-    open: VecDeque<u64>,
+    index: Option<Index>,
     len: usize,
 }
 
-impl Indexed {
-    fn push(&mut self, entry: Entry) {
-        let number = self.first + self.entries.len() as u64;
+/// The numbers of entries.
+#[derive(Debug, Default)]
+struct Index {
+    exact: HashMap<Envelope, VecDeque<u64>>,
+    /// Those of any source or tag.
+    open: VecDeque<u64>,
+}
+
+impl Index {
+    fn add(&mut self, entry: &Entry, number: u64) {
         if entry.envelope.is_exact() {
             self.exact.entry(entry.envelope).or_default().push_back(number);
         } else {
             self.open.push_back(number);
         }
-        self.entries.push_back(Some(entry));
-        self.len += 1;
     }
 
-    fn find(&self, envelope: Envelope) -> Option<usize> {
-        let matches = |at: &usize| self.entries[*at].is_some_and(|entry| entry.envelope.matches(envelope));
-        if !envelope.is_exact() {
-            return (0..self.entries.len()).find(matches);
-        }
-        let place = |number: &u64| (number - self.first) as usize;
-        let exact = self.exact.get(&envelope).and_then(|numbers| numbers.front()).map(place);
-        let open = self.open.iter().map(place).find(matches);
-        exact.into_iter().chain(open).min()
-    }
-
-    fn take(&mut self, envelope: Envelope) -> Option<Entry> {
-        let at = self.find(envelope)?;
-        let number = self.first + at as u64;
-        let entry = self.entries[at].take()?;
+    fn remove(&mut self, entry: &Entry, number: u64) {
         if let Some(numbers) = self.exact.get_mut(&entry.envelope) {
             // The first of its like, for otherwise an earlier one had matched.
             numbers.pop_front();
@@ -136,6 +182,41 @@ impl Indexed {
             }
         } else if let Some(at) = self.open.iter().position(|&open| open == number) {
             self.open.remove(at);
+        }
+    }
+}
+
+impl Many {
+    fn push(&mut self, entry: Entry) {
+        let number = self.first + self.entries.len() as u64;
+        self.entries.push_back(Some(entry));
+        self.len += 1;
+        if let Some(index) = &mut self.index {
+            index.add(&entry, number);
+        } else if self.len > INDEXED {
+            let index = self.index.insert(Index::default());
+            for (number, entry) in (self.first..).zip(&self.entries) {
+                entry.iter().for_each(|entry| index.add(entry, number));
+            }
+        }
+    }
+
+    fn find(&self, envelope: Envelope) -> Option<usize> {
+        let matches = |at: &usize| self.entries[*at].is_some_and(|entry| entry.envelope.matches(envelope));
+        let Some(index) = self.index.as_ref().filter(|_| envelope.is_exact()) else {
+            return (0..self.entries.len()).find(matches);
+        };
+        let place = |number: &u64| (number - self.first) as usize;
+        let exact = index.exact.get(&envelope).and_then(|numbers| numbers.front()).map(place);
+        let open = index.open.iter().map(place).find(matches);
+        exact.into_iter().chain(open).min()
+    }
+
+    fn take(&mut self, envelope: Envelope) -> Option<Entry> {
+        let at = self.find(envelope)?;
+        let entry = self.entries[at].take()?;
+        if let Some(index) = &mut self.index {
+            index.remove(&entry, self.first + at as u64);
         }
         self.len -= 1;
         while let Some(None) = self.entries.front() {

@@ -3,12 +3,14 @@
 //! [`run`] plays a [`Program`] on a [`Net`] under [`Rules`] and [`Noise`]. The rules are in `docs/reference/loggops.md`.
 
 mod event;
+mod few;
 mod global;
 mod matching;
 mod net;
 mod noise;
 mod outcome;
 mod play;
+mod prefetch;
 mod program;
 mod rank;
 mod stuck;
@@ -17,7 +19,10 @@ mod windows;
 pub use net::{Net, PerByte};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
-pub use program::{ANY, Free, Kind, Program, Shape, Shapes};
+pub use program::{ANY, Free, Frees, Kind, Program, Shape, Shapes};
+
+use global::Global;
+use rank::{FreeFrom, Several, Single};
 
 /// By which rules ranks and messages meet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,17 +61,28 @@ impl std::fmt::Debug for Run<'_> {
 /// When the noise does not fit the program or the rules, a peer is out of range, or times overflow.
 pub fn run<P: Program>(program: &P, run: &Run<'_>) -> Result<Outcome, RunError> {
     let context = play::Context::new(program, run)?;
-    let layout = context.layout;
+    if context.layout.is_single() {
+        run_on::<P, Single>(context, run)
+    } else {
+        run_on::<P, Several>(context, run)
+    }
+}
+
+fn run_on<P: Program, F: FreeFrom>(
+    context: play::Context<'_, P>,
+    run: &Run<'_>,
+) -> Result<Outcome, RunError> {
+    let (program, layout) = (context.program, context.layout);
     // Whatever one rank does, no other knows sooner.
     let reach = if context.has_rendezvous() { run.net.latency } else { run.net.latency + run.net.overhead };
     let (ranks, events) = match run.rules {
         Rules::Compatible => {
             let rules = play::Compatible(context);
-            global::Global::new(program, &rules, layout, true).run(run)?
+            Global::<P, F, _>::new(program, &rules, layout, true).run(run)?
         }
         Rules::Physical if reach == 0 => {
             let rules = play::Physical(context);
-            global::Global::new(program, &rules, layout, false).run(run)?
+            Global::<P, F, _>::new(program, &rules, layout, false).run(run)?
         }
         Rules::Physical => windows::run(program, &play::Physical(context), layout, reach, run)?,
     };

@@ -5,7 +5,7 @@ mod physical;
 
 use super::event::{Event, What};
 use super::noise::Noise;
-use super::program::{Free, Kind, Program};
+use super::program::{ANY, Free, Frees, Kind, Program};
 use super::rank::{Layout, Rank};
 use super::{Net, Rules, Run, RunError};
 
@@ -29,16 +29,32 @@ pub(super) struct Cost {
 }
 
 /// What one event set off. Kept from event to event to spare its memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Effects {
     /// Operations of the rank itself that became free.
     pub(super) free: Vec<Free>,
-    /// A message or an answer, and the rank that it goes to.
-    pub(super) mail: Option<(u32, Event)>,
+    /// The rank that a message or an answer goes to; ANY for none.
+    pub(super) mail_to: u32,
+    /// That message or answer.
+    pub(super) mail: Event,
     /// A send of another rank that this ends in the same instant (LogGOPSim's rendezvous).
     pub(super) remote: Option<Remote>,
     /// The first thing that went wrong.
     pub(super) error: Option<RunError>,
+}
+
+impl Default for Effects {
+    fn default() -> Self {
+        Self { free: Vec::new(), mail_to: ANY, mail: Event::default(), remote: None, error: None }
+    }
+}
+
+impl Effects {
+    #[inline(always)]
+    fn send(&mut self, to: u32, mail: Event) {
+        self.mail_to = to;
+        self.mail = mail;
+    }
 }
 
 /// The end of a rendezvous, at the sender.
@@ -52,12 +68,17 @@ pub(super) struct Remote {
 }
 
 /// The rules by which events play out.
-pub(super) trait Play<P: Program>: Sync {
+pub(super) trait Play<P: Program, F>: Sync {
     /// Plays `event`, which starts at `t` on rank `me`.
-    fn play(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects);
+    fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects);
 
     /// The event of an operation that became free.
-    fn freed(&self, rank: &Rank<P::Rank>, free: Free, age: u64) -> Event;
+    fn freed(&self, rank: &Rank<P::Rank, F>, free: Free, age: u64) -> Event;
+
+    /// See [`Context::may_post_early`].
+    fn may_post_early(&self) -> bool {
+        false
+    }
 
     /// Whether the time from which something is free can go back.
     fn may_shrink(&self) -> bool {
@@ -130,7 +151,7 @@ impl<'a, P: Program> Context<'a, P> {
         Ok(Self { program, net, noise: run.noise, costs, layout })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn cost(&self, shape: u32) -> &Cost {
         &self.costs[shape as usize]
     }
@@ -140,8 +161,19 @@ impl<'a, P: Program> Context<'a, P> {
         self.costs.iter().any(|cost| cost.kind == Kind::Send && cost.rendezvous)
     }
 
+    /// Whether a receive of a rank with one CPU may be posted as soon as it is known that it will be free: nothing that
+    /// could be posted ahead of it is set free in between.
+    pub(super) fn may_post_early(&self) -> bool {
+        let idle = |cost: &Cost| cost.kind == Kind::Calc && cost.work == 0;
+        match self.program.frees() {
+            Frees::InSteps => true,
+            Frees::AtEnds => self.net.overhead > 0 && !self.has_rendezvous() && !self.costs.iter().any(idle),
+            Frees::AtStarts => false,
+        }
+    }
+
     /// The event of a freed operation, which does not start before `time`.
-    #[inline]
+    #[inline(always)]
     fn event(&self, free: Free, time: u64, age: u64) -> Event {
         let cost = self.cost(free.shape);
         let what = match cost.kind {
@@ -162,7 +194,7 @@ impl<'a, P: Program> Context<'a, P> {
     }
 
     /// Whether a message may go to `peer`; if not, says so.
-    #[inline]
+    #[inline(always)]
     fn reaches(&self, me: u32, peer: u32, effects: &mut Effects) -> bool {
         let there = peer < self.program.ranks();
         if !there {
@@ -173,13 +205,13 @@ impl<'a, P: Program> Context<'a, P> {
     }
 
     /// How much longer `work` takes that starts at `t`.
-    #[inline]
-    fn delay(&self, me: u32, rank: &mut Rank<P::Rank>, t: u64, work: u64) -> u64 {
+    #[inline(always)]
+    fn delay<F>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
         if t.saturating_add(work) < rank.quiet { 0 } else { self.struck(me, rank, t, work) }
     }
 
     #[cold]
-    fn struck(&self, me: u32, rank: &mut Rank<P::Rank>, t: u64, work: u64) -> u64 {
+    fn struck<F>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
         match self.noise {
             Noise::None => {
                 rank.quiet = u64::MAX;

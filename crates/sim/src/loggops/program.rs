@@ -90,6 +90,17 @@ pub struct Free {
     pub ready: u64,
 }
 
+/// What can set operations of a rank free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frees {
+    /// The end of the last of those that were set free before, and nothing else: a rank goes in steps.
+    InSteps,
+    /// The end of any.
+    AtEnds,
+    /// The end or the start of any.
+    AtStarts,
+}
+
 /// A parallel program: for each rank a graph of operations. It is never asked for all of them at once.
 pub trait Program: Sync {
     /// What is kept of one rank while the program runs.
@@ -109,6 +120,11 @@ pub trait Program: Sync {
 
     /// How many operations all ranks have together, and how many of them are sends; `None` where nobody counted.
     fn totals(&self) -> Option<(u64, u64)>;
+
+    /// What can set operations free; the more orderly, the faster it is played.
+    fn frees(&self) -> Frees {
+        Frees::AtStarts
+    }
 
     /// Begins a rank: adds to `free`, in the order of the program, what needs nothing.
     fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Self::Rank;

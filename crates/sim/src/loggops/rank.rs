@@ -11,87 +11,132 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// One CPU and one interface, so that no time needs to be carried between CPUs.
     pub(super) fn is_single(self) -> bool {
         self.cpus <= 1 && self.nics <= 1
     }
 }
 
-/// From when on each CPU is free, and each interface for sending and for receiving, in nanoseconds.
-#[derive(Debug, Default)]
-pub(super) struct FreeFrom {
+/// From when on each CPU of a rank is free, and each interface for sending and for receiving, in nanoseconds.
+pub(super) trait FreeFrom: Resources + Send {
+    /// Whether there is one CPU and one interface only.
+    const SINGLE: bool;
+
+    /// All free from 0 on.
+    fn new(layout: Layout) -> Self;
+    fn cpu(&self, cpu: u8) -> u64;
+    fn out(&self, nic: u8) -> u64;
+    fn cpu_mut(&mut self, cpu: u8) -> &mut u64;
+    fn out_mut(&mut self, nic: u8) -> &mut u64;
+    fn inward_mut(&mut self, nic: u8) -> &mut u64;
+    /// When the last CPU is free.
+    fn finish(&self) -> u64;
+}
+
+/// One CPU and one interface: what nearly all programs have, and the quickest to ask.
+#[derive(Debug)]
+pub(super) struct Single {
     cpu: u64,
     out: u64,
     inward: u64,
-    /// Further CPUs, then further interfaces in pairs (out, in).
-    more: Option<Box<[u64]>>,
-    cpus: u32,
 }
 
-impl FreeFrom {
-    fn new(layout: Layout) -> Self {
-        let further = layout.cpus.max(1) - 1 + 2 * (layout.nics.max(1) - 1);
-        let more = (further > 0).then(|| vec![0; further].into_boxed_slice());
-        Self { more, cpus: layout.cpus.max(1) as u32, ..Self::default() }
+impl FreeFrom for Single {
+    const SINGLE: bool = true;
+
+    fn new(_: Layout) -> Self {
+        Self { cpu: 0, out: 0, inward: 0 }
     }
 
-    #[inline]
-    pub(super) fn cpu(&self, cpu: u8) -> u64 {
-        if cpu == 0 { self.cpu } else { self.further(usize::from(cpu) - 1) }
+    #[inline(always)]
+    fn cpu(&self, _: u8) -> u64 {
+        self.cpu
     }
 
-    #[inline]
-    pub(super) fn out(&self, nic: u8) -> u64 {
-        if nic == 0 { self.out } else { self.further(self.pair(nic)) }
+    #[inline(always)]
+    fn out(&self, _: u8) -> u64 {
+        self.out
     }
 
-    #[inline]
-    pub(super) fn inward(&self, nic: u8) -> u64 {
-        if nic == 0 { self.inward } else { self.further(self.pair(nic) + 1) }
+    #[inline(always)]
+    fn cpu_mut(&mut self, _: u8) -> &mut u64 {
+        &mut self.cpu
     }
 
-    #[inline]
-    pub(super) fn cpu_mut(&mut self, cpu: u8) -> &mut u64 {
-        if cpu == 0 { &mut self.cpu } else { self.further_mut(usize::from(cpu) - 1) }
+    #[inline(always)]
+    fn out_mut(&mut self, _: u8) -> &mut u64 {
+        &mut self.out
     }
 
-    #[inline]
-    pub(super) fn out_mut(&mut self, nic: u8) -> &mut u64 {
-        if nic == 0 { &mut self.out } else { self.further_mut(self.pair(nic)) }
+    #[inline(always)]
+    fn inward_mut(&mut self, _: u8) -> &mut u64 {
+        &mut self.inward
     }
 
-    #[inline]
-    pub(super) fn inward_mut(&mut self, nic: u8) -> &mut u64 {
-        if nic == 0 { &mut self.inward } else { self.further_mut(self.pair(nic) + 1) }
-    }
-
-    /// When the last CPU is free.
-    pub(super) fn finish(&self) -> u64 {
-        let further = self.more.iter().flat_map(|more| &more[..self.cpus as usize - 1]);
-        further.copied().fold(self.cpu, u64::max)
-    }
-
-    fn pair(&self, nic: u8) -> usize {
-        self.cpus as usize - 1 + 2 * (usize::from(nic) - 1)
-    }
-
-    #[cold]
-    fn further(&self, at: usize) -> u64 {
-        self.more.as_ref().map_or(0, |more| more[at])
-    }
-
-    #[cold]
-    fn further_mut(&mut self, at: usize) -> &mut u64 {
-        &mut self.more.get_or_insert_with(|| vec![0; at + 1].into_boxed_slice())[at]
+    #[inline(always)]
+    fn finish(&self) -> u64 {
+        self.cpu
     }
 }
 
-impl Resources for FreeFrom {
-    #[inline]
-    fn free_from(&self, what: What, cpu: u8, nic: u8) -> u64 {
+impl Resources for Single {
+    #[inline(always)]
+    fn free_from(&self, what: What, _: u8, _: u8) -> u64 {
         match what {
-            What::Send => self.cpu(cpu).max(self.out(nic)),
-            What::Message => self.cpu(cpu).max(self.inward(nic)),
+            What::Send => self.cpu.max(self.out),
+            What::Message => self.cpu.max(self.inward),
+            What::Calc => self.cpu,
+            What::Recv | What::Arriving | What::Answer => 0,
+        }
+    }
+}
+
+/// Any number of CPUs and interfaces.
+#[derive(Debug)]
+pub(super) struct Several {
+    cpus: Box<[u64]>,
+    outs: Box<[u64]>,
+    inwards: Box<[u64]>,
+}
+
+impl FreeFrom for Several {
+    const SINGLE: bool = false;
+
+    fn new(layout: Layout) -> Self {
+        let zeros = |count: usize| vec![0; count.max(1)].into_boxed_slice();
+        Self { cpus: zeros(layout.cpus), outs: zeros(layout.nics), inwards: zeros(layout.nics) }
+    }
+
+    fn cpu(&self, cpu: u8) -> u64 {
+        self.cpus[usize::from(cpu)]
+    }
+
+    fn out(&self, nic: u8) -> u64 {
+        self.outs[usize::from(nic)]
+    }
+
+    fn cpu_mut(&mut self, cpu: u8) -> &mut u64 {
+        &mut self.cpus[usize::from(cpu)]
+    }
+
+    fn out_mut(&mut self, nic: u8) -> &mut u64 {
+        &mut self.outs[usize::from(nic)]
+    }
+
+    fn inward_mut(&mut self, nic: u8) -> &mut u64 {
+        &mut self.inwards[usize::from(nic)]
+    }
+
+    fn finish(&self) -> u64 {
+        self.cpus.iter().copied().max().unwrap_or(0)
+    }
+}
+
+impl Resources for Several {
+    fn free_from(&self, what: What, cpu: u8, nic: u8) -> u64 {
+        let cpu_and = |interfaces: &[u64]| self.cpu(cpu).max(interfaces[usize::from(nic)]);
+        match what {
+            What::Send => cpu_and(&self.outs),
+            What::Message => cpu_and(&self.inwards),
             What::Calc => self.cpu(cpu),
             What::Recv | What::Arriving | What::Answer => 0,
         }
@@ -99,37 +144,38 @@ impl Resources for FreeFrom {
 }
 
 /// All ranks at the end of a run, and how many events there were.
-pub(super) type Played<S> = (Vec<Rank<S>>, u64);
+pub(super) type Played<S, F> = (Vec<Rank<S, F>>, u64);
 
 /// One rank. `S` is what its program keeps of it.
 #[derive(Debug)]
-pub(super) struct Rank<S> {
-    pub(super) free: FreeFrom,
+#[repr(C, align(64))]
+pub(super) struct Rank<S, F> {
+    pub(super) pending: Pending,
+    pub(super) free: F,
     /// No detour strikes an operation that ends by then.
     pub(super) quiet: u64,
-    pub(super) pending: Pending,
+    pub(super) state: S,
     /// Receives without a message, and messages without a receive.
     pub(super) posted: Queue,
     pub(super) arrived: Queue,
-    pub(super) state: S,
     /// Noise so far, in nanoseconds.
     pub(super) noise: u64,
 }
 
-impl<S> Rank<S> {
+impl<S, F: FreeFrom> Rank<S, F> {
     pub(super) fn new(layout: Layout, state: S) -> Self {
         Self {
-            free: FreeFrom::new(layout),
-            quiet: 0,
             pending: Pending::default(),
+            free: F::new(layout),
+            quiet: 0,
+            state,
             posted: Queue::default(),
             arrived: Queue::default(),
-            state,
             noise: 0,
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, event: Event, me: u32) {
         self.pending.push(event, me);
     }

@@ -9,7 +9,11 @@ use super::rank::Rank;
 const NAMED: usize = 100;
 
 /// What is left on the ranks when nothing can go on; `None` where the program has ended.
-pub(super) fn find<P: Program>(program: &P, ranks: &[Rank<P::Rank>], eager_limit: u64) -> Option<Stuck> {
+pub(super) fn find<P: Program, F>(
+    program: &P,
+    ranks: &[Rank<P::Rank, F>],
+    eager_limit: u64,
+) -> Option<Stuck> {
     let mut stuck = Stuck::default();
     for (me, rank) in (0..).zip(ranks) {
         let waiting = |entry: &Entry| {
@@ -42,7 +46,7 @@ fn note(all: impl Iterator<Item = Waiting>, named: &mut Vec<Waiting>, total: &mu
 
 /// For each rank the one that it waits for: the source of its first receive, or who does not take its rendezvous;
 /// [`ANY`] for none.
-fn waits<P: Program>(program: &P, ranks: &[Rank<P::Rank>], eager_limit: u64) -> Vec<u32> {
+fn waits<P: Program, F>(program: &P, ranks: &[Rank<P::Rank, F>], eager_limit: u64) -> Vec<u32> {
     let mut waits: Vec<u32> = ranks
         .iter()
         .map(|rank| {

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 
-use super::event::Event;
+use super::event::{Event, Next, What};
 use super::play::{Effects, MAX_TIME, Play};
-use super::program::Program;
-use super::rank::{Layout, Played, Rank};
+use super::prefetch::prefetch;
+use super::program::{ANY, Program};
+use super::rank::{FreeFrom, Layout, Played, Rank};
 use super::{Run, RunError};
 
 /// For so many windows there is a bitmap at a time.
@@ -19,6 +20,8 @@ const RING: u64 = 64;
 /// A thread with fewer ranks would wait more than work.
 const MIN_RANKS: u32 = if cfg!(debug_assertions) { 1 } else { 1024 };
 
+/// So many messages are on their way to their ranks' memory at a time.
+const LETTERS: usize = 8;
 /// Less than any window's number plus one.
 const FAILED: u64 = 0;
 
@@ -45,7 +48,7 @@ impl Agenda {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, window: u64, rank: u32) {
         if window < self.first + RING {
             let slot = (window % RING) as usize;
@@ -98,7 +101,7 @@ impl Post {
 }
 
 /// The ranks of one thread.
-struct Worker<'a, P: Program, R> {
+struct Worker<'a, P: Program, F, R> {
     rules: &'a R,
     number: usize,
     width: u64,
@@ -106,8 +109,12 @@ struct Worker<'a, P: Program, R> {
     first: u32,
     /// … and every worker but the last has so many.
     share: u32,
-    ranks: Vec<Rank<P::Rank>>,
+    ranks: Vec<Rank<P::Rank, F>>,
     agenda: Agenda,
+    posts_early: bool,
+    /// Messages to ranks of this worker, held back for a moment. None is due in the window that is played.
+    letters: [Mail; LETTERS],
+    letter: usize,
     out: Vec<Vec<Mail>>,
     /// The first window in which mail of this turn is due.
     mail_due: u64,
@@ -116,13 +123,13 @@ struct Worker<'a, P: Program, R> {
 }
 
 /// Plays to the end in windows of `width` nanoseconds and gives the ranks back.
-pub(super) fn run<P: Program, R: Play<P>>(
+pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
     program: &P,
     rules: &R,
     layout: Layout,
     width: u64,
     run: &Run<'_>,
-) -> Result<Played<P::Rank>, RunError> {
+) -> Result<Played<P::Rank, F>, RunError> {
     let ranks = program.ranks();
     let threads = (run.threads.max(1) as u64).min(u64::from(ranks.div_ceil(MIN_RANKS).max(1))) as u32;
     let share = ranks.div_ceil(threads).max(1);
@@ -153,7 +160,7 @@ pub(super) fn run<P: Program, R: Play<P>>(
     Ok((all, events))
 }
 
-impl<'a, P: Program, R: Play<P>> Worker<'a, P, R> {
+impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     fn new(
         program: &'a P,
         rules: &'a R,
@@ -173,6 +180,9 @@ impl<'a, P: Program, R: Play<P>> Worker<'a, P, R> {
             share,
             ranks: Vec::with_capacity(count),
             agenda: Agenda::new(count),
+            posts_early: F::SINGLE && rules.may_post_early(),
+            letters: [(ANY, Event::default()); LETTERS],
+            letter: 0,
             out: (0..workers).map(|_| Vec::new()).collect(),
             mail_due: u64::MAX,
             events: 0,
@@ -181,13 +191,17 @@ impl<'a, P: Program, R: Play<P>> Worker<'a, P, R> {
         for at in 0..count {
             let state = program.begin(first + at as u32, &mut this.effects.free);
             this.ranks.push(Rank::new(layout, state));
-            this.free_ops(at, 0);
+            let (mut held, mut holds) = (Event::default(), false);
+            this.free_ops(at, 0, &mut held, &mut holds);
+            if holds {
+                this.ranks[at].push(held, first + at as u32);
+            }
             this.agenda.add(0, at as u32);
         }
         this
     }
 
-    fn play(mut self, post: &Post, run: &Run<'_>) -> Result<Played<P::Rank>, RunError> {
+    fn play(mut self, post: &Post, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
         let mut window = 0;
         let mut told = 0;
         for turn in 0.. {
@@ -254,63 +268,130 @@ impl<'a, P: Program, R: Play<P>> Worker<'a, P, R> {
         for word in 0..self.agenda.words {
             let mut bits = std::mem::take(&mut self.agenda.bits[slot * self.agenda.words + word]);
             while bits != 0 {
-                self.play_rank(word * 64 + bits.trailing_zeros() as usize, end);
+                let at = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
+                if let Some(soon) =
+                    self.ranks.get(word * 64 + (bits & bits.wrapping_sub(1)).trailing_zeros() as usize)
+                {
+                    prefetch::<_, 4>(soon);
+                }
+                self.play_rank(at, end);
             }
         }
+        self.deliver_all();
         if self.effects.error.is_none() && end > MAX_TIME {
             self.effects.error = Some(RunError::Overflow);
         }
     }
 
     /// Plays all that starts on a rank before `end`.
-    #[inline]
+    #[inline(always)]
     fn play_rank(&mut self, at: usize, end: u64) {
         let me = self.first + at as u32;
+        // What became free last is mostly next, and need not be queued to be found.
+        let mut held = Event::default();
+        let mut holds = false;
         loop {
-            let rank = &mut self.ranks[at];
-            let Rank { pending, free, .. } = rank;
-            let Some((turn, found)) = pending.next(free, me) else { return };
-            if turn.0 >= end {
-                return self.agenda.add(turn.0 / self.width, at as u32);
+            let Rank { pending, free, .. } = &mut self.ranks[at];
+            let mut next = pending.next(free, me);
+            let mut is_held = false;
+            if holds {
+                let mine = Next::held(&held, free);
+                if next.is_none_or(|other| pending.yields(other, &held, mine, me)) {
+                    (next, is_held) = (Some(mine), true);
+                }
             }
-            let Some(event) = pending.take(found) else { return };
-            self.rules.play(me, rank, event, turn.0, &mut self.effects);
-            if !self.effects.free.is_empty() {
-                self.free_ops(at, turn.0);
+            let Some(next) = next else { return };
+            if next.start >= end {
+                if holds {
+                    pending.push(held, me);
+                }
+                let window = self.window_of(next.start);
+                return self.agenda.add(window, at as u32);
             }
-            if let Some((to, event)) = self.effects.mail.take() {
-                self.events += u64::from(event.what != super::event::What::Answer);
-                self.send(to, event);
+            let event = if is_held {
+                holds = false;
+                held
+            } else {
+                let Some(event) = pending.take(next) else { return };
+                event
+            };
+            self.rules.play(me, &mut self.ranks[at], event, next.start, &mut self.effects);
+            self.free_ops(at, next.start, &mut held, &mut holds);
+            if self.effects.mail_to != ANY {
+                let to = std::mem::replace(&mut self.effects.mail_to, ANY);
+                self.events += u64::from(self.effects.mail.what != What::Answer);
+                self.send(to, self.effects.mail);
             }
         }
     }
 
-    #[inline]
+    /// Queues what became free at `t`, but for the last.
+    #[inline(always)]
+    fn free_ops(&mut self, at: usize, t: u64, held: &mut Event, holds: &mut bool) {
+        let me = self.first + at as u32;
+        let mut next = 0;
+        // A receive that is posted may set others free.
+        while let Some(&free) = self.effects.free.get(next) {
+            next += 1;
+            let rank = &mut self.ranks[at];
+            let event = self.rules.freed(rank, free, t);
+            if self.posts_early && event.what == What::Recv && event.time <= rank.free.cpu(0).max(t) {
+                // Nothing else starts on the rank's only CPU before that time.
+                self.rules.play(me, rank, event, event.time.max(t), &mut self.effects);
+            } else {
+                if *holds {
+                    rank.push(*held, me);
+                }
+                (*held, *holds) = (event, true);
+            }
+        }
+        self.events += next as u64;
+        self.effects.free.clear();
+    }
+
+    #[inline(always)]
     fn send(&mut self, to: u32, event: Event) {
         let place = to.wrapping_sub(self.first);
-        if (place as usize) < self.ranks.len() {
-            self.deliver(place, event);
+        if let Some(rank) = self.ranks.get(place as usize) {
+            // Its memory is on the way while others are played.
+            prefetch::<_, 2>(rank);
+            let (to, event) = std::mem::replace(&mut self.letters[self.letter % LETTERS], (place, event));
+            self.letter += 1;
+            if to != ANY {
+                self.deliver(to, event);
+            }
         } else {
-            self.mail_due = self.mail_due.min(event.time / self.width);
+            self.mail_due = self.mail_due.min(self.window_of(event.time));
             self.out[(to / self.share) as usize].push((to, event));
         }
     }
 
-    #[inline]
-    fn deliver(&mut self, place: u32, event: Event) {
-        self.ranks[place as usize].push(event, self.first + place);
-        self.agenda.add(event.time / self.width, place);
+    /// Delivers what was held back.
+    fn deliver_all(&mut self) {
+        for letter in self.letter..self.letter + LETTERS {
+            let (to, event) = std::mem::replace(&mut self.letters[letter % LETTERS], (ANY, Event::default()));
+            if to != ANY {
+                self.deliver(to, event);
+            }
+        }
     }
 
-    #[inline]
-    fn free_ops(&mut self, at: usize, t: u64) {
-        let Self { effects, ranks, events, rules, first, .. } = self;
-        *events += effects.free.len() as u64;
-        let rank = &mut ranks[at];
-        for free in effects.free.drain(..) {
-            let event = rules.freed(rank, free, t);
-            rank.push(event, *first + at as u32);
+    #[inline(always)]
+    fn deliver(&mut self, place: u32, event: Event) {
+        self.ranks[place as usize].push(event, self.first + place);
+        let window = self.window_of(event.time);
+        self.agenda.add(window, place);
+    }
+
+    /// The window that an instant from this window on lies in.
+    #[inline(always)]
+    fn window_of(&self, time: u64) -> u64 {
+        let ahead = time - self.agenda.first * self.width;
+        // Short divisions are several times faster.
+        match (u32::try_from(ahead), u32::try_from(self.width)) {
+            (Ok(ahead), Ok(width)) => self.agenda.first + u64::from(ahead / width),
+            _ => self.agenda.first + ahead / self.width,
         }
     }
 }

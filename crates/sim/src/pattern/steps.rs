@@ -2,7 +2,7 @@
 
 use super::Pattern;
 use super::ops::{LANE, StepOps};
-use crate::loggops::{Free, Program, Shape};
+use crate::loggops::{Free, Frees, Program, Shape};
 
 /// A pattern, some iterations of it, as a program that the engine runs.
 ///
@@ -210,6 +210,10 @@ impl<P: Pattern> Program for Steps<P> {
         let (operations, sends) = self.pattern.totals()?;
         let iterations = u64::from(self.iterations);
         Some((operations.checked_mul(iterations)?, sends.checked_mul(iterations)?))
+    }
+
+    fn frees(&self) -> Frees {
+        if self.pattern.lanes() == 1 { Frees::InSteps } else { Frees::AtEnds }
     }
 
     fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Rank {

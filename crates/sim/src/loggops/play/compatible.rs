@@ -4,14 +4,14 @@ use super::{Context, Effects, Play, Remote};
 use crate::loggops::event::{Event, What};
 use crate::loggops::matching::{Entry, Envelope};
 use crate::loggops::program::{Free, Program};
-use crate::loggops::rank::Rank;
+use crate::loggops::rank::{FreeFrom, Rank};
 
 /// What an event does under LogGOPSim's rules.
 #[derive(Debug)]
 pub(in crate::loggops) struct Compatible<'a, P>(pub(in crate::loggops) Context<'a, P>);
 
-impl<P: Program> Play<P> for Compatible<'_, P> {
-    fn play(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+impl<P: Program, F: FreeFrom> Play<P, F> for Compatible<'_, P> {
+    fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects) {
         match event.what {
             What::Calc => self.work(me, rank, event, t, effects),
             What::Send => self.send(me, rank, event, t, effects),
@@ -22,8 +22,8 @@ impl<P: Program> Play<P> for Compatible<'_, P> {
         }
     }
 
-    #[inline]
-    fn freed(&self, rank: &Rank<P::Rank>, free: Free, age: u64) -> Event {
+    #[inline(always)]
+    fn freed(&self, rank: &Rank<P::Rank, F>, free: Free, age: u64) -> Event {
         let mut event = self.0.event(free, 0, age);
         event.time = rank.free.cpu(event.cpu);
         if event.what == What::Send {
@@ -45,7 +45,14 @@ impl<P: Program> Play<P> for Compatible<'_, P> {
 }
 
 impl<P: Program> Compatible<'_, P> {
-    fn work(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+    fn work<F: FreeFrom>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
         let Self(context) = self;
         let length = context.cost(event.shape).work;
         let noise = context.delay(me, rank, t, length);
@@ -55,7 +62,14 @@ impl<P: Program> Compatible<'_, P> {
         context.program.done(me, &mut rank.state, event.op, t, &mut effects.free);
     }
 
-    fn send(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+    fn send<F: FreeFrom>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
         let Self(context) = self;
         if !context.reaches(me, event.who, effects) {
             return;
@@ -68,13 +82,20 @@ impl<P: Program> Compatible<'_, P> {
         *rank.free.cpu_mut(event.cpu) = end;
         *rank.free.out_mut(event.nic) = t.wrapping_add(net.gap).wrapping_add(cost.wire_bytes);
         let time = t.wrapping_add(net.overhead).wrapping_add(net.latency);
-        effects.mail = Some((event.who, Event { time, who: me, what: What::Message, ..event }));
+        effects.send(event.who, Event { time, who: me, what: What::Message, ..event });
         if !cost.rendezvous {
             context.program.done(me, &mut rank.state, event.op, t, &mut effects.free);
         }
     }
 
-    fn receive(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+    fn receive<F: FreeFrom>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
         let Self(context) = self;
         let cost = context.cost(event.shape);
         context.program.started(me, &mut rank.state, event.op, t, &mut effects.free);
@@ -91,7 +112,14 @@ impl<P: Program> Compatible<'_, P> {
         context.program.done(me, &mut rank.state, event.op, t, &mut effects.free);
     }
 
-    fn message(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+    fn message<F: FreeFrom>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
         let Self(context) = self;
         let (cost, net) = (context.cost(event.shape), context.net);
         let noise = context.delay(me, rank, t, net.overhead);
@@ -113,7 +141,13 @@ impl<P: Program> Compatible<'_, P> {
     }
 
     /// Ends a send at its sender, which may be this rank.
-    fn end_rendezvous(&self, me: u32, rank: &mut Rank<P::Rank>, remote: Remote, effects: &mut Effects) {
+    fn end_rendezvous<F: FreeFrom>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        remote: Remote,
+        effects: &mut Effects,
+    ) {
         if remote.rank == me {
             self.0.program.done(me, &mut rank.state, remote.op, remote.at, &mut effects.free);
             raise(rank, remote);
@@ -124,7 +158,7 @@ impl<P: Program> Compatible<'_, P> {
 }
 
 /// The sender of a rendezvous was busy until its message was received.
-pub(in crate::loggops) fn raise<S>(rank: &mut Rank<S>, remote: Remote) {
+pub(in crate::loggops) fn raise<S, F: FreeFrom>(rank: &mut Rank<S, F>, remote: Remote) {
     let cpu = rank.free.cpu_mut(remote.cpu);
     *cpu = (*cpu).max(remote.at);
     let out = rank.free.out_mut(remote.nic);

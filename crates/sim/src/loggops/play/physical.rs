@@ -4,15 +4,15 @@ use super::{Context, Effects, Play};
 use crate::loggops::event::{Event, What};
 use crate::loggops::matching::{Entry, Envelope};
 use crate::loggops::program::{Free, Program};
-use crate::loggops::rank::Rank;
+use crate::loggops::rank::{FreeFrom, Rank};
 
 /// What an event does under the physical rules.
 #[derive(Debug)]
 pub(in crate::loggops) struct Physical<'a, P>(pub(in crate::loggops) Context<'a, P>);
 
-impl<P: Program> Play<P> for Physical<'_, P> {
-    #[inline]
-    fn play(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+impl<P: Program, F: FreeFrom> Play<P, F> for Physical<'_, P> {
+    #[inline(always)]
+    fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects) {
         match event.what {
             What::Message => self.message(me, rank, event, t, effects),
             What::Send => self.send(me, rank, event, t, effects),
@@ -23,21 +23,32 @@ impl<P: Program> Play<P> for Physical<'_, P> {
         }
     }
 
-    #[inline]
-    fn freed(&self, _: &Rank<P::Rank>, free: Free, age: u64) -> Event {
+    #[inline(always)]
+    fn freed(&self, _: &Rank<P::Rank, F>, free: Free, age: u64) -> Event {
         self.0.event(free, free.ready, age)
+    }
+
+    fn may_post_early(&self) -> bool {
+        self.0.may_post_early()
     }
 }
 
 impl<P: Program> Physical<'_, P> {
     /// W(t, work): when work that starts at `t` ends.
-    #[inline]
-    fn end(&self, me: u32, rank: &mut Rank<P::Rank>, t: u64, work: u64) -> u64 {
+    #[inline(always)]
+    fn end<F: FreeFrom>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
         let noise = self.0.delay(me, rank, t, work);
         t.saturating_add(work).saturating_add(noise)
     }
 
-    fn work(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+    fn work<F: FreeFrom>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
         let Self(context) = self;
         let length = context.cost(event.shape).work;
         let end = self.end(me, rank, t, length);
@@ -47,8 +58,15 @@ impl<P: Program> Physical<'_, P> {
         context.program.done(me, &mut rank.state, event.op, end, &mut effects.free);
     }
 
-    #[inline]
-    fn send(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+    #[inline(always)]
+    fn send<F: FreeFrom>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
         let Self(context) = self;
         if !context.reaches(me, event.who, effects) {
             return;
@@ -62,16 +80,23 @@ impl<P: Program> Physical<'_, P> {
         *rank.free.out_mut(event.nic) =
             (leaves - net.overhead).saturating_add(net.gap).saturating_add(cost.wire_bytes);
         let time = leaves.saturating_add(net.latency);
-        let what = if context.layout.is_single() { What::Message } else { What::Arriving };
-        effects.mail = Some((event.who, Event { time, age: t, who: me, what, ..event }));
+        let what = if F::SINGLE { What::Message } else { What::Arriving };
+        effects.send(event.who, Event { time, age: t, who: me, what, ..event });
         context.program.started(me, &mut rank.state, event.op, t, &mut effects.free);
         if !cost.rendezvous {
             context.program.done(me, &mut rank.state, event.op, end, &mut effects.free);
         }
     }
 
-    #[inline]
-    fn receive(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+    #[inline(always)]
+    fn receive<F: FreeFrom>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
         let Self(context) = self;
         context.program.started(me, &mut rank.state, event.op, t, &mut effects.free);
         let envelope = Envelope { source: event.who, tag: context.cost(event.shape).tag };
@@ -84,15 +109,22 @@ impl<P: Program> Physical<'_, P> {
     }
 
     /// Settles where a message is received: where the receive that it meets runs, or where its send said.
-    fn arrive(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event) {
+    fn arrive<F: FreeFrom>(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event) {
         let envelope = Envelope { source: event.who, tag: self.0.cost(event.shape).tag };
         let shape = rank.posted.peek(envelope).map_or(event.shape, |posted| posted.shape);
         let cost = self.0.cost(shape);
         rank.push(Event { what: What::Message, cpu: cost.cpu, nic: cost.nic, ..event }, me);
     }
 
-    #[inline]
-    fn message(&self, me: u32, rank: &mut Rank<P::Rank>, event: Event, t: u64, effects: &mut Effects) {
+    #[inline(always)]
+    fn message<F: FreeFrom>(
+        &self,
+        me: u32,
+        rank: &mut Rank<P::Rank, F>,
+        event: Event,
+        t: u64,
+        effects: &mut Effects,
+    ) {
         let Self(context) = self;
         let (cost, net) = (context.cost(event.shape), context.net);
         let (cpu_bytes, wire_bytes) = (cost.cpu_bytes, cost.wire_bytes);
@@ -123,13 +155,13 @@ impl<P: Program> Physical<'_, P> {
     }
 
     /// Tells the sender of a rendezvous that message and receive have met at `t`.
-    #[inline]
+    #[inline(always)]
     fn answer(&self, me: u32, message: Entry, t: u64, effects: &mut Effects) {
         if self.0.cost(message.shape).rendezvous {
             let time = t.saturating_add(self.0.net.latency);
             let (op, shape) = (message.op, message.shape);
             let answer = Event { time, age: t, who: me, op, shape, what: What::Answer, cpu: 0, nic: 0 };
-            effects.mail = Some((message.envelope.source, answer));
+            effects.send(message.envelope.source, answer);
         }
     }
 }

@@ -1,0 +1,152 @@
+//! LogGOPSim's own results: see `golden/loggops/README.md`.
+
+mod reference;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use quell_sim::loggops::{ANY, Net, Noise, PerByte, Rules, Run, Shape, run};
+use reference::compatible::compatible;
+use reference::listed::{Listed, Op};
+use reference::strikes::Strikes;
+use reference::{Found, Reference};
+use serde_json::Value;
+
+struct Case {
+    name: String,
+    program: Listed,
+    net: Net,
+    strikes: Option<Strikes>,
+    expected: Value,
+}
+
+fn cases() -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/loggops");
+    let entries = fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders.iter().map(|folder| case(folder)).collect()
+}
+
+fn case(folder: &Path) -> Case {
+    let text = |name: &str| fs_err::read_to_string(folder.join(name)).unwrap();
+    let document = |name: &str| serde_json::from_str::<Value>(&text(name)).unwrap();
+    let params = document("params.json");
+    let parameter = |name: &str| params["loggops"][name].as_u64().unwrap();
+    let net = Net {
+        latency: parameter("L"),
+        overhead: parameter("o"),
+        gap: parameter("g"),
+        gap_per_byte: PerByte::from_nanos(parameter("G")),
+        overhead_per_byte: PerByte::from_nanos(parameter("O")),
+        eager_limit: parameter("S"),
+    };
+    let strikes = params.get("noise").map(|noise| {
+        let rounded = |field: &str| field.parse::<f64>().unwrap().round() as u64;
+        let pair = |line: &str| line.split_once('\t').map(|pair| (rounded(pair.0), rounded(pair.1)));
+        let trace = text(noise["file"].as_str().unwrap());
+        let detours: Vec<_> = trace.lines().filter(|line| !line.starts_with('#')).filter_map(pair).collect();
+        let period = detours.last().unwrap().0;
+        assert_eq!(Some(period), noise["trace_length_ns"].as_u64());
+        Strikes {
+            traces: vec![(detours, period)],
+            places: numbers(&noise["start_offset_ns"]).into_iter().map(|at| (0, at)).collect(),
+        }
+    });
+    Case {
+        name: folder.file_name().unwrap().to_str().unwrap().to_owned(),
+        program: goal(&text("schedule.goal")),
+        net,
+        strikes,
+        expected: document("expected.json"),
+    }
+}
+
+fn numbers(list: &Value) -> Vec<u64> {
+    list.as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect()
+}
+
+/// As much of GOAL as these cases use.
+fn goal(text: &str) -> Listed {
+    let mut ranks: Vec<Vec<Op>> = vec![];
+    let mut labels: HashMap<&str, usize> = HashMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |word: &str| match word.trim_end_matches('b') {
+            "-1" => ANY,
+            digits => digits.parse().unwrap(),
+        };
+        let option = |name| words.iter().position(|word| *word == name).map(|at| number(words[at + 1]));
+        match words[..] {
+            [] | ["num_ranks" | "}", ..] => {}
+            ["rank", ..] => {
+                ranks.push(vec![]);
+                labels.clear();
+            }
+            [op, kind @ ("requires" | "irequires"), need] => {
+                let op = &mut ranks.last_mut().unwrap()[labels[op]];
+                let needs = if kind == "requires" { &mut op.requires } else { &mut op.irequires };
+                needs.push(labels[need]);
+            }
+            [label, kind, size, ..] => {
+                let ops = ranks.last_mut().unwrap();
+                labels.insert(label.trim_end_matches(':'), ops.len());
+                let size = u64::from(number(size));
+                let (shape, peer) = match kind {
+                    "send" => (Shape::send(size, option("tag").unwrap()), option("to").unwrap()),
+                    "recv" => (Shape::recv(size, option("tag").unwrap()), option("from").unwrap()),
+                    "calc" => (Shape::calc(size), 0),
+                    _ => panic!("{line}"),
+                };
+                let place = |name| option(name).unwrap_or(0) as u8;
+                ops.push(Op::new(Shape { cpu: place("cpu"), nic: place("nic"), ..shape }, peer));
+            }
+            _ => panic!("{line}"),
+        }
+    }
+    Listed::new(ranks)
+}
+
+/// Holds a result to LogGOPSim's, which tells no times of what did not finish, and no noise of many ranks.
+fn check(engine: &str, case: &Case, found: &Found) {
+    let Case { name, expected, .. } = case;
+    assert_eq!(Some(found.events), expected["events"].as_u64(), "{engine}: events of {name}");
+    let finished = found.left_over[..2] == [0, 0];
+    assert_eq!(Some(finished), expected["finished"].as_bool(), "{engine}: the end of {name}");
+    if finished {
+        assert_eq!(found.finish, numbers(&expected["finish_times_ns"]), "{engine}: times of {name}");
+        assert_eq!(found.left_over[2], 0, "{engine}: operations left of {name}");
+    }
+    if let Some(noise) = expected.get("injected_noise_ns") {
+        assert_eq!(found.noise, numbers(noise), "{engine}: noise of {name}");
+    }
+}
+
+#[test]
+fn the_reference_gives_loggopsims_results() {
+    let cases = cases();
+    assert_eq!(cases.len(), 14);
+    for case in &cases {
+        let Reference { found, widest, .. } = compatible(&case.program, case.net, case.strikes.as_ref());
+        assert!(widest <= 16, "{}: LogGOPSim orders more than 16 by chance", case.name);
+        check("reference", case, &found);
+    }
+}
+
+#[test]
+fn the_engine_gives_loggopsims_results() {
+    for case in cases() {
+        let noise = case.strikes.as_ref().map_or(Noise::None, Strikes::window_noise);
+        for threads in [1, 2] {
+            let options =
+                Run { net: case.net, rules: Rules::Compatible, noise: &noise, threads, progress: &|_| {} };
+            let outcome = run(&case.program, &options).unwrap();
+            check("engine", &case, &Found::from(&outcome));
+            let (rank, at) = outcome.last();
+            if case.expected["finished"] == true {
+                assert_eq!(Some(u64::from(rank)), case.expected["max_host"].as_u64(), "{}", case.name);
+                assert_eq!(Some(at), case.expected["max_ns"].as_u64(), "{}", case.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! quell's own rules: at each step, of all that waits on all ranks, what can start first.
+
+use quell_sim::loggops::{Free, Kind, Net, PerByte, Program};
+
+use super::strikes::Strikes;
+use super::{Message, Operation, Reference};
+
+#[derive(Clone, Copy)]
+enum What {
+    Operation(Operation),
+    /// Not there yet.
+    OnItsWay(Message),
+    /// With the CPU and the interface that it will use.
+    Arrived(Message, u8, u8),
+    /// To the rendezvous of this operation.
+    Answer(u32),
+}
+
+/// The start of what made an element, and that one's rank.
+type Maker = (u64, u32);
+
+/// Something that waits on a rank.
+#[derive(Clone, Copy)]
+struct Element {
+    rank: u32,
+    /// Before this it cannot start.
+    ready: u64,
+    maker: Maker,
+    what: What,
+}
+
+impl Element {
+    /// What decides between those that can start at the same time.
+    fn order(&self) -> (Maker, u8, u32) {
+        let (kind, op) = match self.what {
+            What::Operation(op) => (op.shape.kind as u8, op.op),
+            What::OnItsWay(message) | What::Arrived(message, ..) => (3, message.op),
+            What::Answer(op) => (4, op),
+        };
+        (self.maker, kind, op)
+    }
+}
+
+/// A message without a receive, and until when its rank works on it.
+type Unexpected = (Message, u64);
+
+struct Machine<'a, P: Program> {
+    program: &'a P,
+    net: Net,
+    strikes: Option<&'a Strikes>,
+    states: Vec<P::Rank>,
+    waiting: Vec<Element>,
+    cpu: Vec<Vec<u64>>,
+    out: Vec<Vec<u64>>,
+    r#in: Vec<Vec<u64>>,
+    posted: Vec<Vec<Operation>>,
+    unexpected: Vec<Vec<Unexpected>>,
+    reference: Reference,
+}
+
+pub fn physical<P: Program>(program: &P, net: Net, strikes: Option<&Strikes>) -> Reference {
+    let ranks = program.ranks() as usize;
+    let mut machine = Machine {
+        program,
+        net,
+        strikes,
+        states: vec![],
+        waiting: vec![],
+        cpu: vec![vec![0; program.cpus() as usize]; ranks],
+        out: vec![vec![0; program.nics() as usize]; ranks],
+        r#in: vec![vec![0; program.nics() as usize]; ranks],
+        posted: vec![vec![]; ranks],
+        unexpected: vec![vec![]; ranks],
+        reference: Reference::default(),
+    };
+    machine.reference.found.noise = vec![0; ranks];
+    for rank in 0..program.ranks() {
+        let mut free = vec![];
+        machine.states.push(program.begin(rank, &mut free));
+        // As if something at 0 had freed it.
+        machine.wait(rank, (0, rank), free);
+    }
+    loop {
+        let order = |element: &Element| (machine.start(element), element.order(), element.rank);
+        let Some(next) = (0..machine.waiting.len()).min_by_key(|&n| order(&machine.waiting[n])) else {
+            break;
+        };
+        let element = machine.waiting.swap_remove(next);
+        let t = machine.start(&element);
+        machine.go(element, t);
+    }
+    machine.into_reference()
+}
+
+impl<P: Program> Machine<'_, P> {
+    /// The latest of an element's own time and of the times from which what it uses is free.
+    fn start(&self, element: &Element) -> u64 {
+        let rank = element.rank as usize;
+        let used = match element.what {
+            What::Operation(op) => match op.shape.kind {
+                Kind::Send => {
+                    self.cpu[rank][op.shape.cpu as usize].max(self.out[rank][op.shape.nic as usize])
+                }
+                Kind::Calc => self.cpu[rank][op.shape.cpu as usize],
+                Kind::Recv => 0,
+            },
+            What::Arrived(_, cpu, nic) => self.cpu[rank][cpu as usize].max(self.r#in[rank][nic as usize]),
+            What::OnItsWay(_) | What::Answer(_) => 0,
+        };
+        element.ready.max(used)
+    }
+
+    fn go(&mut self, element: Element, t: u64) {
+        let rank = element.rank;
+        match element.what {
+            What::Operation(op) => {
+                self.tell_started(rank, op.op, t);
+                match op.shape.kind {
+                    Kind::Send => self.send(rank, t, op),
+                    Kind::Recv => self.recv(rank, t, op),
+                    Kind::Calc => {
+                        let end = self.work(rank, t, op.shape.size);
+                        self.note_noise(rank, end, t + op.shape.size);
+                        self.cpu[rank as usize][op.shape.cpu as usize] = end;
+                        self.tell_done(rank, op.op, end, t);
+                    }
+                }
+            }
+            What::OnItsWay(message) => {
+                let posted = self.posted[rank as usize].iter().find(|op| op.takes(&message));
+                let shape = posted.map_or(message.shape, |op| op.shape);
+                let what = What::Arrived(message, shape.cpu, shape.nic);
+                self.waiting.push(Element { what, ..element });
+            }
+            What::Arrived(message, cpu, nic) => self.message(rank, t, message, (cpu, nic)),
+            What::Answer(op) => self.tell_done(rank, op, t, t),
+        }
+    }
+
+    fn send(&mut self, rank: u32, t: u64, op: Operation) {
+        let Net { overhead, gap, latency, .. } = self.net;
+        let (wire, copy) = self.further_bytes(op.shape.size);
+        let end = self.work(rank, t, overhead + copy);
+        self.note_noise(rank, end, t + overhead + copy);
+        let departure = self.work(rank, t, overhead);
+        self.cpu[rank as usize][op.shape.cpu as usize] = end;
+        self.out[rank as usize][op.shape.nic as usize] = departure - overhead + gap + wire;
+        let message = Message { from: rank, op: op.op, shape: op.shape };
+        self.waiting.push(Element {
+            rank: op.peer,
+            ready: departure + latency,
+            maker: (t, rank),
+            what: What::OnItsWay(message),
+        });
+        self.reference.found.events += 1;
+        if op.shape.size <= self.net.eager_limit {
+            self.tell_done(rank, op.op, end, t);
+        }
+    }
+
+    fn recv(&mut self, rank: u32, t: u64, op: Operation) {
+        let unexpected = &mut self.unexpected[rank as usize];
+        match unexpected.iter().position(|(message, _)| op.takes(message)) {
+            Some(first) => {
+                let (message, end) = unexpected.remove(first);
+                self.meet(rank, &message, t);
+                self.tell_done(rank, op.op, end.max(t), t);
+            }
+            None => self.posted[rank as usize].push(op),
+        }
+    }
+
+    fn message(&mut self, rank: u32, t: u64, message: Message, (cpu, nic): (u8, u8)) {
+        let Net { overhead, gap, .. } = self.net;
+        let (wire, copy) = self.further_bytes(message.shape.size);
+        let end = self.work(rank, t, overhead + copy).max(self.work(rank, t + wire, overhead));
+        self.note_noise(rank, end, t + overhead + copy.max(wire));
+        self.cpu[rank as usize][cpu as usize] = end;
+        self.r#in[rank as usize][nic as usize] = t + gap + wire;
+        let posted = &mut self.posted[rank as usize];
+        match posted.iter().position(|op| op.takes(&message)) {
+            Some(first) => {
+                let op = posted.remove(first);
+                self.meet(rank, &message, t);
+                self.tell_done(rank, op.op, end, t);
+            }
+            None => self.unexpected[rank as usize].push((message, end)),
+        }
+    }
+
+    /// Message and receive meet: a rendezvous is answered.
+    fn meet(&mut self, rank: u32, message: &Message, t: u64) {
+        if message.shape.size > self.net.eager_limit {
+            self.waiting.push(Element {
+                rank: message.from,
+                ready: t + self.net.latency,
+                maker: (t, rank),
+                what: What::Answer(message.op),
+            });
+        }
+    }
+
+    /// What all bytes but the first take on the wire and on a CPU.
+    fn further_bytes(&self, size: u64) -> (u64, u64) {
+        let bytes = size.saturating_sub(1);
+        let rounded = |per_byte: PerByte| per_byte.of(bytes);
+        (rounded(self.net.gap_per_byte), rounded(self.net.overhead_per_byte))
+    }
+
+    fn work(&self, rank: u32, t: u64, work: u64) -> u64 {
+        self.strikes.map_or(t + work, |strikes| strikes.end_of_work(rank, t, work))
+    }
+
+    fn note_noise(&mut self, rank: u32, end: u64, silent_end: u64) {
+        self.reference.found.noise[rank as usize] += end - silent_end;
+    }
+
+    fn tell_started(&mut self, rank: u32, op: u32, t: u64) {
+        let mut free = vec![];
+        self.program.started(rank, &mut self.states[rank as usize], op, t, &mut free);
+        self.wait(rank, (t, rank), free);
+    }
+
+    fn tell_done(&mut self, rank: u32, op: u32, at: u64, t: u64) {
+        let mut free = vec![];
+        self.program.done(rank, &mut self.states[rank as usize], op, at, &mut free);
+        self.wait(rank, (t, rank), free);
+    }
+
+    fn wait(&mut self, rank: u32, maker: Maker, freed: Vec<Free>) {
+        self.reference.found.events += freed.len() as u64;
+        self.waiting.extend(freed.into_iter().map(|free| {
+            let shape = self.program.shapes()[free.shape as usize];
+            let what = What::Operation(Operation { op: free.op, peer: free.peer, shape });
+            Element { rank, ready: free.ready, maker, what }
+        }));
+    }
+
+    fn into_reference(self) -> Reference {
+        let mut reference = self.reference;
+        for rank in 0..self.program.ranks() {
+            let r = rank as usize;
+            reference.found.finish.push(*self.cpu[r].iter().max().unwrap());
+            reference.receives.extend(self.posted[r].iter().map(|op| op.waiting(rank)));
+            reference.messages.extend(self.unexpected[r].iter().map(|message| message.0.waiting(rank)));
+            reference.found.left_over[2] += self.program.unfreed(rank, &self.states[r]);
+        }
+        reference.found.left_over[0] = reference.receives.len() as u64;
+        reference.found.left_over[1] = reference.messages.len() as u64;
+        reference.latest = *reference.found.finish.iter().max().unwrap_or(&0);
+        reference
+    }
+}

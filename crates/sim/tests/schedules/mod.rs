@@ -1,0 +1,206 @@
+//! Random schedules, networks and noise, small enough that much happens at the same instant.
+
+pub mod shrink;
+
+use quell_sim::loggops::{ANY, Kind, Net, PerByte, Shape};
+
+use crate::reference::listed::{Listed, Op};
+use crate::reference::strikes::Strikes;
+
+/// A linear congruential generator of its own (Knuth's MMIX), so that nothing is shared with what is tested.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        let mut dice = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        dice.below(2);
+        dice
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    fn one_of(&mut self, numbers: &[u64]) -> u64 {
+        numbers[self.below(numbers.len() as u64) as usize]
+    }
+}
+
+/// What is played: a program on a network, perhaps with noise.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pub program: Listed,
+    pub net: Net,
+    pub strikes: Option<Strikes>,
+}
+
+/// The `seed`-th schedule.
+pub fn schedule(seed: u64) -> Schedule {
+    let dice = &mut Dice::new(seed);
+    let scale = dice.one_of(&[3, 30, 3_000]);
+    let nanos = |dice: &mut Dice| if dice.once_in(8) { 0 } else { dice.below(scale + 1) };
+    let net = Net {
+        latency: nanos(dice),
+        overhead: nanos(dice),
+        gap: nanos(dice),
+        gap_per_byte: PerByte::from_nanos(dice.one_of(&[0, 1, 2, 6, 20])),
+        overhead_per_byte: PerByte::from_nanos(dice.one_of(&[0, 0, 1, 2, 9, 30])),
+        eager_limit: dice.one_of(&[0, 1, 8, 60, 60, 60]),
+    };
+    let mut maker = Maker::new(dice, net.eager_limit, scale);
+    let wild = maker.dice.once_in(4);
+    let steps = 1 + maker.dice.below(if maker.ranks.len() > 8 { 60 } else { 32 });
+    (0..steps).for_each(|_| if wild { maker.lone_op() } else { maker.pair() });
+    let program = Listed::new(maker.ranks);
+    let strikes = dice.once_in(2).then(|| strikes(dice, &program, &net, scale));
+    Schedule { program, net, strikes }
+}
+
+struct Maker<'a> {
+    dice: &'a mut Dice,
+    ranks: Vec<Vec<Op>>,
+    eager_limit: u64,
+    scale: u64,
+    cpus: u64,
+    nics: u64,
+    tags: u64,
+    /// One in so many receives and sends takes a wildcard.
+    wildcards: u64,
+    /// One in so many operations needs no other.
+    roots: u64,
+    /// Whether receives may lack, have another size than their send, or be on the same rank.
+    loose: bool,
+    /// The sizes of messages by tag where they must not differ.
+    sizes: Vec<u64>,
+}
+
+/// Up to here, LogGOPSim keeps the order of what becomes free at once.
+const MOST_OPS: usize = 16;
+
+impl<'a> Maker<'a> {
+    fn new(dice: &'a mut Dice, eager_limit: u64, scale: u64) -> Self {
+        let ranks = if dice.once_in(20) { 30 } else { 1 + dice.below(8) };
+        let (cpus, nics) = (dice.one_of(&[1, 1, 2, 3]), dice.one_of(&[1, 1, 1, 2]));
+        let (tags, wildcards) = (1 + dice.below(3), dice.one_of(&[3, 15, 1_000, 1_000]));
+        let (roots, loose) = (dice.one_of(&[2, 4, 30]), dice.once_in(5));
+        let ranks = vec![vec![]; ranks as usize];
+        let sizes = vec![];
+        let mut maker =
+            Self { dice, ranks, eager_limit, scale, cpus, nics, tags, wildcards, roots, loose, sizes };
+        maker.sizes = (0..tags).map(|_| maker.size()).collect();
+        maker
+    }
+
+    fn rank(&mut self) -> u64 {
+        self.dice.below(self.ranks.len() as u64)
+    }
+
+    fn size(&mut self) -> u64 {
+        match self.dice.below(8) {
+            0 => 0,
+            1 => 1,
+            2 => self.eager_limit,
+            3 => self.eager_limit + 1 + self.dice.below(20),
+            _ => 1 + self.dice.below(20),
+        }
+    }
+
+    fn tag(&mut self) -> u32 {
+        self.dice.below(self.tags) as u32
+    }
+
+    fn calc(&mut self) -> Shape {
+        Shape::calc(if self.dice.once_in(6) { 0 } else { self.dice.below(3 * self.scale) })
+    }
+
+    /// A send, its receive, and perhaps some work.
+    fn pair(&mut self) {
+        let (from, to, tag) = (self.rank(), self.rank(), self.tag());
+        let size = if self.loose { self.size() } else { self.sizes[tag as usize] };
+        let any = |dice: &mut Dice, times, number| if dice.once_in(times) { ANY } else { number };
+        let (sent, taken) = (any(self.dice, 20 * self.wildcards, tag), any(self.dice, self.wildcards, tag));
+        let source = any(self.dice, self.wildcards, from as u32);
+        if self.ranks[from as usize].len().max(self.ranks[to as usize].len()) + 2 > MOST_OPS
+            || (from == to && !self.loose)
+        {
+            return;
+        }
+        let room = if self.loose && self.dice.once_in(6) { self.size() } else { size };
+        self.add(from, Shape::send(size, sent), to as u32);
+        if !(self.loose && self.dice.once_in(20)) {
+            self.add(to, Shape::recv(room, taken), source);
+        }
+        if self.dice.once_in(3) {
+            let (rank, work) = (self.rank(), self.calc());
+            self.add(rank, work, 0);
+        }
+    }
+
+    fn lone_op(&mut self) {
+        let (rank, mut peer, size, mut tag) = (self.rank(), self.rank() as u32, self.size(), self.tag());
+        let shape = match self.dice.below(3) {
+            0 => Shape::send(size, tag),
+            1 => {
+                peer = if self.dice.once_in(self.wildcards) { ANY } else { peer };
+                tag = if self.dice.once_in(self.wildcards) { ANY } else { tag };
+                Shape::recv(size, tag)
+            }
+            _ => self.calc(),
+        };
+        self.add(rank, shape, if shape.kind == Kind::Calc { 0 } else { peer });
+    }
+
+    fn add(&mut self, rank: u64, shape: Shape, peer: u32) {
+        let number = self.ranks[rank as usize].len();
+        if number == MOST_OPS {
+            return;
+        }
+        let nic = if shape.kind == Kind::Calc { 0 } else { self.dice.below(self.nics) as u8 };
+        let shape = Shape { cpu: self.dice.below(self.cpus) as u8, nic, ..shape };
+        let mut op = Op::new(shape, peer);
+        let needs = if number == 0 || self.dice.once_in(self.roots) { 0 } else { 1 + self.dice.below(2) };
+        for _ in 0..needs {
+            let near = self.dice.once_in(2).then_some(number - 1);
+            let need = near.unwrap_or_else(|| self.dice.below(number as u64) as usize);
+            if self.dice.once_in(5) { op.irequires.push(need) } else { op.requires.push(need) }
+        }
+        let ops = &mut self.ranks[rank as usize];
+        ops.push(op);
+        if self.dice.once_in(400) {
+            // A need of a later operation, so that perhaps nothing goes on.
+            let earlier = self.dice.below(number as u64 + 1) as usize;
+            ops[earlier].requires.push(number);
+        }
+    }
+}
+
+/// Noise that strikes most work, in a trace longer than the longest of it.
+fn strikes(dice: &mut Dice, program: &Listed, net: &Net, scale: u64) -> Strikes {
+    let work = program.ranks.iter().flatten().filter(|op| op.shape.kind == Kind::Calc);
+    let longest = work.map(|op| op.shape.size).max().unwrap_or(0).max(net.overhead);
+    let mut trace = || {
+        let (mut detours, mut at) = (vec![], dice.below(scale));
+        for _ in 0..1 + dice.below(12) {
+            let duration = 1 + dice.below(2 * scale);
+            detours.push((at, duration));
+            // Some overlap or touch.
+            at += if dice.once_in(6) { dice.below(duration + 1) } else { duration + 1 + dice.below(scale) };
+        }
+        detours.push((at.max(longest + 1) + dice.below(scale), dice.below(scale)));
+        let end = detours.iter().map(|detour| detour.0 + detour.1).max().unwrap_or(0);
+        (detours, end + 1 + dice.below(scale))
+    };
+    let traces: Vec<_> = (0..3).map(|_| trace()).collect();
+    let together = dice.once_in(4);
+    let place = |_| match together {
+        true => (0, scale),
+        false => (dice.below(3) as usize, dice.below(traces[0].1)),
+    };
+    let places = (0..program.ranks.len()).map(place).collect();
+    Strikes { traces, places }
+}

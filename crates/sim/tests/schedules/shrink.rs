@@ -1,0 +1,133 @@
+//! Makes a schedule that fails as small as it gets.
+
+use quell_sim::loggops::{ANY, Kind, Net, PerByte, Shape};
+
+use super::Schedule;
+use crate::reference::listed::{Listed, Op};
+
+/// The smallest schedule that is left when nothing can be taken away without `fails` being content.
+pub fn shrunk(schedule: &Schedule, fails: impl Fn(&Schedule) -> bool) -> Schedule {
+    let mut best = schedule.clone();
+    loop {
+        let Some(less) = smaller(&best).find(&fails) else { return best };
+        best = less;
+    }
+}
+
+/// Each way to take one thing away.
+fn smaller(whole: &Schedule) -> impl Iterator<Item = Schedule> {
+    let ranks = &whole.program.ranks;
+    let places: Vec<(usize, usize)> =
+        (0..ranks.len()).flat_map(|rank| (0..ranks[rank].len()).map(move |op| (rank, op))).collect();
+    let quiet = whole.strikes.is_some().then(|| Schedule { strikes: None, ..whole.clone() });
+    let fewer_ranks = (0..ranks.len()).filter_map(|rank| without_rank(whole, rank));
+    let fewer_ops = places.clone().into_iter().map(|place| without_op(whole, place));
+    let fewer_needs = places.clone().into_iter().flat_map(|place| with_fewer_needs(whole, place));
+    let simpler_ops = places.into_iter().flat_map(|place| with_simpler_op(whole, place));
+    quiet
+        .into_iter()
+        .chain(fewer_ranks)
+        .chain(fewer_ops)
+        .chain(fewer_needs)
+        .chain(simpler_ops)
+        .chain(with_less_net(whole))
+        .chain(with_fewer_detours(whole))
+}
+
+fn changed(whole: &Schedule, change: impl FnOnce(&mut Vec<Vec<Op>>)) -> Schedule {
+    let mut ranks = whole.program.ranks.clone();
+    change(&mut ranks);
+    Schedule { program: Listed::new(ranks), ..whole.clone() }
+}
+
+/// Without a rank that nothing names and that does nothing.
+fn without_rank(whole: &Schedule, rank: usize) -> Option<Schedule> {
+    let ranks = &whole.program.ranks;
+    let named = |op: &Op| op.shape.kind != Kind::Calc && op.peer as usize == rank;
+    if ranks.len() == 1 || !ranks[rank].is_empty() || ranks.iter().flatten().any(named) {
+        return None;
+    }
+    let mut less = changed(whole, |ranks| {
+        ranks.remove(rank);
+        let later = |op: &&mut Op| op.peer != ANY && op.peer as usize > rank;
+        ranks.iter_mut().flatten().filter(later).for_each(|op| op.peer -= 1);
+    });
+    if let Some(strikes) = &mut less.strikes {
+        strikes.places.remove(rank);
+    }
+    Some(less)
+}
+
+fn without_op(whole: &Schedule, (rank, number): (usize, usize)) -> Schedule {
+    changed(whole, |ranks| {
+        ranks[rank].remove(number);
+        for needs in ranks[rank].iter_mut().flat_map(|op| [&mut op.requires, &mut op.irequires]) {
+            needs.retain(|need| *need != number);
+            needs.iter_mut().filter(|need| **need > number).for_each(|need| *need -= 1);
+        }
+    })
+}
+
+fn with_fewer_needs(whole: &Schedule, (rank, number): (usize, usize)) -> Vec<Schedule> {
+    let op = &whole.program.ranks[rank][number];
+    let requires = (0..op.requires.len()).map(|need| {
+        changed(whole, |ranks| {
+            ranks[rank][number].requires.remove(need);
+        })
+    });
+    let irequires = (0..op.irequires.len()).map(|need| {
+        changed(whole, |ranks| {
+            ranks[rank][number].irequires.remove(need);
+        })
+    });
+    requires.chain(irequires).collect()
+}
+
+fn with_simpler_op(whole: &Schedule, (rank, number): (usize, usize)) -> Vec<Schedule> {
+    let shape = whole.program.ranks[rank][number].shape;
+    let simpler = [
+        Shape { cpu: 0, ..shape },
+        Shape { nic: 0, ..shape },
+        Shape { tag: 0, ..shape },
+        Shape { size: shape.size.min(1), ..shape },
+        Shape { size: shape.size / 2, ..shape },
+        Shape { size: shape.size.saturating_sub(1), ..shape },
+    ];
+    let less = simpler.into_iter().filter(|simpler| *simpler != shape);
+    less.map(|simpler| changed(whole, |ranks| ranks[rank][number].shape = simpler)).collect()
+}
+
+fn with_less_net(whole: &Schedule) -> Vec<Schedule> {
+    let none = PerByte::default();
+    let net = whole.net;
+    let mut less: Vec<_> = [0, 1, 2]
+        .into_iter()
+        .flat_map(|power| {
+            let lower = |number: u64| [0, number / 2, number.saturating_sub(1)][power];
+            let mut nets = [net; 3];
+            nets[0].latency = lower(net.latency);
+            nets[1].overhead = lower(net.overhead);
+            nets[2].gap = lower(net.gap);
+            nets
+        })
+        .collect();
+    less.push(Net { gap_per_byte: none, ..net });
+    less.push(Net { overhead_per_byte: none, ..net });
+    let differs = less.into_iter().filter(|less| *less != net);
+    differs.map(|net| Schedule { net, ..whole.clone() }).collect()
+}
+
+/// The last detour stays: it is the length of a trace under LogGOPSim's rule.
+fn with_fewer_detours(whole: &Schedule) -> Vec<Schedule> {
+    let traces = whole.strikes.iter().flat_map(|strikes| strikes.traces.iter().enumerate());
+    let detours = traces.flat_map(|(trace, (detours, _))| (1..detours.len()).map(move |n| (trace, n - 1)));
+    detours
+        .map(|(trace, detour)| {
+            let mut less = whole.clone();
+            less.strikes.iter_mut().for_each(|strikes| {
+                strikes.traces[trace].0.remove(detour);
+            });
+            less
+        })
+        .collect()
+}
