@@ -59,8 +59,7 @@ impl Pattern for Dissemination {
     #[inline]
     fn step(&self, rank: u32, _: u32, step: u32, ops: &mut StepOps<'_>) {
         let distance = 1 << step;
-        ops.send(ahead(rank, distance, self.ranks), SEND);
-        ops.recv(behind(rank, distance, self.ranks), RECV);
+        ops.exchange(ahead(rank, distance, self.ranks), SEND, behind(rank, distance, self.ranks), RECV);
     }
 
     fn totals(&self) -> Option<(u64, u64)> {

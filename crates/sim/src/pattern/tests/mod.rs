@@ -1,5 +1,6 @@
 //! Patterns against what they are for: every one ends, moves what it must, and is the same as a list of operations.
 
+mod bytes;
 mod endings;
 mod graph;
 mod meaning;
