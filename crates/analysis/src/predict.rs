@@ -106,7 +106,9 @@ pub enum PredictError {
     #[error("skew and drift belong to sync mode `start` alone; leave them out or ask for `start`")]
     Imperfect,
     /// Drift over a network.
-    #[error("node clocks cannot drift where messages end a phase; leave the drift out, or ask for the operation `max`")]
+    #[error(
+        "node clocks cannot drift where messages end a phase; leave the drift out, or ask for the operation `max`"
+    )]
     Drift,
     /// The messages cannot be made.
     #[error(transparent)]

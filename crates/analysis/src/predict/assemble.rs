@@ -166,9 +166,13 @@ fn fewer(options: &Options, points: &[Point]) -> Vec<String> {
         )
     });
     let some = points.iter().any(|point| point.replicates > 0);
-    let none = first(&|point| point.replicates == 0).filter(|_| some && options.replicates > 0).map(|point| {
-        format!("from {} ranks on a phase is too large to resample, so there is no confidence interval", point.ranks)
-    });
+    let none =
+        first(&|point| point.replicates == 0).filter(|_| some && options.replicates > 0).map(|point| {
+            format!(
+                "from {} ranks on a phase is too large to resample, so there is no confidence interval",
+                point.ranks
+            )
+        });
     phases.into_iter().chain(none).collect()
 }
 

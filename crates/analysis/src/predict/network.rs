@@ -79,7 +79,8 @@ pub(super) fn predict(
     }
     let scales = options.ranks.iter().map(|&ranks| scale(options, network, ranks));
     let scales = scales.collect::<Result<Vec<_>, _>>()?;
-    let of_scale = |scale: &Scale| (scale.runs + scale.resampled + 1).saturating_mul(scale.phases * scale.events);
+    let of_scale =
+        |scale: &Scale| (scale.runs + scale.resampled + 1).saturating_mul(scale.phases * scale.events);
     let all = scales.iter().map(of_scale).fold(0, u64::saturating_add);
     let done = AtomicU64::new(0);
     let tick = |more: u64| progress((done.fetch_add(more, Ordering::Relaxed) + more).min(all), all);
@@ -87,12 +88,16 @@ pub(super) fn predict(
 
     let clocks = Clocks::of(&super::clocks(nodes)?);
     let silent = scales.par_iter().map(|scale| engine.run(scale, None)).collect::<Result<Vec<_>, _>>()?;
-    let each = |scale: &Scale| (0..scale.runs).into_par_iter().map(|run| engine.run(scale, Some((&clocks, run)))).collect();
+    let each = |scale: &Scale| {
+        (0..scale.runs).into_par_iter().map(|run| engine.run(scale, Some((&clocks, run)))).collect()
+    };
     let noisy = scales.par_iter().map(each).collect::<Result<Vec<Vec<f64>>, PredictError>>()?;
     drop(clocks);
     let (resampled, tally) = resample(nodes, &scales, &engine)?;
     let support = Support::of(nodes, options);
-    let point = |(index, scale): (usize, &Scale)| point(scale, silent[index], &noisy[index], &resampled[index], &support);
+    let point = |(index, scale): (usize, &Scale)| {
+        point(scale, silent[index], &noisy[index], &resampled[index], &support)
+    };
     let points = scales.iter().enumerate().map(point).collect();
     Ok(assemble::assemble(nodes, options, points, tally))
 }
@@ -191,7 +196,8 @@ impl Engine<'_> {
         let tell = |done: u64| (self.tick)(done.saturating_sub(told.fetch_max(done, Ordering::Relaxed)));
         // Many runs keep the cores busy by themselves.
         let threads = if scale.runs < FEWEST_RUNS { rayon::current_num_threads() } else { 1 };
-        let run = loggops::Run { net: self.network.net, rules: Rules::Physical, noise, threads, progress: &tell };
+        let run =
+            loggops::Run { net: self.network.net, rules: Rules::Physical, noise, threads, progress: &tell };
         let outcome = loggops::run(&scale.steps, &run)?;
         tell(outcome.events);
         Ok(outcome.last().1)
@@ -240,7 +246,9 @@ fn point(scale: &Scale, silent: f64, noisy: &[f64], resampled: &[f64], support: 
         base_phase_ns: silent.round() as u64,
         mean_phase_ns,
         slowdown_percent: slowdown(mean_phase_ns),
-        ci95_percent: half.map(|half| [mean_phase_ns - half, mean_phase_ns + half].map(|phase| slowdown(phase.max(silent)))),
+        ci95_percent: half.map(|half| {
+            [mean_phase_ns - half, mean_phase_ns + half].map(|phase| slowdown(phase.max(silent)))
+        }),
         max_phase_ns: noisy.iter().copied().fold(0.0, f64::max).round() as u64,
         supported: support.holds(scale.ranks.into()),
     }
