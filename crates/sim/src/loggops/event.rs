@@ -175,7 +175,7 @@ impl Pending {
             }
         };
         self.few.iter_mut().for_each(settle);
-        if let Some(crowd) = &mut self.crowd {
+        if let Some(crowd) = self.few.away_mut() {
             crowd.settle(settle, me);
         }
     }
