@@ -1,6 +1,7 @@
 //! Random schedules, networks and noise, small enough that much happens at the same instant.
 
 pub mod listed;
+pub mod patterns;
 pub mod shrink;
 
 use std::sync::Arc;
@@ -47,16 +48,7 @@ pub struct Schedule {
 /// The `seed`-th schedule.
 pub fn schedule(seed: u64) -> Schedule {
     let dice = &mut Dice::new(seed);
-    let scale = dice.one_of(&[3, 30, 3_000]);
-    let nanos = |dice: &mut Dice| if dice.once_in(8) { 0 } else { dice.below(scale + 1) };
-    let net = Net {
-        latency: nanos(dice),
-        overhead: nanos(dice),
-        gap: nanos(dice),
-        gap_per_byte: PerByte::from_nanos(dice.one_of(&[0, 1, 2, 6, 20])),
-        overhead_per_byte: PerByte::from_nanos(dice.one_of(&[0, 0, 1, 2, 9, 30])),
-        eager_limit: dice.one_of(&[0, 1, 8, 60, 60, 60]),
-    };
+    let (scale, net) = scale_and_net(dice);
     let mut maker = Maker::new(dice, net.eager_limit, scale);
     let (wild, crowd) = (maker.dice.once_in(4), maker.dice.once_in(25));
     let mut steps = 1 + maker.dice.below(if maker.ranks.len() > 8 { 60 } else { 32 });
@@ -68,6 +60,21 @@ pub fn schedule(seed: u64) -> Schedule {
     let program = Listed::new(maker.ranks);
     let strikes = dice.once_in(2).then(|| strikes(dice, &program, &net, scale));
     Schedule { program, net, strikes }
+}
+
+/// About how many nanoseconds work takes, and a network on which messages take about as many.
+fn scale_and_net(dice: &mut Dice) -> (u64, Net) {
+    let scale = dice.one_of(&[3, 30, 3_000]);
+    let nanos = |dice: &mut Dice| if dice.once_in(8) { 0 } else { dice.below(scale + 1) };
+    let net = Net {
+        latency: nanos(dice),
+        overhead: nanos(dice),
+        gap: nanos(dice),
+        gap_per_byte: PerByte::from_nanos(dice.one_of(&[0, 1, 2, 6, 20])),
+        overhead_per_byte: PerByte::from_nanos(dice.one_of(&[0, 0, 1, 2, 9, 30])),
+        eager_limit: dice.one_of(&[0, 1, 8, 60, 60, 60]),
+    };
+    (scale, net)
 }
 
 struct Maker<'a> {
