@@ -64,7 +64,8 @@ impl<'a> StepOps<'a> {
         self.add(0, shape);
     }
 
-    /// Holds the step back until a step of the other lane, in the same iteration, is done.
+    /// Holds the step back until a step of the other lane, in the same iteration, is done. Without operations there is
+    /// nothing to hold back.
     #[inline]
     pub fn after(&mut self, lane: u32, step: u32) {
         self.after = Some((lane, step));
