@@ -2,19 +2,19 @@
 
 mod reference;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use quell_sim::loggops::{ANY, Net, Noise, PerByte, Rules, Run, Shape, run};
+use quell_sim::goal::{Findings, Schedule, read_text};
+use quell_sim::loggops::{Net, Noise, PerByte, Program, Rules, Run, run};
 use reference::compatible::compatible;
-use reference::listed::{Listed, Op};
+use reference::physical::physical;
 use reference::strikes::Strikes;
 use reference::{Found, Reference};
 use serde_json::Value;
 
 struct Case {
     name: String,
-    program: Listed,
+    program: Schedule,
     net: Net,
     strikes: Option<Strikes>,
     expected: Value,
@@ -55,7 +55,7 @@ fn case(folder: &Path) -> Case {
     });
     Case {
         name: folder.file_name().unwrap().to_str().unwrap().to_owned(),
-        program: goal(&text("schedule.goal")),
+        program: read_text(text("schedule.goal").as_bytes(), &mut Findings::default()).unwrap(),
         net,
         strikes,
         expected: document("expected.json"),
@@ -64,47 +64,6 @@ fn case(folder: &Path) -> Case {
 
 fn numbers(list: &Value) -> Vec<u64> {
     list.as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect()
-}
-
-/// As much of GOAL as these cases use.
-fn goal(text: &str) -> Listed {
-    let mut ranks: Vec<Vec<Op>> = vec![];
-    let mut labels: HashMap<&str, usize> = HashMap::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let number = |word: &str| match word.trim_end_matches('b') {
-            "-1" => ANY,
-            digits => digits.parse().unwrap(),
-        };
-        let option = |name| words.iter().position(|word| *word == name).map(|at| number(words[at + 1]));
-        match words[..] {
-            [] | ["num_ranks" | "}", ..] => {}
-            ["rank", ..] => {
-                ranks.push(vec![]);
-                labels.clear();
-            }
-            [op, kind @ ("requires" | "irequires"), need] => {
-                let op = &mut ranks.last_mut().unwrap()[labels[op]];
-                let needs = if kind == "requires" { &mut op.requires } else { &mut op.irequires };
-                needs.push(labels[need]);
-            }
-            [label, kind, size, ..] => {
-                let ops = ranks.last_mut().unwrap();
-                labels.insert(label.trim_end_matches(':'), ops.len());
-                let size = u64::from(number(size));
-                let (shape, peer) = match kind {
-                    "send" => (Shape::send(size, option("tag").unwrap()), option("to").unwrap()),
-                    "recv" => (Shape::recv(size, option("tag").unwrap()), option("from").unwrap()),
-                    "calc" => (Shape::calc(size), 0),
-                    _ => panic!("{line}"),
-                };
-                let place = |name| option(name).unwrap_or(0) as u8;
-                ops.push(Op::new(Shape { cpu: place("cpu"), nic: place("nic"), ..shape }, peer));
-            }
-            _ => panic!("{line}"),
-        }
-    }
-    Listed::new(ranks)
 }
 
 /// Holds a result to LogGOPSim's, which tells no times of what did not finish, and no noise of many ranks.
@@ -148,5 +107,21 @@ fn the_engine_gives_loggopsims_results() {
                 assert_eq!(Some(at), case.expected["max_ns"].as_u64(), "{}", case.name);
             }
         }
+    }
+}
+
+/// Without noise, rendezvous and a second CPU, and where no two things wait for the same CPU from the same instant on, the
+/// physical rules are LogGOPSim's.
+#[test]
+fn the_physical_rules_are_the_same_on_plain_programs() {
+    let plain = |case: &Case| {
+        let single = case.program.cpus() == 1 && case.strikes.is_none();
+        single && case.program.shapes().iter().all(|shape| shape.size <= case.net.eager_limit)
+    };
+    for case in cases().into_iter().filter(plain) {
+        check("physical reference", &case, &physical(&case.program, case.net, None).found);
+        let options =
+            Run { net: case.net, rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: &|_| {} };
+        check("physical engine", &case, &Found::from(&run(&case.program, &options).unwrap()));
     }
 }

@@ -77,14 +77,13 @@ const CROWD: usize = 32;
 /// All that waits on one rank.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    few: Few<Event, 3>,
-    crowd: Option<Box<Crowd>>,
+    few: Few<Event, 3, Crowd>,
 }
 
 impl Pending {
     #[inline(always)]
     pub(super) fn push(&mut self, event: Event, me: u32) {
-        if self.few.len() < CROWD && self.crowd.is_none() {
+        if self.few.len() < CROWD && !self.few.is_away() {
             self.few.push(event);
         } else {
             self.join(event, me);
@@ -93,8 +92,7 @@ impl Pending {
 
     #[cold]
     fn join(&mut self, event: Event, me: u32) {
-        let crowd = self.crowd.get_or_insert_default();
-        self.few.drain(|event| crowd.push(event, me));
+        let crowd = self.few.send_away(|crowd, event| crowd.push(event, me));
         crowd.push(event, me);
     }
 
@@ -105,13 +103,13 @@ impl Pending {
     #[inline(always)]
     pub(super) fn next(&mut self, resources: &impl Resources, me: u32) -> Option<Next> {
         if self.few.len() == 0 {
-            return self.crowd.as_mut()?.next(resources);
+            return if self.few.is_away() { self.few.away_mut()?.next(resources) } else { None };
         }
         let mut best = Next { start: u64::MAX, age: u64::MAX, at: usize::MAX };
         for (at, event) in self.few.here().iter().enumerate() {
             self.weigh(at, event, resources, me, &mut best);
         }
-        for (at, event) in self.few.more().iter().enumerate() {
+        for (at, event) in self.few.there().iter().enumerate() {
             self.weigh(at + self.few.here().len(), event, resources, me, &mut best);
         }
         Some(best)
@@ -146,7 +144,7 @@ impl Pending {
 
     /// The turn of what was found.
     pub(super) fn turn(&self, next: Next, me: u32) -> Option<Turn> {
-        let event = match &self.crowd {
+        let event = match self.few.away() {
             Some(crowd) => crowd.get(next.at),
             None => self.few.get(next.at),
         };
@@ -155,24 +153,32 @@ impl Pending {
 
     #[inline(always)]
     pub(super) fn take(&mut self, next: Next) -> Option<Event> {
-        if self.crowd.is_none() { self.few.swap_remove(next.at) } else { self.leave(next.at) }
+        if self.few.is_away() { self.leave(next.at) } else { self.few.swap_remove(next.at) }
     }
 
     #[cold]
     fn leave(&mut self, class: usize) -> Option<Event> {
-        let crowd = self.crowd.as_mut()?;
+        let crowd = self.few.away_mut()?;
         let event = crowd.take(class);
         if crowd.len == 0 {
-            self.crowd = None;
+            self.few.come_back();
         }
         event
     }
 
     /// Puts what LogGOPSim would have looked at and found waiting by `turn` behind what it waits for. It matters only where time a
     /// CPU is busy can shrink.
-    pub(super) fn settle(&mut self, resources: &impl Resources, turn: Turn) {
-        for event in self.few.iter_mut().filter(|event| (event.time, event.age) < (turn.0, turn.1)) {
-            event.time = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+    pub(super) fn settle(&mut self, resources: &impl Resources, turn: Turn, me: u32) {
+        let settle = |event: &mut Event| {
+            if (event.time, event.age) < (turn.0, turn.1) {
+                event.time = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+            }
+        };
+        self.few.iter_mut().for_each(settle);
+        if self.few.is_away()
+            && let Some(crowd) = self.few.away_mut()
+        {
+            crowd.settle(settle, me);
         }
     }
 }
@@ -249,6 +255,18 @@ impl Crowd {
         });
         let ((start, age, _), class) = turns.min()?;
         Some(Next { start, age, at: class })
+    }
+
+    /// Classes keep their places, and what waited in them waits no more: it has its time.
+    #[cold]
+    fn settle(&mut self, settle: impl Fn(&mut Event), me: u32) {
+        for Class { later, waiting, .. } in &mut self.classes {
+            let waited = waiting.drain().map(|Reverse(keyed)| keyed.event);
+            let mut events: Vec<_> = later.drain().map(|Reverse(keyed)| keyed.event).chain(waited).collect();
+            events.iter_mut().for_each(&settle);
+            let keyed = |event: Event| Keyed { key: (event.time, event.age, event.tie(me)), event };
+            later.extend(events.into_iter().map(|event| Reverse(keyed(event))));
+        }
     }
 
     fn get(&self, class: usize) -> Option<&Event> {

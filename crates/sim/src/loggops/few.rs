@@ -1,22 +1,30 @@
 //! A short list that lives where its owner does.
 
-/// A list of which the first `N` lie in place. Only what is longer allocates.
+/// A list of which the first `N` lie in place. Only what is longer allocates; what is too long for a list its owner
+/// keeps away, in an `A`.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Few<T, const N: usize> {
+pub(super) struct Few<T, const N: usize, A = ()> {
     len: u32,
+    is_away: bool,
     here: [T; N],
-    #[expect(clippy::box_collection, reason = "one word in place of three")]
-    more: Option<Box<Vec<T>>>,
+    more: Option<Box<More<T, A>>>,
 }
 
-impl<T: Copy + Default, const N: usize> Default for Few<T, N> {
+/// What does not lie in place.
+#[derive(Debug)]
+struct More<T, A> {
+    list: Vec<T>,
+    away: A,
+}
+
+impl<T: Copy + Default, const N: usize, A> Default for Few<T, N, A> {
     fn default() -> Self {
-        Self { len: 0, here: [T::default(); N], more: None }
+        Self { len: 0, is_away: false, here: [T::default(); N], more: None }
     }
 }
 
-impl<T: Copy + Default, const N: usize> Few<T, N> {
+impl<T: Copy + Default, const N: usize, A: Default> Few<T, N, A> {
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.len as usize
@@ -35,7 +43,7 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
 
     #[cold]
     fn push_more(&mut self, one: T) {
-        self.more.get_or_insert_default().push(one);
+        self.more().list.push(one);
     }
 
     /// Those in place.
@@ -46,19 +54,19 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
 
     /// Those that follow.
     #[inline(always)]
-    pub(super) fn more(&self) -> &[T] {
-        if self.len() > N { self.more.as_deref().map_or(&[], Vec::as_slice) } else { &[] }
+    pub(super) fn there(&self) -> &[T] {
+        if self.len() > N { self.more.as_ref().map_or(&[], |more| more.list.as_slice()) } else { &[] }
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let here = self.len().min(N);
-        let more = self.more.iter_mut().flat_map(|more| more.iter_mut());
+        let more = self.more.iter_mut().flat_map(|more| more.list.iter_mut());
         self.here[..here].iter_mut().chain(more)
     }
 
     #[inline(always)]
     pub(super) fn get(&self, at: usize) -> Option<&T> {
-        if at < N { self.here().get(at) } else { self.more().get(at - N) }
+        if at < N { self.here().get(at) } else { self.there().get(at - N) }
     }
 
     /// Takes one out and puts the last in its place.
@@ -75,7 +83,7 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
 
     #[cold]
     fn swap_remove_more(&mut self, at: usize) -> Option<T> {
-        let more = self.more.as_mut()?;
+        let more = &mut self.more.as_mut()?.list;
         let one = if at < N { self.here[at] } else { *more.get(at - N)? };
         let last = more.pop()?;
         self.len -= 1;
@@ -87,11 +95,37 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
         Some(one)
     }
 
-    /// Empties the list into `each`.
-    pub(super) fn drain(&mut self, each: impl FnMut(T)) {
-        let more = self.more.take().map(|more| *more).unwrap_or_default();
-        self.here().iter().copied().chain(more).for_each(each);
-        self.len = 0;
+    /// Whether the owner keeps all of them away.
+    #[inline(always)]
+    pub(super) fn is_away(&self) -> bool {
+        self.is_away
+    }
+
+    /// Moves all to where the owner keeps them.
+    pub(super) fn send_away(&mut self, mut each: impl FnMut(&mut A, T)) -> &mut A {
+        let (here, count) = (self.here, self.len().min(N));
+        (self.len, self.is_away) = (0, true);
+        let more = self.more();
+        here[..count].iter().for_each(|&one| each(&mut more.away, one));
+        more.list.drain(..).for_each(|one| each(&mut more.away, one));
+        &mut more.away
+    }
+
+    /// Says that nothing is away any more.
+    pub(super) fn come_back(&mut self) {
+        self.is_away = false;
+    }
+
+    pub(super) fn away(&self) -> Option<&A> {
+        self.more.as_ref().filter(|_| self.is_away).map(|more| &more.away)
+    }
+
+    pub(super) fn away_mut(&mut self) -> Option<&mut A> {
+        self.more.as_mut().map(|more| &mut more.away)
+    }
+
+    fn more(&mut self) -> &mut More<T, A> {
+        self.more.get_or_insert_with(|| Box::new(More { list: Vec::new(), away: A::default() }))
     }
 }
 
@@ -103,7 +137,7 @@ mod tests {
     proptest! {
         #[test]
         fn is_a_list(steps in proptest::collection::vec((0u8..3, 0usize..12), 0..60)) {
-            let (mut few, mut list) = (Few::<usize, 3>::default(), Vec::new());
+            let (mut few, mut list) = (Few::<usize, 3, Vec<usize>>::default(), Vec::new());
             for (number, (step, at)) in steps.into_iter().enumerate() {
                 match step {
                     0 if at < list.len() => prop_assert_eq!(few.swap_remove(at), Some(list.swap_remove(at))),
@@ -116,8 +150,8 @@ mod tests {
                 prop_assert_eq!(few.get(at), list.get(at));
                 prop_assert_eq!(few.len(), list.len());
             }
-            few.drain(|one| assert_eq!(one, list.remove(0)));
-            prop_assert!(list.is_empty() && few.len() == 0);
+            prop_assert_eq!(few.send_away(|away, one| away.push(one)), &list);
+            prop_assert!(few.is_away() && few.len() == 0);
         }
     }
 }

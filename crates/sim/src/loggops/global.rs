@@ -137,6 +137,7 @@ pub(super) struct Global<'a, P: Program, F, R> {
     counted: bool,
     shrinks: bool,
     seats: Vec<Seat<P::Rank, F>>,
+    noise: Vec<u64>,
     calendar: Calendar,
     /// How many events were made.
     pub(super) events: u64,
@@ -152,6 +153,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
             counted,
             shrinks: rules.may_shrink(),
             seats: Vec::with_capacity(program.ranks() as usize),
+            noise: vec![0; program.ranks() as usize],
             calendar: Calendar::new(),
             events: 0,
             effects: Effects::default(),
@@ -178,20 +180,23 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
             }
             if self.shrinks {
                 let Rank { pending, free, .. } = &mut seat.rank;
-                Pending::settle(pending, free, turn);
+                Pending::settle(pending, free, turn, me);
             }
             let Some(event) = seat.next.and_then(|next| seat.rank.pending.take(next)) else { continue };
             self.rules.play(me, &mut seat.rank, event, turn.0, &mut self.effects);
             if let Some(error) = self.effects.error.take() {
                 return Err(error);
             }
+            self.noise[me as usize] =
+                self.noise[me as usize].wrapping_add(std::mem::take(&mut self.effects.noise));
             self.spread(me, turn.0);
             if self.events - told >= 1 << 16 {
                 told = self.events;
                 (run.progress)(told);
             }
         }
-        Ok((self.seats.into_iter().map(|seat| seat.rank).collect(), self.events))
+        let ranks = self.seats.into_iter().map(|seat| seat.rank).collect();
+        Ok(Played { ranks, noise: self.noise, events: self.events })
     }
 
     /// Carries out what the event of `me` at `t` set off.

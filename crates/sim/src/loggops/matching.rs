@@ -47,22 +47,25 @@ impl Entry {
 #[derive(Debug)]
 pub(super) struct Queue {
     first: Entry,
+    /// How many there are in the rest.
+    more: u32,
     /// What came while there was a first. Stays once it was needed.
     rest: Option<Box<Rest>>,
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { first: Entry::NONE, rest: None }
+        Self { first: Entry::NONE, more: 0, rest: None }
     }
 }
 
 impl Queue {
     #[inline(always)]
     pub(super) fn push(&mut self, entry: Entry) {
-        if self.first.is_none() && self.rest.as_ref().is_none_or(|rest| rest.is_empty()) {
+        if self.first.is_none() && self.more == 0 {
             self.first = entry;
         } else {
+            self.more += 1;
             self.rest.get_or_insert_default().push(entry);
         }
     }
@@ -78,7 +81,12 @@ impl Queue {
         if !self.first.is_none() && self.first.envelope.matches(envelope) {
             return Some(std::mem::replace(&mut self.first, Entry::NONE));
         }
-        self.rest.as_mut()?.take(envelope)
+        if self.more == 0 {
+            return None;
+        }
+        let entry = self.rest.as_mut()?.take(envelope);
+        self.more -= u32::from(entry.is_some());
+        entry
     }
 
     /// All that wait, in their order.
@@ -103,11 +111,6 @@ struct Rest {
 }
 
 impl Rest {
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        self.len == 0 && self.many.is_none()
-    }
-
     fn few(&self) -> &[Entry] {
         &self.few[..self.len]
     }

@@ -39,13 +39,15 @@ pub(super) struct Effects {
     pub(super) mail: Event,
     /// A send of another rank that this ends in the same instant (LogGOPSim's rendezvous).
     pub(super) remote: Option<Remote>,
+    /// The noise that struck, in nanoseconds.
+    pub(super) noise: u64,
     /// The first thing that went wrong.
     pub(super) error: Option<RunError>,
 }
 
 impl Default for Effects {
     fn default() -> Self {
-        Self { free: Vec::new(), mail_to: ANY, mail: Event::default(), remote: None, error: None }
+        Self { free: Vec::new(), mail_to: ANY, mail: Event::default(), remote: None, noise: 0, error: None }
     }
 }
 

@@ -143,8 +143,14 @@ impl Resources for Several {
     }
 }
 
-/// All ranks at the end of a run, and how many events there were.
-pub(super) type Played<S, F> = (Vec<Rank<S, F>>, u64);
+/// The end of a run.
+pub(super) struct Played<S, F> {
+    pub(super) ranks: Vec<Rank<S, F>>,
+    /// The noise that struck each, in nanoseconds.
+    pub(super) noise: Vec<u64>,
+    /// How many events there were.
+    pub(super) events: u64,
+}
 
 /// One rank. `S` is what its program keeps of it.
 #[derive(Debug)]
@@ -158,8 +164,6 @@ pub(super) struct Rank<S, F> {
     /// Receives without a message, and messages without a receive.
     pub(super) posted: Queue,
     pub(super) arrived: Queue,
-    /// Noise so far, in nanoseconds.
-    pub(super) noise: u64,
 }
 
 impl<S, F: FreeFrom> Rank<S, F> {
@@ -171,7 +175,6 @@ impl<S, F: FreeFrom> Rank<S, F> {
             state,
             posted: Queue::default(),
             arrived: Queue::default(),
-            noise: 0,
         }
     }
 

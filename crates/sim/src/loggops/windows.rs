@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::{Barrier, Mutex};
 
 use super::event::{Event, Next, What};
 use super::play::{Effects, MAX_TIME, Play};
 use super::prefetch::prefetch;
 use super::program::{ANY, Program};
 use super::rank::{FreeFrom, Layout, Played, Rank};
-use super::{Run, RunError};
+use super::{Run, RunError, lock};
 
 /// For so many windows there is a bitmap at a time.
 const RING: u64 = 64;
@@ -110,8 +110,11 @@ struct Worker<'a, P: Program, F, R> {
     /// … and every worker but the last has so many.
     share: u32,
     ranks: Vec<Rank<P::Rank, F>>,
+    noise: Vec<u64>,
     agenda: Agenda,
     posts_early: bool,
+    /// What receives set free that were posted early: from which place of the list of freed operations on, and when that was.
+    posted: Vec<(usize, u64)>,
     /// Messages to ranks of this worker, held back for a moment. None is due in the window that is played.
     letters: [Mail; LETTERS],
     letter: usize,
@@ -146,18 +149,15 @@ pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
         }
         results
     });
-    let mut all = Vec::new();
-    let mut events = 0;
-    for result in results {
-        let (mut ranks, made) = result?;
-        if all.is_empty() {
-            all = ranks;
-        } else {
-            all.append(&mut ranks);
-        }
-        events += made;
-    }
-    Ok((all, events))
+    let mut results = results.into_iter();
+    let first = results.next().unwrap_or(Ok(Played { ranks: Vec::new(), noise: Vec::new(), events: 0 }))?;
+    results.try_fold(first, |mut all, result| {
+        let mut played = result?;
+        all.ranks.append(&mut played.ranks);
+        all.noise.append(&mut played.noise);
+        all.events += played.events;
+        Ok(all)
+    })
 }
 
 impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
@@ -179,8 +179,10 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             first,
             share,
             ranks: Vec::with_capacity(count),
+            noise: vec![0; count],
             agenda: Agenda::new(count),
             posts_early: F::SINGLE && rules.may_post_early(),
+            posted: Vec::new(),
             letters: [(ANY, Event::default()); LETTERS],
             letter: 0,
             out: (0..workers).map(|_| Vec::new()).collect(),
@@ -222,7 +224,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         }
         match self.effects.error {
             Some(error) => Err(error),
-            None => Ok((self.ranks, self.events)),
+            None => Ok(Played { ranks: self.ranks, noise: self.noise, events: self.events }),
         }
     }
 
@@ -318,6 +320,9 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             };
             self.rules.play(me, &mut self.ranks[at], event, next.start, &mut self.effects);
             self.free_ops(at, next.start, &mut held, &mut holds);
+            if self.effects.noise > 0 {
+                self.noise[at] = self.noise[at].saturating_add(std::mem::take(&mut self.effects.noise));
+            }
             if self.effects.mail_to != ANY {
                 let to = std::mem::replace(&mut self.effects.mail_to, ANY);
                 self.events += u64::from(self.effects.mail.what != What::Answer);
@@ -330,21 +335,33 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     #[inline(always)]
     fn free_ops(&mut self, at: usize, t: u64, held: &mut Event, holds: &mut bool) {
         let me = self.first + at as u32;
-        let mut next = 0;
-        // A receive that is posted may set others free.
+        let (mut next, mut age, mut ages) = (0, t, 0);
+        if self.posts_early && !self.effects.free.is_sorted_by_key(|free| free.op) {
+            self.effects.free.sort_unstable_by_key(|free| free.op);
+        }
         while let Some(&free) = self.effects.free.get(next) {
+            if let Some(&(_, later)) = self.posted.get(ages).filter(|(from, _)| *from == next) {
+                (age, ages) = (later, ages + 1);
+            }
             next += 1;
             let rank = &mut self.ranks[at];
-            let event = self.rules.freed(rank, free, t);
+            let event = self.rules.freed(rank, free, age);
             if self.posts_early && event.what == What::Recv && event.time <= rank.free.cpu(0).max(t) {
                 // Nothing else starts on the rank's only CPU before that time.
-                self.rules.play(me, rank, event, event.time.max(t), &mut self.effects);
+                let (start, from) = (event.time.max(t), self.effects.free.len());
+                self.rules.play(me, rank, event, start, &mut self.effects);
+                if self.effects.free.len() > from {
+                    self.posted.push((from, start));
+                }
             } else {
                 if *holds {
                     rank.push(*held, me);
                 }
                 (*held, *holds) = (event, true);
             }
+        }
+        if ages > 0 {
+            self.posted.clear();
         }
         self.events += next as u64;
         self.effects.free.clear();
@@ -394,9 +411,4 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             _ => self.agenda.first + ahead / self.width,
         }
     }
-}
-
-/// Nobody leaves mail half written.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,6 @@
 //! A second, slow and obvious engine for message simulation, written from the texts of the rules alone.
 
 pub mod compatible;
-pub mod listed;
 pub mod physical;
 pub mod strikes;
 

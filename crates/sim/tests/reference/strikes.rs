@@ -1,10 +1,6 @@
 //! Noise as a plain list, walked from its beginning for each piece of work.
 
-use std::sync::Arc;
-
-use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
-use quell_sim::ProgressClock;
-use quell_sim::loggops::{Noise, Place, RankClocks, WindowNoise};
+use quell_sim::loggops::{Noise, WindowNoise};
 
 /// (start, duration) of detours in nanoseconds, by start.
 pub type Detours = Vec<(u64, u64)>;
@@ -53,24 +49,9 @@ impl Strikes {
         now
     }
 
-    /// The same for an engine under LogGOPSim's rule.
+    /// The same for the engine, under LogGOPSim's rule.
     pub fn window_noise(&self) -> Noise {
         let offsets = self.places.iter().map(|place| place.1).collect();
         Noise::Window(WindowNoise::new(&self.traces[0].0, offsets).unwrap())
-    }
-
-    /// The same for an engine with progress clocks.
-    pub fn rank_clocks(&self) -> Noise {
-        let ns = Nanos::from_nanos;
-        let detour =
-            |&(start, duration): &(u64, u64)| Detour { start: ns(start), duration: ns(duration), own: false };
-        let clock = |(detours, period): &(Detours, u64)| {
-            let span = Span { start: ns(0), end: ns(*period) };
-            let trace = Trace { cpu: Cpu(0), span, detours: detours.iter().map(detour).collect() };
-            Arc::new(ProgressClock::new(&trace).unwrap())
-        };
-        let place = |&(trace, offset): &(usize, u64)| Place { clock: trace as u32, offset };
-        let clocks = self.traces.iter().map(clock).collect();
-        Noise::Clocks(RankClocks::new(clocks, self.places.iter().map(place).collect()).unwrap())
     }
 }

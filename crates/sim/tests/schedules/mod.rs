@@ -1,11 +1,17 @@
 //! Random schedules, networks and noise, small enough that much happens at the same instant.
 
+pub mod listed;
+pub mod patterns;
 pub mod shrink;
 
-use quell_sim::loggops::{ANY, Kind, Net, PerByte, Shape};
+use std::sync::Arc;
 
-use crate::reference::listed::{Listed, Op};
-use crate::reference::strikes::Strikes;
+use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
+use quell_sim::ProgressClock;
+use quell_sim::loggops::{ANY, Kind, Net, Noise, PerByte, Place, RankClocks, Shape};
+
+use crate::reference::strikes::{Detours, Strikes};
+use listed::{Listed, Op};
 
 /// A linear congruential generator of its own (Knuth's MMIX), so that nothing is shared with what is tested.
 pub struct Dice(u64);
@@ -42,6 +48,22 @@ pub struct Schedule {
 /// The `seed`-th schedule.
 pub fn schedule(seed: u64) -> Schedule {
     let dice = &mut Dice::new(seed);
+    let (scale, net) = scale_and_net(dice);
+    let mut maker = Maker::new(dice, net.eager_limit, scale);
+    let (wild, crowd) = (maker.dice.once_in(4), maker.dice.once_in(25));
+    let mut steps = 1 + maker.dice.below(if maker.ranks.len() > 8 { 60 } else { 32 });
+    if crowd {
+        maker.most_ops = 150;
+        steps = 250;
+    }
+    (0..steps).for_each(|_| if wild { maker.lone_op() } else { maker.pair() });
+    let program = Listed::new(maker.ranks);
+    let strikes = dice.once_in(2).then(|| strikes(dice, &program, &net, scale));
+    Schedule { program, net, strikes }
+}
+
+/// About how many nanoseconds work takes, and a network on which messages take about as many.
+fn scale_and_net(dice: &mut Dice) -> (u64, Net) {
     let scale = dice.one_of(&[3, 30, 3_000]);
     let nanos = |dice: &mut Dice| if dice.once_in(8) { 0 } else { dice.below(scale + 1) };
     let net = Net {
@@ -52,13 +74,7 @@ pub fn schedule(seed: u64) -> Schedule {
         overhead_per_byte: PerByte::from_nanos(dice.one_of(&[0, 0, 1, 2, 9, 30])),
         eager_limit: dice.one_of(&[0, 1, 8, 60, 60, 60]),
     };
-    let mut maker = Maker::new(dice, net.eager_limit, scale);
-    let wild = maker.dice.once_in(4);
-    let steps = 1 + maker.dice.below(if maker.ranks.len() > 8 { 60 } else { 32 });
-    (0..steps).for_each(|_| if wild { maker.lone_op() } else { maker.pair() });
-    let program = Listed::new(maker.ranks);
-    let strikes = dice.once_in(2).then(|| strikes(dice, &program, &net, scale));
-    Schedule { program, net, strikes }
+    (scale, net)
 }
 
 struct Maker<'a> {
@@ -75,12 +91,11 @@ struct Maker<'a> {
     roots: u64,
     /// Whether receives may lack, have another size than their send, or be on the same rank.
     loose: bool,
+    /// Up to 16, LogGOPSim keeps the order of what becomes free at once.
+    most_ops: usize,
     /// The sizes of messages by tag where they must not differ.
     sizes: Vec<u64>,
 }
-
-/// Up to here, LogGOPSim keeps the order of what becomes free at once.
-const MOST_OPS: usize = 16;
 
 impl<'a> Maker<'a> {
     fn new(dice: &'a mut Dice, eager_limit: u64, scale: u64) -> Self {
@@ -89,9 +104,21 @@ impl<'a> Maker<'a> {
         let (tags, wildcards) = (1 + dice.below(3), dice.one_of(&[3, 15, 1_000, 1_000]));
         let (roots, loose) = (dice.one_of(&[2, 4, 30]), dice.once_in(5));
         let ranks = vec![vec![]; ranks as usize];
-        let sizes = vec![];
-        let mut maker =
-            Self { dice, ranks, eager_limit, scale, cpus, nics, tags, wildcards, roots, loose, sizes };
+        let (most_ops, sizes) = (16, vec![]);
+        let mut maker = Self {
+            dice,
+            ranks,
+            eager_limit,
+            scale,
+            cpus,
+            nics,
+            tags,
+            wildcards,
+            roots,
+            loose,
+            most_ops,
+            sizes,
+        };
         maker.sizes = (0..tags).map(|_| maker.size()).collect();
         maker
     }
@@ -125,7 +152,7 @@ impl<'a> Maker<'a> {
         let any = |dice: &mut Dice, times, number| if dice.once_in(times) { ANY } else { number };
         let (sent, taken) = (any(self.dice, 20 * self.wildcards, tag), any(self.dice, self.wildcards, tag));
         let source = any(self.dice, self.wildcards, from as u32);
-        if self.ranks[from as usize].len().max(self.ranks[to as usize].len()) + 2 > MOST_OPS
+        if self.ranks[from as usize].len().max(self.ranks[to as usize].len()) + 2 > self.most_ops
             || (from == to && !self.loose)
         {
             return;
@@ -157,7 +184,7 @@ impl<'a> Maker<'a> {
 
     fn add(&mut self, rank: u64, shape: Shape, peer: u32) {
         let number = self.ranks[rank as usize].len();
-        if number == MOST_OPS {
+        if number == self.most_ops {
             return;
         }
         let nic = if shape.kind == Kind::Calc { 0 } else { self.dice.below(self.nics) as u8 };
@@ -171,9 +198,9 @@ impl<'a> Maker<'a> {
         }
         let ops = &mut self.ranks[rank as usize];
         ops.push(op);
-        if self.dice.once_in(400) {
+        if number > 0 && self.dice.once_in(400) {
             // A need of a later operation, so that perhaps nothing goes on.
-            let earlier = self.dice.below(number as u64 + 1) as usize;
+            let earlier = self.dice.below(number as u64) as usize;
             ops[earlier].requires.push(number);
         }
     }
@@ -203,4 +230,19 @@ fn strikes(dice: &mut Dice, program: &Listed, net: &Net, scale: u64) -> Strikes 
     };
     let places = (0..program.ranks.len()).map(place).collect();
     Strikes { traces, places }
+}
+
+/// The same noise for the engine, on progress clocks.
+pub fn rank_clocks(strikes: &Strikes) -> Noise {
+    let ns = Nanos::from_nanos;
+    let detour =
+        |&(start, duration): &(u64, u64)| Detour { start: ns(start), duration: ns(duration), own: false };
+    let clock = |(detours, period): &(Detours, u64)| {
+        let span = Span { start: ns(0), end: ns(*period) };
+        let trace = Trace { cpu: Cpu(0), span, detours: detours.iter().map(detour).collect() };
+        Arc::new(ProgressClock::new(&trace).unwrap())
+    };
+    let place = |&(trace, offset): &(usize, u64)| Place { clock: trace as u32, offset };
+    let clocks = strikes.traces.iter().map(clock).collect();
+    Noise::Clocks(RankClocks::new(clocks, strikes.places.iter().map(place).collect()).unwrap())
 }

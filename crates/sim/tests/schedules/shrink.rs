@@ -3,7 +3,7 @@
 use quell_sim::loggops::{ANY, Kind, Net, PerByte, Shape};
 
 use super::Schedule;
-use crate::reference::listed::{Listed, Op};
+use super::listed::{Listed, Op};
 
 /// The smallest schedule that is left when nothing can be taken away without `fails` being content.
 pub fn shrunk(schedule: &Schedule, fails: impl Fn(&Schedule) -> bool) -> Schedule {
@@ -91,7 +91,7 @@ fn with_simpler_op(whole: &Schedule, (rank, number): (usize, usize)) -> Vec<Sche
         Shape { tag: 0, ..shape },
         Shape { size: shape.size.min(1), ..shape },
         Shape { size: shape.size / 2, ..shape },
-        Shape { size: shape.size.saturating_sub(1), ..shape },
+        Shape { size: shape.size - u64::from((1..100).contains(&shape.size)), ..shape },
     ];
     let less = simpler.into_iter().filter(|simpler| *simpler != shape);
     less.map(|simpler| changed(whole, |ranks| ranks[rank][number].shape = simpler)).collect()
@@ -103,7 +103,7 @@ fn with_less_net(whole: &Schedule) -> Vec<Schedule> {
     let mut less: Vec<_> = [0, 1, 2]
         .into_iter()
         .flat_map(|power| {
-            let lower = |number: u64| [0, number / 2, number.saturating_sub(1)][power];
+            let lower = |number: u64| [0, number / 2, number - u64::from((1..100).contains(&number))][power];
             let mut nets = [net; 3];
             nets[0].latency = lower(net.latency);
             nets[1].overhead = lower(net.overhead);

@@ -56,7 +56,7 @@ impl<P: Program> Compatible<'_, P> {
         let Self(context) = self;
         let length = context.cost(event.shape).work;
         let noise = context.delay(me, rank, t, length);
-        rank.noise = rank.noise.wrapping_add(noise);
+        effects.noise = effects.noise.wrapping_add(noise);
         *rank.free.cpu_mut(event.cpu) = t.wrapping_add(length).wrapping_add(noise);
         context.program.started(me, &mut rank.state, event.op, t, &mut effects.free);
         context.program.done(me, &mut rank.state, event.op, t, &mut effects.free);
@@ -77,7 +77,7 @@ impl<P: Program> Compatible<'_, P> {
         let (cost, net) = (context.cost(event.shape), context.net);
         context.program.started(me, &mut rank.state, event.op, t, &mut effects.free);
         let noise = context.delay(me, rank, t, net.overhead);
-        rank.noise = rank.noise.wrapping_add(noise);
+        effects.noise = effects.noise.wrapping_add(noise);
         let end = t.wrapping_add(net.overhead).wrapping_add(cost.cpu_bytes).wrapping_add(noise);
         *rank.free.cpu_mut(event.cpu) = end;
         *rank.free.out_mut(event.nic) = t.wrapping_add(net.gap).wrapping_add(cost.wire_bytes);
@@ -123,7 +123,7 @@ impl<P: Program> Compatible<'_, P> {
         let Self(context) = self;
         let (cost, net) = (context.cost(event.shape), context.net);
         let noise = context.delay(me, rank, t, net.overhead);
-        rank.noise = rank.noise.wrapping_add(noise);
+        effects.noise = effects.noise.wrapping_add(noise);
         let bytes = cost.cpu_bytes.max(cost.wire_bytes);
         let end = t.wrapping_add(net.overhead).wrapping_add(noise).wrapping_add(bytes);
         *rank.free.cpu_mut(event.cpu) = end;

@@ -34,6 +34,16 @@ impl<P: Program, F: FreeFrom> Play<P, F> for Physical<'_, P> {
 }
 
 impl<P: Program> Physical<'_, P> {
+    /// The tag of a shape.
+    pub(in crate::loggops) fn tag(&self, shape: u32) -> u32 {
+        self.0.cost(shape).tag
+    }
+
+    /// The iteration that a rank is in.
+    pub(in crate::loggops) fn iteration(&self, state: &P::Rank) -> u32 {
+        self.0.program.iteration(state)
+    }
+
     /// W(t, work): when work that starts at `t` ends.
     #[inline(always)]
     fn end<F: FreeFrom>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
@@ -52,7 +62,7 @@ impl<P: Program> Physical<'_, P> {
         let Self(context) = self;
         let length = context.cost(event.shape).work;
         let end = self.end(me, rank, t, length);
-        rank.noise += (end - t).saturating_sub(length);
+        effects.noise += (end - t).saturating_sub(length);
         *rank.free.cpu_mut(event.cpu) = end;
         context.program.started(me, &mut rank.state, event.op, t, &mut effects.free);
         context.program.done(me, &mut rank.state, event.op, end, &mut effects.free);
@@ -75,7 +85,7 @@ impl<P: Program> Physical<'_, P> {
         let work = net.overhead.saturating_add(cost.cpu_bytes);
         let end = self.end(me, rank, t, work);
         let leaves = if cost.cpu_bytes == 0 { end } else { self.end(me, rank, t, net.overhead) };
-        rank.noise += (end - t).saturating_sub(work);
+        effects.noise += (end - t).saturating_sub(work);
         *rank.free.cpu_mut(event.cpu) = end;
         *rank.free.out_mut(event.nic) =
             (leaves - net.overhead).saturating_add(net.gap).saturating_add(cost.wire_bytes);
@@ -140,7 +150,7 @@ impl<P: Program> Physical<'_, P> {
             rank.quiet = quiet;
             own.max(after)
         };
-        rank.noise += end.saturating_sub(silent);
+        effects.noise += end.saturating_sub(silent);
         *rank.free.cpu_mut(event.cpu) = end;
         *rank.free.inward_mut(event.nic) = t.saturating_add(net.gap).saturating_add(wire_bytes);
         let envelope = Envelope { source: event.who, tag: cost.tag };
