@@ -2,19 +2,25 @@
 //!
 //! The program and its slowdown are those of De, Kothari & Mann, "A Trace-driven Emulation Framework to Predict
 //! Scalability of Large Clusters in Presence of OS Jitter" (IEEE Cluster 2008), §III-A and eq. 3; it runs on the
-//! simulator of `quell-sim` instead of a jitter-free machine.
+//! simulator of `quell-sim` instead of a jitter-free machine. Where messages end a phase (`network`), they go over its
+//! LogGOPS engine.
 
+mod assemble;
 mod document;
+mod network;
 mod noise;
 mod resample;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quell_recording::Nanos;
+use quell_sim::loggops::RunError;
+use quell_sim::pattern::PatternError;
 use quell_sim::{BspError, Draws, Job, Node, Program, Run, SyncMode};
 use rayon::prelude::*;
 
-pub use document::{Mode, NoiseSource, Operation, Point, Prediction, SCHEMA};
+pub use document::{Mode, NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
+pub use network::Network;
 pub use noise::NodeNoise;
 use resample::Blocks;
 
@@ -47,6 +53,8 @@ pub struct Options {
     pub seed: u64,
     /// Resampled runs for the confidence intervals, see [`REPLICATES`]; 0 for none.
     pub replicates: u64,
+    /// The messages that end a phase; `None` where all ranks wait for the slowest at no cost.
+    pub network: Option<Network>,
 }
 
 impl Options {
@@ -61,6 +69,7 @@ impl Options {
             phases: 1_000,
             seed: 1,
             replicates: REPLICATES,
+            network: None,
         }
     }
 
@@ -96,6 +105,32 @@ pub enum PredictError {
     /// Skew or drift with a sync mode that has neither.
     #[error("skew and drift belong to sync mode `start` alone; leave them out or ask for `start`")]
     Imperfect,
+    /// Drift over a network.
+    #[error(
+        "node clocks cannot drift where messages end a phase; leave the drift out, or ask for the operation `max`"
+    )]
+    Drift,
+    /// The messages cannot be made.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// The messages cannot be played.
+    #[error(transparent)]
+    Network(#[from] RunError),
+    /// The messages of one phase are too many.
+    #[error(
+        "a phase of `{op}` on {ranks} ranks is {events} events, more than the {most} that can be simulated in reasonable \
+         time; ask for fewer ranks"
+    )]
+    TooLarge {
+        /// The pattern.
+        op: String,
+        /// At this scale.
+        ranks: u64,
+        /// So many.
+        events: u64,
+        /// So many would do.
+        most: u64,
+    },
     /// The program or the job cannot run.
     #[error(transparent)]
     Job(#[from] BspError),
@@ -111,7 +146,7 @@ pub enum PredictError {
 
 /// Predicts the slowdown at each scale. Nodes of the job take the given nodes' noise in turn.
 ///
-/// `progress` is told how many of how many runs are done, from any thread.
+/// `progress` is told how many of how many runs (with messages, of how many events) are done, from any thread.
 ///
 /// # Confidence
 /// Each replicate cuts every node's traces into blocks, all CPUs alike, draws as many anew with replacement
@@ -119,7 +154,7 @@ pub enum PredictError {
 /// Statistics 17, 1989; taken round the end: Politis & Romano 1992), places the ranks anew and runs every scale.
 /// The interval runs between the 2.5 % and 97.5 % points of the replicates' slowdowns, moved so that their median is
 /// the prediction. No resampling can draw a detour that was not recorded: what lies past
-/// [`Prediction::supported_ranks`] may be worse than any interval says.
+/// [`Prediction::supported_ranks`] may be worse than any interval says. With messages see [`Network`].
 ///
 /// # Errors
 /// For options out of bounds and for traces that make no node; a trace without detours is fine.
@@ -129,6 +164,9 @@ pub fn predict(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Prediction, PredictError> {
     let jobs = options.jobs()?;
+    if let Some(network) = &options.network {
+        return network::predict(nodes, options, network, progress);
+    }
     let program = Program::new(clocks(nodes)?, options.quantum)?;
     let affordable = affordable_replicates(nodes, &jobs, options.replicates);
     let total = jobs.len() as u64 * (affordable + 1);
@@ -141,7 +179,7 @@ pub fn predict(
     for number in 0..affordable {
         replicates.push(replicate(nodes, options, &jobs, number, &tick)?);
     }
-    Ok(document::write(nodes, options, &runs, &replicates))
+    Ok(assemble::write(nodes, options, &runs, &replicates))
 }
 
 /// One resampled run of every scale; `None` where the draw left no useful time at all.
@@ -169,6 +207,10 @@ fn replicate(
 mod stream {
     pub(super) const BLOCKS: u64 = 100;
     pub(super) const SEEDS: u64 = 101;
+    pub(super) const BATCHES: u64 = 102;
+    pub(super) const PHASES: u64 = 103;
+    pub(super) const PLACES: u64 = 104;
+    pub(super) const SKEWS: u64 = 105;
 }
 
 fn clocks(nodes: &[NodeNoise]) -> Result<Vec<Node>, PredictError> {

@@ -4,12 +4,14 @@ mod args;
 mod commands;
 mod html;
 mod kernel_side;
+mod noise_file;
 mod plan;
 mod plots;
 mod printer;
 mod progress;
 mod terminal;
 mod terminal_compare;
+mod terminal_simulate;
 mod terminal_sources;
 mod watch;
 

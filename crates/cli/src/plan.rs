@@ -1,5 +1,9 @@
 //! What the typed words mean, checked: lists of CPUs and ranks, thresholds, names of files that do not exist yet.
 
+pub mod net;
+pub mod pattern;
+pub mod size;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::SystemTime;
@@ -81,15 +85,7 @@ impl FromStr for RankList {
 }
 
 fn rank(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let (digits, factor) =
-        match text.strip_suffix("Ki").map(|d| (d, 1 << 10)).or(text.strip_suffix("Mi").map(|d| (d, 1 << 20)))
-        {
-            Some(parts) => parts,
-            None => (text, 1),
-        };
-    let n = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
-    match n {
+    match size::whole(text) {
         Some(0) => Err("0 ranks do no work: give at least 1".into()),
         Some(n) if n > MOST_RANKS => {
             Err(format!("{text} ranks are more than the {MOST_RANKS} that a prediction takes"))

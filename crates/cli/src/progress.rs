@@ -31,6 +31,17 @@ impl Step {
         Self(bar)
     }
 
+    /// A step that may take long: it tells how much time is left.
+    pub fn long(printer: Printer, name: &'static str, length: Option<u64>) -> Self {
+        let step = Self::new(printer, name, length);
+        if let (Some(_), Ok(style)) =
+            (length, ProgressStyle::with_template("{prefix:>10} {bar:32} {percent:>3}% {eta:>4} left {msg}"))
+        {
+            step.0.set_style(style);
+        }
+        step
+    }
+
     /// A step of a recording run: by time where it has an end, else by rows.
     pub fn recording(printer: Printer, duration: Option<Nanos>, count: Option<u64>) -> Self {
         Self::new(printer, "record", duration.map(Nanos::as_nanos).or(count))
@@ -41,6 +52,14 @@ impl Step {
         let lost = if status.lost > 0 { format!(", {} lost", status.lost) } else { String::new() };
         self.0.set_message(format!("{}, {} rows{lost}", status.elapsed, status.rows));
         self.0.set_position(if by_time { status.elapsed.as_nanos() } else { status.rows });
+    }
+
+    /// Sets how far a step of a known length is, or how much is done of one without.
+    pub fn reach(&self, done: u64) {
+        match self.0.length() {
+            Some(length) => self.0.set_position(done.min(length)),
+            None => self.0.set_message(format!("{done} events")),
+        }
     }
 
     /// Sets how far any step is.

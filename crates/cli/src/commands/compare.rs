@@ -6,9 +6,9 @@ use quell_analysis::compare::{self, Comparison, Options, Side};
 use quell_recording::{Method, Recording, format_cpu_list};
 
 use super::Outcome;
-use super::predict::limits;
 use crate::args::Compare;
 use crate::html;
+use crate::noise_file;
 use crate::printer::Printer;
 use crate::terminal::time;
 use crate::terminal_compare;
@@ -39,7 +39,9 @@ pub fn run(args: &Compare, printer: Printer) -> anyhow::Result<Outcome> {
 fn warnings(before: &Recording, after: &Recording) -> Vec<String> {
     let mut warnings: Vec<String> = [before, after]
         .iter()
-        .flat_map(|side| limits(side).into_iter().map(|limit| format!("{}: {limit}", side.name())))
+        .flat_map(|side| {
+            noise_file::limits(side).into_iter().map(|limit| format!("{}: {limit}", side.name()))
+        })
         .collect();
     let threshold = |side: &Recording| side.manifest.threshold_ns;
     if let (Some(a), Some(b)) = (threshold(before), threshold(after))

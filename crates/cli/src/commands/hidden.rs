@@ -17,6 +17,9 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         ("show", schema_for!(quell_analysis::attribution::Show)),
         ("watch", schema_for!(quell_analysis::live::Frame)),
         ("predict", schema_for!(quell_analysis::predict::Prediction)),
+        ("simulate", schema_for!(super::simulate::document::Simulation)),
+        ("goal-check", schema_for!(super::goal::check::Examined)),
+        ("goal-list", schema_for!(super::goal::PatternList)),
         ("compare", schema_for!(quell_analysis::compare::Comparison)),
         ("doctor", schema_for!(super::doctor::Examination)),
     ];

@@ -3,12 +3,14 @@
 mod compare;
 mod convert;
 mod doctor;
+mod goal;
 mod hidden;
 mod predict;
 mod record;
 mod record_kernel;
 mod report;
 mod show;
+pub mod simulate;
 mod study;
 mod watch;
 
@@ -37,6 +39,8 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Watch(args) => watch::run(&args, printer),
         Verb::Compare(args) => compare::run(&args, printer),
         Verb::Predict(args) => predict::run(&args, printer),
+        Verb::Simulate(args) => simulate::run(&args, printer),
+        Verb::Goal(args) => goal::run(&args, printer),
         Verb::Convert(args) => convert::run(&args, printer),
         Verb::Report(args) => report::run(&args, printer),
         Verb::Doctor(args) => doctor::run(&args, printer),

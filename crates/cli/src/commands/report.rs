@@ -8,6 +8,7 @@ use quell_recording::Recording;
 use super::{Outcome, predict};
 use crate::args::{Report, Scaling};
 use crate::html::{self, Page};
+use crate::noise_file;
 use crate::plan;
 use crate::printer::Printer;
 
@@ -32,12 +33,12 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
 
 /// Whether there is something to predict from.
 pub fn can_predict(recording: &Recording) -> anyhow::Result<()> {
-    predict::of_recording(recording).map(|_| ())
+    noise_file::of_recording(recording).map(|_| ())
 }
 
 /// The two ends of what co-scheduling can do: every node on its own, and all in step.
 pub fn curves(recording: &Recording, scaling: &Scaling, printer: Printer) -> anyhow::Result<Vec<Prediction>> {
-    let noise = [predict::of_recording(recording)?];
+    let noise = [noise_file::of_recording(recording)?];
     let curve = |mode| {
         let Scaling { ref ranks, quantum, phases, seed } = *scaling;
         let options = Options { quantum, mode, phases, seed, ..Options::new(ranks.0.clone()) };

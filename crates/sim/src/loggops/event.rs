@@ -175,7 +175,9 @@ impl Pending {
             }
         };
         self.few.iter_mut().for_each(settle);
-        if let Some(crowd) = self.few.away_mut() {
+        if self.few.is_away()
+            && let Some(crowd) = self.few.away_mut()
+        {
             crowd.settle(settle, me);
         }
     }

@@ -14,12 +14,14 @@ mod prefetch;
 mod program;
 mod rank;
 mod stuck;
+mod watch;
 mod windows;
 
 pub use net::{Net, PerByte};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
 pub use program::{ANY, Free, Frees, Kind, Program, Shape, Shapes};
+pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_culprits, run_for_timeline};
 
 use global::Global;
 use rank::{FreeFrom, Several, Single};
@@ -72,24 +74,68 @@ fn run_on<P: Program, F: FreeFrom>(
     context: play::Context<'_, P>,
     run: &Run<'_>,
 ) -> Result<Outcome, RunError> {
-    let (program, layout) = (context.program, context.layout);
-    // Whatever one rank does, no other knows sooner.
-    let reach = if context.has_rendezvous() { run.net.latency } else { run.net.latency + run.net.overhead };
+    let program = context.program;
     let played = match run.rules {
         Rules::Compatible => {
-            let rules = play::Compatible(context);
-            Global::<P, F, _>::new(program, &rules, layout, true).run(run)?
+            let layout = context.layout;
+            Global::<P, F, _>::new(program, &play::Compatible(context), layout, true).run(run)?
         }
-        Rules::Physical if reach == 0 => {
-            let rules = play::Physical(context);
-            Global::<P, F, _>::new(program, &rules, layout, false).run(run)?
+        Rules::Physical => {
+            let (layout, reach) = (context.layout, reach(&context));
+            physically(program, &play::Physical(context), layout, reach, run)?
         }
-        Rules::Physical => windows::run(program, &play::Physical(context), layout, reach, run)?,
     };
-    Ok(Outcome {
+    Ok(outcome::<P, F>(program, played, run))
+}
+
+/// Whatever one rank does at t, no other knows before t and this.
+fn reach<P: Program>(context: &play::Context<'_, P>) -> u64 {
+    let net = context.net;
+    if context.has_rendezvous() { net.latency } else { net.latency + net.overhead }
+}
+
+fn physically<P: Program, F: FreeFrom, R: play::Play<P, F>>(
+    program: &P,
+    rules: &R,
+    layout: rank::Layout,
+    reach: u64,
+    run: &Run<'_>,
+) -> Result<rank::Played<P::Rank, F>, RunError> {
+    match reach {
+        0 => Global::<P, F, _>::new(program, rules, layout, false).run(run),
+        reach => windows::run(program, rules, layout, reach, run),
+    }
+}
+
+fn outcome<P: Program, F: FreeFrom>(program: &P, played: rank::Played<P::Rank, F>, run: &Run<'_>) -> Outcome {
+    Outcome {
         events: played.events,
         finish: played.ranks.iter().map(|rank| rank.free.finish()).collect(),
         stuck: stuck::find(program, &played.ranks, run.net.eager_limit),
         noise: played.noise,
-    })
+    }
+}
+
+/// Plays under the physical rules while `watch` looks on.
+fn run_watched<P: Program, W: watch::Watch>(
+    program: &P,
+    run: &Run<'_>,
+    watch: &mut W,
+) -> Result<Outcome, RunError> {
+    let run = Run { rules: Rules::Physical, threads: 1, ..*run };
+    let context = play::Context::new(program, &run)?;
+    let (layout, reach) = (context.layout, reach(&context));
+    let rules = watch::Watched::new(play::Physical(context), watch);
+    if layout.is_single() {
+        let played = physically::<P, Single, _>(program, &rules, layout, reach, &run)?;
+        Ok(outcome(program, played, &run))
+    } else {
+        let played = physically::<P, Several, _>(program, &rules, layout, reach, &run)?;
+        Ok(outcome(program, played, &run))
+    }
+}
+
+/// What a lock guards is never left half written here.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -135,6 +135,11 @@ pub trait Program: Sync {
     /// Tells that an operation was done at `at`: adds what `requires` it and now needs nothing more.
     fn done(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<Free>);
 
+    /// The iteration that a rank is in, from 0, for a program that repeats itself.
+    fn iteration(&self, _state: &Self::Rank) -> u32 {
+        0
+    }
+
     /// How many operations of a rank were never freed.
     fn unfreed(&self, rank: u32, state: &Self::Rank) -> u64;
 }

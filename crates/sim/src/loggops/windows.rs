@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::{Barrier, Mutex};
 
 use super::event::{Event, Next, What};
 use super::play::{Effects, MAX_TIME, Play};
 use super::prefetch::prefetch;
 use super::program::{ANY, Program};
 use super::rank::{FreeFrom, Layout, Played, Rank};
-use super::{Run, RunError};
+use super::{Run, RunError, lock};
 
 /// For so many windows there is a bitmap at a time.
 const RING: u64 = 64;
@@ -396,9 +396,4 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             _ => self.agenda.first + ahead / self.width,
         }
     }
-}
-
-/// Nobody leaves mail half written.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,7 @@
 //! How algorithms for powers of two serve any number of ranks.
 
+use super::StepOps;
+
 /// Of the first ranks beyond a power of two, each even one hands its data to the odd one after it, sits out, and gets the
 /// result back; the others take numbers below the power (Thakur, Rabenseifner & Gropp, "Optimization of collective
 /// communication operations in MPICH", 2005, §4).
@@ -63,6 +65,23 @@ impl Fold {
             0 => Round::Before,
             _ if round <= rounds => Round::Inside(round - 1),
             _ => Round::After,
+        }
+    }
+}
+
+impl Role {
+    /// What a rank does before and after the rounds inside; `combines` is the second step of a round.
+    #[inline]
+    pub(super) fn at_end(self, round: Round, combines: bool, shapes: [u32; 3], ops: &mut StepOps<'_>) {
+        let [send, recv, reduce] = shapes;
+        match (self, round, combines) {
+            (Self::In { extra: Some(_), .. }, Round::Before, true) => ops.calc(reduce),
+            (_, _, true) => {}
+            (Self::In { extra: Some(extra), .. }, Round::Before, _) => ops.recv(extra, recv),
+            (Self::In { extra: Some(extra), .. }, Round::After, _) => ops.send(extra, send),
+            (Self::Out(partner), Round::Before, _) => ops.send(partner, send),
+            (Self::Out(partner), Round::After, _) => ops.recv(partner, recv),
+            _ => {}
         }
     }
 }

@@ -5,24 +5,35 @@
 //! no more memory than the ranks' places in it; [`unroll`] lists its operations for a file. [`by_name`] makes the patterns
 //! of [`LIST`]: the collectives of MPI libraries, halo exchanges, sweeps, and loops of work and these.
 
+mod binomial;
+mod bruck;
 mod bsp;
 mod dissemination;
 mod fold;
 mod grid;
 mod halo;
+mod hierarchical;
 mod linear;
 mod list;
+mod listed;
 mod named;
 mod ops;
+mod pairwise;
 mod params;
+mod pipeline;
+mod rabenseifner;
 mod recursive_doubling;
 mod ring;
+mod scan;
 mod steps;
+mod sweep;
+mod training;
 mod unroll;
 
 use crate::loggops::Shape;
 use list::names;
 pub use list::{Entry, LIST};
+pub use listed::schedule;
 pub use named::{AnyPattern, by_name};
 pub use ops::StepOps;
 pub use params::{MAX_BYTES, Params, PatternError};

@@ -1,12 +1,21 @@
 //! Patterns by their names.
 
+use super::binomial::Binomial;
+use super::bruck::Bruck;
 use super::bsp::Bsp;
 use super::dissemination::{Dissemination, NWay};
 use super::halo::Halo;
+use super::hierarchical::Hierarchical;
 use super::linear::Linear;
 use super::list::LIST;
+use super::pairwise::Pairwise;
+use super::pipeline::Pipeline;
+use super::rabenseifner::Rabenseifner;
 use super::recursive_doubling::RecursiveDoubling;
 use super::ring::Ring;
+use super::scan::Scan;
+use super::sweep::Sweep;
+use super::training::Training;
 use super::{Params, Pattern, PatternError, StepOps, Steps};
 use crate::loggops::Shape;
 
@@ -62,7 +71,24 @@ macro_rules! any_pattern {
 #[derive(Clone, Debug)]
 pub struct AnyPattern(Kind);
 
-any_pattern!(Bsp, Dissemination, Halo, Linear, NWay, RecursiveDoubling, Ring);
+any_pattern!(
+    Binomial,
+    Bruck,
+    Bsp,
+    Dissemination,
+    Halo,
+    Hierarchical,
+    Linear,
+    NWay,
+    Pairwise,
+    Pipeline,
+    Rabenseifner,
+    RecursiveDoubling,
+    Ring,
+    Scan,
+    Sweep,
+    Training,
+);
 
 /// The pattern of a name or an alias of [`LIST`], as often as the parameters say.
 ///
@@ -77,21 +103,45 @@ pub fn by_name(name: &str, params: &Params) -> Result<Steps<AnyPattern>, Pattern
 fn one(name: &str, params: &Params) -> Result<AnyPattern, PatternError> {
     let known = LIST.iter().find(|entry| entry.name == name || entry.aliases.contains(&name));
     Ok(match known.map_or("", |entry| entry.name) {
-        "linear-scatter" => Linear::scatter(params).into(),
-        "linear-gather" => Linear::gather(params).into(),
         "dissemination" => Dissemination::new(params).into(),
         "nway-dissemination" => NWay::new(params).into(),
+        "linear-scatter" => Linear::scatter(params).into(),
+        "linear-gather" => Linear::gather(params).into(),
+        "binomial-bcast" => Binomial::bcast(params).into(),
+        "binomial-reduce" => Binomial::reduce(params).into(),
+        "binomial-scatter" => Binomial::scatter(params)?.into(),
+        "binomial-gather" => Binomial::gather(params)?.into(),
+        "pipelined-ring" => Pipeline::new(params)?.into(),
         "allreduce-recursive-doubling" => RecursiveDoubling::new(params).into(),
+        "allreduce-rabenseifner" => Rabenseifner::new(params).into(),
         "allreduce-ring" => Ring::allreduce(params).into(),
+        "allreduce-hierarchical" => hierarchical(params)?.into(),
         "reduce-scatter" => Ring::reduce_scatter(params).into(),
         "allgather-ring" => Ring::allgather(params).into(),
+        "allgather-bruck" => Bruck::allgather(params)?.into(),
+        "alltoall-pairwise" => Pairwise::new(params).into(),
+        "alltoall-bruck" => Bruck::alltoall(params)?.into(),
+        "scan" => Scan::new(params).into(),
         "halo" => halo(name, params)?.into(),
-        "bsp" => {
-            let inner = params.inner.as_deref().unwrap_or("dissemination");
-            Bsp::new(params, one(inner, &Params { inner: None, ..params.clone() })?)?.into()
-        }
+        "sweep" => Sweep::new(params)?.into(),
+        "bsp" => bsp(params)?.into(),
+        "training-step" => Training::new(params)?.into(),
         _ => return Err(PatternError::Unknown { name: name.to_owned() }),
     })
+}
+
+/// Work and the pattern within, which has its usual one within it.
+fn bsp(params: &Params) -> Result<Bsp, PatternError> {
+    let inner = params.inner.as_deref().unwrap_or("dissemination");
+    Bsp::new(params, one(inner, &Params { inner: None, ..params.clone() })?)
+}
+
+/// A node-aware allreduce, whose leaders do the one within.
+fn hierarchical(params: &Params) -> Result<Hierarchical, PatternError> {
+    let inner = params.inner.as_deref().unwrap_or("allreduce-recursive-doubling");
+    Hierarchical::check_inner(inner)?;
+    let leaders = Params { ranks: Hierarchical::leaders(params), inner: None, ..params.clone() };
+    Ok(Hierarchical::new(params, one(inner, &leaders)?))
 }
 
 /// A halo exchange by its name, of which an alias tells the dimensions.

@@ -50,6 +50,14 @@ impl<'a> StepOps<'a> {
         self.add(self.whole(from), shape);
     }
 
+    /// Sends to one rank and receives from another, as [`send`](Self::send) and [`recv`](Self::recv) do.
+    #[inline]
+    pub fn exchange(&mut self, to: u32, sent: u32, from: u32, received: u32) {
+        let send = self.operation(self.whole(to), sent);
+        let recv = self.operation(self.whole(from), received);
+        self.free.extend([send, recv]);
+    }
+
     /// Works as a shape says.
     #[inline]
     pub fn calc(&mut self, shape: u32) {
@@ -87,10 +95,16 @@ impl<'a> StepOps<'a> {
 
     #[inline]
     fn add(&mut self, peer: u32, shape: u32) {
-        let shape = self.part.first_shape + shape;
-        self.free.push(Free { op: self.next, peer, shape, ready: self.ready });
+        let operation = self.operation(peer, shape);
+        self.free.push(operation);
+    }
+
+    #[inline]
+    fn operation(&mut self, peer: u32, shape: u32) -> Free {
+        let op = self.next;
         // Lane 0 has the numbers below 2³¹, lane 1 those above; each begins again when it has used them up.
-        self.next = (self.next & LANE) | (self.next.wrapping_add(1) & !LANE);
+        self.next = (op & LANE) | (op.wrapping_add(1) & !LANE);
+        Free { op, peer, shape: self.part.first_shape + shape, ready: self.ready }
     }
 }
 

@@ -90,6 +90,16 @@ pub enum PatternError {
         /// The most that can be.
         most: u64,
     },
+    /// The largest message of a pattern that gathers blocks would be too large.
+    #[error(
+        "blocks of {bytes} bytes of {ranks} ranks make messages above {MAX_BYTES} bytes; give smaller blocks or fewer ranks"
+    )]
+    Blocks {
+        /// Bytes of a block.
+        bytes: u64,
+        /// Ranks.
+        ranks: u32,
+    },
     /// The grid has more or fewer places than there are ranks.
     #[error(
         "a grid of {} has {} places for {ranks} ranks; give one with as many places as ranks, such as {}",
@@ -140,7 +150,7 @@ fn places(dims: &[u32]) -> u64 {
 }
 
 /// Whether a value is in a range.
-fn within(what: &'static str, value: u64, least: u64, most: u64) -> Result<(), PatternError> {
+pub(super) fn within(what: &'static str, value: u64, least: u64, most: u64) -> Result<(), PatternError> {
     if (least..=most).contains(&value) {
         Ok(())
     } else {
@@ -188,6 +198,15 @@ impl Params {
             return Err(PatternError::Grid { dims, ranks: self.ranks });
         }
         Ok(dims)
+    }
+
+    /// Whether a message of the blocks of all ranks could be sent.
+    pub(super) fn check_blocks(&self) -> Result<(), PatternError> {
+        let (bytes, ranks) = (self.bytes, self.ranks);
+        if bytes.saturating_mul(u64::from(ranks)) > MAX_BYTES {
+            return Err(PatternError::Blocks { bytes, ranks });
+        }
+        Ok(())
     }
 
     /// Whether combining costs work.

@@ -48,19 +48,12 @@ impl Pattern for RecursiveDoubling {
         let round = self.fold.round(step >> self.reduces, self.fold.rounds);
         let combines = step & self.reduces != 0;
         match (self.fold.role(rank), round) {
-            (Role::In { number, .. }, Round::Inside(k)) if !combines => {
+            (Role::In { .. }, Round::Inside(_)) if combines => ops.calc(REDUCE),
+            (Role::In { number, .. }, Round::Inside(k)) => {
                 let partner = self.fold.rank(number ^ (1 << k));
-                ops.send(partner, SEND);
-                ops.recv(partner, RECV);
+                ops.exchange(partner, SEND, partner, RECV);
             }
-            (Role::In { .. }, Round::Inside(_)) => ops.calc(REDUCE),
-            (Role::In { extra: Some(_), .. }, Round::Before) if combines => ops.calc(REDUCE),
-            (_, _) if combines => {}
-            (Role::In { extra: Some(extra), .. }, Round::Before) => ops.recv(extra, RECV),
-            (Role::In { extra: Some(extra), .. }, Round::After) => ops.send(extra, SEND),
-            (Role::Out(partner), Round::Before) => ops.send(partner, SEND),
-            (Role::Out(partner), Round::After) => ops.recv(partner, RECV),
-            _ => {}
+            (role, round) => role.at_end(round, combines, [SEND, RECV, REDUCE], ops),
         }
     }
 

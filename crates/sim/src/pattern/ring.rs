@@ -42,6 +42,12 @@ impl Ring {
         Self::new(params, 0, params.ranks - 1, [params.bytes; 2], 0)
     }
 
+    /// The same messages on another CPU.
+    pub(super) fn on_cpu(mut self, cpu: u8) -> Self {
+        self.shapes = self.shapes.map(|shape| shape.on_cpu(cpu));
+        self
+    }
+
     fn of_vector(params: &Params, combining: u32, handing: u32) -> Self {
         let ranks = u64::from(params.ranks);
         let (chunk, larger) = (params.bytes / ranks, (params.bytes % ranks) as u32);
@@ -91,13 +97,14 @@ impl Pattern for Ring {
             return ops.calc(REDUCE + self.kind(received));
         }
         let sent = behind(rank, lag, self.ranks);
-        ops.send(ahead(rank, 1, self.ranks), SEND + self.kind(sent));
-        ops.recv(behind(rank, 1, self.ranks), RECV + self.kind(received));
+        let (next, previous) = (ahead(rank, 1, self.ranks), behind(rank, 1, self.ranks));
+        ops.exchange(next, SEND + self.kind(sent), previous, RECV + self.kind(received));
     }
 
     fn totals(&self) -> Option<(u64, u64)> {
         let ranks = u64::from(self.ranks);
         let sends = ranks * u64::from(self.combining + self.handing);
-        Some((2 * sends + ranks * u64::from(self.combining * self.reduces), sends))
+        let reduced = ranks * u64::from(self.combining) * u64::from(self.reduces);
+        Some((2 * sends + reduced, sends))
     }
 }

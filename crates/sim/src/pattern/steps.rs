@@ -243,6 +243,10 @@ impl<P: Pattern> Program for Steps<P> {
         }
     }
 
+    fn iteration(&self, state: &Rank) -> u32 {
+        state.first.iteration
+    }
+
     fn unfreed(&self, rank: u32, state: &Rank) -> u64 {
         let left = u64::from(self.iterations - state.first.iteration);
         if left == 0 {

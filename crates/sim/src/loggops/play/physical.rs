@@ -34,6 +34,16 @@ impl<P: Program, F: FreeFrom> Play<P, F> for Physical<'_, P> {
 }
 
 impl<P: Program> Physical<'_, P> {
+    /// The tag of a shape.
+    pub(in crate::loggops) fn tag(&self, shape: u32) -> u32 {
+        self.0.cost(shape).tag
+    }
+
+    /// The iteration that a rank is in.
+    pub(in crate::loggops) fn iteration(&self, state: &P::Rank) -> u32 {
+        self.0.program.iteration(state)
+    }
+
     /// W(t, work): when work that starts at `t` ends.
     #[inline(always)]
     fn end<F: FreeFrom>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {

@@ -10,6 +10,8 @@ pub(super) struct Operation {
     pub(super) shape: u32,
     pub(super) peer: u32,
     pub(super) requires: Vec<u32>,
+    /// The operations that require this one.
+    frees: Vec<u32>,
 }
 
 /// The operations of every rank.
@@ -33,7 +35,7 @@ impl UnrollTo for Graph {
     fn op(&mut self, shape: &Shape, peer: u32) -> Result<(), Infallible> {
         let shape = self.shapes.number(*shape);
         let rank = self.ranks.last_mut().expect("a rank was begun");
-        rank.push(Operation { shape, peer, requires: Vec::new() });
+        rank.push(Operation { shape, peer, requires: Vec::new(), frees: Vec::new() });
         Ok(())
     }
 
@@ -43,6 +45,7 @@ impl UnrollTo for Graph {
         assert!((on as usize) < rank.len() && on != op, "{op} requires {on}");
         assert!(!rank[op as usize].requires.contains(&on), "{op} requires {on} twice");
         rank[op as usize].requires.push(on);
+        rank[on as usize].frees.push(op);
         Ok(())
     }
 
@@ -112,10 +115,9 @@ impl Program for Graph {
     fn started(&self, _: u32, _: &mut Waits, _: u32, _: u64, _: &mut Vec<Free>) {}
 
     fn done(&self, rank: u32, waits: &mut Waits, done: u32, at: u64, free: &mut Vec<Free>) {
-        for (op, operation) in (0..).zip(&self.ranks[rank as usize]) {
-            if !operation.requires.contains(&done) {
-                continue;
-            }
+        let operations = &self.ranks[rank as usize];
+        for &op in &operations[done as usize].frees {
+            let operation = &operations[op as usize];
             let (open, ready) = &mut waits[op as usize];
             (*open, *ready) = (*open - 1, (*ready).max(at));
             if *open == 0 {

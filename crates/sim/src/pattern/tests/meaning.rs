@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::graph::Graph;
+use super::graph::{Graph, Waits};
 use super::*;
-use crate::loggops::Kind;
+use crate::loggops::{Free, Kind, Program};
 
 /// A set of up to 256 ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,41 +30,75 @@ impl Ranks {
     }
 }
 
-/// Whose data reach each rank of a program of one iteration.
-fn known(name: &str, params: &Params) -> Vec<Ranks> {
-    let graph = Graph::of(&by_name(name, params).unwrap());
-    let mut known: Vec<Ranks> = (0..params.ranks).map(Ranks::only).collect();
-    // What each operation hands on; a receive has its message's too.
-    let mut handed: Vec<Vec<Option<Ranks>>> = graph.ranks.iter().map(|ops| vec![None; ops.len()]).collect();
-    let mut messages: HashMap<(u32, u32, u32), VecDeque<Ranks>> = HashMap::new();
-    let mut moved = true;
-    while moved {
-        moved = false;
-        for (rank, ops) in (0..).zip(&graph.ranks) {
-            for (number, op) in ops.iter().enumerate() {
-                let done = &mut handed[rank as usize];
-                let mut needs = op.requires.iter().map(|&on| done[on as usize]);
-                if done[number].is_some() || needs.clone().any(|need| need.is_none()) {
-                    continue;
+/// What a program's operations know, by their requirements and messages.
+struct Flow {
+    graph: Graph,
+    states: Vec<Waits>,
+    /// What each operation hands on; a receive has its message's too.
+    handed: Vec<Vec<Option<Ranks>>>,
+    /// By sender, receiver and tag: messages, and receives with what they know before.
+    channels: HashMap<(u32, u32, u32), (VecDeque<Ranks>, VecDeque<(u32, Ranks)>)>,
+    todo: Vec<(u32, Free)>,
+}
+
+impl Flow {
+    fn of(graph: Graph) -> Self {
+        let handed = graph.ranks.iter().map(|ops| vec![None; ops.len()]).collect();
+        let (mut states, mut todo) = (Vec::new(), Vec::new());
+        for rank in 0..graph.ranks.len() as u32 {
+            let mut free = Vec::new();
+            states.push(graph.begin(rank, &mut free));
+            todo.extend(free.into_iter().map(|free| (rank, free)));
+        }
+        let mut flow = Self { graph, states, handed, channels: HashMap::new(), todo };
+        while let Some((rank, free)) = flow.todo.pop() {
+            flow.begin(rank, free);
+        }
+        assert!(flow.handed.iter().flatten().all(Option::is_some), "it does not end");
+        flow
+    }
+
+    fn begin(&mut self, rank: u32, free: Free) {
+        let handed = &self.handed[rank as usize];
+        let needs = self.graph.ranks[rank as usize][free.op as usize].requires.iter();
+        let sets = needs.map(|&on| handed[on as usize].expect("it is done"));
+        let set = sets.fold(Ranks::only(rank), Ranks::and);
+        let shape = self.graph.shapes()[free.shape as usize];
+        match shape.kind {
+            Kind::Calc => {}
+            Kind::Send => {
+                let (messages, receives) = self.channels.entry((rank, free.peer, shape.tag)).or_default();
+                match receives.pop_front() {
+                    Some((op, known)) => self.done(free.peer, op, known.and(set)),
+                    None => messages.push_back(set),
                 }
-                let mut set = needs.try_fold(Ranks::only(rank), |set, need| Some(set.and(need?))).unwrap();
-                let shape = graph.shape(op);
-                match shape.kind {
-                    Kind::Calc => {}
-                    Kind::Send => messages.entry((rank, op.peer, shape.tag)).or_default().push_back(set),
-                    Kind::Recv => match messages.entry((op.peer, rank, shape.tag)).or_default().pop_front() {
-                        Some(message) => set = set.and(message),
-                        None => continue,
-                    },
+            }
+            Kind::Recv => {
+                let (messages, receives) = self.channels.entry((free.peer, rank, shape.tag)).or_default();
+                match messages.pop_front() {
+                    Some(message) => return self.done(rank, free.op, set.and(message)),
+                    None => return receives.push_back((free.op, set)),
                 }
-                done[number] = Some(set);
-                known[rank as usize] = known[rank as usize].and(set);
-                moved = true;
             }
         }
+        self.done(rank, free.op, set);
     }
-    assert!(handed.iter().flatten().all(Option::is_some), "{name} {params:?} does not end");
-    known
+
+    fn done(&mut self, rank: u32, op: u32, set: Ranks) {
+        self.handed[rank as usize][op as usize] = Some(set);
+        let mut free = Vec::new();
+        self.graph.done(rank, &mut self.states[rank as usize], op, 0, &mut free);
+        self.todo.extend(free.into_iter().map(|free| (rank, free)));
+    }
+}
+
+/// Whose data reach each rank of a program of one iteration.
+fn known(name: &str, params: &Params) -> Vec<Ranks> {
+    let flow = Flow::of(Graph::of(&by_name(name, params).unwrap()));
+    let ranks = (0..).zip(&flow.handed);
+    ranks
+        .map(|(rank, sets)| sets.iter().flatten().fold(Ranks::only(rank), |all, &set| all.and(set)))
+        .collect()
 }
 
 /// Holds what every rank of a pattern knows to what it must know.
@@ -135,4 +169,38 @@ fn a_halo_exchange_hears_from_neighbours_and_from_no_others() {
         let must = all.into_iter().map(Ranks::only).fold(Ranks::default(), Ranks::and);
         assert_eq!(known, must, "rank {rank}");
     }
+}
+
+#[test]
+fn a_training_step_reduces_each_bucket_when_it_is_there_and_ends_when_all_are() {
+    let params = Params { ranks: 5, buckets: 3, optimizer_ns: 70, work_ns: 900, ..Params::default() };
+    let graph = Graph::of(&by_name("training-step", &params).unwrap());
+    for ops in &graph.ranks {
+        let works = |size| {
+            let shapes = ops.iter().map(|op| graph.shape(op)).enumerate();
+            let works = shapes.filter(|(_, shape)| shape.kind == Kind::Calc && shape.size == size);
+            works.map(|(op, _)| op).collect::<Vec<_>>()
+        };
+        let (backward, optimizer) = (works(200), works(70));
+        assert_eq!((works(300).len(), backward.len(), optimizer.len()), (1, 3, 1));
+        assert_eq!(above(ops, optimizer[0]).len(), ops.len() - 1);
+        let sends: Vec<usize> =
+            (0..ops.len()).filter(|&op| graph.shape(&ops[op]).kind == Kind::Send).collect();
+        for (bucket, sends) in sends.chunks(8).enumerate() {
+            let needs = above(ops, sends[0]);
+            let needed: Vec<bool> = backward.iter().map(|work| needs.contains(work)).collect();
+            let expected: Vec<bool> = (0..3).map(|number| number <= bucket).collect();
+            assert_eq!(needed, expected);
+        }
+    }
+}
+
+/// All that an operation requires, directly or not.
+fn above(ops: &[super::graph::Operation], op: usize) -> std::collections::BTreeSet<usize> {
+    let mut above = std::collections::BTreeSet::new();
+    let mut todo = vec![op];
+    while let Some(op) = todo.pop() {
+        todo.extend(ops[op].requires.iter().map(|&on| on as usize).filter(|&on| above.insert(on)));
+    }
+    above
 }

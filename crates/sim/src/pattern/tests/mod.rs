@@ -1,7 +1,10 @@
 //! Patterns against what they are for: every one ends, moves what it must, and is the same as a list of operations.
 
+mod bytes;
 mod endings;
+mod engine;
 mod graph;
+mod logp;
 mod meaning;
 mod play;
 mod same;

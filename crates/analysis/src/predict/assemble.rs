@@ -1,0 +1,211 @@
+//! How a prediction's document comes together, and the sentences that keep it honest.
+
+use quell_recording::Nanos;
+use quell_sim::Run;
+
+use super::document::{Mode, NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
+use super::resample::Blocks;
+use super::{NodeNoise, Options};
+
+/// So many quanta a trace must hold for each rank. A phase of N ranks lasts as long as the worst of N quanta: what one
+/// in N is like. With ten such in the trace that is known to about a third; with one, a mean over the tail is mostly
+/// luck, and no resampling of the trace can tell (the bootstrap of a maximum fails: Bickel & Freedman, Annals of
+/// Statistics 9, 1981).
+const QUANTA_PER_RANK: u64 = 10;
+
+/// Up to how many ranks the traces can speak.
+pub(super) struct Support {
+    /// Of all nodes.
+    quanta: u64,
+    /// CPUs that nodes in step draw a quantum for, however many nodes there are.
+    in_step: Option<u64>,
+}
+
+impl Support {
+    pub(super) fn of(nodes: &[NodeNoise], options: &Options) -> Self {
+        let quanta = nodes.iter().map(|node| node.quanta(options.quantum)).fold(0, u64::saturating_add);
+        let cpus = nodes.iter().map(|node| node.traces.len() as u64).sum();
+        Self { quanta, in_step: (options.mode == Mode::Phase).then_some(cpus) }
+    }
+
+    fn ranks(&self) -> u64 {
+        self.quanta / QUANTA_PER_RANK
+    }
+
+    /// Whether the traces speak for so many ranks.
+    pub(super) fn holds(&self, ranks: u64) -> bool {
+        self.in_step.map_or(ranks, |cpus| ranks.min(cpus)) <= self.ranks()
+    }
+}
+
+/// How many runs on resampled traces there were.
+#[derive(Clone, Copy)]
+pub(super) struct Resampled {
+    /// Those that left useful time.
+    pub(super) done: u64,
+    pub(super) tried: u64,
+}
+
+/// The document of a program without messages, from the runs of all scales and their replicates, of which some may have
+/// come to nothing.
+pub(super) fn write(
+    nodes: &[NodeNoise],
+    options: &Options,
+    runs: &[Run],
+    replicates: &[Option<Vec<Run>>],
+) -> Prediction {
+    let support = Support::of(nodes, options);
+    let base = options.quantum.as_nanos();
+    let tried = replicates.len() as u64;
+    let replicates: Vec<&Vec<Run>> = replicates.iter().flatten().collect();
+    let slowdown = |run: &Run| 100.0 * (run.mean_ns() - base as f64) / base as f64;
+    let point = |(scale, (&ranks, run)): (usize, (&u64, &Run))| {
+        let slowdown_percent = slowdown(run);
+        let resampled = replicates.iter().map(|runs| slowdown(&runs[scale])).collect();
+        Point {
+            ranks,
+            phases: run.phases,
+            replicates: replicates.len() as u64,
+            base_phase_ns: base,
+            mean_phase_ns: run.mean_ns(),
+            slowdown_percent,
+            ci95_percent: interval(slowdown_percent, resampled),
+            max_phase_ns: run.longest.as_nanos(),
+            supported: support.holds(ranks),
+        }
+    };
+    let points = options.ranks.iter().zip(runs).enumerate().map(point).collect();
+    assemble(nodes, options, points, Resampled { done: replicates.len() as u64, tried })
+}
+
+/// The document around the points.
+pub(super) fn assemble(
+    nodes: &[NodeNoise],
+    options: &Options,
+    points: Vec<Point>,
+    resampled: Resampled,
+) -> Prediction {
+    let support = Support::of(nodes, options);
+    let network = options.network.as_ref();
+    Prediction {
+        schema: SCHEMA.to_owned(),
+        quantum_ns: options.quantum.as_nanos(),
+        op: network.map_or_else(|| "max".to_owned(), |network| network.op.clone()),
+        network: network.map(|network| NetworkFacts {
+            bytes: network.bytes,
+            net: NetFacts::of(&network.net, network.preset.as_deref()),
+        }),
+        sync: options.mode,
+        phases: options.phases,
+        seed: options.seed,
+        skew_ns: options.skew.as_nanos(),
+        drift_ppm: options.drift_ppm,
+        replicates: points.iter().map(|point| point.replicates).max().unwrap_or(0),
+        noise: nodes.iter().map(NoiseSource::of).collect(),
+        supported_ranks: support.ranks(),
+        warnings: warnings(nodes, options, &support, &points, resampled),
+        points,
+    }
+}
+
+/// The 2.5 % and 97.5 % points of the replicates (nearest rank), moved so that their median is the point: where
+/// detours are long and many, those that meet at the seams of blocks queue up, which shifts all replicates alike.
+fn interval(point: f64, mut replicates: Vec<f64>) -> Option<[f64; 2]> {
+    replicates.sort_by(f64::total_cmp);
+    let last = replicates.len().checked_sub(1)?;
+    let low = (last as f64 * 0.025).floor() as usize;
+    let at = |rank: usize| (point + replicates[rank] - replicates[last / 2]).max(0.0);
+    Some([at(low).min(point), at(last - low).max(point)])
+}
+
+fn warnings(
+    nodes: &[NodeNoise],
+    options: &Options,
+    support: &Support,
+    points: &[Point],
+    resampled: Resampled,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if points.iter().any(|point| !point.supported) {
+        warnings.push(format!(
+            "beyond {} ranks the prediction extrapolates, and is rather too low: the traces hold {} quanta of {}, of \
+             which each phase meets the worst, and no detour longer than the longest recorded; record for longer to \
+             support more",
+            support.ranks(),
+            support.quanta,
+            options.quantum
+        ));
+    }
+    for node in nodes {
+        warnings.extend(node.limits.iter().map(|limit| format!("{}: {limit}", node.name)));
+        warnings.extend(warning_on(node, options.quantum));
+    }
+    let Resampled { done, tried } = resampled;
+    if tried == 0 && options.replicates > 0 {
+        warnings.push(
+            "this is too large to resample, so there are no confidence intervals; ask for fewer ranks or phases".to_owned(),
+        );
+    }
+    if done < tried {
+        warnings.push(format!(
+            "only {done} of {tried} resampled traces left any useful time, so the confidence intervals say little; \
+             record for longer"
+        ));
+    }
+    warnings.extend(fewer(options, points));
+    warnings
+}
+
+/// What was left out to bound the time.
+fn fewer(options: &Options, points: &[Point]) -> Vec<String> {
+    let first = |less: &dyn Fn(&Point) -> bool| points.iter().find(|point| less(point));
+    let phases = first(&|point| point.phases < options.phases).map(|point| {
+        format!(
+            "to bound the time, {} of {} phases were simulated at {} ranks, and no more than that beyond",
+            point.phases, options.phases, point.ranks
+        )
+    });
+    let some = points.iter().any(|point| point.replicates > 0);
+    let none =
+        first(&|point| point.replicates == 0).filter(|_| some && options.replicates > 0).map(|point| {
+            format!(
+                "from {} ranks on a phase is too large to resample, so there is no confidence interval",
+                point.ranks
+            )
+        });
+    phases.into_iter().chain(none).collect()
+}
+
+/// What one node's traces cannot tell.
+fn warning_on(node: &NodeNoise, quantum: Nanos) -> Option<String> {
+    let (name, span) = (&node.name, node.span().ok()?.length());
+    if node.detours() == 0 {
+        return Some(format!("{name} holds no detours, so its nodes are predicted as free of noise"));
+    }
+    if quantum > span {
+        return Some(format!(
+            "the quantum, {quantum}, is longer than {name}, {span}, which therefore repeats within each phase; \
+             record for longer than one quantum"
+        ));
+    }
+    Blocks::of(node, quantum).ok()?.too_short_for(quantum).then(|| {
+        format!(
+            "{name} spans {span}, fewer than forty quanta of {quantum}: the confidence intervals are too narrow; \
+             record for longer"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_hold_their_point() {
+        assert_eq!(interval(5.0, vec![]), None);
+        assert_eq!(interval(5.0, vec![6.0, 7.0]), Some([5.0, 6.0]));
+        let hundred = || (0..100).map(f64::from).collect();
+        assert_eq!(interval(80.0, hundred()), Some([33.0, 128.0]));
+        assert_eq!(interval(5.0, hundred()), Some([0.0, 53.0]), "a slowdown is not negative");
+    }
+}

@@ -1,0 +1,303 @@
+//! Phases that end with messages, on the LogGOPS engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quell_sim::loggops::{self, Net, Noise, Place, Program as _, RankClocks, Rules};
+use quell_sim::pattern::{self, AnyPattern, Params, Steps};
+use quell_sim::{Draws, Node, ProgressClock};
+use rayon::prelude::*;
+
+use super::assemble::{self, Resampled, Support};
+use super::resample::Blocks;
+use super::{Mode, NodeNoise, Options, Point, PredictError, Prediction, stream};
+
+/// The messages that end each phase.
+///
+/// # Model
+/// Every rank works for a quantum, then takes its part in the pattern, then works again: no rank waits for anything but its own
+/// messages, so that a pattern in which nobody hears from all others (a broadcast, a halo exchange) lets fast ranks run
+/// ahead. Work and the CPU's part of messages go through the progress clock of the rank's CPU
+/// (`docs/reference/loggops.md`, the physical rules). A run of k phases takes as long as its last rank; the mean phase
+/// is that over k, with noise and without, and the slowdown 100 × (with − without) / without.
+///
+/// With [`Mode::Phase`] each phase is a run of its own, all nodes from one place, a new one in each.
+///
+/// # Confidence
+/// Phases are split evenly over up to twenty independent runs, each with starts of its own; as many more run on resampled
+/// traces, one new trace each (see [`predict`](super::predict)). Where the means of the first have the variance v, and
+/// those of the second V, resampling adds V − v (at least 0) to what chance leaves in the mean of n runs, v / n. The
+/// interval is the mean ± t times the root of that sum (Student's t for n − 1 degrees of freedom).
+///
+/// A scale may cost 30 million events, about three seconds of CPU time: larger ones run fewer phases, then fewer and
+/// shorter runs, and below eight runs there is no interval. One phase always runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// The pattern's name, as `quell_sim::pattern` knows it.
+    pub op: String,
+    /// Bytes of a message, as the pattern says.
+    pub bytes: u64,
+    /// What a message costs.
+    pub net: Net,
+    /// The name of that network, if it has one.
+    pub preset: Option<String>,
+}
+
+/// What a scale may cost, in events.
+const EFFORT: u64 = 30_000_000;
+/// What one phase may cost.
+const EFFORT_OF_ONE: u64 = 500_000_000;
+/// Independent runs, of which each has so many phases that there are as many as asked for …
+const MOST_RUNS: u64 = 20;
+/// … and fewer make no interval.
+const FEWEST_RUNS: u64 = 8;
+
+/// One scale: what runs there, how often.
+struct Scale {
+    ranks: u32,
+    /// Independent runs.
+    runs: u64,
+    /// As many on resampled traces, or none.
+    resampled: u64,
+    /// Phases of a run.
+    phases: u64,
+    /// A run's program: all its phases, or one where each is a run of its own.
+    steps: Steps<AnyPattern>,
+    /// Events of a phase.
+    events: u64,
+}
+
+/// Predicts as [`predict`](super::predict) does.
+pub(super) fn predict(
+    nodes: &[NodeNoise],
+    options: &Options,
+    network: &Network,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Prediction, PredictError> {
+    if options.drift_ppm != 0.0 {
+        return Err(PredictError::Drift);
+    }
+    let scales = options.ranks.iter().map(|&ranks| scale(options, network, ranks));
+    let scales = scales.collect::<Result<Vec<_>, _>>()?;
+    let of_scale =
+        |scale: &Scale| (scale.runs + scale.resampled + 1).saturating_mul(scale.phases * scale.events);
+    let all = scales.iter().map(of_scale).fold(0, u64::saturating_add);
+    let done = AtomicU64::new(0);
+    let tick = |more: u64| progress((done.fetch_add(more, Ordering::Relaxed) + more).min(all), all);
+    let engine = Engine { options, network, tick: &tick };
+
+    let clocks = Clocks::of(&super::clocks(nodes)?);
+    let silent = scales.par_iter().map(|scale| engine.run(scale, None)).collect::<Result<Vec<_>, _>>()?;
+    let each = |scale: &Scale| {
+        (0..scale.runs).into_par_iter().map(|run| engine.run(scale, Some((&clocks, run)))).collect()
+    };
+    let noisy = scales.par_iter().map(each).collect::<Result<Vec<Vec<f64>>, PredictError>>()?;
+    drop(clocks);
+    let (resampled, tally) = resample(nodes, &scales, &engine)?;
+    let support = Support::of(nodes, options);
+    let point = |(index, scale): (usize, &Scale)| {
+        point(scale, silent[index], &noisy[index], &resampled[index], &support)
+    };
+    let points = scales.iter().enumerate().map(point).collect();
+    Ok(assemble::assemble(nodes, options, points, tally))
+}
+
+/// How much of what was asked for a scale can afford.
+fn scale(options: &Options, network: &Network, ranks: u64) -> Result<Scale, PredictError> {
+    let params = Params {
+        ranks: ranks as u32,
+        bytes: network.bytes,
+        work_ns: options.quantum.as_nanos(),
+        inner: Some(network.op.clone()),
+        ..Params::default()
+    };
+    let one = pattern::by_name("bsp", &params)?;
+    let events = one.totals().map_or(u64::MAX, |(operations, sends)| operations.saturating_add(sends)).max(1);
+    if events > EFFORT_OF_ONE {
+        let (op, most) = (network.op.clone(), EFFORT_OF_ONE);
+        return Err(PredictError::TooLarge { op, ranks, events, most });
+    }
+    let affordable = (EFFORT / 2 / events).clamp(1, options.phases);
+    let runs = affordable.min(MOST_RUNS);
+    let phases = affordable / runs;
+    let resampled = if runs >= FEWEST_RUNS && options.replicates > 0 { runs } else { 0 };
+    let iterations = if options.mode == Mode::Phase { 1 } else { phases as u32 };
+    let steps = pattern::by_name("bsp", &Params { iterations, ..params })?;
+    Ok(Scale { ranks: ranks as u32, runs, resampled, phases, steps, events })
+}
+
+/// The progress clocks of all nodes, ready to be shared by runs.
+struct Clocks {
+    all: Vec<Arc<ProgressClock>>,
+    /// Of each node, which of them are its, and its trace's length.
+    nodes: Vec<(std::ops::Range<u32>, u64)>,
+}
+
+impl Clocks {
+    fn of(nodes: &[Node]) -> Self {
+        let mut this = Self { all: Vec::new(), nodes: Vec::new() };
+        for node in nodes {
+            let first = this.all.len() as u32;
+            this.all.extend(node.clocks().iter().cloned().map(Arc::new));
+            let period = node.clocks().first().map_or(1, ProgressClock::period);
+            this.nodes.push((first..this.all.len() as u32, period));
+        }
+        this
+    }
+
+    /// Ranks that fill node after node, one a CPU; nodes take the given ones' noise in turn.
+    fn place(&self, ranks: u32, options: &Options, seed: u64) -> Result<RankClocks, PredictError> {
+        let (offsets, skews) = (Draws::new(seed, &[stream::PLACES]), Draws::new(seed, &[stream::SKEWS]));
+        let skew = options.skew.as_nanos();
+        let places = (0u64..).zip(self.nodes.iter().cycle()).flat_map(|(number, (clocks, period))| {
+            let late = skews.below(number, skew.saturating_add(1)) % period;
+            let offset = match options.mode {
+                Mode::None => offsets.below(number, *period),
+                Mode::Start | Mode::Phase => (offsets.below(0, *period) + period - late) % period,
+            };
+            clocks.clone().map(move |clock| Place { clock, offset })
+        });
+        let places = places.take(ranks as usize).collect();
+        Ok(RankClocks::new(self.all.clone(), places).map_err(loggops::RunError::from)?)
+    }
+}
+
+/// Plays runs and tells of it.
+struct Engine<'a> {
+    options: &'a Options,
+    network: &'a Network,
+    tick: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Engine<'_> {
+    /// The mean phase of a run, in nanoseconds; of the run with this number, under noise or without.
+    fn run(&self, scale: &Scale, noise: Option<(&Clocks, u64)>) -> Result<f64, PredictError> {
+        let Some((clocks, number)) = noise else {
+            let repeats = if self.options.mode == Mode::Phase { scale.phases } else { 1 };
+            let mean = self.play(scale, &Noise::None)? as f64 / f64::from(scale.steps.iterations());
+            // What need not run again is done.
+            (self.tick)(scale.events.saturating_mul(repeats - 1));
+            return Ok(mean);
+        };
+        let seed = Draws::new(self.options.seed, &[stream::BATCHES]).at(number);
+        let seeds = Draws::new(seed, &[stream::PHASES]);
+        let played = scale.phases / u64::from(scale.steps.iterations());
+        let mut total = 0.0;
+        for phase in 0..played {
+            let places = clocks.place(scale.ranks, self.options, seeds.at(phase))?;
+            total += self.play(scale, &Noise::Clocks(places))? as f64;
+        }
+        Ok(total / scale.phases as f64)
+    }
+
+    /// When the last rank is done, in nanoseconds.
+    fn play(&self, scale: &Scale, noise: &Noise) -> Result<u64, PredictError> {
+        let told = AtomicU64::new(0);
+        let tell = |done: u64| (self.tick)(done.saturating_sub(told.fetch_max(done, Ordering::Relaxed)));
+        // Many runs keep the cores busy by themselves.
+        let threads = if scale.runs < FEWEST_RUNS { rayon::current_num_threads() } else { 1 };
+        let run =
+            loggops::Run { net: self.network.net, rules: Rules::Physical, noise, threads, progress: &tell };
+        let outcome = loggops::run(&scale.steps, &run)?;
+        tell(outcome.events);
+        Ok(outcome.last().1)
+    }
+}
+
+/// The mean phases of each scale's runs on resampled traces, and how many traces there were.
+fn resample(
+    nodes: &[NodeNoise],
+    scales: &[Scale],
+    engine: &Engine<'_>,
+) -> Result<(Vec<Vec<f64>>, Resampled), PredictError> {
+    let options = engine.options;
+    let tried = scales.iter().map(|scale| scale.resampled).max().unwrap_or(0);
+    let mut means = vec![Vec::new(); scales.len()];
+    let mut done = 0;
+    for number in 0..tried {
+        let anew = nodes.par_iter().enumerate().map(|(source, node)| {
+            let draws = Draws::new(options.seed, &[stream::BLOCKS, number, source as u64]);
+            Node::new(&Blocks::of(node, options.quantum)?.resample(node, &draws))
+        });
+        // A draw may leave no useful time at all.
+        let Ok(anew) = anew.collect::<Result<Vec<_>, _>>() else { continue };
+        let clocks = Clocks::of(&anew);
+        drop(anew);
+        done += 1;
+        // Other starts than those of the first runs.
+        let run = |scale: &Scale| {
+            let wanted = number < scale.resampled;
+            wanted.then(|| engine.run(scale, Some((&clocks, MOST_RUNS + number)))).transpose()
+        };
+        let found = scales.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
+        means.iter_mut().zip(found).for_each(|(means, mean)| means.extend(mean));
+    }
+    Ok((means, Resampled { done, tried }))
+}
+
+fn point(scale: &Scale, silent: f64, noisy: &[f64], resampled: &[f64], support: &Support) -> Point {
+    let mean_phase_ns = mean(noisy);
+    let slowdown = |phase: f64| if silent > 0.0 { 100.0 * (phase - silent) / silent } else { 0.0 };
+    let half = half_width(noisy, resampled);
+    Point {
+        ranks: scale.ranks.into(),
+        phases: scale.runs * scale.phases,
+        replicates: resampled.len() as u64,
+        base_phase_ns: silent.round() as u64,
+        mean_phase_ns,
+        slowdown_percent: slowdown(mean_phase_ns),
+        ci95_percent: half.map(|half| {
+            [mean_phase_ns - half, mean_phase_ns + half].map(|phase| slowdown(phase.max(silent)))
+        }),
+        max_phase_ns: noisy.iter().copied().fold(0.0, f64::max).round() as u64,
+        supported: support.holds(scale.ranks.into()),
+    }
+}
+
+/// Half the length of the interval, in nanoseconds.
+fn half_width(noisy: &[f64], resampled: &[f64]) -> Option<f64> {
+    let (chance, both) = (variance(noisy)?, variance(resampled)?);
+    let variance = (both - chance).max(0.0) + chance / noisy.len() as f64;
+    Some(student(noisy.len()) * variance.sqrt())
+}
+
+/// The 97.5 % point of Student's distribution for a mean of so many values, from eight to twenty: of the largest number
+/// that has one here and is not above.
+fn student(values: usize) -> f64 {
+    match values {
+        ..10 => 2.365,
+        10..13 => 2.262,
+        13..16 => 2.179,
+        16..20 => 2.131,
+        _ => 2.093,
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The unbiased variance of a sample; `None` for too small a one.
+fn variance(values: &[f64]) -> Option<f64> {
+    if (values.len() as u64) < FEWEST_RUNS {
+        return None;
+    }
+    let mean = mean(values);
+    Some(values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_add_what_resampling_adds_to_chance() {
+        let spread = |by: f64| (0..20).map(|i| 100.0 + if i % 2 == 0 { by } else { -by }).collect::<Vec<_>>();
+        // Variances 20/19 and 20/19·9.
+        let half = half_width(&spread(1.0), &spread(3.0)).unwrap();
+        let variance: f64 = 20.0 / 19.0 * 8.0 + 1.0 / 19.0;
+        assert!((half - 2.093 * variance.sqrt()).abs() < 1e-9, "{half}");
+        assert!(half_width(&spread(2.0), &spread(1.0)).unwrap() < 1.0, "chance alone");
+        assert_eq!(half_width(&[1.0; 7], &[1.0; 7]), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! `quell goal convert`: text to LogGOPSim's binary, or back.
+
+use super::{form, keep, size, write};
+use crate::args::GoalConvert;
+use crate::commands::Outcome;
+use crate::commands::simulate::program;
+use crate::printer::Printer;
+
+/// Reads either form, writes the one that was asked for.
+pub fn run(args: &GoalConvert, printer: Printer) -> anyhow::Result<Outcome> {
+    let format = form(&args.target)?;
+    keep(&args.target)?;
+    let (schedule, _) = program::read(&args.schedule, printer)?;
+    let bytes = write(&schedule, format, &args.target.output)?;
+    let output = args.target.output.display();
+    printer.say(&format!("{output} holds {}: {}", size(&schedule), super::bytes(bytes)));
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,144 @@
+//! `quell goal make`: a schedule from a named pattern.
+
+use quell_sim::goal::{Format, Schedule, ScheduleBuilder};
+use quell_sim::loggops::{Program as _, Shape};
+use quell_sim::pattern::{UnrollTo, unroll};
+
+use super::{bytes, form, keep, size, write};
+use crate::args::GoalMake;
+use crate::commands::Outcome;
+use crate::plan::pattern::{self, Named};
+use crate::printer::Printer;
+
+/// The most memory that a schedule may take here. Files are three to eight times that size.
+const MOST_MEMORY: u64 = 2 << 30;
+
+/// Unrolls the pattern and writes it.
+pub fn run(args: &GoalMake, printer: Printer) -> anyhow::Result<Outcome> {
+    let format = form(&args.target)?;
+    keep(&args.target)?;
+    let named = pattern::of(&args.pattern, &args.parameters)?;
+    let count = count(&named)?;
+    let about = bytes(count.file_bytes(format));
+    printer.say(&format!(
+        "{} operations and {} dependencies: about {about}",
+        count.operations, count.dependencies
+    ));
+    let schedule = build(&named)?;
+    let written = write(&schedule, format, &args.target.output)?;
+    printer.say(&format!("{} holds {}: {}", args.target.output.display(), size(&schedule), bytes(written)));
+    Ok(Outcome::Done)
+}
+
+fn count(named: &Named) -> anyhow::Result<Count> {
+    let mut count = Count { operations: 0, dependencies: 0, ranks: u64::from(named.steps.ranks()) };
+    // What is known beforehand need not be counted.
+    let known = named.steps.totals().map_or(u64::MAX, |(operations, _)| operations);
+    let fits = Count { operations: known, ..count }.fits() && unroll(&named.steps, &mut count).is_ok();
+    if fits {
+        return Ok(count);
+    }
+    let operations = if known == u64::MAX {
+        "more operations than can be counted".into()
+    } else {
+        format!("{known} operations")
+    };
+    anyhow::bail!(
+        "this pattern has {operations}, which with their dependencies take more than the {} that a schedule may: give \
+         fewer ranks or --iterations, or play it without a file (`quell simulate --pattern {}`)",
+        bytes(MOST_MEMORY),
+        named.name
+    )
+}
+
+fn build(named: &Named) -> anyhow::Result<Schedule> {
+    let mut builder = Building(ScheduleBuilder::new(named.steps.ranks()));
+    match unroll(&named.steps, &mut builder) {
+        Ok(()) => Ok(builder.0.finish()?),
+        Err(never) => match never {},
+    }
+}
+
+/// How large a schedule would be.
+#[derive(Clone, Copy)]
+struct Count {
+    operations: u64,
+    dependencies: u64,
+    ranks: u64,
+}
+
+/// It would be too large.
+struct TooLarge;
+
+impl Count {
+    /// 12 bytes for an operation, 4 for a dependency, 16 for a rank.
+    fn fits(self) -> bool {
+        let parts = [(self.operations, 12), (self.dependencies, 4), (self.ranks, 16)];
+        let memory = parts.iter().fold(0u64, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes)));
+        memory <= MOST_MEMORY
+    }
+
+    /// About so many bytes the file will have.
+    fn file_bytes(self, format: Format) -> u64 {
+        match format {
+            // `l12: send 8b to 1234 tag 0`, `l12 requires l11`.
+            Format::Text => self.operations * 30 + self.dependencies * 20 + self.ranks * 12,
+            // 39 for an operation and 4 for each root, of which a rank has one or two.
+            Format::Binary => self.operations * 39 + self.dependencies * 4 + self.ranks * 30,
+        }
+    }
+
+    fn checked(self) -> Result<(), TooLarge> {
+        if self.fits() { Ok(()) } else { Err(TooLarge) }
+    }
+}
+
+impl UnrollTo for Count {
+    type Error = TooLarge;
+
+    fn begin_rank(&mut self, _rank: u32) -> Result<(), TooLarge> {
+        Ok(())
+    }
+
+    fn op(&mut self, _shape: &Shape, _peer: u32) -> Result<(), TooLarge> {
+        self.operations += 1;
+        Ok(())
+    }
+
+    fn requires(&mut self, _op: u32, _on: u32) -> Result<(), TooLarge> {
+        self.dependencies += 1;
+        // A step of a million operations after another has a billion of them.
+        if self.dependencies % 4_096 == 0 { self.checked() } else { Ok(()) }
+    }
+
+    fn end_rank(&mut self) -> Result<(), TooLarge> {
+        self.checked()
+    }
+}
+
+/// Takes a pattern's operations into a schedule.
+struct Building(ScheduleBuilder);
+
+impl UnrollTo for Building {
+    type Error = std::convert::Infallible;
+
+    fn begin_rank(&mut self, _rank: u32) -> Result<(), Self::Error> {
+        self.0.begin_rank();
+        Ok(())
+    }
+
+    fn op(&mut self, shape: &Shape, peer: u32) -> Result<(), Self::Error> {
+        self.0.op(*shape, peer);
+        Ok(())
+    }
+
+    fn requires(&mut self, op: u32, on: u32) -> Result<(), Self::Error> {
+        self.0.requires(op, on);
+        Ok(())
+    }
+
+    fn end_rank(&mut self) -> Result<(), Self::Error> {
+        self.0.end_rank();
+        Ok(())
+    }
+}

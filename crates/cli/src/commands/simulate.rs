@@ -1,0 +1,151 @@
+//! `quell simulate`: a schedule or a pattern under LogGOPS and noise.
+
+pub mod document;
+mod noise;
+mod noise_trace;
+pub mod program;
+mod stuck;
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use quell_sim::goal::{self, Format, Schedule};
+use quell_sim::loggops::{self, Noise, Outcome as Played, Program, Rules, Run, Stuck};
+
+use self::document::{NetFacts, SCHEMA, Simulation, StuckFacts};
+use self::program::{Playable, Source};
+use super::Outcome;
+use crate::args::Simulate;
+use crate::plan::net::{self, NetText};
+use crate::printer::Printer;
+use crate::progress::Step;
+use crate::terminal_simulate;
+
+/// Plays the program and says when its ranks are done.
+pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
+    if args.net.net == Some(NetText::Help) {
+        printer.result(&net::help())?;
+        return Ok(Outcome::Done);
+    }
+    match program::of(args, printer)? {
+        Playable::Schedule(schedule, source) => {
+            let about =
+                About { name: source.path.display().to_string(), parameters: None, source: Some(&source) };
+            refuse_errors(&schedule, &about, args, printer)?;
+            play(&schedule, &about, args, printer)
+        }
+        Playable::Pattern(named) => {
+            let about = About { name: named.name, parameters: Some(named.parameters), source: None };
+            play(&named.steps, &about, args, printer)
+        }
+    }
+}
+
+/// What is played, in words.
+struct About<'a> {
+    name: String,
+    parameters: Option<BTreeMap<String, String>>,
+    source: Option<&'a Source>,
+}
+
+/// Stops before a run that cannot end. LogGOPSim looks at nothing before it runs.
+fn refuse_errors(
+    schedule: &Schedule,
+    about: &About<'_>,
+    args: &Simulate,
+    printer: Printer,
+) -> anyhow::Result<()> {
+    let Some(source) = about.source.filter(|_| noise::rules(args) == Rules::Physical) else { return Ok(()) };
+    let Some(errors) = program::errors(schedule, source)? else { return Ok(()) };
+    if args.json {
+        let simulation = Simulation { warnings: vec![errors.clone()], ..begin(schedule, about, args) };
+        printer.json(&simulation)?;
+    }
+    Err(anyhow::anyhow!(errors))
+}
+
+fn play<P: Program>(
+    program: &P,
+    about: &About<'_>,
+    args: &Simulate,
+    printer: Printer,
+) -> anyhow::Result<Outcome> {
+    let given = noise::of(args, program.ranks())?;
+    let mut simulation = begin(program, about, args);
+    simulation.noise = given.facts;
+    simulation.warnings = given.warnings;
+    let outcome = run_with(program, &given.noise, args, ("simulate", printer))?;
+    simulation.finish(&outcome, args.all_times);
+    if let Some(stuck) = &outcome.stuck {
+        let facts = explain(stuck, about.source)?;
+        let error = anyhow::anyhow!(stuck::message(&facts));
+        simulation.stuck = Some(facts);
+        if args.json {
+            printer.json(&simulation)?;
+        }
+        return Err(error);
+    }
+    if args.baseline {
+        simulation.compare(&run_with(program, &Noise::None, args, ("baseline", printer))?);
+    }
+    match args.json {
+        true => printer.json(&simulation)?,
+        false => printer.result(&terminal_simulate::simulation(&simulation, &outcome))?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// The document before the run.
+fn begin<P: Program>(program: &P, about: &About<'_>, args: &Simulate) -> Simulation {
+    Simulation {
+        schema: SCHEMA.to_owned(),
+        program: about.name.clone(),
+        parameters: about.parameters.clone(),
+        rules: noise::rules(args).into(),
+        net: NetFacts::of(net::of(&args.net)),
+        seed: args.seed,
+        ranks: program.ranks(),
+        events: 0,
+        finished: false,
+        max_ns: None,
+        max_rank: None,
+        finish_times_ns: None,
+        finish_quantiles_ns: None,
+        noise: None,
+        baseline: None,
+        stuck: None,
+        warnings: Vec::new(),
+    }
+}
+
+fn run_with<P: Program>(
+    program: &P,
+    noise: &Noise,
+    args: &Simulate,
+    (what, printer): (&'static str, Printer),
+) -> anyhow::Result<Played> {
+    // LogGOPSim's events: one for each operation, and one for each message.
+    let events = program.totals().map(|(operations, sends)| operations.saturating_add(sends));
+    let step = Step::long(printer, what, events);
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    let run = Run {
+        net: net::of(&args.net).0,
+        rules: noise::rules(args),
+        noise,
+        threads: args.threads.map_or_else(all, usize::from),
+        progress: &|done| step.reach(done),
+    };
+    Ok(loggops::run(program, &run)?)
+}
+
+/// What was left over, with its places in the text where there is one.
+fn explain(stuck: &Stuck, source: Option<&Source>) -> anyhow::Result<StuckFacts> {
+    let places = match source {
+        Some(Source { path, format: Format::Text }) => {
+            let (_, input) = program::open(path)?;
+            goal::locate(input, &stuck::operations(stuck)).with_context(|| path.display().to_string())?
+        }
+        _ => Vec::new(),
+    };
+    Ok(stuck::facts(stuck, &places))
+}

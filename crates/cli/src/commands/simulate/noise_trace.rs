@@ -1,0 +1,68 @@
+//! A netgauge selfish file exactly as LogGOPSim takes it for its noise: start and duration rounded to whole nanoseconds,
+//! overlaps and the order of lines left alone.
+
+use std::path::Path;
+
+use crate::printer::one_line;
+
+/// No trace is longer than 146 years.
+const MOST_NS: f64 = (1u64 << 62) as f64;
+
+/// The detours of a file as (start, duration) in ns; `None` for what is no such file.
+pub fn read(path: &Path) -> anyhow::Result<Option<Vec<(u64, u64)>>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let bytes = fs_err::read(path)?;
+    let Ok(text) = str::from_utf8(&bytes) else { return Ok(None) };
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    if !first.starts_with('#') && first.split_whitespace().count() != 2 {
+        return Ok(None);
+    }
+    parse(text).map(Some).map_err(|reason| anyhow::anyhow!("{}: {reason}", path.display()))
+}
+
+fn parse(text: &str) -> Result<Vec<(u64, u64)>, String> {
+    let mut detours = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.starts_with('#') || line.trim().is_empty() {
+            continue;
+        }
+        let mut fields = line.split_whitespace().map(nanos);
+        match (fields.next().flatten(), fields.next().flatten()) {
+            (Some(start), Some(duration)) => detours.push((start, duration)),
+            _ => {
+                return Err(format!(
+                    "line {}: `{}` is not `start<TAB>duration` in ns",
+                    index + 1,
+                    shown(line)
+                ));
+            }
+        }
+    }
+    Ok(detours)
+}
+
+/// Rounded, halves away from zero.
+fn nanos(field: &str) -> Option<u64> {
+    field.parse::<f64>().ok().filter(|ns| (0.0..=MOST_NS).contains(ns)).map(|ns| ns.round() as u64)
+}
+
+/// A line of somebody else's, fit for a message.
+pub fn shown(line: &str) -> String {
+    one_line(&line.chars().take(40).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_loggopsim_reads_them() {
+        let text = "# Selfish\n0.00\t12.50\n10.49\t0.5\n\n5 7\n# end\n";
+        assert_eq!(parse(text), Ok(vec![(0, 13), (10, 1), (5, 7)]), "rounded, unsorted");
+        for bad in ["1.0\n", "x 1\n", "1 -1\n", "1 NaN\n", "1 1e300\n", " # x y\n"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

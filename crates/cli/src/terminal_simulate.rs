@@ -1,0 +1,124 @@
+//! A simulation as text for a terminal.
+
+use quell_sim::loggops::Outcome;
+
+use crate::commands::simulate::document::{NetFacts, NoiseFacts, RulesName, Simulation, StartName};
+use crate::plots;
+use crate::printer::{one_line, width};
+use crate::terminal::{table, time};
+
+/// Up to so many ranks get a row each.
+const MOST_RANKS: usize = 16;
+/// Rows of the histogram, at most.
+const MOST_ROWS: u64 = 10;
+
+/// What was played, when it ended, what the noise did, when ranks were done.
+pub fn simulation(simulation: &Simulation, outcome: &Outcome) -> String {
+    let mut text = heading(simulation);
+    text.extend(simulation.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text.push('\n');
+    text += &facts(simulation);
+    text + &if outcome.finish.len() <= MOST_RANKS { rank_table(outcome) } else { histogram(&outcome.finish) }
+}
+
+fn heading(simulation: &Simulation) -> String {
+    let rules = match simulation.rules {
+        RulesName::Compatible => "LogGOPSim's rules",
+        RulesName::Physical => "physical rules",
+    };
+    let parameters =
+        simulation.parameters.iter().flatten().map(|(option, value)| format!(" {option} {value}"));
+    let program = one_line(&simulation.program) + &parameters.collect::<String>();
+    let mut text = format!("{program} · {} ranks · {rules}\n{}\n", simulation.ranks, net(&simulation.net));
+    text.extend(simulation.noise.iter().map(|noise| noise_line(noise, simulation.seed)));
+    text
+}
+
+fn net(net: &NetFacts) -> String {
+    let preset = net.preset.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+    format!(
+        "network: L={} o={} g={} G={} O={} S={}{preset}",
+        net.latency_ns,
+        net.overhead_ns,
+        net.gap_ns,
+        net.gap_per_byte_ns,
+        net.overhead_per_byte_ns,
+        net.eager_limit_bytes
+    )
+}
+
+fn noise_line(noise: &NoiseFacts, seed: u64) -> String {
+    let source = |source: &quell_analysis::predict::NoiseSource| {
+        let cpus = if source.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", source.cpus) };
+        format!("{} ({cpus}, {:.4} % noise)", one_line(&source.name), source.overhead_percent)
+    };
+    let sources: Vec<String> = noise.sources.iter().map(source).collect();
+    let start = match (noise.start, noise.skew_ns) {
+        (StartName::Independent, _) => format!("each node at a place of its own, seed {seed}"),
+        (StartName::Together, 0) => format!("all nodes at one place, seed {seed}"),
+        (StartName::Together, skew) => {
+            format!("all nodes at one place, up to {} late, seed {seed}", time(skew as f64))
+        }
+        (StartName::Offsets, _) => "each rank at its given place".into(),
+    };
+    format!("noise: {}; {start}\n", sources.join(", "))
+}
+
+/// The figures, a line each.
+fn facts(simulation: &Simulation) -> String {
+    let exact =
+        |ns: u64| if ns < 1_000 { format!("{ns}ns") } else { format!("{} ({ns} ns)", time(ns as f64)) };
+    let [first, tenth, half, most, _] = simulation.finish_quantiles_ns.unwrap_or_default();
+    let mut rows = Vec::new();
+    if let (Some(at), Some(rank)) = (simulation.max_ns, simulation.max_rank) {
+        rows.push(("last rank done", format!("{}, rank {rank}", exact(at))));
+    }
+    let times = [tenth, half, most].map(|ns| time(ns as f64));
+    rows.push(("first rank done", exact(first)));
+    rows.push(("10 %, 50 %, 90 % of ranks", times.join(", ")));
+    rows.push(("events", simulation.events.to_string()));
+    if let Some(total) = simulation.noise.as_ref().and_then(|noise| noise.injected_total_ns) {
+        let mean = total as f64 / f64::from(simulation.ranks.max(1));
+        rows.push((
+            "noise that struck",
+            format!("{} on all ranks, {} on each in the mean", time(total as f64), time(mean)),
+        ));
+    }
+    if let Some(baseline) = simulation.baseline {
+        let slowdown = baseline
+            .slowdown_percent
+            .map_or_else(String::new, |percent| format!("; the noise costs {percent:.2} %"));
+        rows.push(("without noise", exact(baseline.max_ns) + &slowdown));
+    }
+    rows.iter().map(|(name, value)| format!("{name:27}{value}\n")).collect()
+}
+
+fn rank_table(outcome: &Outcome) -> String {
+    let noisy = outcome.noise.iter().any(|ns| *ns > 0);
+    let row = |(rank, (done, noise)): (usize, (&u64, &u64))| {
+        let mut row = vec![rank.to_string(), done.to_string(), time(*done as f64)];
+        row.extend(noisy.then(|| time(*noise as f64)));
+        row
+    };
+    let header = ["rank", "done at ns", "", "noise"];
+    let columns = if noisy { 4 } else { 3 };
+    format!("\n{}", table(&header[..columns], outcome.finish.iter().zip(&outcome.noise).enumerate().map(row)))
+}
+
+/// When ranks were done, in equal steps from the first to the last.
+fn histogram(times: &[u64]) -> String {
+    let (first, last) = (times.iter().min().copied().unwrap_or(0), times.iter().max().copied().unwrap_or(0));
+    if first == last {
+        return "\nAll ranks were done at the same time.\n".into();
+    }
+    let step = (last - first + 1).div_ceil(MOST_ROWS);
+    let mut counts = vec![0u64; ((last - first) / step + 1) as usize];
+    times.iter().for_each(|at| counts[((at - first) / step) as usize] += 1);
+    let label = |row: usize| {
+        let from = first + row as u64 * step;
+        format!("{:>8} – {:>8}", time(from as f64), time((from + step) as f64))
+    };
+    let rows: Vec<(String, u64)> =
+        counts.iter().enumerate().map(|(row, &count)| (label(row), count)).collect();
+    format!("\n{}", plots::bars("When ranks were done (bars on a log scale)", width(), &rows))
+}

@@ -1,0 +1,121 @@
+//! Looking on while a program is played: time lines, and the detours that made it late.
+
+mod culprits;
+mod timeline;
+
+use std::sync::Mutex;
+
+use super::event::{Event, What};
+use super::matching::Envelope;
+use super::outcome::Outcome;
+use super::play::{Effects, Physical, Play};
+use super::program::{Free, Program};
+use super::rank::{FreeFrom, Rank};
+use super::{Noise, Run, RunError, lock};
+
+pub use culprits::{Culprits, Hit};
+pub use timeline::{Activity, Slice, Timeline};
+
+/// What was seen of one event.
+#[derive(Debug)]
+pub(super) struct Seen<'e> {
+    pub(super) rank: u32,
+    pub(super) event: &'e Event,
+    /// When it started, and when its CPU was done with it; the same for what takes no CPU.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) noise: u64,
+    /// From when on its CPU was free when it came.
+    pub(super) cpu_free: u64,
+    /// Of a receive, the message that was there already; of a message, itself if its receive was: sender and operation.
+    pub(super) found: Option<(u32, u32)>,
+    /// What it set free.
+    pub(super) freed: &'e [Free],
+    /// The message or answer that it sent, and where to.
+    pub(super) sent: Option<(u32, &'e Event)>,
+    /// The iteration of the program.
+    pub(super) iteration: u32,
+}
+
+/// Looks on.
+pub(super) trait Watch: Send {
+    fn see(&mut self, seen: &Seen<'_>);
+}
+
+/// The physical rules, watched.
+pub(super) struct Watched<'a, 'w, P, W> {
+    rules: Physical<'a, P>,
+    watch: Mutex<&'w mut W>,
+}
+
+impl<'a, 'w, P, W> Watched<'a, 'w, P, W> {
+    pub(super) fn new(rules: Physical<'a, P>, watch: &'w mut W) -> Self {
+        Self { rules, watch: Mutex::new(watch) }
+    }
+}
+
+impl<P: Program, F: FreeFrom, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
+    fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects) {
+        let rules = &self.rules;
+        let cpu_free = rank.free.cpu(event.cpu);
+        let envelope = Envelope { source: event.who, tag: rules.tag(event.shape) };
+        let found = match event.what {
+            What::Recv => rank.arrived.peek(envelope).map(|message| (message.envelope.source, message.op)),
+            What::Message => rank.posted.peek(envelope).map(|_| (event.who, event.op)),
+            _ => None,
+        };
+        let (freed_before, noise_before) = (effects.free.len(), effects.noise);
+        let mail_before = effects.mail_to;
+        let iteration = rules.iteration(&rank.state);
+        rules.play(me, rank, event, t, effects);
+        let busy = matches!(event.what, What::Send | What::Calc | What::Message);
+        let sent = (effects.mail_to != mail_before).then_some((effects.mail_to, &effects.mail));
+        lock(&self.watch).see(&Seen {
+            rank: me,
+            event: &event,
+            start: t,
+            end: if busy { rank.free.cpu(event.cpu) } else { t },
+            noise: effects.noise - noise_before,
+            cpu_free,
+            found,
+            freed: &effects.free[freed_before..],
+            sent,
+            iteration,
+        });
+    }
+
+    fn freed(&self, rank: &Rank<P::Rank, F>, free: Free, age: u64) -> Event {
+        self.rules.freed(rank, free, age)
+    }
+
+    fn may_post_early(&self) -> bool {
+        Play::<P, F>::may_post_early(&self.rules)
+    }
+}
+
+/// Plays a program under the physical rules, on one thread, and tells which detours made it as late as it was.
+///
+/// # Errors
+/// As for [`run`](super::run).
+pub fn run_for_culprits<P: Program>(program: &P, run: &Run<'_>) -> Result<(Outcome, Culprits), RunError> {
+    let mut trails = culprits::Trails::new(program.ranks(), &run.net);
+    let outcome = super::run_watched(program, run, &mut trails)?;
+    let clocks = match run.noise {
+        Noise::Clocks(clocks) => Some(clocks),
+        Noise::None | Noise::Window(_) => None,
+    };
+    let culprits = trails.culprits(&outcome, clocks);
+    Ok((outcome, culprits))
+}
+
+/// Plays a program under the physical rules, on one thread, and draws what it did.
+///
+/// # Errors
+/// As for [`run`](super::run).
+pub fn run_for_timeline<P: Program>(
+    program: &P,
+    run: &Run<'_>,
+    timeline: &mut Timeline,
+) -> Result<Outcome, RunError> {
+    super::run_watched(program, run, timeline)
+}

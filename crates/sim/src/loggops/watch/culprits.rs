@@ -1,0 +1,298 @@
+//! The detours on the critical path.
+//!
+//! Whatever starts in a simulation starts when the last thing that it waited for was over. So each time that something is over has a
+//! trail: the detours on the way that led there, newest first. Trails share their older parts, and only a detour makes a new
+//! one. The trail of the last rank to finish holds the detours that made the program late; all others were absorbed.
+
+use std::collections::HashMap;
+
+use super::{Seen, Watch};
+use crate::loggops::Net;
+use crate::loggops::event::What;
+use crate::loggops::noise::RankClocks;
+use crate::loggops::outcome::Outcome;
+
+/// Work on the critical path that noise made longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The rank that it struck.
+    pub rank: u32,
+    /// The iteration of the program, from 0.
+    pub iteration: u32,
+    /// When the work started, in nanoseconds of the run.
+    pub start: u64,
+    /// When it was done.
+    pub end: u64,
+    /// How much later that was, in nanoseconds.
+    pub delay: u64,
+    /// The number of the rank's clock.
+    pub clock: u32,
+    /// Where in the clock's trace the work started; its detours are those from here on for `end - start` nanoseconds.
+    pub at: u64,
+}
+
+/// Which noise made a program late.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Culprits {
+    /// The hits on the critical path, in the order of time. The end of the run less the sum of their delays is the length of that path
+    /// in a silent machine.
+    pub hits: Vec<Hit>,
+    /// The noise that struck each rank's work and is on the critical path, in nanoseconds. All other noise of the rank was absorbed.
+    pub propagated: Vec<u64>,
+}
+
+impl Culprits {
+    /// The noise on the critical path, in nanoseconds.
+    pub fn delay(&self) -> u64 {
+        self.hits.iter().map(|hit| hit.delay).sum()
+    }
+}
+
+/// No detour so far.
+const CLEAN: u32 = 0;
+/// So many last ends of operations are remembered of each rank.
+const ENDS: usize = 4;
+/// So many hits are kept before those that no trail leads to any more are dropped.
+const SWEEP: usize = 1 << 22;
+
+/// A hit and what came before it.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    before: u32,
+    rank: u32,
+    iteration: u32,
+    start: u64,
+    end: u64,
+    delay: u64,
+}
+
+/// The trails of one rank.
+#[derive(Clone, Debug, Default)]
+struct OfRank {
+    /// Of each CPU, from when on it is free; of each interface for sending and for receiving.
+    cpus: Vec<u32>,
+    outs: Vec<u32>,
+    inwards: Vec<u32>,
+    /// The trails of the last ends of operations, and when those were.
+    ends: [(u64, u32); ENDS],
+    next: usize,
+}
+
+impl OfRank {
+    fn ended(&mut self, at: u64, trail: u32) {
+        self.ends[self.next % ENDS] = (at, trail);
+        self.next += 1;
+    }
+
+    /// The trail of an end at `at`.
+    fn end_at(&self, at: u64) -> Option<u32> {
+        self.ends.iter().find(|end| end.0 == at).map(|end| end.1)
+    }
+}
+
+fn trail(of: &[u32], number: u8) -> u32 {
+    of.get(usize::from(number)).copied().unwrap_or(CLEAN)
+}
+
+fn set(of: &mut Vec<u32>, number: u8, trail: u32) {
+    let number = usize::from(number);
+    if of.len() <= number {
+        of.resize(number + 1, CLEAN);
+    }
+    of[number] = trail;
+}
+
+/// All trails while a program is played.
+pub(in crate::loggops) struct Trails {
+    /// What a message takes to its receiver in a silent machine.
+    flight: u64,
+    steps: Vec<Step>,
+    sweep_at: usize,
+    ranks: Vec<OfRank>,
+    /// Of operations that are free, by rank and operation.
+    free: HashMap<(u32, u32), u32>,
+    /// Of messages on their way or not yet received, by sender and operation, and when they are there.
+    messages: HashMap<(u32, u32), (u32, u64)>,
+    /// Of answers on their way, by the rank that they go to and operation.
+    answers: HashMap<(u32, u32), u32>,
+}
+
+impl Trails {
+    pub(super) fn new(ranks: u32, net: &Net) -> Self {
+        let clean = Step { before: CLEAN, rank: 0, iteration: 0, start: 0, end: 0, delay: 0 };
+        Self {
+            flight: net.overhead.saturating_add(net.latency),
+            steps: vec![clean],
+            sweep_at: SWEEP,
+            ranks: vec![OfRank::default(); ranks as usize],
+            free: HashMap::new(),
+            messages: HashMap::new(),
+            answers: HashMap::new(),
+        }
+    }
+
+    /// The trail of when an event came.
+    fn came(&mut self, seen: &Seen<'_>) -> u32 {
+        let event = seen.event;
+        match event.what {
+            What::Send | What::Recv | What::Calc => self.free.remove(&(seen.rank, event.op)).unwrap_or(CLEAN),
+            What::Message => self.messages.get(&(event.who, event.op)).map_or(CLEAN, |message| message.0),
+            What::Answer => self.answers.remove(&(seen.rank, event.op)).unwrap_or(CLEAN),
+            What::Arriving => CLEAN,
+        }
+    }
+
+    fn add(&mut self, before: u32, seen: &Seen<'_>, end: u64, delay: u64) -> u32 {
+        if delay == 0 {
+            return before;
+        }
+        let Seen { rank, iteration, start, .. } = *seen;
+        self.steps.push(Step { before, rank, iteration, start, end, delay });
+        (self.steps.len() - 1) as u32
+    }
+
+    /// Drops the hits that no trail leads to.
+    fn sweep(&mut self) {
+        let mut used = vec![false; self.steps.len()];
+        used[CLEAN as usize] = true;
+        self.each_trail(|trail| {
+            used[*trail as usize] = true;
+        });
+        // A step is always behind those before it.
+        for step in (1..self.steps.len()).rev() {
+            if used[step] {
+                used[self.steps[step].before as usize] = true;
+            }
+        }
+        let mut place = vec![CLEAN; self.steps.len()];
+        let mut kept = 0u32;
+        for step in 0..self.steps.len() {
+            if used[step] {
+                let before = place[self.steps[step].before as usize];
+                self.steps[kept as usize] = Step { before, ..self.steps[step] };
+                place[step] = kept;
+                kept += 1;
+            }
+        }
+        self.steps.truncate(kept as usize);
+        self.each_trail(|trail| *trail = place[*trail as usize]);
+        self.sweep_at = SWEEP.max(2 * self.steps.len());
+    }
+
+    fn each_trail(&mut self, mut each: impl FnMut(&mut u32)) {
+        for rank in &mut self.ranks {
+            let ends = rank.ends.iter_mut().map(|end| &mut end.1);
+            let free = [&mut rank.cpus, &mut rank.outs, &mut rank.inwards].into_iter().flatten();
+            free.chain(ends).for_each(&mut each);
+        }
+        self.free.values_mut().for_each(&mut each);
+        self.messages.values_mut().for_each(|message| each(&mut message.0));
+        self.answers.values_mut().for_each(&mut each);
+    }
+
+    /// The trail of the rank that finished last.
+    pub(super) fn culprits(&self, outcome: &Outcome, clocks: Option<&RankClocks>) -> Culprits {
+        let (last, end) = outcome.last();
+        let mut culprits = Culprits { hits: Vec::new(), propagated: vec![0; self.ranks.len()] };
+        let Some(rank) = self.ranks.get(last as usize) else { return culprits };
+        let mut trail = rank.end_at(end).unwrap_or_else(|| trail(&rank.cpus, 0));
+        while trail != CLEAN {
+            let step = self.steps[trail as usize];
+            let place = clocks.map(|clocks| clocks.places()[step.rank as usize]);
+            let period = |clock: u32| clocks.map_or(1, |clocks| clocks.clocks()[clock as usize].period());
+            let (clock, at) = place.map_or((0, 0), |place| {
+                (place.clock, step.start.saturating_add(place.offset) % period(place.clock).max(1))
+            });
+            let Step { rank, iteration, start, end, delay, before } = step;
+            culprits.hits.push(Hit { rank, iteration, start, end, delay, clock, at });
+            culprits.propagated[rank as usize] += delay;
+            trail = before;
+        }
+        culprits.hits.reverse();
+        culprits
+    }
+}
+
+impl Watch for Trails {
+    fn see(&mut self, seen: &Seen<'_>) {
+        if seen.event.what == What::Arriving {
+            return;
+        }
+        let before = self.led_to_start(seen);
+        let own = self.add(before, seen, seen.end, seen.noise);
+        self.occupy(seen, before, own);
+        let (end, trail) = self.over(seen, own);
+        let me = seen.rank as usize;
+        self.ranks[me].ended(end, trail);
+        for free in seen.freed {
+            let of = match free.ready {
+                ready if ready == end => trail,
+                ready if ready == seen.start => before,
+                ready => self.ranks[me].end_at(ready).unwrap_or(trail),
+            };
+            self.free.insert((seen.rank, free.op), of);
+        }
+        if self.steps.len() >= self.sweep_at {
+            self.sweep();
+        }
+    }
+}
+
+impl Trails {
+    /// The trail of what an event waited for last: its own coming, its CPU or its interface.
+    fn led_to_start(&mut self, seen: &Seen<'_>) -> u32 {
+        let came = self.came(seen);
+        let (event, rank) = (seen.event, &self.ranks[seen.rank as usize]);
+        match event.what {
+            _ if seen.start <= event.time => came,
+            What::Send | What::Calc | What::Message if seen.start == seen.cpu_free => {
+                trail(&rank.cpus, event.cpu)
+            }
+            What::Send => trail(&rank.outs, event.nic),
+            What::Message => trail(&rank.inwards, event.nic),
+            _ => came,
+        }
+    }
+
+    /// Leaves trails on what an event occupied and on what it sent.
+    fn occupy(&mut self, seen: &Seen<'_>, before: u32, own: u32) {
+        let (event, me) = (seen.event, seen.rank as usize);
+        if matches!(event.what, What::Send | What::Calc | What::Message) {
+            set(&mut self.ranks[me].cpus, event.cpu, own);
+        }
+        if event.what == What::Message {
+            set(&mut self.ranks[me].inwards, event.nic, before);
+        }
+        let Some((to, mail)) = seen.sent else { return };
+        if mail.what == What::Answer {
+            self.answers.insert((to, mail.op), before);
+            return;
+        }
+        // Noise in the copying of bytes, behind the overhead, does not keep the first of them.
+        let delay = mail.time.saturating_sub(seen.start).saturating_sub(self.flight);
+        let sent = if delay == seen.noise { own } else { self.add(before, seen, mail.time, delay) };
+        self.messages.insert((seen.rank, mail.op), (sent, mail.time));
+        set(&mut self.ranks[me].outs, event.nic, sent);
+    }
+
+    /// When what an event worked at was over, and the trail of that.
+    fn over(&mut self, seen: &Seen<'_>, own: u32) -> (u64, u32) {
+        let event = seen.event;
+        match (event.what, seen.found) {
+            (What::Message, Some(message)) => {
+                self.messages.remove(&message);
+            }
+            (What::Message, None) => {
+                self.messages.insert((event.who, event.op), (own, seen.end));
+            }
+            (What::Recv, Some(message)) => {
+                let (trail, end) = self.messages.remove(&message).unwrap_or((own, seen.end));
+                if end > seen.end {
+                    return (end, trail);
+                }
+            }
+            _ => {}
+        }
+        (seen.end, own)
+    }
+}
