@@ -99,7 +99,7 @@ fn texts_of_any_shape_stay_within_the_bound() {
 /// A label of four characters, another for each number.
 fn short(number: u32) -> String {
     [26 * 26 * 26, 26 * 26, 26, 1]
-        .map(|place| char::from(b'A' + (number / place % 26) as u8))
+        .map(|place| char::from(b'a' + (number / place % 26) as u8))
         .iter()
         .collect()
 }
