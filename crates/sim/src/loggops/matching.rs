@@ -104,7 +104,8 @@ const FEW: usize = 32;
 /// All entries of a queue but the first.
 #[derive(Debug, Default)]
 struct Rest {
-    few: Vec<Entry>,
+    /// The first that came is mostly the first to go.
+    few: VecDeque<Entry>,
     /// All of them, where they have been too many.
     many: Option<Box<Many>>,
 }
@@ -113,7 +114,7 @@ impl Rest {
     #[inline(always)]
     fn push(&mut self, entry: Entry) {
         if self.few.len() < FEW && self.many.is_none() {
-            self.few.push(entry);
+            self.few.push_back(entry);
         } else {
             let many = self.many.get_or_insert_default();
             self.few.drain(..).for_each(|entry| many.push(entry));
@@ -125,7 +126,7 @@ impl Rest {
     fn take(&mut self, envelope: Envelope) -> Option<Entry> {
         let Some(many) = &mut self.many else {
             let at = self.few.iter().position(|entry| entry.envelope.matches(envelope))?;
-            return Some(self.few.remove(at));
+            return self.few.remove(at);
         };
         let entry = many.take(envelope);
         if many.len == 0 {
