@@ -1,6 +1,6 @@
 //! A whole schedule in memory, and how an engine takes operations from it.
 
-use crate::loggops::{Free, Frees, Kind, Program, Shape};
+use crate::loggops::{Free, Frees, Kind, Program, Shape, prefetch};
 
 /// Marks an edge whose dependent waits for the start of an operation, not for its end.
 pub(super) const AT_START: u32 = 1 << 31;
@@ -105,6 +105,7 @@ impl Schedule {
 
     /// Tells the dependents of an operation of its start (`edge_kind` is [`AT_START`]) or its end (0).
     fn tell(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, edge_kind: u32, free: &mut Vec<Free>) {
+        state.last = op;
         let part = self.part(rank);
         for &edge in part.edges_of(op as usize) {
             if edge & AT_START != edge_kind {
@@ -128,6 +129,8 @@ impl Schedule {
 pub struct Waiting {
     waits: Box<[Waits]>,
     freed: u64,
+    /// The operation that was told of last: the next is near it in most programs.
+    last: u32,
 }
 
 /// What one operation waits for, in 12 bytes.
@@ -186,7 +189,22 @@ impl Program for Schedule {
         for (number, op) in part.ops.iter().enumerate().filter(|(number, _)| waits[*number].needs == 0) {
             free.push(Free { op: number as u32, peer: op.peer, shape: op.shape, ready: 0 });
         }
-        Waiting { waits, freed: (free.len() - before) as u64 }
+        Waiting { waits, freed: (free.len() - before) as u64, last: 0 }
+    }
+
+    #[inline]
+    fn prepare(&self, rank: u32, state: &Waiting) {
+        let (base, last) = (self.bases[rank as usize], state.last as usize);
+        if let Some(waits) = state.waits.get(last) {
+            prefetch::<_, 2>(waits);
+        }
+        if let Some(op) = self.ops.get(base.ops as usize + last) {
+            prefetch::<_, 2>(op);
+        }
+        // Programs have about as many dependencies as operations.
+        if let Some(edge) = self.edges.get(base.edges as usize + last / 2) {
+            prefetch::<_, 2>(edge);
+        }
     }
 
     fn started(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<Free>) {
