@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_sim::ProgressClock;
-use quell_sim::loggops::{ANY, Kind, Net, Noise, PerByte, Place, RankClocks, Shape};
+use quell_sim::loggops::{ANY, Kind, Net, Noise, PerByte, Place, Program, RankClocks, Shape};
 
 use crate::reference::strikes::{Detours, Strikes};
 use listed::{Listed, Op};
@@ -207,9 +207,9 @@ impl<'a> Maker<'a> {
 }
 
 /// Noise that strikes most work, in a trace longer than the longest of it.
-fn strikes(dice: &mut Dice, program: &Listed, net: &Net, scale: u64) -> Strikes {
-    let work = program.ranks.iter().flatten().filter(|op| op.shape.kind == Kind::Calc);
-    let longest = work.map(|op| op.shape.size).max().unwrap_or(0).max(net.overhead);
+fn strikes(dice: &mut Dice, program: &impl Program, net: &Net, scale: u64) -> Strikes {
+    let work = program.shapes().iter().filter(|shape| shape.kind == Kind::Calc);
+    let longest = work.map(|shape| shape.size).max().unwrap_or(0).max(net.overhead);
     let mut trace = || {
         let (mut detours, mut at) = (vec![], dice.below(scale));
         for _ in 0..1 + dice.below(12) {
@@ -228,7 +228,7 @@ fn strikes(dice: &mut Dice, program: &Listed, net: &Net, scale: u64) -> Strikes 
         true => (0, scale),
         false => (dice.below(3) as usize, dice.below(traces[0].1)),
     };
-    let places = (0..program.ranks.len()).map(place).collect();
+    let places = (0..program.ranks()).map(place).collect();
     Strikes { traces, places }
 }
 
