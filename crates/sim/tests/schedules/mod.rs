@@ -91,6 +91,8 @@ struct Maker<'a> {
     roots: u64,
     /// Whether receives may lack, have another size than their send, or be on the same rank.
     loose: bool,
+    /// One CPU, eager messages and no needs of starts: what engines may take short cuts on.
+    plain: bool,
     /// Up to 16, LogGOPSim keeps the order of what becomes free at once.
     most_ops: usize,
     /// The sizes of messages by tag where they must not differ.
@@ -100,7 +102,9 @@ struct Maker<'a> {
 impl<'a> Maker<'a> {
     fn new(dice: &'a mut Dice, eager_limit: u64, scale: u64) -> Self {
         let ranks = if dice.once_in(20) { 30 } else { 1 + dice.below(8) };
-        let (cpus, nics) = (dice.one_of(&[1, 1, 2, 3]), dice.one_of(&[1, 1, 1, 2]));
+        let plain = dice.once_in(2);
+        let (cpus, nics) =
+            if plain { (1, 1) } else { (dice.one_of(&[1, 1, 2, 3]), dice.one_of(&[1, 1, 1, 2])) };
         let (tags, wildcards) = (1 + dice.below(3), dice.one_of(&[3, 15, 1_000, 1_000]));
         let (roots, loose) = (dice.one_of(&[2, 4, 30]), dice.once_in(5));
         let ranks = vec![vec![]; ranks as usize];
@@ -116,6 +120,7 @@ impl<'a> Maker<'a> {
             wildcards,
             roots,
             loose,
+            plain,
             most_ops,
             sizes,
         };
@@ -130,9 +135,10 @@ impl<'a> Maker<'a> {
     fn size(&mut self) -> u64 {
         match self.dice.below(8) {
             0 => 0,
-            1 => 1,
+            1 => self.eager_limit.min(1),
             2 => self.eager_limit,
-            3 => self.eager_limit + 1 + self.dice.below(20),
+            3 if !self.plain => self.eager_limit + 1 + self.dice.below(20),
+            _ if self.plain => self.dice.below(20).min(self.eager_limit),
             _ => 1 + self.dice.below(20),
         }
     }
@@ -142,7 +148,11 @@ impl<'a> Maker<'a> {
     }
 
     fn calc(&mut self) -> Shape {
-        Shape::calc(if self.dice.once_in(6) { 0 } else { self.dice.below(3 * self.scale) })
+        Shape::calc(if self.dice.once_in(if self.plain { 60 } else { 6 }) {
+            0
+        } else {
+            1 + self.dice.below(3 * self.scale)
+        })
     }
 
     /// A send, its receive, and perhaps some work.
@@ -194,7 +204,7 @@ impl<'a> Maker<'a> {
         for _ in 0..needs {
             let near = self.dice.once_in(2).then_some(number - 1);
             let need = near.unwrap_or_else(|| self.dice.below(number as u64) as usize);
-            if self.dice.once_in(5) { op.irequires.push(need) } else { op.requires.push(need) }
+            if !self.plain && self.dice.once_in(5) { op.irequires.push(need) } else { op.requires.push(need) }
         }
         let ops = &mut self.ranks[rank as usize];
         ops.push(op);
