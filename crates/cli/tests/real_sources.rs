@@ -9,6 +9,8 @@
 mod disturbers;
 #[path = "support/node.rs"]
 mod node;
+#[path = "support/placed.rs"]
+mod placed;
 mod support;
 
 use std::path::Path;
@@ -17,7 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use disturbers::{Burner, flood_loopback, interrupt_by_membarrier, rename_this_thread, timer_storm};
 use node::{last_cpu, machine, until};
-use quell_recording::{Recording, SourceKind};
+use placed::{ended_by, inside, placed, span, whole};
+use quell_recording::{Interval, Recording, SourceKind};
 use serde_json::Value;
 use support::{Guard, cpus, json, quell, run};
 
@@ -50,20 +53,6 @@ fn while_disturbed<T: Send>(
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         disturber.join().unwrap()
     })
-}
-
-/// The span of a recording on CLOCK_MONOTONIC.
-fn span(folder: &Path, name: &str) -> (u64, u64) {
-    let text = fs_err::read(folder.join(name).join("manifest.json")).unwrap();
-    let manifest: Value = serde_json::from_slice(&text).unwrap();
-    let zero = manifest["zero_monotonic_ns"].as_u64().unwrap();
-    let facts = &manifest["cpus"][0];
-    (zero + facts["start_ns"].as_u64().unwrap(), zero + facts["end_ns"].as_u64().unwrap())
-}
-
-/// How many of these times lie in a span.
-fn inside(times: &[u64], (start, end): (u64, u64)) -> u64 {
-    times.iter().filter(|&&at| start < at && at < end).count() as u64
 }
 
 /// The row of a source, or null.
@@ -100,19 +89,30 @@ fn a_burning_task_is_named_and_measured() {
     one_of_several(|n| {
         let name = format!("{n}.quell");
         let args = ["-o", &name, "--duration", "4s"];
-        let burned = while_disturbed(dir.path(), &args, |stop| {
+        let mut burns = while_disturbed(dir.path(), &args, |stop| {
             rename_this_thread(b"quell-burner");
-            Burner { cpu: last_cpu(), every_ns: 10_000_000, burn_ns: 200_000 }.run(stop)
+            Burner { cpu: last_cpu(), every_ns: 10_000_000, burn_ns: 1_000_000 }.run(stop)
         });
-        let burns = inside(&burned.at, span(dir.path(), &name));
+        let recording = whole(dir.path(), &name)?;
+        let span = span(&recording);
+        burns.retain(|burn| inside(burn.start, span));
+        let runs = placed(&recording, |one| one.source.to_string() == "task:quell-burner");
         let show = json(dir.path(), &["show", &name, "--by", "source", "--json"]);
         let row = source(&show, "task:quell-burner");
         assert_eq!(row["class"], "type2", "{row}");
-        within("runs", count(&row), (burns as f64 * (1.0 + burned.interrupted)) as u64, 2)?;
-        within("ns burned", row["total_ns"].as_u64().unwrap(), burns * 200_000, 5)?;
+        assert_eq!((count(&row), row["total_ns"].as_u64().unwrap()), ended_by(&runs, u64::MAX), "{row}");
+        // Each time that it left its CPU ended a run.
+        let (first, last) = (&burns[0], &burns[burns.len() - 1]);
+        let (by_first, by_last) = (ended_by(&runs, first.start), ended_by(&runs, last.start));
+        assert_eq!(by_last.0 - by_first.0, last.left - first.left, "runs of {} burns", burns.len());
+        // Its own clock leaves out what the hypervisor took; how much of that was taken from it is not known.
+        let (ran, had) = (by_last.1 - by_first.1, last.had_ns - first.had_ns);
+        let stolen = ended_by(&placed(&recording, |one| one.source.kind() == SourceKind::Steal), u64::MAX).1;
+        within("ns burned", ran - stolen.min(ran.saturating_sub(had)), had, 5)?;
+        // Where others delay many of the burns there is no beat to be found.
+        let on_time = burns.iter().filter(|burn| !burn.interrupted && burn.late_ns < 500_000).count();
         let period = row["period_ns"].as_f64().unwrap_or(0.0) as u64;
-        // Where others delay every other burn there is no beat to be found.
-        if burned.interrupted > 0.05 { Ok(()) } else { within("its period", period, 10_000_000, 1) }
+        if on_time * 5 < burns.len() * 4 { Ok(()) } else { within("its period", period, 10_000_000, 1) }
     });
 }
 
@@ -131,7 +131,8 @@ fn a_storm_of_timers_lands_on_the_tick_with_its_callback() {
         let row = source(&show, "tick");
         let details = row["details"].as_array().unwrap();
         let storm = details.iter().find(|detail| detail["name"] == "timerfd_tmrproc").cloned();
-        let fired = inside(&fired, span(dir.path(), &name));
+        let span = span(&whole(dir.path(), &name)?);
+        let fired = fired.iter().filter(|&&at| inside(at, span)).count() as u64;
         // A callback that shares its interrupt with another is not seen apart.
         within("callbacks", count(&storm.unwrap_or(Value::Null)), fired, 3)
     });
@@ -144,17 +145,26 @@ fn packets_over_loopback_land_on_their_softirq() {
     if !permitted(dir.path()) {
         return;
     }
-    let sent = while_disturbed(dir.path(), &["-o", "a.quell", "--duration", "3s"], |stop| {
-        rename_this_thread(b"quell-flood");
-        flood_loopback(last_cpu(), stop)
+    one_of_several(|n| {
+        let name = format!("{n}.quell");
+        let mut sent = while_disturbed(dir.path(), &["-o", &name, "--duration", "3s"], |stop| {
+            rename_this_thread(b"quell-flood");
+            flood_loopback(last_cpu(), stop)
+        });
+        let recording = whole(dir.path(), &name)?;
+        let seen = placed(&recording, |one| one.source.to_string() == "softirq:NET_RX");
+        let show = json(dir.path(), &["show", &name, "--by", "source", "--json"]);
+        let (softirq, task) = (source(&show, "softirq:NET_RX"), source(&show, "task:quell-flood"));
+        assert_eq!(count(&softirq), seen.len() as u64, "{softirq}");
+        assert!(task["total_ns"].as_u64().unwrap() > 0, "{task}");
+        // The flood begins before the recording, and ends after it.
+        sent.retain(|&at| inside(at, span(&recording)));
+        assert!(sent.len() > 1000, "{} packets sent", sent.len());
+        // Each is taken in before the next is sent; others' packets come on top.
+        let seen = ended_by(&seen, sent[sent.len() - 1]).0 - ended_by(&seen, sent[0]).0;
+        let told = format!("{seen} softirqs for {} packets", sent.len() - 1);
+        if (97..=110).contains(&(seen * 100 / (sent.len() as u64 - 1))) { Ok(()) } else { Err(told) }
     });
-    let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
-    let (softirq, task) = (source(&show, "softirq:NET_RX"), source(&show, "task:quell-flood"));
-    assert!(sent > 1000, "{sent} packets sent");
-    // The flood ends a little after the recording, and begins before it.
-    assert!(count(&softirq) * 10 >= sent * 9, "{sent} packets, {softirq}");
-    assert!(count(&softirq) <= sent + sent / 10, "{sent} packets, {softirq}");
-    assert!(task["total_ns"].as_u64().unwrap() > 0, "{task}");
 }
 
 #[test]
@@ -171,9 +181,7 @@ fn interrupts_from_another_cpu_name_their_sender() {
         let name = format!("{n}.quell");
         // Without a probe, so that the interrupted thread has the CPU for itself.
         let args = ["-o", &name, "--method", "kernel", "--duration", "3s"];
-        let (sent, share) =
-            while_disturbed(dir.path(), &args, |stop| interrupt_by_membarrier(last_cpu(), stop));
-        let sent = (inside(&sent, span(dir.path(), &name)) as f64 * share) as u64;
+        let sent = while_disturbed(dir.path(), &args, |stop| interrupt_by_membarrier(last_cpu(), stop));
         let show = json(dir.path(), &["show", &name, "--by", "source", "--json"]);
         let rows = ["ipi:call_function", "ipi:call_function_single"].map(|name| source(&show, name));
         let of_ours = |row: &Value, list: &str, text: &str| -> u64 {
@@ -182,21 +190,36 @@ fn interrupts_from_another_cpu_name_their_sender() {
         };
         let called: u64 = rows.iter().map(|row| of_ours(row, "details", "ipi_mb")).sum();
         let blamed: u64 = rows.iter().map(|row| of_ours(row, "causes", "quell-sender")).sum();
-        within("interrupts", called, sent, 3)?;
-        within("interrupts with their sender", blamed, called, 3)
+        within("interrupts with their sender", blamed, called, 3)?;
+        // One that was sent and over while the spinner ran has struck it; one that never met it has not.
+        let recording = whole(dir.path(), &name)?;
+        let runs = placed(&recording, |one| one.source.to_string() == "task:quell-spinner");
+        let ours = |one: &Interval| one.detail.as_ref().is_some_and(|detail| detail.contains("ipi_mb"));
+        let struck = placed(&recording, |one| one.source.kind() == SourceKind::Ipi && ours(one));
+        let within_run = |from, to| runs.iter().any(|run| run.start < from && to < run.end);
+        let meets_run = |from, to| runs.iter().any(|run| run.start < to && from < run.end);
+        let struck = struck.iter().filter(|row| within_run(row.start, row.end)).count() as u64;
+        let surely = sent.iter().filter(|at| within_run(at.0, at.1)).count() as u64;
+        let perhaps = sent.iter().filter(|at| meets_run(at.0, at.1)).count() as u64;
+        let told = format!("{struck} interrupts, where {surely} struck for certain and {perhaps} perhaps");
+        assert!(struck <= perhaps, "{told}");
+        // Where one shares its interrupt with another's call it may not be seen apart.
+        if surely > 100 && struck * 100 >= surely * 97 { Ok(()) } else { Err(told) }
     });
 }
 
 #[test]
 fn names_of_tasks_are_harmless_everywhere() {
+    const NAME: &str = "task:\u{1b}[7m\n<b id=x>&";
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
     if !permitted(dir.path()) {
         return;
     }
-    while_disturbed(dir.path(), &["-o", "a.quell", "--duration", "1s"], |stop| {
+    let mut burns = while_disturbed(dir.path(), &["-o", "a.quell", "--duration", "1s"], |stop| {
         rename_this_thread(b"\x1b[7m\n<b id=x>&");
-        Burner { cpu: last_cpu(), every_ns: 10_000_000, burn_ns: 300_000 }.run(stop)
+        // More than a quarter of the time: it is among the three that `--by cpu` names, whoever else is there.
+        Burner { cpu: last_cpu(), every_ns: 10_000_000, burn_ns: 3_000_000 }.run(stop)
     });
     for by in ["source", "task", "class", "cpu"] {
         let shown = run(dir.path(), &["show", "a.quell", "--by", by]).stdout;
@@ -204,7 +227,15 @@ fn names_of_tasks_are_harmless_everywhere() {
         assert!(by == "class" || String::from_utf8_lossy(&shown).contains("<b id=x>&"), "{by}");
     }
     let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
-    assert!(count(&source(&show, "task:\u{1b}[7m\n<b id=x>&")) > 50, "{}", show["sources"]);
+    let recording = Recording::open(&dir.path().join("a.quell")).unwrap();
+    burns.retain(|burn| inside(burn.start, span(&recording)));
+    let runs = placed(&recording, |one| one.source.to_string() == NAME);
+    assert!(burns.len() > 1 && count(&source(&show, NAME)) == runs.len() as u64, "{}", show["sources"]);
+    let (first, last) = (&burns[0], &burns[burns.len() - 1]);
+    let ended = ended_by(&runs, last.start).0 - ended_by(&runs, first.start).0;
+    let left = last.left - first.left;
+    let lost = recording.manifest.sources.unwrap().lost;
+    assert!(ended <= left && left <= ended + lost, "{ended} runs, {left} expected, {lost} lost");
     assert!(run(dir.path(), &["report", "a.quell", "-o", "a.html", "--ranks", "16"]).status.success());
     let page = fs_err::read(dir.path().join("a.html")).unwrap();
     let has = |bytes: &[u8]| page.windows(bytes.len()).any(|window| window == bytes);
@@ -321,6 +352,7 @@ fn a_command_reads_its_own_account_as_the_recorder_keeps_it() {
     let own: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(own["torn"], 0, "{own}");
     assert!(own["ticks"].as_u64().unwrap() > 1000, "no storm: {own}");
+    let recording = whole(dir.path(), "a.quell").unwrap();
     let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
     let thread =
         show["threads"].as_array().unwrap().iter().find(|t| t["tid"] == own["tid"]).cloned().unwrap();
@@ -329,13 +361,17 @@ fn a_command_reads_its_own_account_as_the_recorder_keeps_it() {
         let kinds = rows.iter().filter(|row| row["source"].as_str().unwrap().split(':').next() == Some(kind));
         kinds.map(|row| row[field].as_u64().unwrap()).sum()
     };
-    // What comes between the thread's last look and its end is the recorder's alone.
-    for (kind, percent) in [("tick", 1), ("task", 10)] {
-        let (count, ns) = (&own["count"][kind], &own["ns"][kind]);
-        within(kind, of(kind, "count"), count.as_u64().unwrap(), percent).unwrap();
-        if kind == "tick" {
-            within(kind, of(kind, "total_ns"), ns.as_u64().unwrap(), percent).unwrap();
-        }
+    // An interval is charged right after its end was read, and the thread goes on only then: what ended before its last look
+    // was in its account, what ended after that was not. Both read one clock to the ns. While the kernel adjusts its rate the
+    // two ways of reading it may be a few ns apart, which is less than any way out of an interrupt takes: no margin is needed.
+    for kind in [SourceKind::Tick, SourceKind::Task] {
+        let name = kind.name();
+        let rows = placed(&recording, |one| one.source.kind() == kind && own["tid"] == one.victim);
+        let [least, most] = ["before_ns", "after_ns"].map(|at| ended_by(&rows, own[at].as_u64().unwrap()));
+        let (count, ns) = (own["count"][name].as_u64().unwrap(), own["ns"][name].as_u64().unwrap());
+        assert!(least.0 <= count && count <= most.0, "{name}: {count} read, {least:?} to {most:?} recorded");
+        assert!(least.1 <= ns && ns <= most.1, "{name}: {ns} ns read, {least:?} to {most:?} recorded");
+        assert_eq!((of(name, "count"), of(name, "total_ns")), ended_by(&rows, u64::MAX), "{name}");
     }
 }
 
@@ -387,17 +423,19 @@ fn a_command_that_fails_says_so_and_leaves_its_recording() {
     assert!(!dir.path().join("b.quell").exists(), "nothing was recorded");
 }
 
-/// Each thread's account in the container equals the sum of its intervals, kind by kind, within 1 %.
-fn the_container_counts_what_was_recorded(path: &Path) {
-    let recording = Recording::open(path).unwrap();
+/// Each thread's account in the container equals the sum of its intervals, kind by kind. A thread that had been waited for
+/// and yet not left its CPU when the recording ended has the account of that moment; more may have been recorded since.
+fn the_container_counts_what_was_recorded(folder: &Path, name: &str) {
+    let recording = whole(folder, name).unwrap();
+    let zero = recording.manifest.zero_monotonic_ns.unwrap();
     for thread in &recording.threads {
-        let of_thread = recording.intervals.iter().flat_map(|side| &side.intervals);
-        let of_thread: Vec<_> = of_thread.filter(|interval| interval.victim == thread.tid).collect();
         for (kind, taken) in SourceKind::ALL.into_iter().zip(thread.taken) {
-            let rows = of_thread.iter().filter(|interval| interval.source.kind() == kind);
-            let (count, ns) = rows.fold((0, 0), |sum, interval| (sum.0 + 1, sum.1 + interval.net.as_nanos()));
-            within(kind.name(), count, taken.count, 1).unwrap();
-            within(kind.name(), ns, taken.time.as_nanos(), 1).unwrap();
+            let rows = placed(&recording, |one| one.source.kind() == kind && one.victim == thread.tid);
+            let [least, most] = [zero + thread.end.as_nanos(), u64::MAX].map(|until| ended_by(&rows, until));
+            let told = format!("{kind:?} of {thread:?}: {least:?} to {most:?} recorded");
+            assert!(least.0 <= taken.count && taken.count <= most.0, "{told}");
+            let ns = taken.time.as_nanos();
+            assert!(least.1 <= ns && ns <= most.1, "{told}");
         }
     }
     assert!(recording.threads.iter().any(|thread| thread.taken.iter().any(|taken| taken.count > 0)));
@@ -437,5 +475,5 @@ fn every_thread_of_a_command_is_followed() {
     // The shell, five children of it with a program each, and the last program's child or itself.
     assert!((7..=13).contains(&threads.len()), "{} threads: {threads:?}", threads.len());
     assert!(threads.iter().filter(|t| t["name"] == "true").count() >= 5, "{threads:?}");
-    the_container_counts_what_was_recorded(&dir.path().join("a.quell"));
+    the_container_counts_what_was_recorded(dir.path(), "a.quell");
 }

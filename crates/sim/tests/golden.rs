@@ -1,5 +1,7 @@
 //! LogGOPSim's own results: see `golden/loggops/README.md`.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test")]
+
 mod reference;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! The engine beside the reference on thousands of random schedules.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test")]
+
 mod reference;
 mod schedules;
 

@@ -18,45 +18,70 @@ pub fn rename_this_thread(name: &[u8]) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// A task that wakes to a beat and burns CPU time.
+/// Gives the calling thread a policy and a priority, if it may have them.
+fn schedule(policy: i32, sched_priority: i32) {
+    let parameters = libc::sched_param { sched_priority };
+    // SAFETY: `parameters` lives through the call; this thread's own policy is set.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+}
+
+/// A task that wakes to a beat and burns CPU time; before others, if it may, so that they do not blur its beat.
 pub struct Burner {
     pub cpu: usize,
     pub every_ns: u64,
     pub burn_ns: u64,
 }
 
-/// What a burner really did.
-pub struct Burned {
-    /// When each burn began, on CLOCK_MONOTONIC.
-    pub at: Vec<u64>,
-    /// How often others took the CPU from it, per burn: it then comes back for the rest.
-    pub interrupted: f64,
+/// One burn as it really was.
+pub struct Burn {
+    /// When it began, on CLOCK_MONOTONIC.
+    pub start: u64,
+    /// How often the burner had left its CPU by then.
+    pub left: u64,
+    /// The CPU time that it had had by then.
+    pub had_ns: u64,
+    /// How long after its beat it began.
+    pub late_ns: u64,
+    /// Whether others took the CPU from it: it then comes back for the rest.
+    pub interrupted: bool,
 }
 
 impl Burner {
     /// Burns so much of its own CPU time at each beat, until told to stop.
-    pub fn run(&self, stop: &AtomicBool) -> Burned {
+    pub fn run(&self, stop: &AtomicBool) -> Vec<Burn> {
         pin(self.cpu);
-        let (mut at, mut beat, before) = (Vec::new(), monotonic_ns(), taken_away());
+        schedule(libc::SCHED_FIFO, 1);
+        let (mut burns, mut beat) = (Vec::new(), monotonic_ns());
         while !stop.load(Ordering::Relaxed) {
             beat += self.every_ns;
             sleep_until(beat);
-            at.push(monotonic_ns());
-            let start = thread_cpu_ns();
-            while thread_cpu_ns() < start + self.burn_ns {}
+            let (start, left) = now_and_left();
+            let had_ns = thread_cpu_ns();
+            while thread_cpu_ns() < had_ns + self.burn_ns {}
+            let interrupted = times_left() != left;
+            burns.push(Burn { start, left, had_ns, late_ns: start - beat, interrupted });
         }
-        let interrupted = (taken_away() - before) as f64 / at.len().max(1) as f64;
-        Burned { at, interrupted }
+        burns
     }
 }
 
-/// How often others took the CPU from this thread.
-fn taken_away() -> i64 {
+/// The time, and how often this thread had left its CPU until exactly then.
+fn now_and_left() -> (u64, u64) {
+    loop {
+        let (before, now) = (times_left(), monotonic_ns());
+        if times_left() == before {
+            return (now, before);
+        }
+    }
+}
+
+/// How often this thread has left its CPU, by itself or for others. The kernel counts each switch once.
+fn times_left() -> u64 {
     // SAFETY: an all-zero usage is a valid place for the answer.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), 0);
-        usage.ru_nivcsw
+        (usage.ru_nvcsw + usage.ru_nivcsw) as u64
     }
 }
 
@@ -85,23 +110,21 @@ pub fn timer_storm(cpu: usize, every_ns: i64, stop: &AtomicBool) -> Vec<u64> {
 fn fill_idle_time(cpu: usize, stop: &AtomicBool) {
     rename_this_thread(b"quell-filler");
     pin(cpu);
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `parameters` lives through the call; this thread's own policy is set.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    schedule(libc::SCHED_IDLE, 0);
     while !stop.load(Ordering::Relaxed) {
         std::hint::spin_loop();
     }
 }
 
-/// Sends packets to itself, some thousand a second; how many.
-pub fn flood_loopback(cpu: usize, stop: &AtomicBool) -> u64 {
+/// Sends packets to itself, some thousand a second: when each was sent.
+pub fn flood_loopback(cpu: usize, stop: &AtomicBool) -> Vec<u64> {
     pin(cpu);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = socket.local_addr().unwrap();
-    let mut sent = 0;
+    let mut sent = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..10 {
-            sent += u64::from(socket.send_to(b"noise", to).is_ok());
+            sent.extend(socket.send_to(b"noise", to).is_ok().then(monotonic_ns));
             let mut received = [0; 8];
             let _ = socket.recv(&mut received);
         }
@@ -119,28 +142,31 @@ fn membarrier(command: i32) {
     assert_eq!(code, 0, "membarrier {command}");
 }
 
-/// A thread spins on `cpu`, another one sends it an interrupt every half millisecond: when, and the share of the time
-/// in which the first had its CPU, without which it is not interrupted.
-pub fn interrupt_by_membarrier(cpu: usize, stop: &AtomicBool) -> (Vec<u64>, f64) {
+/// A thread, `quell-spinner`, spins on `cpu`, and another one sends it an interrupt every half millisecond, which is over when
+/// the sender goes on: from when to when. While the spinner has not its CPU it is not interrupted. It pauses now and then,
+/// so that what it had is known from its runs, of which only the last does not end within a recording.
+pub fn interrupt_by_membarrier(cpu: usize, stop: &AtomicBool) -> Vec<(u64, u64)> {
     membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED);
     std::thread::scope(|scope| {
-        let spinner = scope.spawn(|| {
+        scope.spawn(|| {
+            rename_this_thread(b"quell-spinner");
             pin(cpu);
-            let (start, had) = (monotonic_ns(), thread_cpu_ns());
             while !stop.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
+                let until = monotonic_ns() + 20_000_000;
+                while monotonic_ns() < until {}
+                sleep_until(monotonic_ns() + 50_000);
             }
-            (thread_cpu_ns() - had) as f64 / (monotonic_ns() - start) as f64
         });
         rename_this_thread(b"quell-sender");
         pin(usize::from(cpu == 0));
         let mut sent = Vec::new();
         while !stop.load(Ordering::Relaxed) {
+            let before = monotonic_ns();
             membarrier(MEMBARRIER_PRIVATE_EXPEDITED);
-            sent.push(monotonic_ns());
+            sent.push((before, monotonic_ns()));
             sleep_until(monotonic_ns() + 500_000);
         }
-        (sent, spinner.join().unwrap())
+        sent
     })
 }
 
@@ -184,7 +210,8 @@ pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
         for event in events {
             perf.args(["-e", event]);
         }
-        perf.args(["-o", &data, "sleep", "6"]).current_dir(folder).stderr(Stdio::null());
+        // It watches for as long as its command lives, which is until its input ends.
+        perf.args(["-o", &data, "cat"]).current_dir(folder).stdin(Stdio::piped()).stderr(Stdio::null());
         let mut perf = crate::support::Guard(perf.spawn().unwrap());
         // The later of two tools on a tracepoint has its work inside what the earlier one measures, or not: perf first.
         let descriptors = format!("/proc/{}/fd", perf.0.id());
@@ -192,6 +219,7 @@ pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
         let args = ["record", "-o", &name, "--method", "kernel", "--duration", "3s", "-q", "--cpus"];
         let output = run(folder, &[&args[..], &[&cpu.to_string()]].concat());
         stop.store(true, Ordering::SeqCst);
+        // Waiting ends the input first.
         assert!(perf.0.wait().unwrap().success(), "perf failed");
         output
     });

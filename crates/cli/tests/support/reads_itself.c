@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Reads its own account from the metric container many times under a storm of timers, and tells what it saw. A torn
- * reading is one in which a kind's time moved and its count did not, or the other way round, or either fell.
+ * reading is one in which a kind's time moved and its count did not, or the other way round, or either fell. The last
+ * reading is told with the time just before it and just after it.
  */
 #define _GNU_SOURCE
 #include "quell_metrics_read.h"
@@ -11,7 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
+
+static unsigned long long monotonic_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
 
 int main(int argc, char **argv)
 {
@@ -62,11 +71,13 @@ int main(int argc, char **argv)
 			continue;
 	}
 	close(timer);
+	unsigned long long earliest = monotonic_ns();
 	if (quell_metrics_read(slot, &now))
 		return 1;
+	unsigned long long latest = monotonic_ns();
 	printf("{\"tid\":%u,\"reads\":%ld,\"torn\":%ld,\"ticks\":%llu,\"count\":{\"tick\":%llu,\"task\":%llu},"
-	       "\"ns\":{\"tick\":%llu,\"task\":%llu}}\n",
+	       "\"ns\":{\"tick\":%llu,\"task\":%llu},\"before_ns\":%llu,\"after_ns\":%llu}\n",
 	       now.tid, done, torn, now.count[QUELL_TICK], now.count[QUELL_TICK], now.count[QUELL_TASK], now.ns[QUELL_TICK],
-	       now.ns[QUELL_TASK]);
+	       now.ns[QUELL_TASK], earliest, latest);
 	return 0;
 }

@@ -113,8 +113,8 @@ struct Worker<'a, P: Program, F, R> {
     noise: Vec<u64>,
     agenda: Agenda,
     posts_early: bool,
-    /// From which of the operations that became free on those are that a receive posted early set free, and its start.
-    early: Vec<(usize, u64)>,
+    /// What receives set free that were posted early: from which place of the list of freed operations on, and when that was.
+    posted: Vec<(usize, u64)>,
     /// Messages to ranks of this worker, held back for a moment. None is due in the window that is played.
     letters: [Mail; LETTERS],
     letter: usize,
@@ -182,7 +182,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             noise: vec![0; count],
             agenda: Agenda::new(count),
             posts_early: F::SINGLE && rules.may_post_early(),
-            early: Vec::new(),
+            posted: Vec::new(),
             letters: [(ANY, Event::default()); LETTERS],
             letter: 0,
             out: (0..workers).map(|_| Vec::new()).collect(),
@@ -319,7 +319,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
                 event
             };
             self.rules.play(me, &mut self.ranks[at], event, next.start, &mut self.effects);
-            self.send_mail();
+            self.post();
             self.free_ops(at, next.start, &mut held, &mut holds);
             if self.effects.noise > 0 {
                 self.noise[at] = self.noise[at].saturating_add(std::mem::take(&mut self.effects.noise));
@@ -331,27 +331,25 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     #[inline(always)]
     fn free_ops(&mut self, at: usize, t: u64, held: &mut Event, holds: &mut bool) {
         let me = self.first + at as u32;
-        let (mut next, mut age) = (0, t);
-        // A receive that is posted may set others free.
+        let (mut next, mut age, mut ages) = (0, t, 0);
+        if self.posts_early && !self.effects.free.is_sorted_by_key(|free| free.op) {
+            self.effects.free.sort_unstable_by_key(|free| free.op);
+        }
         while let Some(&free) = self.effects.free.get(next) {
-            if let Some(&(from, start)) = self.early.first()
-                && from == next
-            {
-                self.early.remove(0);
-                age = start;
+            if let Some(&(_, later)) = self.posted.get(ages).filter(|(from, _)| *from == next) {
+                (age, ages) = (later, ages + 1);
             }
             next += 1;
             let rank = &mut self.ranks[at];
             let event = self.rules.freed(rank, free, age);
             if self.posts_early && event.what == What::Recv && event.time <= rank.free.cpu(0).max(t) {
                 // Nothing else starts on the rank's only CPU before that time.
-                let (start, before) = (event.time.max(age), self.effects.free.len());
+                let (start, from) = (event.time.max(t), self.effects.free.len());
                 self.rules.play(me, rank, event, start, &mut self.effects);
-                if self.effects.free.len() > before {
-                    self.early.push((before, start));
+                self.post();
+                if self.effects.free.len() > from {
+                    self.posted.push((from, start));
                 }
-                // It may answer a rendezvous.
-                self.send_mail();
             } else {
                 if *holds {
                     rank.push(*held, me);
@@ -359,12 +357,16 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
                 (*held, *holds) = (event, true);
             }
         }
+        if ages > 0 {
+            self.posted.clear();
+        }
         self.events += next as u64;
         self.effects.free.clear();
     }
 
+    /// Sends what the last event had to send.
     #[inline(always)]
-    fn send_mail(&mut self) {
+    fn post(&mut self) {
         if self.effects.mail_to != ANY {
             let to = std::mem::replace(&mut self.effects.mail_to, ANY);
             self.events += u64::from(self.effects.mail.what != What::Answer);
