@@ -16,8 +16,8 @@ use schedules::patterns::pattern;
 use schedules::shrink::shrunk;
 use schedules::{Dice, Schedule, rank_clocks, schedule};
 
-const SCHEDULES: u64 = 6_000;
-const PATTERNS: u64 = 300;
+const SCHEDULES: u64 = 60_000;
+const PATTERNS: u64 = 3_000;
 
 /// Times from here on the engine refuses.
 const TOO_LATE: u64 = 1 << 62;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_sim::ProgressClock;
-use quell_sim::loggops::{ANY, Kind, Net, Noise, PerByte, Place, RankClocks, Shape};
+use quell_sim::loggops::{ANY, Kind, Net, Noise, PerByte, Place, Program, RankClocks, Shape};
 
 use crate::reference::strikes::{Detours, Strikes};
 use listed::{Listed, Op};
@@ -91,6 +91,8 @@ struct Maker<'a> {
     roots: u64,
     /// Whether receives may lack, have another size than their send, or be on the same rank.
     loose: bool,
+    /// One CPU, eager messages and no needs of starts: what engines may take short cuts on.
+    plain: bool,
     /// Up to 16, LogGOPSim keeps the order of what becomes free at once.
     most_ops: usize,
     /// The sizes of messages by tag where they must not differ.
@@ -100,7 +102,9 @@ struct Maker<'a> {
 impl<'a> Maker<'a> {
     fn new(dice: &'a mut Dice, eager_limit: u64, scale: u64) -> Self {
         let ranks = if dice.once_in(20) { 30 } else { 1 + dice.below(8) };
-        let (cpus, nics) = (dice.one_of(&[1, 1, 2, 3]), dice.one_of(&[1, 1, 1, 2]));
+        let plain = dice.once_in(2);
+        let (cpus, nics) =
+            if plain { (1, 1) } else { (dice.one_of(&[1, 1, 2, 3]), dice.one_of(&[1, 1, 1, 2])) };
         let (tags, wildcards) = (1 + dice.below(3), dice.one_of(&[3, 15, 1_000, 1_000]));
         let (roots, loose) = (dice.one_of(&[2, 4, 30]), dice.once_in(5));
         let ranks = vec![vec![]; ranks as usize];
@@ -116,6 +120,7 @@ impl<'a> Maker<'a> {
             wildcards,
             roots,
             loose,
+            plain,
             most_ops,
             sizes,
         };
@@ -130,9 +135,10 @@ impl<'a> Maker<'a> {
     fn size(&mut self) -> u64 {
         match self.dice.below(8) {
             0 => 0,
-            1 => 1,
+            1 => self.eager_limit.min(1),
             2 => self.eager_limit,
-            3 => self.eager_limit + 1 + self.dice.below(20),
+            3 if !self.plain => self.eager_limit + 1 + self.dice.below(20),
+            _ if self.plain => self.dice.below(20).min(self.eager_limit),
             _ => 1 + self.dice.below(20),
         }
     }
@@ -142,7 +148,11 @@ impl<'a> Maker<'a> {
     }
 
     fn calc(&mut self) -> Shape {
-        Shape::calc(if self.dice.once_in(6) { 0 } else { self.dice.below(3 * self.scale) })
+        Shape::calc(if self.dice.once_in(if self.plain { 60 } else { 6 }) {
+            0
+        } else {
+            1 + self.dice.below(3 * self.scale)
+        })
     }
 
     /// A send, its receive, and perhaps some work.
@@ -194,7 +204,7 @@ impl<'a> Maker<'a> {
         for _ in 0..needs {
             let near = self.dice.once_in(2).then_some(number - 1);
             let need = near.unwrap_or_else(|| self.dice.below(number as u64) as usize);
-            if self.dice.once_in(5) { op.irequires.push(need) } else { op.requires.push(need) }
+            if !self.plain && self.dice.once_in(5) { op.irequires.push(need) } else { op.requires.push(need) }
         }
         let ops = &mut self.ranks[rank as usize];
         ops.push(op);
@@ -207,9 +217,9 @@ impl<'a> Maker<'a> {
 }
 
 /// Noise that strikes most work, in a trace longer than the longest of it.
-fn strikes(dice: &mut Dice, program: &Listed, net: &Net, scale: u64) -> Strikes {
-    let work = program.ranks.iter().flatten().filter(|op| op.shape.kind == Kind::Calc);
-    let longest = work.map(|op| op.shape.size).max().unwrap_or(0).max(net.overhead);
+fn strikes(dice: &mut Dice, program: &impl Program, net: &Net, scale: u64) -> Strikes {
+    let work = program.shapes().iter().filter(|shape| shape.kind == Kind::Calc);
+    let longest = work.map(|shape| shape.size).max().unwrap_or(0).max(net.overhead);
     let mut trace = || {
         let (mut detours, mut at) = (vec![], dice.below(scale));
         for _ in 0..1 + dice.below(12) {
@@ -228,7 +238,7 @@ fn strikes(dice: &mut Dice, program: &Listed, net: &Net, scale: u64) -> Strikes 
         true => (0, scale),
         false => (dice.below(3) as usize, dice.below(traces[0].1)),
     };
-    let places = (0..program.ranks.len()).map(place).collect();
+    let places = (0..program.ranks()).map(place).collect();
     Strikes { traces, places }
 }
 

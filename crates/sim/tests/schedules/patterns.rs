@@ -37,7 +37,7 @@ pub fn pattern(seed: u64) -> (&'static str, Steps<AnyPattern>, Schedule) {
         Err(never) => match never {},
     }
     let program = Listed::new(list.0);
-    let noise = dice.once_in(2).then(|| strikes(dice, &program, &net, scale));
+    let noise = dice.once_in(2).then(|| strikes(dice, &steps, &net, scale));
     (name, steps, Schedule { program, net, strikes: noise })
 }
 

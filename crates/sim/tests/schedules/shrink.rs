@@ -1,17 +1,27 @@
 //! Makes a schedule that fails as small as it gets.
 
+use std::cmp::Reverse;
+use std::iter::successors;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
 use quell_sim::loggops::{ANY, Kind, Net, PerByte, Shape};
 
 use super::Schedule;
 use super::listed::{Listed, Op};
 
-/// The smallest schedule that is left when nothing can be taken away without `fails` being content.
+/// After so long what is left is small enough.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A schedule from which nothing can be taken away without `fails` being content.
 pub fn shrunk(schedule: &Schedule, fails: impl Fn(&Schedule) -> bool) -> Schedule {
+    let begun = Instant::now();
     let mut best = schedule.clone();
-    loop {
-        let Some(less) = smaller(&best).find(&fails) else { return best };
+    while begun.elapsed() < PATIENCE {
+        let Some(less) = smaller(&best).find(&fails) else { break };
         best = less;
     }
+    best
 }
 
 /// Each way to take one thing away.
@@ -21,7 +31,7 @@ fn smaller(whole: &Schedule) -> impl Iterator<Item = Schedule> {
         (0..ranks.len()).flat_map(|rank| (0..ranks[rank].len()).map(move |op| (rank, op))).collect();
     let quiet = whole.strikes.is_some().then(|| Schedule { strikes: None, ..whole.clone() });
     let fewer_ranks = (0..ranks.len()).filter_map(|rank| without_rank(whole, rank));
-    let fewer_ops = places.clone().into_iter().map(|place| without_op(whole, place));
+    let fewer_ops = pieces(ranks).into_iter().map(|(rank, piece)| without_ops(whole, rank, &piece));
     let fewer_needs = places.clone().into_iter().flat_map(|place| with_fewer_needs(whole, place));
     let simpler_ops = places.into_iter().flat_map(|place| with_simpler_op(whole, place));
     quiet
@@ -58,12 +68,27 @@ fn without_rank(whole: &Schedule, rank: usize) -> Option<Schedule> {
     Some(less)
 }
 
-fn without_op(whole: &Schedule, (rank, number): (usize, usize)) -> Schedule {
+/// Runs of operations of each rank, long ones first.
+fn pieces(ranks: &[Vec<Op>]) -> Vec<(usize, Range<usize>)> {
+    let of_rank = |(rank, ops): (usize, &Vec<Op>)| {
+        let lengths = successors(Some(ops.len()), |length| (*length > 1).then_some(length / 2));
+        let whole = ops.len();
+        let runs = lengths.filter(|length| *length > 0).flat_map(move |length| {
+            (0..whole).step_by(length).map(move |start| (rank, start..whole.min(start + length)))
+        });
+        runs.collect::<Vec<_>>()
+    };
+    let mut pieces: Vec<_> = ranks.iter().enumerate().flat_map(of_rank).collect();
+    pieces.sort_by_key(|(_, piece)| Reverse(piece.len()));
+    pieces
+}
+
+fn without_ops(whole: &Schedule, rank: usize, piece: &Range<usize>) -> Schedule {
     changed(whole, |ranks| {
-        ranks[rank].remove(number);
+        ranks[rank].drain(piece.clone());
         for needs in ranks[rank].iter_mut().flat_map(|op| [&mut op.requires, &mut op.irequires]) {
-            needs.retain(|need| *need != number);
-            needs.iter_mut().filter(|need| **need > number).for_each(|need| *need -= 1);
+            needs.retain(|need| !piece.contains(need));
+            needs.iter_mut().filter(|need| **need >= piece.end).for_each(|need| *need -= piece.len());
         }
     })
 }
