@@ -9,7 +9,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use quell_analysis::compare::Limit;
 use quell_recording::Nanos;
 
-pub use predict::{OpName, Predict, SyncName};
+pub use predict::{Predict, SyncName};
 pub use simulate::{
     Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, NetArgs, PatternArgs,
     Simulate,
