@@ -110,13 +110,8 @@ impl Schedule {
             }
             let dependent = edge & DEPENDENT;
             let index = dependent as usize;
-            let latest = match state.ready.get_mut(index) {
-                Some(ready) => {
-                    *ready = at.max(*ready);
-                    *ready
-                }
-                None => at,
-            };
+            let latest = state.ready[index].max(at);
+            state.ready[index] = latest;
             state.needs[index] = state.needs[index].wrapping_sub(1);
             if state.needs[index] == 0 {
                 let Op { peer, shape, .. } = part.ops[index];
@@ -132,8 +127,7 @@ impl Schedule {
 pub struct Waiting {
     /// How often each must still be told. LogGOPSim may tell twice: a count wraps past 0 and frees no second time.
     needs: Box<[u32]>,
-    /// The latest time told, in nanoseconds. Empty where ranks have one CPU: time only rises there, so that the
-    /// last time told is the latest.
+    /// The latest time told, in nanoseconds, which need not be the last: an end is told when it is known.
     ready: Box<[u64]>,
     freed: u64,
 }
@@ -169,7 +163,7 @@ impl Program for Schedule {
     fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Waiting {
         let part = self.part(rank);
         let needs = part.needs().into_boxed_slice();
-        let ready = if self.cpus > 1 { vec![0; needs.len()] } else { Vec::new() }.into_boxed_slice();
+        let ready = vec![0; needs.len()].into_boxed_slice();
         let before = free.len();
         for (number, (op, _)) in part.ops.iter().zip(&needs).enumerate().filter(|(_, (_, need))| **need == 0)
         {

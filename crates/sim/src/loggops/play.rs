@@ -4,7 +4,7 @@ mod compatible;
 mod physical;
 
 use super::event::{Event, What};
-use super::noise::Noise;
+use super::noise::{Noise, NoiseError};
 use super::program::{ANY, Free, Frees, Kind, Program};
 use super::rank::{Layout, Rank};
 use super::{Net, Rules, Run, RunError};
@@ -111,7 +111,7 @@ impl<'a, P: Program> Context<'a, P> {
             Noise::Clocks(clocks) => Some(clocks.places().len()),
         };
         if let Some(offsets) = offsets.filter(|&offsets| offsets < program.ranks() as usize) {
-            return Err(super::NoiseError::Offsets { offsets, ranks: program.ranks() }.into());
+            return Err(NoiseError::Offsets { offsets, ranks: program.ranks() }.into());
         }
         let compatible = run.rules == Rules::Compatible;
         let cost = |shape: &super::Shape| -> Result<Cost, RunError> {
@@ -143,11 +143,10 @@ impl<'a, P: Program> Context<'a, P> {
         if [net.latency, net.overhead, net.gap].iter().any(|&time| time > MAX_TIME) {
             return Err(RunError::Overflow);
         }
-        if let Noise::Window(window) = run.noise {
-            let longest = costs.iter().map(|cost| cost.work).fold(net.overhead, u64::max);
-            if longest >= window.length() {
-                return Err(super::NoiseError::Short { longest, trace: window.length() }.into());
-            }
+        if let Noise::Window(window) = run.noise
+            && net.overhead >= window.length()
+        {
+            return Err(NoiseError::Short { longest: net.overhead, trace: window.length() }.into());
         }
         let layout = Layout { cpus: program.cpus() as usize, nics: program.nics() as usize };
         Ok(Self { program, net, noise: run.noise, costs, layout })

@@ -319,14 +319,10 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
                 event
             };
             self.rules.play(me, &mut self.ranks[at], event, next.start, &mut self.effects);
+            self.post();
             self.free_ops(at, next.start, &mut held, &mut holds);
             if self.effects.noise > 0 {
                 self.noise[at] = self.noise[at].saturating_add(std::mem::take(&mut self.effects.noise));
-            }
-            if self.effects.mail_to != ANY {
-                let to = std::mem::replace(&mut self.effects.mail_to, ANY);
-                self.events += u64::from(self.effects.mail.what != What::Answer);
-                self.send(to, self.effects.mail);
             }
         }
     }
@@ -350,6 +346,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
                 // Nothing else starts on the rank's only CPU before that time.
                 let (start, from) = (event.time.max(t), self.effects.free.len());
                 self.rules.play(me, rank, event, start, &mut self.effects);
+                self.post();
                 if self.effects.free.len() > from {
                     self.posted.push((from, start));
                 }
@@ -365,6 +362,16 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         }
         self.events += next as u64;
         self.effects.free.clear();
+    }
+
+    /// Sends what the last event had to send.
+    #[inline(always)]
+    fn post(&mut self) {
+        if self.effects.mail_to != ANY {
+            let to = std::mem::replace(&mut self.effects.mail_to, ANY);
+            self.events += u64::from(self.effects.mail.what != What::Answer);
+            self.send(to, self.effects.mail);
+        }
     }
 
     #[inline(always)]

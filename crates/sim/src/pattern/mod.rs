@@ -4,6 +4,19 @@
 //! [`Steps`] runs it as a [`Program`](crate::loggops::Program), so that a million ranks and thousands of iterations need
 //! no more memory than the ranks' places in it; [`unroll`] lists its operations for a file. [`by_name`] makes the patterns
 //! of [`LIST`]: the collectives of MPI libraries, halo exchanges, sweeps, and loops of work and these.
+//!
+//! ```
+//! use quell_sim::loggops::{Net, Noise, Rules, Run, run};
+//! use quell_sim::pattern::{Params, by_name};
+//!
+//! let params = Params { ranks: 1000, iterations: 5, work_ns: 100_000, ..Params::default() };
+//! let program = by_name("bsp", &params)?;
+//! let silence =
+//!     Run { net: Net::default(), rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: &|_| {} };
+//! // Each superstep is its work and a barrier of ten rounds, each of 2·1500 + 2500 + 7·6 ns.
+//! assert_eq!(run(&program, &silence)?.last().1, 5 * (100_000 + 10 * 5_542));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod binomial;
 mod bruck;

@@ -64,7 +64,8 @@ impl<'a> StepOps<'a> {
         self.add(0, shape);
     }
 
-    /// Holds the step back until a step of the other lane, in the same iteration, is done.
+    /// Holds the step back until a step of the other lane, in the same iteration, is done. Without operations there is
+    /// nothing to hold back.
     #[inline]
     pub fn after(&mut self, lane: u32, step: u32) {
         self.after = Some((lane, step));
@@ -72,14 +73,15 @@ impl<'a> StepOps<'a> {
 
     /// Adds what a pattern within this one does.
     #[inline]
-    pub(super) fn within(&mut self, part: Part, inner: impl FnOnce(&mut StepOps<'_>)) {
-        let first_rank = self.whole(part.first_rank);
-        let stride = self.part.stride * part.stride;
-        let part = Part { first_rank, stride, first_shape: self.part.first_shape + part.first_shape };
-        let mut ops =
-            StepOps { free: self.free, next: self.next, ready: self.ready, after: self.after, part };
-        inner(&mut ops);
-        (self.next, self.after) = (ops.next, ops.after);
+    pub(super) fn within(&mut self, part: Part, inner: impl FnOnce(&mut Self)) {
+        let whole = self.part;
+        self.part = Part {
+            first_rank: self.whole(part.first_rank),
+            stride: whole.stride * part.stride,
+            first_shape: whole.first_shape + part.first_shape,
+        };
+        inner(self);
+        self.part = whole;
     }
 
     /// What the step comes after, if it said so: lane and step.

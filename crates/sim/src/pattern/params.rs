@@ -112,7 +112,7 @@ pub enum PatternError {
         ranks: u32,
     },
     /// The grid has too many dimensions, or too few.
-    #[error("a grid of {} dimensions is not one of `{pattern}`; give {least} to {most}", .dims.len())]
+    #[error("`{pattern}` cannot have a grid of {} dimensions; give {}", .dims.len(), span(*.least, *.most))]
     Dimensions {
         /// The pattern.
         pattern: &'static str,
@@ -143,6 +143,11 @@ pub enum PatternError {
         /// What to do about it.
         instead: &'static str,
     },
+}
+
+/// One count of dimensions, or the first and the last.
+fn span(least: usize, most: usize) -> String {
+    if least == most { least.to_string() } else { format!("{least} to {most}") }
 }
 
 fn places(dims: &[u32]) -> u64 {

@@ -12,10 +12,11 @@
 //! }
 //! ```
 //!
-//! What `txt2bin` reads is read in the same sense, but for what it misunderstands without a word: numbers that do not fit,
-//! peers that are no ranks, operations that wait for themselves, ranks out of order, and text after the last rank
-//! are refused. What it refuses is refused, with these exceptions: blanks may stand before a statement or comment and
-//! behind a label, a statement may follow `{`, `}` or `*/` on the same line, and a file may end within its last line.
+//! What `txt2bin` reads is read in the same sense, but for what it misunderstands without a word, which is refused:
+//! numbers that do not fit (also 2^32 − 1, which it takes for -1), peers that are no ranks, operations that wait for
+//! themselves, ranks out of order, a second `num_ranks`, and text after the last rank. What it refuses is refused,
+//! with these exceptions: blanks may stand before a statement or comment and behind a label, and a statement may
+//! follow `{`, `}` or `*/` on the same line.
 
 mod error;
 mod labels;

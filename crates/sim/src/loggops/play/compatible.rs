@@ -3,6 +3,7 @@
 use super::{Context, Effects, Play, Remote};
 use crate::loggops::event::{Event, What};
 use crate::loggops::matching::{Entry, Envelope};
+use crate::loggops::noise::{Noise, NoiseError};
 use crate::loggops::program::{Free, Program};
 use crate::loggops::rank::{FreeFrom, Rank};
 
@@ -55,6 +56,13 @@ impl<P: Program> Compatible<'_, P> {
     ) {
         let Self(context) = self;
         let length = context.cost(event.shape).work;
+        if let Noise::Window(window) = context.noise
+            && length >= window.length()
+        {
+            let short = NoiseError::Short { longest: length, trace: window.length() };
+            effects.error.get_or_insert(short.into());
+            return;
+        }
         let noise = context.delay(me, rank, t, length);
         effects.noise = effects.noise.wrapping_add(noise);
         *rank.free.cpu_mut(event.cpu) = t.wrapping_add(length).wrapping_add(noise);

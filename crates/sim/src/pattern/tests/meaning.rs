@@ -30,14 +30,17 @@ impl Ranks {
     }
 }
 
+/// Messages that wait, and receives that do with what they know before.
+type Channel = (VecDeque<Ranks>, VecDeque<(u32, Ranks)>);
+
 /// What a program's operations know, by their requirements and messages.
 struct Flow {
     graph: Graph,
     states: Vec<Waits>,
     /// What each operation hands on; a receive has its message's too.
     handed: Vec<Vec<Option<Ranks>>>,
-    /// By sender, receiver and tag: messages, and receives with what they know before.
-    channels: HashMap<(u32, u32, u32), (VecDeque<Ranks>, VecDeque<(u32, Ranks)>)>,
+    /// By sender, receiver and tag.
+    channels: HashMap<(u32, u32, u32), Channel>,
     todo: Vec<(u32, Free)>,
 }
 

@@ -45,7 +45,9 @@ fn grids_that_do_not_fit_are_refused() {
         refused("halo", &params),
         "a grid of 8x8x16 has 1024 places for 1000 ranks; give one with as many places as ranks, such as 10x10x10"
     );
-    assert_eq!(refused("halo2d", &params), "a grid of 3 dimensions is not one of `halo2d`; give 2 to 2");
+    assert_eq!(refused("halo2d", &params), "`halo2d` cannot have a grid of 3 dimensions; give 2");
+    let params = Params { dims: vec![2; 5], ..params };
+    assert_eq!(refused("halo", &params), "`halo` cannot have a grid of 5 dimensions; give 1 to 4");
 }
 
 #[test]
@@ -68,4 +70,40 @@ fn even_grids_have_a_place_for_every_rank() {
             assert!(dims.is_sorted_by(|a, b| a >= b), "{dims:?}");
         }
     }
+}
+
+#[test]
+fn patterns_that_do_not_fit_into_others_are_refused() {
+    let within = |inner: &str| Params { inner: Some(inner.to_owned()), ..Params::default() };
+    assert_eq!(
+        refused("bsp", &within("training-step")),
+        "`bsp` cannot have `training-step` within it; give a collective or a halo exchange"
+    );
+    assert_eq!(
+        refused("allreduce-hierarchical", &within("halo")),
+        "`allreduce-hierarchical` cannot have `halo` within it; give allreduce-recursive-doubling, \
+         allreduce-rabenseifner or allreduce-ring"
+    );
+    assert!(refused("bsp", &within("nothing")).starts_with("there is no pattern `nothing`"));
+}
+
+#[test]
+fn messages_too_large_to_be_told_in_time_are_refused() {
+    let params = Params { ranks: 1 << 24, bytes: 1 << 20, ..Params::default() };
+    assert_eq!(
+        refused("binomial-gather", &params),
+        "blocks of 1048576 bytes of 16777216 ranks make messages above 1099511627776 bytes; \
+         give smaller blocks or fewer ranks"
+    );
+    let params = Params { bytes: MAX_BYTES, segment_bytes: 1, ..Params::default() };
+    assert_eq!(
+        refused("pipelined-ring", &params),
+        "segment bytes: 1 is out of range; give between 65536 and 1099511627776"
+    );
+    let params = Params { ranks: 1 << 24, buckets: 1000, ..Params::default() };
+    assert_eq!(
+        refused("training-step", &params),
+        "a rank of `training-step` would have 33554430000 steps in an iteration, of at most 2³²; \
+         give fewer buckets or ranks"
+    );
 }
