@@ -21,7 +21,10 @@ fn schedules_are_checked_made_and_converted() {
     );
     write("odd.goal", "num_ranks 1\nrank 0 {\na: calc 1\na: calc 2\n}\n");
     write("broken.goal", "num_ranks 1\nrank 0 {\na: cook 1\n}\n");
-    let calls: [&[&str]; 17] = [
+    fs_err::write(dir.path().join("cut.bin"), [&4223u64.to_le_bytes()[..], &[2, 0]].concat()).unwrap();
+    let calls: [&[&str]; 19] = [
+        &["goal", "check", "cut.bin"],
+        &["goal", "check", "cut.bin", "--json"],
         &["goal", "check", "good.goal"],
         &["goal", "check", "missed.goal"],
         &["goal", "check", "bad.goal"],
