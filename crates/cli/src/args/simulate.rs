@@ -126,6 +126,9 @@ pub struct Simulate {
     /// Run it without noise too, and say what the noise costs.
     #[arg(long, requires = "noise")]
     pub baseline: bool,
+    /// Say which noise made the program late: the detours on its critical path, by source, and what was absorbed.
+    #[arg(long, requires = "noise", conflicts_with = "compat")]
+    pub culprits: bool,
     /// Seed of the places in the noise; equal seeds give equal results.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

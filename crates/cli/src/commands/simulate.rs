@@ -1,5 +1,6 @@
 //! `quell simulate`: a schedule or a pattern under LogGOPS and noise.
 
+mod culprits;
 pub mod document;
 mod noise;
 mod noise_trace;
@@ -9,9 +10,10 @@ mod stuck;
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
+use quell_analysis::culprits::CulpritFacts;
 use quell_analysis::predict::NetFacts;
 use quell_sim::goal::{self, Format, Schedule};
-use quell_sim::loggops::{self, Noise, Outcome as Played, Program, Rules, Run, Stuck};
+use quell_sim::loggops::{self, Culprits, Noise, Outcome as Played, Program, Rules, Run, Stuck};
 
 use self::document::{SCHEMA, Simulation, StuckFacts};
 use self::program::{Playable, Source};
@@ -75,7 +77,7 @@ fn play<P: Program>(
     let mut simulation = begin(program, about, args);
     simulation.noise = given.facts;
     simulation.warnings = given.warnings;
-    let outcome = run_with(program, &given.noise, args, ("simulate", printer))?;
+    let (outcome, culprits) = run_with(program, &given.noise, args, args.culprits, ("simulate", printer))?;
     simulation.finish(&outcome, args.all_times);
     if let Some(stuck) = &outcome.stuck {
         let facts = explain(stuck, about.source)?;
@@ -86,8 +88,13 @@ fn play<P: Program>(
         }
         return Err(error);
     }
+    if let Some(culprits) = culprits {
+        let clocks = culprits::clocks(args, program.ranks())?;
+        let per_rank = simulation.finish_times_ns.is_some();
+        simulation.culprits = Some(CulpritFacts::new(&culprits, &outcome, &clocks, per_rank));
+    }
     if args.baseline {
-        simulation.compare(&run_with(program, &Noise::None, args, ("baseline", printer))?);
+        simulation.compare(&run_with(program, &Noise::None, args, false, ("baseline", printer))?.0);
     }
     match args.json {
         true => printer.json(&simulation)?,
@@ -115,6 +122,7 @@ fn begin<P: Program>(program: &P, about: &About<'_>, args: &Simulate) -> Simulat
         finish_quantiles_ns: None,
         noise: None,
         baseline: None,
+        culprits: None,
         stuck: None,
         warnings: Vec::new(),
     }
@@ -124,8 +132,9 @@ fn run_with<P: Program>(
     program: &P,
     noise: &Noise,
     args: &Simulate,
+    culprits: bool,
     (what, printer): (&'static str, Printer),
-) -> anyhow::Result<Played> {
+) -> anyhow::Result<(Played, Option<Culprits>)> {
     // LogGOPSim's events: one for each operation, and one for each message.
     let events = program.totals().map(|(operations, sends)| operations.saturating_add(sends));
     let step = Step::long(printer, what, events);
@@ -137,7 +146,11 @@ fn run_with<P: Program>(
         threads: args.threads.map_or_else(all, usize::from),
         progress: &|done| step.reach(done),
     };
-    Ok(loggops::run(program, &run)?)
+    if culprits {
+        let (outcome, culprits) = loggops::run_for_culprits(program, &run)?;
+        return Ok((outcome, Some(culprits)));
+    }
+    Ok((loggops::run(program, &run)?, None))
 }
 
 /// What was left over, with its places in the text where there is one.
