@@ -6,6 +6,7 @@ mod noise;
 mod noise_trace;
 pub mod program;
 mod stuck;
+mod timeline;
 
 use std::collections::BTreeMap;
 
@@ -30,6 +31,7 @@ pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
         printer.result(&net::help())?;
         return Ok(Outcome::Done);
     }
+    timeline::refuse(args)?;
     match program::of(args, printer)? {
         Playable::Schedule(schedule, source) => {
             let about =
@@ -79,6 +81,7 @@ fn play<P: Program>(
     simulation.warnings = given.warnings;
     let (outcome, culprits) = run_with(program, &given.noise, args, args.culprits, ("simulate", printer))?;
     simulation.finish(&outcome, args.all_times);
+    let draw = || timeline::draw(program, &given.noise, args, (&about.name, outcome.last().0), printer);
     if let Some(stuck) = &outcome.stuck {
         let facts = explain(stuck, about.source)?;
         let error = anyhow::anyhow!(stuck::message(&facts));
@@ -86,6 +89,7 @@ fn play<P: Program>(
         if args.json {
             printer.json(&simulation)?;
         }
+        draw().unwrap_or_else(|failed| printer.warn(&format!("{failed:#}")));
         return Err(error);
     }
     if let Some(culprits) = culprits {
@@ -100,6 +104,7 @@ fn play<P: Program>(
         true => printer.json(&simulation)?,
         false => printer.result(&terminal_simulate::simulation(&simulation, &outcome))?,
     }
+    draw()?;
     Ok(Outcome::Done)
 }
 
