@@ -9,7 +9,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use quell_analysis::compare::Limit;
 use quell_recording::Nanos;
 
-pub use predict::{OpName, Predict, SyncName};
+pub use predict::{Predict, SyncName};
 pub use simulate::{
     Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, NetArgs, PatternArgs,
     Simulate,
@@ -24,7 +24,7 @@ use crate::plan::{CpuList, RankList, ThresholdText};
     version,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
+    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
 )]
 pub struct Args {
     /// Say nothing but results and errors.

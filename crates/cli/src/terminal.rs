@@ -10,7 +10,7 @@ use quell_recording::{Method, Nanos, Recording, Trace};
 
 use crate::plots::{self, Scale, Series};
 use crate::printer::{one_line, width};
-use crate::terminal_sources;
+use crate::{terminal_simulate, terminal_sources};
 
 /// Points that a terminal can show in one plot.
 const MOST_POINTS: usize = 4_000;
@@ -211,15 +211,26 @@ fn periods(cpus: &[CpuOverview]) -> String {
 /// `predict`: the curve as a plot and a table, and up to where the trace can speak.
 pub fn predict(prediction: &Prediction) -> String {
     let mut text = format!(
-        "A phase of {} under `{}` noise, all ranks waiting for the slowest ({} phases, seed {})\n",
+        "A phase of {} under `{}` noise, {} ({} phases, seed {})\n",
         time(prediction.quantum_ns as f64),
         mode_name(prediction.sync),
+        match &prediction.network {
+            None => "all ranks waiting for the slowest".into(),
+            Some(network) => format!("then `{}` of {} bytes", one_line(&prediction.op), network.bytes),
+        },
         prediction.phases,
         prediction.seed
+    );
+    text.extend(
+        prediction
+            .network
+            .iter()
+            .map(|network| format!("network: {}\n", terminal_simulate::net(&network.net))),
     );
     let rows = prediction.points.iter().map(|point| {
         vec![
             point.ranks.to_string(),
+            time(point.base_phase_ns as f64),
             time(point.mean_phase_ns),
             format!("{:.2}", point.slowdown_percent),
             point
@@ -228,7 +239,10 @@ pub fn predict(prediction: &Prediction) -> String {
             if point.supported { "yes".into() } else { "no: extrapolated".into() },
         ]
     });
-    text += &table(&["ranks", "mean phase", "slowdown %", "95 % interval", "within the trace"], rows);
+    text += &table(
+        &["ranks", "without noise", "mean phase", "slowdown %", "95 % interval", "within the trace"],
+        rows,
+    );
     text.extend(prediction.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
     if prediction.points.len() < 2 {
         return text;

@@ -1,8 +1,9 @@
 //! A simulation as text for a terminal.
 
+use quell_analysis::predict::{NetFacts, NoiseSource};
 use quell_sim::loggops::Outcome;
 
-use crate::commands::simulate::document::{NetFacts, NoiseFacts, RulesName, Simulation, StartName};
+use crate::commands::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
 use crate::plots;
 use crate::printer::{one_line, width};
 use crate::terminal::{table, time};
@@ -29,15 +30,17 @@ fn heading(simulation: &Simulation) -> String {
     let parameters =
         simulation.parameters.iter().flatten().map(|(option, value)| format!(" {option} {value}"));
     let program = one_line(&simulation.program) + &parameters.collect::<String>();
-    let mut text = format!("{program} · {} ranks · {rules}\n{}\n", simulation.ranks, net(&simulation.net));
+    let mut text =
+        format!("{program} · {} ranks · {rules}\nnetwork: {}\n", simulation.ranks, net(&simulation.net));
     text.extend(simulation.noise.iter().map(|noise| noise_line(noise, simulation.seed)));
     text
 }
 
-fn net(net: &NetFacts) -> String {
+/// A network in LogGOPSim's words.
+pub fn net(net: &NetFacts) -> String {
     let preset = net.preset.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
     format!(
-        "network: L={} o={} g={} G={} O={} S={}{preset}",
+        "L={} o={} g={} G={} O={} S={}{preset}",
         net.latency_ns,
         net.overhead_ns,
         net.gap_ns,
@@ -48,7 +51,7 @@ fn net(net: &NetFacts) -> String {
 }
 
 fn noise_line(noise: &NoiseFacts, seed: u64) -> String {
-    let source = |source: &quell_analysis::predict::NoiseSource| {
+    let source = |source: &NoiseSource| {
         let cpus = if source.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", source.cpus) };
         format!("{} ({cpus}, {:.4} % noise)", one_line(&source.name), source.overhead_percent)
     };

@@ -16,7 +16,9 @@ fn help_names_every_verb() {
 #[test]
 fn each_verb_explains_itself_with_examples() {
     let dir = tempfile::tempdir().unwrap();
-    for verb in ["study", "record", "show", "watch", "compare", "predict", "convert", "report"] {
+    for verb in
+        ["study", "record", "show", "watch", "compare", "predict", "simulate", "goal", "convert", "report"]
+    {
         let text = transcript(dir.path(), &[verb, "--help"]);
         assert!(text.contains("EXAMPLES") && text.starts_with("exit 0"), "{verb}: {text}");
     }

@@ -1,5 +1,7 @@
 //! The detours that made a program late, and nothing else.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test")]
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

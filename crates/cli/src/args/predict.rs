@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use quell_recording::Nanos;
 
+use super::simulate::NetArgs;
 use crate::plan::RankList;
+use crate::plan::pattern::OpText;
+use crate::plan::size::Size;
 
 /// How the ranks' noise lines up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,17 +21,10 @@ pub enum SyncName {
     Phase,
 }
 
-/// What the ranks wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OpName {
-    /// The slowest rank, at no cost of its own.
-    Max,
-}
-
 /// `quell predict`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell predict a.quell --ranks 16..2048\n  quell predict a.quell --ranks 1Mi --quantum 500us --sync phase\n  quell predict --noise model.toml --ranks 16,256,2048 --seed 7 --json"
+    after_help = "EXAMPLES\n  quell predict a.quell --ranks 16..2048\n  quell predict a.quell --ranks 1Mi --quantum 500us --sync phase\n  quell predict a.quell --op allreduce --bytes 64Ki --net L=1500,o=300,g=100,G=0.04\n  quell predict --noise model.toml --ranks 16,256,2048 --seed 7 --json"
 )]
 pub struct Predict {
     /// Recordings; several make the nodes of one machine in turn.
@@ -43,9 +39,13 @@ pub struct Predict {
     /// Length of a compute phase without noise.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
     pub quantum: Nanos,
-    /// What ends a phase.
-    #[arg(long, value_enum, default_value = "max")]
-    pub op: OpName,
+    /// What ends a phase: max (the slowest rank, at no cost of its own), or messages under LogGOPS: barrier, allreduce, bcast, reduce,
+    /// alltoall, halo2d, halo3d, or any other pattern of `quell goal list`.
+    #[arg(long, default_value = "max", value_name = "NAME")]
+    pub op: OpText,
+    /// Bytes of a message of --op, or of each rank's part [default: 8].
+    #[arg(long, value_name = "SIZE")]
+    pub bytes: Option<Size>,
     /// How the nodes' noise lines up.
     #[arg(long, value_enum, default_value = "none")]
     pub sync: SyncName,
@@ -55,7 +55,7 @@ pub struct Predict {
     /// With --sync start: each node runs faster or slower by up to so many parts per million.
     #[arg(long, default_value_t = 0.0, value_name = "PPM")]
     pub drift: f64,
-    /// Phases to simulate.
+    /// Phases to simulate; with messages large scales run fewer, to bound the time.
     #[arg(long, default_value_t = 2000)]
     pub phases: u64,
     /// Seed; equal seeds give equal results.
@@ -67,4 +67,6 @@ pub struct Predict {
     /// Print one JSON document (schema quell.predict/1).
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub net: NetArgs,
 }

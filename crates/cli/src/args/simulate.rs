@@ -87,10 +87,19 @@ pub struct NetArgs {
     pub eager_limit: Option<Size>,
 }
 
+impl NetArgs {
+    /// Whether any of it was typed.
+    pub fn is_given(&self) -> bool {
+        let times = [self.latency, self.overhead, self.gap].iter().any(Option::is_some);
+        let rates = [self.gap_per_byte, self.overhead_per_byte].iter().any(Option::is_some);
+        self.net.is_some() || times || rates || self.eager_limit.is_some()
+    }
+}
+
 /// `quell simulate`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell simulate app.goal\n  quell simulate --pattern dissemination --ranks 64Ki --bytes 8 --noise a.quell --baseline\n  quell simulate app.bin --net L=3700,o=200,g=5,G=0.04,S=0\n  quell simulate app.goal --compat --noise selfish.txt --offsets offsets.txt --json      as LogGOPSim would, to the nanosecond\n\nA program that does not end (a deadlock, messages that nobody receives) is told on stderr, with exit code 1."
+    after_help = "EXAMPLES\n  quell simulate app.goal\n  quell simulate --pattern dissemination --ranks 64Ki --bytes 8 --noise a.quell --baseline\n  quell simulate app.bin --net L=3700,o=200,g=5,G=0.04,S=0\n  quell simulate app.goal --compat --noise selfish.txt     as LogGOPSim would, to the nanosecond\n\nA program that does not end (a deadlock, messages that nobody receives) is told on stderr, with exit code 1."
 )]
 pub struct Simulate {
     /// The schedule to play: GOAL as text, or LogGOPSim's binary form of it; its content tells which.
@@ -137,7 +146,11 @@ pub struct Simulate {
 
 /// `quell goal`.
 #[derive(Debug, ClapArgs)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "EXAMPLES\n  quell goal check app.goal\n  quell goal convert app.goal -o app.bin\n  quell goal make --pattern dissemination --ranks 1Ki -o barrier.goal\n  quell goal list"
+)]
 pub struct Goal {
     #[command(subcommand)]
     pub verb: GoalVerb,
@@ -151,7 +164,7 @@ pub enum GoalVerb {
     /// Text to LogGOPSim's binary, or back.
     Convert(GoalConvert),
     /// A schedule from a named pattern, for LogGOPSim and other tools.
-    Make(GoalMake),
+    Make(Box<GoalMake>),
     /// The named patterns and their parameters.
     List(GoalList),
 }

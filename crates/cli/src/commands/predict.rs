@@ -1,11 +1,13 @@
 //! `quell predict`: what the noise costs a bulk-synchronous program.
 
-use quell_analysis::predict::{self, Mode, NodeNoise, Options, PredictError, Prediction};
+use quell_analysis::predict::{self, Mode, Network, NodeNoise, Options, PredictError, Prediction};
 use quell_recording::Nanos;
 
 use super::Outcome;
-use crate::args::{OpName, Predict, SyncName};
+use crate::args::{Predict, SyncName};
 use crate::noise_file::{self, ModelScale};
+use crate::plan::net::{self, NetText};
+use crate::plan::pattern::OpText;
 use crate::plan::{self, Usage};
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -13,6 +15,10 @@ use crate::terminal;
 
 /// Predicts and prints the curve.
 pub fn run(args: &Predict, printer: Printer) -> anyhow::Result<Outcome> {
+    if args.net.net == Some(NetText::Help) {
+        printer.result(&net::help())?;
+        return Ok(Outcome::Done);
+    }
     let options = options(args)?;
     let noise = noise(args, &options)?;
     if let Some(threads) = args.threads {
@@ -28,7 +34,6 @@ pub fn run(args: &Predict, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 fn options(args: &Predict) -> anyhow::Result<Options> {
-    let OpName::Max = args.op;
     plan::positive(args.quantum, "--quantum")?;
     let drifts = args.skew != Nanos::ZERO || args.drift != 0.0;
     if drifts && args.sync != SyncName::Start {
@@ -49,15 +54,33 @@ fn options(args: &Predict) -> anyhow::Result<Options> {
         drift_ppm: args.drift,
         phases: args.phases,
         seed: args.seed,
+        network: network(args)?,
         ..Options::new(args.ranks.0.clone())
     })
 }
 
+/// The messages that end a phase.
+fn network(args: &Predict) -> anyhow::Result<Option<Network>> {
+    let OpText::Pattern(op) = &args.op else {
+        return match args.bytes.is_some() || args.net.is_given() {
+            true => Err(Usage(
+                "--op max sends no messages: name an --op that does, or leave --bytes and the network out"
+                    .into(),
+            )
+            .into()),
+            false => Ok(None),
+        };
+    };
+    let (net, preset) = net::of(&args.net);
+    let bytes = args.bytes.map_or(8, |size| size.0);
+    Ok(Some(Network { op: op.clone(), bytes, net, preset: preset.map(str::to_owned) }))
+}
+
 /// Runs a prediction with a progress bar.
 pub fn curve(noise: &[NodeNoise], options: &Options, printer: Printer) -> anyhow::Result<Prediction> {
-    let step = Step::new(printer, "predict", Some(1));
+    let step = Step::long(printer, "predict", Some(1));
     predict::predict(noise, options, &|done, all| step.set(done, all)).map_err(|error| match error {
-        PredictError::Noise { .. } => error.into(),
+        PredictError::Noise { .. } | PredictError::Network(_) => error.into(),
         // All else was typed.
         _ => Usage(error.to_string()).into(),
     })

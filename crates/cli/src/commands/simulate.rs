@@ -9,10 +9,11 @@ mod stuck;
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
+use quell_analysis::predict::NetFacts;
 use quell_sim::goal::{self, Format, Schedule};
 use quell_sim::loggops::{self, Noise, Outcome as Played, Program, Rules, Run, Stuck};
 
-use self::document::{NetFacts, SCHEMA, Simulation, StuckFacts};
+use self::document::{SCHEMA, Simulation, StuckFacts};
 use self::program::{Playable, Source};
 use super::Outcome;
 use crate::args::Simulate;
@@ -97,12 +98,13 @@ fn play<P: Program>(
 
 /// The document before the run.
 fn begin<P: Program>(program: &P, about: &About<'_>, args: &Simulate) -> Simulation {
+    let (net, preset) = net::of(&args.net);
     Simulation {
         schema: SCHEMA.to_owned(),
         program: about.name.clone(),
         parameters: about.parameters.clone(),
         rules: noise::rules(args).into(),
-        net: NetFacts::of(net::of(&args.net)),
+        net: NetFacts::of(&net, preset),
         seed: args.seed,
         ranks: program.ranks(),
         events: 0,

@@ -88,7 +88,8 @@ fn set(net: &mut Net, letter: &str, value: &str) -> Result<(), String> {
         "G" => net.gap_per_byte = rate()?,
         "O" => net.overhead_per_byte = rate()?,
         "S" => {
-            net.eager_limit = whole(value).ok_or_else(|| of(format!("`{value}` is not a number of bytes")))?
+            let bytes = whole(value).ok_or_else(|| of(format!("`{value}` is not a number of bytes")));
+            net.eager_limit = bytes?;
         }
         _ => return Err(format!("`{letter}` is no parameter of LogGOPS: these are L, o, g, G, O and S")),
     }

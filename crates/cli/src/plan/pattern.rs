@@ -1,6 +1,7 @@
 //! Which named pattern was asked for, and with which parameters.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use quell_recording::Nanos;
 use quell_sim::pattern::{self, AnyPattern, Entry, LIST, Params, Steps};
@@ -36,6 +37,32 @@ pub struct Named {
     pub parameters: BTreeMap<String, String>,
 }
 
+/// What ends a phase of a prediction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpText {
+    /// The slowest rank.
+    Max,
+    /// The messages of a pattern.
+    Pattern(String),
+}
+
+impl FromStr for OpText {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, entry(text)) {
+            ("max", _) => Ok(Self::Max),
+            (_, Some(_)) => Ok(Self::Pattern(text.to_owned())),
+            (_, None) => {
+                let names = LIST
+                    .iter()
+                    .flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()));
+                let names: Vec<&str> = names.collect();
+                Err(format!("it is neither max nor a pattern: {}", names.join(", ")))
+            }
+        }
+    }
+}
+
 /// The pattern of a name with what was typed for it.
 pub fn of(name: &str, args: &PatternArgs) -> anyhow::Result<Named> {
     refuse_unused(name, args)?;
@@ -57,7 +84,7 @@ fn used(name: &str, params: &Params) -> BTreeMap<String, String> {
 fn value(params: &Params, field: &str) -> Option<String> {
     let text = match field {
         "bytes" => params.bytes.to_string(),
-        "work_ns" => format!("{}ns", params.work_ns),
+        "work_ns" => exact(params.work_ns),
         "inner" => return params.inner.clone(),
         "dims" if params.dims.is_empty() => return None,
         "dims" => params.dims.iter().map(u32::to_string).collect::<Vec<_>>().join("x"),
@@ -67,12 +94,19 @@ fn value(params: &Params, field: &str) -> Option<String> {
         "segment_bytes" => params.segment_bytes.to_string(),
         "node_ranks" => params.node_ranks.to_string(),
         "buckets" => params.buckets.to_string(),
-        "optimizer_ns" => format!("{}ns", params.optimizer_ns),
+        "optimizer_ns" => exact(params.optimizer_ns),
         "blocks" => params.blocks.to_string(),
         "reduce_per_byte" => params.reduce_per_byte.as_nanos().to_string(),
         _ => return None,
     };
     Some(text)
+}
+
+/// A time that reads back as the same.
+fn exact(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let unit = units.iter().find(|(unit, _)| ns > 0 && ns.is_multiple_of(*unit));
+    unit.map_or_else(|| format!("{ns}ns"), |(unit, name)| format!("{}{name}", ns / unit))
 }
 
 /// Refuses parameters where there is no pattern.

@@ -234,7 +234,9 @@ impl ScheduleBuilder {
         self.ops.shrink_to_fit();
         self.edges.shrink_to_fit();
         self.bases.shrink_to_fit();
+        let at_starts = self.edges.iter().any(|edge| edge & AT_START != 0);
         Ok(Schedule {
+            at_starts,
             ops: self.ops,
             edges: self.edges,
             bases: self.bases,

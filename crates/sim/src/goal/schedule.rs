@@ -1,6 +1,6 @@
 //! A whole schedule in memory, and how an engine takes operations from it.
 
-use crate::loggops::{Free, Frees, Kind, Program, Shape};
+use crate::loggops::{Free, Frees, Kind, Program, Shape, prefetch};
 
 /// Marks an edge whose dependent waits for the start of an operation, not for its end.
 pub(super) const AT_START: u32 = 1 << 31;
@@ -39,6 +39,8 @@ pub struct Schedule {
     pub(super) cpus: u32,
     pub(super) nics: u32,
     pub(super) sends: u64,
+    /// Whether any operation waits for the start of another.
+    pub(super) at_starts: bool,
 }
 
 /// The part of a schedule that belongs to one rank.
@@ -103,6 +105,7 @@ impl Schedule {
 
     /// Tells the dependents of an operation of its start (`edge_kind` is [`AT_START`]) or its end (0).
     fn tell(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, edge_kind: u32, free: &mut Vec<Free>) {
+        state.last = op;
         let part = self.part(rank);
         for &edge in part.edges_of(op as usize) {
             if edge & AT_START != edge_kind {
@@ -110,13 +113,12 @@ impl Schedule {
             }
             let dependent = edge & DEPENDENT;
             let index = dependent as usize;
-            let latest = state.ready[index].max(at);
-            state.ready[index] = latest;
-            state.needs[index] = state.needs[index].wrapping_sub(1);
-            if state.needs[index] == 0 {
+            let waits = &mut state.waits[index];
+            let ready = waits.tell(at);
+            if waits.needs == 0 {
                 let Op { peer, shape, .. } = part.ops[index];
                 state.freed += 1;
-                free.push(Free { op: dependent, peer, shape, ready: latest });
+                free.push(Free { op: dependent, peer, shape, ready });
             }
         }
     }
@@ -125,11 +127,31 @@ impl Schedule {
 /// What the operations of one rank still wait for, while its program runs.
 #[derive(Clone, Debug)]
 pub struct Waiting {
-    /// How often each must still be told. LogGOPSim may tell twice: a count wraps past 0 and frees no second time.
-    needs: Box<[u32]>,
-    /// The latest time told, in nanoseconds, which need not be the last: an end is told when it is known.
-    ready: Box<[u64]>,
+    waits: Box<[Waits]>,
     freed: u64,
+    /// The operation that was told of last: the next is near it in most programs.
+    last: u32,
+}
+
+/// What one operation waits for, in 12 bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    /// How often it must still be told. LogGOPSim may tell twice: a count wraps past 0 and frees no second time.
+    needs: u32,
+    /// The latest time told, in nanoseconds, low half first. It need not be the last: an end is told when it is known.
+    ready: [u32; 2],
+}
+
+impl Waits {
+    /// Counts one need as met at `at`, and says when the latest was.
+    #[inline(always)]
+    fn tell(&mut self, at: u64) -> u64 {
+        let [low, high] = self.ready;
+        let ready = at.max(u64::from(high) << 32 | u64::from(low));
+        self.ready = [ready as u32, (ready >> 32) as u32];
+        self.needs = self.needs.wrapping_sub(1);
+        ready
+    }
 }
 
 impl Program for Schedule {
@@ -156,24 +178,39 @@ impl Program for Schedule {
     }
 
     fn frees(&self) -> Frees {
-        let at_start = self.edges.iter().any(|edge| edge & AT_START != 0);
-        if at_start { Frees::AtStarts } else { Frees::AtEnds }
+        if self.at_starts { Frees::AtStarts } else { Frees::AtEnds }
     }
 
     fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Waiting {
         let part = self.part(rank);
-        let needs = part.needs().into_boxed_slice();
-        let ready = vec![0; needs.len()].into_boxed_slice();
+        let mut waits = vec![Waits::default(); part.ops.len()].into_boxed_slice();
+        part.edges.iter().for_each(|edge| waits[(edge & DEPENDENT) as usize].needs += 1);
         let before = free.len();
-        for (number, (op, _)) in part.ops.iter().zip(&needs).enumerate().filter(|(_, (_, need))| **need == 0)
-        {
+        for (number, op) in part.ops.iter().enumerate().filter(|(number, _)| waits[*number].needs == 0) {
             free.push(Free { op: number as u32, peer: op.peer, shape: op.shape, ready: 0 });
         }
-        Waiting { needs, ready, freed: (free.len() - before) as u64 }
+        Waiting { waits, freed: (free.len() - before) as u64, last: 0 }
+    }
+
+    #[inline]
+    fn prepare(&self, rank: u32, state: &Waiting) {
+        let (base, last) = (self.bases[rank as usize], state.last as usize);
+        if let Some(waits) = state.waits.get(last) {
+            prefetch::<_, 2>(waits);
+        }
+        if let Some(op) = self.ops.get(base.ops as usize + last) {
+            prefetch::<_, 2>(op);
+        }
+        // Programs have about as many dependencies as operations.
+        if let Some(edge) = self.edges.get(base.edges as usize + last / 2) {
+            prefetch::<_, 2>(edge);
+        }
     }
 
     fn started(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<Free>) {
-        self.tell(rank, state, op, at, AT_START, free);
+        if self.at_starts {
+            self.tell(rank, state, op, at, AT_START, free);
+        }
     }
 
     fn done(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<Free>) {
@@ -181,7 +218,7 @@ impl Program for Schedule {
     }
 
     fn unfreed(&self, _rank: u32, state: &Waiting) -> u64 {
-        (state.needs.len() as u64).saturating_sub(state.freed)
+        (state.waits.len() as u64).saturating_sub(state.freed)
     }
 }
 

@@ -97,38 +97,32 @@ impl Queue {
     /// All that wait, in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let rest = self.rest.iter().flat_map(|rest| {
-            rest.few().iter().chain(rest.many.iter().flat_map(|many| many.entries.iter().flatten()))
+            rest.few.iter().chain(rest.many.iter().flat_map(|many| many.entries.iter().flatten()))
         });
         Some(&self.first).filter(|first| !first.is_none()).into_iter().chain(rest)
     }
 }
 
-/// So many further entries lie side by side.
-const FEW: usize = 4;
+/// So many further entries lie side by side, and are looked at one by one.
+const FEW: usize = 32;
 
 /// All entries of a queue but the first.
 #[derive(Debug, Default)]
 struct Rest {
-    len: usize,
-    few: [Entry; FEW],
+    /// The first that came is mostly the first to go.
+    few: VecDeque<Entry>,
     /// All of them, where they have been too many.
     many: Option<Box<Many>>,
 }
 
 impl Rest {
-    fn few(&self) -> &[Entry] {
-        &self.few[..self.len]
-    }
-
     #[inline(always)]
     fn push(&mut self, entry: Entry) {
-        if self.len < FEW && self.many.is_none() {
-            self.few[self.len] = entry;
-            self.len += 1;
+        if self.few.len() < FEW && self.many.is_none() {
+            self.few.push_back(entry);
         } else {
             let many = self.many.get_or_insert_default();
-            self.few[..self.len].iter().for_each(|entry| many.push(*entry));
-            self.len = 0;
+            self.few.drain(..).for_each(|entry| many.push(entry));
             many.push(entry);
         }
     }
@@ -136,11 +130,8 @@ impl Rest {
     #[inline(always)]
     fn take(&mut self, envelope: Envelope) -> Option<Entry> {
         let Some(many) = &mut self.many else {
-            let at = self.few().iter().position(|entry| entry.envelope.matches(envelope))?;
-            let entry = self.few[at];
-            self.few.copy_within(at + 1.., at);
-            self.len -= 1;
-            return Some(entry);
+            let at = self.few.iter().position(|entry| entry.envelope.matches(envelope))?;
+            return self.few.remove(at);
         };
         let entry = many.take(envelope);
         if many.len == 0 {
@@ -150,17 +141,14 @@ impl Rest {
     }
 }
 
-/// Once more entries than this have waited together they are indexed.
-const INDEXED: usize = 32;
-
-/// A long list, with an index of those that name one source and one tag once it is very long.
+/// A long list, with an index of those that name one source and one tag.
 #[derive(Debug, Default)]
 struct Many {
     /// Those taken leave a hole, which goes when it has come to the front.
     entries: VecDeque<Option<Entry>>,
     /// The number of the front entry, of all that ever came.
     first: u64,
-    index: Option<Index>,
+    index: Index,
     len: usize,
 }
 
@@ -199,33 +187,24 @@ impl Many {
         let number = self.first + self.entries.len() as u64;
         self.entries.push_back(Some(entry));
         self.len += 1;
-        if let Some(index) = &mut self.index {
-            index.add(&entry, number);
-        } else if self.len > INDEXED {
-            let index = self.index.insert(Index::default());
-            for (number, entry) in (self.first..).zip(&self.entries) {
-                entry.iter().for_each(|entry| index.add(entry, number));
-            }
-        }
+        self.index.add(&entry, number);
     }
 
     fn find(&self, envelope: Envelope) -> Option<usize> {
         let matches = |at: &usize| self.entries[*at].is_some_and(|entry| entry.envelope.matches(envelope));
-        let Some(index) = self.index.as_ref().filter(|_| envelope.is_exact()) else {
+        if !envelope.is_exact() {
             return (0..self.entries.len()).find(matches);
-        };
+        }
         let place = |number: &u64| (number - self.first) as usize;
-        let exact = index.exact.get(&envelope).and_then(|numbers| numbers.front()).map(place);
-        let open = index.open.iter().map(place).find(matches);
+        let exact = self.index.exact.get(&envelope).and_then(|numbers| numbers.front()).map(place);
+        let open = self.index.open.iter().map(place).find(matches);
         exact.into_iter().chain(open).min()
     }
 
     fn take(&mut self, envelope: Envelope) -> Option<Entry> {
         let at = self.find(envelope)?;
         let entry = self.entries[at].take()?;
-        if let Some(index) = &mut self.index {
-            index.remove(&entry, self.first + at as u64);
-        }
+        self.index.remove(&entry, self.first + at as u64);
         self.len -= 1;
         while let Some(None) = self.entries.front() {
             self.entries.pop_front();

@@ -20,6 +20,7 @@ mod windows;
 pub use net::{Net, PerByte};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
+pub(crate) use prefetch::prefetch;
 pub use program::{ANY, Free, Frees, Kind, Program, Shape, Shapes};
 pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_culprits, run_for_timeline};
 

@@ -89,6 +89,9 @@ pub(super) trait Play<P: Program, F>: Sync {
     /// The event of an operation that became free.
     fn freed(&self, rank: &Rank<P::Rank, F>, free: Free, age: u64) -> Event;
 
+    /// Hints that events of a rank will be played soon.
+    fn prepare(&self, _me: u32, _rank: &Rank<P::Rank, F>) {}
+
     /// See [`Context::early`].
     fn early(&self) -> Early {
         Early::None

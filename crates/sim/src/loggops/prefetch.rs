@@ -5,7 +5,7 @@ const LINE: usize = 64;
 
 /// Asks for the first `LINES` cache lines of what will be used soon.
 #[inline(always)]
-pub(super) fn prefetch<T, const LINES: usize>(what: &T) {
+pub(crate) fn prefetch<T, const LINES: usize>(what: &T) {
     #[cfg(target_arch = "x86_64")]
     for line in 0..LINES {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

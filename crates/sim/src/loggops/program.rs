@@ -135,6 +135,9 @@ pub trait Program: Sync {
     /// Tells that an operation was done at `at`: adds what `requires` it and now needs nothing more.
     fn done(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<Free>);
 
+    /// Hints that the rank's operations will be told of soon, so that what they wait for can be on its way from memory.
+    fn prepare(&self, _rank: u32, _state: &Self::Rank) {}
+
     /// The iteration that a rank is in, from 0, for a program that repeats itself.
     fn iteration(&self, _state: &Self::Rank) -> u32 {
         0

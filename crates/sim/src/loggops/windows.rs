@@ -10,7 +10,7 @@ use std::sync::{Barrier, Mutex};
 
 use super::event::{Event, Next, What};
 use super::play::{Early, Effects, MAX_TIME, Play};
-use super::prefetch::prefetch;
+use super::prefetch;
 use super::program::{ANY, Free, Program};
 use super::rank::{FreeFrom, Layout, Played, Rank};
 use super::{Run, RunError, lock};
@@ -269,15 +269,22 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         let end = (window + 1).saturating_mul(self.width);
         for word in 0..self.agenda.words {
             let mut bits = std::mem::take(&mut self.agenda.bits[slot * self.agenda.words + word]);
+            let mut due = [0; 64];
+            let mut count = 0;
             while bits != 0 {
-                let at = word * 64 + bits.trailing_zeros() as usize;
+                due[count] = word * 64 + bits.trailing_zeros() as usize;
+                count += 1;
                 bits &= bits - 1;
-                if let Some(soon) =
-                    self.ranks.get(word * 64 + (bits & bits.wrapping_sub(1)).trailing_zeros() as usize)
-                {
-                    prefetch::<_, 4>(soon);
+            }
+            for next in 0..count {
+                // First a rank's own memory comes, then what its program looks into.
+                if let Some(&soon) = due[..count].get(next + 3) {
+                    prefetch::<_, 4>(&self.ranks[soon]);
                 }
-                self.play_rank(at, end);
+                if let Some(&soon) = due[..count].get(next + 1) {
+                    self.rules.prepare(self.first + soon as u32, &self.ranks[soon]);
+                }
+                self.play_rank(due[next], end);
             }
         }
         self.deliver_all();

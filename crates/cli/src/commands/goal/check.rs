@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use quell_sim::goal::{self, Checked, Finding, Findings, Format, Schedule, Severity, TextError};
+use quell_sim::goal::{self, BinaryError, Checked, Finding, Findings, Format, Schedule, Severity, TextError};
 use quell_sim::loggops::Program as _;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,6 +44,15 @@ pub enum Form {
     Text,
     /// As LogGOPSim's txt2bin writes it.
     Binary,
+}
+
+impl From<Format> for Form {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Text => Self::Text,
+            Format::Binary => Self::Binary,
+        }
+    }
 }
 
 /// What a schedule holds.
@@ -106,14 +115,17 @@ pub fn run(args: &GoalCheck, printer: Printer) -> anyhow::Result<Outcome> {
 
 fn examine(path: &Path) -> anyhow::Result<Examined> {
     let (format, input) = program::open(path)?;
+    let unreadable = |line, problem| Ok(unreadable(path, format, line, problem));
     let checked = match format {
         Format::Text => match goal::check_text(input) {
-            Err(TextError::Line { line, reason, .. }) => {
-                return Ok(unreadable(path, Form::Text, Some(line), reason.to_string()));
-            }
+            Err(TextError::Line { line, reason, .. }) => return unreadable(Some(line), reason.to_string()),
             other => other.map_err(anyhow::Error::from),
         },
-        Format::Binary => goal::check_binary(input).map_err(anyhow::Error::from),
+        Format::Binary => match goal::check_binary(input) {
+            Err(BinaryError::Io(error)) => Err(error.into()),
+            Err(error) => return unreadable(None, error.to_string()),
+            Ok(checked) => Ok(checked),
+        },
     };
     let Checked { schedule, mut findings } = checked.with_context(|| path.display().to_string())?;
     if format == Format::Text {
@@ -127,7 +139,7 @@ fn document(path: &Path, format: Format, schedule: Option<&Schedule>, findings: 
     Examined {
         schema: SCHEMA.to_owned(),
         file: path.display().to_string(),
-        form: if format == Format::Text { Form::Text } else { Form::Binary },
+        form: format.into(),
         size: schedule.map(size),
         errors: findings.errors(),
         warnings: findings.warnings(),
@@ -136,12 +148,12 @@ fn document(path: &Path, format: Format, schedule: Option<&Schedule>, findings: 
 }
 
 /// A file that makes no sense from some place on.
-fn unreadable(path: &Path, form: Form, line: Option<u64>, problem: String) -> Examined {
+fn unreadable(path: &Path, format: Format, line: Option<u64>, problem: String) -> Examined {
     let found = Found { severity: Badness::Error, rank: None, operation: None, line, label: None, problem };
     Examined {
         schema: SCHEMA.to_owned(),
         file: path.display().to_string(),
-        form,
+        form: format.into(),
         size: None,
         errors: 1,
         warnings: 0,

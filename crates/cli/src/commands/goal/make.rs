@@ -108,7 +108,7 @@ impl UnrollTo for Count {
     fn requires(&mut self, _op: u32, _on: u32) -> Result<(), TooLarge> {
         self.dependencies += 1;
         // A step of a million operations after another has a billion of them.
-        if self.dependencies % 4_096 == 0 { self.checked() } else { Ok(()) }
+        if self.dependencies.is_multiple_of(4_096) { self.checked() } else { Ok(()) }
     }
 
     fn end_rank(&mut self) -> Result<(), TooLarge> {

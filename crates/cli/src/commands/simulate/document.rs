@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use quell_analysis::predict::NoiseSource;
+use quell_analysis::predict::{NetFacts, NoiseSource};
 use quell_recording::Nanos;
-use quell_sim::loggops::{Net, Outcome, Rules};
+use quell_sim::loggops::{Outcome, Rules};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -68,40 +68,6 @@ impl From<Rules> for RulesName {
         match rules {
             Rules::Compatible => Self::Compatible,
             Rules::Physical => Self::Physical,
-        }
-    }
-}
-
-/// LogGOPS parameters.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct NetFacts {
-    /// The name of the preset, if it is one.
-    pub preset: Option<String>,
-    /// L, in nanoseconds.
-    pub latency_ns: u64,
-    /// o, in nanoseconds.
-    pub overhead_ns: u64,
-    /// g, in nanoseconds.
-    pub gap_ns: u64,
-    /// G, in nanoseconds per byte.
-    pub gap_per_byte_ns: f64,
-    /// O, in nanoseconds per byte.
-    pub overhead_per_byte_ns: f64,
-    /// S: messages of more bytes are sent by rendezvous.
-    pub eager_limit_bytes: u64,
-}
-
-impl NetFacts {
-    /// Of a network, and its preset's name.
-    pub fn of((net, preset): (Net, Option<&str>)) -> Self {
-        Self {
-            preset: preset.map(str::to_owned),
-            latency_ns: net.latency,
-            overhead_ns: net.overhead,
-            gap_ns: net.gap,
-            gap_per_byte_ns: net.gap_per_byte.as_nanos(),
-            overhead_per_byte_ns: net.overhead_per_byte.as_nanos(),
-            eager_limit_bytes: net.eager_limit,
         }
     }
 }

@@ -56,7 +56,7 @@ fn compatible(args: &Simulate, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow:
         )
         .into());
     };
-    let (detours, source, limits) = trace(path, args, ranks)?;
+    let OneTrace { detours, source, limits } = trace(path, args, ranks)?;
     let start = if offsets.is_some() { StartName::Offsets } else { StartName::of(args.cosched, None) };
     let offsets =
         offsets.unwrap_or_else(|| WindowNoise::draw_offsets(&detours, ranks, args.cosched, args.seed));
@@ -65,19 +65,23 @@ fn compatible(args: &Simulate, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow:
     Ok(Given { noise: Noise::Window(noise), facts: Some(facts), warnings: limits })
 }
 
-/// The detours of one trace as (start, duration), what it is, and what limits it.
-fn trace(
-    path: &Path,
-    args: &Simulate,
-    ranks: u32,
-) -> anyhow::Result<(Vec<(u64, u64)>, NoiseSource, Vec<String>)> {
+/// One trace for all ranks.
+struct OneTrace {
+    /// Start and duration of each detour, in nanoseconds.
+    detours: Vec<(u64, u64)>,
+    source: NoiseSource,
+    limits: Vec<String>,
+}
+
+/// The trace of a netgauge file, read as LogGOPSim reads it, or of a recording or model of one CPU.
+fn trace(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<OneTrace> {
     if let Some(detours) = noise_trace::read(path)? {
         let span = detours.last().map_or(0, |detour| detour.0);
         let lost: u64 = detours.iter().fold(0, |sum, detour| sum.saturating_add(detour.1));
         let overhead_percent = if span > 0 { 100.0 * lost as f64 / span as f64 } else { 0.0 };
         let (name, count) = (name(path), detours.len() as u64);
         let source = NoiseSource { name, cpus: 1, span_ns: span, detours: count, overhead_percent };
-        return Ok((detours, source, Vec::new()));
+        return Ok(OneTrace { detours, source, limits: Vec::new() });
     }
     let node = open(path, args, ranks)?;
     let [trace] = node.traces.as_slice() else {
@@ -88,9 +92,9 @@ fn trace(
             path.display()
         );
     };
-    let detours =
-        trace.noise().map(|d| ((d.start.saturating_sub(trace.span.start)).as_nanos(), d.duration.as_nanos()));
-    Ok((detours.collect(), NoiseSource::of(&node), limits(&node)))
+    let start = |at: Nanos| at.saturating_sub(trace.span.start).as_nanos();
+    let detours = trace.noise().map(|detour| (start(detour.start), detour.duration.as_nanos())).collect();
+    Ok(OneTrace { detours, source: NoiseSource::of(&node), limits: limits(&node) })
 }
 
 /// A progress clock for each CPU, in physical mode.

@@ -81,7 +81,7 @@ pub fn errors(schedule: &Schedule, source: &Source) -> anyhow::Result<Option<Str
     let lines: Vec<String> = errors.take(MOST_LINES).map(|finding| format!("\n  {finding}")).collect();
     let more = findings.errors() - lines.len() as u64;
     let more = if more > 0 { format!("\n  and {more} more (`quell goal check`)") } else { String::new() };
-    Ok(Some(format!("the program does not end:{}{more}", lines.concat())))
+    Ok(Some(format!("the program does not end, which is plain before it runs:{}{more}", lines.concat())))
 }
 
 /// So many findings a message lists.

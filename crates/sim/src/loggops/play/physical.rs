@@ -28,6 +28,11 @@ impl<P: Program, F: FreeFrom> Play<P, F> for Physical<'_, P> {
         self.0.event(free, free.ready, age)
     }
 
+    #[inline(always)]
+    fn prepare(&self, me: u32, rank: &Rank<P::Rank, F>) {
+        self.0.program.prepare(me, &rank.state);
+    }
+
     fn early(&self) -> Early {
         self.0.early()
     }

@@ -244,3 +244,31 @@ fn a_training_step_hides_all_allreduces_but_the_last() {
     let finish = costs.finish_under(Rules::Physical, "training-step", params);
     assert_eq!(finish, vec![3 * (3_000_000 + last + 5_000); 8]);
 }
+
+/// Where messages cost nothing, a sweep over X x Y ranks in B blocks of work w takes 8·B·w and the waits in between: twice Y − 1
+/// blocks until the next corner is reached, and twice X + Y − 2 until the opposite one is (Mudalige, Vernon & Jarvis 2008: two
+/// of their diagonal and two of their full completions).
+#[test]
+fn a_sweep_fills_its_pipeline_twice_in_full_and_twice_to_the_next_corner() {
+    let nothing = PerByte::default();
+    let net = Net {
+        latency: 0,
+        overhead: 0,
+        gap: 0,
+        gap_per_byte: nothing,
+        overhead_per_byte: nothing,
+        ..Net::default()
+    };
+    for (x, y) in [(1, 1), (1, 6), (5, 1), (2, 2), (3, 7), (6, 4)] {
+        for blocks in [1, 2, 9] {
+            let params = Params { dims: vec![x, y], blocks, work_ns: 100, ..of_ranks(x * y) };
+            let finish = Costs { net, bytes: 8 }.finish_under(Rules::Physical, "sweep", params);
+            let in_blocks = 8 * blocks + 2 * (y - 1) + 2 * (x + y - 2);
+            assert_eq!(
+                finish.into_iter().max(),
+                Some(100 * u64::from(in_blocks)),
+                "{x}x{y} in {blocks} blocks"
+            );
+        }
+    }
+}
