@@ -16,8 +16,8 @@ use schedules::patterns::pattern;
 use schedules::shrink::shrunk;
 use schedules::{Dice, Schedule, rank_clocks, schedule};
 
-const SCHEDULES: u64 = 60_000;
-const PATTERNS: u64 = 3_000;
+const SCHEDULES: u64 = 6_000;
+const PATTERNS: u64 = 300;
 
 /// Times from here on the engine refuses.
 const TOO_LATE: u64 = 1 << 62;
@@ -142,5 +142,25 @@ fn patterns_are_played_as_their_lists() {
                 assert_eq!(expected.found, listed, "seed {seed}, {rules:?}, {name}");
             }
         }
+    }
+}
+
+/// The tests above hold what they say only for what they see.
+#[test]
+fn schedules_are_of_many_kinds() {
+    let all = (0..1000).map(|seed| referenced(&schedule(seed).program, &schedule(seed), Rules::Compatible));
+    let all: Vec<Reference> = all.collect();
+    let count = |holds: &dyn Fn(&Reference) -> bool| all.iter().filter(|one| holds(one)).count();
+    let counts = [
+        ("finish", 300, count(&|one| one.found.left_over == [0; 3])),
+        ("leave receives", 100, count(&|one| one.found.left_over[0] > 0)),
+        ("leave messages", 100, count(&|one| one.found.left_over[1] > 0)),
+        ("leave operations", 100, count(&|one| one.found.left_over[2] > 0)),
+        ("suffer noise", 300, count(&|one| one.found.noise.iter().any(|noise| *noise > 0))),
+        ("crowd", 5, count(&|one| one.widest > 32)),
+        ("wrap", 20, count(&|one| one.latest >= TOO_LATE)),
+    ];
+    for (what, least, found) in counts {
+        assert!(found >= least, "only {found} of 1000 {what}: {counts:?}");
     }
 }

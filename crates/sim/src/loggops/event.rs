@@ -90,6 +90,15 @@ impl Pending {
         }
     }
 
+    /// Whether any receive waits to be posted.
+    #[inline(always)]
+    pub(super) fn holds_receive(&self) -> bool {
+        let receives = |events: &[Event]| events.iter().any(|event| event.what == What::Recv);
+        receives(self.few.here())
+            || receives(self.few.there())
+            || self.few.away().is_some_and(Crowd::holds_receive)
+    }
+
     #[cold]
     fn join(&mut self, event: Event, me: u32) {
         let crowd = self.few.send_away(|crowd, event| crowd.push(event, me));
@@ -267,6 +276,11 @@ impl Crowd {
             let keyed = |event: Event| Keyed { key: (event.time, event.age, event.tie(me)), event };
             later.extend(events.into_iter().map(|event| Reverse(keyed(event))));
         }
+    }
+
+    fn holds_receive(&self) -> bool {
+        let waits = |class: &Class| !(class.later.is_empty() && class.waiting.is_empty());
+        self.classes.iter().any(|class| class.what == What::Recv && waits(class))
     }
 
     fn get(&self, class: usize) -> Option<&Event> {

@@ -62,12 +62,17 @@ impl Default for Queue {
 impl Queue {
     #[inline(always)]
     pub(super) fn push(&mut self, entry: Entry) {
-        if self.first.is_none() && self.more == 0 {
+        if self.is_empty() {
             self.first = entry;
         } else {
             self.more += 1;
             self.rest.get_or_insert_default().push(entry);
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.more == 0
     }
 
     /// The first that matches, without taking it.

@@ -69,6 +69,18 @@ pub(super) struct Remote {
     pub(super) at: u64,
 }
 
+/// Which receives may be posted as soon as it is known that they will be free before anything else can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Early {
+    /// None: others could be set free in between, and be posted ahead of them.
+    None,
+    /// Those that will wait for their message. What others set free may start in the same instant as what
+    /// is free then, and is behind it or ahead.
+    Unmet,
+    /// All.
+    All,
+}
+
 /// The rules by which events play out.
 pub(super) trait Play<P: Program, F>: Sync {
     /// Plays `event`, which starts at `t` on rank `me`.
@@ -80,9 +92,9 @@ pub(super) trait Play<P: Program, F>: Sync {
     /// Hints that events of a rank will be played soon.
     fn prepare(&self, _me: u32, _rank: &Rank<P::Rank, F>) {}
 
-    /// See [`Context::may_post_early`].
-    fn may_post_early(&self) -> bool {
-        false
+    /// See [`Context::early`].
+    fn early(&self) -> Early {
+        Early::None
     }
 
     /// Whether the time from which something is free can go back.
@@ -165,14 +177,17 @@ impl<'a, P: Program> Context<'a, P> {
         self.costs.iter().any(|cost| cost.kind == Kind::Send && cost.rendezvous)
     }
 
-    /// Whether a receive of a rank with one CPU may be posted as soon as it is known that it will be free: nothing that
-    /// could be posted ahead of it is set free in between.
-    pub(super) fn may_post_early(&self) -> bool {
+    /// Which receives of a rank with one CPU may be posted as soon as it is known when they will be free.
+    pub(super) fn early(&self) -> Early {
         let idle = |cost: &Cost| cost.kind == Kind::Calc && cost.work == 0;
         match self.program.frees() {
-            Frees::InSteps => true,
-            Frees::AtEnds => self.net.overhead > 0 && !self.has_rendezvous() && !self.costs.iter().any(idle),
-            Frees::AtStarts => false,
+            Frees::InSteps => Early::All,
+            Frees::AtEnds
+                if self.net.overhead > 0 && !self.has_rendezvous() && !self.costs.iter().any(idle) =>
+            {
+                Early::Unmet
+            }
+            Frees::AtEnds | Frees::AtStarts => Early::None,
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use super::event::{Event, What};
 use super::matching::Envelope;
 use super::outcome::Outcome;
-use super::play::{Effects, Physical, Play};
+use super::play::{Early, Effects, Physical, Play};
 use super::program::{Free, Program};
 use super::rank::{FreeFrom, Rank};
 use super::{Noise, Run, RunError, lock};
@@ -88,8 +88,8 @@ impl<P: Program, F: FreeFrom, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
         self.rules.freed(rank, free, age)
     }
 
-    fn may_post_early(&self) -> bool {
-        Play::<P, F>::may_post_early(&self.rules)
+    fn early(&self) -> Early {
+        Play::<P, F>::early(&self.rules)
     }
 }
 

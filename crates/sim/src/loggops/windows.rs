@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 
 use super::event::{Event, Next, What};
-use super::play::{Effects, MAX_TIME, Play};
+use super::play::{Early, Effects, MAX_TIME, Play};
 use super::prefetch;
-use super::program::{ANY, Program};
+use super::program::{ANY, Free, Program};
 use super::rank::{FreeFrom, Layout, Played, Rank};
 use super::{Run, RunError, lock};
 
@@ -112,7 +112,7 @@ struct Worker<'a, P: Program, F, R> {
     ranks: Vec<Rank<P::Rank, F>>,
     noise: Vec<u64>,
     agenda: Agenda,
-    posts_early: bool,
+    early: Early,
     /// What receives set free that were posted early: from which place of the list of freed operations on, and when that was.
     posted: Vec<(usize, u64)>,
     /// Messages to ranks of this worker, held back for a moment. None is due in the window that is played.
@@ -181,7 +181,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             ranks: Vec::with_capacity(count),
             noise: vec![0; count],
             agenda: Agenda::new(count),
-            posts_early: F::SINGLE && rules.may_post_early(),
+            early: if F::SINGLE { rules.early() } else { Early::None },
             posted: Vec::new(),
             letters: [(ANY, Event::default()); LETTERS],
             letter: 0,
@@ -339,8 +339,9 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     fn free_ops(&mut self, at: usize, t: u64, held: &mut Event, holds: &mut bool) {
         let me = self.first + at as u32;
         let (mut next, mut age, mut ages) = (0, t, 0);
-        if self.posts_early && !self.effects.free.is_sorted_by_key(|free| free.op) {
-            self.effects.free.sort_unstable_by_key(|free| free.op);
+        let turn = |free: &Free| (free.ready, free.op);
+        if self.early != Early::None && !self.effects.free.is_sorted_by_key(turn) {
+            self.effects.free.sort_unstable_by_key(turn);
         }
         while let Some(&free) = self.effects.free.get(next) {
             if let Some(&(_, later)) = self.posted.get(ages).filter(|(from, _)| *from == next) {
@@ -349,8 +350,12 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             next += 1;
             let rank = &mut self.ranks[at];
             let event = self.rules.freed(rank, free, age);
-            if self.posts_early && event.what == What::Recv && event.time <= rank.free.cpu(0).max(t) {
-                // Nothing else starts on the rank's only CPU before that time.
+            // Nothing else starts on the rank's only CPU before that time.
+            let early = self.early != Early::None
+                && event.what == What::Recv
+                && event.time <= rank.free.cpu(0).max(t)
+                && (self.early == Early::All || waits_alone(rank, held, *holds));
+            if early {
                 let (start, from) = (event.time.max(t), self.effects.free.len());
                 self.rules.play(me, rank, event, start, &mut self.effects);
                 self.post();
@@ -425,4 +430,10 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             _ => self.agenda.first + ahead / self.width,
         }
     }
+}
+
+/// Whether a receive that is posted meets nothing, and goes ahead of none.
+#[inline(always)]
+fn waits_alone<S, F>(rank: &Rank<S, F>, held: &Event, holds: bool) -> bool {
+    rank.arrived.is_empty() && !(holds && held.what == What::Recv) && !rank.pending.holds_receive()
 }

@@ -1,6 +1,6 @@
 //! The physical rules: those of `docs/reference/loggops.md`.
 
-use super::{Context, Effects, Play};
+use super::{Context, Early, Effects, Play};
 use crate::loggops::event::{Event, What};
 use crate::loggops::matching::{Entry, Envelope};
 use crate::loggops::program::{Free, Program};
@@ -33,8 +33,8 @@ impl<P: Program, F: FreeFrom> Play<P, F> for Physical<'_, P> {
         self.0.program.prepare(me, &rank.state);
     }
 
-    fn may_post_early(&self) -> bool {
-        self.0.may_post_early()
+    fn early(&self) -> Early {
+        self.0.early()
     }
 }
 
