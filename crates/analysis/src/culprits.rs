@@ -16,11 +16,15 @@ const MOST_ITERATIONS: usize = 4_096;
 /// The source of what nothing explains, or of noise whose sources nobody recorded.
 const UNATTRIBUTED: &str = "unattributed";
 
+/// What each source took of a detour, in nanoseconds.
+type Shares = Vec<(String, u64)>;
+
 /// The detours of one clock, by start, each with what its sources took.
 #[derive(Clone, Debug, Default)]
 pub struct ClockSources {
     period: u64,
-    detours: Vec<(u64, u64, Vec<(String, u64)>)>,
+    /// (start, end, shares).
+    detours: Vec<(u64, u64, Shares)>,
 }
 
 impl ClockSources {
@@ -58,7 +62,7 @@ impl ClockSources {
         recording.traces.iter().map(of_trace).collect()
     }
 
-    fn placed(detours: impl Iterator<Item = (u64, u64, Vec<(String, u64)>)>, start: u64, end: u64) -> Self {
+    fn placed(detours: impl Iterator<Item = (u64, u64, Shares)>, start: u64, end: u64) -> Self {
         let place = |at: u64| at.clamp(start, end) - start;
         let mut detours: Vec<_> =
             detours.map(|(from, to, shares)| (place(from), place(to), shares)).collect();
@@ -71,7 +75,7 @@ impl ClockSources {
     fn taken(&self, hit: &Hit) -> BTreeMap<&str, f64> {
         let mut taken = BTreeMap::new();
         let length = hit.end - hit.start;
-        let turns = if self.period == 0 { 0 } else { (hit.at + length) / self.period + 1 };
+        let turns = (hit.at + length).checked_div(self.period).map_or(0, |turns| turns + 1);
         for turn in 0..turns.min(1_000) {
             let shift = turn * self.period;
             let first = self.detours.partition_point(|detour| detour.1 + shift <= hit.at);
