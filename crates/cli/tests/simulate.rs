@@ -224,3 +224,25 @@ fn equal_seeds_give_equal_bytes_on_any_number_of_threads() {
         assert_eq!(one, on("3"), "{args:?}");
     }
 }
+
+#[test]
+fn who_made_it_late_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    netgauge(dir.path());
+    let args =
+        ["simulate", "--pattern", "bsp", "--ranks", "64", "--iterations", "5", "--noise", "selfish.txt"];
+    let plain = json(dir.path(), &[&args[..], &["--json"]].concat());
+    let named = json(dir.path(), &[&args[..], &["--culprits", "--json"]].concat());
+    assert!(plain["culprits"].is_null());
+    assert_eq!(plain["finish_times_ns"], named["finish_times_ns"]);
+    let culprits = &named["culprits"];
+    let number = |value: &Value| value.as_u64().unwrap();
+    let sum = |list: &Value| list.as_array().unwrap().iter().map(number).sum::<u64>();
+    let delay = number(&culprits["delay_ns"]);
+    assert!(delay > 0, "{culprits}");
+    assert_eq!(number(&culprits["silent_path_ns"]) + delay, number(&named["max_ns"]));
+    assert_eq!((sum(&culprits["iterations_ns"]), sum(&culprits["propagated_ns"])), (delay, delay));
+    let sources = culprits["sources"].as_array().unwrap();
+    assert_eq!(sources.iter().map(|source| number(&source["delay_ns"])).sum::<u64>(), delay);
+    assert_eq!(number(&culprits["struck_ns"]), number(&named["noise"]["injected_total_ns"]));
+}
