@@ -5,6 +5,7 @@
 
 pub mod attribution;
 pub mod compare;
+pub mod culprits;
 pub mod density;
 pub mod live;
 pub mod overview;

@@ -50,7 +50,7 @@ pub enum Verb {
     /// What the noise costs a bulk-synchronous program, by number of ranks.
     Predict(Predict),
     /// A message schedule or a named pattern, under LogGOPS and noise: when each rank is done.
-    Simulate(Simulate),
+    Simulate(Box<Simulate>),
     /// Check, convert, make and list schedules.
     Goal(Goal),
     /// Other tools' files into recordings, and back; timelines for Perfetto.

@@ -1,5 +1,6 @@
 //! A simulation as text for a terminal.
 
+use quell_analysis::culprits::{CulpritFacts, SourceDelay};
 use quell_analysis::predict::{NetFacts, NoiseSource};
 use quell_sim::loggops::Outcome;
 
@@ -19,7 +20,36 @@ pub fn simulation(simulation: &Simulation, outcome: &Outcome) -> String {
     text.extend(simulation.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
     text.push('\n');
     text += &facts(simulation);
-    text + &if outcome.finish.len() <= MOST_RANKS { rank_table(outcome) } else { histogram(&outcome.finish) }
+    text +=
+        &if outcome.finish.len() <= MOST_RANKS { rank_table(outcome) } else { histogram(&outcome.finish) };
+    text + &simulation.culprits.as_ref().map_or_else(String::new, culprits)
+}
+
+/// Who made it late, the most first, and the longest delays.
+fn culprits(facts: &CulpritFacts) -> String {
+    let spent = |ns: u64| time(ns as f64);
+    let mut text = format!(
+        "\ncritical path: {} without noise + {} of noise in {} places; {} of the {} that struck all ranks was absorbed\n",
+        spent(facts.silent_path_ns),
+        spent(facts.delay_ns),
+        facts.hits,
+        spent(facts.absorbed_ns),
+        spent(facts.struck_ns)
+    );
+    if facts.sources.is_empty() {
+        return text;
+    }
+    let row = |source: &SourceDelay| {
+        vec![one_line(&source.source), spent(source.delay_ns), format!("{:.1} %", source.percent)]
+    };
+    text += &table(&["source", "delay", "of it"], facts.sources.iter().map(row));
+    let worst = facts.worst.iter().take(5).map(|hit| {
+        let place =
+            [hit.rank.to_string(), hit.iteration.to_string(), spent(hit.start_ns), spent(hit.delay_ns)];
+        [one_line(&hit.source)].into_iter().chain(place).collect()
+    });
+    text.push('\n');
+    text + &table(&["longest, mostly", "rank", "iteration", "at", "delay"], worst)
 }
 
 fn heading(simulation: &Simulation) -> String {

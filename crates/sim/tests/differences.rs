@@ -2,6 +2,7 @@
 //!
 //! An example is a `goal` block and the next `text` block, whose lines are `net`, `noise` where there is some, `--compat`
 //! and `physical`.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! What Beckman et al. (IEEE Cluster 2006) and Ferreira et al. (SC 2008) found on machines, at a small scale: see
 //! `repro/effects.md`.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ fn slowdown(inner: &str, period_us: u64, together: bool) -> f64 {
     let place =
         |rank| Place { clock: 0, offset: draws.below(if together { 0 } else { rank }, clock.period()) };
     let places = (0..u64::from(RANKS)).map(place).collect();
-    let noise = Noise::Clocks(RankClocks::new(vec![clock.clone()], places).unwrap());
+    let noise = Noise::Clocks(RankClocks::new(vec![Arc::clone(&clock)], places).unwrap());
     let end = |noise: &Noise| {
         let options =
             Run { net: Net::default(), rules: Rules::Physical, noise, threads: 1, progress: &|_| {} };

@@ -10,7 +10,7 @@ mod command;
 mod document;
 mod figures;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod groups;
 mod join;
 mod near;

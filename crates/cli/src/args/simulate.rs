@@ -99,7 +99,7 @@ impl NetArgs {
 /// `quell simulate`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell simulate app.goal\n  quell simulate --pattern dissemination --ranks 64Ki --bytes 8 --noise a.quell --baseline\n  quell simulate app.bin --net L=3700,o=200,g=5,G=0.04,S=0\n  quell simulate app.goal --compat --noise selfish.txt     as LogGOPSim would, to the nanosecond\n\nA program that does not end (a deadlock, messages that nobody receives) is told on stderr, with exit code 1."
+    after_help = "EXAMPLES\n  quell simulate app.goal\n  quell simulate --pattern dissemination --ranks 64Ki --bytes 8 --noise a.quell --baseline --culprits\n  quell simulate app.bin --net L=3700,o=200,g=5,G=0.04,S=0\n  quell simulate app.goal --noise a.quell --timeline app.pftrace\n  quell simulate app.goal --compat --noise selfish.txt     as LogGOPSim would, to the nanosecond\n\nA program that does not end (a deadlock, messages that nobody receives) is told on stderr, with exit code 1."
 )]
 pub struct Simulate {
     /// The schedule to play: GOAL as text, or LogGOPSim's binary form of it; its content tells which.
@@ -126,12 +126,19 @@ pub struct Simulate {
     /// Run it without noise too, and say what the noise costs.
     #[arg(long, requires = "noise")]
     pub baseline: bool,
+    /// Say which noise made the program late: the detours on its critical path, by source, and what was absorbed.
+    #[arg(long, requires = "noise", conflicts_with = "compat")]
+    pub culprits: bool,
     /// Seed of the places in the noise; equal seeds give equal results.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Threads to use; all cores if not given. The result does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
+    /// Draw the run for ui.perfetto.dev, at most 64 ranks of it, evenly spread, and the last to finish. It is played twice
+    /// for that, the second time on one thread.
+    #[arg(long, value_name = "F.pftrace")]
+    pub timeline: Option<PathBuf>,
     /// Print one JSON document (schema quell.simulate/1).
     #[arg(long)]
     pub json: bool,

@@ -1,17 +1,20 @@
 //! `quell simulate`: a schedule or a pattern under LogGOPS and noise.
 
+mod culprits;
 pub mod document;
 mod noise;
 mod noise_trace;
 pub mod program;
 mod stuck;
+mod timeline;
 
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
+use quell_analysis::culprits::CulpritFacts;
 use quell_analysis::predict::NetFacts;
 use quell_sim::goal::{self, Format, Schedule};
-use quell_sim::loggops::{self, Noise, Outcome as Played, Program, Rules, Run, Stuck};
+use quell_sim::loggops::{self, Culprits, Noise, Outcome as Played, Program, Rules, Run, Stuck};
 
 use self::document::{SCHEMA, Simulation, StuckFacts};
 use self::program::{Playable, Source};
@@ -28,6 +31,7 @@ pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
         printer.result(&net::help())?;
         return Ok(Outcome::Done);
     }
+    timeline::refuse(args)?;
     match program::of(args, printer)? {
         Playable::Schedule(schedule, source) => {
             let about =
@@ -75,8 +79,9 @@ fn play<P: Program>(
     let mut simulation = begin(program, about, args);
     simulation.noise = given.facts;
     simulation.warnings = given.warnings;
-    let outcome = run_with(program, &given.noise, args, ("simulate", printer))?;
+    let (outcome, culprits) = run_with(program, &given.noise, args, args.culprits, ("simulate", printer))?;
     simulation.finish(&outcome, args.all_times);
+    let draw = || timeline::draw(program, &given.noise, args, (&about.name, outcome.last().0), printer);
     if let Some(stuck) = &outcome.stuck {
         let facts = explain(stuck, about.source)?;
         let error = anyhow::anyhow!(stuck::message(&facts));
@@ -84,15 +89,22 @@ fn play<P: Program>(
         if args.json {
             printer.json(&simulation)?;
         }
+        draw().unwrap_or_else(|failed| printer.warn(&format!("{failed:#}")));
         return Err(error);
     }
+    if let Some(culprits) = culprits {
+        let clocks = culprits::clocks(args, program.ranks())?;
+        let per_rank = simulation.finish_times_ns.is_some();
+        simulation.culprits = Some(CulpritFacts::new(&culprits, &outcome, &clocks, per_rank));
+    }
     if args.baseline {
-        simulation.compare(&run_with(program, &Noise::None, args, ("baseline", printer))?);
+        simulation.compare(&run_with(program, &Noise::None, args, false, ("baseline", printer))?.0);
     }
     match args.json {
         true => printer.json(&simulation)?,
         false => printer.result(&terminal_simulate::simulation(&simulation, &outcome))?,
     }
+    draw()?;
     Ok(Outcome::Done)
 }
 
@@ -115,6 +127,7 @@ fn begin<P: Program>(program: &P, about: &About<'_>, args: &Simulate) -> Simulat
         finish_quantiles_ns: None,
         noise: None,
         baseline: None,
+        culprits: None,
         stuck: None,
         warnings: Vec::new(),
     }
@@ -124,8 +137,9 @@ fn run_with<P: Program>(
     program: &P,
     noise: &Noise,
     args: &Simulate,
+    culprits: bool,
     (what, printer): (&'static str, Printer),
-) -> anyhow::Result<Played> {
+) -> anyhow::Result<(Played, Option<Culprits>)> {
     // LogGOPSim's events: one for each operation, and one for each message.
     let events = program.totals().map(|(operations, sends)| operations.saturating_add(sends));
     let step = Step::long(printer, what, events);
@@ -137,7 +151,11 @@ fn run_with<P: Program>(
         threads: args.threads.map_or_else(all, usize::from),
         progress: &|done| step.reach(done),
     };
-    Ok(loggops::run(program, &run)?)
+    if culprits {
+        let (outcome, culprits) = loggops::run_for_culprits(program, &run)?;
+        return Ok((outcome, Some(culprits)));
+    }
+    Ok((loggops::run(program, &run)?, None))
 }
 
 /// What was left over, with its places in the text where there is one.

@@ -2,7 +2,7 @@
 
 mod csv;
 mod netgauge;
-mod perfetto;
+pub mod perfetto;
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;

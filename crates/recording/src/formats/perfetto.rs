@@ -4,6 +4,7 @@
 mod event;
 mod packets;
 mod schema;
+mod simulated;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +13,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use self::event::{Event, Level};
-use self::packets::{Packets, Track};
+use self::packets::Packets;
+pub use self::packets::Track;
+pub use self::simulated::{Label, Timeline};
 use crate::words::one_line;
 use crate::{Interval, Nanos, Recording, Thread};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quell_analysis::culprits::CulpritFacts;
 use quell_analysis::predict::{NetFacts, NoiseSource};
 use quell_recording::Nanos;
 use quell_sim::loggops::{Outcome, Rules};
@@ -47,6 +48,8 @@ pub struct Simulation {
     pub noise: Option<NoiseFacts>,
     /// The same without noise, if that was asked for.
     pub baseline: Option<Baseline>,
+    /// Which noise made it late, if that was asked for.
+    pub culprits: Option<CulpritFacts>,
     /// What was left over, if not finished.
     pub stuck: Option<StuckFacts>,
     /// What limits the result, in sentences.

@@ -159,7 +159,8 @@ fn offsets(path: &Path, ranks: u32) -> anyhow::Result<Vec<u64>> {
     Ok(offsets)
 }
 
-fn open(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<NodeNoise> {
+/// A file's noise.
+pub fn open(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<NodeNoise> {
     noise_file::open(path, ModelScale { quantum: MODEL_QUANTUM, ranks: ranks.into(), seed: args.seed })
 }
 

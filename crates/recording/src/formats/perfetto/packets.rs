@@ -17,8 +17,8 @@ const PACKET_KEY: u8 = 1 << 3 | 2;
 const SEQUENCE: u32 = 1;
 
 /// A track that was described.
-#[derive(Clone, Copy)]
-pub(super) struct Track(u64);
+#[derive(Clone, Copy, Debug)]
+pub struct Track(pub(super) u64);
 
 /// Writes packets.
 pub(super) struct Packets<'w> {
@@ -81,6 +81,7 @@ impl<'w> Packets<'w> {
                 track_uuid: Some(track.0),
                 categories: vec![event.category().to_owned()],
                 name: Some(event.name()),
+                ..TrackEvent::default()
             },
         )
     }
@@ -92,7 +93,8 @@ impl<'w> Packets<'w> {
         self.event(at, event)
     }
 
-    fn event(&mut self, at: Nanos, event: TrackEvent) -> io::Result<()> {
+    /// Writes an event of a track.
+    pub(super) fn event(&mut self, at: Nanos, event: TrackEvent) -> io::Result<()> {
         let stamped = self.stamped(at);
         self.put(&TracePacket { track_event: Some(event), ..stamped })
     }

@@ -92,6 +92,12 @@ pub(super) struct TrackEvent {
     pub(super) categories: Vec<String>,
     #[prost(string, optional, tag = "23")]
     pub(super) name: Option<String>,
+    /// Arrows that start here. Perfetto's format is of proto2, where numbers are not packed.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub(super) flow_ids: Vec<u64>,
+    /// Arrows that end here.
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub(super) terminating_flow_ids: Vec<u64>,
 }
 
 /// A name and one value.

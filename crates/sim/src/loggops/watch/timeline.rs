@@ -17,6 +17,8 @@ pub enum Activity {
     Receive {
         /// Who sent it.
         from: u32,
+        /// When its send started, which with its sender and operation tells it from all others.
+        sent: u64,
     },
     /// Work.
     Work,
@@ -91,7 +93,7 @@ impl Watch for Timeline {
         let event = seen.event;
         let activity = match (event.what, seen.sent) {
             (What::Send, Some((to, message))) => Activity::Send { to, arrives: message.time },
-            (What::Message, _) => Activity::Receive { from: event.who },
+            (What::Message, _) => Activity::Receive { from: event.who, sent: event.age },
             (What::Calc, _) => Activity::Work,
             _ => return,
         };

@@ -1,0 +1,220 @@
+//! `quell simulate --timeline`: what some of the ranks did, drawn for Perfetto.
+//!
+//! The program is played a second time for it, watched and on one thread: which rank is the last to finish is known
+//! only after the first, and the result need not wait for the drawing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context as _;
+use quell_recording::Nanos;
+use quell_recording::formats::perfetto::{self, Label, Track};
+use quell_sim::loggops::{self, Activity, Noise, Program, Rules, Run, Shape, Slice, Timeline};
+
+use super::noise::rules;
+use crate::args::Simulate;
+use crate::plan::{Usage, net};
+use crate::printer::Printer;
+use crate::progress::Step;
+
+/// So many ranks are drawn, evenly spread; with the last to finish it can be one more.
+const MOST_RANKS: u32 = 64;
+/// So many slices are drawn: more than a browser shows at ease.
+const MOST_SLICES: usize = 2_000_000;
+
+/// Refuses, before anything is played, what cannot be drawn.
+pub fn refuse(args: &Simulate) -> anyhow::Result<()> {
+    let Some(output) = &args.timeline else { return Ok(()) };
+    if rules(args) == Rules::Compatible {
+        let text =
+            "a time line shows the physical rules, and --compat plays LogGOPSim's: leave one of them out";
+        return Err(Usage(text.into()).into());
+    }
+    if output.exists() {
+        anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
+    }
+    Ok(())
+}
+
+/// Draws the run where that was asked for. `last` is the rank that was the last to finish.
+pub fn draw<P: Program>(
+    program: &P,
+    noise: &Noise,
+    args: &Simulate,
+    (name, last): (&str, u32),
+    printer: Printer,
+) -> anyhow::Result<()> {
+    let Some(output) = &args.timeline else { return Ok(()) };
+    let mut timeline = Timeline::of(Timeline::sample(program.ranks(), MOST_RANKS, &[last]), MOST_SLICES);
+    {
+        let events = program.totals().map(|(operations, sends)| operations.saturating_add(sends));
+        let step = Step::long(printer, "time line", events);
+        let progress = |done| step.reach(done);
+        let run =
+            Run { net: net::of(&args.net).0, rules: Rules::Physical, noise, threads: 1, progress: &progress };
+        loggops::run_for_timeline(program, &run, &mut timeline)?;
+    }
+    let drawing = Drawing::new(program, &timeline);
+    write(&drawing, name, output).with_context(|| format!("failed to write {}", output.display()))?;
+    printer.say(&format!(
+        "{} holds {}; open it at https://ui.perfetto.dev",
+        output.display(),
+        drawing.extent()
+    ));
+    if timeline.dropped() > 0 {
+        printer.warn(&drawing.cut());
+    }
+    Ok(())
+}
+
+/// Writes beside the place, then moves there, so that nothing half written stays.
+fn write(drawing: &Drawing<'_>, name: &str, output: &Path) -> anyhow::Result<()> {
+    let mut beside = output.as_os_str().to_owned();
+    beside.push(".part");
+    let beside = Path::new(&beside);
+    let written = fs_err::File::create(beside).map(|file| BufWriter::with_capacity(1 << 20, file));
+    let written = written.and_then(|mut file| {
+        drawing.write(name, &mut file)?;
+        file.flush()?;
+        fs_err::rename(beside, output)
+    });
+    if written.is_err() {
+        // The first error is what the reader must know.
+        let _ = fs_err::remove_file(beside);
+    }
+    Ok(written?)
+}
+
+/// A time line and what its slices refer to.
+struct Drawing<'a> {
+    timeline: &'a Timeline,
+    shapes: &'a [Shape],
+    /// Of the program.
+    ranks: u32,
+    cpus: u32,
+    /// The arrows, by their messages.
+    arrows: HashMap<Message, u64>,
+}
+
+/// What tells a message from all others: who sent it, as which operation, and when.
+type Message = (u32, u32, u64);
+
+impl<'a> Drawing<'a> {
+    fn new<P: Program>(program: &'a P, timeline: &'a Timeline) -> Self {
+        let (shapes, ranks, cpus) = (program.shapes(), program.ranks(), program.cpus());
+        Self { timeline, shapes, ranks, cpus, arrows: arrows(timeline.slices()) }
+    }
+
+    /// What is drawn, in words.
+    fn extent(&self) -> String {
+        let (drawn, slices) = (self.timeline.ranks().len(), self.timeline.slices().len());
+        let sample =
+            if drawn < self.ranks as usize { ", evenly spread, the last to finish among them" } else { "" };
+        format!(
+            "{drawn} of {} ranks{sample}: {slices} slices, {} messages between them",
+            self.ranks,
+            self.arrows.len()
+        )
+    }
+
+    /// What is missing at the end, in words.
+    fn cut(&self) -> String {
+        let end = self.timeline.slices().iter().map(|slice| slice.end).max().unwrap_or(0);
+        format!(
+            "a time line holds at most {MOST_SLICES} slices: it ends at about {}, and {} later ones of its ranks are left out",
+            Nanos::from_nanos(end),
+            self.timeline.dropped()
+        )
+    }
+
+    /// What a reader must know of the drawing.
+    fn description(&self) -> String {
+        let mut text = format!(
+            "Simulated by quell {} under the physical rules. {}. Noise stands at the end of what it lengthened: where in \
+             it the detours struck is not kept.",
+            env!("CARGO_PKG_VERSION"),
+            self.extent()
+        );
+        if self.timeline.dropped() > 0 {
+            text += &format!(" Not all: {}.", self.cut());
+        }
+        text
+    }
+
+    fn write(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
+        let mut to = perfetto::Timeline::start(out, &format!("quell simulate: {name}"), &self.description())?;
+        let tracks = self.tracks(&mut to)?;
+        for slice in self.timeline.slices() {
+            if let Some(track) = tracks.get(&(slice.rank, slice.cpu)) {
+                self.slice(&mut to, *track, slice)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A track for each rank; where ranks have several CPUs, one for each of them that did something, below it.
+    fn tracks(&self, to: &mut perfetto::Timeline<'_>) -> io::Result<BTreeMap<(u32, u8), Track>> {
+        let mut cpus: BTreeMap<u32, [bool; 256]> = BTreeMap::new();
+        for slice in self.timeline.slices() {
+            cpus.entry(slice.rank).or_insert([false; 256])[usize::from(slice.cpu)] = true;
+        }
+        let mut tracks = BTreeMap::new();
+        for &rank in self.timeline.ranks() {
+            let whole = to.track(None, &format!("rank {rank}"))?;
+            let Some(used) = cpus.get(&rank) else { continue };
+            for cpu in (0..=u8::MAX).filter(|cpu| used[usize::from(*cpu)]) {
+                let track = if self.cpus > 1 { to.track(Some(whole), &format!("CPU {cpu}"))? } else { whole };
+                tracks.insert((rank, cpu), track);
+            }
+        }
+        Ok(tracks)
+    }
+
+    fn slice(&self, to: &mut perfetto::Timeline<'_>, track: Track, slice: &Slice) -> io::Result<()> {
+        let arrow = |message| self.arrows.get(&message).copied();
+        let (name, category, arrow_from, arrow_to) = match slice.activity {
+            Activity::Send { to, .. } => {
+                (format!("send → {to}"), "send", arrow((slice.rank, slice.op, slice.start)), None)
+            }
+            Activity::Receive { from, sent } => {
+                (format!("receive ← {from}"), "receive", None, arrow((from, slice.op, sent)))
+            }
+            Activity::Work => ("work".to_owned(), "work", None, None),
+        };
+        let shape = self.shapes.get(slice.shape as usize).filter(|_| slice.activity != Activity::Work);
+        let about = shape.map(|shape| [("bytes", shape.size), ("tag", shape.tag.into())]);
+        let notes = about.as_ref().map_or(&[][..], |about| about);
+        let (start, end) = (Nanos::from_nanos(slice.start), Nanos::from_nanos(slice.end));
+        to.begin(track, start, &Label { name: &name, category, notes, arrow_from, arrow_to })?;
+        if slice.noise > 0 {
+            let struck = Nanos::from_nanos(slice.end.saturating_sub(slice.noise).max(slice.start));
+            to.begin(track, struck, &Label { name: "noise", category: "noise", ..Label::default() })?;
+            to.end(track, end)?;
+        }
+        to.end(track, end)
+    }
+}
+
+/// An arrow for each message both ends of which are drawn, numbered from 1.
+fn arrows(slices: &[Slice]) -> HashMap<Message, u64> {
+    let mut arrows = HashMap::new();
+    let mut count = 0;
+    for slice in slices {
+        match slice.activity {
+            Activity::Send { .. } => {
+                arrows.insert((slice.rank, slice.op, slice.start), 0);
+            }
+            Activity::Receive { from, sent } => {
+                // A send is played before its message is there.
+                if let Some(arrow) = arrows.get_mut(&(from, slice.op, sent)) {
+                    count += 1;
+                    *arrow = count;
+                }
+            }
+            Activity::Work => {}
+        }
+    }
+    arrows.retain(|_, arrow| *arrow > 0);
+    arrows
+}
