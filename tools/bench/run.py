@@ -17,6 +17,7 @@ import metric_container
 import predict_scale
 import probe_loop
 import record_million
+import simulate
 import sources_cost
 from child import BenchError
 from page import page
@@ -28,6 +29,7 @@ BENCHMARKS = {
     "record-million": record_million,
     "metric-container": metric_container,
     "sources-cost": sources_cost,
+    "simulate": simulate,
 }
 FAILED = 1
 LIMIT_BROKEN = 3

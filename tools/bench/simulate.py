@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import random
@@ -26,15 +27,16 @@ LATENCY_O_G = ["-L", "2500", "-o", "1500", "-g", "1000", "-G", "6", "-O", "0", "
 DETOURS, SPAN_NS = 10_000, 10_000_000_000
 
 QUESTION = (
-    "What a simulation costs. With LogGOPSim: the same schedules, written by `quell goal make`, on one thread each; CPU "
-    "time is user and system time of the whole process, loading included. quell plays a schedule from memory "
-    "(`--pattern`) and from the binary file, by its own rules and by LogGOPSim's (`--compat`). Without a peer: programs "
-    "at sizes that LogGOPSim does not reach."
+    "What a simulation costs. Beside LogGOPSim: the same schedules, written by `quell goal make`, on one thread each; "
+    "CPU time is user and system time of the whole process, loading included. quell plays a schedule from memory "
+    "(`--pattern`) and from the binary file, by its own rules and by LogGOPSim's (`--compat`). Alone: programs at "
+    "sizes that LogGOPSim does not reach."
 )
 NOTES = [
     "A limit on a ratio is quell's figure over LogGOPSim's: 1/30 is 0.03333. Limits are on quell's own rules.",
     "Noise is one trace of 10,000 detours in 10 s, of which each rank begins at a place of its own.",
-    "LogGOPSim maps the binary file; quell's CPU time from memory has no file to read, as its users have none to write.",
+    "From memory quell has no file to read, as its users have none to write; LogGOPSim always has one.",
+    "Without noise, by the same rules, all times of the last rank are equal; the benchmark fails where they are not.",
 ]
 
 
@@ -66,7 +68,7 @@ PHASES = ["--pattern", "bsp", "--ranks", "64Ki", "--work", "1ms", "--inner", "al
 
 IN_MEMORY, FROM_FILE, PEER_NAME = "memory", "file", "LogGOPSim"
 COMPAT = ", --compat"
-TENTH = {IN_MEMORY: 1 / 10, FROM_FILE: 1 / 10}
+TENTH = {IN_MEMORY: 1 / 10}
 FAST, SMALL = {IN_MEMORY: 1 / 30, FROM_FILE: 1 / 10}, {IN_MEMORY: 1 / 10, FROM_FILE: 1 / 3}
 SCHEDULES = [
     Schedule("dissemination, 64Ki ranks", DISSEMINATION, noise=False, cpu=FAST, memory=SMALL),
@@ -170,10 +172,10 @@ def beside_peer(setting: Setting, result: Result, schedule: Schedule, noise: Pat
     if peer:
         for name, share in schedule.cpu.items():
             ratio = cpu_s(children[name]) / max(cpu_s(children[PEER_NAME]), 1e-9)
-            result.limits.append(Limit(f"{schedule.name}: {name}, CPU time of LogGOPSim's", ratio, share))
+            result.limits.append(Limit(f"{schedule.name}: {name}: CPU time over LogGOPSim's", ratio, share))
         for name, share in schedule.memory.items():
             ratio = peak(children[name]) / peak(children[PEER_NAME])
-            result.limits.append(Limit(f"{schedule.name}: {name}, memory of LogGOPSim's", ratio, share))
+            result.limits.append(Limit(f"{schedule.name}: {name}: peak memory over LogGOPSim's", ratio, share))
 
 
 def make(setting: Setting, result: Result, pattern: list[str], peer: Peer | None) -> Path:
@@ -185,7 +187,8 @@ def make(setting: Setting, result: Result, pattern: list[str], peer: Peer | None
     if peer and peer.txt2bin and pattern is RING:
         run([*command, str(text)], TIMEOUT_S).checked()
         run([str(peer.txt2bin), "-i", str(text), "-o", str(other)], TIMEOUT_S).checked()
-        if other.read_bytes() != binary.read_bytes():
+        # Piece by piece: a child's peak is never told below this runner's memory.
+        if not filecmp.cmp(binary, other, shallow=False):
             raise BenchError("txt2bin makes another file of the text than `quell goal make` of the pattern")
         result.notes.append("txt2bin's file of the ring's text is quell's own, byte for byte.")
         text.unlink()

@@ -17,6 +17,7 @@ import metric_container
 import page
 import probe_loop
 import record_million
+import simulate
 import sources_cost
 
 
@@ -193,6 +194,53 @@ class Sources(unittest.TestCase):
         low, high = sources_cost.bootstrap([0.01 * n for n in range(12)], order)
         self.assertTrue(0 <= low < 0.055 < high <= 0.11, (low, high))
         self.assertEqual(sources_cost.bootstrap([2.0] * 3, order), (2.0, 2.0))
+
+
+class Simulations(unittest.TestCase):
+    def test_quells_result_is_read(self) -> None:
+        document = {"finished": True, "events": 7, "max_ns": 23776}
+        self.assertEqual(simulate.read_quell(json.dumps(document)), (7, 23776))
+        for changes in ({"finished": False, "max_ns": None}, {"max_ns": None}, {"events": "x"}):
+            with self.assertRaises(child.BenchError, msg=str(changes)):
+                simulate.read_quell(json.dumps({**document, **changes}))
+        for text in ("", "[]", "{}"):
+            with self.assertRaises(child.BenchError, msg=text):
+                simulate.read_quell(text)
+
+    def test_loggopsims_result_is_read(self) -> None:
+        head = "LogGP network backend; size: 2 (1 CPUs, 1 NICs)\nPERFORMANCE: Processes: 2 \t Events: 7 \t Time: 0 s\n"
+        self.assertEqual(simulate.read_peer(head + "Maximum finishing time at host 0: 23776 (0.00002 s)\n"), (7, 23776))
+        self.assertEqual(simulate.read_peer(head + "Times: \nHost 0: 23776\nHost 1: 13138\n"), (7, 23776))
+        for text in ("", head, head + "receive queue on host 0 contains 1 elements!\n src: 3, tag: -1\n"):
+            with self.assertRaises(child.BenchError, msg=text):
+                simulate.read_peer(text)
+
+    def test_results_must_agree(self) -> None:
+        silent, noisy = simulate.SCHEDULES[:2]
+        right = {name: simulate.Found(7, 5) for name in ("memory", "file", "memory, --compat", "LogGOPSim")}
+        simulate.agree(silent, right)
+        later = {**right, "LogGOPSim": simulate.Found(7, 6)}
+        simulate.agree(noisy, later)
+        for schedule, wrong in (
+            (silent, later),
+            (silent, {**right, "file": simulate.Found(7, 6)}),
+            (noisy, {**right, "LogGOPSim": simulate.Found(8, 5)}),
+        ):
+            with self.assertRaises(child.BenchError, msg=str(wrong)):
+                simulate.agree(schedule, wrong)
+
+    def test_the_noise_is_in_order(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+
+        class Setting:
+            seed = 1
+            scratch = Path(folder.name)
+
+        lines = simulate.write_noise(Setting).read_text().splitlines()
+        detours = [tuple(map(float, line.split("\t"))) for line in lines if not line.startswith("#")]
+        self.assertEqual((len(detours), detours[0][0]), (simulate.DETOURS, 0))
+        self.assertTrue(all(a[0] + a[1] < b[0] for a, b in zip(detours, detours[1:])))
 
 
 class Children(unittest.TestCase):
