@@ -67,22 +67,22 @@ pub struct NetArgs {
     /// What is not given is LogGOPSim's default. The options below go before it.
     #[arg(long, value_name = "NAME|L=..,o=..")]
     pub net: Option<NetText>,
-    /// L: from the sender's CPU to the receiver's, in ns [LogGOPSim's default: 2500].
+    /// L: from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
     #[arg(short = 'L', long, value_name = "NS")]
     pub latency: Option<TimeText>,
-    /// o: CPU time of each send and of each arrival, in ns [1500].
+    /// o: CPU time of each send and of each arrival, in ns (1500).
     #[arg(short = 'o', long, value_name = "NS")]
     pub overhead: Option<TimeText>,
-    /// g: from one message to the next on an interface, in ns [1000].
+    /// g: from one message to the next on an interface, in ns (1000).
     #[arg(short = 'g', long, value_name = "NS")]
     pub gap: Option<TimeText>,
-    /// G: time on the wire of each further byte, in ns; fractions as in 0.04 (200 Gb/s) are fine [6].
+    /// G: time on the wire of each further byte, in ns; fractions as in 0.04 (200 Gb/s) are fine (6).
     #[arg(short = 'G', long, value_name = "NS")]
     pub gap_per_byte: Option<PerByteText>,
-    /// O: CPU time of each further byte, in ns [0].
+    /// O: CPU time of each further byte, in ns (0).
     #[arg(short = 'O', long, value_name = "NS")]
     pub overhead_per_byte: Option<PerByteText>,
-    /// S: messages of more bytes are sent by rendezvous [65535].
+    /// S: messages of more bytes are sent by rendezvous (65535).
     #[arg(short = 'S', long, value_name = "BYTES")]
     pub eager_limit: Option<Size>,
 }

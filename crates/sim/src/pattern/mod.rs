@@ -2,7 +2,7 @@
 //!
 //! A [`Pattern`] says what a rank does in each of its steps, by arithmetic on the numbers of the rank and of the step.
 //! [`Steps`] runs it as a [`Program`](crate::loggops::Program), so that a million ranks and thousands of iterations need
-//! no more memory than the ranks' places in it; [`unroll`] lists its operations for a file. [`by_name`] makes the patterns
+//! no more memory than the ranks' places in it; [`unroll()`] lists its operations for a file. [`by_name`] makes the patterns
 //! of [`LIST`]: the collectives of MPI libraries, halo exchanges, sweeps, and loops of work and these.
 //!
 //! ```
