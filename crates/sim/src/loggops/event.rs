@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::few::Few;
+use super::rank::FreeFrom;
 
 /// What an [`Event`] is. The order is that of [`Kind`](super::Kind), and goes on with what comes from other ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +39,12 @@ pub(super) struct Event {
 }
 
 impl Event {
+    /// When it can start: when it is there and what it uses is free.
+    #[inline(always)]
+    pub(super) fn start(&self, free: &impl FreeFrom) -> u64 {
+        self.time.max(free.free_from(self.what, self.cpu, self.nic))
+    }
+
     /// The order of events of one age: by the rank that made them, by what they are, by operation.
     pub(super) fn tie(&self, me: u32) -> u64 {
         let maker = if self.what >= What::Message { self.who } else { me };
@@ -60,15 +67,9 @@ pub(super) struct Next {
 impl Next {
     /// For an event that is not queued.
     #[inline(always)]
-    pub(super) fn held(event: &Event, resources: &impl Resources) -> Self {
-        let start = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
-        Self { start, age: event.age, at: usize::MAX }
+    pub(super) fn held(event: &Event, free: &impl FreeFrom) -> Self {
+        Self { start: event.start(free), age: event.age, at: usize::MAX }
     }
-}
-
-/// From when on what an event uses is free.
-pub(super) trait Resources {
-    fn free_from(&self, what: What, cpu: u8, nic: u8) -> u64;
 }
 
 /// More events than this are kept in heaps.
@@ -110,23 +111,23 @@ impl Pending {
     /// What each event uses changes only when some event is taken, so none has to be put back: the next to start is
     /// the least of (start, age, tie), where the start is the latest of its time and of what it uses.
     #[inline(always)]
-    pub(super) fn next(&mut self, resources: &impl Resources, me: u32) -> Option<Next> {
+    pub(super) fn next(&mut self, free: &impl FreeFrom, me: u32) -> Option<Next> {
         if self.few.len() == 0 {
-            return if self.few.is_away() { self.few.away_mut()?.next(resources) } else { None };
+            return if self.few.is_away() { self.few.away_mut()?.next(free) } else { None };
         }
         let mut best = Next { start: u64::MAX, age: u64::MAX, at: usize::MAX };
         for (at, event) in self.few.here().iter().enumerate() {
-            self.weigh(at, event, resources, me, &mut best);
+            self.weigh(at, event, free, me, &mut best);
         }
         for (at, event) in self.few.there().iter().enumerate() {
-            self.weigh(at + self.few.here().len(), event, resources, me, &mut best);
+            self.weigh(at + self.few.here().len(), event, free, me, &mut best);
         }
         Some(best)
     }
 
     #[inline(always)]
-    fn weigh(&self, at: usize, event: &Event, resources: &impl Resources, me: u32, best: &mut Next) {
-        let start = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+    fn weigh(&self, at: usize, event: &Event, free: &impl FreeFrom, me: u32, best: &mut Next) {
+        let start = event.start(free);
         let sooner = if start != best.start {
             start < best.start
         } else if event.age != best.age {
@@ -177,10 +178,10 @@ impl Pending {
 
     /// Puts what LogGOPSim would have looked at and found waiting by `turn` behind what it waits for. It matters only where time a
     /// CPU is busy can shrink.
-    pub(super) fn settle(&mut self, resources: &impl Resources, turn: Turn, me: u32) {
+    pub(super) fn settle(&mut self, free: &impl FreeFrom, turn: Turn, me: u32) {
         let settle = |event: &mut Event| {
             if (event.time, event.age) < (turn.0, turn.1) {
-                event.time = event.time.max(resources.free_from(event.what, event.cpu, event.nic));
+                event.time = event.start(free);
             }
         };
         self.few.iter_mut().for_each(settle);
@@ -249,16 +250,16 @@ impl Crowd {
         self.len += 1;
     }
 
-    fn next(&mut self, resources: &impl Resources) -> Option<Next> {
+    fn next(&mut self, free: &impl FreeFrom) -> Option<Next> {
         let turns = self.classes.iter_mut().enumerate().filter_map(|(index, class)| {
-            let free = resources.free_from(class.what, class.cpu, class.nic);
+            let free_at = free.free_from(class.what, class.cpu, class.nic);
             while let Some(Reverse(Keyed { key, .. })) = class.later.peek()
-                && key.0 <= free
+                && key.0 <= free_at
             {
                 let Some(Reverse(Keyed { key: (_, age, tie), event })) = class.later.pop() else { break };
                 class.waiting.push(Reverse(Keyed { key: (age, tie), event }));
             }
-            let waiting = class.waiting.peek().map(|Reverse(Keyed { key, .. })| (free, key.0, key.1));
+            let waiting = class.waiting.peek().map(|Reverse(Keyed { key, .. })| (free_at, key.0, key.1));
             let later = || class.later.peek().map(|Reverse(Keyed { key, .. })| *key);
             Some((waiting.or_else(later)?, index))
         });

@@ -1,6 +1,6 @@
 //! One rank of a simulation: when its CPUs and interfaces are free, and what waits there.
 
-use super::event::{Event, Pending, Resources, What};
+use super::event::{Event, Pending, What};
 use super::matching::Queue;
 
 /// How many CPUs and interfaces each rank has.
@@ -17,7 +17,7 @@ impl Layout {
 }
 
 /// From when on each CPU of a rank is free, and each interface for sending and for receiving, in nanoseconds.
-pub(super) trait FreeFrom: Resources + Send {
+pub(super) trait FreeFrom: Send {
     /// Whether there is one CPU and one interface only.
     const SINGLE: bool;
 
@@ -25,11 +25,23 @@ pub(super) trait FreeFrom: Resources + Send {
     fn new(layout: Layout) -> Self;
     fn cpu(&self, cpu: u8) -> u64;
     fn out(&self, nic: u8) -> u64;
+    fn inward(&self, nic: u8) -> u64;
     fn cpu_mut(&mut self, cpu: u8) -> &mut u64;
     fn out_mut(&mut self, nic: u8) -> &mut u64;
     fn inward_mut(&mut self, nic: u8) -> &mut u64;
     /// When the last CPU is free.
     fn finish(&self) -> u64;
+
+    /// From when on all that an event uses is free.
+    #[inline(always)]
+    fn free_from(&self, what: What, cpu: u8, nic: u8) -> u64 {
+        match what {
+            What::Send => self.cpu(cpu).max(self.out(nic)),
+            What::Message => self.cpu(cpu).max(self.inward(nic)),
+            What::Calc => self.cpu(cpu),
+            What::Recv | What::Arriving | What::Answer => 0,
+        }
+    }
 }
 
 /// One CPU and one interface: what nearly all programs have, and the quickest to ask.
@@ -58,6 +70,11 @@ impl FreeFrom for Single {
     }
 
     #[inline(always)]
+    fn inward(&self, _: u8) -> u64 {
+        self.inward
+    }
+
+    #[inline(always)]
     fn cpu_mut(&mut self, _: u8) -> &mut u64 {
         &mut self.cpu
     }
@@ -75,18 +92,6 @@ impl FreeFrom for Single {
     #[inline(always)]
     fn finish(&self) -> u64 {
         self.cpu
-    }
-}
-
-impl Resources for Single {
-    #[inline(always)]
-    fn free_from(&self, what: What, _: u8, _: u8) -> u64 {
-        match what {
-            What::Send => self.cpu.max(self.out),
-            What::Message => self.cpu.max(self.inward),
-            What::Calc => self.cpu,
-            What::Recv | What::Arriving | What::Answer => 0,
-        }
     }
 }
 
@@ -114,6 +119,10 @@ impl FreeFrom for Several {
         self.outs[usize::from(nic)]
     }
 
+    fn inward(&self, nic: u8) -> u64 {
+        self.inwards[usize::from(nic)]
+    }
+
     fn cpu_mut(&mut self, cpu: u8) -> &mut u64 {
         &mut self.cpus[usize::from(cpu)]
     }
@@ -128,18 +137,6 @@ impl FreeFrom for Several {
 
     fn finish(&self) -> u64 {
         self.cpus.iter().copied().max().unwrap_or(0)
-    }
-}
-
-impl Resources for Several {
-    fn free_from(&self, what: What, cpu: u8, nic: u8) -> u64 {
-        let cpu_and = |interfaces: &[u64]| self.cpu(cpu).max(interfaces[usize::from(nic)]);
-        match what {
-            What::Send => cpu_and(&self.outs),
-            What::Message => cpu_and(&self.inwards),
-            What::Calc => self.cpu(cpu),
-            What::Recv | What::Arriving | What::Answer => 0,
-        }
     }
 }
 
