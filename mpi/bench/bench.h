@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * The benchmarks of `quell bench`, as one MPI program: what its parts share.
+ */
+#ifndef QUELL_BENCH_H
+#define QUELL_BENCH_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+/* What the command line said; `NAME=VALUE` words, each with a default. */
+struct options {
+	const char *bench;     /* bsp, allreduce, halo, fwq, loggp: names the file, chooses nothing here but loggp */
+	const char *out;       /* folder of the rank files, which every host sees */
+	int ranks;             /* how many were asked for */
+	uint64_t work_ns;      /* quantum; 0 for none */
+	uint64_t duration_ns;  /* ends after it; 0 for never */
+	uint64_t count;        /* ends after so many phases; 0 for never */
+	uint64_t every;        /* phases between two looks at the time; 0 for as many as fit into half a second */
+	const char *op;        /* what ends a phase: none, or one of ops.c */
+	uint64_t bytes;        /* of its messages */
+	int dims;              /* of a halo's grid */
+	const char *lead;      /* a barrier before each `phase`, or before each `look`, or `none` */
+	const char *bind;      /* `auto`: ranks that may use several CPUs are bound to one each; `none` */
+	uint64_t sizes_to;     /* loggp: the largest message */
+	uint64_t rounds;       /* loggp: how often all is measured */
+};
+
+/* What the program knows of itself. */
+struct job {
+	struct options options;
+	int rank, ranks;
+	int node;              /* index of this rank's kernel among the job's, by the kernel's boot id */
+	int node_rank;         /* index among the ranks on it */
+	int node_ranks;        /* how many those are */
+	int nodes;
+	int leader;            /* first rank of this kernel */
+	bool yields;           /* more ranks than CPUs: who waits gives its CPU away */
+	struct rank_file *file;
+};
+
+/* CLOCK_MONOTONIC, in ns: the clock of the kernel's own intervals. */
+static inline uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Says what, where and why, and ends the job. */
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void *allocate(size_t bytes);
+
+/* files.c: this rank's file. Rows wait in memory that was touched before, and are written by rank_file_flush, or by a signal that ends
+ * the program. */
+struct rank_file *rank_file_open(const struct job *job);
+void rank_file_fact(struct rank_file *file, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void rank_file_series(struct rank_file *file, const char *name, const char *columns);
+/* Where the series' next row goes, as long as rank_file_room says that there is room; then rank_file_keep makes it count. */
+uint64_t *rank_file_row(struct rank_file *file);
+void rank_file_keep(struct rank_file *file);
+/* Drops the rows that were not written yet. */
+void rank_file_forget(struct rank_file *file);
+size_t rank_file_room(const struct rank_file *file);
+/* 0, or the errno of the first write that failed. */
+int rank_file_flush(struct rank_file *file);
+/* Ends the job where some rank could not write; collective. */
+void rank_file_flush_all(struct job *job);
+void rank_file_close(struct rank_file *file);
+
+/* place.c: who is on which kernel and CPU. */
+void place(struct job *job);
+void place_tell(const struct job *job);
+
+/* clocks.c: how far this rank's clock is from rank 0's, into the file; collective. `when` is `start` or `end`. */
+void clocks_align(struct job *job, const char *when);
+
+/* work.c: work of a fixed length. */
+struct work {
+	uint64_t quantum_ns;
+	uint64_t iterations;
+	double ns_per_iteration;
+	unsigned calibrations;
+};
+void work_calibrate(struct work *work, uint64_t quantum_ns);
+/* Calibrates again where the fastest tenth of these times says that the clock speed moved. Reorders them. */
+void work_check(struct work *work, uint64_t *times_ns, size_t times);
+uint64_t work_do(uint64_t iterations);
+
+/* ops.c: what ends a phase. */
+struct operation;
+struct operation *operation_make(struct job *job, const char *name);
+void operation_run(struct operation *operation);
+void operation_free(struct operation *operation);
+/* As the MPI functions, but giving the CPU away while they wait where ranks outnumber CPUs. */
+void job_barrier(const struct job *job);
+void job_bcast(const struct job *job, void *data, int bytes);
+void job_wait(const struct job *job, MPI_Request *request);
+
+/* The benchmarks. */
+void run_phases(struct job *job);
+void run_loggp(struct job *job);
+
+/* Rank 0 tells whoever started it how far it is; and asks whether it wants the end. */
+void tell_progress(uint64_t done, uint64_t all);
+bool asked_to_stop(const struct job *job);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Phases: work of a fixed length, then an operation (De et al. 2008, Algorithm 1). Without work it is a loop of operations as in
+ * Jones et al. §3; without an operation it is the fixed work quantum benchmark.
+ */
+#include "bench.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long the ranks go on before they look whether to end, and write what they have. */
+#define LOOK_NS 500000000u
+#define COLUMNS "start_ns work qt_ns bt_ns cpu"
+#define MOST_CHECKED 4096
+
+/* What rank 0 tells all. */
+struct plan {
+	uint64_t phases; /* until the next look; 0 for the end */
+	uint64_t flush;
+};
+
+struct run {
+	struct job *job;
+	struct operation *operation;
+	struct work work;
+	uint64_t checked[MOST_CHECKED];
+	size_t checks;
+	/* Rank 0's. */
+	uint64_t begun_ns, done, flushed_ns, look;
+};
+
+static void phase(struct run *run, bool lead)
+{
+	struct job *job = run->job;
+	uint64_t *row = rank_file_row(job->file);
+	if (lead)
+		job_barrier(job);
+	uint64_t begin = now_ns(), computed = begin;
+	if (run->work.iterations) {
+		work_do(run->work.iterations);
+		computed = now_ns();
+	}
+	if (run->operation)
+		operation_run(run->operation);
+	uint64_t end = run->operation ? now_ns() : computed;
+	row[0] = begin;
+	row[1] = run->work.iterations;
+	row[2] = computed - begin;
+	row[3] = end - computed;
+	row[4] = (uint64_t)sched_getcpu();
+	rank_file_keep(job->file);
+	if (run->checks < MOST_CHECKED)
+		run->checked[run->checks++] = computed - begin;
+}
+
+/* Phases until the next look: as many as were asked for, or as many as take about LOOK_NS. */
+static uint64_t until_look(const struct run *run, uint64_t now)
+{
+	const struct options *options = &run->job->options;
+	if (options->every)
+		return options->every;
+	if (!run->done)
+		return 1;
+	double each = (double)(now - run->begun_ns) / (double)run->done;
+	double phases = LOOK_NS / (each > 1 ? each : 1);
+	/* What the first phases tell is not yet what the next take. */
+	double most = (double)run->done * 10;
+	return phases < 1 ? 1 : (uint64_t)(phases < most ? phases : most);
+}
+
+static struct plan decide(struct run *run)
+{
+	const struct options *options = &run->job->options;
+	uint64_t now = now_ns(), elapsed = now - run->begun_ns;
+	struct plan plan = {.phases = until_look(run, now)};
+	size_t room = rank_file_room(run->job->file);
+	if (run->done)
+		plan.flush = now - run->flushed_ns >= LOOK_NS || room <= plan.phases;
+	bool over = (options->duration_ns && elapsed >= options->duration_ns) || (options->count && run->done >= options->count);
+	if (plan.flush) {
+		run->flushed_ns = now;
+		over |= asked_to_stop(run->job);
+		bool by_time = options->duration_ns && (!options->count || elapsed * options->count > run->done * options->duration_ns);
+		tell_progress(by_time ? elapsed : run->done, by_time ? options->duration_ns : options->count);
+	}
+	if (over)
+		return (struct plan){.flush = 1};
+	if (options->count && plan.phases > options->count - run->done)
+		plan.phases = options->count - run->done;
+	if (plan.flush)
+		room = SIZE_MAX;
+	if (plan.phases > room)
+		plan.phases = room;
+	return plan;
+}
+
+static void tell_work(const struct run *run)
+{
+	rank_file_fact(run->job->file, "ns_per_iteration", "%.6f", run->work.ns_per_iteration);
+	rank_file_fact(run->job->file, "calibrations", "%u", run->work.calibrations);
+}
+
+static void write_out(struct run *run)
+{
+	struct job *job = run->job;
+	rank_file_flush_all(job);
+	unsigned before = run->work.calibrations;
+	work_check(&run->work, run->checked, run->checks);
+	run->checks = 0;
+	if (run->work.calibrations != before)
+		tell_work(run);
+	job_barrier(job);
+}
+
+void run_phases(struct job *job)
+{
+	const struct options *options = &job->options;
+	struct run *run = allocate(sizeof(*run));
+	memset(run, 0, sizeof(*run));
+	run->job = job;
+	run->operation = operation_make(job, options->op);
+	bool lead_phase = !strcmp(options->lead, "phase"), lead_look = !strcmp(options->lead, "look");
+	rank_file_series(job->file, options->bench, COLUMNS);
+	/* All at once, so that what they share is shared as it will be. */
+	job_barrier(job);
+	work_calibrate(&run->work, options->work_ns);
+	tell_work(run);
+	rank_file_fact(job->file, "quantum_ns", "%llu", (unsigned long long)options->work_ns);
+	rank_file_fact(job->file, "op", "%s", options->op);
+	rank_file_fact(job->file, "bytes", "%llu", (unsigned long long)options->bytes);
+	/* The first phases find caches, connections and pages as they never are again. */
+	for (int warm = 0; warm < 3; warm++)
+		phase(run, true);
+	rank_file_forget(job->file);
+	run->checks = 0;
+	job_barrier(job);
+	run->begun_ns = run->flushed_ns = now_ns();
+	for (;;) {
+		struct plan plan = {0};
+		if (job->rank == 0)
+			plan = decide(run);
+		job_bcast(job, &plan, sizeof(plan));
+		if (plan.flush)
+			write_out(run);
+		if (!plan.phases)
+			break;
+		for (uint64_t i = 0; i < plan.phases; i++)
+			phase(run, lead_phase || (lead_look && i == 0));
+		run->done += plan.phases;
+	}
+	operation_free(run->operation);
+	free(run);
+}
