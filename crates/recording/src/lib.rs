@@ -11,6 +11,8 @@ pub mod formats;
 mod interval;
 mod manifest;
 mod nanos;
+mod phase;
+pub mod rank_file;
 mod read;
 mod source;
 mod table;
@@ -25,6 +27,7 @@ pub use manifest::{
     ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, ProgramCost, SourcesFacts, State,
 };
 pub use nanos::{Nanos, NanosError};
+pub use phase::{MpiFacts, Phase, RankFacts, add_phases, read_phases};
 pub use read::Recording;
 pub use source::{Source, SourceKind};
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};

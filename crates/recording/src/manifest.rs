@@ -6,12 +6,13 @@ use fs_err as fs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cpu, Error, Nanos, Span};
+use crate::{Cpu, Error, MpiFacts, Nanos, Span};
 
 /// The recording format that this crate writes. Readers accept every older one.
 ///
-/// 2 added the tables `intervals` and `threads`, the method `kernel` and the manifest's `sources`.
-pub const FORMAT_VERSION: u32 = 2;
+/// 2 added the tables `intervals` and `threads`, the method `kernel` and the manifest's `sources`. 3 added the method `phases`, whose
+/// `quanta` have a rank, and the manifest's `mpi`.
+pub const FORMAT_VERSION: u32 = 3;
 
 /// What every manifest says in `format`.
 const FORMAT: &str = "quell.recording";
@@ -44,6 +45,8 @@ pub enum Method {
     Ftq,
     /// No probe: only what the kernel saw.
     Kernel,
+    /// Phases of an MPI program, with what the kernel saw.
+    Phases,
 }
 
 impl Method {
@@ -54,6 +57,7 @@ impl Method {
             Self::Fwq => "fwq quanta",
             Self::Ftq => "ftq quanta",
             Self::Kernel => "kernel intervals",
+            Self::Phases => "phases of an MPI program",
         }
     }
 }
@@ -65,6 +69,7 @@ impl std::fmt::Display for Method {
             Self::Fwq => "fwq",
             Self::Ftq => "ftq",
             Self::Kernel => "kernel",
+            Self::Phases => "phases",
         })
     }
 }
@@ -223,6 +228,9 @@ pub struct Manifest {
     /// What the kernel recorder did; absent where it was not asked for.
     #[serde(default)]
     pub sources: Option<SourcesFacts>,
+    /// The MPI program whose phases these are; absent for every other method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi: Option<MpiFacts>,
     /// The recorded CPUs, ordered.
     pub cpus: Vec<CpuFacts>,
     /// What a reader of the figures must know.
@@ -249,6 +257,7 @@ impl Manifest {
             threshold_ns: None,
             quantum_ns: None,
             sources: None,
+            mpi: None,
             cpus: Vec::new(),
             warnings: Vec::new(),
         }

@@ -108,7 +108,7 @@ fn counts(cpus: impl Iterator<Item = Cpu>) -> BTreeMap<Cpu, u64> {
 }
 
 /// All rows of a table, and whether it ends in the middle of a batch. A table that is not there has no rows.
-fn read_table<R: Row>(folder: &Path) -> Result<(Vec<(Cpu, R)>, bool), Error> {
+pub(crate) fn read_table<R: Row>(folder: &Path) -> Result<(Vec<(Cpu, R)>, bool), Error> {
     let path = folder.join(R::TABLE).with_extension("parquet");
     if path.exists() {
         return Ok((read_parquet(&path)?, false));

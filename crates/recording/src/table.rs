@@ -1,6 +1,7 @@
 //! The tables of a recording as Arrow batches: one place that knows their columns.
 
 mod kernel;
+mod phase;
 
 use std::sync::Arc;
 

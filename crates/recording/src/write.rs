@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use fs_err as fs;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -248,31 +249,39 @@ impl<R: Row> Table<R> {
         stream.finish().map_err(arrow)?;
         let source = StreamReader::try_new_buffered(fs::File::open(&self.path)?, None).map_err(arrow)?;
         let target = self.path.with_extension("parquet");
-        let parquet = |e: parquet::errors::ParquetError| {
-            Error::Io(std::io::Error::other(format!("{}: {e}", target.display())))
-        };
-        replace_file(&target, |file| {
-            let mut writer = ArrowWriter::try_new(file, R::schema(), Some(parquet_properties(&R::schema())))
-                .map_err(parquet)?;
-            for batch in source {
-                writer.write(&batch.map_err(arrow)?).map_err(parquet)?;
-                // Row groups stay small, so that the memory for an hour is that for a second.
-                if writer.in_progress_size() > 8 << 20 {
-                    writer.flush().map_err(parquet)?;
-                }
-            }
-            writer.close().map_err(parquet)?;
-            Ok(())
-        })?;
+        replace_file(&target, |file| write_parquet(file, &target, &R::schema(), source))?;
         fs::remove_file(&self.path)?;
         Ok(())
     }
 }
 
+/// Batches into a Parquet file. Row groups stay small, so that the memory for an hour is that for a second.
+pub(crate) fn write_parquet(
+    file: &mut fs::File,
+    target: &Path,
+    schema: &SchemaRef,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+) -> Result<(), Error> {
+    let parquet = |e: parquet::errors::ParquetError| {
+        Error::Io(std::io::Error::other(format!("{}: {e}", target.display())))
+    };
+    let properties = parquet_properties(schema);
+    let mut writer =
+        ArrowWriter::try_new(file, SchemaRef::clone(schema), Some(properties)).map_err(parquet)?;
+    for batch in batches {
+        writer.write(&batch.map_err(|e| arrow_error(target, e))?).map_err(parquet)?;
+        if writer.in_progress_size() > 8 << 20 {
+            writer.flush().map_err(parquet)?;
+        }
+    }
+    writer.close().map_err(parquet)?;
+    Ok(())
+}
+
 /// An Arrow error names the file; one of the operating system stays one, so that a full disk is seen as such.
-fn arrow_error(path: &Path, error: arrow_schema::ArrowError) -> Error {
+fn arrow_error(path: &Path, error: ArrowError) -> Error {
     match error {
-        arrow_schema::ArrowError::IoError(_, source) => Error::Io(source),
+        ArrowError::IoError(_, source) => Error::Io(source),
         other => Error::malformed(path, other),
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use quell_recording::{
-    Cpu, CpuFacts, Detour, Error, FORMAT_VERSION, Manifest, Method, Nanos, Progress, Recording, Span, State,
-    Writer, formats,
+    Cpu, CpuFacts, Detour, Error, FORMAT_VERSION, Manifest, Method, MpiFacts, Nanos, Phase, Progress,
+    Recording, Span, State, Writer, add_phases, formats, read_phases,
 };
 
 fn ns(n: u64) -> Nanos {
@@ -131,7 +131,7 @@ fn refusals_name_the_thing_and_the_way_out() {
     let good = fs_err::read_to_string(&file).unwrap();
     let ours = format!("\"version\": {FORMAT_VERSION}");
     for (from, to, expected) in [
-        (ours.as_str(), "\"version\": 99", "newer than the 2 that this quell reads"),
+        (ours.as_str(), "\"version\": 99", "newer than the 3 that this quell reads"),
         ("quell.recording", "other.thing", "`format` is `other.thing`"),
         ("\"cpu\": 1", "\"cpu\": 0", "listed twice"),
         ("\"end_ns\": 300000", "\"end_ns\": 17", "ends after the CPU's span"),
@@ -245,4 +245,34 @@ proptest! {
         fs_err::write(&file, text).unwrap();
         let _ = formats::import(&file);
     }
+}
+
+#[test]
+fn phases_stand_beside_the_kernels_intervals() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("a.quell");
+    let mut manifest = Manifest::new(Method::Kernel, State::Complete);
+    let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(10) };
+    manifest.cpus = vec![CpuFacts::of_span(Cpu(0), span)];
+    Writer::create(&folder, &manifest).unwrap().finish(&mut manifest).unwrap();
+    let phase = |rank, index| {
+        let ns = Nanos::from_nanos;
+        Phase { rank, index, start: ns(100 * index), work: 7, compute: ns(60), wait: ns(u64::from(rank)) }
+    };
+    let rows = [(Cpu(1), phase(1, 0)), (Cpu(0), phase(0, 1)), (Cpu(0), phase(0, 0))];
+    let mpi = MpiFacts {
+        bench: "bsp".into(),
+        library: "none".into(),
+        operation: "barrier".into(),
+        bytes: 8,
+        ranks: 2,
+        here: Vec::new(),
+    };
+    add_phases(&folder, &mut manifest, mpi.clone(), &rows).unwrap();
+    assert_eq!(read_phases(&folder).unwrap(), [rows[2], rows[1], rows[0]]);
+    let read = Recording::open(&folder).unwrap();
+    assert_eq!((read.manifest.method, &read.manifest.mpi), (Method::Phases, &Some(mpi.clone())));
+    assert_eq!(read.quanta[0].quanta.len(), 2);
+    assert_eq!(read.manifest.cpus[1].end_ns, rows[0].1.end());
+    assert!(matches!(add_phases(&folder, &mut manifest, mpi, &rows), Err(Error::Exists { .. })));
 }
