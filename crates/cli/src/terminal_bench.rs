@@ -1,14 +1,18 @@
 //! Benchmarks under MPI as text for a terminal.
 
+use quell_analysis::bench::anomalies::{Anomalies, Anomaly, SourceRow};
 use quell_analysis::bench::bsp::{Bsp, RankRow, Slowdown};
 use quell_analysis::bench::job::RunFacts;
 use quell_analysis::bench::spread::Spread;
 
 use crate::printer::one_line;
-use crate::terminal::{table, time};
+use crate::terminal::{table, table_with_words, time};
 
 /// Up to so many ranks get a row each.
 const MOST_RANKS: usize = 32;
+/// Culprits, and single phases, that get a row.
+const MOST_SOURCES: usize = 12;
+const MOST_LISTED: usize = 8;
 
 /// The Parallel Benchmark: times, what noise cost, the prediction beside it.
 pub fn bsp(bsp: &Bsp) -> String {
@@ -25,7 +29,47 @@ pub fn bsp(bsp: &Bsp) -> String {
     text += &ranks(&bsp.by_rank);
     text.push('\n');
     text += &costs(bsp);
+    text += &anomalies(&bsp.anomalies, bsp.phases);
     text
+}
+
+/// Phases that took too long: culprits, and the longest.
+pub fn anomalies(anomalies: &Anomalies, phases: u64) -> String {
+    let percent = 100.0 * anomalies.count as f64 / phases.max(1) as f64;
+    let mut text = format!(
+        "\n{} of {phases} phases ({percent:.2} %) took more than {}, where {} is usual; what held {} of them is known\n",
+        anomalies.count,
+        time(anomalies.threshold_ns as f64),
+        time(anomalies.typical_ns as f64),
+        anomalies.explained
+    );
+    if anomalies.count == 0 {
+        return text;
+    }
+    let row = |row: &SourceRow| {
+        let each = row.excess_ns as f64 / row.count.max(1) as f64;
+        let excess = [time(row.excess_ns as f64), format!("{:.1} %", row.percent), time(each)];
+        [one_line(&row.source), row.count.to_string()].into_iter().chain(excess).collect()
+    };
+    let rows = anomalies.by_source.iter().take(MOST_SOURCES).map(row);
+    text += &table(&["culprit", "phases", "excess", "of all", "of each"], rows);
+    text.push('\n');
+    let mut longest: Vec<&Anomaly> = anomalies.listed.iter().collect();
+    longest.sort_by_key(|anomaly| std::cmp::Reverse(anomaly.excess_ns));
+    let row = |anomaly: &&Anomaly| {
+        let by = anomaly.culprit.as_ref();
+        let came = if anomaly.came_late { "came late" } else { "held within" };
+        vec![
+            anomaly.phase.to_string(),
+            format!("rank {} on CPU {} {came}", anomaly.rank, anomaly.cpu),
+            by.map_or_else(|| "nothing that the kernel saw".into(), |culprit| one_line(&culprit.source)),
+            time(anomaly.total_ns as f64),
+            time(anomaly.excess_ns as f64),
+            by.map_or_else(String::new, |culprit| time(culprit.taken_ns as f64)),
+        ]
+    };
+    let header = ["the longest", "who", "held by", "took", "too long by", "of it taken"];
+    text + &table_with_words(3, &header, longest.iter().take(MOST_LISTED).map(row))
 }
 
 fn heading(run: &RunFacts, phases: u64) -> String {

@@ -39,6 +39,13 @@ pub struct HostRun {
     pub phases: Vec<(Cpu, Phase)>,
 }
 
+impl HostRun {
+    /// The host's name.
+    pub fn name(&self) -> String {
+        self.recording.manifest.host.clone().unwrap_or_else(|| self.recording.name())
+    }
+}
+
 /// One rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rank {
@@ -160,6 +167,12 @@ impl Job {
     /// A time of rank 0's clock, on the clock of the recording of `rank`'s host; 0 before its zero.
     pub fn on_host(&self, rank: usize, at: i64) -> u64 {
         u64::try_from(at - self.ranks[rank].shift).unwrap_or(0)
+    }
+
+    /// A time on the clock of the recording of `rank`'s host, on rank 0's clock; 0 before its zero.
+    pub fn from_host(&self, rank: usize, at_ns: u64) -> u64 {
+        let at = i64::try_from(at_ns).unwrap_or(LONGEST).saturating_add(self.ranks[rank].shift);
+        u64::try_from(at).unwrap_or(0)
     }
 }
 

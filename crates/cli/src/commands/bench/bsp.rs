@@ -165,11 +165,7 @@ pub fn document(
     seed: u64,
 ) -> anyhow::Result<Bsp> {
     let job = Phases::of(hosts).map_err(anyhow::Error::msg)?;
-    let names: Vec<String> = hosts
-        .iter()
-        .map(|host| host.recording.manifest.host.clone().unwrap_or_else(|| host.recording.name()))
-        .collect();
-    let mut document = bsp::analyse(&job, facts, &names, seed);
+    let mut document = bsp::analyse(&job, facts, hosts, seed);
     bsp::compare(&mut document, predictions);
     let sources = hosts.iter().filter_map(|host| host.recording.manifest.sources.as_ref());
     document.warnings.extend(sources.filter_map(|sources| {
