@@ -10,6 +10,7 @@ mod plots;
 mod printer;
 mod progress;
 mod terminal;
+mod terminal_bench;
 mod terminal_compare;
 mod terminal_simulate;
 mod terminal_sources;

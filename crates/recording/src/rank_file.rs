@@ -54,7 +54,7 @@ impl Series {
     }
 
     /// The values of the column `name`, by row.
-    pub fn column(&self, name: &str) -> Option<impl ExactSizeIterator<Item = u64> + '_> {
+    pub fn column<'a>(&'a self, name: &str) -> Option<impl ExactSizeIterator<Item = u64> + use<'a>> {
         let at = self.columns.iter().position(|column| column == name)?;
         Some(self.values[at.min(self.values.len())..].iter().step_by(self.columns.len()).copied())
     }

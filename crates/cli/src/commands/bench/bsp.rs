@@ -1,0 +1,197 @@
+//! `quell bench bsp`: De et al.'s Parallel Benchmark, and the same run as predicted.
+
+use std::path::{Path, PathBuf};
+
+use quell_analysis::bench::bsp::{self, Bsp};
+use quell_analysis::bench::job::{HostRun, Job as Phases, RunFacts};
+use quell_analysis::predict::{NodeNoise, Options, Prediction};
+use quell_node::machine::Cpus;
+use quell_node::mpi::Layout;
+use quell_node::probe::{Plan, Threshold};
+use quell_recording::{Method, Nanos, Recording, State};
+
+use super::job::Job;
+use super::{Outcome, Site, ranks};
+use crate::args::{BenchBsp, Operation, SourcesWish};
+use crate::commands::{predict, record};
+use crate::noise_file::{self, ModelScale};
+use crate::plan::{self, Usage};
+use crate::printer::Printer;
+use crate::terminal_bench;
+
+/// Where the prediction of a run is kept.
+pub const PREDICTION: &str = "predict.json";
+/// Shorter recordings say little.
+const SHORTEST_RECORDING: Nanos = Nanos::from_secs(2);
+/// Phases of the predicted run.
+const PREDICTED_PHASES: u64 = 20_000;
+
+/// Runs, once for each number of ranks, and shows what came.
+pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
+    plan::positive(args.quantum, "--quantum")?;
+    plan::positive(args.duration, "--duration")?;
+    let counts = ranks(&args.job)?;
+    let cpus = Cpus::of_this_machine()?.allowed.len();
+    if args.predict.is_some() && counts.iter().any(|&n| n as usize > cpus) && args.job.launcher_args.is_none()
+    {
+        return Err(Usage(format!(
+            "--predict wants a CPU for each rank, and this node has {cpus}: give fewer ranks, or --launcher-args with more hosts"
+        ))
+        .into());
+    }
+    let site = Site::prepare(&args.job, "bsp", printer)?;
+    let mut documents = Vec::new();
+    let mut failed = None;
+    for &count in &counts {
+        let folder = match counts.len() {
+            1 => site.folder.clone(),
+            _ => site.folder.join(format!("n{count:05}")),
+        };
+        let (document, outcome) = run_one(args, &site, count, &folder, printer)?;
+        documents.extend(document);
+        if let Err(error) = outcome {
+            failed = Some(error);
+            break;
+        }
+    }
+    show(&documents, args.job.json, printer)?;
+    printer.say(&format!("the run is in {}", site.folder.display()));
+    failed.map_or(Ok(Outcome::Done), Err)
+}
+
+/// One run; a failed one still has a document where it finished phases.
+fn run_one(
+    args: &BenchBsp,
+    site: &Site,
+    count: u32,
+    folder: &Path,
+    printer: Printer,
+) -> anyhow::Result<(Option<Bsp>, anyhow::Result<Outcome>)> {
+    fs_err::create_dir_all(folder)?;
+    let records = args.predict.as_ref().is_some_and(Vec::is_empty);
+    let mut noise = Vec::new();
+    if records {
+        noise.push(record_noise(args, count, &folder.join("before.quell"), printer)?);
+    }
+    let done = job(args, site, count, folder).run(printer)?;
+    if records && done.facts.state == "complete" {
+        noise.push(record_noise(args, count, &folder.join("after.quell"), printer)?);
+    }
+    let predictions = predictions(args, count, &noise, printer)?;
+    if !predictions.is_empty() {
+        fs_err::write(folder.join(PREDICTION), serde_json::to_string_pretty(&predictions)? + "\n")?;
+    }
+    let document = match document(&done.facts, &done.hosts, &predictions, args.seed) {
+        Ok(document) => Some(document),
+        // A run that failed before its first phase has nothing to show but its error.
+        Err(_) if done.facts.state == "failed" => None,
+        Err(error) => return Err(error),
+    };
+    Ok((document, done.outcome(folder)))
+}
+
+fn job<'a>(args: &'a BenchBsp, site: &'a Site, count: u32, folder: &Path) -> Job<'a> {
+    let (quantum, op) = (args.quantum.as_nanos(), args.op.name());
+    let lead = if args.op == Operation::None { "none" } else { "phase" };
+    let words = vec![
+        "bench=bsp".into(),
+        format!("work_ns={quantum}"),
+        format!("duration_ns={}", args.duration.as_nanos()),
+        format!("count={}", args.phases.unwrap_or(0)),
+        // Algorithm 1 tells the time after each phase. Without an operation nobody may wait for anybody.
+        format!("every={}", u8::from(args.op != Operation::None)),
+        format!("op={op}"),
+        format!("bytes={}", args.bytes.0),
+        format!("lead={lead}"),
+    ];
+    let facts = RunFacts {
+        bench: "bsp".into(),
+        quantum_ns: quantum,
+        operation: op,
+        bytes: args.bytes.0,
+        ..RunFacts::default()
+    };
+    let layout = Layout { ranks: count, per_node: args.job.per_node, extra: args.job.extra_words() };
+    Job { site, args: &args.job, folder: folder.to_owned(), layout, words, facts }
+}
+
+/// The noise of the CPUs that ranks are bound to first.
+fn record_noise(args: &BenchBsp, count: u32, output: &Path, printer: Printer) -> anyhow::Result<NodeNoise> {
+    let mut cpus = Cpus::of_this_machine()?.allowed;
+    cpus.truncate(count as usize);
+    let half = Nanos::from_nanos(args.duration.as_nanos() / 2);
+    let plan = Plan {
+        cpus,
+        method: Method::Detour,
+        threshold: Threshold::Absolute(Nanos::from_nanos(150)),
+        quantum: args.quantum,
+        duration: Some(half.max(SHORTEST_RECORDING)),
+        count: None,
+        realtime: None,
+        command: std::env::args().collect(),
+    };
+    let manifest = record::record(&plan, SourcesWish::Off, false, output, printer)?;
+    anyhow::ensure!(manifest.state != State::Interrupted, "interrupted while the node's noise was recorded");
+    noise_file::of_recording(&Recording::open(output)?)
+}
+
+fn predictions(
+    args: &BenchBsp,
+    count: u32,
+    recorded: &[NodeNoise],
+    printer: Printer,
+) -> anyhow::Result<Vec<Prediction>> {
+    let ranks = u64::from(count);
+    let options = Options {
+        quantum: args.quantum,
+        phases: PREDICTED_PHASES,
+        seed: args.seed,
+        ..Options::new(vec![ranks])
+    };
+    let scale = ModelScale { quantum: args.quantum, ranks, seed: args.seed };
+    let given = args.predict.as_deref().unwrap_or_default();
+    let given = given.iter().map(|path: &PathBuf| noise_file::open(path, scale));
+    let given = given.collect::<anyhow::Result<Vec<_>>>()?;
+    // The noise before and after are two views of one node; named recordings are nodes of one job.
+    let sets = recorded.chunks(1).chain((!given.is_empty()).then_some(given.as_slice()));
+    sets.map(|noise| predict::curve(noise, &options, printer)).collect()
+}
+
+/// The document of a run.
+pub fn document(
+    facts: &RunFacts,
+    hosts: &[HostRun],
+    predictions: &[Prediction],
+    seed: u64,
+) -> anyhow::Result<Bsp> {
+    let job = Phases::of(hosts).map_err(anyhow::Error::msg)?;
+    let mut document = bsp::analyse(&job, facts, hosts, seed);
+    bsp::compare(&mut document, predictions);
+    let sources = hosts.iter().filter_map(|host| host.recording.manifest.sources.as_ref());
+    document.warnings.extend(sources.filter_map(|sources| {
+        let why = sources.unknown_because.as_ref()?;
+        Some(format!("the culprits stay unknown: {why}"))
+    }));
+    Ok(document)
+}
+
+/// Prints documents, as text or as JSON: one is itself, several are a list.
+pub fn show(documents: &[Bsp], json: bool, printer: Printer) -> anyhow::Result<()> {
+    match documents {
+        [one] if json => printer.json(one),
+        all if json => printer.json(&all),
+        all => {
+            let text: Vec<String> = all.iter().map(terminal_bench::bsp).collect();
+            Ok(printer.result(&text.join("\n"))?)
+        }
+    }
+}
+
+/// A run that was made earlier, from its folder.
+pub fn reopen(folder: &Path, facts: &RunFacts, hosts: &[HostRun]) -> anyhow::Result<Bsp> {
+    let predictions = match fs_err::read_to_string(folder.join(PREDICTION)) {
+        Ok(text) => serde_json::from_str(&text)?,
+        Err(_) => Vec::new(),
+    };
+    document(facts, hosts, &predictions, 1)
+}
