@@ -19,6 +19,8 @@ use crate::quantiles::Durations;
 
 /// Width of the histogram's bins, PSNAP's.
 pub const BIN_NS: u64 = 1_000;
+const WITHOUT_ORDER: &str = "the order of the quanta is not known (a histogram was read): what the slowest rank of each iteration costs, and when \
+     spikes came, cannot be told";
 /// A quiet tenth that is farther than this from the quantum, in percent of it, is told.
 const MOST_OFF_PERCENT: f64 = 2.0;
 
@@ -33,6 +35,8 @@ pub struct RankSide<'a> {
     pub pid: u32,
     /// Wall-clock time of the zero that its times count from, ns since 1970.
     pub zero_unix_ns: Option<u64>,
+    /// Whether the order and the times of its quanta are known: not those of a histogram.
+    pub ordered: bool,
     /// Its quanta by number, each with the CPU that it ended on.
     pub phases: &'a [(Cpu, Phase)],
     /// What the kernel did on the host's CPUs; empty where that is not known.
@@ -48,9 +52,10 @@ impl<'a> RankSide<'a> {
             let rank = phases[0].1.rank;
             Self {
                 rank,
-                host: manifest.host.as_deref(),
+                host: manifest.host_of(rank),
                 pid: here.iter().find(|facts| facts.rank == rank).map_or(0, |facts| facts.pid),
                 zero_unix_ns: manifest.zero_unix_ns,
+                ordered: !manifest.unordered,
                 phases,
                 intervals: &recording.intervals,
             }
@@ -70,10 +75,14 @@ pub fn analyse(ranks: &[RankSide<'_>], quantum_ns: Option<u64>) -> Fwq {
     let quantum = quantum_ns.filter(|&ns| ns > 0).or_else(shortest).unwrap_or(0);
     let rows: Vec<RankQuanta> =
         ranks.iter().zip(&times).map(|(side, times)| of_rank(side, times, quantum)).collect();
-    let slowest = slowest_of_each(ranks);
+    let ordered = ranks.iter().all(|side| side.ordered);
+    let slowest = if ordered { slowest_of_each(ranks) } else { Vec::new() };
     let found = spikes::find(ranks, &rows, quantum);
     let mut warnings: Vec<String> = uncalibrated(&rows, quantum).into_iter().collect();
     warnings.extend(found.warning);
+    if !ordered {
+        warnings.push(WITHOUT_ORDER.into());
+    }
     Fwq {
         schema: SCHEMA.into(),
         quantum_ns: quantum,

@@ -20,7 +20,7 @@ pub struct Fwq {
     /// Mean over these iterations of the longest quantum of any rank, over the noise-free quantum, less one, in percent: what a
     /// program that waits for its slowest rank after each quantum loses. vpsum ends each quantum with a barrier and reports a
     /// "mean slow down" whose formula IBM does not state; this is the one that the barrier gives (the `max` of De et al. 2008, eq. 3).
-    /// Null where there is no such iteration.
+    /// Null where there is no such iteration, or the order of the quanta is not known.
     pub mean_slowdown_percent: Option<f64>,
     /// One entry a rank.
     pub ranks: Vec<RankQuanta>,
@@ -34,7 +34,7 @@ pub struct Fwq {
     pub spikes_explained_ns: Option<u64>,
     /// Who took it, most time first.
     pub spike_sources: Vec<SpikeSource>,
-    /// The longest spikes, longest first; 1,000 at most.
+    /// The longest spikes, longest first; 1,000 at most, and none of ranks whose quanta have no known order.
     pub spikes: Vec<Spike>,
     /// What limits the figures.
     pub warnings: Vec<String>,

@@ -98,17 +98,21 @@ impl Tally {
             let blamed = busy
                 .as_ref()
                 .map(|busy| busy.explain(phase.start.as_nanos(), phase.computed().as_nanos(), excess));
-            tally.add(spike(side, *cpu, phase, excess, blamed.as_ref()), blamed.as_ref());
+            tally.add(excess, blamed.as_ref());
+            // Without order there is no iteration and no time to list.
+            if side.ordered {
+                tally.list(spike(side, *cpu, phase, excess, blamed.as_ref()));
+            }
         }
         tally.shorten();
         tally
     }
 
-    fn add(&mut self, spike: Spike, blamed: Option<&Blamed>) {
+    fn add(&mut self, excess_ns: u64, blamed: Option<&Blamed>) {
         self.total += 1;
-        self.excess_ns = self.excess_ns.saturating_add(spike.excess_ns);
+        self.excess_ns = self.excess_ns.saturating_add(excess_ns);
         if let Some(blamed) = blamed {
-            self.known_ns = self.known_ns.saturating_add(spike.excess_ns);
+            self.known_ns = self.known_ns.saturating_add(excess_ns);
             self.explained_ns = self.explained_ns.saturating_add(blamed.explained_ns);
             for (place, share) in blamed.shares.iter().enumerate() {
                 let sum = self.of_source.entry(share.source.to_string()).or_default();
@@ -116,6 +120,9 @@ impl Tally {
                 sum.1 = sum.1.saturating_add(share.net_ns);
             }
         }
+    }
+
+    fn list(&mut self, spike: Spike) {
         self.longest.push(spike);
         // Twice the room, so that sorting is seldom.
         if self.longest.len() >= 2 * MOST_LISTED {

@@ -20,7 +20,15 @@ fn phases(rank: u32, cpu: u32, n: u64, late: &[(u64, u64)]) -> Vec<(Cpu, Phase)>
 
 fn side<'a>(phases: &'a [(Cpu, Phase)], intervals: &'a [Intervals]) -> RankSide<'a> {
     let rank = phases.first().map_or(0, |row| row.1.rank);
-    RankSide { rank, host: Some("n1"), pid: 70 + rank, zero_unix_ns: Some(5_000), phases, intervals }
+    RankSide {
+        rank,
+        host: Some("n1"),
+        pid: 70 + rank,
+        zero_unix_ns: Some(5_000),
+        ordered: true,
+        phases,
+        intervals,
+    }
 }
 
 #[test]
@@ -94,6 +102,14 @@ fn the_list_of_spikes_ends_and_the_count_does_not() {
         found.spikes.is_sorted_by(|a, b| a.excess_ns >= b.excess_ns) && found.spikes[999].excess_ns > 202_000
     );
     assert_eq!(found.warnings.len(), 1, "one rank's sources are not known");
+}
+
+#[test]
+fn a_histogram_has_no_iterations() {
+    let rows = phases(0, 0, 100, &[(10, 500_000)]);
+    let found = analyse(&[RankSide { ordered: false, ..side(&rows, &[]) }], Some(1_000_000));
+    assert_eq!((found.mean_slowdown_percent, found.spikes_total, found.spikes.len()), (None, 1, 0));
+    assert!(found.warnings[0].contains("order"), "{:?}", found.warnings);
 }
 
 #[test]
