@@ -27,7 +27,7 @@ pub struct Overview {
     pub note: Option<String>,
     /// Wall-clock time of the recording's zero, ns since 1970.
     pub zero_unix_ns: Option<u64>,
-    /// `detour`, `fwq`, `ftq` or `kernel`.
+    /// `detour`, `fwq`, `ftq`, `kernel` or `phases`.
     pub method: String,
     /// Detours above this were recorded, in ns.
     pub threshold_ns: Option<f64>,
@@ -39,7 +39,7 @@ pub struct Overview {
     pub warnings: Vec<String>,
     /// One entry a CPU, for the detour method.
     pub cpus: Vec<CpuOverview>,
-    /// One entry a CPU, for FWQ and FTQ.
+    /// One entry a CPU, for FWQ, FTQ and the work in phases of an MPI program.
     pub quanta: Vec<QuantaOverview>,
 }
 
@@ -143,9 +143,13 @@ pub fn overview(recording: &Recording) -> Overview {
         )
     });
     let warnings = manifest.warnings.iter().cloned().chain(busy).collect();
-    let in_quanta = matches!(manifest.method, Method::Fwq | Method::Ftq);
-    let quanta =
-        recording.quanta.iter().filter(|_| in_quanta).map(|series| of_quanta(series, manifest.method));
+    let quanta = recording.quanta.iter().filter(|series| match manifest.method {
+        Method::Fwq | Method::Ftq => true,
+        // Of a loop of operations there is no work whose time could vary.
+        Method::Phases => series.quanta.iter().any(|quantum| quantum.duration > Nanos::ZERO),
+        Method::Detour | Method::Kernel => false,
+    });
+    let quanta = quanta.map(|series| of_quanta(series, manifest.method));
     Overview {
         schema: SCHEMA,
         name: recording.name(),
