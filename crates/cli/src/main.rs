@@ -12,7 +12,6 @@ mod progress;
 mod terminal;
 mod terminal_bench;
 mod terminal_compare;
-#[allow(dead_code, reason = "the benchmark's verb shows it")]
 mod terminal_fwq;
 mod terminal_simulate;
 mod terminal_sources;

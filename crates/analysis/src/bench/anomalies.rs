@@ -10,7 +10,7 @@ use quell_recording::Cpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::culprit::{Busy, Share};
+use super::culprit::{Blamed, Busy};
 use super::job::{Cell, HostRun, Job};
 use crate::quantiles::Durations;
 
@@ -20,7 +20,7 @@ const DEVIATIONS: f64 = 6.0;
 const LEAST: f64 = 0.02;
 /// Anomalies that are listed, the longest.
 const LISTED: usize = 1_000;
-/// A culprit has taken at least this part of what the phase was too long.
+/// A phase is explained where the kernel's intervals hold this part of what it was too long.
 const CONVICTS: f64 = 0.5;
 
 /// The phases that took too long.
@@ -35,7 +35,7 @@ pub struct Anomalies {
     pub count: u64,
     /// How much all of them were too long, in ns.
     pub excess_ns: u64,
-    /// Of how many the kernel's intervals hold at least half of what they were too long.
+    /// For how many of them the kernel's intervals hold at least half of what they were too long.
     pub explained: u64,
     /// Culprits, by what they cost.
     pub by_source: Vec<SourceRow>,
@@ -73,7 +73,9 @@ pub struct Anomaly {
     pub cpu: u32,
     /// Whether the rank came late to the operation; else it was held up within it.
     pub came_late: bool,
-    /// What held it; absent where the kernel saw nothing that explains half of the excess.
+    /// How much of the excess the kernel's intervals hold, in ns.
+    pub explained_ns: u64,
+    /// Who took most of that; absent where it is less than half of the excess.
     pub culprit: Option<Culprit>,
 }
 
@@ -153,13 +155,7 @@ struct Sides<'a> {
 struct Suspect {
     rank: usize,
     came_late: bool,
-    share: Option<Share>,
-}
-
-impl Suspect {
-    fn taken(&self) -> u64 {
-        self.share.as_ref().map_or(0, |share| share.net_ns)
-    }
+    blamed: Blamed,
 }
 
 impl<'a> Sides<'a> {
@@ -171,8 +167,10 @@ impl<'a> Sides<'a> {
         let begin = cells.iter().map(|cell| cell.start).min().unwrap_or(0);
         let suspect = self.suspect(cells, begin, excess_ns);
         let rank = &self.job.ranks[suspect.rank];
-        let convicted = suspect.taken() as f64 >= CONVICTS * excess_ns as f64;
-        let culprit = suspect.share.filter(|_| convicted).map(|share| Culprit {
+        let explained_ns = suspect.blamed.explained_ns;
+        let convicted = explained_ns as f64 >= CONVICTS * excess_ns as f64;
+        let most = suspect.blamed.shares.first().filter(|_| convicted);
+        let culprit = most.map(|share| Culprit {
             source: share.source.to_string(),
             pid: share.pid,
             taken_ns: share.net_ns,
@@ -187,6 +185,7 @@ impl<'a> Sides<'a> {
             rank: rank.rank,
             cpu: cells[suspect.rank].cpu.0,
             came_late: suspect.came_late,
+            explained_ns,
             culprit,
         }
     }
@@ -195,30 +194,28 @@ impl<'a> Sides<'a> {
     fn suspect(&mut self, cells: &[Cell], begin: i64, excess_ns: u64) -> Suspect {
         let last = (0..cells.len()).max_by_key(|&rank| cells[rank].computed()).unwrap_or(0);
         let arrival = cells[last].computed();
-        let share = self.most(last, cells[last].cpu, begin, arrival, excess_ns);
-        let mut worst = Suspect { rank: last, came_late: true, share };
+        let blamed = self.blame(last, cells[last].cpu, begin, arrival, excess_ns);
+        let mut worst = Suspect { rank: last, came_late: true, blamed };
         for (rank, cell) in cells.iter().enumerate() {
             // Without an operation nobody waits, and only the work is held up.
             if cell.wait == 0 {
                 continue;
             }
-            let share = self.most(rank, cell.cpu, arrival, cell.end(), excess_ns);
-            let within = Suspect { rank, came_late: false, share };
-            if within.taken() > worst.taken() {
-                worst = within;
+            let blamed = self.blame(rank, cell.cpu, arrival, cell.end(), excess_ns);
+            if blamed.explained_ns > worst.blamed.explained_ns {
+                worst = Suspect { rank, came_late: false, blamed };
             }
         }
         worst
     }
 
-    /// Who took most from a rank in a stretch of rank 0's clock.
-    fn most(&mut self, rank: usize, cpu: Cpu, from: i64, to: i64, excess_ns: u64) -> Option<Share> {
+    /// Who took time from a rank in a stretch of rank 0's clock.
+    fn blame(&mut self, rank: usize, cpu: Cpu, from: i64, to: i64, excess_ns: u64) -> Blamed {
         if to <= from {
-            return None;
+            return Blamed::default();
         }
         let (from, to) = (self.job.on_host(rank, from), self.job.on_host(rank, to));
-        let busy = self.busy(rank, cpu)?;
-        busy.explain(from, to, excess_ns).shares.into_iter().next()
+        self.busy(rank, cpu).map_or_else(Blamed::default, |busy| busy.explain(from, to, excess_ns))
     }
 
     fn busy(&mut self, rank: usize, cpu: Cpu) -> Option<&Busy<'a>> {

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use quell_recording::{Interval, Intervals, Source};
 
-use crate::attribution::activity::{Segment, Stretch, innermost};
+use crate::attribution::activity::{Segment, Stretch, busy, innermost};
 use crate::attribution::steal;
 
 /// What one source took of a stretch of time.
@@ -59,6 +59,16 @@ impl<'a> Busy<'a> {
             !(matches!(one.source, Source::Task(_)) && own(one.pid))
         });
         Self { intervals, segments, stolen: steal::windows(intervals) }
+    }
+
+    /// The stretches within `span` in which the kernel or another task was at work, in order; none touches the next.
+    pub(crate) fn stretches(&self, span: Stretch) -> Vec<Stretch> {
+        let clip = |stretch: Stretch| Stretch {
+            start: stretch.start.max(span.start),
+            end: stretch.end.min(span.end),
+        };
+        let clipped = busy(&self.segments).into_iter().map(clip);
+        clipped.filter(|stretch| stretch.start < stretch.end).collect()
     }
 
     /// Who took the CPU from `from_ns` up to `to_ns`, the most time first.

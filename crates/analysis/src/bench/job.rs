@@ -24,6 +24,8 @@ pub struct RunFacts {
     pub operation: String,
     /// Bytes of its messages.
     pub bytes: u64,
+    /// Dimensions of the grid of a halo; 0 for any other operation.
+    pub dims: u32,
     /// `complete`, `interrupted`, or `failed`; `running` while it does, and after it was killed.
     pub state: String,
     /// Why it failed, in the words of its parts.
@@ -157,6 +159,12 @@ impl Job {
     /// The phases in order, each with its ranks in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Cell]> {
         self.cells.chunks(self.ranks.len().max(1))
+    }
+
+    /// From when on rank 0's clock the first phase began, to when the last ended; `None` without any.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        let begin = self.cells.iter().map(|cell| cell.start).min()?;
+        Some((begin, self.cells.iter().map(Cell::end).max()?))
     }
 
     /// One rank's phases.
