@@ -143,9 +143,6 @@ pub fn overview(recording: &Recording) -> Overview {
         )
     });
     let warnings = manifest.warnings.iter().cloned().chain(busy).collect();
-    let in_quanta = matches!(manifest.method, Method::Fwq | Method::Ftq);
-    let quanta =
-        recording.quanta.iter().filter(|_| in_quanta).map(|series| of_quanta(series, manifest.method));
     Overview {
         schema: SCHEMA,
         name: recording.name(),
@@ -161,8 +158,15 @@ pub fn overview(recording: &Recording) -> Overview {
         lost: manifest.lost(),
         warnings,
         cpus,
-        quanta: quanta.collect(),
+        quanta: quanta(recording),
     }
+}
+
+/// The quanta of each CPU in figures; none for any other method.
+pub(crate) fn quanta(recording: &Recording) -> Vec<QuantaOverview> {
+    let method = recording.manifest.method;
+    let in_quanta = matches!(method, Method::Fwq | Method::Ftq);
+    recording.quanta.iter().filter(|_| in_quanta).map(|series| of_quanta(series, method)).collect()
 }
 
 fn of_trace(trace: &Trace, manifest: &Manifest) -> CpuOverview {
