@@ -10,7 +10,9 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use quell_analysis::compare::Limit;
 use quell_recording::Nanos;
 
-pub use bench::{Bench, BenchBsp, BenchNode, BenchShow, BenchVerb, JobArgs, Operation};
+pub use bench::{
+    Bench, BenchAllreduce, BenchBsp, BenchFwq, BenchHalo, BenchNode, BenchShow, BenchVerb, JobArgs, Operation,
+};
 pub use predict::{Predict, SyncName};
 pub use simulate::{
     Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, NetArgs, PatternArgs,

@@ -142,7 +142,7 @@ impl RankFile {
             .filter(|series| !series.columns.is_empty())
             .ok_or("there are rows before a series and its columns")?;
         let row = series.columns.len() * 8;
-        if payload.len() % row != 0 {
+        if !payload.len().is_multiple_of(row) {
             return Err(format!("a block of {} bytes is not of rows of {row} bytes", payload.len()));
         }
         let (words, _) = payload.as_chunks::<8>();

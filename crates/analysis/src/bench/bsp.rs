@@ -4,7 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::job::{Cell, Job, RunFacts};
+use super::anomalies::{self, Anomalies};
+use super::job::{Cell, HostRun, Job, RunFacts};
 use super::spread::{Spread, mean_with_interval};
 use crate::predict::Prediction;
 
@@ -36,6 +37,8 @@ pub struct Bsp {
     pub compute_slowdown: Option<Slowdown>,
     /// Eq. 2: of the longest qtb in each phase against the quantum and the operation. Absent where ranks do not wait.
     pub total_slowdown: Option<Slowdown>,
+    /// Phases that took too long, and who held them up.
+    pub anomalies: Anomalies,
     /// The same run as predicted, where that was asked for.
     pub predicted: Option<Predicted>,
     /// What a reader must know.
@@ -94,7 +97,7 @@ pub struct Predicted {
 }
 
 /// The figures of a run, without a prediction.
-pub fn analyse(job: &Job, run: &RunFacts, hosts: &[String], seed: u64) -> Bsp {
+pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun], seed: u64) -> Bsp {
     let all = |value: fn(&Cell) -> u64| Spread::of(job.iter().flatten().map(value).collect());
     let waits = run.operation != "none";
     let operation_ns = if waits { operation(job) } else { 0.0 };
@@ -112,6 +115,7 @@ pub fn analyse(job: &Job, run: &RunFacts, hosts: &[String], seed: u64) -> Bsp {
         operation_ns,
         compute_slowdown: longest(|cell| cell.compute, quantum),
         total_slowdown: longest(Cell::total, quantum + operation_ns).filter(|_| waits),
+        anomalies: anomalies::find(job, hosts),
         predicted: None,
         warnings: warnings(run, &by_rank),
         by_rank,
@@ -141,7 +145,7 @@ fn slowdown(job: &Job, value: fn(&Cell) -> u64, base_ns: f64, seed: u64) -> Opti
     })
 }
 
-fn by_rank(job: &Job, hosts: &[String]) -> Vec<RankRow> {
+fn by_rank(job: &Job, hosts: &[HostRun]) -> Vec<RankRow> {
     let mut last = vec![0; job.ranks.len()];
     for cells in job.iter() {
         let at = (0..cells.len()).max_by_key(|&rank| cells[rank].computed());
@@ -156,7 +160,7 @@ fn by_rank(job: &Job, hosts: &[String]) -> Vec<RankRow> {
         cpus.dedup();
         RankRow {
             rank: rank.rank,
-            host: hosts.get(rank.host).cloned().unwrap_or_default(),
+            host: hosts.get(rank.host).map(HostRun::name).unwrap_or_default(),
             cpus: quell_recording::format_cpu_list(&cpus),
             slowdown_percent: if free > 0.0 { 100.0 * (taken / free - 1.0) } else { 0.0 },
             compute,

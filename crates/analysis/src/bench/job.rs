@@ -24,6 +24,8 @@ pub struct RunFacts {
     pub operation: String,
     /// Bytes of its messages.
     pub bytes: u64,
+    /// Dimensions of the grid of a halo; 0 for any other operation.
+    pub dims: u32,
     /// `complete`, `interrupted`, or `failed`; `running` while it does, and after it was killed.
     pub state: String,
     /// Why it failed, in the words of its parts.
@@ -37,6 +39,13 @@ pub struct HostRun {
     pub recording: Recording,
     /// Its ranks' phases, by rank and number.
     pub phases: Vec<(Cpu, Phase)>,
+}
+
+impl HostRun {
+    /// The host's name.
+    pub fn name(&self) -> String {
+        self.recording.manifest.host.clone().unwrap_or_else(|| self.recording.name())
+    }
 }
 
 /// One rank.
@@ -152,6 +161,12 @@ impl Job {
         self.cells.chunks(self.ranks.len().max(1))
     }
 
+    /// From when on rank 0's clock the first phase began, to when the last ended; `None` without any.
+    pub fn span(&self) -> Option<(i64, i64)> {
+        let begin = self.cells.iter().map(|cell| cell.start).min()?;
+        Some((begin, self.cells.iter().map(Cell::end).max()?))
+    }
+
     /// One rank's phases.
     pub fn of_rank(&self, rank: usize) -> impl Iterator<Item = &Cell> {
         self.cells.iter().skip(rank).step_by(self.ranks.len().max(1))
@@ -160,6 +175,12 @@ impl Job {
     /// A time of rank 0's clock, on the clock of the recording of `rank`'s host; 0 before its zero.
     pub fn on_host(&self, rank: usize, at: i64) -> u64 {
         u64::try_from(at - self.ranks[rank].shift).unwrap_or(0)
+    }
+
+    /// A time on the clock of the recording of `rank`'s host, on rank 0's clock; 0 before its zero.
+    pub fn from_host(&self, rank: usize, at_ns: u64) -> u64 {
+        let at = i64::try_from(at_ns).unwrap_or(LONGEST).saturating_add(self.ranks[rank].shift);
+        u64::try_from(at).unwrap_or(0)
     }
 }
 

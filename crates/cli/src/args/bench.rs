@@ -25,6 +25,12 @@ pub struct Bench {
 pub enum BenchVerb {
     /// Compute, then wait for all: De et al.'s Parallel Benchmark.
     Bsp(BenchBsp),
+    /// Many small allreduces, and what made the slow ones slow: Jones et al.'s study.
+    Allreduce(BenchAllreduce),
+    /// Halo exchange on a grid, on full nodes or with CPUs left to the system.
+    Halo(BenchHalo),
+    /// The same work again and again on all ranks, as vpsum and PSNAP do.
+    Fwq(BenchFwq),
     /// Look at a run again, without running anything.
     Show(BenchShow),
 }
@@ -136,6 +142,82 @@ pub struct BenchBsp {
     /// Seed of the prediction and of all resampling.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+/// `quell bench allreduce`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell bench allreduce -n 2\n  quell bench allreduce -n 2..256 --launcher-args '--hostfile hosts'   the fit a + b·log2 P wants several numbers of ranks\n  quell bench allreduce --work 0ns --count 1Mi                         back to back, as in the paper"
+)]
+pub struct BenchAllreduce {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Operations to time.
+    #[arg(long, default_value = "64Ki", value_name = "N")]
+    pub count: Size,
+    /// End after this time, if that is earlier.
+    #[arg(long, default_value = "1min", value_name = "TIME")]
+    pub duration: Nanos,
+    /// Work between two operations; 0ns for none. With few ranks an operation takes so little that without work the run would be
+    /// over before the noise has come.
+    #[arg(long, default_value = "50us", value_name = "TIME")]
+    pub work: Nanos,
+    /// Bytes that are added up.
+    #[arg(long, default_value = "8", value_name = "SIZE")]
+    pub bytes: Size,
+}
+
+/// `quell bench halo`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell bench halo --dims 3 --bytes 32Ki\n  quell bench halo --leave 1          alternating runs on full nodes and with one CPU of each left to the system"
+)]
+pub struct BenchHalo {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Dimensions of the grid.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3))]
+    pub dims: u32,
+    /// Bytes to each neighbour.
+    #[arg(long, default_value = "1Ki", value_name = "SIZE")]
+    pub bytes: Size,
+    /// Exchanges to time in each run.
+    #[arg(long, default_value = "16Ki", value_name = "N")]
+    pub count: Size,
+    /// End a run after this time, if that is earlier.
+    #[arg(long, default_value = "1min", value_name = "TIME")]
+    pub duration: Nanos,
+    /// Work between two exchanges; 0ns for none.
+    #[arg(long, default_value = "50us", value_name = "TIME")]
+    pub work: Nanos,
+    /// Compare with so many ranks fewer on each node, in alternating runs. Wants --per-node where there are several nodes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub leave: Option<u32>,
+    /// Runs of each layout.
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+}
+
+/// `quell bench fwq`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell bench fwq --duration 30s\n  quell bench fwq --quantum 10ms --barrier-every 100     all ranks together again after each 100 quanta\n  quell convert bench-fwq-*/HOST.quell psnap.txt --to psnap"
+)]
+pub struct BenchFwq {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Noise-free length of a quantum.
+    #[arg(long, default_value = "1ms", value_name = "TIME")]
+    pub quantum: Nanos,
+    /// How long to run.
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    pub duration: Nanos,
+    /// End after so many quanta, if that is earlier.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// A barrier before each so many quanta, as vpsum's outer loop has.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub barrier_every: u64,
 }
 
 /// `quell bench show`.

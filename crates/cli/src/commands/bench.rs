@@ -1,7 +1,11 @@
 //! `quell bench`: benchmarks that run under the site's MPI, with the kernel watched beside them.
 
+mod allreduce;
 mod bsp;
 mod collect;
+mod document;
+mod fwq;
+mod halo;
 mod job;
 pub mod node;
 mod show;
@@ -16,11 +20,16 @@ use super::Outcome;
 use crate::args::{Bench, BenchVerb, JobArgs};
 use crate::plan::{Usage, name_of_now};
 use crate::printer::Printer;
+use document::Run;
+use job::Job;
 
 /// Runs a benchmark, or shows one again.
 pub fn run(args: &Bench, printer: Printer) -> anyhow::Result<Outcome> {
     match &args.bench {
         BenchVerb::Bsp(args) => bsp::run(args, printer),
+        BenchVerb::Allreduce(args) => allreduce::run(args, printer),
+        BenchVerb::Halo(args) => halo::run(args, printer),
+        BenchVerb::Fwq(args) => fwq::run(args, printer),
         BenchVerb::Show(args) => show::run(args, printer),
     }
 }
@@ -94,6 +103,48 @@ fn is_writable(folder: &Path) -> bool {
     let me = unsafe { libc::geteuid() };
     folder.symlink_metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == me)
         && fs_err::write(folder.join(".writable"), "").is_ok()
+}
+
+/// Runs what is to be run until one does not come to its end, shows what all of it says, and fails where one did.
+fn run_and_show<'a>(
+    site: &Site,
+    args: &JobArgs,
+    jobs: impl Iterator<Item = Job<'a>>,
+    printer: Printer,
+) -> anyhow::Result<Outcome> {
+    let mut runs: Vec<Run> = Vec::new();
+    for job in jobs {
+        runs.push(job.run(printer)?);
+        if runs.last().is_some_and(|run| run.facts.state != "complete") {
+            break;
+        }
+    }
+    conclude(site, args, &runs, 1, printer)
+}
+
+/// Shows what runs say, and fails where one did.
+fn conclude(site: &Site, args: &JobArgs, runs: &[Run], seed: u64, printer: Printer) -> anyhow::Result<Outcome> {
+    let failed = runs.iter().find(|run| run.facts.state == "failed");
+    match document::of(runs, seed) {
+        Ok(document) => document::show(&document, Some(&site.folder), args.json, printer)?,
+        // A run that failed before its first phase has nothing to show but its error.
+        Err(_) if failed.is_some() => {}
+        Err(error) => return Err(error),
+    }
+    if let Some(run) = failed {
+        anyhow::bail!(
+            "the run failed: {} (what was finished until then is in {})",
+            run.facts.errors.join("; "),
+            run.folder.display()
+        );
+    }
+    printer.say(&format!("the run is in {}: look again with `quell bench show`", site.folder.display()));
+    Ok(Outcome::Done)
+}
+
+/// The folder of one of several runs.
+fn folder_of(site: &Site, several: bool, name: &str) -> PathBuf {
+    if several { site.folder.join(name) } else { site.folder.clone() }
 }
 
 /// Numbers of ranks to run with.

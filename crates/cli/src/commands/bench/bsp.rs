@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use quell_analysis::bench::bsp::{self, Bsp};
 use quell_analysis::bench::job::{HostRun, Job as Phases, RunFacts};
 use quell_analysis::predict::{NodeNoise, Options, Prediction};
@@ -11,16 +12,16 @@ use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Method, Nanos, Recording, State};
 
 use super::job::Job;
-use super::{Outcome, Site, ranks};
+use super::document::{Run, unknown_sources};
+use super::{Outcome, Site, conclude, folder_of, ranks};
 use crate::args::{BenchBsp, Operation, SourcesWish};
 use crate::commands::{predict, record};
 use crate::noise_file::{self, ModelScale};
 use crate::plan::{self, Usage};
 use crate::printer::Printer;
-use crate::terminal_bench;
 
 /// Where the prediction of a run is kept.
-pub const PREDICTION: &str = "predict.json";
+const PREDICTION: &str = "predict.json";
 /// Shorter recordings say little.
 const SHORTEST_RECORDING: Nanos = Nanos::from_secs(2);
 /// Phases of the predicted run.
@@ -40,54 +41,40 @@ pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
         .into());
     }
     let site = Site::prepare(&args.job, "bsp", printer)?;
-    let mut documents = Vec::new();
-    let mut failed = None;
+    let mut runs = Vec::new();
     for &count in &counts {
-        let folder = match counts.len() {
-            1 => site.folder.clone(),
-            _ => site.folder.join(format!("n{count:05}")),
-        };
-        let (document, outcome) = run_one(args, &site, count, &folder, printer)?;
-        documents.extend(document);
-        if let Err(error) = outcome {
-            failed = Some(error);
+        let folder = folder_of(&site, counts.len() > 1, &format!("n{count:05}"));
+        runs.push(run_one(args, &site, count, &folder, printer)?);
+        if runs.last().is_some_and(|run: &Run| run.facts.state != "complete") {
             break;
         }
     }
-    show(&documents, args.job.json, printer)?;
-    printer.say(&format!("the run is in {}", site.folder.display()));
-    failed.map_or(Ok(Outcome::Done), Err)
+    conclude(&site, &args.job, &runs, args.seed, printer)
 }
 
-/// One run; a failed one still has a document where it finished phases.
+/// One run, and the noise before and after it where that is to be recorded.
 fn run_one(
     args: &BenchBsp,
     site: &Site,
     count: u32,
     folder: &Path,
     printer: Printer,
-) -> anyhow::Result<(Option<Bsp>, anyhow::Result<Outcome>)> {
+) -> anyhow::Result<Run> {
     fs_err::create_dir_all(folder)?;
     let records = args.predict.as_ref().is_some_and(Vec::is_empty);
     let mut noise = Vec::new();
     if records {
         noise.push(record_noise(args, count, &folder.join("before.quell"), printer)?);
     }
-    let done = job(args, site, count, folder).run(printer)?;
-    if records && done.facts.state == "complete" {
+    let run = job(args, site, count, folder).run(printer)?;
+    if records && run.facts.state == "complete" {
         noise.push(record_noise(args, count, &folder.join("after.quell"), printer)?);
     }
     let predictions = predictions(args, count, &noise, printer)?;
     if !predictions.is_empty() {
         fs_err::write(folder.join(PREDICTION), serde_json::to_string_pretty(&predictions)? + "\n")?;
     }
-    let document = match document(&done.facts, &done.hosts, &predictions, args.seed) {
-        Ok(document) => Some(document),
-        // A run that failed before its first phase has nothing to show but its error.
-        Err(_) if done.facts.state == "failed" => None,
-        Err(error) => return Err(error),
-    };
-    Ok((document, done.outcome(folder)))
+    Ok(run)
 }
 
 fn job<'a>(args: &'a BenchBsp, site: &'a Site, count: u32, folder: &Path) -> Job<'a> {
@@ -157,45 +144,22 @@ fn predictions(
     sets.map(|noise| predict::curve(noise, &options, printer)).collect()
 }
 
-/// The document of a run.
+/// The document of a run, with the prediction that its folder holds.
 pub fn document(
+    folder: &Path,
     facts: &RunFacts,
+    job: &Phases,
     hosts: &[HostRun],
-    predictions: &[Prediction],
     seed: u64,
 ) -> anyhow::Result<Bsp> {
-    let job = Phases::of(hosts).map_err(anyhow::Error::msg)?;
-    let names: Vec<String> = hosts
-        .iter()
-        .map(|host| host.recording.manifest.host.clone().unwrap_or_else(|| host.recording.name()))
-        .collect();
-    let mut document = bsp::analyse(&job, facts, &names, seed);
-    bsp::compare(&mut document, predictions);
-    let sources = hosts.iter().filter_map(|host| host.recording.manifest.sources.as_ref());
-    document.warnings.extend(sources.filter_map(|sources| {
-        let why = sources.unknown_because.as_ref()?;
-        Some(format!("the culprits stay unknown: {why}"))
-    }));
-    Ok(document)
-}
-
-/// Prints documents, as text or as JSON: one is itself, several are a list.
-pub fn show(documents: &[Bsp], json: bool, printer: Printer) -> anyhow::Result<()> {
-    match documents {
-        [one] if json => printer.json(one),
-        all if json => printer.json(&all),
-        all => {
-            let text: Vec<String> = all.iter().map(terminal_bench::bsp).collect();
-            Ok(printer.result(&text.join("\n"))?)
-        }
+    let mut document = bsp::analyse(job, facts, hosts, seed);
+    let path = folder.join(PREDICTION);
+    if path.exists() {
+        let text = fs_err::read_to_string(&path)?;
+        let predictions: Vec<Prediction> = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not the prediction of a run", path.display()))?;
+        bsp::compare(&mut document, &predictions);
     }
-}
-
-/// A run that was made earlier, from its folder.
-pub fn reopen(folder: &Path, facts: &RunFacts, hosts: &[HostRun]) -> anyhow::Result<Bsp> {
-    let predictions = match fs_err::read_to_string(folder.join(PREDICTION)) {
-        Ok(text) => serde_json::from_str(&text)?,
-        Err(_) => Vec::new(),
-    };
-    document(facts, hosts, &predictions, 1)
+    document.warnings.extend(unknown_sources(hosts));
+    Ok(document)
 }

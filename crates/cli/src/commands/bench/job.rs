@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use quell_analysis::bench::job::{HostRun, RunFacts};
+use quell_analysis::bench::job::RunFacts;
 use quell_node::mpi::{self, Ended, Layout};
 use quell_recording::rank_file::RankFile;
 
+use super::document::Run;
 use super::{Site, collect, of, write_facts};
 use crate::args::{JobArgs, SourcesWish};
 use crate::commands::record::stopped_by_signals;
@@ -32,31 +33,9 @@ pub struct Job<'a> {
     pub facts: RunFacts,
 }
 
-/// What came of it.
-#[derive(Debug)]
-pub struct Done {
-    pub facts: RunFacts,
-    pub hosts: Vec<HostRun>,
-    pub files: Vec<RankFile>,
-}
-
-impl Done {
-    /// The error that a run which failed ends with, after all that it finished has been shown.
-    pub fn outcome(&self, folder: &Path) -> anyhow::Result<super::Outcome> {
-        match self.facts.state.as_str() {
-            "failed" => anyhow::bail!(
-                "the run failed: {} (what was finished until then is in {})",
-                self.facts.errors.join("; "),
-                folder.display()
-            ),
-            _ => Ok(super::Outcome::Done),
-        }
-    }
-}
-
 impl Job<'_> {
     /// Runs to the end, or until a signal, and leaves no rank behind.
-    pub fn run(mut self, printer: Printer) -> anyhow::Result<Done> {
+    pub fn run(mut self, printer: Printer) -> anyhow::Result<Run> {
         let ranks = self.folder.join("ranks");
         fs_err::create_dir_all(&ranks)?;
         self.facts.mpi = of(&self.site.mpi);
@@ -81,7 +60,7 @@ impl Job<'_> {
         if self.facts.state == "interrupted" {
             printer.say("interrupted: the phases that were finished are kept");
         }
-        Ok(Done { facts: self.facts, hosts, files })
+        Ok(Run { folder: self.folder, facts: self.facts, hosts })
     }
 
     fn words(&self, ranks: &Path) -> anyhow::Result<Vec<OsString>> {

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use quell_analysis::bench::job::RunFacts;
 
-use super::{Outcome, bsp, collect, write_facts};
+use super::document::Run;
+use super::{Outcome, collect, document, write_facts};
 use crate::args::BenchShow;
 use crate::printer::Printer;
 
 /// Shows a run, or all that were made by one command.
 pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
-    let mut documents = Vec::new();
+    let mut found = Vec::new();
     for folder in runs(&args.folder)? {
         let mut facts = facts(&folder)?;
         let mut hosts = collect::open(&folder)?;
@@ -23,9 +24,9 @@ pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
                 write_facts(&folder, &facts)?;
             }
         }
-        documents.push(bsp::reopen(&folder, &facts, &hosts)?);
+        found.push(Run { folder, facts, hosts });
     }
-    bsp::show(&documents, args.json, printer)?;
+    document::show(&document::of(&found, 1)?, None, args.json, printer)?;
     Ok(Outcome::Done)
 }
 
