@@ -190,9 +190,8 @@ fn allreduce_run(run: &AllreduceRun) -> String {
     text += &table(&["", "min", "quiet", "p50", "mean", "p99", "p99.9", "max"], rows.into_iter());
     text.push('\n');
     let edges = run.histogram.edges_ns.windows(2).zip(&run.histogram.counts);
-    let bars: Vec<(String, u64)> = edges
-        .map(|(edge, &count)| (format!("{:>8} – {:>8}", time(edge[0]), time(edge[1])), count))
-        .collect();
+    let bars: Vec<(String, u64)> =
+        edges.map(|(edge, &count)| (format!("{:>8} – {:>8}", time(edge[0]), time(edge[1])), count)).collect();
     text += &plots::bars("The longest of all ranks, each operation (bars on a log scale)", width(), &bars);
     text += &anomalies(&run.anomalies, run.operations);
     text.extend(run.time_lines.iter().take(2).map(time_line));
@@ -206,7 +205,8 @@ const COLUMNS: u64 = 64;
 fn time_line(line: &TimeLine) -> String {
     let begin = line.ranks.iter().map(|rank| rank.start_ns).min().unwrap_or(0);
     let end = line.ranks.iter().map(|rank| rank.end_ns).max().unwrap_or(0).max(begin + 1);
-    let column = |at: u64| (at.clamp(begin, end) - begin) as u128 * u128::from(COLUMNS) / u128::from(end - begin);
+    let column =
+        |at: u64| (at.clamp(begin, end) - begin) as u128 * u128::from(COLUMNS) / u128::from(end - begin);
     let held = line.culprit.as_ref().map(|culprit| {
         let from = culprit.interval_start_ns;
         (column(from), column(from.saturating_add(culprit.taken_ns)))
@@ -274,8 +274,7 @@ fn estimates(found: &Estimates, run: &AllreduceRun) -> String {
 }
 
 fn fit(fit: &Fit) -> String {
-    let mut text =
-        format!("\nfit of the usual times: {} + {} · log2 P\n", time(fit.a_ns), time(fit.b_ns));
+    let mut text = format!("\nfit of the usual times: {} + {} · log2 P\n", time(fit.a_ns), time(fit.b_ns));
     let row = |point: &FitPoint| {
         vec![
             point.ranks.to_string(),
@@ -297,9 +296,10 @@ pub fn halo(halo: &Halo) -> String {
     text.extend(halo.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
     text += &format!("grid of {} dimensions\n\n", halo.dims);
     let row = |layout: &LayoutRow| {
-        let (least, most) = layout.means_ns.iter().fold((f64::MAX, 0.0), |(least, most), &mean| {
-            (f64::min(least, mean), f64::max(most, mean))
-        });
+        let (least, most) = layout
+            .means_ns
+            .iter()
+            .fold((f64::MAX, 0.0), |(least, most), &mean| (f64::min(least, mean), f64::max(most, mean)));
         vec![
             format!("{} ranks, {} a node", layout.run.ranks, layout.per_node),
             layout.rounds.to_string(),
@@ -320,7 +320,8 @@ pub fn halo(halo: &Halo) -> String {
     }
     for layout in &halo.layouts {
         let phases = layout.anomalies.listed.last().map_or(0, |last| last.phase + 1);
-        let phases = phases.max(layout.times.count / u64::from(layout.run.ranks.max(1) * layout.rounds.max(1)));
+        let phases =
+            phases.max(layout.times.count / u64::from(layout.run.ranks.max(1) * layout.rounds.max(1)));
         text += &format!("\n{} ranks, the last run:", layout.run.ranks);
         text += &anomalies(&layout.anomalies, phases);
     }

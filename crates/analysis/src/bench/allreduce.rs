@@ -18,7 +18,7 @@ const LINES: usize = 5;
 /// Ranks on a time line.
 const MOST_ON_LINE: usize = 8;
 /// Bins for a decade of the histogram.
-const PER_DECADE: u32 = 10;
+const PER_DECADE: u32 = 5;
 
 /// Runs on one or more numbers of ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ pub struct AllreduceRun {
     pub times: Spread,
     /// The longest of all ranks, of each operation.
     pub longest: Spread,
-    /// These longest times, in bins of a tenth of a decade.
+    /// These longest times, five bins to a decade.
     pub histogram: LogHistogram,
     /// Operations that took too long, with the work before them, and who held them up.
     pub anomalies: Anomalies,

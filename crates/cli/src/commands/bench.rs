@@ -123,7 +123,13 @@ fn run_and_show<'a>(
 }
 
 /// Shows what runs say, and fails where one did.
-fn conclude(site: &Site, args: &JobArgs, runs: &[Run], seed: u64, printer: Printer) -> anyhow::Result<Outcome> {
+fn conclude(
+    site: &Site,
+    args: &JobArgs,
+    runs: &[Run],
+    seed: u64,
+    printer: Printer,
+) -> anyhow::Result<Outcome> {
     let failed = runs.iter().find(|run| run.facts.state == "failed");
     match document::of(runs, seed) {
         Ok(document) => document::show(&document, Some(&site.folder), args.json, printer)?,

@@ -11,8 +11,8 @@ use quell_node::mpi::Layout;
 use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Method, Nanos, Recording, State};
 
-use super::job::Job;
 use super::document::{Run, unknown_sources};
+use super::job::Job;
 use super::{Outcome, Site, conclude, folder_of, ranks};
 use crate::args::{BenchBsp, Operation, SourcesWish};
 use crate::commands::{predict, record};
@@ -53,13 +53,7 @@ pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 /// One run, and the noise before and after it where that is to be recorded.
-fn run_one(
-    args: &BenchBsp,
-    site: &Site,
-    count: u32,
-    folder: &Path,
-    printer: Printer,
-) -> anyhow::Result<Run> {
+fn run_one(args: &BenchBsp, site: &Site, count: u32, folder: &Path, printer: Printer) -> anyhow::Result<Run> {
     fs_err::create_dir_all(folder)?;
     let records = args.predict.as_ref().is_some_and(Vec::is_empty);
     let mut noise = Vec::new();

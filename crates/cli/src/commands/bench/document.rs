@@ -39,7 +39,10 @@ pub enum Document {
 pub fn of(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
     let whole: Vec<(&Run, Job)> = runs.iter().filter_map(|run| Some((run, run.job().ok()?))).collect();
     let Some((first, _)) = whole.first() else {
-        return Err(runs.iter().find_map(|run| run.job().err()).unwrap_or_else(|| anyhow::anyhow!("nothing ran")));
+        return Err(runs
+            .iter()
+            .find_map(|run| run.job().err())
+            .unwrap_or_else(|| anyhow::anyhow!("nothing ran")));
     };
     Ok(match first.facts.bench.as_str() {
         "allreduce" => {

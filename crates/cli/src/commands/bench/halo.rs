@@ -42,7 +42,9 @@ fn layouts(args: &BenchHalo, count: u32) -> anyhow::Result<Vec<Layout>> {
     let Some(leave) = args.leave else { return Ok(vec![full]) };
     let per_node = args.job.per_node.unwrap_or(count);
     if !count.is_multiple_of(per_node) {
-        let text = format!("{count} ranks do not fill nodes of {per_node}: give a multiple, so that all nodes are alike");
+        let text = format!(
+            "{count} ranks do not fill nodes of {per_node}: give a multiple, so that all nodes are alike"
+        );
         return Err(Usage(text).into());
     }
     if leave >= per_node {
