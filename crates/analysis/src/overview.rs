@@ -27,7 +27,7 @@ pub struct Overview {
     pub note: Option<String>,
     /// Wall-clock time of the recording's zero, ns since 1970.
     pub zero_unix_ns: Option<u64>,
-    /// `detour`, `fwq`, `ftq` or `kernel`.
+    /// `detour`, `fwq`, `ftq`, `kernel` or `phases`.
     pub method: String,
     /// Detours above this were recorded, in ns.
     pub threshold_ns: Option<f64>,
@@ -39,7 +39,7 @@ pub struct Overview {
     pub warnings: Vec<String>,
     /// One entry a CPU, for the detour method.
     pub cpus: Vec<CpuOverview>,
-    /// One entry a CPU, for FWQ and FTQ.
+    /// One entry a CPU, for FWQ, FTQ and the work in phases of an MPI program.
     pub quanta: Vec<QuantaOverview>,
 }
 
@@ -162,11 +162,16 @@ pub fn overview(recording: &Recording) -> Overview {
     }
 }
 
-/// The quanta of each CPU in figures; none for any other method.
+/// The quanta of each CPU in figures; none for methods without.
 pub(crate) fn quanta(recording: &Recording) -> Vec<QuantaOverview> {
     let method = recording.manifest.method;
-    let in_quanta = matches!(method, Method::Fwq | Method::Ftq);
-    recording.quanta.iter().filter(|_| in_quanta).map(|series| of_quanta(series, method)).collect()
+    let tells = |series: &&Quanta| match method {
+        Method::Fwq | Method::Ftq => true,
+        // Of a loop of operations there is no work whose time could vary.
+        Method::Phases => series.quanta.iter().any(|quantum| quantum.duration > Nanos::ZERO),
+        Method::Detour | Method::Kernel => false,
+    };
+    recording.quanta.iter().filter(tells).map(|series| of_quanta(series, method)).collect()
 }
 
 fn of_trace(trace: &Trace, manifest: &Manifest) -> CpuOverview {

@@ -291,8 +291,12 @@ pub struct Compare {
 pub enum FormatName {
     /// `cpu,start_ns,duration_ns,own`.
     Csv,
-    /// netgauge's selfish file, which LogGOPSim reads too.
+    /// netgauge's file of one CPU: selfish detours, which LogGOPSim reads too, or FWQ or FTQ quanta, as the recording holds.
     Netgauge,
+    /// IBM's vpsum: each iteration of a rank.
+    Vpsum,
+    /// LANL's PSNAP: how often a quantum took how many us, by rank.
+    Psnap,
     /// A Perfetto trace: detours and the kernel's intervals on one clock, for ui.perfetto.dev.
     Perfetto,
 }
@@ -300,13 +304,14 @@ pub enum FormatName {
 /// `quell convert`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell convert selfish.txt a.quell\n  quell convert a.quell detours.csv\n  quell convert a.quell noise.txt --to netgauge --cpu 1\n  quell convert a.quell a.pftrace                open it at https://ui.perfetto.dev\n\nThe format of IN is recognised by its content. The span of a file that does not say how long its tool\nwatched ends with its last detour."
+    after_help = "EXAMPLES\n  quell convert selfish.txt a.quell\n  quell convert a.quell detours.csv\n  quell convert a.quell noise.txt --to netgauge --cpu 1\n  quell convert a.quell a.pftrace                open it at https://ui.perfetto.dev\n  quell convert fwq.quell fwq.vpsum              a folder, with a file for each rank\n  quell convert fwq.quell 3.vpsum --rank 3       one file\n  quell convert psnap.out a.quell\n\nThe format of IN is recognised by its content: CSV; netgauge's selfish, fwq and ftq files; LLNL's\nfwq; Minnich's ftq; vpsum (a file, or a folder with one for each rank); PSNAP. The span of a file\nthat does not say how long its tool watched ends with its last row. vpsum and PSNAP hold phases of\nMPI ranks, as `quell bench` records them."
 )]
 pub struct Convert {
-    /// A recording, a CSV file or a netgauge selfish file.
+    /// A recording, another tool's file, or a folder of vpsum's files.
     #[arg(value_name = "IN")]
     pub input: PathBuf,
-    /// What to make: `NAME.quell` is a recording, `NAME.csv` CSV, `NAME.pftrace` and `NAME.perfetto-trace` a Perfetto timeline, any other
+    /// What to make: `NAME.quell` is a recording, `NAME.csv` CSV, `NAME.pftrace` and `NAME.perfetto-trace` a Perfetto timeline,
+    /// `NAME.vpsum` vpsum's file of one rank or a folder of those of several, `NAME.psnap` PSNAP's histogram, any other
     /// netgauge's format.
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
@@ -316,6 +321,9 @@ pub struct Convert {
     /// Only this CPU.
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
+    /// Only this rank of an MPI program.
+    #[arg(long, value_name = "N")]
+    pub rank: Option<u32>,
 }
 
 /// `quell report`.

@@ -37,7 +37,9 @@ fn has(programs: &[&str]) -> bool {
 
 /// The MPIs of which all programs are here.
 fn mpis() -> impl Iterator<Item = (&'static str, &'static str)> {
-    MPIS.iter().filter(|(_, wrapper, launcher)| has(&[*wrapper, *launcher])).map(|&(mpi, _, launcher)| (mpi, launcher))
+    MPIS.iter()
+        .filter(|(_, wrapper, launcher)| has(&[*wrapper, *launcher]))
+        .map(|&(mpi, _, launcher)| (mpi, launcher))
 }
 
 /// How a launcher is sent to the hosts, with so many slots on each.
@@ -88,7 +90,10 @@ fn check_bench(hosts: &FakeHosts, folder: &str, output: &Output) {
         bindings.push(ranks[0]["cpus"].as_str().unwrap().to_owned());
     }
     if cpus() >= 2 {
-        assert!(bindings[0] != bindings[1] && bindings.iter().all(|one| one.parse::<u32>().is_ok()), "{bindings:?}");
+        assert!(
+            bindings[0] != bindings[1] && bindings.iter().all(|one| one.parse::<u32>().is_ok()),
+            "{bindings:?}"
+        );
     }
 }
 
@@ -156,14 +161,29 @@ fn slurm_starts_benchmarks_and_recorders() {
 /// As from `srun --pty bash`, whose step holds all CPUs of the job.
 #[test]
 fn slurm_starts_benchmarks_from_within_a_step() {
-    let Some((mpi, _)) = has(&[TOOLS, slurm::PROGRAMS].concat()).then(mpis).and_then(|mut mpis| mpis.next()) else {
+    let Some((mpi, _)) = has(&[TOOLS, slurm::PROGRAMS].concat()).then(mpis).and_then(|mut mpis| mpis.next())
+    else {
         return;
     };
     let _machine = machine();
     let mut hosts = FakeHosts::new(&HOSTS);
     slurm::start(&mut hosts, &HOSTS);
     let mut srun = slurm::on_head(&hosts, "srun");
-    srun.args(["-N2", "-n1", "-c2", QUELL, "bench", "bsp", "--mpi", mpi, "-n", "2", "--duration", "500ms", "--json"]);
+    srun.args([
+        "-N2",
+        "-n1",
+        "-c2",
+        QUELL,
+        "bench",
+        "bsp",
+        "--mpi",
+        mpi,
+        "-n",
+        "2",
+        "--duration",
+        "500ms",
+        "--json",
+    ]);
     srun.args(["-o", "inner", "--launcher", "srun", "--per-node", "1"]);
     check_bench(&hosts, "inner", &srun.output().unwrap());
 }
@@ -177,7 +197,8 @@ fn a_damaged_recording_does_not_hide_the_others() {
     for (name, gap) in [("n1", 500_000u64), ("n2", 500_000), ("n3", 500_000), ("n4", 50_000)] {
         let row = |i: u64| format!("0,{},2000,false\n", i * gap);
         let text: String = (1..400).map(row).collect();
-        fs_err::write(folder.path().join("rows.csv"), "cpu,start_ns,duration_ns,own\n".to_owned() + &text).unwrap();
+        fs_err::write(folder.path().join("rows.csv"), "cpu,start_ns,duration_ns,own\n".to_owned() + &text)
+            .unwrap();
         let target = hosts.join(format!("{name}.quell"));
         let output = support::run(folder.path(), &["convert", "rows.csv", &target.display().to_string()]);
         success(name, &output);

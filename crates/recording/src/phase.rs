@@ -1,6 +1,6 @@
 //! Phases of an MPI program: compute, then an operation. The rows of `quanta` in the recording of a benchmark.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -116,18 +116,22 @@ pub fn add_phases(
     replace_file(&target, |file| write_parquet(file, &target, &schema, batches))?;
     manifest.method = crate::Method::Phases;
     manifest.mpi = Some(mpi);
-    let cpus: BTreeSet<Cpu> = rows.iter().map(|row| row.0).collect();
-    let known = |facts: &CpuFacts, cpu: Cpu| facts.cpu == cpu;
-    for &cpu in &cpus {
-        if !manifest.cpus.iter().any(|facts| known(facts, cpu)) {
+    let mut of_cpu: BTreeMap<Cpu, (u64, Nanos)> = BTreeMap::new();
+    for (cpu, phase) in rows {
+        let (count, end) = of_cpu.entry(*cpu).or_default();
+        *count += 1;
+        *end = phase.end().max(*end);
+    }
+    for &cpu in of_cpu.keys() {
+        if !manifest.cpus.iter().any(|facts| facts.cpu == cpu) {
             manifest.cpus.push(CpuFacts::of_span(cpu, Span::default()));
         }
     }
     manifest.cpus.sort_by_key(|facts| facts.cpu);
     for facts in &mut manifest.cpus {
-        let of_cpu = rows.iter().filter(|row| row.0 == facts.cpu);
-        facts.rows = Some(of_cpu.clone().count() as u64);
-        facts.end_ns = of_cpu.map(|row| row.1.end()).fold(facts.end_ns, Nanos::max);
+        let (count, end) = of_cpu.get(&facts.cpu).copied().unwrap_or_default();
+        facts.rows = Some(count);
+        facts.end_ns = facts.end_ns.max(end);
     }
     manifest.write(folder)
 }

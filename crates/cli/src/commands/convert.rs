@@ -1,11 +1,14 @@
 //! `quell convert`: other tools' files into recordings, and back.
 
+mod ranks;
+mod said;
+
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use quell_recording::formats::{self, Format};
-use quell_recording::{Cpu, Error, Method, Recording, State, Writer};
+use quell_recording::formats::{self, Format, Imported};
+use quell_recording::{Cpu, Error, Method, Recording, State, Writer, add_phases, read_phases};
 
 use super::Outcome;
 use crate::args::{Convert, FormatName};
@@ -14,35 +17,20 @@ use crate::printer::Printer;
 
 /// Reads whatever it is, writes what was asked for, and says what the new format cannot hold.
 pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
-    let mut recording = read(&args.input)?;
-    if let Some(cpu) = args.cpu.map(Cpu) {
-        if !recording.threads.is_empty() {
-            let text = "--cpu would cut the command's threads in two, which move between CPUs: leave it out";
-            return Err(Usage(text.into()).into());
-        }
-        recording.quanta.retain(|series| series.cpu == cpu);
-        recording.traces.retain(|trace| trace.cpu == cpu);
-        recording.intervals.retain(|side| side.cpu == cpu);
-        recording.manifest.cpus.retain(|facts| facts.cpu == cpu);
-        if recording.manifest.cpus.is_empty() {
-            return Err(Usage(format!("{} holds nothing of CPU {cpu}", args.input.display())).into());
-        }
-    }
+    let mut input = read(&args.input, printer)?;
     let target = Target::of(args);
-    if matches!(target, Target::File(Format::Csv | Format::Netgauge))
-        && recording.manifest.method != Method::Detour
-    {
-        anyhow::bail!(
-            "{} holds {}; only a recording and a Perfetto timeline (--to perfetto) have room for that",
-            args.input.display(),
-            recording.manifest.method.holds()
-        );
+    if let Some(cpu) = args.cpu.map(Cpu) {
+        keep_cpu(&mut input, cpu, args)?;
     }
+    if let Some(rank) = args.rank {
+        ranks::keep(&mut input, rank, target, args)?;
+    }
+    target.check(&input.recording, args)?;
     match target {
-        Target::Recording => write_recording(&mut recording, &args.output)?,
-        Target::File(format) => export(&recording, format, &args.output)?,
+        Target::Recording => write_recording(&mut input, &args.output)?,
+        Target::File(format) => export(&input, format, &args.output)?,
     }
-    say_what_is_left_out(&recording, target, args, printer);
+    said::what_is_left_out(&input, target, args, printer);
     Ok(Outcome::Done)
 }
 
@@ -61,32 +49,98 @@ impl Target {
             (Some(FormatName::Perfetto), _) | (None, Some("pftrace" | "perfetto-trace")) => {
                 Self::File(Format::Perfetto)
             }
+            (Some(FormatName::Vpsum), _) | (None, Some("vpsum")) => Self::File(Format::Vpsum),
+            (Some(FormatName::Psnap), _) | (None, Some("psnap")) => Self::File(Format::Psnap),
             _ => Self::File(Format::Netgauge),
         }
     }
+
+    /// Whether it has room for what the recording holds.
+    fn check(self, recording: &Recording, args: &Convert) -> anyhow::Result<()> {
+        let method = recording.manifest.method;
+        let room = match self {
+            Self::Recording | Self::File(Format::Perfetto) => true,
+            Self::File(Format::Csv) => method == Method::Detour,
+            Self::File(Format::Netgauge) => matches!(method, Method::Detour | Method::Fwq | Method::Ftq),
+            Self::File(Format::Vpsum | Format::Psnap) => method == Method::Phases,
+        };
+        let others = match method {
+            Method::Detour => "a recording, CSV, netgauge's format and",
+            Method::Fwq | Method::Ftq => "a recording, netgauge's format and",
+            Method::Kernel => "a recording and",
+            Method::Phases => "a recording, vpsum (--to vpsum), PSNAP (--to psnap) and",
+        };
+        if !room {
+            anyhow::bail!(
+                "{} holds {}; only {others} a Perfetto timeline (--to perfetto) have room for that",
+                args.input.display(),
+                method.holds()
+            );
+        }
+        Ok(())
+    }
 }
 
-fn read(input: &Path) -> anyhow::Result<Recording> {
-    Ok(if input.is_dir() { Recording::open(input)? } else { formats::import(input)? })
+fn keep_cpu(input: &mut Imported, cpu: Cpu, args: &Convert) -> anyhow::Result<()> {
+    let recording = &mut input.recording;
+    if !recording.threads.is_empty() {
+        let text = "--cpu would cut the command's threads in two, which move between CPUs: leave it out";
+        return Err(Usage(text.into()).into());
+    }
+    input.phases.retain(|(of, _)| *of == cpu);
+    recording.quanta.retain(|series| series.cpu == cpu);
+    recording.traces.retain(|trace| trace.cpu == cpu);
+    recording.intervals.retain(|side| side.cpu == cpu);
+    recording.manifest.cpus.retain(|facts| facts.cpu == cpu);
+    if recording.manifest.cpus.is_empty() {
+        return Err(Usage(format!("{} holds nothing of CPU {cpu}", args.input.display())).into());
+    }
+    Ok(())
 }
 
-fn write_recording(recording: &mut Recording, output: &Path) -> anyhow::Result<()> {
+fn read(input: &Path, printer: Printer) -> anyhow::Result<Imported> {
+    if input.join("run.json").exists() {
+        let text = format!(
+            "{} is a run of `quell bench`: convert the recordings of its hosts, which are in it",
+            input.display()
+        );
+        return Err(Usage(text).into());
+    }
+    if !input.is_dir() || !input.join("manifest.json").exists() {
+        let imported = formats::import_all(input)?;
+        imported.recording.manifest.warnings.iter().for_each(|warning| printer.warn(warning));
+        return Ok(imported);
+    }
+    let recording = Recording::open(input)?;
+    let phases = if recording.manifest.method == Method::Phases { read_phases(input)? } else { Vec::new() };
+    Ok(Imported { recording, phases })
+}
+
+fn write_recording(input: &mut Imported, output: &Path) -> anyhow::Result<()> {
+    let recording = &mut input.recording;
     let manifest = &mut recording.manifest;
     if matches!(manifest.state, State::Recording | State::Failed) {
         // Its spans were read from the progress file, which a finished recording has no more.
         manifest.state = State::Interrupted;
         manifest.note = Some("converted from a recording that was cut off".into());
     }
-    let mut writer = Writer::create(output, manifest)?;
+    let mpi = manifest.mpi.clone().filter(|_| manifest.method == Method::Phases);
+    if mpi.is_some() {
+        // They are a part of the phases, which come last.
+        recording.quanta.clear();
+    }
+    let mut writer = Writer::create(output, &recording.manifest)?;
     let copied = copy(recording, &mut writer);
     let manifest = &mut recording.manifest;
-    match copied {
-        Ok(()) => Ok(writer.finish(manifest)?),
-        Err(error) => {
-            writer.abandon(manifest, &error);
-            Err(error.into())
-        }
+    if let Err(error) = copied {
+        writer.abandon(manifest, &error);
+        return Err(error.into());
     }
+    writer.finish(manifest)?;
+    if let Some(mpi) = mpi {
+        add_phases(output, manifest, mpi, &input.phases)?;
+    }
+    Ok(())
 }
 
 fn copy(recording: &Recording, writer: &mut Writer) -> Result<(), Error> {
@@ -114,66 +168,30 @@ fn in_batches<R: Clone>(
     })
 }
 
-fn export(recording: &Recording, format: Format, output: &Path) -> anyhow::Result<()> {
+fn export(input: &Imported, format: Format, output: &Path) -> anyhow::Result<()> {
+    let recording = &input.recording;
     if output.exists() {
         anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
     }
-    let cpus = recording.traces.len();
+    if matches!(format, Format::Vpsum | Format::Psnap) {
+        return ranks::export(input, format, output);
+    }
+    let cpus = recording.traces.len().max(recording.quanta.len());
     if format == Format::Netgauge && cpus != 1 {
         return Err(Usage(format!(
             "netgauge's format holds one CPU and the recording has {cpus}: choose one with --cpu"
         ))
         .into());
     }
+    into_file(output, |file| formats::export(recording, format, file))
+}
+
+fn into_file(
+    output: &Path,
+    write: impl FnOnce(&mut BufWriter<fs_err::File>) -> std::io::Result<()>,
+) -> anyhow::Result<()> {
     let mut file = BufWriter::new(fs_err::File::create(output)?);
-    formats::export(recording, format, &mut file)
+    write(&mut file)
         .and_then(|()| file.flush())
         .with_context(|| format!("failed to write {}", output.display()))
-}
-
-fn say_what_is_left_out(recording: &Recording, target: Target, args: &Convert, printer: Printer) {
-    let output = args.output.display();
-    let kept = match target {
-        Target::Recording => return,
-        Target::File(Format::Perfetto) => return say_what_is_on_the_timeline(recording, args, printer),
-        Target::File(Format::Csv) => "the detours; not when each CPU's span ends, the clock, the host",
-        Target::File(Format::Netgauge) => {
-            "the detours and their span; not the CPU, the clock, the host, nor the wall-clock time"
-        }
-    };
-    printer.say(&format!("{output} holds {kept}"));
-    let own = recording.traces.iter().flat_map(|t| &t.detours).filter(|d| d.own).count();
-    if own > 0 && target == Target::File(Format::Netgauge) {
-        printer.say(&format!("{own} detours of quell's own are left out"));
-    }
-}
-
-fn say_what_is_on_the_timeline(recording: &Recording, args: &Convert, printer: Printer) {
-    let manifest = &recording.manifest;
-    let detours: usize = recording.traces.iter().map(|trace| trace.detours.len()).sum();
-    let quanta: usize = recording.quanta.iter().map(|series| series.quanta.len()).sum();
-    let intervals: usize = recording.intervals.iter().map(|side| side.intervals.len()).sum();
-    let counts = [(detours, "detours"), (quanta, "quanta"), (intervals, "kernel intervals")];
-    let held: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    let held =
-        if held.is_empty() { "nothing but when each CPU was watched".to_owned() } else { held.join(", ") };
-    printer.say(&format!("{} holds {held}; open it at https://ui.perfetto.dev", args.output.display()));
-    if intervals == 0 {
-        let why = manifest.sources.as_ref().and_then(|sources| sources.unknown_because.as_deref());
-        printer.warn(&format!(
-            "sources are unknown: {}",
-            why.unwrap_or("the recording holds no kernel intervals")
-        ));
-    }
-    if manifest.zero_monotonic_ns.is_none() {
-        printer.warn("its times count from the recording's zero: what CLOCK_MONOTONIC was then is not known");
-    }
-    let lost = manifest.lost().saturating_add(manifest.sources.as_ref().map_or(0, |sources| sources.lost));
-    if lost > 0 {
-        printer.warn(&format!("{lost} rows were lost while recording and are not on the timeline"));
-    }
 }

@@ -22,6 +22,10 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         ("goal-check", schema_for!(super::goal::check::Examined)),
         ("goal-list", schema_for!(super::goal::PatternList)),
         ("compare", schema_for!(quell_analysis::compare::Comparison)),
+        ("bench-bsp", schema_for!(quell_analysis::bench::bsp::Bsp)),
+        ("bench-allreduce", schema_for!(quell_analysis::bench::allreduce::Allreduce)),
+        ("bench-halo", schema_for!(quell_analysis::bench::halo::Halo)),
+        ("bench-fwq", schema_for!(quell_analysis::bench::fwq::Fwq)),
         ("doctor", schema_for!(super::doctor::Examination)),
     ];
     for (name, schema) in schemas {

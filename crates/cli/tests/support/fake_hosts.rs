@@ -62,9 +62,14 @@ impl FakeHosts {
         for (name, at) in names.iter().zip(1..) {
             made.hold(name);
             let pid = made.holder(name);
-            let wire = format!("ip link add v{at} type veth peer name {INTERFACE} netns {pid} && ip link set v{at} master {BRIDGE} up");
+            let wire = format!(
+                "ip link add v{at} type veth peer name {INTERFACE} netns {pid} && ip link set v{at} master {BRIDGE} up"
+            );
             made.shell(HEAD, &wire);
-            made.shell(name, &format!("ip addr add 10.77.0.{at}/24 dev {INTERFACE} && ip link set {INTERFACE} up"));
+            made.shell(
+                name,
+                &format!("ip addr add 10.77.0.{at}/24 dev {INTERFACE} && ip link set {INTERFACE} up"),
+            );
         }
         made.secure_shell(names);
         made
@@ -97,7 +102,9 @@ impl FakeHosts {
                 command.env_remove(&name);
             }
         }
-        command.env("PATH", search_path()).env("QUELL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache"));
+        command
+            .env("PATH", search_path())
+            .env("QUELL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache"));
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.stdin(Stdio::null());
         command
@@ -167,11 +174,13 @@ impl FakeHosts {
     /// Processes in these namespaces, but for those that hold them.
     fn inhabitants(&self) -> Vec<i32> {
         let network = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
-        let ours: Vec<_> = self.holders.iter().filter_map(|(_, child)| network(&child.id().to_string())).collect();
+        let ours: Vec<_> =
+            self.holders.iter().filter_map(|(_, child)| network(&child.id().to_string())).collect();
         let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = all.filter_map(|entry| entry.file_name().into_string().ok()?.parse::<i32>().ok());
         let holds = |pid: i32| self.holders.iter().any(|(_, child)| child.id() as i32 == pid);
-        pids.filter(|&pid| !holds(pid) && network(&pid.to_string()).is_some_and(|one| ours.contains(&one))).collect()
+        pids.filter(|&pid| !holds(pid) && network(&pid.to_string()).is_some_and(|one| ours.contains(&one)))
+            .collect()
     }
 }
 

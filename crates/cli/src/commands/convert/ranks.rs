@@ -1,0 +1,43 @@
+//! Ranks of an MPI program: one of them, or all of them in files of their own.
+
+use std::path::Path;
+
+use quell_recording::formats::{self, Format, Imported};
+
+use super::{Target, into_file};
+use crate::args::Convert;
+use crate::plan::Usage;
+
+/// Leaves one rank.
+pub(super) fn keep(input: &mut Imported, rank: u32, target: Target, args: &Convert) -> Result<(), Usage> {
+    if target == Target::File(Format::Perfetto) {
+        return Err(Usage("a timeline is one of CPUs: choose with --cpu".into()));
+    }
+    input.phases.retain(|(_, phase)| phase.rank == rank);
+    if input.phases.is_empty() {
+        return Err(Usage(format!("{} holds no phases of rank {rank}", args.input.display())));
+    }
+    if let Some(mpi) = &mut input.recording.manifest.mpi {
+        mpi.here.retain(|facts| facts.rank == rank);
+    }
+    Ok(())
+}
+
+/// One file for PSNAP, and for one rank; a folder with a file for each of several.
+pub(super) fn export(input: &Imported, format: Format, output: &Path) -> anyhow::Result<()> {
+    let manifest = &input.recording.manifest;
+    let several = input.phases.first().zip(input.phases.last()).is_some_and(|(a, b)| a.1.rank != b.1.rank);
+    if input.phases.is_empty() {
+        anyhow::bail!("{} holds no phases", input.recording.path.display());
+    }
+    if format != Format::Vpsum || !several {
+        return into_file(output, |file| formats::export_phases(manifest, &input.phases, format, file));
+    }
+    fs_err::create_dir(output)?;
+    // They are ordered by rank.
+    for of_rank in input.phases.chunk_by(|a, b| a.1.rank == b.1.rank) {
+        let file = output.join(format!("vpsum.{}", of_rank[0].1.rank));
+        into_file(&file, |file| formats::export_phases(manifest, of_rank, format, file))?;
+    }
+    Ok(())
+}
