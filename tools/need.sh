@@ -20,10 +20,18 @@ has() {
         build-essential) cc -fsyntax-only -include stdio.h -x c /dev/null && command -v make ;;
         clang) clang -target bpf -c -o /dev/null -x c /dev/null ;;
         libelf-dev) cc -fsyntax-only -include gelf.h -x c /dev/null ;;
+        iproute2) command -v ip ;;
+        libmpich-dev) mpicc.mpich -fsyntax-only -include mpi.h -x c /dev/null ;;
+        libopenmpi-dev) mpicc.openmpi -fsyntax-only -include mpi.h -x c /dev/null ;;
         linux-perf) perf version ;;
+        mpich) command -v mpiexec.mpich ;;
+        munge) PATH=$PATH:/usr/sbin command -v munged ;;
+        openmpi-bin) command -v mpirun.openmpi ;;
+        openssh-server) PATH=$PATH:/usr/sbin command -v sshd ;;
         python3) python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' ;;
         python3-venv) python3 -c 'import ensurepip, venv' ;;
         rt-tests) command -v oslat ;;
+        slurm-wlm) PATH=$PATH:/usr/sbin command -v slurmd && command -v srun ;;
         zlib1g-dev) cc -fsyntax-only -include zlib.h -x c /dev/null ;;
         *) command -v "$1" ;;
     esac >/dev/null 2>&1
@@ -33,14 +41,22 @@ why() {
     case $1 in
         build-essential) echo "make, and a C compiler and linker, which Rust links with" ;;
         clang) echo "compiles the eBPF programs of crates/kernel" ;;
+        iproute2) echo "brings ip, to make hosts with a network of their own on one machine" ;;
         libelf-dev) echo "libelf's headers, for libbpf, which loads the eBPF programs" ;;
+        libmpich-dev) echo "MPICH's mpicc, for the tests of benchmarks" ;;
+        libopenmpi-dev) echo "Open MPI's mpicc, for the tests of benchmarks" ;;
         linux-perf) echo "brings perf, to hold the recorder's figures against" ;;
+        mpich) echo "MPICH's launcher, for the tests of benchmarks" ;;
+        munge) echo "lets Slurm's daemons know each other, for the tests with many hosts" ;;
+        openmpi-bin) echo "Open MPI's launcher, for the tests of benchmarks" ;;
+        openssh-server) echo "brings sshd, by which launchers reach the hosts of the tests" ;;
         pkg-config) echo "finds libraries for libbpf's build" ;;
         python3) echo "Python 3.9 or later, for the checks and the benchmarks" ;;
         python3-venv) echo "keeps the Python tools in .x/venv, apart from the system's" ;;
         rt-tests) echo "brings oslat, to measure beside" ;;
         rustup) echo "installs the Rust toolchain" ;;
         shellcheck) echo "checks the shell scripts" ;;
+        slurm-wlm) echo "Slurm, for the tests with many hosts" ;;
         trace-cmd) echo "records what the kernel itself traces, to hold the recorder's figures against" ;;
         zlib1g-dev) echo "zlib's headers, for libbpf" ;;
     esac

@@ -8,6 +8,7 @@ pub mod bench;
 pub mod compare;
 pub mod culprits;
 pub mod density;
+pub mod hosts;
 pub mod live;
 pub mod overview;
 pub mod periods;

@@ -143,13 +143,6 @@ pub fn overview(recording: &Recording) -> Overview {
         )
     });
     let warnings = manifest.warnings.iter().cloned().chain(busy).collect();
-    let quanta = recording.quanta.iter().filter(|series| match manifest.method {
-        Method::Fwq | Method::Ftq => true,
-        // Of a loop of operations there is no work whose time could vary.
-        Method::Phases => series.quanta.iter().any(|quantum| quantum.duration > Nanos::ZERO),
-        Method::Detour | Method::Kernel => false,
-    });
-    let quanta = quanta.map(|series| of_quanta(series, manifest.method));
     Overview {
         schema: SCHEMA,
         name: recording.name(),
@@ -165,8 +158,20 @@ pub fn overview(recording: &Recording) -> Overview {
         lost: manifest.lost(),
         warnings,
         cpus,
-        quanta: quanta.collect(),
+        quanta: quanta(recording),
     }
+}
+
+/// The quanta of each CPU in figures; none for methods without.
+pub(crate) fn quanta(recording: &Recording) -> Vec<QuantaOverview> {
+    let method = recording.manifest.method;
+    let tells = |series: &&Quanta| match method {
+        Method::Fwq | Method::Ftq => true,
+        // Of a loop of operations there is no work whose time could vary.
+        Method::Phases => series.quanta.iter().any(|quantum| quantum.duration > Nanos::ZERO),
+        Method::Detour | Method::Kernel => false,
+    };
+    recording.quanta.iter().filter(tells).map(|series| of_quanta(series, method)).collect()
 }
 
 fn of_trace(trace: &Trace, manifest: &Manifest) -> CpuOverview {

@@ -155,11 +155,12 @@ pub enum MethodName {
 /// `quell record`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell record -o a.quell --cpus 1,3 --duration 1min\n  quell record -o million.quell --cpus 1 --count 1000000 --duration 1h\n  quell record -o work.quell --method fwq --quantum 1ms\n  quell record -o job.quell -- ./simulation input.dat     what this program suffers, thread by thread"
+    after_help = "EXAMPLES\n  quell record -o a.quell --cpus 1,3 --duration 1min\n  quell record -o million.quell --cpus 1 --count 1000000 --duration 1h\n  quell record -o work.quell --method fwq --quantum 1ms\n  quell record -o job.quell -- ./simulation input.dat     what this program suffers, thread by thread\n  mpirun -n 4 --map-by ppr:1:node --bind-to none quell record -o runs\n  srun -N4 --ntasks-per-node=1 --cpu-bind=none quell record -o runs      then: quell show runs\n\nMANY HOSTS\n  Where mpirun, mpiexec or srun starts several copies, -o names a folder that all hosts see, and each records its\n  host into HOST.quell there. Of several copies on one host the first records; the others say so and end with 0. With a\n  command every copy follows its own, into HOST-RANK.quell."
 )]
 pub struct Record {
-    /// The recording to make; `HOST-TIME.quell` if not given.
-    #[arg(long, short, value_name = "NAME.quell")]
+    /// The recording to make; `HOST-TIME.quell` if not given. `%h` in it stands for the host's name, `%r` for the rank. Under a launcher of
+    /// several copies, a folder for one recording a host.
+    #[arg(long, short, value_name = "NAME.quell|DIR")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub watching: Watching,
@@ -199,16 +200,16 @@ pub enum By {
 /// `quell show`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell show a.quell\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
+    after_help = "EXAMPLES\n  quell show a.quell\n  quell show runs                 a folder of recordings: a row per host, those that stand out marked\n  quell show runs --by source     what took most over all hosts\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
 )]
 pub struct Show {
-    /// The recording.
-    #[arg(value_name = "R.quell")]
+    /// The recording, or a folder of recordings, as of many hosts or of a `bench` run.
+    #[arg(value_name = "R.quell|DIR")]
     pub recording: PathBuf,
-    /// What a row stands for.
+    /// What a row stands for; of a folder, `cpu` is a row per host.
     #[arg(long, value_enum, default_value = "cpu")]
     pub by: By,
-    /// Print one JSON document (schema quell.show/1).
+    /// Print one JSON document (schema quell.show/1; of a folder quell.show-hosts/1).
     #[arg(long)]
     pub json: bool,
 }

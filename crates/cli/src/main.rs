@@ -13,6 +13,7 @@ mod terminal;
 mod terminal_bench;
 mod terminal_compare;
 mod terminal_fwq;
+mod terminal_hosts;
 mod terminal_simulate;
 mod terminal_sources;
 mod watch;

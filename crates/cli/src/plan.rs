@@ -2,6 +2,7 @@
 
 pub mod net;
 pub mod pattern;
+pub mod place;
 pub mod size;
 
 use std::path::PathBuf;

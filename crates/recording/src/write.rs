@@ -58,7 +58,16 @@ impl Writer {
         if folder.exists() {
             return Err(Error::Exists { path: folder.to_owned() });
         }
-        fs::create_dir_all(folder)?;
+        if let Some(parent) = folder.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        // Two that come at once, on one host or two, do not share a folder.
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                return Err(Error::Exists { path: folder.to_owned() });
+            }
+            other => other?,
+        }
         write_first(folder, manifest)?;
         Ok(Self {
             folder: folder.to_owned(),

@@ -15,6 +15,7 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
     fs_err::create_dir_all(&args.schemas)?;
     let schemas = [
         ("show", schema_for!(quell_analysis::attribution::Show)),
+        ("show-hosts", schema_for!(quell_analysis::hosts::Hosts)),
         ("watch", schema_for!(quell_analysis::live::Frame)),
         ("predict", schema_for!(quell_analysis::predict::Prediction)),
         ("simulate", schema_for!(super::simulate::document::Simulation)),

@@ -11,6 +11,7 @@ mod record;
 mod record_kernel;
 mod report;
 mod show;
+mod show_hosts;
 pub mod simulate;
 mod study;
 mod watch;

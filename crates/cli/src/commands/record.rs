@@ -4,20 +4,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use quell_node::launched::Launched;
+use quell_node::machine::{self, Cpus};
 use quell_node::probe::{self, Plan};
-use quell_recording::{Manifest, Method, State, format_cpu_list};
+use quell_recording::{Cpu, Manifest, Method, State, format_cpu_list};
 
 use super::{Outcome, record_kernel};
 use crate::args::{Record, SourcesWish};
 use crate::kernel_side::KernelSide;
 use crate::plan;
+use crate::plan::place::{self, Place};
 use crate::printer::Printer;
 use crate::progress::Step;
 
 /// Records as asked and says where the recording is.
 pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_record(args)?;
-    let output = args.output.clone().unwrap_or_else(plan::recording_of_now);
+    let launched = Launched::here();
+    let host = machine::host().unwrap_or_else(|| "node".into());
+    let place = place::of_recording(args.output.as_deref(), &host, launched, !args.command.is_empty())?;
+    let Place::To(output) = place else {
+        printer.say(&format!(
+            "{host} is being recorded by the first copy of quell on it: this one has nothing to do"
+        ));
+        return Ok(Outcome::Done);
+    };
+    let copies = launched.filter(Launched::among_several);
+    if copies.is_some() && args.command.is_empty() && args.watching.cpus.is_none() {
+        say_bound(&plan.cpus, printer)?;
+    }
     let manifest = if args.command.is_empty() && plan.method != Method::Kernel {
         record(&plan, args.watching.sources, args.cost, &output, printer)?
     } else {
@@ -26,7 +41,14 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     if manifest.state == State::Interrupted {
         printer.say("interrupted: what was recorded up to then is kept");
     }
-    printer.say(&format!("look at it with `{}`", look_at(&manifest, &output)));
+    match (copies, output.parent()) {
+        // Once is enough.
+        (Some(Launched { rank: 1.., .. }), _) => {}
+        (Some(_), Some(folder)) => {
+            printer.say(&format!("look at all hosts with `quell show {}`", folder.display()))
+        }
+        _ => printer.say(&format!("look at it with `{}`", look_at(&manifest, &output))),
+    }
     printer.result(&format!("{}\n", output.display()))?;
     match manifest.sources.and_then(|sources| sources.command_exit_code) {
         Some(code) if code != 0 && manifest.state != State::Interrupted => anyhow::bail!(
@@ -35,6 +57,19 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
         ),
         _ => Ok(Outcome::Done),
     }
+}
+
+/// Launchers bind a copy to a core or two, and the rest of the host would go unseen.
+fn say_bound(watched: &[Cpu], printer: Printer) -> anyhow::Result<()> {
+    let online = Cpus::of_this_machine()?.online;
+    if watched.len() < online.len() {
+        printer.say(&format!(
+            "only CPUs {} of {} are open to this process; to watch all: mpirun --bind-to none, mpiexec -bind-to none, srun --cpu-bind=none",
+            format_cpu_list(watched),
+            format_cpu_list(&online)
+        ));
+    }
+    Ok(())
 }
 
 /// The command that shows most of a recording.

@@ -1,10 +1,10 @@
-//! `quell show`: a recording at a glance.
+//! `quell show`: a recording at a glance, or those of many hosts.
 
 use quell_analysis::attribution::{Attribution, Show as Document, attribution};
 use quell_analysis::overview::overview;
 use quell_recording::Recording;
 
-use super::Outcome;
+use super::{Outcome, show_hosts};
 use crate::args::{By, Show};
 use crate::printer::Printer;
 use crate::{terminal, terminal_sources};
@@ -19,6 +19,10 @@ fn hint(attribution: &Attribution) -> &'static str {
 
 /// Prints the recording as tables and plots, or as JSON.
 pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
+    let hosts = show_hosts::recordings_in(&args.recording)?;
+    if !hosts.is_empty() {
+        return show_hosts::run(args, &hosts, printer);
+    }
     let recording = Recording::open(&args.recording)?;
     let overview = overview(&recording);
     let mut attribution = attribution(&recording);

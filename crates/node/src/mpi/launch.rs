@@ -62,6 +62,10 @@ fn srun(command: &mut Command, family: Family, layout: &Layout) {
         Family::Other => {}
     }
     command.args(["--overcommit", "--cpu-bind=none"]);
+    // Within a step, as of `srun --pty bash`, the nodes would seem taken for ever. By its variable, which an older srun ignores.
+    if std::env::var_os("SLURM_STEP_ID").is_some() {
+        command.env("SLURM_OVERLAP", "1");
+    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,8 @@ pub struct Ended {
 #[derive(Debug, Default)]
 struct Heard {
     begun: bool,
+    /// Whether the launcher waits for nodes, as srun outside an allocation does.
+    queued: bool,
     progress: Progress,
     errors: Vec<String>,
     said: String,
@@ -57,6 +59,9 @@ struct Heard {
 impl Heard {
     fn line(&mut self, line: &str) {
         let Some(at) = line.find(MARK) else {
+            // srun's words before and after a wait in the queue.
+            self.queued = (self.queued && !line.contains("has been allocated resources"))
+                || line.contains("queued and waiting for resources");
             if self.said.len() + line.len() < MOST_SAID {
                 self.said += line;
                 self.said.push('\n');
@@ -93,7 +98,7 @@ pub fn run(
     // A group of its own: Ctrl-C reaches quell alone, which then ends the ranks in order.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     end_with_parent(&mut command);
-    let begun = Instant::now();
+    let mut begun = Instant::now();
     let mut child =
         command.spawn().map_err(|source| MpiError::Start { launcher: launcher.clone(), source })?;
     let heard = Arc::new(Mutex::new(Heard::default()));
@@ -104,11 +109,14 @@ pub fn run(
         if let Some(status) = ending.child.try_wait()? {
             break status;
         }
-        let (began, now) = {
+        let (began, queued, now) = {
             let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-            (heard.begun, heard.progress)
+            (heard.begun, heard.queued, heard.progress)
         };
         progress(now);
+        if queued {
+            begun = Instant::now();
+        }
         silent |= !began && begun.elapsed() > START;
         if silent || stop.load(Ordering::SeqCst) {
             ending.press();
@@ -205,6 +213,16 @@ mod tests {
         assert_eq!((ended.status.code(), ended.said.as_str()), (Some(7), "hello\n"));
         assert_eq!(ended.errors, ["no disk"]);
         assert!(!ended.stopped);
+    }
+
+    #[test]
+    fn a_wait_in_the_queue_is_no_silence() {
+        let mut heard = Heard::default();
+        heard.line("srun: job 7 queued and waiting for resources");
+        heard.line("srun: something else");
+        assert!(heard.queued);
+        heard.line("srun: job 7 has been allocated resources");
+        assert!(!heard.queued);
     }
 
     #[test]

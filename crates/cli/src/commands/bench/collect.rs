@@ -11,6 +11,8 @@ use quell_recording::{
     add_phases, read_phases,
 };
 
+use crate::plan::place::file_name;
+
 /// The files of all ranks, by rank. One that is empty, as of a rank that died at once, is left out.
 pub fn rank_files(folder: &Path) -> anyhow::Result<Vec<RankFile>> {
     let mut files = Vec::new();
@@ -48,13 +50,6 @@ pub fn open(folder: &Path) -> anyhow::Result<Vec<HostRun>> {
     let run = |path: &PathBuf| Ok(HostRun { recording: Recording::open(path)?, phases: read_phases(path)? });
     let hosts = folders.iter().map(run).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(hosts.into_iter().filter(|host| host.recording.manifest.mpi.is_some()).collect())
-}
-
-/// A host's name as that of a file.
-fn file_name(host: &str) -> String {
-    let name: String =
-        host.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
-    if name.trim_matches('.').is_empty() { "node".into() } else { name }
 }
 
 /// A host's file in the folder of a run.

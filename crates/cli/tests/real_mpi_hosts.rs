@@ -1,0 +1,212 @@
+//! Many hosts under the launchers that are installed: fake ones on this machine, which share its kernel, clock and CPUs.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells what it skips"
+)]
+
+#[path = "support/fake_hosts.rs"]
+mod fake_hosts;
+#[path = "support/node.rs"]
+mod node;
+#[path = "support/slurm.rs"]
+mod slurm;
+mod support;
+
+use std::process::{Command, Output};
+
+use fake_hosts::{BRIDGE, FakeHosts, HEAD, INTERFACE, NETWORK, lacks};
+use node::{last_cpu, machine};
+use serde_json::Value;
+use support::{cpus, json, transcript};
+
+const QUELL: &str = env!("CARGO_BIN_EXE_quell");
+const HOSTS: [&str; 2] = ["qa", "qb"];
+const TOOLS: &[&str] = &["unshare", "nsenter", "ip", "sshd", "ssh", "ssh-keygen"];
+const MPIS: [(&str, &str, &str); 2] =
+    [("openmpi", "mpicc.openmpi", "mpirun.openmpi"), ("mpich", "mpicc.mpich", "mpiexec.mpich")];
+
+/// Whether what it takes is here; says aloud what is not proved otherwise.
+fn has(programs: &[&str]) -> bool {
+    let missing = lacks(programs);
+    if let Some(why) = &missing {
+        println!("skipped: {why}");
+    }
+    missing.is_none()
+}
+
+/// The MPIs of which all programs are here.
+fn mpis() -> impl Iterator<Item = (&'static str, &'static str)> {
+    MPIS.iter()
+        .filter(|(_, wrapper, launcher)| has(&[*wrapper, *launcher]))
+        .map(|&(mpi, _, launcher)| (mpi, launcher))
+}
+
+/// How a launcher is sent to the hosts, with so many slots on each.
+fn words(hosts: &FakeHosts, mpi: &str, slots: u32) -> String {
+    let agent = hosts.agent();
+    match mpi {
+        "openmpi" => format!(
+            "--mca plm_rsh_agent {agent} --mca oob_tcp_if_include {NETWORK} --mca btl self,tcp --mca btl_tcp_if_include {NETWORK} --mca pml \
+             ob1 --host qa:{slots},qb:{slots}"
+        ),
+        _ => format!("-launcher ssh -launcher-exec {agent} -iface {BRIDGE} -hosts qa:{slots},qb:{slots}"),
+    }
+}
+
+/// MPICH's transport finds the network by its variables.
+fn tell_ucx(command: &mut Command) {
+    command.env("UCX_TLS", "tcp,self").env("UCX_NET_DEVICES", INTERFACE);
+}
+
+fn success(what: &str, output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{what}: {said}");
+    said
+}
+
+fn bench(hosts: &FakeHosts, mpi: &str, more: &[&str]) -> Command {
+    let mut command = slurm::on_head(hosts, QUELL);
+    command.args(["bench", "bsp", "--mpi", mpi, "-n", "2", "--duration", "500ms", "--json"]).args(more);
+    command
+}
+
+/// Two recordings, the right rank in each, bound to CPUs of their own.
+fn check_bench(hosts: &FakeHosts, folder: &str, output: &Output) {
+    success(folder, output);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (rank, host) in HOSTS.iter().enumerate() {
+        let row = &document["by_rank"][rank];
+        assert_eq!((row["rank"].as_u64(), row["host"].as_str()), (Some(rank as u64), Some(*host)), "{row}");
+    }
+    let show = json(hosts.folder(), &["show", folder, "--json"]);
+    let mut bindings = Vec::new();
+    for (rank, host) in HOSTS.iter().enumerate() {
+        let rows = show["hosts"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["host"] == *host).unwrap();
+        assert_eq!((rows.len(), row["method"].as_str()), (2, Some("phases")), "{show}");
+        let ranks = row["ranks"].as_array().unwrap();
+        assert_eq!((ranks.len(), ranks[0]["rank"].as_u64()), (1, Some(rank as u64)), "{row}");
+        bindings.push(ranks[0]["cpus"].as_str().unwrap().to_owned());
+    }
+    if cpus() >= 2 {
+        assert!(
+            bindings[0] != bindings[1] && bindings.iter().all(|one| one.parse::<u32>().is_ok()),
+            "{bindings:?}"
+        );
+    }
+}
+
+#[test]
+fn ranks_of_two_hosts_are_benched_and_kept_apart() {
+    if !has(TOOLS) {
+        return;
+    }
+    let _machine = machine();
+    let hosts = FakeHosts::new(&HOSTS);
+    for (mpi, _) in mpis() {
+        let mut command = bench(&hosts, mpi, &["-o", mpi, "--launcher-args", &words(&hosts, mpi, 1)]);
+        tell_ucx(&mut command);
+        check_bench(&hosts, mpi, &command.output().unwrap());
+    }
+}
+
+#[test]
+fn two_hosts_are_recorded_at_once_by_four_copies() {
+    if !has(TOOLS) {
+        return;
+    }
+    let _machine = machine();
+    let hosts = FakeHosts::new(&HOSTS);
+    for (mpi, launcher) in mpis() {
+        let mut command = hosts.on(HEAD, launcher);
+        command.args(["-n", "4"]).args(words(&hosts, mpi, 2).split(' '));
+        check_record(&hosts, mpi, command);
+    }
+}
+
+/// The first copy on each host records it; the other says so and ends well.
+fn check_record(hosts: &FakeHosts, folder: &str, mut launcher: Command) {
+    launcher.args([QUELL, "record", "-o", folder, "--duration", "300ms", "--sources", "off", "--cpus"]);
+    let said = success(folder, &launcher.arg(last_cpu().to_string()).output().unwrap());
+    assert_eq!(said.matches("nothing to do").count(), 2, "{said}");
+    assert_eq!(said.matches(&format!("quell show {folder}")).count(), 1, "{said}");
+    let show = json(hosts.folder(), &["show", folder, "--json"]);
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for row in show["hosts"].as_array().unwrap() {
+        assert_eq!(row["state"], "complete");
+        found.push((row["name"].as_str().unwrap(), row["host"].as_str().unwrap()));
+    }
+    found.sort_unstable();
+    assert_eq!(found, [("qa", "qa"), ("qb", "qb")]);
+}
+
+#[test]
+fn slurm_starts_benchmarks_and_recorders() {
+    if !has(&[TOOLS, slurm::PROGRAMS].concat()) {
+        return;
+    }
+    let _machine = machine();
+    let mut hosts = FakeHosts::new(&HOSTS);
+    slurm::start(&mut hosts, &HOSTS);
+    for (mpi, _) in mpis() {
+        let more = ["-o", mpi, "--launcher", "srun", "--per-node", "1"];
+        check_bench(&hosts, mpi, &bench(&hosts, mpi, &more).output().unwrap());
+    }
+    let mut srun = slurm::on_head(&hosts, "srun");
+    srun.args(["-N2", "--ntasks-per-node=2", "--overcommit"]);
+    check_record(&hosts, "recorded", srun);
+}
+
+/// As from `srun --pty bash`, whose step holds all CPUs of the job.
+#[test]
+fn slurm_starts_benchmarks_from_within_a_step() {
+    let Some((mpi, _)) = has(&[TOOLS, slurm::PROGRAMS].concat()).then(mpis).and_then(|mut mpis| mpis.next())
+    else {
+        return;
+    };
+    let _machine = machine();
+    let mut hosts = FakeHosts::new(&HOSTS);
+    slurm::start(&mut hosts, &HOSTS);
+    let mut srun = slurm::on_head(&hosts, "srun");
+    srun.args([
+        "-N2",
+        "-n1",
+        "-c2",
+        QUELL,
+        "bench",
+        "bsp",
+        "--mpi",
+        mpi,
+        "-n",
+        "2",
+        "--duration",
+        "500ms",
+        "--json",
+    ]);
+    srun.args(["-o", "inner", "--launcher", "srun", "--per-node", "1"]);
+    check_bench(&hosts, "inner", &srun.output().unwrap());
+}
+
+#[test]
+fn a_damaged_recording_does_not_hide_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let hosts = folder.path().join("runs");
+    fs_err::create_dir_all(hosts.join("broken.quell")).unwrap();
+    fs_err::write(hosts.join("broken.quell/manifest.json"), "{").unwrap();
+    for (name, gap) in [("n1", 500_000u64), ("n2", 500_000), ("n3", 500_000), ("n4", 50_000)] {
+        let row = |i: u64| format!("0,{},2000,false\n", i * gap);
+        let text: String = (1..400).map(row).collect();
+        fs_err::write(folder.path().join("rows.csv"), "cpu,start_ns,duration_ns,own\n".to_owned() + &text)
+            .unwrap();
+        let target = hosts.join(format!("{name}.quell"));
+        let output = support::run(folder.path(), &["convert", "rows.csv", &target.display().to_string()]);
+        success(name, &output);
+    }
+    insta::assert_snapshot!(transcript(folder.path(), &["show", "runs"]));
+    let refused = support::run(folder.path(), &["show", "runs", "--by", "task"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let show = json(folder.path(), &["show", "runs", "--by", "source", "--json"]);
+    assert_eq!(show["schema"], "quell.show-hosts/1");
+    assert_eq!((show["unread"][0]["name"].as_str(), &show["sources"]), (Some("broken.quell"), &Value::Null));
+}

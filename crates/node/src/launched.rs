@@ -1,0 +1,98 @@
+//! Whether this process is one of several copies that a launcher started, as its environment tells.
+
+/// This process among its copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// Its number among all.
+    pub rank: u32,
+    /// How many there are, where the launcher tells.
+    pub size: Option<u32>,
+    /// Its number among those on this host, where the launcher tells.
+    pub local_rank: Option<u32>,
+}
+
+/// A launcher's variables: number, how many, number on this host.
+struct Names(&'static str, Option<&'static str>, &'static [&'static str]);
+
+/// MPI launchers come before the batch systems in which they run. Slurm's are those of a step: in a batch script, of which there is one
+/// copy, SLURM_NTASKS counts what may be started.
+const LAUNCHERS: &[Names] = &[
+    Names("OMPI_COMM_WORLD_RANK", Some("OMPI_COMM_WORLD_SIZE"), &["OMPI_COMM_WORLD_LOCAL_RANK"]),
+    Names("MV2_COMM_WORLD_RANK", Some("MV2_COMM_WORLD_SIZE"), &["MV2_COMM_WORLD_LOCAL_RANK"]),
+    Names("PMI_RANK", Some("PMI_SIZE"), &["MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"]),
+    Names("PALS_RANKID", Some("PALS_NRANKS"), &["PALS_LOCAL_RANKID"]),
+    Names("FLUX_TASK_RANK", Some("FLUX_JOB_SIZE"), &["FLUX_TASK_LOCAL_ID"]),
+    Names("SLURM_PROCID", Some("SLURM_STEP_NUM_TASKS"), &["SLURM_LOCALID"]),
+    Names("PMIX_RANK", None, &[]),
+];
+
+impl Launched {
+    /// From the environment, as `lookup` tells it; `None` where no launcher started this process.
+    pub fn of(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();
+        LAUNCHERS.iter().find_map(|Names(rank, size, local)| {
+            let rank = number(rank)?;
+            let size = match size {
+                Some(name) => Some(number(name)?),
+                None => None,
+            };
+            // A number beyond their count is left over from something else.
+            let fits = size.is_none_or(|size| rank < size);
+            fits.then(|| Self { rank, size, local_rank: local.iter().find_map(|name| number(name)) })
+        })
+    }
+
+    /// From this process's own environment.
+    pub fn here() -> Option<Self> {
+        Self::of(|name| std::env::var(name).ok())
+    }
+
+    /// Whether there is more than one copy.
+    pub fn among_several(&self) -> bool {
+        self.size != Some(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> Option<Launched> {
+        Launched::of(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()))
+    }
+
+    #[test]
+    fn each_launcher_is_known_by_its_variables() {
+        let third = |local_rank| Launched { rank: 2, size: Some(4), local_rank };
+        let open = [("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "2")];
+        assert_eq!(of(&open), Some(third(None)));
+        let hydra = [("PMI_RANK", "2"), ("PMI_SIZE", "4"), ("MPI_LOCALRANKID", "1")];
+        assert_eq!(of(&hydra), Some(third(Some(1))));
+        let slurm = [("SLURM_PROCID", "2"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_LOCALID", "0")];
+        assert_eq!(of(&slurm), Some(third(Some(0))));
+        assert_eq!(of(&[("PMIX_RANK", "3")]), Some(Launched { rank: 3, size: None, local_rank: None }));
+    }
+
+    #[test]
+    fn mpirun_within_slurm_is_mpirun() {
+        let both = [
+            ("SLURM_PROCID", "0"),
+            ("SLURM_STEP_NUM_TASKS", "1"),
+            ("OMPI_COMM_WORLD_RANK", "5"),
+            ("OMPI_COMM_WORLD_SIZE", "8"),
+        ];
+        assert_eq!(of(&both).unwrap().size, Some(8));
+    }
+
+    #[test]
+    fn a_batch_script_and_a_shell_are_no_copies() {
+        assert_eq!(of(&[]), None);
+        let batch = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4"), ("SLURM_LOCALID", "0")];
+        assert_eq!(of(&batch), None);
+        let shell = [("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")];
+        assert!(!of(&shell).unwrap().among_several());
+        assert_eq!(of(&[("PMI_RANK", "7"), ("PMI_SIZE", "4")]), None, "left over");
+        assert_eq!(of(&[("PMI_RANK", "x"), ("PMI_SIZE", "4")]), None);
+    }
+}
