@@ -4,6 +4,7 @@
 //! from tables. The documents that `--json` prints are the structs of this crate; their schemas are generated.
 
 pub mod attribution;
+pub mod bench;
 pub mod compare;
 pub mod culprits;
 pub mod density;

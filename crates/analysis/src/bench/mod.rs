@@ -1,0 +1,3 @@
+//! What the benchmarks of `quell bench` found, from the files of their ranks.
+
+pub mod loggp;
