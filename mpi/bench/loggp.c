@@ -29,8 +29,8 @@
 #define LARGE_TRIPS 4
 /* Samples of each size in a round, at most; and so many at least where they take longer than this. */
 #define REPEATS 24
-#define FEWEST 3
-#define SIZE_NS 20000000
+#define FEWEST 6
+#define SIZE_NS 40000000
 #define MOST_SIZES 256
 /* Sends to a partner that is known to come late: so late, so often, up to this size at least. */
 #define LATE_NS 4000000

@@ -11,6 +11,8 @@ mod printer;
 mod progress;
 mod terminal;
 mod terminal_compare;
+#[allow(dead_code, reason = "`bench` shows it")]
+mod terminal_loggp;
 mod terminal_simulate;
 mod terminal_sources;
 mod watch;

@@ -42,8 +42,10 @@ pub(super) struct Checked {
 pub(super) struct Samples {
     pub hosts: Vec<String>,
     pub partner: u64,
-    /// Of each round, its points by size.
-    by_round: Vec<BTreeMap<u64, Point>>,
+    /// Of each round, its times by size: the trip, the burst, the paced burst, its delays, a send, a receive.
+    by_round: Vec<BTreeMap<u64, [f64; 6]>>,
+    /// Messages of a burst.
+    messages: u64,
     /// Of all rounds, in order of size.
     pub checked: Vec<Checked>,
     /// Round trips, or scatters, in a row.
@@ -121,20 +123,13 @@ impl Samples {
                 cells.entry((row[0], row[1])).or_default().push(row);
             }
         }
-        let mut of_round: BTreeMap<u64, BTreeMap<u64, Point>> = BTreeMap::new();
+        self.messages = messages;
+        let mut of_round: BTreeMap<u64, BTreeMap<u64, [f64; 6]>> = BTreeMap::new();
         for ((round, bytes), rows) in cells {
             let of = |column: usize| quartile(rows.iter().map(|row| row[column] as f64));
             let trip = quartile(rows.iter().map(|row| row[3] as f64 / row[2] as f64));
-            let apart = (messages - 1) as f64;
-            let point = Point {
-                bytes,
-                half: (trip / 2.0).max(1.0),
-                interval: ((of(4) - trip) / apart).max(1.0),
-                send: of(7) / late as f64,
-                receive: of(8) / late as f64,
-                paced_send: ((of(5) - trip - of(6)) / apart).max(0.0),
-            };
-            of_round.entry(round).or_default().insert(bytes, point);
+            let times = [trip, of(4), of(5), of(6), of(7) / late as f64, of(8) / late as f64];
+            of_round.entry(round).or_default().insert(bytes, times);
         }
         self.by_round.extend(of_round.into_values());
     }
@@ -171,21 +166,23 @@ impl Samples {
         self.by_round.len()
     }
 
-    /// The points of these rounds together, in order of size.
+    /// The points of these rounds together, in order of size. Differences are taken last: of times noise only ever lengthens.
     pub fn points(&self, rounds: impl Iterator<Item = usize>) -> Vec<Point> {
-        let mut by_size: BTreeMap<u64, Vec<Point>> = BTreeMap::new();
-        for point in rounds.filter_map(|round| self.by_round.get(round)).flat_map(BTreeMap::values) {
-            by_size.entry(point.bytes).or_default().push(*point);
+        let mut by_size: BTreeMap<u64, Vec<[f64; 6]>> = BTreeMap::new();
+        for (&bytes, &times) in rounds.filter_map(|round| self.by_round.get(round)).flatten() {
+            by_size.entry(bytes).or_default().push(times);
         }
-        let together = |(bytes, points): (u64, Vec<Point>)| {
-            let of = |get: fn(&Point) -> f64| quartile(points.iter().map(get));
+        let apart = self.messages.saturating_sub(1).max(1) as f64;
+        let together = |(bytes, times): (u64, Vec<[f64; 6]>)| {
+            let of = |column: usize| quartile(times.iter().map(|times| times[column]));
+            let trip = of(0);
             Point {
                 bytes,
-                half: of(|point| point.half),
-                interval: of(|point| point.interval),
-                send: of(|point| point.send),
-                receive: of(|point| point.receive),
-                paced_send: of(|point| point.paced_send),
+                half: (trip / 2.0).max(1.0),
+                interval: ((of(1) - trip) / apart).max(1.0),
+                send: of(4),
+                receive: of(5),
+                paced_send: ((of(2) - trip - of(3)) / apart).max(0.0),
             }
         };
         by_size.into_iter().map(together).collect()
