@@ -1,7 +1,7 @@
 //! Densities and histograms of durations on a logarithmic axis: durations of noise span seven decades.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::quantiles::Durations;
 
@@ -130,7 +130,7 @@ impl Cells {
 }
 
 /// Counts of durations in bins of equal width on a logarithmic axis.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LogHistogram {
     /// The edges in nanoseconds, ascending, one more than there are bins: a bin holds its lower edge, not its upper.
     pub edges_ns: Vec<f64>,

@@ -1,5 +1,6 @@
 //! What was typed: the command line as clap sees it. What it means is in [`crate::plan`].
 
+mod bench;
 mod predict;
 mod simulate;
 
@@ -9,6 +10,9 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use quell_analysis::compare::Limit;
 use quell_recording::Nanos;
 
+pub use bench::{
+    Bench, BenchAllreduce, BenchBsp, BenchFwq, BenchHalo, BenchNode, BenchShow, BenchVerb, JobArgs, Operation,
+};
 pub use predict::{Predict, SyncName};
 pub use simulate::{
     Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, NetArgs, PatternArgs,
@@ -53,6 +57,8 @@ pub enum Verb {
     Simulate(Box<Simulate>),
     /// Check, convert, make and list schedules.
     Goal(Goal),
+    /// Benchmarks under the site's own MPI, with the kernel watched beside them.
+    Bench(Box<Bench>),
     /// Other tools' files into recordings, and back; timelines for Perfetto.
     Convert(Convert),
     /// One self-contained HTML page from a recording.
@@ -62,6 +68,9 @@ pub enum Verb {
     /// Write the JSON schemas of all documents.
     #[command(hide = true)]
     Generate(Generate),
+    /// What a launcher starts in place of each rank of `bench`.
+    #[command(hide = true)]
+    BenchNode(BenchNode),
     /// Time the probe's loop beside a bare clock loop.
     #[command(hide = true)]
     BenchLoop(BenchLoop),

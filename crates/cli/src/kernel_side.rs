@@ -51,7 +51,7 @@ impl KernelSide {
 }
 
 /// The error, and what the machine itself says of it.
-fn refusal(error: KernelError) -> anyhow::Error {
+pub fn refusal(error: KernelError) -> anyhow::Error {
     let error = anyhow::Error::new(error);
     match doctor::why_no_sources() {
         Some(why) => error.context(why),

@@ -10,7 +10,9 @@ mod plots;
 mod printer;
 mod progress;
 mod terminal;
+mod terminal_bench;
 mod terminal_compare;
+mod terminal_fwq;
 #[allow(dead_code, reason = "`bench` shows it")]
 mod terminal_loggp;
 mod terminal_simulate;

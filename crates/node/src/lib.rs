@@ -3,5 +3,6 @@
 pub mod clock;
 pub mod doctor;
 pub mod machine;
+pub mod mpi;
 pub mod probe;
 mod realtime;

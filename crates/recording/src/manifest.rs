@@ -1,5 +1,6 @@
 //! `manifest.json`: everything about a recording that is not a row.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use fs_err as fs;
@@ -231,6 +232,13 @@ pub struct Manifest {
     /// The MPI program whose phases these are; absent for every other method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mpi: Option<MpiFacts>,
+    /// Hosts of the ranks where another tool's file held those of several; empty for what quell records, where a recording is of
+    /// one host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rank_hosts: BTreeMap<u32, String>,
+    /// Whether the rows came as a histogram: then their order and their starts mean nothing, only how long they took.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unordered: bool,
     /// The recorded CPUs, ordered.
     pub cpus: Vec<CpuFacts>,
     /// What a reader of the figures must know.
@@ -258,9 +266,16 @@ impl Manifest {
             quantum_ns: None,
             sources: None,
             mpi: None,
+            rank_hosts: BTreeMap::new(),
+            unordered: false,
             cpus: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+
+    /// The host of a rank, where it is known.
+    pub fn host_of(&self, rank: u32) -> Option<&str> {
+        self.rank_hosts.get(&rank).or(self.host.as_ref()).map(String::as_str)
     }
 
     /// Rows lost over all CPUs.
@@ -325,6 +340,10 @@ impl Manifest {
             Ok(())
         })
     }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Puts a new file in the place of `path`, so that a reader finds the old one or the new one, never a part.

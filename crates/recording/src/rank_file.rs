@@ -54,7 +54,7 @@ impl Series {
     }
 
     /// The values of the column `name`, by row.
-    pub fn column(&self, name: &str) -> Option<impl ExactSizeIterator<Item = u64> + '_> {
+    pub fn column<'a>(&'a self, name: &str) -> Option<impl ExactSizeIterator<Item = u64> + use<'a>> {
         let at = self.columns.iter().position(|column| column == name)?;
         Some(self.values[at.min(self.values.len())..].iter().step_by(self.columns.len()).copied())
     }
@@ -142,7 +142,7 @@ impl RankFile {
             .filter(|series| !series.columns.is_empty())
             .ok_or("there are rows before a series and its columns")?;
         let row = series.columns.len() * 8;
-        if payload.len() % row != 0 {
+        if !payload.len().is_multiple_of(row) {
             return Err(format!("a block of {} bytes is not of rows of {row} bytes", payload.len()));
         }
         let (words, _) = payload.as_chunks::<8>();

@@ -155,7 +155,7 @@ fn a_missing_table_is_no_silence() {
 }
 
 #[test]
-fn real_netgauge_files_are_read_or_refused() {
+fn real_netgauge_files_are_read() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let selfish = formats::import(&data.join("netgauge_selfish_thr40000.out")).unwrap();
     let trace = &selfish.traces[0];
@@ -163,8 +163,6 @@ fn real_netgauge_files_are_read_or_refused() {
     assert_eq!(trace.span.end, trace.detours.last().unwrap().end());
     assert_eq!(selfish.manifest.threshold_ns.map(f64::round), Some(154.0));
     assert!(formats::import(&data.join("netgauge_selfish_default_BROKEN_thr.out")).is_ok());
-    let fwq = formats::import(&data.join("netgauge_fwq.out")).unwrap_err().to_string();
-    assert!(fwq.contains("netgauge's `fwq` rows"), "{fwq}");
 }
 
 #[test]
@@ -174,7 +172,7 @@ fn hostile_text_gives_the_line_and_the_reason() {
     for (text, expected) in [
         ("", "the file is empty"),
         ("# x\n1 2\n3 NaN\n", "line 3: `NaN` is not a time"),
-        ("# x\n1 2 3\n", "line 2"),
+        ("# x\n1 2\n1 2 3\n", "line 3"),
         ("1 -2\n", "`-2` is not a time"),
         ("5 1\n18446744073709551615 9\n", "ends beyond all time"),
         ("1 100\n2 100\n", "starts before the one before it ends"),

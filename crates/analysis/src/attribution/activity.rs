@@ -6,7 +6,7 @@ use quell_recording::{Interval, SourceKind};
 
 /// A stretch of time, in ns of the recording; `end` is not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Stretch {
+pub(crate) struct Stretch {
     pub start: u64,
     pub end: u64,
 }
@@ -29,7 +29,7 @@ impl Stretch {
 
 /// A stretch in which one interval is the innermost: this time is its own, net of what it was interrupted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     pub stretch: Stretch,
     /// Its place in the CPU's list of intervals.
     pub interval: usize,
@@ -40,7 +40,7 @@ pub(super) struct Segment {
 ///
 /// The interval that began last is the innermost (of two that began together the one that ends first). Where a
 /// damaged table has intervals that cut through one another, the later one has the time that both claim.
-pub(super) fn innermost(intervals: &[Interval]) -> Vec<Segment> {
+pub(crate) fn innermost(intervals: &[Interval]) -> Vec<Segment> {
     let mut order: Vec<usize> =
         (0..intervals.len()).filter(|&i| intervals[i].source.kind() != SourceKind::Steal).collect();
     order.sort_by_key(|&i| {
@@ -84,7 +84,7 @@ impl Sweep {
 }
 
 /// The stretches in which the kernel, or another task, was at work without a pause.
-pub(super) fn busy(segments: &[Segment]) -> Vec<Stretch> {
+pub(crate) fn busy(segments: &[Segment]) -> Vec<Stretch> {
     let mut busy: Vec<Stretch> = Vec::new();
     for &Segment { stretch, .. } in segments {
         match busy.last_mut() {

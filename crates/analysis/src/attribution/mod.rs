@@ -5,7 +5,7 @@
 //! clocks may stand apart is measured in the recording itself ([`tolerance`]), and so is what would match by chance.
 //! Blame is a function of the tables alone, so it can be done again when the rule improves.
 
-mod activity;
+pub(crate) mod activity;
 mod command;
 mod document;
 mod figures;
@@ -15,7 +15,7 @@ mod groups;
 mod join;
 mod near;
 mod rows;
-mod steal;
+pub(crate) mod steal;
 #[cfg(test)]
 mod tests;
 mod tolerance;

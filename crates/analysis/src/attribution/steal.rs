@@ -12,7 +12,7 @@ use super::activity::Stretch;
 use super::join::Blame;
 
 /// Windows in order, none of which overlaps the next (each begins, at the earliest, where the one before ends).
-pub(super) fn windows(intervals: &[Interval]) -> Vec<(Stretch, u64)> {
+pub(crate) fn windows(intervals: &[Interval]) -> Vec<(Stretch, u64)> {
     let mut free = 0;
     let mut windows = Vec::new();
     let mut steal: Vec<&Interval> =

@@ -1,5 +1,6 @@
 //! One file a verb: each does one thing, and says what it did.
 
+mod bench;
 mod compare;
 mod convert;
 mod doctor;
@@ -41,6 +42,12 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Predict(args) => predict::run(&args, printer),
         Verb::Simulate(args) => simulate::run(&args, printer),
         Verb::Goal(args) => goal::run(&args, printer),
+        Verb::Bench(args) => bench::run(&args, printer),
+        // Its exit code is the rank's own.
+        Verb::BenchNode(args) => match bench::node::run(&args, printer) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Verb::Convert(args) => convert::run(&args, printer),
         Verb::Report(args) => report::run(&args, printer),
         Verb::Doctor(args) => doctor::run(&args, printer),

@@ -1,5 +1,6 @@
 //! `quell record --method kernel` and `quell record -- CMD`: no probe, only what the kernel saw.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,18 +10,20 @@ use anyhow::Context as _;
 use quell_kernel::{Recorder, container};
 use quell_node::clock::{monotonic_ns, realtime_ns};
 use quell_node::machine;
-use quell_node::probe::{Beside as _, Plan, Status, first_manifest};
+use quell_node::probe::{Beside as _, Plan, Status, Threshold, first_manifest};
 use quell_recording::{
     Cpu, CpuFacts, Manifest, Method, Nanos, Progress, Span, State, Writer, format_cpu_list,
 };
 
 use super::record::{say_warnings, stopped_by_signals, until};
-use crate::kernel_side::Rows;
+use crate::kernel_side::{Rows, refusal};
 use crate::printer::{Printer, one_line};
 use crate::progress::Step;
 
 /// How often the rings are looked at, at most and at least.
 const LONGEST: Duration = Duration::from_millis(50);
+/// Where ranks compute on all CPUs, each look is noise to them.
+const LONGEST_BESIDE: Duration = Duration::from_millis(300);
 const SHORTEST: Duration = Duration::from_millis(2);
 /// How long a command has to end by itself, once somebody wants the end.
 const GRACE_NS: u64 = 2_000_000_000;
@@ -47,7 +50,7 @@ pub fn record(
     rows.begin(&mut manifest);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
-    let mut run = Run { plan, stop: &stop, child: None, asked_ns: None, zero_ns };
+    let mut run = Run { plan, stop: &stop, child: None, asked_ns: None, zero_ns, longest: LONGEST };
     if follow {
         run.child = Some(start(command, &rows, &mut manifest, &writer, printer)?);
         printer.say(&format!("following `{}` and all that it starts", one_line(&command.join(" "))));
@@ -70,6 +73,72 @@ pub fn record(
     writer.finish(&mut manifest)?;
     say_warnings(&manifest, printer);
     Ok(manifest)
+}
+
+/// Why the kernel is not watched. No command was started.
+#[derive(Debug)]
+pub struct Unwatched(pub anyhow::Error);
+
+impl<E: Into<anyhow::Error>> From<E> for Unwatched {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+/// Runs `command` to its end, and records meanwhile what the kernel does on every CPU of this machine. A recording that fails
+/// leaves the command alone.
+pub fn beside(command: &mut Command, output: &Path, printer: Printer) -> Result<ExitStatus, Unwatched> {
+    let cpus = machine::Cpus::of_this_machine()?.online;
+    let recorder = Recorder::start(quell_kernel::Plan { cpus: cpus.clone(), follow: false, cost: false })
+        .map_err(refusal)?;
+    let mut rows = Rows::of(recorder);
+    let mut manifest = first_manifest(Method::Kernel, &cpus, &[]);
+    let zero_ns = monotonic_ns();
+    manifest.zero_monotonic_ns = Some(zero_ns);
+    manifest.zero_unix_ns = Some(realtime_ns());
+    rows.begin(&mut manifest);
+    let mut writer = Writer::create(output, &manifest)?;
+    let stop = stopped_by_signals()?;
+    let child = command.spawn()?;
+    // The launcher may have bound this process where its rank is to compute.
+    let _ = machine::pin(&cpus);
+    let plan = beside_plan(cpus);
+    let longest = LONGEST_BESIDE;
+    let mut run = Run { plan: &plan, stop: &stop, child: Some(child), asked_ns: None, zero_ns, longest };
+    let written = run.stream(&mut rows, &mut writer, printer);
+    stop.store(true, Ordering::SeqCst);
+    // A child that cannot be waited for counts as one that failed.
+    let failed = ExitStatus::from_raw(1 << 8);
+    let status = run.child.as_mut().and_then(|child| child.wait().ok()).unwrap_or(failed);
+    let finished = match written {
+        Ok(()) => {
+            complete(&mut manifest, &run, None, false);
+            rows.complete(&mut manifest);
+            writer.finish(&mut manifest)
+        }
+        Err(error) => {
+            writer.abandon(&mut manifest, &error);
+            Err(error)
+        }
+    };
+    if let Err(error) = finished {
+        printer.warn(&format!("the kernel's side of the run is not whole: {error}"));
+    }
+    Ok(status)
+}
+
+/// A plan that only says which CPUs there are, and that nobody counts.
+fn beside_plan(cpus: Vec<Cpu>) -> Plan {
+    Plan {
+        cpus,
+        method: Method::Kernel,
+        threshold: Threshold::Absolute(Nanos::ZERO),
+        quantum: Nanos::ZERO,
+        duration: None,
+        count: None,
+        realtime: None,
+        command: Vec::new(),
+    }
 }
 
 /// Starts the command as a child that is followed from its first instruction on. Where it cannot be started there is
@@ -124,6 +193,7 @@ struct Run<'a> {
     /// Since when the command is expected to end.
     asked_ns: Option<u64>,
     zero_ns: u64,
+    longest: Duration,
 }
 
 impl Run<'_> {
@@ -135,7 +205,7 @@ impl Run<'_> {
         printer: Printer,
     ) -> Result<(), quell_recording::Error> {
         let step = Step::recording(printer, self.plan.duration, None);
-        let longest = LONGEST.min(rows.patience());
+        let longest = self.longest.min(rows.patience());
         let (mut sleep, mut flushed) = (SHORTEST, 0);
         loop {
             std::thread::sleep(sleep);
@@ -203,7 +273,6 @@ fn complete(manifest: &mut Manifest, run: &Run<'_>, code: Option<ExitStatus>, in
     let interrupted = interrupted && code.is_none_or(|code| code.code().is_none());
     manifest.state = if interrupted { State::Interrupted } else { State::Complete };
     if let (Some(sources), Some(status)) = (&mut manifest.sources, code) {
-        use std::os::unix::process::ExitStatusExt as _;
         sources.command_exit_code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     }
 }

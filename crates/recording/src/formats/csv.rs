@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::{Content, for_each_line, printable, time, trace_of};
-use crate::{Cpu, Detour, Trace};
+use super::content::{Content, Rows, trace_of};
+use super::{for_each_line, printable, time};
+use crate::{Cpu, Detour, Method, Trace};
 
 const HEADER: &str = "cpu,start_ns,duration_ns,own";
 
@@ -25,7 +26,7 @@ pub(super) fn read(text: &str) -> Result<Content, String> {
         Ok(())
     })?;
     let traces = of_cpu.into_iter().map(|(cpu, detours)| trace_of(cpu, detours, None)).collect();
-    Ok(Content { traces, threshold_ns: None, note: "CSV" })
+    Ok(Content::new(Method::Detour, "CSV", Rows::Detours(traces)))
 }
 
 /// Where each column stands; their order is free, further ones are passed over.

@@ -1,49 +1,57 @@
 //! Other tools' files, in and out. A format is recognised by its content, never by its name.
 
+mod content;
 mod csv;
 mod netgauge;
+mod netgauge_quanta;
 pub mod perfetto;
+mod psnap;
+mod sniff;
+mod ticks;
+mod vpsum;
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use crate::read::check_detours;
+use self::content::Content;
+pub use self::content::Imported;
+use self::sniff::{Readable, sniff};
 use crate::words::one_line;
-use crate::{Cpu, CpuFacts, Detour, Error, Manifest, Method, Nanos, Recording, Span, State, Trace};
+use crate::{Cpu, Error, Manifest, Method, Nanos, Phase, RankFacts, Recording};
 
 /// A format that other tools read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `cpu,start_ns,duration_ns,own` with a header line.
     Csv,
-    /// netgauge's selfish detour file, which is LogGOPSim's noise file too: one CPU.
+    /// netgauge's files of one CPU, by what the recording holds: selfish detours, which are LogGOPSim's noise file too, FWQ or FTQ.
     Netgauge,
     /// Perfetto's timeline: detours and the kernel's intervals. Only written.
     Perfetto,
+    /// IBM's vpsum: each iteration of one rank.
+    Vpsum,
+    /// LANL's PSNAP: a histogram of each rank's quanta.
+    Psnap,
 }
 
-/// What a file of another tool can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Readable {
-    Csv,
-    Netgauge,
-}
-
-/// What a file of another tool says.
-#[derive(Debug)]
-struct Content {
-    traces: Vec<Trace>,
-    threshold_ns: Option<f64>,
-    note: &'static str,
-}
+/// What is not known of quanta whose tool keeps no time stamps.
+const NOT_WHEN: &str = "the file does not tell when each quantum began: they stand one after the other, without the time in between";
 
 /// Reads another tool's file as a recording. Where the file does not say how long its tool watched, the span of a
-/// CPU ends with its last detour.
+/// CPU ends with its last row. [`import_all`] gives the phases of ranks too.
 ///
 /// # Errors
 /// [`Error::Malformed`] with the line and the reason, where the format is not known or a line cannot be read.
 pub fn import(path: &Path) -> Result<Recording, Error> {
-    parse(path, &fs_err::read(path)?)
+    Ok(import_all(path)?.recording)
+}
+
+/// Reads another tool's file, or a folder of vpsum's files, one a rank.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_all(path: &Path) -> Result<Imported, Error> {
+    if path.is_dir() { vpsum::read_folder(path) } else { parse_all(path, &fs_err::read(path)?) }
 }
 
 /// As [`import`], of a file's content; `path` is what messages call it.
@@ -51,66 +59,82 @@ pub fn import(path: &Path) -> Result<Recording, Error> {
 /// # Errors
 /// As [`import`].
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Error> {
+    Ok(parse_all(path, bytes)?.recording)
+}
+
+/// As [`import_all`], of a file's content.
+///
+/// # Errors
+/// As [`import`].
+pub fn parse_all(path: &Path, bytes: &[u8]) -> Result<Imported, Error> {
     let malformed = |reason: String| Error::malformed(path, reason);
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| malformed("it is not text; `convert` reads CSV and netgauge's selfish files".into()))?;
-    // Spreadsheets put a byte order mark in front.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let content = match sniff(text).map_err(malformed)? {
+    let text = text_of(bytes).map_err(malformed)?;
+    let content: Content = match sniff(text).map_err(malformed)? {
         Readable::Csv => csv::read(text),
         Readable::Netgauge => netgauge::read(text),
+        Readable::NetgaugeQuanta => netgauge_quanta::read(text),
+        Readable::Llnl => ticks::read_llnl(text),
+        Readable::Minnich => ticks::read_minnich(text),
+        Readable::Psnap => psnap::read(text),
+        Readable::Vpsum => vpsum::read_file(path, text),
     }
     .map_err(malformed)?;
-    for trace in &content.traces {
-        check_detours(trace.cpu, trace.span, &trace.detours).map_err(malformed)?;
-    }
-    let mut manifest = Manifest::new(Method::Detour, State::Imported);
-    manifest.note = Some(format!("imported from {}", content.note));
-    manifest.threshold_ns = content.threshold_ns;
-    manifest.cpus = content.traces.iter().map(|t| CpuFacts::of_span(t.cpu, t.span)).collect();
-    Ok(Recording::of_traces(path, manifest, content.traces))
+    content.finish(path).map_err(malformed)
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| format!("it is not text; {}", sniff::KNOWN))?;
+    // Spreadsheets put a byte order mark in front.
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 /// Writes what a recording holds for other tools, as far as their format has room for it; quell's own detours are
 /// left out where it cannot mark them. Many small writes: give it a buffer.
 ///
 /// # Errors
-/// Those of `out`; for netgauge's format [`io::ErrorKind::InvalidInput`] unless there is exactly one trace.
+/// Those of `out`; [`io::ErrorKind::InvalidInput`] for netgauge's formats unless there is exactly one CPU, and for those
+/// of phases, which [`export_phases`] writes.
 pub fn export(recording: &Recording, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
         Format::Csv => csv::write(&recording.traces, out),
         Format::Perfetto => perfetto::write(recording, out),
-        Format::Netgauge => match recording.traces.as_slice() {
-            [trace] => netgauge::write(trace, out),
-            traces => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "netgauge's format holds one CPU and the recording has {}: choose one with --cpu",
-                    traces.len()
-                ),
-            )),
+        Format::Netgauge => match recording.manifest.method {
+            Method::Fwq | Method::Ftq => netgauge_quanta::write(recording, only(&recording.quanta)?, out),
+            _ => netgauge::write(only(&recording.traces)?, out),
         },
+        Format::Vpsum | Format::Psnap => Err(invalid("the format is one of phases of ranks".into())),
     }
 }
 
-fn sniff(text: &str) -> Result<Readable, String> {
-    let first = text.lines().find(|line| !line.trim().is_empty()).ok_or("the file is empty")?;
-    if first.starts_with('#') || first.split_whitespace().count() == 2 {
-        Ok(Readable::Netgauge)
-    } else if first.contains("start_ns") && first.contains(',') {
-        Ok(Readable::Csv)
-    } else {
-        Err(format!(
-            "the format is not known (it starts with `{}`); `convert` reads CSV with the header \
-             `cpu,start_ns,duration_ns` and netgauge's selfish files",
-            printable(first)
-        ))
+/// Writes phases in vpsum's or PSNAP's format; `manifest` is that of their recording. vpsum holds one rank.
+///
+/// # Errors
+/// Those of `out`; [`io::ErrorKind::InvalidInput`] for any other format, and for vpsum unless there is exactly one rank.
+pub fn export_phases(
+    manifest: &Manifest,
+    phases: &[(Cpu, Phase)],
+    format: Format,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Psnap => psnap::write(manifest, phases, out),
+        Format::Vpsum => vpsum::write(manifest, phases, out),
+        _ => Err(invalid("the format has no room for phases of ranks".into())),
     }
 }
 
-/// A span from zero to the last detour's end.
-fn span_to_last(detours: &[Detour]) -> Span {
-    Span { start: Nanos::ZERO, end: detours.last().map_or(Nanos::ZERO, Detour::end) }
+fn only<T>(of_cpus: &[T]) -> io::Result<&T> {
+    match of_cpus {
+        [one] => Ok(one),
+        all => Err(invalid(format!(
+            "netgauge's format holds one CPU and the recording has {}: choose one with --cpu",
+            all.len()
+        ))),
+    }
+}
+
+fn invalid(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
 /// Reads a time in ns as other tools print it, with a fraction or without; refuses NaN, negative and endless ones.
@@ -134,8 +158,8 @@ fn for_each_line(text: &str, mut each: impl FnMut(usize, &str) -> Result<(), Str
     Ok(())
 }
 
-fn trace_of(cpu: Cpu, mut detours: Vec<Detour>, span: Option<Span>) -> Trace {
-    detours.sort_by_key(|d| d.start);
-    let span = span.unwrap_or_else(|| span_to_last(&detours));
-    Trace { cpu, span, detours }
+/// What is known of a rank whose file does not tell of its process.
+fn rank_facts(rank: u32) -> RankFacts {
+    let (cpus, ns_per_iteration) = (String::new(), 0.0);
+    RankFacts { rank, pid: 0, cpus, ns_per_iteration, clock_offset_ns: 0, clock_error_ns: 0 }
 }

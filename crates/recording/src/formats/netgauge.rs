@@ -3,8 +3,9 @@
 
 use std::io::{self, Write};
 
-use super::{Content, for_each_line, printable, span_to_last, time, trace_of};
-use crate::{Cpu, Detour, Nanos, Span, Trace};
+use super::content::{Content, Rows, span_to_last, trace_of};
+use super::{for_each_line, printable, time};
+use crate::{Cpu, Detour, Method, Nanos, Span, Trace};
 
 pub(super) fn read(text: &str) -> Result<Content, String> {
     let mut detours = Vec::new();
@@ -35,13 +36,11 @@ pub(super) fn read(text: &str) -> Result<Content, String> {
     }
     let last = span_to_last(&detours).end;
     let span = comments.period.map(|period| Span { start: Nanos::ZERO, end: period.max(last) });
-    let threshold_ns =
+    let traces = vec![trace_of(Cpu(0), detours, span)];
+    let mut content = Content::new(Method::Detour, "a netgauge selfish file", Rows::Detours(traces));
+    content.manifest.threshold_ns =
         comments.minimum_ns.zip(comments.threshold_percent).map(|(min, percent)| min * percent / 100.0);
-    Ok(Content {
-        traces: vec![trace_of(Cpu(0), detours, span)],
-        threshold_ns,
-        note: "a netgauge selfish file",
-    })
+    Ok(content)
 }
 
 /// What netgauge says around its rows.

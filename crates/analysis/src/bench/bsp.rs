@@ -1,0 +1,217 @@
+//! De, Kothari & Mann's Parallel Benchmark ("A Trace-driven Emulation Framework to Predict Scalability of Large Clusters in Presence
+//! of OS Jitter", IEEE Cluster 2008): what its phases took, and what noise cost them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::anomalies::{self, Anomalies};
+use super::job::{Cell, HostRun, Job, RunFacts};
+use super::spread::{Spread, mean_with_interval};
+use crate::predict::Prediction;
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "quell.bench-bsp/1";
+
+/// What a run of the benchmark showed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bsp {
+    /// Always `quell.bench-bsp/1`.
+    pub schema: String,
+    /// What ran.
+    pub run: RunFacts,
+    /// Phases that every rank finished.
+    pub phases: u64,
+    /// How far the hosts' clocks may be apart, in ns; 0 where there is one.
+    pub clock_error_ns: u64,
+    /// qt of all ranks: time to compute.
+    pub compute: Spread,
+    /// bt of all ranks: time in the operation.
+    pub wait: Spread,
+    /// qtb of all ranks: both.
+    pub total: Spread,
+    /// Each rank on its own.
+    pub by_rank: Vec<RankRow>,
+    /// What the operation itself takes, where nobody is late: the median over phases of the shortest time in it, in ns.
+    pub operation_ns: f64,
+    /// Eq. 3: of the longest qt in each phase against the quantum.
+    pub compute_slowdown: Option<Slowdown>,
+    /// Eq. 2: of the longest qtb in each phase against the quantum and the operation. Absent where ranks do not wait.
+    pub total_slowdown: Option<Slowdown>,
+    /// Phases that took too long, and who held them up.
+    pub anomalies: Anomalies,
+    /// The same run as predicted, where that was asked for.
+    pub predicted: Option<Predicted>,
+    /// What a reader must know.
+    pub warnings: Vec<String>,
+}
+
+/// One rank's compute times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RankRow {
+    /// The rank.
+    pub rank: u32,
+    /// Its host.
+    pub host: String,
+    /// CPUs that it ran on, as in `0,2-5`.
+    pub cpus: String,
+    /// Its qt.
+    pub compute: Spread,
+    /// Mean qt over the noise-free length of its work, less one, in percent.
+    pub slowdown_percent: f64,
+    /// How often the rank was the last to have computed.
+    pub last: u64,
+}
+
+/// A mean of maxima against what it would be without noise.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Slowdown {
+    /// Mean over phases of the longest of all ranks, in ns.
+    pub mean_max_ns: f64,
+    /// Its 95 % interval.
+    pub mean_max_ci95_ns: Option<[f64; 2]>,
+    /// Without noise, in ns.
+    pub base_ns: f64,
+    /// 100 × (mean − base) / base.
+    pub percent: f64,
+    /// Its 95 % interval.
+    pub ci95_percent: Option<[f64; 2]>,
+}
+
+/// A prediction beside the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Predicted {
+    /// Names of the recordings that it was made from.
+    pub from: Vec<String>,
+    /// Mean phase: the predicted slowest rank, and the operation, in ns.
+    pub mean_phase_ns: f64,
+    /// Its 95 % interval.
+    pub ci95_ns: Option<[f64; 2]>,
+    /// Against the quantum and the operation, in percent.
+    pub slowdown_percent: f64,
+    /// Its 95 % interval.
+    pub ci95_percent: Option<[f64; 2]>,
+    /// Measured mean phase over the predicted, less one, in percent.
+    pub difference_percent: f64,
+    /// Whether the measured mean is inside the interval.
+    pub inside: Option<bool>,
+}
+
+/// The figures of a run, without a prediction.
+pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun], seed: u64) -> Bsp {
+    let all = |value: fn(&Cell) -> u64| Spread::of(job.iter().flatten().map(value).collect());
+    let waits = run.operation != "none";
+    let operation_ns = if waits { operation(job) } else { 0.0 };
+    let quantum = run.quantum_ns as f64;
+    let longest = |value: fn(&Cell) -> u64, base: f64| slowdown(job, value, base, seed);
+    let by_rank = by_rank(job, hosts);
+    Bsp {
+        schema: SCHEMA.into(),
+        run: run.clone(),
+        phases: job.phases() as u64,
+        clock_error_ns: job.clock_error_ns,
+        compute: all(|cell| cell.compute),
+        wait: all(|cell| cell.wait),
+        total: all(Cell::total),
+        operation_ns,
+        compute_slowdown: longest(|cell| cell.compute, quantum),
+        total_slowdown: longest(Cell::total, quantum + operation_ns).filter(|_| waits),
+        anomalies: anomalies::find(job, hosts),
+        predicted: None,
+        warnings: warnings(run, &by_rank),
+        by_rank,
+    }
+}
+
+/// The last to come hardly waits: its time in the operation is the operation's own.
+fn operation(job: &Job) -> f64 {
+    let shortest = job.iter().filter_map(|cells| cells.iter().map(|cell| cell.wait).min());
+    Spread::of(shortest.collect()).p50_ns as f64
+}
+
+fn slowdown(job: &Job, value: fn(&Cell) -> u64, base_ns: f64, seed: u64) -> Option<Slowdown> {
+    if base_ns <= 0.0 || job.phases() == 0 {
+        return None;
+    }
+    let maxima: Vec<f64> =
+        job.iter().map(|cells| cells.iter().map(value).max().unwrap_or(0) as f64).collect();
+    let (mean, interval) = mean_with_interval(&maxima, seed);
+    let percent = |ns: f64| 100.0 * (ns - base_ns) / base_ns;
+    Some(Slowdown {
+        mean_max_ns: mean,
+        mean_max_ci95_ns: interval,
+        base_ns,
+        percent: percent(mean),
+        ci95_percent: interval.map(|ends| ends.map(percent)),
+    })
+}
+
+fn by_rank(job: &Job, hosts: &[HostRun]) -> Vec<RankRow> {
+    let mut last = vec![0; job.ranks.len()];
+    for cells in job.iter() {
+        let at = (0..cells.len()).max_by_key(|&rank| cells[rank].computed());
+        last[at.unwrap_or(0)] += 1;
+    }
+    let row = |(index, rank): (usize, &super::job::Rank)| {
+        let compute = Spread::of(job.of_rank(index).map(|cell| cell.compute).collect());
+        let free = job.of_rank(index).map(|cell| cell.work as f64 * rank.ns_per_iteration).sum::<f64>();
+        let taken = compute.mean_ns * compute.count as f64;
+        let mut cpus: Vec<_> = job.of_rank(index).map(|cell| cell.cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        RankRow {
+            rank: rank.rank,
+            host: hosts.get(rank.host).map(HostRun::name).unwrap_or_default(),
+            cpus: quell_recording::format_cpu_list(&cpus),
+            slowdown_percent: if free > 0.0 { 100.0 * (taken / free - 1.0) } else { 0.0 },
+            compute,
+            last: last[index],
+        }
+    };
+    job.ranks.iter().enumerate().map(row).collect()
+}
+
+fn warnings(run: &RunFacts, ranks: &[RankRow]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let off = |row: &RankRow| 100.0 * (row.compute.quiet_ns as f64 / run.quantum_ns as f64 - 1.0);
+    let worst = ranks.iter().max_by(|a, b| off(a).abs().total_cmp(&off(b).abs()));
+    if let Some(row) = worst.filter(|row| run.quantum_ns > 0 && off(row).abs() > 1.0) {
+        warnings.push(format!(
+            "even the quickest tenth of phases took {:+.1} % of the quantum on rank {}: noise hardly ever rests there",
+            off(row),
+            row.rank
+        ));
+    }
+    warnings
+}
+
+/// Puts predictions for this number of ranks beside a run. With several (the noise before and after it), their mean is taken,
+/// and the interval holds all of theirs. None where there is nothing to compare.
+pub fn compare(bsp: &mut Bsp, predictions: &[Prediction]) {
+    let ranks = bsp.by_rank.len() as u64;
+    let points = predictions.iter().filter_map(|p| p.points.iter().find(|point| point.ranks == ranks));
+    let points: Vec<_> = points.collect();
+    let (Some(measured), false) = (bsp.total_slowdown.or(bsp.compute_slowdown), points.is_empty()) else {
+        return;
+    };
+    // Each point is in units of its own base, the quantum; the operation comes on top of both.
+    let mean = |of: &crate::predict::Point| of.mean_phase_ns + bsp.operation_ns;
+    let predicted = points.iter().map(|point| mean(point)).sum::<f64>() / points.len() as f64;
+    let ends = points.iter().map(|point| {
+        let base = point.base_phase_ns as f64;
+        point.ci95_percent.map(|ends| ends.map(|percent| base * (1.0 + percent / 100.0) + bsp.operation_ns))
+    });
+    let interval = ends.reduce(|a, b| {
+        a.zip(b).map(|([low, high], [lower, higher])| [f64::min(low, lower), f64::max(high, higher)])
+    });
+    let interval = interval.flatten();
+    let percent = |ns: f64| 100.0 * (ns - measured.base_ns) / measured.base_ns;
+    bsp.predicted = Some(Predicted {
+        from: predictions.iter().flat_map(|p| p.noise.iter().map(|noise| noise.name.clone())).collect(),
+        mean_phase_ns: predicted,
+        ci95_ns: interval,
+        slowdown_percent: percent(predicted),
+        ci95_percent: interval.map(|ends| ends.map(percent)),
+        difference_percent: 100.0 * (measured.mean_max_ns / predicted - 1.0),
+        inside: interval.map(|[low, high]| (low..=high).contains(&measured.mean_max_ns)),
+    });
+}

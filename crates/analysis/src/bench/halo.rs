@@ -1,0 +1,135 @@
+//! The halo exchange with MPI_Sendrecv: what noise does to it on full nodes, and on nodes with a CPU left to the system (Jones et al.,
+//! LLNL, Table 2).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::anomalies::{self, Anomalies};
+use super::job::{HostRun, Job, RunFacts};
+use super::spread::Spread;
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "quell.bench-halo/1";
+
+/// The exchange on one or two layouts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Halo {
+    /// Always `quell.bench-halo/1`.
+    pub schema: String,
+    /// Dimensions of the grid.
+    pub dims: u32,
+    /// One for each layout of ranks on nodes.
+    pub layouts: Vec<LayoutRow>,
+    /// Where there are two: how much of each figure the first, on full nodes, has over the second.
+    pub full_over_left: Option<Ratios>,
+    /// What a reader must know.
+    pub warnings: Vec<String>,
+}
+
+/// One layout, all its rounds together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LayoutRow {
+    /// What ran.
+    pub run: RunFacts,
+    /// Ranks on each host at most.
+    pub per_node: u32,
+    /// Runs.
+    pub rounds: u32,
+    /// Times of all ranks in the exchange.
+    pub times: Spread,
+    /// Mean of each round, in ns: they tell whether a difference is more than chance.
+    pub means_ns: Vec<f64>,
+    /// Exchanges that took too long, of the last round, and who held them up.
+    pub anomalies: Anomalies,
+}
+
+/// One layout's figures over another's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ratios {
+    /// Of the shortest.
+    pub min: f64,
+    /// Of the means.
+    pub mean: f64,
+    /// Of the longest.
+    pub max: f64,
+    /// Of the standard deviations.
+    pub sigma: f64,
+}
+
+/// Gathers the rounds of one layout.
+#[derive(Debug, Default)]
+pub struct Rounds {
+    run: RunFacts,
+    times: Vec<u64>,
+    means: Vec<f64>,
+    anomalies: Anomalies,
+    per_node: usize,
+}
+
+impl Rounds {
+    /// Adds a round.
+    pub fn add(&mut self, job: &Job, run: &RunFacts, hosts: &[HostRun]) {
+        let times: Vec<u64> = job.iter().flatten().map(|cell| cell.wait).collect();
+        self.means.push(times.iter().map(|&t| t as f64).sum::<f64>() / times.len().max(1) as f64);
+        self.times.extend(times);
+        self.anomalies = anomalies::find(job, hosts);
+        self.run = run.clone();
+        let on = |host: usize| job.ranks.iter().filter(|rank| rank.host == host).count();
+        self.per_node = (0..hosts.len()).map(on).max().unwrap_or(0);
+    }
+
+    /// The layout, if any round ran.
+    pub fn row(self) -> Option<LayoutRow> {
+        (!self.means.is_empty()).then(|| LayoutRow {
+            run: self.run,
+            per_node: self.per_node as u32,
+            rounds: self.means.len() as u32,
+            times: Spread::of(self.times),
+            means_ns: self.means,
+            anomalies: self.anomalies,
+        })
+    }
+}
+
+/// Puts layouts side by side, full nodes first.
+pub fn together(dims: u32, layouts: Vec<LayoutRow>, warnings: Vec<String>) -> Halo {
+    let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
+    let full_over_left = match layouts.as_slice() {
+        [full, left] => Some(Ratios {
+            min: ratio(full.times.min_ns as f64, left.times.min_ns as f64),
+            mean: ratio(full.times.mean_ns, left.times.mean_ns),
+            max: ratio(full.times.max_ns as f64, left.times.max_ns as f64),
+            sigma: ratio(full.times.sigma_ns, left.times.sigma_ns),
+        }),
+        _ => None,
+    };
+    // JSON knows no number that is none.
+    let full_over_left =
+        full_over_left.filter(|r| [r.min, r.mean, r.max, r.sigma].iter().all(|ratio| ratio.is_finite()));
+    Halo { schema: SCHEMA.into(), dims, layouts, full_over_left, warnings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{host, job_of, phase};
+    use super::*;
+
+    #[test]
+    fn layouts_are_compared_over_all_their_rounds() {
+        let round = |rounds: &mut Rounds, wait: u64| {
+            let phases = (0..4).map(|index| (0, phase(0, index, index * 100, 0, wait + index))).collect();
+            let hosts = vec![host(&[(0, 70)], phases, Vec::new())];
+            rounds.add(&job_of(&hosts), &RunFacts::default(), &hosts);
+        };
+        let (mut full, mut left) = (Rounds::default(), Rounds::default());
+        round(&mut full, 40);
+        round(&mut full, 60);
+        round(&mut left, 25);
+        let rows = [full, left].into_iter().filter_map(Rounds::row).collect();
+        let halo = together(2, rows, Vec::new());
+        assert_eq!((halo.layouts[0].rounds, halo.layouts[0].times.count), (2, 8));
+        let Some(ratios) = halo.full_over_left else { panic!("two layouts make ratios") };
+        assert!((ratios.min - 1.6).abs() < 1e-9 && (ratios.max - 63.0 / 28.0).abs() < 1e-9);
+        assert!(together(2, Vec::new(), Vec::new()).full_over_left.is_none());
+    }
+}

@@ -1,0 +1,176 @@
+//! Jones et al.'s estimates ("Impact of Operating System Interference on Parallel Application Scalability", LLNL): from what the
+//! kernel took on the ranks' CPUs to what it can cost a synchronising operation.
+
+use std::collections::BTreeSet;
+
+use quell_recording::{Cpu, Interval, Source};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::culprit::Busy;
+use super::job::{HostRun, Job};
+use crate::attribution::activity::Stretch;
+
+/// What the kernel's intervals say of all operations together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimates {
+    /// The timer ticks on the ranks' CPUs, one entry a CPU.
+    pub ticks: Vec<TickRow>,
+    /// Mean net time of a tick, in ns; 0 without any.
+    pub tick_ns: f64,
+    /// §4.4.1: ticks that, one after the other, would make the usual operation as long as the mean one.
+    pub ticks_in_mean: Option<f64>,
+    /// What the operating system and its other tasks took of the ranks' CPUs, in percent (Table 3 has the rest).
+    pub os_percent: f64,
+    /// The part of the time in which it was at work on one of them at least, in percent.
+    pub os_any_percent: f64,
+    /// §4.4: Amdahl's bound on the speed-up where the interference of no two CPUs overlaps: 1 over the OS share.
+    pub bound_without_overlap: Option<f64>,
+    /// The same with the overlap that was measured: that bound times [`Self::overlap`].
+    pub bound_with_overlap: Option<f64>,
+    /// The OS's time on all CPUs over the time in which it was at work on any: 1 without overlap, the number of CPUs if all
+    /// are always struck together.
+    pub overlap: Option<f64>,
+}
+
+/// The timer tick of one CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TickRow {
+    /// The host.
+    pub host: String,
+    /// The CPU.
+    pub cpu: u32,
+    /// Ticks while the benchmark ran.
+    pub count: u64,
+    /// Median time from one tick to the next, in ns.
+    pub period_ns: u64,
+    /// How much later than on the first of these CPUs it comes, in ns: the stagger. Median over its ticks.
+    pub stagger_ns: u64,
+    /// Mean net time, in ns.
+    pub mean_ns: f64,
+}
+
+/// From the kernel's intervals while the benchmark ran; `None` where none were recorded. `typical_ns` is the usual operation,
+/// `mean_ns` the mean one.
+pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) -> Option<Estimates> {
+    let (begin, end) = job.span()?;
+    let mut ticks: Vec<TickRow> = Vec::new();
+    let (mut taken, mut any, mut watched) = (0u64, 0u64, 0u64);
+    for (index, host) in hosts.iter().enumerate() {
+        let ranks: Vec<usize> = (0..job.ranks.len()).filter(|&r| job.ranks[r].host == index).collect();
+        let Some(&first) = ranks.first() else { continue };
+        let span = Stretch { start: job.on_host(first, begin), end: job.on_host(first, end) };
+        let pids: Vec<u32> = ranks.iter().map(|&r| job.ranks[r].pid).collect();
+        let cpus: BTreeSet<Cpu> = ranks.iter().flat_map(|&r| job.of_rank(r).map(|cell| cell.cpu)).collect();
+        let sides = host.recording.intervals.iter().filter(|side| cpus.contains(&side.cpu));
+        let sides: Vec<_> = sides.collect();
+        let busy: Vec<Vec<Stretch>> =
+            sides.iter().map(|side| Busy::of(side, &|pid| pids.contains(&pid)).stretches(span)).collect();
+        watched += span.length() * busy.len() as u64;
+        taken += busy.iter().flatten().map(|stretch| stretch.length()).sum::<u64>();
+        any += union(busy).iter().map(|stretch| stretch.length()).sum::<u64>();
+        let of_host = sides.iter().map(|side| (side.cpu, ticks_in(&side.intervals, span)));
+        let of_host: Vec<_> = of_host.filter(|(_, ticks)| !ticks.is_empty()).collect();
+        let first = of_host.first().map(|(_, ticks)| ticks.clone()).unwrap_or_default();
+        ticks.extend(of_host.iter().map(|(cpu, ticks)| tick_row(&host.name(), *cpu, ticks, &first)));
+    }
+    if watched == 0 {
+        return None;
+    }
+    let count = ticks.iter().map(|row| row.count).sum::<u64>();
+    let tick_ns = ticks.iter().map(|row| row.mean_ns * row.count as f64).sum::<f64>() / count.max(1) as f64;
+    let share = taken as f64 / watched as f64;
+    let overlap = (any > 0).then(|| taken as f64 / any as f64);
+    let bound = (share > 0.0).then(|| 1.0 / share);
+    let cpus_a_host = watched as f64 / ((end - begin).max(1) as f64 * hosts.len().max(1) as f64);
+    Some(Estimates {
+        ticks,
+        tick_ns,
+        ticks_in_mean: (tick_ns > 0.0).then(|| (mean_ns - typical_ns).max(0.0) / tick_ns),
+        os_percent: 100.0 * share,
+        os_any_percent: 100.0 * any as f64 / watched as f64 * cpus_a_host,
+        bound_without_overlap: bound,
+        bound_with_overlap: bound.zip(overlap).map(|(bound, overlap)| bound * overlap),
+        overlap,
+    })
+}
+
+fn ticks_in(intervals: &[Interval], span: Stretch) -> Vec<&Interval> {
+    let within = |one: &&Interval| {
+        one.source == Source::Tick && (span.start..span.end).contains(&one.start.as_nanos())
+    };
+    intervals.iter().filter(within).collect()
+}
+
+fn tick_row(host: &str, cpu: Cpu, ticks: &[&Interval], first: &[&Interval]) -> TickRow {
+    let starts: Vec<u64> = ticks.iter().map(|tick| tick.start.as_nanos()).collect();
+    let period_ns = median(starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect());
+    let references: Vec<u64> = first.iter().map(|tick| tick.start.as_nanos()).collect();
+    let late = starts.iter().filter_map(|start| {
+        let before = references.partition_point(|reference| reference <= start);
+        let late = start - references.get(before.checked_sub(1)?)?;
+        // A tick of the first CPU that was left out makes the next one's seem a whole period late.
+        Some(if period_ns > 0 { late % period_ns } else { late })
+    });
+    let net = ticks.iter().map(|tick| tick.net.as_nanos() as f64).sum::<f64>();
+    TickRow {
+        host: host.to_owned(),
+        cpu: cpu.0,
+        count: ticks.len() as u64,
+        period_ns,
+        stagger_ns: median(late.collect()),
+        mean_ns: net / ticks.len().max(1) as f64,
+    }
+}
+
+fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
+
+/// The stretches in which one at least is busy.
+fn union(sides: Vec<Vec<Stretch>>) -> Vec<Stretch> {
+    let mut all: Vec<Stretch> = sides.into_iter().flatten().collect();
+    all.sort_unstable();
+    let mut union: Vec<Stretch> = Vec::new();
+    for stretch in all {
+        match union.last_mut() {
+            Some(last) if last.end >= stretch.start => last.end = last.end.max(stretch.end),
+            _ => union.push(stretch),
+        }
+    }
+    union
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::super::fixture::{host, job_of, phase};
+    use super::*;
+    use crate::attribution::fixture::{task, tick};
+    use quell_recording::Intervals;
+
+    #[test]
+    fn what_overlaps_is_counted_once() {
+        let phases = vec![(0, phase(0, 0, 0, 1_000, 9_000)), (1, phase(1, 0, 0, 1_000, 9_000))];
+        let cpu0 = vec![tick(1_000, 100), tick(5_000, 100)];
+        let cpu1 = vec![tick(1_050, 100), tick(5_050, 100), task("daemon", 9, 8_000, 200)];
+        let side = |cpu, intervals| Intervals { cpu: Cpu(cpu), intervals };
+        let hosts = vec![host(&[(0, 70), (1, 71)], phases, vec![side(0, cpu0), side(1, cpu1)])];
+        let found = estimates(&job_of(&hosts), &hosts, 500.0, 1_000.0).unwrap();
+        assert_eq!(found.ticks.len(), 2);
+        assert_eq!((found.ticks[1].stagger_ns, found.ticks[1].period_ns), (50, 4_000));
+        assert_eq!((found.tick_ns, found.ticks_in_mean), (100.0, Some(5.0)));
+        // 600 ns of 2 × 10,000; on one CPU at least for 150 + 150 + 200 of 10,000.
+        assert!((found.os_percent - 3.0).abs() < 1e-9 && (found.os_any_percent - 5.0).abs() < 1e-9);
+        assert!((found.overlap.unwrap() - 1.2).abs() < 1e-9);
+        assert!((found.bound_without_overlap.unwrap() - 1.0 / 0.03).abs() < 1e-6);
+        assert!((found.bound_with_overlap.unwrap() - 40.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn without_intervals_there_is_nothing_to_estimate() {
+        let hosts = vec![host(&[(0, 70)], vec![(0, phase(0, 0, 0, 10, 10))], Vec::new())];
+        assert_eq!(estimates(&job_of(&hosts), &hosts, 1.0, 1.0), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! How times spread, and how sure their mean is.
+
+use quell_sim::Draws;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::quantiles::nearest_rank;
+
+/// Figures of a sample of times, in nanoseconds; all zero without any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spread {
+    /// How many.
+    pub count: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The middle of the quickest tenth.
+    pub quiet_ns: u64,
+    /// The median.
+    pub p50_ns: u64,
+    /// The arithmetic mean.
+    pub mean_ns: f64,
+    /// 99 of 100 are at most this.
+    pub p99_ns: u64,
+    /// 999 of 1,000 are at most this.
+    pub p99_9_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// Standard deviation of the sample.
+    pub sigma_ns: f64,
+}
+
+impl Spread {
+    /// Of times in any order.
+    pub fn of(mut times: Vec<u64>) -> Self {
+        times.sort_unstable();
+        let count = times.len() as u64;
+        if count == 0 {
+            return Self::default();
+        }
+        let at = |p: f64| times[nearest_rank(p, count) as usize - 1];
+        let mean = times.iter().map(|&t| t as f64).sum::<f64>() / count as f64;
+        let square = times.iter().map(|&t| (t as f64 - mean).powi(2)).sum::<f64>();
+        Self {
+            count,
+            min_ns: at(0.0),
+            quiet_ns: at(0.05),
+            p50_ns: at(0.5),
+            mean_ns: mean,
+            p99_ns: at(0.99),
+            p99_9_ns: at(0.999),
+            max_ns: at(1.0),
+            sigma_ns: if count > 1 { (square / (count - 1) as f64).sqrt() } else { 0.0 },
+        }
+    }
+}
+
+/// Fewer values make no interval.
+const FEWEST: usize = 8;
+const BLOCKS: usize = 50;
+const REPLICATES: u64 = 400;
+
+/// The mean of a series in order of time, with its 95 % interval. Noise comes in trains, so whole blocks of the series are drawn anew
+/// (Carlstein, "The Use of Subseries Values for Estimating the Variance of a General Statistic from a Stationary Sequence", Ann.
+/// Statist. 14, 1986).
+pub fn mean_with_interval(series: &[f64], seed: u64) -> (f64, Option<[f64; 2]>) {
+    let mean = series.iter().sum::<f64>() / series.len().max(1) as f64;
+    if series.len() < FEWEST {
+        return (mean, None);
+    }
+    let length = series.len().div_ceil(BLOCKS);
+    let blocks: Vec<(f64, usize)> =
+        series.chunks(length).map(|block| (block.iter().sum::<f64>(), block.len())).collect();
+    let mut means: Vec<f64> = (0..REPLICATES)
+        .map(|number| {
+            let draws = Draws::new(seed, &[0x6d65_616e, number]);
+            let (sum, count) = (0..blocks.len() as u64).fold((0.0, 0), |(sum, count), index| {
+                let (block, length) = blocks[draws.below(index, blocks.len() as u64) as usize];
+                (sum + block, count + length)
+            });
+            sum / count.max(1) as f64
+        })
+        .collect();
+    means.sort_by(f64::total_cmp);
+    let at = |p| means[nearest_rank(p, REPLICATES) as usize - 1];
+    (mean, Some([at(0.025), at(0.975)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_of_times_that_happened() {
+        let spread = Spread::of((1..=100).rev().collect());
+        assert_eq!((spread.min_ns, spread.quiet_ns, spread.p50_ns, spread.max_ns), (1, 5, 50, 100));
+        assert!((spread.mean_ns - 50.5).abs() < 1e-9 && (spread.sigma_ns - 29.011).abs() < 1e-3);
+        assert_eq!(Spread::of(Vec::new()), Spread::default());
+        assert_eq!(Spread::of(vec![7]).sigma_ns, 0.0);
+    }
+
+    #[test]
+    fn the_interval_holds_the_mean_and_narrows_with_length() {
+        let series = |n: u64| (0..n).map(|i| (i * i % 97) as f64).collect::<Vec<_>>();
+        let width = |n: u64| {
+            let (mean, interval) = mean_with_interval(&series(n), 1);
+            let [low, high] = interval.unwrap_or_default();
+            assert!(low <= mean && mean <= high, "{low} {mean} {high}");
+            high - low
+        };
+        assert!(width(50_000) < width(200) / 2.0);
+        assert_eq!(mean_with_interval(&[1.0, 3.0], 1), (2.0, None));
+    }
+}

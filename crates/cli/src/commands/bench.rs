@@ -1,0 +1,172 @@
+//! `quell bench`: benchmarks that run under the site's MPI, with the kernel watched beside them.
+
+mod allreduce;
+mod bsp;
+mod collect;
+mod document;
+mod fwq;
+mod halo;
+mod job;
+pub mod node;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use quell_analysis::bench::job::RunFacts;
+use quell_node::machine::Cpus;
+use quell_node::mpi::{self, Built, Mpi, Wish};
+
+use super::Outcome;
+use crate::args::{Bench, BenchVerb, JobArgs};
+use crate::plan::{Usage, name_of_now};
+use crate::printer::Printer;
+use document::Run;
+use job::Job;
+
+/// Runs a benchmark, or shows one again.
+pub fn run(args: &Bench, printer: Printer) -> anyhow::Result<Outcome> {
+    match &args.bench {
+        BenchVerb::Bsp(args) => bsp::run(args, printer),
+        BenchVerb::Allreduce(args) => allreduce::run(args, printer),
+        BenchVerb::Halo(args) => halo::run(args, printer),
+        BenchVerb::Fwq(args) => fwq::run(args, printer),
+        BenchVerb::Show(args) => show::run(args, printer),
+    }
+}
+
+/// What all runs of one command share.
+#[derive(Debug)]
+struct Site {
+    mpi: Mpi,
+    program: PathBuf,
+    /// The folder of all results.
+    folder: PathBuf,
+}
+
+impl Site {
+    /// Finds the MPI, builds the program, makes the folder.
+    fn prepare(args: &JobArgs, bench: &str, printer: Printer) -> anyhow::Result<Self> {
+        let wish = Wish { mpi: args.mpi.clone(), launcher: args.launcher.clone() };
+        let mpi = mpi::find(&wish)?;
+        let folder =
+            args.output.clone().unwrap_or_else(|| PathBuf::from(format!("bench-{bench}-{}", name_of_now())));
+        if folder.exists() {
+            return Err(Usage(format!(
+                "{} exists already: choose another folder with -o, or remove it first",
+                folder.display()
+            ))
+            .into());
+        }
+        let Built { program, fresh } = mpi::build(&mpi, &cache()?)?;
+        if fresh {
+            printer.say(&format!("built the benchmarks with {} ({})", mpi.compiler.display(), of(&mpi)));
+        }
+        fs_err::create_dir_all(&folder)?;
+        // Ranks may start anywhere.
+        let folder = fs_err::canonicalize(&folder)?;
+        Ok(Self { mpi, program, folder })
+    }
+}
+
+/// The MPI in words.
+fn of(mpi: &Mpi) -> String {
+    format!("{} {}", mpi.family, mpi.version).trim_end().to_owned()
+}
+
+/// Where programs are kept: they must be seen by every node, as homes mostly are.
+fn cache() -> anyhow::Result<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let wished = of("QUELL_CACHE").or_else(|| of("XDG_CACHE_HOME").map(|folder| folder.join("quell")));
+    let home = of("HOME").map(|home| home.join(".cache/quell"));
+    let tried = wished.into_iter().chain(home).map(|folder| folder.join("mpi"));
+    for folder in tried {
+        if fs_err::create_dir_all(&folder).is_ok() && is_writable(&folder) {
+            return Ok(folder);
+        }
+    }
+    // A user without a home, as `nobody`: one of its own, for the sake of who else is on the machine.
+    // SAFETY: the call has no conditions.
+    let folder = std::env::temp_dir().join(format!("quell-mpi-{}", unsafe { libc::geteuid() }));
+    fs_err::create_dir_all(&folder)?;
+    anyhow::ensure!(
+        is_writable(&folder),
+        "the benchmarks cannot be built: {} is not writable; set QUELL_CACHE to a folder that every node sees",
+        folder.display()
+    );
+    Ok(folder)
+}
+
+/// Whether this user owns it and may write there: nobody else's programs are run.
+fn is_writable(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    // SAFETY: the call has no conditions.
+    let me = unsafe { libc::geteuid() };
+    folder.symlink_metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == me)
+        && fs_err::write(folder.join(".writable"), "").is_ok()
+}
+
+/// Runs what is to be run until one does not come to its end, shows what all of it says, and fails where one did.
+fn run_and_show<'a>(
+    site: &Site,
+    args: &JobArgs,
+    jobs: impl Iterator<Item = Job<'a>>,
+    printer: Printer,
+) -> anyhow::Result<Outcome> {
+    let mut runs: Vec<Run> = Vec::new();
+    for job in jobs {
+        runs.push(job.run(printer)?);
+        if runs.last().is_some_and(|run| run.facts.state != "complete") {
+            break;
+        }
+    }
+    conclude(site, args, &runs, 1, printer)
+}
+
+/// Shows what runs say, and fails where one did.
+fn conclude(
+    site: &Site,
+    args: &JobArgs,
+    runs: &[Run],
+    seed: u64,
+    printer: Printer,
+) -> anyhow::Result<Outcome> {
+    let failed = runs.iter().find(|run| run.facts.state == "failed");
+    match document::of(runs, seed) {
+        Ok(document) => document::show(&document, Some(&site.folder), args.json, printer)?,
+        // A run that failed before its first phase has nothing to show but its error.
+        Err(_) if failed.is_some() => {}
+        Err(error) => return Err(error),
+    }
+    if let Some(run) = failed {
+        anyhow::bail!(
+            "the run failed: {} (what was finished until then is in {})",
+            run.facts.errors.join("; "),
+            run.folder.display()
+        );
+    }
+    printer.say(&format!("the run is in {}: look again with `quell bench show`", site.folder.display()));
+    Ok(Outcome::Done)
+}
+
+/// The folder of one of several runs.
+fn folder_of(site: &Site, several: bool, name: &str) -> PathBuf {
+    if several { site.folder.join(name) } else { site.folder.clone() }
+}
+
+/// Numbers of ranks to run with.
+fn ranks(args: &JobArgs) -> anyhow::Result<Vec<u32>> {
+    let Some(list) = &args.ranks else {
+        let cpus = Cpus::of_this_machine()?.allowed.len();
+        return Ok(vec![u32::try_from(cpus)?]);
+    };
+    let fits = |&ranks: &u64| {
+        let fits = u32::try_from(ranks).ok().filter(|ranks| *ranks <= 1 << 20);
+        fits.ok_or_else(|| Usage(format!("{ranks} ranks are more than any launcher starts")))
+    };
+    Ok(list.0.iter().map(fits).collect::<Result<_, _>>()?)
+}
+
+/// What a run is, for its folder.
+fn write_facts(folder: &Path, facts: &RunFacts) -> anyhow::Result<()> {
+    Ok(fs_err::write(folder.join("run.json"), serde_json::to_string_pretty(facts)? + "\n")?)
+}

@@ -1,0 +1,53 @@
+//! `quell bench allreduce`: Jones et al.'s loop of small allreduces.
+
+use quell_analysis::bench::job::RunFacts;
+use quell_node::mpi::Layout;
+
+use super::job::Job;
+use super::{Outcome, Site, folder_of, ranks, run_and_show};
+use crate::args::BenchAllreduce;
+use crate::plan::{self, Usage};
+use crate::printer::Printer;
+
+/// The paper's number of operations.
+const FEWEST: u64 = 4_096;
+
+/// Runs, once for each number of ranks, and shows what came.
+pub fn run(args: &BenchAllreduce, printer: Printer) -> anyhow::Result<Outcome> {
+    plan::positive(args.duration, "--duration")?;
+    if args.count.0 == 0 {
+        return Err(Usage("--count 0 times nothing: give at least 1".into()).into());
+    }
+    if args.count.0 < FEWEST {
+        printer.warn(&format!("{} operations are few: Jones et al. took {FEWEST}", args.count.0));
+    }
+    let counts = ranks(&args.job)?;
+    let site = Site::prepare(&args.job, "allreduce", printer)?;
+    let job = |&count: &u32| {
+        let words = vec![
+            "bench=allreduce".into(),
+            format!("work_ns={}", args.work.as_nanos()),
+            format!("duration_ns={}", args.duration.as_nanos()),
+            format!("count={}", args.count.0),
+            "op=allreduce".into(),
+            format!("bytes={}", args.bytes.0),
+            "lead=none".into(),
+        ];
+        let facts = RunFacts {
+            bench: "allreduce".into(),
+            quantum_ns: args.work.as_nanos(),
+            operation: "allreduce".into(),
+            bytes: args.bytes.0,
+            ..RunFacts::default()
+        };
+        Job {
+            site: &site,
+            args: &args.job,
+            folder: folder_of(&site, counts.len() > 1, &format!("n{count:05}")),
+            layout: Layout { ranks: count, per_node: args.job.per_node, extra: args.job.extra_words() },
+            words,
+            facts,
+        }
+    };
+    run_and_show(&site, &args.job, counts.iter().map(job), printer)
+}

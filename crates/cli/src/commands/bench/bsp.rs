@@ -1,0 +1,159 @@
+//! `quell bench bsp`: De et al.'s Parallel Benchmark, and the same run as predicted.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use quell_analysis::bench::bsp::{self, Bsp};
+use quell_analysis::bench::job::{HostRun, Job as Phases, RunFacts};
+use quell_analysis::predict::{NodeNoise, Options, Prediction};
+use quell_node::machine::Cpus;
+use quell_node::mpi::Layout;
+use quell_node::probe::{Plan, Threshold};
+use quell_recording::{Method, Nanos, Recording, State};
+
+use super::document::{Run, unknown_sources};
+use super::job::Job;
+use super::{Outcome, Site, conclude, folder_of, ranks};
+use crate::args::{BenchBsp, Operation, SourcesWish};
+use crate::commands::{predict, record};
+use crate::noise_file::{self, ModelScale};
+use crate::plan::{self, Usage};
+use crate::printer::Printer;
+
+/// Where the prediction of a run is kept.
+const PREDICTION: &str = "predict.json";
+/// Shorter recordings say little.
+const SHORTEST_RECORDING: Nanos = Nanos::from_secs(2);
+/// Phases of the predicted run.
+const PREDICTED_PHASES: u64 = 20_000;
+
+/// Runs, once for each number of ranks, and shows what came.
+pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
+    plan::positive(args.quantum, "--quantum")?;
+    plan::positive(args.duration, "--duration")?;
+    let counts = ranks(&args.job)?;
+    let cpus = Cpus::of_this_machine()?.allowed.len();
+    if args.predict.is_some() && counts.iter().any(|&n| n as usize > cpus) && args.job.launcher_args.is_none()
+    {
+        return Err(Usage(format!(
+            "--predict wants a CPU for each rank, and this node has {cpus}: give fewer ranks, or --launcher-args with more hosts"
+        ))
+        .into());
+    }
+    let site = Site::prepare(&args.job, "bsp", printer)?;
+    let mut runs = Vec::new();
+    for &count in &counts {
+        let folder = folder_of(&site, counts.len() > 1, &format!("n{count:05}"));
+        runs.push(run_one(args, &site, count, &folder, printer)?);
+        if runs.last().is_some_and(|run: &Run| run.facts.state != "complete") {
+            break;
+        }
+    }
+    conclude(&site, &args.job, &runs, args.seed, printer)
+}
+
+/// One run, and the noise before and after it where that is to be recorded.
+fn run_one(args: &BenchBsp, site: &Site, count: u32, folder: &Path, printer: Printer) -> anyhow::Result<Run> {
+    fs_err::create_dir_all(folder)?;
+    let records = args.predict.as_ref().is_some_and(Vec::is_empty);
+    let mut noise = Vec::new();
+    if records {
+        noise.push(record_noise(args, count, &folder.join("before.quell"), printer)?);
+    }
+    let run = job(args, site, count, folder).run(printer)?;
+    if records && run.facts.state == "complete" {
+        noise.push(record_noise(args, count, &folder.join("after.quell"), printer)?);
+    }
+    let predictions = predictions(args, count, &noise, printer)?;
+    if !predictions.is_empty() {
+        fs_err::write(folder.join(PREDICTION), serde_json::to_string_pretty(&predictions)? + "\n")?;
+    }
+    Ok(run)
+}
+
+fn job<'a>(args: &'a BenchBsp, site: &'a Site, count: u32, folder: &Path) -> Job<'a> {
+    let (quantum, op) = (args.quantum.as_nanos(), args.op.name());
+    let lead = if args.op == Operation::None { "none" } else { "phase" };
+    let words = vec![
+        "bench=bsp".into(),
+        format!("work_ns={quantum}"),
+        format!("duration_ns={}", args.duration.as_nanos()),
+        format!("count={}", args.phases.unwrap_or(0)),
+        // Algorithm 1 tells the time after each phase. Without an operation nobody may wait for anybody.
+        format!("every={}", u8::from(args.op != Operation::None)),
+        format!("op={op}"),
+        format!("bytes={}", args.bytes.0),
+        format!("lead={lead}"),
+    ];
+    let facts = RunFacts {
+        bench: "bsp".into(),
+        quantum_ns: quantum,
+        operation: op,
+        bytes: args.bytes.0,
+        ..RunFacts::default()
+    };
+    let layout = Layout { ranks: count, per_node: args.job.per_node, extra: args.job.extra_words() };
+    Job { site, args: &args.job, folder: folder.to_owned(), layout, words, facts }
+}
+
+/// The noise of the CPUs that ranks are bound to first.
+fn record_noise(args: &BenchBsp, count: u32, output: &Path, printer: Printer) -> anyhow::Result<NodeNoise> {
+    let mut cpus = Cpus::of_this_machine()?.allowed;
+    cpus.truncate(count as usize);
+    let half = Nanos::from_nanos(args.duration.as_nanos() / 2);
+    let plan = Plan {
+        cpus,
+        method: Method::Detour,
+        threshold: Threshold::Absolute(Nanos::from_nanos(150)),
+        quantum: args.quantum,
+        duration: Some(half.max(SHORTEST_RECORDING)),
+        count: None,
+        realtime: None,
+        command: std::env::args().collect(),
+    };
+    let manifest = record::record(&plan, SourcesWish::Off, false, output, printer)?;
+    anyhow::ensure!(manifest.state != State::Interrupted, "interrupted while the node's noise was recorded");
+    noise_file::of_recording(&Recording::open(output)?)
+}
+
+fn predictions(
+    args: &BenchBsp,
+    count: u32,
+    recorded: &[NodeNoise],
+    printer: Printer,
+) -> anyhow::Result<Vec<Prediction>> {
+    let ranks = u64::from(count);
+    let options = Options {
+        quantum: args.quantum,
+        phases: PREDICTED_PHASES,
+        seed: args.seed,
+        ..Options::new(vec![ranks])
+    };
+    let scale = ModelScale { quantum: args.quantum, ranks, seed: args.seed };
+    let given = args.predict.as_deref().unwrap_or_default();
+    let given = given.iter().map(|path: &PathBuf| noise_file::open(path, scale));
+    let given = given.collect::<anyhow::Result<Vec<_>>>()?;
+    // The noise before and after are two views of one node; named recordings are nodes of one job.
+    let sets = recorded.chunks(1).chain((!given.is_empty()).then_some(given.as_slice()));
+    sets.map(|noise| predict::curve(noise, &options, printer)).collect()
+}
+
+/// The document of a run, with the prediction that its folder holds.
+pub fn document(
+    folder: &Path,
+    facts: &RunFacts,
+    job: &Phases,
+    hosts: &[HostRun],
+    seed: u64,
+) -> anyhow::Result<Bsp> {
+    let mut document = bsp::analyse(job, facts, hosts, seed);
+    let path = folder.join(PREDICTION);
+    if path.exists() {
+        let text = fs_err::read_to_string(&path)?;
+        let predictions: Vec<Prediction> = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not the prediction of a run", path.display()))?;
+        bsp::compare(&mut document, &predictions);
+    }
+    document.warnings.extend(unknown_sources(hosts));
+    Ok(document)
+}

@@ -1,0 +1,179 @@
+//! From the files of ranks to one recording for each host.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use quell_analysis::bench::job::HostRun;
+use quell_recording::rank_file::{RankFile, Series};
+use quell_recording::{
+    Cpu, Manifest, Method, MpiFacts, Nanos, Phase, RankFacts, Recording, SourcesFacts, State, Writer,
+    add_phases, read_phases,
+};
+
+/// The files of all ranks, by rank. One that is empty, as of a rank that died at once, is left out.
+pub fn rank_files(folder: &Path) -> anyhow::Result<Vec<RankFile>> {
+    let mut files = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rank") && path.metadata()?.len() > 0 {
+            files.push(RankFile::open(&path)?);
+        }
+    }
+    files.sort_by_key(|file| file.number::<u32>("rank"));
+    Ok(files)
+}
+
+/// Puts the ranks' phases into the recordings of their hosts, and makes those that are not there.
+pub fn hosts(folder: &Path, files: &[RankFile]) -> anyhow::Result<Vec<HostRun>> {
+    let mut of_host: BTreeMap<&str, Vec<&RankFile>> = BTreeMap::new();
+    for file in files {
+        of_host.entry(file.facts.get("host").map_or("node", String::as_str)).or_default().push(file);
+    }
+    let clocks = Clocks::of(files);
+    of_host.into_iter().map(|(host, files)| host_run(folder, host, &files, &clocks)).collect()
+}
+
+/// The runs that a folder holds already.
+pub fn open(folder: &Path) -> anyhow::Result<Vec<HostRun>> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        let path = entry?.path();
+        let holds = |name: &str| path.join(name).exists();
+        if path.extension().is_some_and(|extension| extension == "quell") && holds("quanta.parquet") {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    let run = |path: &PathBuf| Ok(HostRun { recording: Recording::open(path)?, phases: read_phases(path)? });
+    let hosts = folders.iter().map(run).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(hosts.into_iter().filter(|host| host.recording.manifest.mpi.is_some()).collect())
+}
+
+/// A host's name as that of a file.
+fn file_name(host: &str) -> String {
+    let name: String =
+        host.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    if name.trim_matches('.').is_empty() { "node".into() } else { name }
+}
+
+/// A host's file in the folder of a run.
+pub fn of_host(folder: &Path, host: &str, extension: &str) -> PathBuf {
+    folder.join(format!("{}.{extension}", file_name(host)))
+}
+
+fn host_run(folder: &Path, host: &str, files: &[&RankFile], clocks: &Clocks) -> anyhow::Result<HostRun> {
+    let path = of_host(folder, host, "quell");
+    let mut manifest =
+        if path.exists() { Recording::open(&path)?.manifest } else { unwatched(&path, folder, host, files)? };
+    let zero = manifest.zero_monotonic_ns.unwrap_or(0);
+    let mut rows = Vec::new();
+    let mut here = Vec::new();
+    for file in files {
+        if let (Some(rank), Some(series)) = (file.number("rank"), file.series.first()) {
+            rows.extend(phases(rank, series, zero).with_context(|| format!("the file of rank {rank}"))?);
+            here.push(rank_facts(rank, file, series, clocks));
+        }
+    }
+    let series = files.iter().find_map(|file| file.series.first());
+    let said = |name: &str| series.and_then(|series| series.facts.get(name)).cloned().unwrap_or_default();
+    let mpi = MpiFacts {
+        bench: series.map(|series| series.name.clone()).unwrap_or_default(),
+        library: files[0].facts.get("mpi").cloned().unwrap_or_default(),
+        operation: said("op"),
+        bytes: said("bytes").parse().unwrap_or(0),
+        ranks: files[0].number("ranks").unwrap_or(0),
+        here,
+    };
+    add_phases(&path, &mut manifest, mpi, &rows)?;
+    Ok(HostRun { recording: Recording::open(&path)?, phases: read_phases(&path)? })
+}
+
+/// A recording of a host on which the kernel was not watched.
+fn unwatched(path: &Path, folder: &Path, host: &str, files: &[&RankFile]) -> anyhow::Result<Manifest> {
+    let mut manifest = Manifest::new(Method::Phases, State::Complete);
+    manifest.host = Some(host.to_owned());
+    // All that happens in the run is after its first rank looked at the clock.
+    let first = files.iter().filter_map(|file| file.number::<u64>("monotonic_ns")).min().unwrap_or(0);
+    let wall = files.iter().filter_map(|file| file.number::<u64>("unix_ns")).min();
+    manifest.zero_monotonic_ns = Some(first);
+    manifest.zero_unix_ns = wall;
+    let why = fs_err::read_to_string(of_host(folder, host, "unknown")).ok();
+    if let Some(why) = why {
+        let unknown_because = Some(why.trim().to_owned());
+        manifest.sources = Some(SourcesFacts { unknown_because, ..SourcesFacts::default() });
+    }
+    Writer::create(path, &manifest)?.finish(&mut manifest)?;
+    Ok(manifest)
+}
+
+fn phases(rank: u32, series: &Series, zero: u64) -> anyhow::Result<Vec<(Cpu, Phase)>> {
+    let column = |name: &str| series.column(name).with_context(|| format!("there is no column `{name}`"));
+    let (start, work) = (column("start_ns")?, column("work")?);
+    let (compute, wait, cpu) = (column("qt_ns")?, column("bt_ns")?, column("cpu")?);
+    let rows = start.zip(work).zip(compute.zip(wait)).zip(cpu).zip(0..);
+    Ok(rows
+        .map(|((((start, work), (compute, wait)), cpu), index)| {
+            let phase = Phase {
+                rank,
+                index,
+                start: Nanos::from_nanos(start.saturating_sub(zero)),
+                work,
+                compute: Nanos::from_nanos(compute),
+                wait: Nanos::from_nanos(wait),
+            };
+            (Cpu(u32::try_from(cpu).unwrap_or(u32::MAX)), phase)
+        })
+        .collect())
+}
+
+fn rank_facts(rank: u32, file: &RankFile, series: &Series, clocks: &Clocks) -> RankFacts {
+    let (clock_offset_ns, clock_error_ns) = clocks.of_node(file.number("node").unwrap_or(0));
+    RankFacts {
+        rank,
+        pid: file.number("pid").unwrap_or(0),
+        cpus: file.facts.get("cpus").cloned().unwrap_or_default(),
+        ns_per_iteration: series.number("ns_per_iteration").unwrap_or(0.0),
+        clock_offset_ns,
+        clock_error_ns,
+    }
+}
+
+/// How far each kernel's clock is from that of rank 0's.
+struct Clocks(BTreeMap<u32, (i64, u64)>);
+
+impl Clocks {
+    /// From what the first rank of each kernel measured at the start and at the end: the middle of both; what lies between them is
+    /// drift, and goes to the error.
+    fn of(files: &[RankFile]) -> Self {
+        let mut clocks = BTreeMap::new();
+        for file in files {
+            let facts = std::iter::once(&file.facts).chain(file.series.iter().map(|series| &series.facts));
+            let told: BTreeSet<&String> = facts
+                .flat_map(|facts| [facts.get("clock_start"), facts.get("clock_end")])
+                .flatten()
+                .collect();
+            let seen: Vec<(i64, u64)> = told.into_iter().filter_map(|text| seen(text)).collect();
+            let (Some(node), Some(low), Some(high)) =
+                (file.number("node"), seen.iter().map(|s| s.0).min(), seen.iter().map(|s| s.0).max())
+            else {
+                continue;
+            };
+            let error = seen.iter().map(|s| s.1).max().unwrap_or(0);
+            let middle = low.midpoint(high);
+            clocks.insert(node, (middle, error.saturating_add(high.abs_diff(low) / 2)));
+        }
+        Self(clocks)
+    }
+
+    fn of_node(&self, node: u32) -> (i64, u64) {
+        self.0.get(&node).copied().unwrap_or_default()
+    }
+}
+
+/// `at_ns T offset_ns O error_ns E`.
+fn seen(text: &str) -> Option<(i64, u64)> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let after = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));
+    Some((after("offset_ns")?.parse().ok()?, after("error_ns")?.parse().ok()?))
+}

@@ -1,0 +1,128 @@
+//! What a benchmark's runs say: made after them, and again from their folder.
+
+use std::path::{Path, PathBuf};
+
+use quell_analysis::bench::allreduce::{self, Allreduce};
+use quell_analysis::bench::bsp::Bsp;
+use quell_analysis::bench::fwq::{self, Fwq, RankSide};
+use quell_analysis::bench::halo::{self, Halo, Rounds};
+use quell_analysis::bench::job::{HostRun, Job, RunFacts};
+
+use super::bsp;
+use crate::printer::Printer;
+use crate::{terminal_bench, terminal_fwq};
+
+/// One finished run.
+#[derive(Debug)]
+pub struct Run {
+    pub folder: PathBuf,
+    pub facts: RunFacts,
+    pub hosts: Vec<HostRun>,
+}
+
+impl Run {
+    fn job(&self) -> anyhow::Result<Job> {
+        Job::of(&self.hosts).map_err(anyhow::Error::msg)
+    }
+}
+
+/// What all runs of one command say.
+#[derive(Debug)]
+pub enum Document {
+    Bsp(Vec<Bsp>),
+    Allreduce(Allreduce),
+    Halo(Halo),
+    Fwq(Vec<Fwq>),
+}
+
+/// The document of runs that one command made. Those that finished no phase are left out, but where all are.
+pub fn of(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
+    let whole: Vec<(&Run, Job)> = runs.iter().filter_map(|run| Some((run, run.job().ok()?))).collect();
+    let Some((first, _)) = whole.first() else {
+        return Err(runs
+            .iter()
+            .find_map(|run| run.job().err())
+            .unwrap_or_else(|| anyhow::anyhow!("nothing ran")));
+    };
+    Ok(match first.facts.bench.as_str() {
+        "allreduce" => {
+            let each = |(run, job): &(&Run, Job)| {
+                let mut document = allreduce::analyse(job, &run.facts, &run.hosts);
+                document.warnings.extend(unknown_sources(&run.hosts));
+                document
+            };
+            Document::Allreduce(allreduce::together(whole.iter().map(each).collect()))
+        }
+        "halo" => Document::Halo(of_halo(&whole)),
+        "fwq" => Document::Fwq(whole.iter().map(|(run, _)| of_fwq(run)).collect()),
+        _ => Document::Bsp(
+            whole
+                .iter()
+                .map(|(run, job)| bsp::document(&run.folder, &run.facts, job, &run.hosts, seed))
+                .collect::<anyhow::Result<_>>()?,
+        ),
+    })
+}
+
+/// Runs with most ranks on a node are the full ones.
+fn of_halo(runs: &[(&Run, Job)]) -> Halo {
+    let mut layouts: std::collections::BTreeMap<std::cmp::Reverse<u32>, Rounds> = Default::default();
+    let mut warnings = Vec::new();
+    for (run, job) in runs {
+        layouts.entry(std::cmp::Reverse(run.facts.ranks)).or_default().add(job, &run.facts, &run.hosts);
+        warnings.extend(unknown_sources(&run.hosts));
+    }
+    warnings.dedup();
+    let dims = runs.first().map_or(0, |(run, _)| run.facts.dims);
+    halo::together(dims, layouts.into_values().filter_map(Rounds::row).collect(), warnings)
+}
+
+fn of_fwq(run: &Run) -> Fwq {
+    let sides: Vec<RankSide<'_>> =
+        run.hosts.iter().flat_map(|host| RankSide::of_recording(&host.recording, &host.phases)).collect();
+    let mut document = fwq::analyse(&sides, Some(run.facts.quantum_ns));
+    document.warnings.extend(unknown_sources(&run.hosts));
+    document
+}
+
+/// Why culprits are not known, where they are not.
+pub fn unknown_sources(hosts: &[HostRun]) -> Vec<String> {
+    let unknown = |host: &HostRun| {
+        let sources = host.recording.manifest.sources.as_ref();
+        match sources.map(|sources| &sources.unknown_because) {
+            None => Some("the culprits stay unknown: the kernel was not watched (--sources)".to_owned()),
+            Some(Some(why)) => Some(format!("the culprits on {} stay unknown: {why}", host.name())),
+            Some(None) => None,
+        }
+    };
+    let mut warnings: Vec<String> = hosts.iter().filter_map(unknown).collect();
+    warnings.dedup();
+    warnings
+}
+
+/// Keeps the document beside the runs, and prints it.
+pub fn show(document: &Document, keep: Option<&Path>, json: bool, printer: Printer) -> anyhow::Result<()> {
+    let (value, text) = match document {
+        Document::Bsp(runs) => (one_or_list(runs)?, joined(runs.iter().map(terminal_bench::bsp))),
+        Document::Allreduce(all) => (serde_json::to_value(all)?, terminal_bench::allreduce(all)),
+        Document::Halo(halo) => (serde_json::to_value(halo)?, terminal_bench::halo(halo)),
+        Document::Fwq(runs) => (one_or_list(runs)?, joined(runs.iter().map(terminal_fwq::fwq))),
+    };
+    if let Some(folder) = keep {
+        fs_err::write(folder.join("bench.json"), serde_json::to_string_pretty(&value)? + "\n")?;
+        fs_err::write(folder.join("bench.txt"), &text)?;
+    }
+    if json { printer.json(&value) } else { Ok(printer.result(&text)?) }
+}
+
+/// One document is itself, several are a list.
+fn one_or_list(documents: &[impl serde::Serialize]) -> anyhow::Result<serde_json::Value> {
+    Ok(match documents {
+        [one] => serde_json::to_value(one)?,
+        all => serde_json::to_value(all)?,
+    })
+}
+
+fn joined(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,146 @@
+//! One run of the program: started, watched, ended, collected.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use quell_analysis::bench::job::RunFacts;
+use quell_node::mpi::{self, Ended, Layout};
+use quell_recording::rank_file::RankFile;
+
+use super::document::Run;
+use super::{Site, collect, of, write_facts};
+use crate::args::{JobArgs, SourcesWish};
+use crate::commands::record::stopped_by_signals;
+use crate::printer::Printer;
+use crate::progress::Step;
+
+/// How long a rank may outlive its launcher.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// What to run.
+#[derive(Debug)]
+pub struct Job<'a> {
+    pub site: &'a Site,
+    pub args: &'a JobArgs,
+    /// Where its files go.
+    pub folder: PathBuf,
+    pub layout: Layout,
+    /// Options of the program: `NAME=VALUE`.
+    pub words: Vec<String>,
+    /// What is written of it.
+    pub facts: RunFacts,
+}
+
+impl Job<'_> {
+    /// Runs to the end, or until a signal, and leaves no rank behind.
+    pub fn run(mut self, printer: Printer) -> anyhow::Result<Run> {
+        let ranks = self.folder.join("ranks");
+        fs_err::create_dir_all(&ranks)?;
+        self.facts.mpi = of(&self.site.mpi);
+        self.facts.ranks = self.layout.ranks;
+        self.facts.state = "running".into();
+        let command = mpi::command(&self.site.mpi, &self.layout, &self.words(&ranks)?);
+        let line = std::iter::once(command.get_program()).chain(command.get_args());
+        self.facts.command = line.map(|word| word.to_string_lossy().into_owned()).collect();
+        write_facts(&self.folder, &self.facts)?;
+        let stop = stopped_by_signals()?;
+        let ended = {
+            let step = Step::new(printer, "bench", Some(1));
+            mpi::run(command, &ranks, &stop, &mut |now| step.set(now.done, now.all.max(1)))
+        };
+        // From here on a signal ends quell as usual.
+        stop.store(true, Ordering::SeqCst);
+        let files = collect::rank_files(&ranks)?;
+        leave_nobody(&files, &self.site.program);
+        self.judge(ended?, &files);
+        let hosts = collect::hosts(&self.folder, &files)?;
+        write_facts(&self.folder, &self.facts)?;
+        if self.facts.state == "interrupted" {
+            printer.say("interrupted: the phases that were finished are kept");
+        }
+        Ok(Run { folder: self.folder, facts: self.facts, hosts })
+    }
+
+    fn words(&self, ranks: &Path) -> anyhow::Result<Vec<OsString>> {
+        let mut words: Vec<OsString> =
+            vec![std::env::current_exe()?.into(), "bench-node".into(), "--out".into()];
+        words.push(self.folder.clone().into());
+        let sources = match self.args.sources {
+            SourcesWish::Auto => "auto",
+            SourcesWish::On => "on",
+            SourcesWish::Off => "off",
+        };
+        words.extend(["--sources", sources, "--"].map(OsString::from));
+        words.push(self.site.program.clone().into());
+        let mut out = OsString::from("out=");
+        out.push(ranks);
+        words.push(out);
+        words.push(format!("ranks={}", self.layout.ranks).into());
+        words.push(format!("bind={}", if self.args.no_bind { "none" } else { "auto" }).into());
+        words.extend(self.words.iter().map(OsString::from));
+        Ok(words)
+    }
+
+    /// Whether it went well, and if not, why, in the words that are nearest to the cause.
+    fn judge(&mut self, ended: Ended, files: &[RankFile]) {
+        let well = |file: &&RankFile| {
+            file.facts.contains_key("ended") || file.series.iter().any(|s| s.facts.contains_key("ended"))
+        };
+        let finished = files.iter().filter(well).count();
+        if ended.status.success() && finished == self.layout.ranks as usize {
+            self.facts.state = if ended.stopped { "interrupted" } else { "complete" }.into();
+            return;
+        }
+        if ended.stopped {
+            self.facts.state = "interrupted".into();
+            return;
+        }
+        self.facts.state = "failed".into();
+        self.facts.errors = ended.errors;
+        if !self.facts.errors.is_empty() {
+            return;
+        }
+        let launcher = self.site.mpi.launcher.display();
+        let missing = self.layout.ranks as usize - finished.min(self.layout.ranks as usize);
+        let ranks = self.layout.ranks;
+        self.facts.errors.push(match ended.status.success() {
+            true => format!("{missing} of {ranks} ranks did not come to their end, though {launcher} says that all is well"),
+            false if files.is_empty() => format!("{launcher} started no rank ({})", ended.status),
+            false => format!("a rank died, and {missing} of {ranks} did not come to their end ({launcher}: {})", ended.status),
+        });
+        let said = last_lines(&ended.said);
+        if !said.is_empty() {
+            self.facts.errors.push(format!("the launcher said: {said}"));
+        }
+    }
+}
+
+/// What the launcher said, without the frames that some draw round it.
+fn last_lines(said: &str) -> String {
+    let tells = |line: &&str| line.chars().any(char::is_alphanumeric);
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(tells).collect();
+    let text = lines[lines.len().saturating_sub(8)..].join(" ");
+    quell_recording::one_line(&text).chars().take(900).collect()
+}
+
+/// Ends ranks of this host that outlive their launcher, each known by its process id and its program.
+fn leave_nobody(files: &[RankFile], program: &Path) {
+    let host = quell_node::machine::host();
+    let here = |file: &&RankFile| file.facts.get("host") == host.as_ref();
+    let begun = Instant::now();
+    for pid in files.iter().filter(here).filter_map(|file| file.number::<i32>("pid")) {
+        let lives = || {
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+            exe.is_ok_and(|exe| exe == program)
+        };
+        while lives() && begun.elapsed() < LINGER {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if lives() {
+            // SAFETY: a plain system call; the process is one that this command started.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    }
+}

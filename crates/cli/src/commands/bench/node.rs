@@ -1,0 +1,53 @@
+//! `quell bench-node`: what the launcher starts in the place of each rank. The first on a host records the kernel beside the ranks; the
+//! others become their rank at once.
+
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus};
+
+use quell_node::machine;
+
+use super::collect::of_host;
+use crate::args::{BenchNode, SourcesWish};
+use crate::commands::record_kernel;
+use crate::printer::Printer;
+
+/// Runs the rank's program; its exit code is this one's.
+pub fn run(args: &BenchNode, printer: Printer) -> anyhow::Result<ExitCode> {
+    let host = machine::host().unwrap_or_else(|| "node".into());
+    let file = |extension: &str| of_host(&args.out, &host, extension);
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]);
+    if args.sources == SourcesWish::Off || !is_first(&file("first"))? {
+        return Err(anyhow::Error::new(command.exec()).context(shown(&args.command[0])));
+    }
+    match record_kernel::beside(&mut command, &file("quell"), printer) {
+        Ok(status) => Ok(code(status)),
+        Err(record_kernel::Unwatched(error)) if args.sources == SourcesWish::Auto => {
+            fs_err::write(file("unknown"), format!("{error:#}"))?;
+            Err(anyhow::Error::new(command.exec()).context(shown(&args.command[0])))
+        }
+        Err(record_kernel::Unwatched(error)) => Err(error),
+    }
+}
+
+/// Whether no other rank of this host came before.
+fn is_first(mark: &Path) -> anyhow::Result<bool> {
+    match std::fs::File::create_new(mark) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(anyhow::Error::new(error).context(format!(
+            "the folder {} is not one that this host can write; give one with -o that every node sees",
+            mark.parent().unwrap_or(mark).display()
+        ))),
+    }
+}
+
+fn shown(program: &std::ffi::OsStr) -> String {
+    format!("{} cannot be started", program.to_string_lossy())
+}
+
+fn code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

@@ -1,0 +1,58 @@
+//! `quell bench show`: a run again, from its folder. One whose quell was killed is collected first.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use quell_analysis::bench::job::RunFacts;
+
+use super::document::Run;
+use super::{Outcome, collect, document, write_facts};
+use crate::args::BenchShow;
+use crate::printer::Printer;
+
+/// Shows a run, or all that were made by one command.
+pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
+    let mut found = Vec::new();
+    for folder in runs(&args.folder)? {
+        let mut facts = facts(&folder)?;
+        let mut hosts = collect::open(&folder)?;
+        if hosts.is_empty() {
+            hosts = collect::hosts(&folder, &collect::rank_files(&folder.join("ranks"))?)?;
+            if facts.state == "running" {
+                facts.state = "failed".into();
+                facts.errors.push("quell was ended before the run".into());
+                write_facts(&folder, &facts)?;
+            }
+        }
+        found.push(Run { folder, facts, hosts });
+    }
+    document::show(&document::of(&found, 1)?, None, args.json, printer)?;
+    Ok(Outcome::Done)
+}
+
+/// The folders of single runs.
+fn runs(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if folder.join("run.json").exists() {
+        return Ok(vec![folder.to_owned()]);
+    }
+    let mut runs = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        let path = entry?.path();
+        if path.join("run.json").exists() {
+            runs.push(path);
+        }
+    }
+    runs.sort();
+    anyhow::ensure!(
+        !runs.is_empty(),
+        "{} holds no run: name the folder that a `quell bench` made",
+        folder.display()
+    );
+    Ok(runs)
+}
+
+fn facts(folder: &Path) -> anyhow::Result<RunFacts> {
+    let path = folder.join("run.json");
+    let text = fs_err::read_to_string(&path)?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not the description of a run", path.display()))
+}

@@ -1,0 +1,80 @@
+//! The site's own MPI: finding it, compiling a program with it, and running that program through its launcher.
+//!
+//! Nothing here links an MPI library: what speaks MPI is C, built by the site's own `mpicc`, and started as the site starts any
+//! program.
+
+mod build;
+mod find;
+mod launch;
+mod run;
+
+use std::path::PathBuf;
+
+pub use build::{Built, build};
+pub use find::{Family, Launcher, Mpi, Wish, find};
+pub use launch::{Layout, command};
+pub use run::{Ended, Progress, run};
+
+/// Why a program cannot be built or run under MPI.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MpiError {
+    /// No compiler wrapper.
+    #[error(
+        "no MPI compiler was found: {looked_for} is not in PATH. Load the site's MPI module, name the wrapper with `--mpi PATH`, or \
+         install one (Debian: `apt-get install openmpi-bin libopenmpi-dev`, or `mpich libmpich-dev`)"
+    )]
+    NoCompiler {
+        /// What was looked for.
+        looked_for: String,
+    },
+    /// The wrapper is there and does not work.
+    #[error("{compiler} does not compile a program that includes mpi.h; it says: {said}")]
+    Compiler {
+        /// The wrapper.
+        compiler: PathBuf,
+        /// Its own words.
+        said: String,
+    },
+    /// No launcher.
+    #[error(
+        "no launcher for {family} was found: tried {tried}. Name it with `--launcher PATH` (mpirun, mpiexec or srun of the same MPI as \
+         {compiler})"
+    )]
+    NoLauncher {
+        /// The MPI family.
+        family: Family,
+        /// Its compiler wrapper.
+        compiler: PathBuf,
+        /// What was tried.
+        tried: String,
+    },
+    /// The launcher cannot be started at all.
+    #[error("{launcher} cannot be started: {source}")]
+    Start {
+        /// The launcher.
+        launcher: PathBuf,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// Nothing came from the ranks.
+    #[error("no rank began within {seconds} s of {launcher}, so it was ended; it said: {said}")]
+    Silent {
+        /// The launcher.
+        launcher: PathBuf,
+        /// So long.
+        seconds: u64,
+        /// Its own words.
+        said: String,
+    },
+    /// The operating system refused; the text names the path.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// The last lines of what a program said, on one line.
+pub(crate) fn last_words(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(6)..].join(" / ");
+    if last.is_empty() { "(nothing)".into() } else { quell_recording::one_line(&last) }
+}

@@ -1,0 +1,217 @@
+//! A launcher while it runs: what it says, how far its ranks are, and its end, whoever wants it.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+
+use super::MpiError;
+
+/// Ranks that have not begun by then will not.
+const START: Duration = Duration::from_secs(180);
+/// How long ranks have to end by themselves, and the launcher after a signal.
+const GRACE: Duration = Duration::from_secs(8);
+/// How often it is looked at: from another process, so this costs the ranks next to nothing.
+const LOOK: Duration = Duration::from_millis(40);
+/// More than this of what is said is not kept.
+const MOST_SAID: usize = 1 << 16;
+/// What the program's own lines start with.
+const MARK: &str = "quell-bench: ";
+
+/// How far the ranks are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Done, in phases or nanoseconds.
+    pub done: u64,
+    /// Of so many.
+    pub all: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The launcher's exit status.
+    pub status: ExitStatus,
+    /// Whether somebody wanted the end.
+    pub stopped: bool,
+    /// The program's own errors, in its words.
+    pub errors: Vec<String>,
+    /// What else was said, launcher and ranks, on both streams.
+    pub said: String,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    begun: bool,
+    progress: Progress,
+    errors: Vec<String>,
+    said: String,
+}
+
+impl Heard {
+    fn line(&mut self, line: &str) {
+        let Some(at) = line.find(MARK) else {
+            if self.said.len() + line.len() < MOST_SAID {
+                self.said += line;
+                self.said.push('\n');
+            }
+            return;
+        };
+        let ours = &line[at + MARK.len()..];
+        self.begun = true;
+        if let Some(error) = ours.strip_prefix("error: ") {
+            if self.errors.len() < 16 {
+                self.errors.push(quell_recording::one_line(error));
+            }
+        } else if let Some(numbers) = ours.strip_prefix("progress ")
+            && let Some((done, all)) = numbers.trim().split_once(' ')
+            && let (Ok(done), Ok(all)) = (done.parse(), all.parse())
+        {
+            self.progress = Progress { done, all };
+        }
+    }
+}
+
+/// Runs `command` to its end, or until `stop`. Then a file `stop` in `folder` asks the ranks to end by themselves; if they do
+/// not, the launcher is asked, and at last everything is killed.
+///
+/// # Errors
+/// [`MpiError::Start`] or [`MpiError::Silent`]; that the program failed is no error here.
+pub fn run(
+    mut command: Command,
+    folder: &Path,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Ended, MpiError> {
+    let launcher = PathBuf::from(command.get_program());
+    // A group of its own: Ctrl-C reaches quell alone, which then ends the ranks in order.
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    end_with_parent(&mut command);
+    let begun = Instant::now();
+    let mut child =
+        command.spawn().map_err(|source| MpiError::Start { launcher: launcher.clone(), source })?;
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let listeners = [listen(child.stdout.take(), &heard), listen(child.stderr.take(), &heard)];
+    let mut ending = Ending { child: &mut child, folder, since: None, step: 0 };
+    let mut silent = false;
+    let status = loop {
+        if let Some(status) = ending.child.try_wait()? {
+            break status;
+        }
+        let (began, now) = {
+            let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+            (heard.begun, heard.progress)
+        };
+        progress(now);
+        silent |= !began && begun.elapsed() > START;
+        if silent || stop.load(Ordering::SeqCst) {
+            ending.press();
+        }
+        std::thread::sleep(LOOK);
+    };
+    for listener in listeners.into_iter().flatten() {
+        // A rank that outlives its launcher could hold the pipe open for ever.
+        let patience = Instant::now();
+        while !listener.is_finished() && patience.elapsed() < GRACE {
+            std::thread::sleep(LOOK);
+        }
+    }
+    let heard = std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner));
+    if silent {
+        let said = super::last_words(&heard.said);
+        return Err(MpiError::Silent { launcher, seconds: START.as_secs(), said });
+    }
+    let stopped = stop.load(Ordering::SeqCst);
+    Ok(Ended { status, stopped, errors: heard.errors, said: heard.said })
+}
+
+/// The end of a run that somebody wants, step by step.
+struct Ending<'a> {
+    child: &'a mut Child,
+    folder: &'a Path,
+    since: Option<Instant>,
+    step: u32,
+}
+
+impl Ending<'_> {
+    fn press(&mut self) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if since.elapsed() < GRACE * self.step {
+            return;
+        }
+        self.step += 1;
+        let group = -(self.child.id() as i32);
+        match self.step {
+            // Ranks look for it twice a second. Where it cannot be written, a signal comes next.
+            1 => drop(fs::write(self.folder.join("stop"), "")),
+            // SAFETY: the child is ours and has not been waited for, so the id is still its own.
+            2 => drop(unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) }),
+            // SAFETY: as above; it leads the group.
+            _ => drop(unsafe { libc::kill(group, libc::SIGKILL) }),
+        }
+    }
+}
+
+/// When quell is killed the launcher is told, and ends its ranks.
+fn end_with_parent(command: &mut Command) {
+    // SAFETY: prctl is a plain system call, allowed between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            Ok(())
+        });
+    }
+}
+
+fn listen(stream: Option<impl Read + Send + 'static>, heard: &Arc<Mutex<Heard>>) -> Option<JoinHandle<()>> {
+    let (stream, heard) = (stream?, Arc::clone(heard));
+    Some(std::thread::spawn(move || {
+        let mut stream = BufReader::new(stream);
+        let mut line = Vec::new();
+        // Bounded, so that a stream without line ends does not fill the memory.
+        while let Ok(1..) = (&mut stream).take(1 << 14).read_until(b'\n', &mut line) {
+            let text = String::from_utf8_lossy(&line);
+            heard.lock().unwrap_or_else(PoisonError::into_inner).line(text.trim_end());
+            line.clear();
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    fn shell(script: &str, stop: &AtomicBool) -> (Ended, Progress, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(folder.path());
+        let mut last = Progress::default();
+        let ended = run(command, folder.path(), stop, &mut |now| last = now).unwrap();
+        (ended, last, folder)
+    }
+
+    #[test]
+    fn what_ranks_say_is_told_apart() {
+        let script =
+            "echo hello; echo 'quell-bench: progress 3 9'; echo 'x: quell-bench: error: no disk' >&2; exit 7";
+        let (ended, _, _folder) = shell(script, &AtomicBool::new(false));
+        assert_eq!((ended.status.code(), ended.said.as_str()), (Some(7), "hello\n"));
+        assert_eq!(ended.errors, ["no disk"]);
+        assert!(!ended.stopped);
+    }
+
+    #[test]
+    fn ranks_are_asked_to_end_by_a_file() {
+        let script =
+            "echo 'quell-bench: progress 0 1'; until [ -e stop ]; do read x < /dev/null; done; echo bye";
+        let (ended, _, _folder) = shell(script, &AtomicBool::new(true));
+        assert!(ended.stopped && ended.status.success() && ended.said.contains("bye"));
+    }
+}
