@@ -307,6 +307,7 @@ fn a_disturber_is_blamed_for_what_it_held_up() {
         });
         let found = if words[0] == "bsp" { &document } else { &document["runs"][0] };
         let (hit, named) = blamed(&found["anomalies"]["listed"], &burns);
+        println!("{} burns, first {:?}; {}", burns.len(), burns.first(), found["anomalies"]);
         println!("{}: {named} of {hit} operations that the disturber held up", words[0]);
         assert!(hit > 20 && named * 100 >= hit * 95, "{}: {named} of {hit} are blamed on it", words[0]);
     }
