@@ -18,11 +18,14 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         "intervals.arrow",
         "intervals.parquet",
         "threads.arrow",
-    ][usize::from(which % 7)];
+        "quanta.arrow",
+        "quanta.parquet",
+    ][usize::from(which % 9)];
     // The decoders' panics on damaged tables are contained by the reader; only what escapes it is a finding.
     std::panic::set_hook(Box::new(|_| ()));
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("manifest.json"), MANIFEST).unwrap();
     std::fs::write(folder.path().join(name), content).unwrap();
     let _ = Recording::open(folder.path());
+    let _ = quell_recording::read_phases(folder.path());
 });
