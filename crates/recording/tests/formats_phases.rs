@@ -68,7 +68,14 @@ fn ranks_of_several_hosts_stay_where_they_were() {
         (manifest.host_of(0), manifest.host_of(7), manifest.host.as_deref()),
         (Some("n1"), Some("n2"), None)
     );
-    assert!(written(manifest, &found.phases, Format::Psnap).ends_with(text));
+    assert_eq!(written(manifest, &found.phases, Format::Psnap), text, "of unknown work nothing is said");
+}
+
+#[test]
+fn steps_of_work_are_those_of_a_rank_only_where_all_did_the_same() {
+    let calibrated = "my_count= 7 global_min= 5 min_loc= 1 global_max= 9 max_loc= 2\n";
+    let work = |used: &str| parse(&format!("{calibrated}{used}0 10 3 n1\n")).unwrap().phases[0].1.work;
+    assert_eq!((work("Using Global max for calibration\n"), work("")), (9, 0));
 }
 
 #[test]

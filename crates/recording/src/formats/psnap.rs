@@ -25,8 +25,9 @@ struct OfRank {
 #[derive(Default)]
 struct File {
     ranks: BTreeMap<u32, OfRank>,
-    /// Steps of work, the same for all ranks.
-    work: u64,
+    /// The most steps of work of any rank, and whether all did so many.
+    most_work: u64,
+    all_did_most: bool,
     quanta: u64,
 }
 
@@ -70,11 +71,12 @@ impl File {
             return Ok(());
         }
         if fields.is_empty() || line.starts_with("Using ") || line.starts_with("PSNAP") {
+            self.all_did_most |= line.starts_with("Using Global max");
             return Ok(());
         }
         if line.starts_with("my_count=") || line.starts_with("global_") {
             let most = fields.windows(2).find(|pair| pair[0] == "global_max=");
-            self.work = most.and_then(|pair| pair[1].parse().ok()).unwrap_or(self.work);
+            self.most_work = most.and_then(|pair| pair[1].parse().ok()).unwrap_or(self.most_work);
             return Ok(());
         }
         let not_a_row = || format!("line {number}: `{}` is not `rank us count host`", printable(line));
@@ -119,6 +121,7 @@ impl File {
     /// Each rank's quanta one after the other, the shortest first: their lengths are true, and nothing else is.
     fn phases(&self) -> Result<Vec<(Cpu, Phase)>, String> {
         let mut all = Vec::with_capacity(self.quanta as usize);
+        let work = if self.all_did_most { self.most_work } else { 0 };
         for (&rank, of_rank) in &self.ranks {
             let (mut start, mut index) = (Nanos::ZERO, 0);
             for (&us, &count) in &of_rank.counts {
@@ -128,7 +131,7 @@ impl File {
                 start.checked_add(total).ok_or_else(beyond)?;
                 let compute = Nanos::from_nanos(ns);
                 for _ in 0..count {
-                    let phase = Phase { rank, index, start, work: self.work, compute, wait: Nanos::ZERO };
+                    let phase = Phase { rank, index, start, work, compute, wait: Nanos::ZERO };
                     all.push((Cpu(rank), phase));
                     index += 1;
                     start += compute;
@@ -182,7 +185,7 @@ pub(super) fn write(manifest: &Manifest, phases: &[(Cpu, Phase)], out: &mut dyn 
     Ok(())
 }
 
-/// The steps of work of the ranks. That all used the largest is said where they did.
+/// The steps of work of the ranks, where they are known. That all used the largest is said where they did.
 fn write_calibration(work: &BTreeMap<u32, u64>, out: &mut dyn Write) -> io::Result<()> {
     let (Some(mine), Some(least), Some(most)) = (
         work.values().next(),
@@ -192,6 +195,9 @@ fn write_calibration(work: &BTreeMap<u32, u64>, out: &mut dyn Write) -> io::Resu
         return Ok(());
     };
     let ((min_rank, min), (max_rank, max)) = (least, most);
+    if *max == 0 {
+        return Ok(());
+    }
     writeln!(
         out,
         "my_count= {mine} global_min= {min} min_loc= {min_rank} global_max= {max} max_loc= {max_rank}"

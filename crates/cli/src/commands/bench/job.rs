@@ -55,8 +55,18 @@ impl Job<'_> {
         let files = collect::rank_files(&ranks)?;
         leave_nobody(&files, &self.site.program);
         self.judge(ended?, &files);
-        let hosts = collect::hosts(&self.folder, &files)?;
-        write_facts(&self.folder, &self.facts)?;
+        let hosts = match collect::hosts(&self.folder, &files) {
+            // A disk that was too full for the ranks is so for what is made of their files.
+            Err(error) if self.facts.state == "failed" => {
+                self.facts.errors.push(format!("nothing could be made of the ranks' files: {error:#}"));
+                Vec::new()
+            }
+            other => other?,
+        };
+        match write_facts(&self.folder, &self.facts) {
+            Err(_) if self.facts.state == "failed" => {}
+            other => other?,
+        }
         if self.facts.state == "interrupted" {
             printer.say("interrupted: the phases that were finished are kept");
         }
