@@ -13,6 +13,7 @@ mod node;
 mod slurm;
 mod support;
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use fake_hosts::{BRIDGE, FakeHosts, HEAD, INTERFACE, NETWORK, lacks};
@@ -139,6 +140,38 @@ fn check_record(hosts: &FakeHosts, folder: &str, mut launcher: Command) {
     }
     found.sort_unstable();
     assert_eq!(found, [("qa", "qa"), ("qb", "qb")]);
+}
+
+/// The ranks of a program that speaks MPI, each wrapped: every one runs, and has a recording of its own.
+#[test]
+fn each_copy_follows_its_own_command() {
+    if !has(TOOLS) || !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return;
+    }
+    let _machine = machine();
+    let hosts = FakeHosts::new(&HOSTS);
+    for (mpi, launcher) in mpis() {
+        let mut command = hosts.on(HEAD, launcher);
+        command.args(["-n", "4"]).args(words(&hosts, mpi, 2).split(' '));
+        command.args([
+            QUELL,
+            "record",
+            "-q",
+            "-o",
+            mpi,
+            "--",
+            "sh",
+            "-c",
+            "echo ran $PMI_RANK$OMPI_COMM_WORLD_RANK",
+        ]);
+        let output = command.output().unwrap();
+        success(mpi, &output);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        for (rank, host) in [(0, "qa"), (1, "qa"), (2, "qb"), (3, "qb")] {
+            assert!(said.contains(&format!("ran {rank}\n")), "{said}");
+            assert!(hosts.path(&format!("{mpi}/{host}-{rank:04}.quell/threads.parquet")).exists(), "{said}");
+        }
+    }
 }
 
 #[test]
