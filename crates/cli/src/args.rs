@@ -11,7 +11,8 @@ use quell_analysis::compare::Limit;
 use quell_recording::Nanos;
 
 pub use bench::{
-    Bench, BenchAllreduce, BenchBsp, BenchFwq, BenchHalo, BenchNode, BenchShow, BenchVerb, JobArgs, Operation,
+    Bench, BenchAllreduce, BenchBsp, BenchFwq, BenchHalo, BenchLoggp, BenchNode, BenchShow, BenchVerb,
+    JobArgs, Operation,
 };
 pub use predict::{Predict, SyncName};
 pub use simulate::{

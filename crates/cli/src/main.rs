@@ -14,6 +14,7 @@ mod terminal_bench;
 mod terminal_compare;
 mod terminal_fwq;
 mod terminal_hosts;
+mod terminal_loggp;
 mod terminal_simulate;
 mod terminal_sources;
 mod watch;

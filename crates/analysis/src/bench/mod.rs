@@ -10,4 +10,5 @@ pub mod fwq;
 pub mod halo;
 pub mod job;
 pub mod jones;
+pub mod loggp;
 pub mod spread;

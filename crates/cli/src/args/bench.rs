@@ -31,6 +31,8 @@ pub enum BenchVerb {
     Halo(BenchHalo),
     /// The same work again and again on all ranks, as vpsum and PSNAP do.
     Fwq(BenchFwq),
+    /// Measure the network between ranks: L, o, g, G, O and S, for `--net`.
+    Loggp(BenchLoggp),
     /// Look at a run again, without running anything.
     Show(BenchShow),
 }
@@ -218,6 +220,22 @@ pub struct BenchFwq {
     /// A barrier before each so many quanta, as vpsum's outer loop has.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub barrier_every: u64,
+}
+
+/// `quell bench loggp`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell bench loggp -o net                               between two ranks of this node\n  quell simulate --pattern allreduce --ranks 64 --net net/intra.toml\n  quell bench loggp -n 2 --per-node 1 --launcher-args '--host a,b'   between two nodes"
+)]
+pub struct BenchLoggp {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// The largest message.
+    #[arg(long, default_value = "64Ki", value_name = "SIZE")]
+    pub sizes_to: Size,
+    /// How often all is measured: parameters are medians, and their intervals are over rounds.
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
 }
 
 /// `quell bench show`.

@@ -64,6 +64,7 @@ pub struct PatternArgs {
 #[command(next_help_heading = "Network (LogGOPS)")]
 pub struct NetArgs {
     /// A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with their sources.
+    /// Or a file of measured ones, FILE.toml, whose parameters for the pattern's size are taken; FILE.toml@4Ki for another.
     /// What is not given is LogGOPSim's default. The options below go before it.
     #[arg(long, value_name = "NAME|L=..,o=..")]
     pub net: Option<NetText>,

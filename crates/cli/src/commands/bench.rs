@@ -7,6 +7,7 @@ mod document;
 mod fwq;
 mod halo;
 mod job;
+mod loggp;
 pub mod node;
 mod show;
 
@@ -30,6 +31,7 @@ pub fn run(args: &Bench, printer: Printer) -> anyhow::Result<Outcome> {
         BenchVerb::Allreduce(args) => allreduce::run(args, printer),
         BenchVerb::Halo(args) => halo::run(args, printer),
         BenchVerb::Fwq(args) => fwq::run(args, printer),
+        BenchVerb::Loggp(args) => loggp::run(args, printer),
         BenchVerb::Show(args) => show::run(args, printer),
     }
 }
@@ -138,14 +140,19 @@ fn conclude(
         Err(error) => return Err(error),
     }
     if let Some(run) = failed {
-        anyhow::bail!(
-            "the run failed: {} (what was finished until then is in {})",
-            run.facts.errors.join("; "),
-            run.folder.display()
-        );
+        return Err(failure(run));
     }
     printer.say(&format!("the run is in {}: look again with `quell bench show`", site.folder.display()));
     Ok(Outcome::Done)
+}
+
+/// Why a run failed, and where the rest of it is.
+fn failure(run: &Run) -> anyhow::Error {
+    anyhow::anyhow!(
+        "the run failed: {} (what was finished until then is in {})",
+        run.facts.errors.join("; "),
+        run.folder.display()
+    )
 }
 
 /// The folder of one of several runs.

@@ -25,6 +25,7 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         ("bench-bsp", schema_for!(quell_analysis::bench::bsp::Bsp)),
         ("bench-allreduce", schema_for!(quell_analysis::bench::allreduce::Allreduce)),
         ("bench-halo", schema_for!(quell_analysis::bench::halo::Halo)),
+        ("bench-loggp", schema_for!(quell_analysis::bench::loggp::Document)),
         ("bench-fwq", schema_for!(quell_analysis::bench::fwq::Fwq)),
         ("doctor", schema_for!(super::doctor::Examination)),
     ];

@@ -71,9 +71,9 @@ fn network(args: &Predict) -> anyhow::Result<Option<Network>> {
             false => Ok(None),
         };
     };
-    let (net, preset) = net::of(&args.net);
     let bytes = args.bytes.map_or(8, |size| size.0);
-    Ok(Some(Network { op: op.clone(), bytes, net, preset: preset.map(str::to_owned) }))
+    let (net, preset) = net::of(&args.net, Some(bytes));
+    Ok(Some(Network { op: op.clone(), bytes, net, preset }))
 }
 
 /// Runs a prediction with a progress bar.

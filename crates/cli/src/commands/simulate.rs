@@ -14,7 +14,8 @@ use anyhow::Context as _;
 use quell_analysis::culprits::CulpritFacts;
 use quell_analysis::predict::NetFacts;
 use quell_sim::goal::{self, Format, Schedule};
-use quell_sim::loggops::{self, Culprits, Noise, Outcome as Played, Program, Rules, Run, Stuck};
+use quell_sim::loggops::{self, Culprits, Net, Noise, Outcome as Played, Program, Rules, Run, Stuck};
+use quell_sim::pattern::Params;
 
 use self::document::{SCHEMA, Simulation, StuckFacts};
 use self::program::{Playable, Source};
@@ -44,6 +45,12 @@ pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
             play(&named.steps, &about, args, printer)
         }
     }
+}
+
+/// The network, and its preset's name. All messages of a pattern count as of its size; those of a schedule have many.
+fn network(args: &Simulate) -> (Net, Option<String>) {
+    let bytes = || args.parameters.bytes.map_or_else(|| Params::default().bytes, |size| size.0);
+    net::of(&args.net, args.pattern.is_some().then(bytes))
 }
 
 /// What is played, in words.
@@ -110,13 +117,13 @@ fn play<P: Program>(
 
 /// The document before the run.
 fn begin<P: Program>(program: &P, about: &About<'_>, args: &Simulate) -> Simulation {
-    let (net, preset) = net::of(&args.net);
+    let (net, preset) = network(args);
     Simulation {
         schema: SCHEMA.to_owned(),
         program: about.name.clone(),
         parameters: about.parameters.clone(),
         rules: noise::rules(args).into(),
-        net: NetFacts::of(&net, preset),
+        net: NetFacts::of(&net, preset.as_deref()),
         seed: args.seed,
         ranks: program.ranks(),
         events: 0,
@@ -145,7 +152,7 @@ fn run_with<P: Program>(
     let step = Step::long(printer, what, events);
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     let run = Run {
-        net: net::of(&args.net).0,
+        net: network(args).0,
         rules: noise::rules(args),
         noise,
         threads: args.threads.map_or_else(all, usize::from),

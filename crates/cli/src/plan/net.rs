@@ -1,7 +1,9 @@
-//! Networks as people write them: a preset's name, or LogGOPS parameters.
+//! Networks as people write them: a preset's name, a file of one, or LogGOPS parameters.
 
+use std::path::Path;
 use std::str::FromStr;
 
+use quell_analysis::bench::loggp::preset::Preset as Measured;
 use quell_recording::Nanos;
 use quell_sim::loggops::{Net, PerByte};
 
@@ -41,12 +43,21 @@ pub const PRESETS: [Preset; 2] = [
 ];
 
 /// What `--net` was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetText {
     /// The presets are asked for.
     Help,
     /// A network, and the preset's name if it is one.
-    Net(Net, Option<&'static str>),
+    Net(Net, Option<String>),
+    /// A file, and the size of messages that it is to be for, if that was said.
+    File {
+        /// Its name.
+        name: String,
+        /// What it holds.
+        preset: Box<Measured>,
+        /// Bytes of a message.
+        bytes: Option<u64>,
+    },
 }
 
 impl FromStr for NetText {
@@ -56,7 +67,10 @@ impl FromStr for NetText {
             return Ok(Self::Help);
         }
         if let Some(preset) = PRESETS.iter().find(|preset| preset.name == text) {
-            return Ok(Self::Net((preset.net)(), Some(preset.name)));
+            return Ok(Self::Net((preset.net)(), Some(preset.name.to_owned())));
+        }
+        if let Some(file) = file(text)? {
+            return Ok(file);
         }
         let mut net = Net::default();
         let mut seen = String::new();
@@ -75,6 +89,30 @@ impl FromStr for NetText {
         }
         Ok(Self::Net(net, None))
     }
+}
+
+/// The largest file that is read.
+const MOST_FILE_BYTES: u64 = 1 << 20;
+
+/// `FILE.toml`, or `FILE.toml@SIZE` for messages of a size. None for what is neither.
+fn file(text: &str) -> Result<Option<NetText>, String> {
+    let (path, bytes) = match text.rsplit_once('@') {
+        Some((path, size)) if path.ends_with(".toml") => {
+            let bytes =
+                whole(size).ok_or_else(|| format!("`{size}` is not a size (write `FILE.toml@4Ki`)"))?;
+            (path, Some(bytes))
+        }
+        _ if text.ends_with(".toml") => (text, None),
+        _ => return Ok(None),
+    };
+    let found = fs_err::metadata(path).map_err(|error| error.to_string())?;
+    if found.len() > MOST_FILE_BYTES {
+        return Err(format!("{path} has {} bytes, and is no preset", found.len()));
+    }
+    let content = fs_err::read_to_string(path).map_err(|error| error.to_string())?;
+    let preset = Measured::from_toml(&content).map_err(|reason| format!("{path}: {reason}"))?;
+    let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy().into_owned());
+    Ok(Some(NetText::File { name, preset: Box::new(preset), bytes }))
 }
 
 fn set(net: &mut Net, letter: &str, value: &str) -> Result<(), String> {
@@ -140,11 +178,13 @@ impl FromStr for PerByteText {
     }
 }
 
-/// The network that was asked for, and its preset's name.
-pub fn of(args: &NetArgs) -> (Net, Option<&'static str>) {
-    let (mut net, mut name) = match args.net {
-        Some(NetText::Net(net, name)) => (net, name),
-        Some(NetText::Help) | None => (Net::default(), Some(PRESETS[0].name)),
+/// The network that was asked for, and its preset's name. `bytes` is the size of messages, where they have one: a file may know
+/// parameters that are nearer for it.
+pub fn of(args: &NetArgs, bytes: Option<u64>) -> (Net, Option<String>) {
+    let (mut net, mut name) = match &args.net {
+        Some(NetText::Net(net, name)) => (*net, name.clone()),
+        Some(NetText::File { name, preset, bytes: said }) => of_file(name, preset, said.or(bytes)),
+        Some(NetText::Help) | None => (Net::default(), Some(PRESETS[0].name.to_owned())),
     };
     let before = net;
     let time = |given: Option<TimeText>, else_: u64| given.map_or(else_, |time| time.0);
@@ -159,6 +199,16 @@ pub fn of(args: &NetArgs) -> (Net, Option<&'static str>) {
         name = None;
     }
     (net, name)
+}
+
+fn of_file(name: &str, preset: &Measured, bytes: Option<u64>) -> (Net, Option<String>) {
+    match bytes.map(|bytes| preset.for_bytes(bytes)) {
+        Some((net, Some(range))) => {
+            (net, Some(format!("{name}, {} to {} bytes", range.from_bytes, range.to_bytes)))
+        }
+        Some((net, None)) => (net, Some(name.to_owned())),
+        None => (preset.net, Some(name.to_owned())),
+    }
 }
 
 /// The network in LogGOPSim's words.
@@ -181,7 +231,7 @@ pub fn help() -> String {
     };
     let presets: String = PRESETS.iter().map(line).collect();
     format!(
-        "{presets}\nTimes are in ns, S in bytes. Your own: --net L=2500,o=1500,g=1000,G=0.04,O=0,S=65535; netgauge's `-x loggp` measures them\n(it prints microseconds).\n"
+        "{presets}\nTimes are in ns, S in bytes. Your own: --net FILE.toml, or --net L=2500,o=1500,g=1000,G=0.04,O=0,S=65535; netgauge's `-x loggp` measures them\n(it prints microseconds).\n"
     )
 }
 
@@ -191,7 +241,7 @@ mod tests {
 
     #[test]
     fn networks_are_presets_or_parameters() {
-        assert_eq!("loggopsim".parse(), Ok(NetText::Net(Net::default(), Some("loggopsim"))));
+        assert_eq!("loggopsim".parse(), Ok(NetText::Net(Net::default(), Some("loggopsim".into()))));
         let Ok(NetText::Net(net, None)) = "L=1us,o=20,G=0.04,S=4Ki".parse() else { panic!("not a network") };
         assert_eq!((net.latency, net.overhead, net.gap, net.eager_limit), (1000, 20, 1000, 4096));
         assert_eq!(net.gap_per_byte, PerByte::from_femtoseconds(40_000));
@@ -225,8 +275,37 @@ mod tests {
     #[test]
     fn single_options_go_before_the_preset() {
         let args = NetArgs { net: "atlahs".parse().ok(), overhead: Some(TimeText(7)), ..NetArgs::default() };
-        let (net, name) = of(&args);
+        let (net, name) = of(&args, None);
         assert_eq!((net.latency, net.overhead, name), (3700, 7, None));
-        assert_eq!(of(&NetArgs::default()), (Net::default(), Some("loggopsim")));
+        assert_eq!(of(&NetArgs::default(), Some(8)), (Net::default(), Some("loggopsim".into())));
+    }
+
+    #[test]
+    fn files_have_parameters_for_sizes() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("net.toml");
+        let all = "L_ns = 1\no_ns = 2\ng_ns = 3\nG_ns_per_byte = 0.5\nO_ns_per_byte = 0\n";
+        fs_err::write(
+            &path,
+            format!(
+                "{all}S_bytes = 4\n[[range]]\nfrom_bytes = 1\nto_bytes = 64\n{}",
+                all.replace("L_ns = 1", "L_ns = 7")
+            ),
+        )?;
+        let parse = |text: String| text.parse::<NetText>();
+        let args = |net: NetText| NetArgs { net: Some(net), ..NetArgs::default() };
+        let file = args(parse(path.display().to_string())?);
+        assert_eq!(
+            (of(&file, None).0.latency, of(&file, Some(8)).0.latency, of(&file, Some(65)).0.latency),
+            (1, 7, 1)
+        );
+        assert_eq!(of(&file, Some(8)).1, Some("net.toml, 1 to 64 bytes".into()));
+        let sized = args(parse(format!("{}@64", path.display()))?);
+        assert_eq!(of(&sized, Some(65)).0.latency, 7);
+        assert!(parse(format!("{}@much", path.display())).is_err_and(|reason| reason.contains("not a size")));
+        assert!(parse("nowhere/net.toml".into()).is_err_and(|reason| reason.contains("nowhere/net.toml")));
+        fs_err::write(&path, "L_ns = 1")?;
+        assert!(parse(path.display().to_string()).is_err_and(|reason| reason.contains("o_ns")));
+        Ok(())
     }
 }

@@ -7,10 +7,11 @@ use quell_analysis::bench::bsp::Bsp;
 use quell_analysis::bench::fwq::{self, Fwq, RankSide};
 use quell_analysis::bench::halo::{self, Halo, Rounds};
 use quell_analysis::bench::job::{HostRun, Job, RunFacts};
+use quell_analysis::bench::loggp;
 
 use super::bsp;
 use crate::printer::Printer;
-use crate::{terminal_bench, terminal_fwq};
+use crate::{terminal_bench, terminal_fwq, terminal_loggp};
 
 /// One finished run.
 #[derive(Debug)]
@@ -33,10 +34,14 @@ pub enum Document {
     Allreduce(Allreduce),
     Halo(Halo),
     Fwq(Vec<Fwq>),
+    Loggp(loggp::Document),
 }
 
 /// The document of runs that one command made. Those that finished no phase are left out, but where all are.
 pub fn of(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
+    if let Some(run) = runs.first().filter(|run| run.facts.bench == super::loggp::BENCH) {
+        return Ok(Document::Loggp(super::loggp::of(run)?));
+    }
     let whole: Vec<(&Run, Job)> = runs.iter().filter_map(|run| Some((run, run.job().ok()?))).collect();
     let Some((first, _)) = whole.first() else {
         return Err(runs
@@ -106,6 +111,7 @@ pub fn show(document: &Document, keep: Option<&Path>, json: bool, printer: Print
         Document::Bsp(runs) => (one_or_list(runs)?, joined(runs.iter().map(terminal_bench::bsp))),
         Document::Allreduce(all) => (serde_json::to_value(all)?, terminal_bench::allreduce(all)),
         Document::Halo(halo) => (serde_json::to_value(halo)?, terminal_bench::halo(halo)),
+        Document::Loggp(found) => (serde_json::to_value(found)?, terminal_loggp::bench_loggp(found)),
         Document::Fwq(runs) => (one_or_list(runs)?, joined(runs.iter().map(terminal_fwq::fwq))),
     };
     if let Some(folder) = keep {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use quell_analysis::bench::job::RunFacts;
+use quell_analysis::bench::job::{HostRun, RunFacts};
 use quell_node::mpi::{self, Ended, Layout};
 use quell_recording::rank_file::RankFile;
 
@@ -55,7 +55,7 @@ impl Job<'_> {
         let files = collect::rank_files(&ranks)?;
         leave_nobody(&files, &self.site.program);
         self.judge(ended?, &files);
-        let hosts = match collect::hosts(&self.folder, &files) {
+        let hosts = match self.hosts(&files) {
             // A disk that was too full for the ranks is so for what is made of their files.
             Err(error) if self.facts.state == "failed" => {
                 self.facts.errors.push(format!("nothing could be made of the ranks' files: {error:#}"));
@@ -71,6 +71,15 @@ impl Job<'_> {
             printer.say("interrupted: the phases that were finished are kept");
         }
         Ok(Run { folder: self.folder, facts: self.facts, hosts })
+    }
+
+    /// The phases of each host; the benchmark of the network has none.
+    fn hosts(&self, files: &[RankFile]) -> anyhow::Result<Vec<HostRun>> {
+        if self.facts.bench == super::loggp::BENCH {
+            Ok(Vec::new())
+        } else {
+            collect::hosts(&self.folder, files)
+        }
     }
 
     fn words(&self, ranks: &Path) -> anyhow::Result<Vec<OsString>> {

@@ -16,7 +16,7 @@ pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
     for folder in runs(&args.folder)? {
         let mut facts = facts(&folder)?;
         let mut hosts = collect::open(&folder)?;
-        if hosts.is_empty() {
+        if hosts.is_empty() && facts.bench != super::loggp::BENCH {
             hosts = collect::hosts(&folder, &collect::rank_files(&folder.join("ranks"))?)?;
             if facts.state == "running" {
                 facts.state = "failed".into();

@@ -14,7 +14,7 @@ use quell_sim::loggops::{self, Activity, Noise, Program, Rules, Run, Shape, Slic
 
 use super::noise::rules;
 use crate::args::Simulate;
-use crate::plan::{Usage, net};
+use crate::plan::Usage;
 use crate::printer::Printer;
 use crate::progress::Step;
 
@@ -51,8 +51,13 @@ pub fn draw<P: Program>(
         let events = program.totals().map(|(operations, sends)| operations.saturating_add(sends));
         let step = Step::long(printer, "time line", events);
         let progress = |done| step.reach(done);
-        let run =
-            Run { net: net::of(&args.net).0, rules: Rules::Physical, noise, threads: 1, progress: &progress };
+        let run = Run {
+            net: super::network(args).0,
+            rules: Rules::Physical,
+            noise,
+            threads: 1,
+            progress: &progress,
+        };
         loggops::run_for_timeline(program, &run, &mut timeline)?;
     }
     let drawing = Drawing::new(program, &timeline);

@@ -1,0 +1,136 @@
+//! LogGOPS parameters of a network, from the times of messages.
+//!
+//! `mpi/bench/loggp.c` measures PRTT(n, d, s), the time of n messages of s bytes, d apart, and one answer (Hoefler, Lichei & Rehm,
+//! "Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks", IPDPS 2007). Of these are made, for each size:
+//!
+//! - half a round trip, PRTT(1, 0, s) / 2,
+//! - the interval of messages, (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1),
+//! - o_s and o_r, the CPU time of a send whose receiver computes, and of a receive whose message is there; and the paper's o_s,
+//!   (PRTT(n, d, s) − PRTT(1, 0, s)) / (n − 1) − d, which contains how the two CPUs get into each other's way.
+//!
+//! The parameters serve the physical rules of `docs/reference/loggops.md`, where half a round trip takes 2·o + L + (s − 1)·G, and
+//! messages to one receiver follow each other by g + (s − 1)·G as long as o ≤ g and O ≤ G. So L is what half a round trip takes
+//! without 2·o (the paper's L contains them), and o, the mean of o_s and o_r, is bounded by g and by half the time; O by G.
+//! Above S a sender waits for the answer, o + 2·L: there o is at least what keeps this below the interval that was seen.
+//!
+//! One line fits few libraries: protocols change with the size. So the sizes are cut into [`Range`]s, each as long as one set of
+//! parameters is within [`TOLERANCE`] of both times, and never across S. The parameters of all sizes together meet the smallest
+//! message (L, o, g) and the largest ones (G).
+//!
+//! Times are lower quartiles, of a round's samples and then of rounds: noise only ever adds. Intervals are the 5th and 95th
+//! percentile over resampled rounds (Efron 1979).
+
+mod check;
+mod document;
+mod fit;
+pub mod preset;
+mod samples;
+#[cfg(test)]
+mod tests;
+
+use quell_recording::rank_file::RankFile;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+
+pub use document::{
+    Check, Comparison, Document, Estimate, IntervalFit, Kind, KindName, Parameters, Range, SCHEMA, SizeTimes,
+};
+use fit::Figures;
+pub use fit::TOLERANCE;
+use samples::{Samples, Threshold};
+
+/// Resampled sets of rounds behind an interval.
+const REPLICATES: usize = 200;
+/// Equal files give equal documents.
+const SEED: u64 = 1;
+
+/// The parameters of the networks that the job's ranks had between them.
+///
+/// # Errors
+/// Where the file of rank 0 is not among `files`, or holds no times of messages.
+pub fn analyse(files: &[RankFile]) -> Result<Document, String> {
+    let file = files.iter().find(|file| file.number::<u64>("rank") == Some(0));
+    let file = file.ok_or("the file of rank 0, which measures, is missing")?;
+    let names = [KindName::Intra, KindName::Inter];
+    let kinds = names.into_iter().filter_map(|name| kind(file, name)).collect::<Vec<_>>();
+    if kinds.is_empty() {
+        return Err("rank 0 measured no messages: the job ended too early, or was another benchmark".into());
+    }
+    let fact = |name: &str| file.facts.get(name).cloned().unwrap_or_default();
+    Ok(Document {
+        schema: SCHEMA.to_owned(),
+        mpi: fact("mpi"),
+        unix_ns: file.number("unix_ns").unwrap_or(0),
+        warnings: warnings(file, &kinds),
+        kinds,
+    })
+}
+
+fn kind(file: &RankFile, name: KindName) -> Option<Kind> {
+    let samples = Samples::of(file, name)?;
+    let threshold = Threshold::of(file, name);
+    let limit = threshold.bytes();
+    let points = samples.points(0..samples.rounds());
+    let spans = fit::spans(&points, limit);
+    let fitted = Figures::of(&points, &spans, limit)?;
+    let mut replicates: Vec<Vec<f64>> = Vec::new();
+    let mut random = Pcg64Mcg::seed_from_u64(SEED);
+    for _ in 0..REPLICATES {
+        let drawn: Vec<usize> =
+            (0..samples.rounds()).map(|_| random.random_range(0..samples.rounds())).collect();
+        let points = samples.points(drawn.into_iter());
+        replicates.extend(Figures::of(&points, &spans, limit).map(|figures| figures.flat()));
+    }
+    let estimates = estimates(&fitted.flat(), &replicates);
+    let (parameters, ranges) = document::parameters(&estimates, &points, &spans);
+    let checks = check::checks(&samples, &parameters, &ranges, limit);
+    Some(Kind {
+        kind: name,
+        hosts: samples.hosts.clone(),
+        partner: samples.partner,
+        rounds: samples.rounds() as u64,
+        parameters,
+        eager_limit_bytes: threshold.estimate(),
+        eager_limit_found: threshold.found(),
+        ranges,
+        sizes: points.iter().map(SizeTimes::of).collect(),
+        checks,
+    })
+}
+
+/// Each figure with the middle nine tenths of what resampled rounds give.
+fn estimates(values: &[f64], replicates: &[Vec<f64>]) -> Vec<Estimate> {
+    let estimate = |(index, &value): (usize, &f64)| {
+        let mut drawn: Vec<f64> =
+            replicates.iter().filter_map(|replicate| replicate.get(index).copied()).collect();
+        let (low, high) = (samples::quantile(&mut drawn, 0.05), samples::quantile(&mut drawn, 0.95));
+        Estimate { value, low: low.unwrap_or(value).min(value), high: high.unwrap_or(value).max(value) }
+    };
+    values.iter().enumerate().map(estimate).collect()
+}
+
+fn warnings(file: &RankFile, kinds: &[Kind]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if file.torn
+        || !file.facts.contains_key("ended") && file.series.iter().all(|s| !s.facts.contains_key("ended"))
+    {
+        warnings.push("the job did not end well: what it had measured by then is all there is".to_owned());
+    }
+    if file.number::<u64>("yields") == Some(1) {
+        warnings
+            .push("there are more ranks than CPUs; those that do not measure sleep, yet disturb".to_owned());
+    }
+    for kind in kinds {
+        if kind.rounds < 3 {
+            warnings.push(format!("{}: {} rounds make no interval", kind.kind.word(), kind.rounds));
+        }
+        if !kind.eager_limit_found {
+            let tried = kind.eager_limit_bytes.value;
+            warnings.push(format!(
+                "{}: no send up to {tried} bytes waited for its receive; S is at least that",
+                kind.kind.word()
+            ));
+        }
+    }
+    warnings
+}

@@ -1,0 +1,237 @@
+//! A network in a file, as `--net FILE.toml` takes it.
+//!
+//! ```toml
+//! L_ns = 157
+//! o_ns = 46
+//! g_ns = 87
+//! G_ns_per_byte = 0.055
+//! O_ns_per_byte = 0.02
+//! S_bytes = 256
+//! source = "quell bench loggp, Open MPI 4.1.4"
+//! hosts = ["node1", "node2"]
+//! date = "2026-11-21"
+//!
+//! [[range]]          # may be left out: for messages of these sizes, these parameters are nearer
+//! from_bytes = 1
+//! to_bytes = 256
+//! L_ns = 157
+//! o_ns = 46
+//! g_ns = 87
+//! G_ns_per_byte = 0.4
+//! O_ns_per_byte = 0.02
+//! ```
+
+use quell_sim::loggops::{Net, PerByte};
+use serde::{Deserialize, Serialize};
+
+use super::{Document, Kind};
+
+/// Times of a run end at 146 years.
+const MOST_NS: f64 = (1u64 << 62) as f64;
+/// A byte a second.
+const MOST_NS_PER_BYTE: f64 = 1e9;
+const MOST_BYTES: u64 = 1 << 62;
+const MOST_RANGES: usize = 1024;
+
+/// A network from a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// For messages of all sizes.
+    pub net: Net,
+    /// For messages of some sizes, in order.
+    pub ranges: Vec<PresetRange>,
+    /// Where the numbers are from.
+    pub source: String,
+    /// The hosts between which they were measured.
+    pub hosts: Vec<String>,
+    /// When, as in `2026-11-21`.
+    pub date: String,
+}
+
+/// The network that messages of these sizes see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PresetRange {
+    /// The smallest, in bytes.
+    pub from_bytes: u64,
+    /// The largest.
+    pub to_bytes: u64,
+    /// Its parameters; S is that of all sizes.
+    pub net: Net,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(rename = "L_ns")]
+    latency: f64,
+    #[serde(rename = "o_ns")]
+    overhead: f64,
+    #[serde(rename = "g_ns")]
+    gap: f64,
+    #[serde(rename = "G_ns_per_byte")]
+    gap_per_byte: f64,
+    #[serde(rename = "O_ns_per_byte")]
+    overhead_per_byte: f64,
+    #[serde(rename = "S_bytes")]
+    eager_limit: u64,
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    hosts: Vec<String>,
+    #[serde(default)]
+    date: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    range: Vec<WrittenRange>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRange {
+    from_bytes: u64,
+    to_bytes: u64,
+    #[serde(rename = "L_ns")]
+    latency: f64,
+    #[serde(rename = "o_ns")]
+    overhead: f64,
+    #[serde(rename = "g_ns")]
+    gap: f64,
+    #[serde(rename = "G_ns_per_byte")]
+    gap_per_byte: f64,
+    #[serde(rename = "O_ns_per_byte")]
+    overhead_per_byte: f64,
+}
+
+fn within(name: &str, value: f64, most: f64) -> Result<f64, String> {
+    match value {
+        value if value.is_nan() => Err(format!("{name} is not a number")),
+        value if value.is_sign_negative() && value != 0.0 => Err(format!("{name} = {value} is below 0")),
+        value if value > most => Err(format!("{name} = {value} is more than {most:e}")),
+        value => Ok(value.abs()),
+    }
+}
+
+/// `times` are L, o and g; `rates` G and O.
+fn checked(times: [f64; 3], rates: [f64; 2], eager_limit: u64) -> Result<Net, String> {
+    let time = |name: &str, ns: f64| Ok::<_, String>(within(name, ns, MOST_NS)?.round() as u64);
+    let rate = |name: &str, ns: f64| {
+        let ns = within(name, ns, MOST_NS_PER_BYTE)?;
+        Ok::<_, String>(PerByte::from_femtoseconds((ns * 1e6).round() as u64))
+    };
+    if eager_limit > MOST_BYTES {
+        return Err(format!("S_bytes = {eager_limit} is more than {MOST_BYTES}"));
+    }
+    Ok(Net {
+        latency: time("L_ns", times[0])?,
+        overhead: time("o_ns", times[1])?,
+        gap: time("g_ns", times[2])?,
+        gap_per_byte: rate("G_ns_per_byte", rates[0])?,
+        overhead_per_byte: rate("O_ns_per_byte", rates[1])?,
+        eager_limit,
+    })
+}
+
+impl WrittenRange {
+    fn check(&self, eager_limit: u64) -> Result<PresetRange, String> {
+        let times = [self.latency, self.overhead, self.gap];
+        let net = checked(times, [self.gap_per_byte, self.overhead_per_byte], eager_limit)?;
+        if self.from_bytes > self.to_bytes {
+            return Err(format!(
+                "from_bytes = {} is more than to_bytes = {}",
+                self.from_bytes, self.to_bytes
+            ));
+        }
+        Ok(PresetRange { from_bytes: self.from_bytes, to_bytes: self.to_bytes, net })
+    }
+
+    fn of(range: &PresetRange) -> Self {
+        Self {
+            from_bytes: range.from_bytes,
+            to_bytes: range.to_bytes,
+            latency: range.net.latency as f64,
+            overhead: range.net.overhead as f64,
+            gap: range.net.gap as f64,
+            gap_per_byte: range.net.gap_per_byte.as_nanos(),
+            overhead_per_byte: range.net.overhead_per_byte.as_nanos(),
+        }
+    }
+}
+
+impl Preset {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// What is missing, unknown or out of range, with its place.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        let written: Written =
+            toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let times = [written.latency, written.overhead, written.gap];
+        let net = checked(times, [written.gap_per_byte, written.overhead_per_byte], written.eager_limit)?;
+        if written.range.len() > MOST_RANGES {
+            return Err(format!("{} ranges are more than {MOST_RANGES}", written.range.len()));
+        }
+        let mut ranges: Vec<PresetRange> = Vec::new();
+        for (index, range) in written.range.iter().enumerate() {
+            let place = |reason: String| format!("range {}: {reason}", index + 1);
+            let range = range.check(written.eager_limit).map_err(place)?;
+            if let Some(before) = ranges.last().filter(|before| before.to_bytes >= range.from_bytes) {
+                return Err(place(format!(
+                    "from_bytes = {} is not above the to_bytes = {} before it",
+                    range.from_bytes, before.to_bytes
+                )));
+            }
+            ranges.push(range);
+        }
+        Ok(Self { net, ranges, source: written.source, hosts: written.hosts, date: written.date })
+    }
+
+    /// The file's text.
+    ///
+    /// # Errors
+    /// What TOML cannot say.
+    pub fn to_toml(&self) -> Result<String, String> {
+        let net = &self.net;
+        let written = Written {
+            latency: net.latency as f64,
+            overhead: net.overhead as f64,
+            gap: net.gap as f64,
+            gap_per_byte: net.gap_per_byte.as_nanos(),
+            overhead_per_byte: net.overhead_per_byte.as_nanos(),
+            eager_limit: net.eager_limit,
+            source: self.source.clone(),
+            hosts: self.hosts.clone(),
+            date: self.date.clone(),
+            range: self.ranges.iter().map(WrittenRange::of).collect(),
+        };
+        toml::to_string(&written).map_err(|error| error.to_string())
+    }
+
+    /// What messages of a size see: the range that holds it, or the parameters of all sizes.
+    pub fn for_bytes(&self, bytes: u64) -> (Net, Option<PresetRange>) {
+        let size = bytes.max(1);
+        let range =
+            self.ranges.iter().find(|range| (range.from_bytes..=range.to_bytes).contains(&size)).copied();
+        (range.map_or(self.net, |range| range.net), range)
+    }
+
+    /// What was measured of a kind, as a file. `date` is as in `2026-11-21`.
+    pub fn of(document: &Document, kind: &Kind, date: &str) -> Self {
+        let eager_limit = kind.eager_limit_bytes.value as u64;
+        let mut from_bytes = 1;
+        let mut ranges = Vec::new();
+        for (index, range) in kind.ranges.iter().enumerate() {
+            // Between the sizes that were measured: up to S, or up to the next.
+            let next = kind.ranges.get(index + 1).map(|next| next.from_bytes);
+            let limit = (range.to_bytes..next.unwrap_or(range.to_bytes)).contains(&eager_limit);
+            let to_bytes = if limit { eager_limit } else { next.map_or(range.to_bytes, |next| next - 1) };
+            ranges.push(PresetRange { from_bytes, to_bytes, net: range.net(eager_limit) });
+            from_bytes = to_bytes + 1;
+        }
+        Self {
+            net: kind.parameters.net(eager_limit),
+            ranges,
+            source: format!("quell bench loggp, {}-node, {}", kind.kind.word(), document.mpi),
+            hosts: kind.hosts.clone(),
+            date: date.to_owned(),
+        }
+    }
+}

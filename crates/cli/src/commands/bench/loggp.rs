@@ -1,0 +1,68 @@
+//! `quell bench loggp`: LogGOPS parameters of the network between ranks, as a file for `--net`.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use quell_analysis::bench::job::RunFacts;
+use quell_analysis::bench::loggp::{Document, analyse};
+use quell_node::mpi::Layout;
+
+use super::document::{self, Run};
+use super::job::Job;
+use super::{Outcome, Site, collect, failure, ranks};
+use crate::args::BenchLoggp;
+use crate::plan::Usage;
+use crate::printer::Printer;
+use crate::terminal_loggp;
+
+/// What the benchmark is called in its own facts.
+pub const BENCH: &str = "loggp";
+
+/// Measures, shows, and writes a preset for each kind of network.
+pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
+    let count = match &args.job.ranks {
+        None => 2,
+        Some(_) => match ranks(&args.job)?[..] {
+            [count] if count >= 2 => count,
+            _ => return Err(Usage("bench loggp takes one number of ranks, 2 at least".into()).into()),
+        },
+    };
+    let site = Site::prepare(&args.job, BENCH, printer)?;
+    let job = Job {
+        site: &site,
+        args: &args.job,
+        folder: site.folder.clone(),
+        layout: Layout { ranks: count, per_node: args.job.per_node, extra: args.job.extra_words() },
+        words: vec![
+            format!("bench={BENCH}"),
+            format!("sizes_to={}", args.sizes_to.0),
+            format!("rounds={}", args.rounds),
+        ],
+        facts: RunFacts { bench: BENCH.into(), ..RunFacts::default() },
+    };
+    let run = job.run(printer)?;
+    if run.facts.state == "failed" {
+        return Err(failure(&run));
+    }
+    let found = of(&run)?;
+    document::show(&document::Document::Loggp(found.clone()), Some(&site.folder), args.job.json, printer)?;
+    let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    for kind in &found.kinds {
+        let path = site.folder.join(format!("{}.toml", kind.kind.word()));
+        terminal_loggp::write_preset(&found, kind, date.get(..10).unwrap_or_default(), &path)?;
+        printer.say(&format!("use it with `quell simulate … --net {}`", shown(&path)));
+    }
+    Ok(Outcome::Done)
+}
+
+/// A path as short as it can be typed here.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let short = here.as_deref().and_then(|here| path.strip_prefix(here).ok());
+    short.unwrap_or(path).display().to_string()
+}
+
+/// The parameters, from the files of the ranks.
+pub fn of(run: &Run) -> anyhow::Result<Document> {
+    analyse(&collect::rank_files(&run.folder.join("ranks"))?).map_err(anyhow::Error::msg)
+}
