@@ -26,7 +26,7 @@ pub fn by_host(hosts: &Hosts) -> String {
         "longest",
     ];
     header.extend(ranks.then_some("rank@CPUs"));
-    header.push("stands out");
+    header.push("stands out (× median)");
     let rows = hosts.hosts.iter().map(|row| {
         let mut cells = host(row);
         cells.extend(ranks.then(|| bindings(row)));
@@ -135,7 +135,7 @@ fn bindings(row: &HostRow) -> String {
 
 fn stands_out(row: &HostRow) -> String {
     let part = |one: &quell_analysis::hosts::StandsOut| match one.times_median {
-        Some(times) => format!("{} {times:.1} × the median", one.figure.name()),
+        Some(times) => format!("{} {times:.1} ×", one.figure.name()),
         None => format!("{}, others have none", one.figure.name()),
     };
     row.stands_out.iter().map(part).collect::<Vec<_>>().join(", ")

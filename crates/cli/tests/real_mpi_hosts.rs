@@ -13,6 +13,7 @@ mod node;
 mod slurm;
 mod support;
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use fake_hosts::{BRIDGE, FakeHosts, HEAD, INTERFACE, NETWORK, lacks};
@@ -141,6 +142,38 @@ fn check_record(hosts: &FakeHosts, folder: &str, mut launcher: Command) {
     assert_eq!(found, [("qa", "qa"), ("qb", "qb")]);
 }
 
+/// The ranks of a program that speaks MPI, each wrapped: every one runs, and has a recording of its own.
+#[test]
+fn each_copy_follows_its_own_command() {
+    if !has(TOOLS) || !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return;
+    }
+    let _machine = machine();
+    let hosts = FakeHosts::new(&HOSTS);
+    for (mpi, launcher) in mpis() {
+        let mut command = hosts.on(HEAD, launcher);
+        command.args(["-n", "4"]).args(words(&hosts, mpi, 2).split(' '));
+        command.args([
+            QUELL,
+            "record",
+            "-q",
+            "-o",
+            mpi,
+            "--",
+            "sh",
+            "-c",
+            "echo ran $PMI_RANK$OMPI_COMM_WORLD_RANK",
+        ]);
+        let output = command.output().unwrap();
+        success(mpi, &output);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        for (rank, host) in [(0, "qa"), (1, "qa"), (2, "qb"), (3, "qb")] {
+            assert!(said.contains(&format!("ran {rank}\n")), "{said}");
+            assert!(hosts.path(&format!("{mpi}/{host}-{rank:04}.quell/threads.parquet")).exists(), "{said}");
+        }
+    }
+}
+
 #[test]
 fn slurm_starts_benchmarks_and_recorders() {
     if !has(&[TOOLS, slurm::PROGRAMS].concat()) {
@@ -168,23 +201,11 @@ fn slurm_starts_benchmarks_from_within_a_step() {
     let _machine = machine();
     let mut hosts = FakeHosts::new(&HOSTS);
     slurm::start(&mut hosts, &HOSTS);
+    let bench = format!(
+        "exec {QUELL} bench bsp --mpi {mpi} -n 2 --per-node 1 --launcher srun --duration 500ms --json -o inner"
+    );
     let mut srun = slurm::on_head(&hosts, "srun");
-    srun.args([
-        "-N2",
-        "-n1",
-        "-c2",
-        QUELL,
-        "bench",
-        "bsp",
-        "--mpi",
-        mpi,
-        "-n",
-        "2",
-        "--duration",
-        "500ms",
-        "--json",
-    ]);
-    srun.args(["-o", "inner", "--launcher", "srun", "--per-node", "1"]);
+    srun.args(["-N2", "-n2", "-c2", "sh", "-c", &format!("test $SLURM_PROCID != 0 || {bench}")]);
     check_bench(&hosts, "inner", &srun.output().unwrap());
 }
 

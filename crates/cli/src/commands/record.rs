@@ -45,7 +45,7 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
         // Once is enough.
         (Some(Launched { rank: 1.., .. }), _) => {}
         (Some(_), Some(folder)) => {
-            printer.say(&format!("look at all hosts with `quell show {}`", folder.display()))
+            printer.say(&format!("look at all hosts with `quell show {}`", folder.display()));
         }
         _ => printer.say(&format!("look at it with `{}`", look_at(&manifest, &output))),
     }

@@ -112,7 +112,7 @@ impl FakeHosts {
 
     /// Starts a daemon on a host; what it says is in NAME.log.
     pub fn daemon(&mut self, host: &str, name: &str, words: &[&str]) {
-        let log = std::fs::File::create(self.path(&format!("{name}.log"))).unwrap();
+        let log = fs_err::File::create(self.path(&format!("{name}.log"))).unwrap().into_parts().0;
         let mut command = self.on(host, words[0]);
         command.args(&words[1..]).stdout(log.try_clone().unwrap()).stderr(log);
         end_with_test(&mut command);
