@@ -16,9 +16,10 @@ fn help_names_every_verb() {
 #[test]
 fn each_verb_explains_itself_with_examples() {
     let dir = tempfile::tempdir().unwrap();
-    for verb in
-        ["study", "record", "show", "watch", "compare", "predict", "simulate", "goal", "convert", "report"]
-    {
+    for verb in [
+        "study", "record", "show", "watch", "compare", "predict", "simulate", "goal", "convert", "report",
+        "bench",
+    ] {
         let text = transcript(dir.path(), &[verb, "--help"]);
         assert!(text.contains("EXAMPLES") && text.starts_with("exit 0"), "{verb}: {text}");
     }
@@ -39,7 +40,7 @@ fn refusals_are_one_clear_error() {
     let ours = format!("\"version\": {}", quell_recording::FORMAT_VERSION);
     let newer = manifest.replacen(&ours, "\"version\": 7", 1);
     fs_err::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
-    let cases: [&[&str]; 21] = [
+    let cases: [&[&str]; 29] = [
         &["show", "nothing.quell"],
         &["show", "empty.quell"],
         &["show", "selfish.txt"],
@@ -61,6 +62,14 @@ fn refusals_are_one_clear_error() {
         &["record", "-o", "x.quell", "--sources", "off", "--cost"],
         &["record", "-o", "x.quell", "--realtime", "1", "--duration", "1s"],
         &["convert", "a.quell", "selfish.txt"],
+        &["bench", "bsp", "--mpi", "nowhere"],
+        &["bench", "bsp", "--mpi", "/bin/false"],
+        &["bench", "bsp", "--quantum", "0ns"],
+        &["bench", "allreduce", "--count", "0"],
+        &["bench", "fwq", "-n", "2Mi"],
+        &["bench", "halo", "-n", "2", "--leave", "2"],
+        &["bench", "loggp", "-n", "1"],
+        &["bench", "show", "."],
     ];
     let said = cases.map(|args| {
         let text = transcript(folder, args);
