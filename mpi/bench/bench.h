@@ -69,6 +69,8 @@ void rank_file_keep(struct rank_file *file);
 /* Drops the rows that were not written yet. */
 void rank_file_forget(struct rank_file *file);
 size_t rank_file_room(const struct rank_file *file);
+/* The same when nothing waits. */
+size_t rank_file_most(const struct rank_file *file);
 /* 0, or the errno of the first write that failed. */
 int rank_file_flush(struct rank_file *file);
 /* Ends the job where some rank could not write; collective. */

@@ -126,8 +126,16 @@ size_t rank_file_room(const struct rank_file *file)
 	return (ROOM - file->bytes) / (file->columns * sizeof(uint64_t));
 }
 
+size_t rank_file_most(const struct rank_file *file)
+{
+	return ROOM / (file->columns * sizeof(uint64_t));
+}
+
 uint64_t *rank_file_row(struct rank_file *file)
 {
+	/* Whoever looks at the room never comes here without any. */
+	if (!rank_file_room(file))
+		rank_file_flush(file);
 	return (uint64_t *)(void *)(file->rows + file->bytes);
 }
 
@@ -146,6 +154,7 @@ int rank_file_flush(struct rank_file *file)
 	/* After a write that failed the file ends in a part of a block, and nothing may follow. */
 	if (!file->error)
 		file->error = write_rows(file);
+	file->bytes = 0;
 	return file->error;
 }
 

@@ -81,7 +81,8 @@ static struct plan decide(struct run *run)
 	if (plan.flush) {
 		run->flushed_ns = now;
 		over |= asked_to_stop(run->job);
-		bool by_time = options->duration_ns && (!options->count || elapsed * options->count > run->done * options->duration_ns);
+		bool by_time = options->duration_ns && (!options->count || (double)elapsed * (double)options->count >
+										  (double)run->done * (double)options->duration_ns);
 		tell_progress(by_time ? elapsed : run->done, by_time ? options->duration_ns : options->count);
 	}
 	if (over)
@@ -89,7 +90,7 @@ static struct plan decide(struct run *run)
 	if (options->count && plan.phases > options->count - run->done)
 		plan.phases = options->count - run->done;
 	if (plan.flush)
-		room = SIZE_MAX;
+		room = rank_file_most(run->job->file);
 	if (plan.phases > room)
 		plan.phases = room;
 	return plan;

@@ -6,6 +6,7 @@
 )]
 
 #[path = "support/disturbers.rs"]
+#[allow(dead_code, reason = "each test file uses a part of it")]
 mod disturbers;
 #[path = "support/node.rs"]
 mod node;
