@@ -19,6 +19,7 @@ import probe_loop
 import record_million
 import simulate
 import sources_cost
+import under_mpi
 from child import BenchError
 from page import page
 
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "metric-container": metric_container,
     "sources-cost": sources_cost,
     "simulate": simulate,
+    "mpi": under_mpi,
 }
 FAILED = 1
 LIMIT_BROKEN = 3

@@ -124,6 +124,7 @@ mod tests {
             pid: 77,
             cpus: "1".into(),
             ns_per_iteration: 1.0,
+            timing_ns: 0.0,
             clock_offset_ns: 0,
             clock_error_ns: 0,
         }];

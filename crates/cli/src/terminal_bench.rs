@@ -31,6 +31,7 @@ pub fn bsp(bsp: &Bsp) -> String {
     text += &table(&["all ranks", "min", "quiet", "p50", "mean", "p99", "p99.9", "max"], rows.into_iter());
     text.push('\n');
     text += &ranks(&bsp.by_rank);
+    text += &format!("taking the time adds {} to a phase\n", time(bsp.timing_ns));
     text.push('\n');
     text += &costs(bsp);
     text += &anomalies(&bsp.anomalies, bsp.phases);

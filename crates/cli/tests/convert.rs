@@ -33,6 +33,7 @@ fn record(folder: &Path) -> Vec<(Cpu, Phase)> {
         pid: 90 + rank,
         cpus: (rank + 4).to_string(),
         ns_per_iteration: 20.0,
+        timing_ns: 0.0,
         clock_offset_ns: 0,
         clock_error_ns: 0,
     };

@@ -57,6 +57,9 @@ pub struct RankFacts {
     pub cpus: String,
     /// Time of one step of work without noise, in ns; 0 where there was no work.
     pub ns_per_iteration: f64,
+    /// What taking the time adds to each of its phases, in ns.
+    #[serde(default)]
+    pub timing_ns: f64,
     /// What is to be added to this host's clock at the recording's zero to get rank 0's, in ns.
     pub clock_offset_ns: i64,
     /// How far that may be off, in ns; 0 where both have one clock.

@@ -188,6 +188,7 @@ fn manifest(ranks: &[u32], zero: Option<u64>) -> Manifest {
         pid: 1,
         cpus: "0".into(),
         ns_per_iteration: 1.0,
+        timing_ns: 0.0,
         clock_offset_ns: 0,
         clock_error_ns: 0,
     };

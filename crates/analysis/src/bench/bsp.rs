@@ -29,6 +29,8 @@ pub struct Bsp {
     pub wait: Spread,
     /// qtb of all ranks: both.
     pub total: Spread,
+    /// What taking the time adds to a phase, on the rank where it is most, in ns.
+    pub timing_ns: f64,
     /// Each rank on its own.
     pub by_rank: Vec<RankRow>,
     /// What the operation itself takes, where nobody is late: the median over phases of the shortest time in it, in ns.
@@ -112,6 +114,7 @@ pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun], seed: u64) -> Bsp {
         compute: all(|cell| cell.compute),
         wait: all(|cell| cell.wait),
         total: all(Cell::total),
+        timing_ns: timing(hosts),
         operation_ns,
         compute_slowdown: longest(|cell| cell.compute, quantum),
         total_slowdown: longest(Cell::total, quantum + operation_ns).filter(|_| waits),
@@ -120,6 +123,12 @@ pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun], seed: u64) -> Bsp {
         warnings: warnings(run, &by_rank),
         by_rank,
     }
+}
+
+fn timing(hosts: &[HostRun]) -> f64 {
+    let ranks =
+        hosts.iter().filter_map(|host| host.recording.manifest.mpi.as_ref()).flat_map(|mpi| &mpi.here);
+    ranks.map(|rank| rank.timing_ns).fold(0.0, f64::max)
 }
 
 /// The last to come hardly waits: its time in the operation is the operation's own.

@@ -25,6 +25,7 @@ pub fn host(ranks: &[(u32, u32)], phases: Vec<(u32, Phase)>, intervals: Vec<Inte
         pid,
         cpus: rank.to_string(),
         ns_per_iteration: 1_000.0,
+        timing_ns: 0.0,
         clock_offset_ns: 0,
         clock_error_ns: 0,
     };

@@ -234,7 +234,7 @@ pub struct BenchLoggp {
     #[arg(long, default_value = "64Ki", value_name = "SIZE")]
     pub sizes_to: Size,
     /// How often all is measured: parameters are medians, and their intervals are over rounds.
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
 }
 

@@ -161,5 +161,5 @@ fn for_each_line(text: &str, mut each: impl FnMut(usize, &str) -> Result<(), Str
 /// What is known of a rank whose file does not tell of its process.
 fn rank_facts(rank: u32) -> RankFacts {
     let (cpus, ns_per_iteration) = (String::new(), 0.0);
-    RankFacts { rank, pid: 0, cpus, ns_per_iteration, clock_offset_ns: 0, clock_error_ns: 0 }
+    RankFacts { rank, pid: 0, cpus, ns_per_iteration, timing_ns: 0.0, clock_offset_ns: 0, clock_error_ns: 0 }
 }

@@ -129,6 +129,7 @@ fn rank_facts(rank: u32, file: &RankFile, series: &Series, clocks: &Clocks) -> R
         pid: file.number("pid").unwrap_or(0),
         cpus: file.facts.get("cpus").cloned().unwrap_or_default(),
         ns_per_iteration: series.number("ns_per_iteration").unwrap_or(0.0),
+        timing_ns: series.number("timing_ns").unwrap_or(0.0),
         clock_offset_ns,
         clock_error_ns,
     }
