@@ -68,6 +68,8 @@ uint64_t *rank_file_row(struct rank_file *file);
 void rank_file_keep(struct rank_file *file);
 /* Drops the rows that were not written yet. */
 void rank_file_forget(struct rank_file *file);
+/* From here on rows count: they are kept where a signal ends the program. */
+void rank_file_counts(struct rank_file *file);
 size_t rank_file_room(const struct rank_file *file);
 /* The same when nothing waits. */
 size_t rank_file_most(const struct rank_file *file);

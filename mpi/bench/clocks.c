@@ -10,7 +10,7 @@
 
 #define ROUNDS 200
 
-static uint64_t ask(const struct job *job, int whom, uint64_t *took_ns)
+static uint64_t ask(const struct job *job, int whom, uint64_t *took_ns, uint64_t *end_ns)
 {
 	uint64_t question = 0, answer;
 	MPI_Request requests[2];
@@ -18,7 +18,8 @@ static uint64_t ask(const struct job *job, int whom, uint64_t *took_ns)
 	MPI_Irecv(&answer, 1, MPI_UINT64_T, whom, 1, MPI_COMM_WORLD, &requests[0]);
 	MPI_Isend(&question, 1, MPI_UINT64_T, whom, 1, MPI_COMM_WORLD, &requests[1]);
 	job_wait(job, &requests[0]);
-	*took_ns = now_ns() - begin;
+	*end_ns = now_ns();
+	*took_ns = *end_ns - begin;
 	job_wait(job, &requests[1]);
 	return answer;
 }
@@ -53,7 +54,7 @@ void clocks_align(struct job *job, const char *when)
 		uint64_t best = UINT64_MAX, at = 0;
 		int64_t offset = 0;
 		for (int round = 0; round < ROUNDS; round++) {
-			uint64_t took, theirs = ask(job, 0, &took), mine = now_ns() - took / 2;
+			uint64_t took, end, theirs = ask(job, 0, &took, &end), mine = end - took / 2;
 			if (took < best) {
 				best = took;
 				at = mine;

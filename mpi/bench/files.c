@@ -27,7 +27,18 @@ struct rank_file {
 	volatile size_t bytes;
 };
 
-static struct rank_file *open_file;
+/* Whose rows are kept where the launcher ends this rank; none before the first phase that counts. */
+static struct rank_file *live_file;
+
+/* A signal between the head of a block and its end would write it twice. */
+static void hold_signals(sigset_t *before)
+{
+	sigset_t held;
+	sigemptyset(&held);
+	sigaddset(&held, SIGTERM);
+	sigaddset(&held, SIGINT);
+	sigprocmask(SIG_BLOCK, &held, before);
+}
 
 static int write_all(int fd, const void *data, size_t bytes)
 {
@@ -48,20 +59,23 @@ static int write_rows(struct rank_file *file)
 {
 	if (!file->bytes)
 		return 0;
+	sigset_t before;
+	hold_signals(&before);
 	memcpy(file->head.kind, QUELL_BLOCK_ROWS, 4);
 	file->head.bytes = file->bytes;
 	int error = write_all(file->fd, &file->head, sizeof(file->head));
 	if (!error)
 		error = write_all(file->fd, file->rows, file->bytes);
 	file->bytes = 0;
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return error;
 }
 
 /* The launcher ends this rank: what is finished is kept. */
 static void keep_and_end(int signal)
 {
-	if (open_file && !open_file->error)
-		write_rows(open_file);
+	if (live_file && !live_file->error)
+		write_rows(live_file);
 	_exit(128 + signal);
 }
 
@@ -77,7 +91,6 @@ struct rank_file *rank_file_open(const struct job *job)
 		fail("rank %d cannot make %s: %s%s", job->rank, file->path, strerror(error),
 		     error == ENOENT ? "; the folder must be one that every host sees" : "");
 	}
-	open_file = file;
 	struct sigaction keep = {.sa_handler = keep_and_end};
 	sigaction(SIGTERM, &keep, NULL);
 	sigaction(SIGINT, &keep, NULL);
@@ -149,6 +162,12 @@ void rank_file_forget(struct rank_file *file)
 	file->bytes = 0;
 }
 
+void rank_file_counts(struct rank_file *file)
+{
+	rank_file_forget(file);
+	live_file = file;
+}
+
 int rank_file_flush(struct rank_file *file)
 {
 	/* After a write that failed the file ends in a part of a block, and nothing may follow. */
@@ -173,7 +192,7 @@ void rank_file_close(struct rank_file *file)
 {
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
-	open_file = NULL;
+	live_file = NULL;
 	close(file->fd);
 	free(file);
 }

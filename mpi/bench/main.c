@@ -131,6 +131,8 @@ int main(int count, char **words)
 	place(&job);
 	job.file = rank_file_open(&job);
 	place_tell(&job);
+	if (job.rank == 0)
+		tell_progress(0, 1);
 	job_barrier(&job);
 	clocks_align(&job, "start");
 	if (!strcmp(job.options.bench, "loggp"))

@@ -158,7 +158,7 @@ void run_phases(struct job *job)
 	/* The first phases find caches, connections and pages as they never are again. */
 	for (int warm = 0; warm < 3; warm++)
 		phase(run, true);
-	rank_file_forget(job->file);
+	rank_file_counts(job->file);
 	run->checks = 0;
 	job_barrier(job);
 	run->begun_ns = run->flushed_ns = now_ns();

@@ -53,11 +53,16 @@ pub fn anomalies(anomalies: &Anomalies, phases: u64) -> String {
     }
     let row = |row: &SourceRow| {
         let each = row.excess_ns as f64 / row.count.max(1) as f64;
-        let excess = [time(row.excess_ns as f64), format!("{:.1} %", row.percent), time(each)];
+        let excess = [
+            time(row.excess_ns as f64),
+            format!("{:.1} %", row.percent),
+            time(each),
+            time(row.taken_ns as f64),
+        ];
         [one_line(&row.source), row.count.to_string()].into_iter().chain(excess).collect()
     };
     let rows = anomalies.by_source.iter().take(MOST_SOURCES).map(row);
-    text += &table(&["culprit", "phases", "excess", "of all", "of each"], rows);
+    text += &table(&["culprit, mostly", "phases", "too long by", "of all", "each", "it took itself"], rows);
     text.push('\n');
     let mut longest: Vec<&Anomaly> = anomalies.listed.iter().collect();
     longest.sort_by_key(|anomaly| std::cmp::Reverse(anomaly.excess_ns));
@@ -67,13 +72,13 @@ pub fn anomalies(anomalies: &Anomalies, phases: u64) -> String {
         vec![
             anomaly.phase.to_string(),
             format!("rank {} on CPU {} {came}", anomaly.rank, anomaly.cpu),
-            by.map_or_else(|| "nothing that the kernel saw".into(), |culprit| one_line(&culprit.source)),
+            by.map_or_else(|| "mostly unknown".into(), |culprit| one_line(&culprit.source)),
             time(anomaly.total_ns as f64),
             time(anomaly.excess_ns as f64),
-            by.map_or_else(String::new, |culprit| time(culprit.taken_ns as f64)),
+            time(anomaly.explained_ns as f64),
         ]
     };
-    let header = ["the longest", "who", "held by", "took", "too long by", "of it taken"];
+    let header = ["the longest", "who", "held by", "took", "too long by", "of it known"];
     text + &table_with_words(3, &header, longest.iter().take(MOST_LISTED).map(row))
 }
 
@@ -208,7 +213,9 @@ fn time_line(line: &TimeLine) -> String {
     let end = line.ranks.iter().map(|rank| rank.end_ns).max().unwrap_or(0).max(begin + 1);
     let column =
         |at: u64| (at.clamp(begin, end) - begin) as u128 * u128::from(COLUMNS) / u128::from(end - begin);
-    let held = line.culprit.as_ref().map(|culprit| {
+    // Where in its window the hypervisor took the CPU is not known.
+    let known = line.culprit.as_ref().filter(|culprit| culprit.source != "steal");
+    let held = known.map(|culprit| {
         let from = culprit.interval_start_ns;
         (column(from), column(from.saturating_add(culprit.taken_ns)))
     });
@@ -267,20 +274,26 @@ fn estimates(found: &Estimates, run: &AllreduceRun) -> String {
             row.count.to_string(),
             time(row.period_ns as f64),
             time(row.mean_ns),
-            time(row.stagger_ns as f64),
+            signed(row.stagger_ns as f64),
         ]
     };
-    let header = ["host", "CPU", "ticks", "every", "mean", "after the first CPU's"];
+    let header = ["host", "CPU", "ticks", "every", "mean", "after the first's"];
     text + &table(&header, found.ticks.iter().take(MOST_RANKS).map(row))
 }
 
+/// A time that may be below zero.
+fn signed(ns: f64) -> String {
+    if ns < 0.0 { format!("-{}", time(-ns)) } else { time(ns) }
+}
+
 fn fit(fit: &Fit) -> String {
-    let mut text = format!("\nfit of the usual times: {} + {} · log2 P\n", time(fit.a_ns), time(fit.b_ns));
+    let mut text =
+        format!("\nfit of the usual times: {} + {} · log2 P\n", signed(fit.a_ns), signed(fit.b_ns));
     let row = |point: &FitPoint| {
         vec![
             point.ranks.to_string(),
             time(point.typical_ns as f64),
-            time(point.fitted_ns),
+            signed(point.fitted_ns),
             time(point.mean_ns),
             format!("{:+.1} %", point.excess_percent),
         ]

@@ -69,6 +69,19 @@ impl Cpus {
         Ok(Self { present: list("present")?, online, allowed })
     }
 
+    /// Those on which this process may run, in the order in which ranks are bound to them: the first hardware thread of each core, then
+    /// the second ones.
+    pub fn one_of_each_core_first(&self) -> Vec<Cpu> {
+        let thread = |cpu: &Cpu| {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+            let siblings = fs::read_to_string(path).ok().and_then(|text| parse_cpu_list(text.trim()).ok());
+            siblings.and_then(|siblings| siblings.iter().position(|one| one == cpu)).unwrap_or(0)
+        };
+        let mut cpus = self.allowed.clone();
+        cpus.sort_by_key(thread);
+        cpus
+    }
+
     /// Checks that each CPU can be probed.
     ///
     /// # Errors

@@ -52,6 +52,8 @@ pub struct AllreduceRun {
     pub time_lines: Vec<TimeLine>,
     /// Jones et al.'s estimates; absent where the kernel was not watched.
     pub estimates: Option<Estimates>,
+    /// Whether ranks outnumbered the CPUs somewhere: then its times are the scheduler's, and are kept out of the fit.
+    pub shares_cpus: bool,
     /// What a reader must know.
     pub warnings: Vec<String>,
 }
@@ -130,7 +132,8 @@ pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun]) -> AllreduceRun {
         histogram,
         time_lines: time_lines(job, &anomalies),
         anomalies,
-        warnings: Vec::new(),
+        shares_cpus: !super::job::crowded(hosts).is_empty(),
+        warnings: super::job::crowded(hosts),
     }
 }
 
@@ -161,6 +164,7 @@ fn line_of(rank: usize, cell: &Cell) -> LineOfRank {
 
 /// Least squares. Medians, since means are what noise has already spoilt.
 fn fit(runs: &[AllreduceRun]) -> Option<Fit> {
+    let runs: Vec<&AllreduceRun> = runs.iter().filter(|run| !run.shares_cpus).collect();
     let points: Vec<(f64, f64)> = runs
         .iter()
         .filter(|run| run.operations > 0)
@@ -175,7 +179,7 @@ fn fit(runs: &[AllreduceRun]) -> Option<Fit> {
     }
     let b = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum::<f64>() / spread;
     let a = mean_y - b * mean_x;
-    let point = |run: &AllreduceRun| {
+    let point = |run: &&AllreduceRun| {
         let fitted = a + b * f64::from(run.run.ranks.max(1)).log2();
         FitPoint {
             ranks: run.run.ranks,

@@ -33,7 +33,8 @@ pub struct Anomalies {
     pub threshold_ns: u64,
     /// How many there are.
     pub count: u64,
-    /// How much all of them were too long, in ns.
+    /// How much all of them were too long, in ns. Where ranks do not start together, one that is held up in a phase is late for the next,
+    /// which is too long as well: then the sum may exceed what was lost.
     pub excess_ns: u64,
     /// For how many of them the kernel's intervals hold at least half of what they were too long.
     pub explained: u64,
@@ -54,6 +55,8 @@ pub struct SourceRow {
     pub excess_ns: u64,
     /// What part that is of the excess of all, in percent.
     pub percent: f64,
+    /// How much it took itself in those phases, in ns; the rest was others', or is not known.
+    pub taken_ns: u64,
 }
 
 /// One phase that took too long.
@@ -110,12 +113,16 @@ pub fn find(job: &Job, hosts: &[HostRun]) -> Anomalies {
     }
     let by_source = by_source(&found);
     let explained = found.iter().filter(|anomaly| anomaly.culprit.is_some()).count() as u64;
-    let (count, excess_ns) = (found.len() as u64, found.iter().map(|anomaly| anomaly.excess_ns).sum());
+    let (count, excess_ns) = (found.len() as u64, excess(&found));
     found.sort_by_key(|anomaly| std::cmp::Reverse(anomaly.excess_ns));
     found.truncate(LISTED);
     found.sort_by_key(|anomaly| anomaly.phase);
     let (typical_ns, threshold_ns) = (typical, threshold);
     Anomalies { typical_ns, threshold_ns, count, excess_ns, explained, by_source, listed: found }
+}
+
+fn excess(found: &[Anomaly]) -> u64 {
+    found.iter().fold(0, |sum, anomaly| sum.saturating_add(anomaly.excess_ns))
 }
 
 fn threshold(lengths: &Durations, typical: u64) -> u64 {
@@ -125,19 +132,21 @@ fn threshold(lengths: &Durations, typical: u64) -> u64 {
 }
 
 fn by_source(found: &[Anomaly]) -> Vec<SourceRow> {
-    let all = found.iter().map(|anomaly| anomaly.excess_ns).sum::<u64>().max(1);
-    let mut rows: HashMap<&str, (u64, u64)> = HashMap::new();
+    let all = excess(found).max(1);
+    let mut rows: HashMap<&str, (u64, u64, u64)> = HashMap::new();
     for anomaly in found {
         let name = anomaly.culprit.as_ref().map_or("unattributed", |culprit| &culprit.source);
         let row = rows.entry(name).or_default();
         row.0 += 1;
-        row.1 += anomaly.excess_ns;
+        row.1 = row.1.saturating_add(anomaly.excess_ns);
+        row.2 = row.2.saturating_add(anomaly.culprit.as_ref().map_or(0, |culprit| culprit.taken_ns));
     }
-    let row = |(source, (count, excess_ns)): (&str, (u64, u64))| SourceRow {
+    let row = |(source, (count, excess_ns, taken_ns)): (&str, (u64, u64, u64))| SourceRow {
         source: source.into(),
         count,
         excess_ns,
         percent: 100.0 * excess_ns as f64 / all as f64,
+        taken_ns,
     };
     let mut rows: Vec<SourceRow> = rows.into_iter().map(row).collect();
     rows.sort_by(|a, b| (b.excess_ns, &a.source).cmp(&(a.excess_ns, &b.source)));
@@ -192,15 +201,18 @@ impl<'a> Sides<'a> {
 
     /// Who held the phase up: the last to come, unless more was taken from somebody after that.
     fn suspect(&mut self, cells: &[Cell], begin: i64, excess_ns: u64) -> Suspect {
+        // Where nobody waits, ranks drift apart, and each has only its own work to be held up in.
+        if cells.iter().all(|cell| cell.wait == 0) {
+            let rank = (0..cells.len()).max_by_key(|&rank| cells[rank].compute).unwrap_or(0);
+            let Cell { cpu, start, .. } = cells[rank];
+            let blamed = self.blame(rank, cpu, start, cells[rank].computed(), excess_ns);
+            return Suspect { rank, came_late: true, blamed };
+        }
         let last = (0..cells.len()).max_by_key(|&rank| cells[rank].computed()).unwrap_or(0);
         let arrival = cells[last].computed();
         let blamed = self.blame(last, cells[last].cpu, begin, arrival, excess_ns);
         let mut worst = Suspect { rank: last, came_late: true, blamed };
         for (rank, cell) in cells.iter().enumerate() {
-            // Without an operation nobody waits, and only the work is held up.
-            if cell.wait == 0 {
-                continue;
-            }
             let blamed = self.blame(rank, cell.cpu, arrival, cell.end(), excess_ns);
             if blamed.explained_ns > worst.blamed.explained_ns {
                 worst = Suspect { rank, came_late: false, blamed };

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::anomalies::{self, Anomalies};
-use super::job::{Cell, HostRun, Job, RunFacts};
+use super::job::{Cell, HostRun, Job, RunFacts, crowded};
 use super::spread::{Spread, mean_with_interval};
 use crate::predict::Prediction;
 
@@ -33,7 +33,8 @@ pub struct Bsp {
     pub timing_ns: f64,
     /// Each rank on its own.
     pub by_rank: Vec<RankRow>,
-    /// What the operation itself takes, where nobody is late: the median over phases of the shortest time in it, in ns.
+    /// What the operation itself takes: the median over phases of the time from when the last rank has come to when the last has
+    /// left, in ns.
     pub operation_ns: f64,
     /// Eq. 3: of the longest qt in each phase against the quantum.
     pub compute_slowdown: Option<Slowdown>,
@@ -58,9 +59,9 @@ pub struct RankRow {
     pub cpus: String,
     /// Its qt.
     pub compute: Spread,
-    /// Mean qt over the noise-free length of its work, less one, in percent.
+    /// Mean qt over the quantum, less one, in percent.
     pub slowdown_percent: f64,
-    /// How often the rank was the last to have computed.
+    /// How often the rank was the last to have computed; 0 where ranks do not wait.
     pub last: u64,
 }
 
@@ -105,7 +106,7 @@ pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun], seed: u64) -> Bsp {
     let operation_ns = if waits { operation(job) } else { 0.0 };
     let quantum = run.quantum_ns as f64;
     let longest = |value: fn(&Cell) -> u64, base: f64| slowdown(job, value, base, seed);
-    let by_rank = by_rank(job, hosts);
+    let by_rank = by_rank(job, hosts, quantum, waits);
     Bsp {
         schema: SCHEMA.into(),
         run: run.clone(),
@@ -120,7 +121,7 @@ pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun], seed: u64) -> Bsp {
         total_slowdown: longest(Cell::total, quantum + operation_ns).filter(|_| waits),
         anomalies: anomalies::find(job, hosts),
         predicted: None,
-        warnings: warnings(run, &by_rank),
+        warnings: [crowded(hosts), warnings(run, &by_rank)].concat(),
         by_rank,
     }
 }
@@ -131,10 +132,13 @@ fn timing(hosts: &[HostRun]) -> f64 {
     ranks.map(|rank| rank.timing_ns).fold(0.0, f64::max)
 }
 
-/// The last to come hardly waits: its time in the operation is the operation's own.
+/// From when the last has come to when the last has left.
 fn operation(job: &Job) -> f64 {
-    let shortest = job.iter().filter_map(|cells| cells.iter().map(|cell| cell.wait).min());
-    Spread::of(shortest.collect()).p50_ns as f64
+    let own = job.iter().filter_map(|cells| {
+        let came = cells.iter().map(Cell::computed).max()?;
+        u64::try_from(cells.iter().map(Cell::end).max()? - came).ok()
+    });
+    Spread::of(own.collect()).p50_ns as f64
 }
 
 fn slowdown(job: &Job, value: fn(&Cell) -> u64, base_ns: f64, seed: u64) -> Option<Slowdown> {
@@ -154,16 +158,15 @@ fn slowdown(job: &Job, value: fn(&Cell) -> u64, base_ns: f64, seed: u64) -> Opti
     })
 }
 
-fn by_rank(job: &Job, hosts: &[HostRun]) -> Vec<RankRow> {
+fn by_rank(job: &Job, hosts: &[HostRun], quantum: f64, waits: bool) -> Vec<RankRow> {
     let mut last = vec![0; job.ranks.len()];
-    for cells in job.iter() {
+    // Who waits for nobody is not late.
+    for cells in job.iter().filter(|_| waits) {
         let at = (0..cells.len()).max_by_key(|&rank| cells[rank].computed());
         last[at.unwrap_or(0)] += 1;
     }
     let row = |(index, rank): (usize, &super::job::Rank)| {
         let compute = Spread::of(job.of_rank(index).map(|cell| cell.compute).collect());
-        let free = job.of_rank(index).map(|cell| cell.work as f64 * rank.ns_per_iteration).sum::<f64>();
-        let taken = compute.mean_ns * compute.count as f64;
         let mut cpus: Vec<_> = job.of_rank(index).map(|cell| cell.cpu).collect();
         cpus.sort_unstable();
         cpus.dedup();
@@ -171,7 +174,8 @@ fn by_rank(job: &Job, hosts: &[HostRun]) -> Vec<RankRow> {
             rank: rank.rank,
             host: hosts.get(rank.host).map(HostRun::name).unwrap_or_default(),
             cpus: quell_recording::format_cpu_list(&cpus),
-            slowdown_percent: if free > 0.0 { 100.0 * (taken / free - 1.0) } else { 0.0 },
+            // Each phase's work was chosen to fill the quantum.
+            slowdown_percent: if quantum > 0.0 { 100.0 * (compute.mean_ns / quantum - 1.0) } else { 0.0 },
             compute,
             last: last[index],
         }
@@ -184,11 +188,15 @@ fn warnings(run: &RunFacts, ranks: &[RankRow]) -> Vec<String> {
     let off = |row: &RankRow| 100.0 * (row.compute.quiet_ns as f64 / run.quantum_ns as f64 - 1.0);
     let worst = ranks.iter().max_by(|a, b| off(a).abs().total_cmp(&off(b).abs()));
     if let Some(row) = worst.filter(|row| run.quantum_ns > 0 && off(row).abs() > 1.0) {
-        warnings.push(format!(
-            "even the quickest tenth of phases took {:+.1} % of the quantum on rank {}: noise hardly ever rests there",
-            off(row),
-            row.rank
-        ));
+        let (off, rank) = (off(row), row.rank);
+        warnings.push(match off > 0.0 {
+            true => format!("even the quickest tenth of phases took {off:.1} % more than the quantum on rank {rank}: noise hardly ever rests there"),
+            false => format!(
+                "the quickest tenth of phases took {:.1} % less than the quantum on rank {rank}: its CPU ran faster than when the work was \
+                 calibrated, and slowdowns are too low by about that",
+                -off
+            ),
+        });
     }
     warnings
 }

@@ -1,6 +1,6 @@
 //! The phases of one run, of all ranks on all hosts, side by side and on one clock.
 
-use quell_recording::{Cpu, Phase, Recording};
+use quell_recording::{Cpu, Phase, Recording, parse_cpu_list};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,24 @@ impl HostRun {
     pub fn name(&self) -> String {
         self.recording.manifest.host.clone().unwrap_or_else(|| self.recording.name())
     }
+}
+
+/// Hosts on which ranks outnumber the CPUs that they may use, each with what that means.
+pub fn crowded(hosts: &[HostRun]) -> Vec<String> {
+    let crowded = |host: &HostRun| {
+        let here = &host.recording.manifest.mpi.as_ref()?.here;
+        let cpus = here.iter().flat_map(|rank| parse_cpu_list(&rank.cpus).unwrap_or_default());
+        let cpus: std::collections::BTreeSet<Cpu> = cpus.collect();
+        (!cpus.is_empty() && here.len() > cpus.len()).then(|| {
+            format!(
+                "on {} {} ranks share {} CPUs: they wait for one another's turns, which shows as noise of the program's own ranks",
+                host.name(),
+                here.len(),
+                cpus.len()
+            )
+        })
+    };
+    hosts.iter().filter_map(crowded).collect()
 }
 
 /// One rank.

@@ -22,7 +22,7 @@ pub struct Estimates {
     pub ticks_in_mean: Option<f64>,
     /// What the operating system and its other tasks took of the ranks' CPUs, in percent (Table 3 has the rest).
     pub os_percent: f64,
-    /// The part of the time in which it was at work on one of them at least, in percent.
+    /// The part of the time in which it was at work on one of a host's at least, in percent; the mean over hosts.
     pub os_any_percent: f64,
     /// §4.4: Amdahl's bound on the speed-up where the interference of no two CPUs overlaps: 1 over the OS share.
     pub bound_without_overlap: Option<f64>,
@@ -44,8 +44,8 @@ pub struct TickRow {
     pub count: u64,
     /// Median time from one tick to the next, in ns.
     pub period_ns: u64,
-    /// How much later than on the first of these CPUs it comes, in ns: the stagger. Median over its ticks.
-    pub stagger_ns: u64,
+    /// How much later than on the first of these CPUs it comes, in ns, or earlier: the stagger. Median over its ticks.
+    pub stagger_ns: i64,
     /// Mean net time, in ns.
     pub mean_ns: f64,
 }
@@ -55,7 +55,7 @@ pub struct TickRow {
 pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) -> Option<Estimates> {
     let (begin, end) = job.span()?;
     let mut ticks: Vec<TickRow> = Vec::new();
-    let (mut taken, mut any, mut watched) = (0u64, 0u64, 0u64);
+    let (mut taken, mut any, mut watched, mut hosts_time) = (0u64, 0u64, 0u64, 0u64);
     for (index, host) in hosts.iter().enumerate() {
         let ranks: Vec<usize> = (0..job.ranks.len()).filter(|&r| job.ranks[r].host == index).collect();
         let Some(&first) = ranks.first() else { continue };
@@ -66,9 +66,10 @@ pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) ->
         let sides: Vec<_> = sides.collect();
         let busy: Vec<Vec<Stretch>> =
             sides.iter().map(|side| Busy::of(side, &|pid| pids.contains(&pid)).stretches(span)).collect();
-        watched += span.length() * busy.len() as u64;
-        taken += busy.iter().flatten().map(|stretch| stretch.length()).sum::<u64>();
-        any += union(busy).iter().map(|stretch| stretch.length()).sum::<u64>();
+        watched = watched.saturating_add(span.length().saturating_mul(busy.len() as u64));
+        hosts_time = hosts_time.saturating_add(if busy.is_empty() { 0 } else { span.length() });
+        taken = busy.iter().fold(taken, |sum, stretches| sum.saturating_add(length(stretches)));
+        any = any.saturating_add(length(&union(busy)));
         let of_host = sides.iter().map(|side| (side.cpu, ticks_in(&side.intervals, span)));
         let of_host: Vec<_> = of_host.filter(|(_, ticks)| !ticks.is_empty()).collect();
         let first = of_host.first().map(|(_, ticks)| ticks.clone()).unwrap_or_default();
@@ -82,17 +83,20 @@ pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) ->
     let share = taken as f64 / watched as f64;
     let overlap = (any > 0).then(|| taken as f64 / any as f64);
     let bound = (share > 0.0).then(|| 1.0 / share);
-    let cpus_a_host = watched as f64 / ((end - begin).max(1) as f64 * hosts.len().max(1) as f64);
     Some(Estimates {
         ticks,
         tick_ns,
         ticks_in_mean: (tick_ns > 0.0).then(|| (mean_ns - typical_ns).max(0.0) / tick_ns),
         os_percent: 100.0 * share,
-        os_any_percent: 100.0 * any as f64 / watched as f64 * cpus_a_host,
+        os_any_percent: 100.0 * any as f64 / hosts_time.max(1) as f64,
         bound_without_overlap: bound,
         bound_with_overlap: bound.zip(overlap).map(|(bound, overlap)| bound * overlap),
         overlap,
     })
+}
+
+fn length(stretches: &[Stretch]) -> u64 {
+    stretches.iter().fold(0, |sum, stretch| sum.saturating_add(stretch.length()))
 }
 
 fn ticks_in(intervals: &[Interval], span: Stretch) -> Vec<&Interval> {
@@ -104,13 +108,13 @@ fn ticks_in(intervals: &[Interval], span: Stretch) -> Vec<&Interval> {
 
 fn tick_row(host: &str, cpu: Cpu, ticks: &[&Interval], first: &[&Interval]) -> TickRow {
     let starts: Vec<u64> = ticks.iter().map(|tick| tick.start.as_nanos()).collect();
-    let period_ns = median(starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect());
+    let period_ns = middle(starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect());
     let references: Vec<u64> = first.iter().map(|tick| tick.start.as_nanos()).collect();
-    let late = starts.iter().filter_map(|start| {
-        let before = references.partition_point(|reference| reference <= start);
-        let late = start - references.get(before.checked_sub(1)?)?;
-        // A tick of the first CPU that was left out makes the next one's seem a whole period late.
-        Some(if period_ns > 0 { late % period_ns } else { late })
+    let late = starts.iter().filter_map(|&start| {
+        let after = references.partition_point(|&reference| reference <= start);
+        let near = [after.checked_sub(1), Some(after)].into_iter().flatten();
+        let late = near.filter_map(|at| references.get(at)).map(|&one| start as i64 - one as i64);
+        late.min_by_key(|late| late.abs())
     });
     let net = ticks.iter().map(|tick| tick.net.as_nanos() as f64).sum::<f64>();
     TickRow {
@@ -118,14 +122,14 @@ fn tick_row(host: &str, cpu: Cpu, ticks: &[&Interval], first: &[&Interval]) -> T
         cpu: cpu.0,
         count: ticks.len() as u64,
         period_ns,
-        stagger_ns: median(late.collect()),
+        stagger_ns: middle(late.collect()),
         mean_ns: net / ticks.len().max(1) as f64,
     }
 }
 
-fn median(mut values: Vec<u64>) -> u64 {
+fn middle<T: Ord + Copy + Default>(mut values: Vec<T>) -> T {
     values.sort_unstable();
-    values.get(values.len() / 2).copied().unwrap_or(0)
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// The stretches in which one at least is busy.

@@ -12,7 +12,7 @@ use crate::plan::size::Size;
 /// `quell bench`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell bench bsp                       compute and barrier, one rank on each CPU of this node\n  quell bench bsp -n 64 --launcher-args '--hostfile hosts' --predict\n  quell bench allreduce -n 2 --mpi mpich     what made the slow ones slow\n  quell bench show bench-bsp-node7-20261121T1030      look again\n\nThe benchmarks are C, compiled by the site's own mpicc on first use, and started by its own launcher. On each node the kernel is\nrecorded at the same time, where it may be. The folder of a run must be one that every node sees."
+    after_help = "EXAMPLES\n  quell bench bsp                       compute and barrier, one rank on each CPU of this node\n  quell bench bsp -n 64 --launcher-args '--hostfile hosts' --predict\n  quell bench allreduce -n 2 --mpi mpich     what made the slow ones slow\n  quell bench show bench-bsp-node7-20261121T103000Z   look again\n\nThe benchmarks are C, compiled by the site's own mpicc on first use, and started by its own launcher.\nOn each node the kernel is recorded at the same time, where it may be. The folder of a run must be\none that every node sees."
 )]
 pub struct Bench {
     /// Which one.

@@ -14,6 +14,7 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use quell_analysis::bench::job::RunFacts;
+use quell_node::launched::Launched;
 use quell_node::machine::Cpus;
 use quell_node::mpi::{self, Built, Mpi, Wish};
 
@@ -48,10 +49,14 @@ struct Site {
 impl Site {
     /// Finds the MPI, builds the program, makes the folder.
     fn prepare(args: &JobArgs, bench: &str, printer: Printer) -> anyhow::Result<Self> {
+        if Launched::here().is_some_and(|launched| launched.among_several()) {
+            let text =
+                "`quell bench` starts the launcher itself: run it once, without mpirun or srun before it";
+            return Err(Usage(text.into()).into());
+        }
         let wish = Wish { mpi: args.mpi.clone(), launcher: args.launcher.clone() };
         let mpi = mpi::find(&wish)?;
-        let folder =
-            args.output.clone().unwrap_or_else(|| PathBuf::from(format!("bench-{bench}-{}", name_of_now())));
+        let folder = args.output.clone().unwrap_or_else(|| free_name(bench));
         if folder.exists() {
             return Err(Usage(format!(
                 "{} exists already: choose another folder with -o, or remove it first",
@@ -70,6 +75,14 @@ impl Site {
     }
 }
 
+/// A folder's name that is free: several runs may begin within a second.
+fn free_name(bench: &str) -> PathBuf {
+    let name = format!("bench-{bench}-{}", name_of_now());
+    let numbered = (2..).map(|number| PathBuf::from(format!("{name}-{number}")));
+    let mut names = std::iter::once(PathBuf::from(&name)).chain(numbered);
+    names.find(|name| !name.exists()).unwrap_or_default()
+}
+
 /// The MPI in words.
 fn of(mpi: &Mpi) -> String {
     format!("{} {}", mpi.family, mpi.version).trim_end().to_owned()
@@ -82,28 +95,36 @@ fn cache() -> anyhow::Result<PathBuf> {
     let home = of("HOME").map(|home| home.join(".cache/quell"));
     let tried = wished.into_iter().chain(home).map(|folder| folder.join("mpi"));
     for folder in tried {
-        if fs_err::create_dir_all(&folder).is_ok() && is_writable(&folder) {
-            return Ok(folder);
+        if private(&folder).is_ok() && is_ours(&folder) {
+            return Ok(fs_err::canonicalize(folder)?);
         }
     }
     // A user without a home, as `nobody`: one of its own, for the sake of who else is on the machine.
     // SAFETY: the call has no conditions.
     let folder = std::env::temp_dir().join(format!("quell-mpi-{}", unsafe { libc::geteuid() }));
-    fs_err::create_dir_all(&folder)?;
+    private(&folder)?;
     anyhow::ensure!(
-        is_writable(&folder),
+        is_ours(&folder),
         "the benchmarks cannot be built: {} is not writable; set QUELL_CACHE to a folder that every node sees",
         folder.display()
     );
-    Ok(folder)
+    Ok(fs_err::canonicalize(folder)?)
 }
 
-/// Whether this user owns it and may write there: nobody else's programs are run.
-fn is_writable(folder: &Path) -> bool {
+/// Makes a folder that nobody else may change.
+fn private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Whether this user may write there and nobody else: nobody else's programs are run.
+fn is_ours(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     // SAFETY: the call has no conditions.
     let me = unsafe { libc::geteuid() };
-    folder.symlink_metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == me)
+    folder
+        .symlink_metadata()
+        .is_ok_and(|facts| facts.is_dir() && facts.uid() == me && facts.mode() & 0o022 == 0)
         && fs_err::write(folder.join(".writable"), "").is_ok()
 }
 

@@ -1,8 +1,8 @@
 //! `quell record`: the noise of this node, or of one command on it, into a recording.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use quell_node::launched::Launched;
 use quell_node::machine::{self, Cpus};
@@ -99,19 +99,25 @@ pub fn record(
         probe::record(plan, output, &stop, &mut side, &mut status)?
     };
     // From here on a signal ends quell as usual.
-    stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    stop.store(true, Ordering::SeqCst);
     say_warnings(&manifest, printer);
     Ok(manifest)
 }
 
-/// A flag that the usual signals set; a second one ends quell at once, and leaves the recording as after a crash.
+/// A flag that the usual signals set; a second one ends quell at once, and leaves the recording as after a crash. There is one in a process,
+/// which each call sets back: whoever is done with it sets it, so that from then on a signal ends quell as usual.
 pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    if let Some(stop) = STOP.get() {
+        stop.store(false, Ordering::SeqCst);
+        return Ok(Arc::clone(stop));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    Ok(stop)
+    Ok(Arc::clone(STOP.get_or_init(|| stop)))
 }
 
 /// When a run ends, in words.

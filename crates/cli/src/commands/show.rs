@@ -1,5 +1,7 @@
 //! `quell show`: a recording at a glance, or those of many hosts.
 
+use std::path::{Path, PathBuf};
+
 use quell_analysis::attribution::{Attribution, Show as Document, attribution};
 use quell_analysis::overview::overview;
 use quell_recording::Recording;
@@ -17,11 +19,24 @@ fn hint(attribution: &Attribution) -> &'static str {
     }
 }
 
+/// The first run in the folder of a benchmark that made several.
+fn one_of_several_runs(folder: &Path) -> Option<PathBuf> {
+    let inside = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    inside.filter(|path| path.join("run.json").is_file()).min()
+}
+
 /// Prints the recording as tables and plots, or as JSON.
 pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
     let hosts = show_hosts::recordings_in(&args.recording)?;
     if !hosts.is_empty() {
         return show_hosts::run(args, &hosts, printer);
+    }
+    if let Some(run) = one_of_several_runs(&args.recording) {
+        anyhow::bail!(
+            "{} holds several runs of a benchmark: `quell bench show` shows them together, `quell show {}` the hosts of one",
+            args.recording.display(),
+            run.display()
+        );
     }
     let recording = Recording::open(&args.recording)?;
     let overview = overview(&recording);

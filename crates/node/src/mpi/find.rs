@@ -92,7 +92,9 @@ fn compiler(wish: &Wish) -> Result<PathBuf, MpiError> {
         Some(name) => vec![format!("mpicc.{name}"), name.to_owned()],
     };
     let found = names.iter().find_map(|name| in_path(name));
-    found.ok_or_else(|| MpiError::NoCompiler { looked_for: names.join(" or ") })
+    let found = found.ok_or_else(|| MpiError::NoCompiler { looked_for: names.join(" or ") })?;
+    // It is run from other folders too. Its links are kept: wrappers go by their names.
+    Ok(std::path::absolute(found)?)
 }
 
 /// An executable by its name or path.

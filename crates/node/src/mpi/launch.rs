@@ -61,7 +61,8 @@ fn srun(command: &mut Command, family: Family, layout: &Layout) {
         Family::Mpich => drop(command.arg("--mpi=pmi2")),
         Family::Other => {}
     }
-    command.args(["--overcommit", "--cpu-bind=none"]);
+    // Slurm's own way is to let the others wait for a rank that died.
+    command.args(["--overcommit", "--cpu-bind=none", "--kill-on-bad-exit=1"]);
     // Within a step, as of `srun --pty bash`, the nodes would seem taken for ever. By its variable, which an older srun ignores.
     if std::env::var_os("SLURM_STEP_ID").is_some() {
         command.env("SLURM_OVERLAP", "1");
@@ -91,7 +92,10 @@ mod tests {
         assert_eq!(open(5, &layout), "-n|8|--bind-to|none|--map-by|ppr:3:node:OVERSUBSCRIBE|--x|prog|a b");
         assert_eq!(words(Launcher::Hydra, Family::Mpich, &layout), "-n|8|-ppn|3|--x|prog|a b");
         let slurm = words(Launcher::Srun, Family::Mpich, &layout);
-        assert_eq!(slurm, "-n|8|--ntasks-per-node=3|--mpi=pmi2|--overcommit|--cpu-bind=none|--x|prog|a b");
+        assert_eq!(
+            slurm,
+            "-n|8|--ntasks-per-node=3|--mpi=pmi2|--overcommit|--cpu-bind=none|--kill-on-bad-exit=1|--x|prog|a b"
+        );
         assert_eq!(words(Launcher::Other, Family::Other, &layout), "-n|8|--x|prog|a b");
     }
 }

@@ -40,6 +40,9 @@ pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
         ))
         .into());
     }
+    if let Some(missing) = args.predict.iter().flatten().find(|path| !path.exists()) {
+        return Err(Usage(format!("there is no {} to predict from", missing.display())).into());
+    }
     let site = Site::prepare(&args.job, "bsp", printer)?;
     let mut runs = Vec::new();
     for &count in &counts {
@@ -98,8 +101,9 @@ fn job<'a>(args: &'a BenchBsp, site: &'a Site, count: u32, folder: &Path) -> Job
 
 /// The noise of the CPUs that ranks are bound to first.
 fn record_noise(args: &BenchBsp, count: u32, output: &Path, printer: Printer) -> anyhow::Result<NodeNoise> {
-    let mut cpus = Cpus::of_this_machine()?.allowed;
+    let mut cpus = Cpus::of_this_machine()?.one_of_each_core_first();
     cpus.truncate(count as usize);
+    cpus.sort_unstable();
     let half = Nanos::from_nanos(args.duration.as_nanos() / 2);
     let plan = Plan {
         cpus,

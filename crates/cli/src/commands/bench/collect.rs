@@ -13,17 +13,21 @@ use quell_recording::{
 
 use crate::plan::place::file_name;
 
-/// The files of all ranks, by rank. One that is empty, as of a rank that died at once, is left out.
-pub fn rank_files(folder: &Path) -> anyhow::Result<Vec<RankFile>> {
-    let mut files = Vec::new();
+/// The files of all ranks, by rank, and what is wrong with those that cannot be read. One that is empty, as of a rank that died at once,
+/// is left out.
+pub fn rank_files(folder: &Path) -> anyhow::Result<(Vec<RankFile>, Vec<String>)> {
+    let (mut files, mut torn) = (Vec::new(), Vec::new());
     for entry in fs_err::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "rank") && path.metadata()?.len() > 0 {
-            files.push(RankFile::open(&path)?);
+            match RankFile::open(&path) {
+                Ok(file) => files.push(file),
+                Err(error) => torn.push(error.to_string()),
+            }
         }
     }
     files.sort_by_key(|file| file.number::<u32>("rank"));
-    Ok(files)
+    Ok((files, torn))
 }
 
 /// Puts the ranks' phases into the recordings of their hosts, and makes those that are not there.

@@ -6,7 +6,7 @@ use quell_analysis::bench::allreduce::{self, Allreduce};
 use quell_analysis::bench::bsp::Bsp;
 use quell_analysis::bench::fwq::{self, Fwq, RankSide};
 use quell_analysis::bench::halo::{self, Halo, Rounds};
-use quell_analysis::bench::job::{HostRun, Job, RunFacts};
+use quell_analysis::bench::job::{HostRun, Job, RunFacts, crowded};
 use quell_analysis::bench::loggp;
 
 use super::bsp;
@@ -75,8 +75,10 @@ fn of_halo(runs: &[(&Run, Job)]) -> Halo {
     let mut warnings = Vec::new();
     for (run, job) in runs {
         layouts.entry(std::cmp::Reverse(run.facts.ranks)).or_default().add(job, &run.facts, &run.hosts);
+        warnings.extend(crowded(&run.hosts));
         warnings.extend(unknown_sources(&run.hosts));
     }
+    warnings.sort();
     warnings.dedup();
     let dims = runs.first().map_or(0, |(run, _)| run.facts.dims);
     halo::together(dims, layouts.into_values().filter_map(Rounds::row).collect(), warnings)
@@ -86,6 +88,7 @@ fn of_fwq(run: &Run) -> Fwq {
     let sides: Vec<RankSide<'_>> =
         run.hosts.iter().flat_map(|host| RankSide::of_recording(&host.recording, &host.phases)).collect();
     let mut document = fwq::analyse(&sides, Some(run.facts.quantum_ns));
+    document.warnings.extend(crowded(&run.hosts));
     document.warnings.extend(unknown_sources(&run.hosts));
     document
 }

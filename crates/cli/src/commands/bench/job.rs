@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use quell_analysis::bench::job::{HostRun, RunFacts};
-use quell_node::mpi::{self, Ended, Layout};
+use quell_node::mpi::{self, Ended, Layout, MpiError};
 use quell_recording::rank_file::RankFile;
 
 use super::document::Run;
@@ -45,6 +45,7 @@ impl Job<'_> {
         let line = std::iter::once(command.get_program()).chain(command.get_args());
         self.facts.command = line.map(|word| word.to_string_lossy().into_owned()).collect();
         write_facts(&self.folder, &self.facts)?;
+        let _going = going_on(&self.folder)?;
         let stop = stopped_by_signals()?;
         let ended = {
             let step = Step::new(printer, "bench", Some(1));
@@ -52,9 +53,12 @@ impl Job<'_> {
         };
         // From here on a signal ends quell as usual.
         stop.store(true, Ordering::SeqCst);
-        let files = collect::rank_files(&ranks)?;
+        let (files, torn) = collect::rank_files(&ranks)?;
         leave_nobody(&files, &self.site.program);
-        self.judge(ended?, &files);
+        self.judge(ended, &files);
+        if self.facts.state == "failed" {
+            self.facts.errors.extend(torn);
+        }
         let hosts = match self.hosts(&files) {
             // A disk that was too full for the ranks is so for what is made of their files.
             Err(error) if self.facts.state == "failed" => {
@@ -103,7 +107,15 @@ impl Job<'_> {
     }
 
     /// Whether it went well, and if not, why, in the words that are nearest to the cause.
-    fn judge(&mut self, ended: Ended, files: &[RankFile]) {
+    fn judge(&mut self, ended: Result<Ended, MpiError>, files: &[RankFile]) {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.facts.state = "failed".into();
+                self.facts.errors = vec![error.to_string()];
+                return;
+            }
+        };
         let well = |file: &&RankFile| {
             file.facts.contains_key("ended") || file.series.iter().any(|s| s.facts.contains_key("ended"))
         };
@@ -134,6 +146,20 @@ impl Job<'_> {
             self.facts.errors.push(format!("the launcher said: {said}"));
         }
     }
+}
+
+/// Says to others that the run goes on, as long as it is kept.
+fn going_on(folder: &Path) -> anyhow::Result<std::fs::File> {
+    let file = std::fs::File::open(folder.join("run.json"))?;
+    // A file system that knows no locks only leaves a careless look at the run unguarded.
+    let _ = file.try_lock();
+    Ok(file)
+}
+
+/// Whether a run goes on.
+pub fn goes_on(folder: &Path) -> bool {
+    let file = std::fs::File::open(folder.join("run.json"));
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
 /// What the launcher said, without the frames that some draw round it.

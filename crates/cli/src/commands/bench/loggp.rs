@@ -41,8 +41,10 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
         facts: RunFacts { bench: BENCH.into(), ..RunFacts::default() },
     };
     let run = job.run(printer)?;
-    if run.facts.state == "failed" {
-        return Err(failure(&run));
+    match run.facts.state.as_str() {
+        "failed" => return Err(failure(&run)),
+        "complete" => {}
+        _ => anyhow::bail!("interrupted before all was measured: no network is written"),
     }
     let found = of(&run)?;
     document::show(&document::Document::Loggp(found.clone()), Some(&site.folder), args.job.json, printer)?;
@@ -64,5 +66,5 @@ fn shown(path: &Path) -> String {
 
 /// The parameters, from the files of the ranks.
 pub fn of(run: &Run) -> anyhow::Result<Document> {
-    analyse(&collect::rank_files(&run.folder.join("ranks"))?).map_err(anyhow::Error::msg)
+    analyse(&collect::rank_files(&run.folder.join("ranks"))?.0).map_err(anyhow::Error::msg)
 }

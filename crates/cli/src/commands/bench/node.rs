@@ -14,6 +14,9 @@ use crate::printer::Printer;
 
 /// Runs the rank's program; its exit code is this one's.
 pub fn run(args: &BenchNode, printer: Printer) -> anyhow::Result<ExitCode> {
+    // Whoever started this may be killed; then the rank is to end too, and with it this.
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
     let host = machine::host().unwrap_or_else(|| "node".into());
     let file = |extension: &str| of_host(&args.out, &host, extension);
     let mut command = Command::new(&args.command[0]);
@@ -24,7 +27,8 @@ pub fn run(args: &BenchNode, printer: Printer) -> anyhow::Result<ExitCode> {
     match record_kernel::beside(&mut command, &file("quell"), printer) {
         Ok(status) => Ok(code(status)),
         Err(record_kernel::Unwatched(error)) if args.sources == SourcesWish::Auto => {
-            fs_err::write(file("unknown"), format!("{error:#}"))?;
+            // Without it only the reason is not known.
+            let _ = fs_err::write(file("unknown"), format!("{error:#}"));
             Err(anyhow::Error::new(command.exec()).context(shown(&args.command[0])))
         }
         Err(record_kernel::Unwatched(error)) => Err(error),

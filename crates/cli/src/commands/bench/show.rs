@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use quell_analysis::bench::job::RunFacts;
 
 use super::document::Run;
-use super::{Outcome, collect, document, write_facts};
+use super::{Outcome, collect, document, job, write_facts};
 use crate::args::BenchShow;
 use crate::printer::Printer;
 
@@ -15,15 +15,18 @@ pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
     let mut found = Vec::new();
     for folder in runs(&args.folder)? {
         let mut facts = facts(&folder)?;
-        let mut hosts = collect::open(&folder)?;
-        if hosts.is_empty() && facts.bench != super::loggp::BENCH {
-            hosts = collect::hosts(&folder, &collect::rank_files(&folder.join("ranks"))?)?;
-            if facts.state == "running" {
-                facts.state = "failed".into();
-                facts.errors.push("quell was ended before the run".into());
-                write_facts(&folder, &facts)?;
-            }
-        }
+        anyhow::ensure!(!job::goes_on(&folder), "the run in {} goes on: wait for its end", folder.display());
+        let hosts = if facts.state == "running" && facts.bench != super::loggp::BENCH {
+            facts.state = "failed".into();
+            facts.errors.push("quell was ended before the run".into());
+            let (files, torn) = collect::rank_files(&folder.join("ranks"))?;
+            facts.errors.extend(torn);
+            let hosts = collect::hosts(&folder, &files)?;
+            write_facts(&folder, &facts)?;
+            hosts
+        } else {
+            collect::open(&folder)?
+        };
         found.push(Run { folder, facts, hosts });
     }
     document::show(&document::of(&found, 1)?, None, args.json, printer)?;
