@@ -150,7 +150,7 @@ impl Job<'_> {
 
 /// Says to others that the run goes on, as long as it is kept.
 fn going_on(folder: &Path) -> anyhow::Result<std::fs::File> {
-    let file = std::fs::File::open(folder.join("run.json"))?;
+    let file = fs_err::File::open(folder.join("run.json"))?.into_parts().0;
     // A file system that knows no locks only leaves a careless look at the run unguarded.
     let _ = file.try_lock();
     Ok(file)
@@ -158,8 +158,8 @@ fn going_on(folder: &Path) -> anyhow::Result<std::fs::File> {
 
 /// Whether a run goes on.
 pub fn goes_on(folder: &Path) -> bool {
-    let file = std::fs::File::open(folder.join("run.json"));
-    file.is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
+    let file = fs_err::File::open(folder.join("run.json"));
+    file.is_ok_and(|file| matches!(file.file().try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
 /// What the launcher said, without the frames that some draw round it.
