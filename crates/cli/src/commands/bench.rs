@@ -49,7 +49,7 @@ struct Site {
 impl Site {
     /// Finds the MPI, builds the program, makes the folder.
     fn prepare(args: &JobArgs, bench: &str, printer: Printer) -> anyhow::Result<Self> {
-        if Launched::here().is_some_and(|launched| launched.among_several()) {
+        if Launched::here().is_some_and(|launched| launched.among_several() && !is_interactive(launched)) {
             let text =
                 "`quell bench` starts the launcher itself: run it once, without mpirun or srun before it";
             return Err(Usage(text.into()).into());
@@ -73,6 +73,11 @@ impl Site {
         let folder = fs_err::canonicalize(&folder)?;
         Ok(Self { mpi, program, folder })
     }
+}
+
+/// Whether this is a shell's task in a Slurm step, as that of `srun --pty`, which others of the step may stand beside.
+fn is_interactive(launched: Launched) -> bool {
+    launched.rank == 0 && std::env::var_os("SLURM_STEP_ID").is_some()
 }
 
 /// A folder's name that is free: several runs may begin within a second.
