@@ -1,5 +1,7 @@
 //! Phases that end with messages, on the LogGOPS engine.
 
+mod interval;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,6 +13,7 @@ use rayon::prelude::*;
 use super::assemble::{self, Resampled, Support};
 use super::resample::Blocks;
 use super::{Mode, NodeNoise, Options, Point, PredictError, Prediction, stream};
+use interval::{half_width, mean};
 
 /// The messages that end each phase.
 ///
@@ -24,13 +27,14 @@ use super::{Mode, NodeNoise, Options, Point, PredictError, Prediction, stream};
 /// With [`Mode::Phase`] each phase is a run of its own, all nodes from one place, a new one in each.
 ///
 /// # Confidence
-/// Phases are split evenly over up to twenty independent runs, each with starts of its own; as many more run on resampled
-/// traces, one new trace each (see [`predict`](super::predict)). Where the means of the first have the variance v, and
-/// those of the second V, resampling adds V − v (at least 0) to what chance leaves in the mean of n runs, v / n. The
-/// interval is the mean ± t times the root of that sum (Student's t for n − 1 degrees of freedom).
+/// Phases are split evenly over up to twenty independent runs, each with starts of its own; up to twenty more go over
+/// resampled traces, a new one each (see [`predict`](super::predict)), and are longer where that is affordable. Where the means of
+/// n runs of k phases have the variance v, chance alone gives those of k' phases v·k/k'. What theirs is above that, the traces
+/// add; so the interval is the mean ± t times the root of that excess (at least 0) plus v / n, what chance leaves in
+/// the mean, with Student's t for as many degrees of freedom as there are resampled runs but one.
 ///
-/// A scale may cost 30 million events, about three seconds of CPU time: larger ones run fewer phases, then fewer and
-/// shorter runs, and below eight runs there is no interval. One phase always runs.
+/// A scale may cost sixty million events, some three seconds of CPU time, three quarters of them for resampled runs. Larger ones
+/// run fewer phases, then fewer runs, and below eight runs there is no interval. One phase always runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     /// The pattern's name, as `quell_sim::pattern` knows it.
@@ -44,27 +48,47 @@ pub struct Network {
 }
 
 /// What a scale may cost, in events.
-const EFFORT: u64 = 30_000_000;
+const EFFORT: u64 = 60_000_000;
 /// What one phase may cost.
 const EFFORT_OF_ONE: u64 = 500_000_000;
-/// Independent runs, of which each has so many phases that there are as many as asked for …
+/// So many runs of each kind, if there are as many phases …
 const MOST_RUNS: u64 = 20;
 /// … and fewer make no interval.
-const FEWEST_RUNS: u64 = 8;
+const FEWEST_RUNS: u64 = interval::FEWEST as u64;
 
-/// One scale: what runs there, how often.
+/// One scale: what runs there.
 struct Scale {
     ranks: u32,
-    /// Independent runs.
-    runs: u64,
-    /// As many on resampled traces, or none.
-    resampled: u64,
-    /// Phases of a run.
+    /// Events of a phase.
+    events: u64,
+    runs: Runs,
+    /// On resampled traces.
+    resampled: Option<Runs>,
+}
+
+/// Independent runs.
+struct Runs {
+    count: u64,
+    /// Phases of each.
     phases: u64,
     /// A run's program: all its phases, or one where each is a run of its own.
     steps: Steps<AnyPattern>,
-    /// Events of a phase.
-    events: u64,
+}
+
+impl Runs {
+    /// As many runs of as many phases as so many phases make.
+    fn of(phases: u64, options: &Options, params: &Params) -> Result<Self, PredictError> {
+        let count = phases.clamp(1, MOST_RUNS);
+        let phases = (phases / count).clamp(1, options.phases);
+        let iterations = if options.mode == Mode::Phase { 1 } else { phases as u32 };
+        let steps = pattern::by_name("bsp", &Params { iterations, ..params.clone() })?;
+        Ok(Self { count, phases, steps })
+    }
+
+    /// How many phases there are.
+    fn all(&self) -> u64 {
+        self.count * self.phases
+    }
 }
 
 /// Predicts as [`predict`](super::predict) does.
@@ -79,17 +103,20 @@ pub(super) fn predict(
     }
     let scales = options.ranks.iter().map(|&ranks| scale(options, network, ranks));
     let scales = scales.collect::<Result<Vec<_>, _>>()?;
-    let of_scale =
-        |scale: &Scale| (scale.runs + scale.resampled + 1).saturating_mul(scale.phases * scale.events);
+    let of_scale = |scale: &Scale| {
+        let phases = scale.runs.all() + scale.resampled.as_ref().map_or(0, Runs::all) + scale.silent_phases();
+        phases.saturating_mul(scale.events)
+    };
     let all = scales.iter().map(of_scale).fold(0, u64::saturating_add);
     let done = AtomicU64::new(0);
     let tick = |more: u64| progress((done.fetch_add(more, Ordering::Relaxed) + more).min(all), all);
     let engine = Engine { options, network, tick: &tick };
 
     let clocks = Clocks::of(&super::clocks(nodes)?);
-    let silent = scales.par_iter().map(|scale| engine.run(scale, None)).collect::<Result<Vec<_>, _>>()?;
+    let silent = scales.par_iter().map(|scale| engine.silent(scale)).collect::<Result<Vec<_>, _>>()?;
     let each = |scale: &Scale| {
-        (0..scale.runs).into_par_iter().map(|run| engine.run(scale, Some((&clocks, run)))).collect()
+        let runs = (0..scale.runs.count).into_par_iter();
+        runs.map(|number| engine.run(scale, &scale.runs, &clocks, number)).collect()
     };
     let noisy = scales.par_iter().map(each).collect::<Result<Vec<Vec<f64>>, PredictError>>()?;
     drop(clocks);
@@ -117,13 +144,18 @@ fn scale(options: &Options, network: &Network, ranks: u64) -> Result<Scale, Pred
         let (op, most) = (network.op.clone(), EFFORT_OF_ONE);
         return Err(PredictError::TooLarge { op, ranks, events, most });
     }
-    let affordable = (EFFORT / 2 / events).clamp(1, options.phases);
-    let runs = affordable.min(MOST_RUNS);
-    let phases = affordable / runs;
-    let resampled = if runs >= FEWEST_RUNS && options.replicates > 0 { runs } else { 0 };
-    let iterations = if options.mode == Mode::Phase { 1 } else { phases as u32 };
-    let steps = pattern::by_name("bsp", &Params { iterations, ..params })?;
-    Ok(Scale { ranks: ranks as u32, runs, resampled, phases, steps, events })
+    let affordable = EFFORT / events;
+    let runs = Runs::of((affordable / 4).clamp(1, options.phases), options, &params)?;
+    let resamples = options.replicates > 0 && runs.count >= FEWEST_RUNS;
+    let resampled = resamples.then(|| Runs::of(affordable / 4 * 3, options, &params)).transpose()?;
+    Ok(Scale { ranks: ranks as u32, events, runs, resampled })
+}
+
+impl Scale {
+    /// Phases of the run without noise.
+    fn silent_phases(&self) -> u64 {
+        u64::from(self.runs.steps.iterations())
+    }
 }
 
 /// The progress clocks of all nodes, ready to be shared by runs.
@@ -170,35 +202,32 @@ struct Engine<'a> {
 }
 
 impl Engine<'_> {
-    /// The mean phase of a run, in nanoseconds; of the run with this number, under noise or without.
-    fn run(&self, scale: &Scale, noise: Option<(&Clocks, u64)>) -> Result<f64, PredictError> {
-        let Some((clocks, number)) = noise else {
-            let repeats = if self.options.mode == Mode::Phase { scale.phases } else { 1 };
-            let mean = self.play(scale, &Noise::None)? as f64 / f64::from(scale.steps.iterations());
-            // What need not run again is done.
-            (self.tick)(scale.events.saturating_mul(repeats - 1));
-            return Ok(mean);
-        };
+    /// The mean phase without noise, in nanoseconds: a run is like any other.
+    fn silent(&self, scale: &Scale) -> Result<f64, PredictError> {
+        Ok(self.play(&scale.runs, &Noise::None)? as f64 / scale.silent_phases() as f64)
+    }
+
+    /// The mean phase of the run with this number, in nanoseconds.
+    fn run(&self, scale: &Scale, runs: &Runs, clocks: &Clocks, number: u64) -> Result<f64, PredictError> {
         let seed = Draws::new(self.options.seed, &[stream::BATCHES]).at(number);
         let seeds = Draws::new(seed, &[stream::PHASES]);
-        let played = scale.phases / u64::from(scale.steps.iterations());
         let mut total = 0.0;
-        for phase in 0..played {
-            let places = clocks.place(scale.ranks, self.options, seeds.at(phase))?;
-            total += self.play(scale, &Noise::Clocks(places))? as f64;
+        for start in 0..runs.phases / u64::from(runs.steps.iterations()) {
+            let places = clocks.place(scale.ranks, self.options, seeds.at(start))?;
+            total += self.play(runs, &Noise::Clocks(places))? as f64;
         }
-        Ok(total / scale.phases as f64)
+        Ok(total / runs.phases as f64)
     }
 
     /// When the last rank is done, in nanoseconds.
-    fn play(&self, scale: &Scale, noise: &Noise) -> Result<u64, PredictError> {
+    fn play(&self, runs: &Runs, noise: &Noise) -> Result<u64, PredictError> {
         let told = AtomicU64::new(0);
         let tell = |done: u64| (self.tick)(done.saturating_sub(told.fetch_max(done, Ordering::Relaxed)));
         // Many runs keep the cores busy by themselves.
-        let threads = if scale.runs < FEWEST_RUNS { rayon::current_num_threads() } else { 1 };
+        let threads = if runs.count < FEWEST_RUNS { rayon::current_num_threads() } else { 1 };
         let run =
             loggops::Run { net: self.network.net, rules: Rules::Physical, noise, threads, progress: &tell };
-        let outcome = loggops::run(&scale.steps, &run)?;
+        let outcome = loggops::run(&runs.steps, &run)?;
         tell(outcome.events);
         Ok(outcome.last().1)
     }
@@ -211,7 +240,7 @@ fn resample(
     engine: &Engine<'_>,
 ) -> Result<(Vec<Vec<f64>>, Resampled), PredictError> {
     let options = engine.options;
-    let tried = scales.iter().map(|scale| scale.resampled).max().unwrap_or(0);
+    let tried = scales.iter().filter_map(|scale| Some(scale.resampled.as_ref()?.count)).max().unwrap_or(0);
     let mut means = vec![Vec::new(); scales.len()];
     let mut done = 0;
     for number in 0..tried {
@@ -226,8 +255,8 @@ fn resample(
         done += 1;
         // Other starts than those of the first runs.
         let run = |scale: &Scale| {
-            let wanted = number < scale.resampled;
-            wanted.then(|| engine.run(scale, Some((&clocks, MOST_RUNS + number)))).transpose()
+            let runs = scale.resampled.as_ref().filter(|runs| number < runs.count);
+            runs.map(|runs| engine.run(scale, runs, &clocks, MOST_RUNS + number)).transpose()
         };
         let found = scales.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
         means.iter_mut().zip(found).for_each(|(means, mean)| means.extend(mean));
@@ -238,10 +267,11 @@ fn resample(
 fn point(scale: &Scale, silent: f64, noisy: &[f64], resampled: &[f64], support: &Support) -> Point {
     let mean_phase_ns = mean(noisy);
     let slowdown = |phase: f64| if silent > 0.0 { 100.0 * (phase - silent) / silent } else { 0.0 };
-    let half = half_width(noisy, resampled);
+    let longer = scale.resampled.as_ref().map_or(1.0, |runs| runs.phases as f64 / scale.runs.phases as f64);
+    let half = half_width(noisy, resampled, longer);
     Point {
         ranks: scale.ranks.into(),
-        phases: scale.runs * scale.phases,
+        phases: scale.runs.all(),
         replicates: resampled.len() as u64,
         base_phase_ns: silent.round() as u64,
         mean_phase_ns,
@@ -251,53 +281,5 @@ fn point(scale: &Scale, silent: f64, noisy: &[f64], resampled: &[f64], support: 
         }),
         max_phase_ns: noisy.iter().copied().fold(0.0, f64::max).round() as u64,
         supported: support.holds(scale.ranks.into()),
-    }
-}
-
-/// Half the length of the interval, in nanoseconds.
-fn half_width(noisy: &[f64], resampled: &[f64]) -> Option<f64> {
-    let (chance, both) = (variance(noisy)?, variance(resampled)?);
-    let variance = (both - chance).max(0.0) + chance / noisy.len() as f64;
-    Some(student(noisy.len()) * variance.sqrt())
-}
-
-/// The 97.5 % point of Student's distribution for a mean of so many values, from eight to twenty: of the largest number
-/// that has one here and is not above.
-fn student(values: usize) -> f64 {
-    match values {
-        ..10 => 2.365,
-        10..13 => 2.262,
-        13..16 => 2.179,
-        16..20 => 2.131,
-        _ => 2.093,
-    }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// The unbiased variance of a sample; `None` for too small a one.
-fn variance(values: &[f64]) -> Option<f64> {
-    if (values.len() as u64) < FEWEST_RUNS {
-        return None;
-    }
-    let mean = mean(values);
-    Some(values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_add_what_resampling_adds_to_chance() {
-        let spread = |by: f64| (0..20).map(|i| 100.0 + if i % 2 == 0 { by } else { -by }).collect::<Vec<_>>();
-        // Variances 20/19 and 20/19·9.
-        let half = half_width(&spread(1.0), &spread(3.0)).unwrap();
-        let variance: f64 = 20.0 / 19.0 * 8.0 + 1.0 / 19.0;
-        assert!((half - 2.093 * variance.sqrt()).abs() < 1e-9, "{half}");
-        assert!(half_width(&spread(2.0), &spread(1.0)).unwrap() < 1.0, "chance alone");
-        assert_eq!(half_width(&[1.0; 7], &[1.0; 7]), None);
     }
 }
