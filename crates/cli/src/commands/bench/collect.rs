@@ -63,8 +63,16 @@ pub fn of_host(folder: &Path, host: &str, extension: &str) -> PathBuf {
 
 fn host_run(folder: &Path, host: &str, files: &[&RankFile], clocks: &Clocks) -> anyhow::Result<HostRun> {
     let path = of_host(folder, host, "quell");
-    let mut manifest =
-        if path.exists() { Recording::open(&path)?.manifest } else { unwatched(&path, folder, host, files)? };
+    let mut manifest = if path.exists() {
+        let recording = Recording::open(&path)?;
+        if recording.manifest.mpi.is_some() {
+            // Collected before, by a quell that did not come to the end.
+            return Ok(HostRun { recording, phases: read_phases(&path)? });
+        }
+        recording.manifest
+    } else {
+        unwatched(&path, folder, host, files)?
+    };
     let zero = manifest.zero_monotonic_ns.unwrap_or(0);
     let mut rows = Vec::new();
     let mut here = Vec::new();
