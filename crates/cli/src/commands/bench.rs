@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use quell_analysis::bench::job::RunFacts;
 use quell_node::launched::Launched;
 use quell_node::machine::Cpus;
-use quell_node::mpi::{self, Built, Mpi, Wish};
+use quell_node::mpi::{self, Built, Layout, Mpi, Wish};
 
 use super::Outcome;
 use crate::args::{Bench, BenchVerb, JobArgs};
@@ -179,6 +179,20 @@ fn failure(run: &Run) -> anyhow::Error {
         run.facts.errors.join("; "),
         run.folder.display()
     )
+}
+
+/// A run on so many ranks. Each of several has a folder of its own.
+fn job_of<'a>(
+    site: &'a Site,
+    args: &'a JobArgs,
+    several: bool,
+    ranks: u32,
+    words: Vec<String>,
+    facts: RunFacts,
+) -> Job<'a> {
+    let folder = folder_of(site, several, &format!("n{ranks:05}"));
+    let layout = Layout { ranks, per_node: args.per_node, extra: args.extra_words() };
+    Job { site, args, folder, layout, words, facts }
 }
 
 /// The folder of one of several runs.

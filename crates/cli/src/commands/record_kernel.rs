@@ -42,12 +42,7 @@ pub fn record(
     let cpus = if follow { Vec::new() } else { plan.cpus.clone() };
     let recorder = Recorder::start(quell_kernel::Plan { cpus, follow, cost })
         .context("without a probe there is nothing but what the kernel tells (`quell doctor` tells more)")?;
-    let mut rows = Rows::of(recorder);
-    let mut manifest = first_manifest(Method::Kernel, &plan.cpus, &plan.command);
-    let zero_ns = monotonic_ns();
-    manifest.zero_monotonic_ns = Some(zero_ns);
-    manifest.zero_unix_ns = Some(realtime_ns());
-    rows.begin(&mut manifest);
+    let (mut rows, mut manifest, zero_ns) = begin(recorder, &plan.cpus, &plan.command);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
     let mut run = Run { plan, stop: &stop, child: None, asked_ns: None, zero_ns, longest: LONGEST };
@@ -75,6 +70,17 @@ pub fn record(
     Ok(manifest)
 }
 
+/// The rows and the first manifest of a recording that begins now, and its zero on CLOCK_MONOTONIC.
+fn begin(recorder: Recorder, cpus: &[Cpu], command: &[String]) -> (Rows, Manifest, u64) {
+    let mut rows = Rows::of(recorder);
+    let mut manifest = first_manifest(Method::Kernel, cpus, command);
+    let zero_ns = monotonic_ns();
+    manifest.zero_monotonic_ns = Some(zero_ns);
+    manifest.zero_unix_ns = Some(realtime_ns());
+    rows.begin(&mut manifest);
+    (rows, manifest, zero_ns)
+}
+
 /// Why the kernel is not watched. No command was started.
 #[derive(Debug)]
 pub struct Unwatched(pub anyhow::Error);
@@ -91,12 +97,7 @@ pub fn beside(command: &mut Command, output: &Path, printer: Printer) -> Result<
     let cpus = machine::Cpus::of_this_machine()?.online;
     let recorder = Recorder::start(quell_kernel::Plan { cpus: cpus.clone(), follow: false, cost: false })
         .map_err(refusal)?;
-    let mut rows = Rows::of(recorder);
-    let mut manifest = first_manifest(Method::Kernel, &cpus, &[]);
-    let zero_ns = monotonic_ns();
-    manifest.zero_monotonic_ns = Some(zero_ns);
-    manifest.zero_unix_ns = Some(realtime_ns());
-    rows.begin(&mut manifest);
+    let (mut rows, mut manifest, zero_ns) = begin(recorder, &cpus, &[]);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
     let child = command.spawn()?;

@@ -1,10 +1,8 @@
 //! `quell bench allreduce`: Jones et al.'s loop of small allreduces.
 
 use quell_analysis::bench::job::RunFacts;
-use quell_node::mpi::Layout;
 
-use super::job::Job;
-use super::{Outcome, Site, folder_of, ranks, run_and_show};
+use super::{Outcome, Site, job_of, ranks, run_and_show};
 use crate::args::BenchAllreduce;
 use crate::plan::{self, Usage};
 use crate::printer::Printer;
@@ -40,14 +38,7 @@ pub fn run(args: &BenchAllreduce, printer: Printer) -> anyhow::Result<Outcome> {
             bytes: args.bytes.0,
             ..RunFacts::default()
         };
-        Job {
-            site: &site,
-            args: &args.job,
-            folder: folder_of(&site, counts.len() > 1, &format!("n{count:05}")),
-            layout: Layout { ranks: count, per_node: args.job.per_node, extra: args.job.extra_words() },
-            words,
-            facts,
-        }
+        job_of(&site, &args.job, counts.len() > 1, count, words, facts)
     };
     run_and_show(&site, &args.job, counts.iter().map(job), printer)
 }

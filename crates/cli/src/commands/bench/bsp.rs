@@ -7,13 +7,12 @@ use quell_analysis::bench::bsp::{self, Bsp};
 use quell_analysis::bench::job::{HostRun, Job as Phases, RunFacts};
 use quell_analysis::predict::{NodeNoise, Options, Prediction};
 use quell_node::machine::Cpus;
-use quell_node::mpi::Layout;
 use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Method, Nanos, Recording, State};
 
 use super::document::{Run, unknown_sources};
 use super::job::Job;
-use super::{Outcome, Site, conclude, folder_of, ranks};
+use super::{Outcome, Site, conclude, job_of, ranks};
 use crate::args::{BenchBsp, Operation, SourcesWish};
 use crate::commands::{predict, record};
 use crate::noise_file::{self, ModelScale};
@@ -46,8 +45,7 @@ pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
     let site = Site::prepare(&args.job, "bsp", printer)?;
     let mut runs = Vec::new();
     for &count in &counts {
-        let folder = folder_of(&site, counts.len() > 1, &format!("n{count:05}"));
-        runs.push(run_one(args, &site, count, &folder, printer)?);
+        runs.push(run_one(args, job(args, &site, counts.len() > 1, count), printer)?);
         if runs.last().is_some_and(|run: &Run| run.facts.state != "complete") {
             break;
         }
@@ -56,14 +54,15 @@ pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 /// One run, and the noise before and after it where that is to be recorded.
-fn run_one(args: &BenchBsp, site: &Site, count: u32, folder: &Path, printer: Printer) -> anyhow::Result<Run> {
-    fs_err::create_dir_all(folder)?;
+fn run_one(args: &BenchBsp, job: Job<'_>, printer: Printer) -> anyhow::Result<Run> {
+    let (folder, count) = (job.folder.clone(), job.layout.ranks);
+    fs_err::create_dir_all(&folder)?;
     let records = args.predict.as_ref().is_some_and(Vec::is_empty);
     let mut noise = Vec::new();
     if records {
         noise.push(record_noise(args, count, &folder.join("before.quell"), printer)?);
     }
-    let run = job(args, site, count, folder).run(printer)?;
+    let run = job.run(printer)?;
     if records && run.facts.state == "complete" {
         noise.push(record_noise(args, count, &folder.join("after.quell"), printer)?);
     }
@@ -74,7 +73,7 @@ fn run_one(args: &BenchBsp, site: &Site, count: u32, folder: &Path, printer: Pri
     Ok(run)
 }
 
-fn job<'a>(args: &'a BenchBsp, site: &'a Site, count: u32, folder: &Path) -> Job<'a> {
+fn job<'a>(args: &'a BenchBsp, site: &'a Site, several: bool, count: u32) -> Job<'a> {
     let (quantum, op) = (args.quantum.as_nanos(), args.op.name());
     let lead = if args.op == Operation::None { "none" } else { "phase" };
     let words = vec![
@@ -95,8 +94,7 @@ fn job<'a>(args: &'a BenchBsp, site: &'a Site, count: u32, folder: &Path) -> Job
         bytes: args.bytes.0,
         ..RunFacts::default()
     };
-    let layout = Layout { ranks: count, per_node: args.job.per_node, extra: args.job.extra_words() };
-    Job { site, args: &args.job, folder: folder.to_owned(), layout, words, facts }
+    job_of(site, &args.job, several, count, words, facts)
 }
 
 /// The noise of the CPUs that ranks are bound to first.

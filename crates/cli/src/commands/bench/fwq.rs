@@ -1,10 +1,8 @@
 //! `quell bench fwq`: fixed work quanta on all ranks.
 
 use quell_analysis::bench::job::RunFacts;
-use quell_node::mpi::Layout;
 
-use super::job::Job;
-use super::{Outcome, Site, folder_of, ranks, run_and_show};
+use super::{Outcome, Site, job_of, ranks, run_and_show};
 use crate::args::BenchFwq;
 use crate::plan;
 use crate::printer::Printer;
@@ -31,14 +29,7 @@ pub fn run(args: &BenchFwq, printer: Printer) -> anyhow::Result<Outcome> {
             operation: "none".into(),
             ..RunFacts::default()
         };
-        Job {
-            site: &site,
-            args: &args.job,
-            folder: folder_of(&site, counts.len() > 1, &format!("n{count:05}")),
-            layout: Layout { ranks: count, per_node: args.job.per_node, extra: args.job.extra_words() },
-            words,
-            facts,
-        }
+        job_of(&site, &args.job, counts.len() > 1, count, words, facts)
     };
     run_and_show(&site, &args.job, counts.iter().map(job), printer)
 }

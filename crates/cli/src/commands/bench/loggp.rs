@@ -5,11 +5,9 @@ use std::time::SystemTime;
 
 use quell_analysis::bench::job::RunFacts;
 use quell_analysis::bench::loggp::{Document, analyse};
-use quell_node::mpi::Layout;
 
 use super::document::{self, Run};
-use super::job::Job;
-use super::{Outcome, Site, collect, failure, ranks};
+use super::{Outcome, Site, collect, failure, job_of, ranks};
 use crate::args::BenchLoggp;
 use crate::plan::Usage;
 use crate::printer::Printer;
@@ -28,19 +26,13 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
         },
     };
     let site = Site::prepare(&args.job, BENCH, printer)?;
-    let job = Job {
-        site: &site,
-        args: &args.job,
-        folder: site.folder.clone(),
-        layout: Layout { ranks: count, per_node: args.job.per_node, extra: args.job.extra_words() },
-        words: vec![
-            format!("bench={BENCH}"),
-            format!("sizes_to={}", args.sizes_to.0),
-            format!("rounds={}", args.rounds),
-        ],
-        facts: RunFacts { bench: BENCH.into(), ..RunFacts::default() },
-    };
-    let run = job.run(printer)?;
+    let words = vec![
+        format!("bench={BENCH}"),
+        format!("sizes_to={}", args.sizes_to.0),
+        format!("rounds={}", args.rounds),
+    ];
+    let facts = RunFacts { bench: BENCH.into(), ..RunFacts::default() };
+    let run = job_of(&site, &args.job, false, count, words, facts).run(printer)?;
     match run.facts.state.as_str() {
         "failed" => return Err(failure(&run)),
         "complete" => {}
