@@ -262,8 +262,8 @@ fn ranks_end_with_quell_and_their_phases_are_collected_later() {
         assert_eq!(shown["run"]["state"], "failed");
         assert!(shown["phases"].as_u64().unwrap() > 0, "{mpi}: nothing was kept");
         // As where the one that collected was killed before it could say so.
-        let facts = std::fs::read_to_string(folder.join("run.json")).unwrap();
-        std::fs::write(folder.join("run.json"), facts.replace("\"failed\"", "\"running\"")).unwrap();
+        let facts = fs_err::read_to_string(folder.join("run.json")).unwrap();
+        fs_err::write(folder.join("run.json"), facts.replace("\"failed\"", "\"running\"")).unwrap();
         let again = json(dir.path(), &["bench", "show", "run", "--json"]);
         assert_eq!(again["phases"], shown["phases"], "{mpi}");
     }
