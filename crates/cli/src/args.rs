@@ -2,6 +2,7 @@
 
 mod bench;
 mod predict;
+mod replay;
 mod simulate;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ pub use bench::{
     JobArgs, Operation,
 };
 pub use predict::{Predict, SyncName};
+pub use replay::{ContextName, PhaseCall, Replay};
 pub use simulate::{
     Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, NetArgs, PatternArgs,
     Simulate,
@@ -56,6 +58,8 @@ pub enum Verb {
     Predict(Predict),
     /// A message schedule or a named pattern, under LogGOPS and noise: when each rank is done.
     Simulate(Box<Simulate>),
+    /// Recorded noise inside any program, or under quell's own phases.
+    Replay(Box<Replay>),
     /// Check, convert, make and list schedules.
     Goal(Goal),
     /// Benchmarks under the site's own MPI, with the kernel watched beside them.

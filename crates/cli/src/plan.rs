@@ -3,6 +3,7 @@
 pub mod net;
 pub mod pattern;
 pub mod place;
+pub mod replay;
 pub mod size;
 
 use std::path::PathBuf;

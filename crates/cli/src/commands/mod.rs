@@ -9,6 +9,7 @@ mod hidden;
 mod predict;
 mod record;
 mod record_kernel;
+mod replay;
 mod report;
 mod show;
 mod show_hosts;
@@ -42,6 +43,7 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Compare(args) => compare::run(&args, printer),
         Verb::Predict(args) => predict::run(&args, printer),
         Verb::Simulate(args) => simulate::run(&args, printer),
+        Verb::Replay(args) => replay::run(&args, printer),
         Verb::Goal(args) => goal::run(&args, printer),
         Verb::Bench(args) => bench::run(&args, printer),
         // Its exit code is the rank's own.

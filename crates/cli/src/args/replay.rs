@@ -1,0 +1,115 @@
+//! What was typed for `quell replay`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use quell_recording::Nanos;
+
+use super::predict::SyncName;
+use crate::plan::replay::{Percent, ScaleText, Share};
+use crate::plan::{CpuList, RankList};
+
+/// By what the noise comes into the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ContextName {
+    /// At each MPI call, the noise since the last one: exact, from a fraction of a microsecond up.
+    Boundary,
+    /// By a timer and a signal in each thread of any program.
+    Timer,
+    /// From a process beside the program, under SCHED_FIFO.
+    Process,
+}
+
+/// What ends a phase, for `--sync phase`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PhaseCall {
+    /// MPI_Barrier.
+    Barrier,
+    /// Every collective that no rank leaves before all have entered it.
+    Collective,
+    /// MPI_Pcontrol.
+    Pcontrol,
+}
+
+/// `quell replay`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell replay node.quell -- mpirun -n 4 ./app              at MPI calls: exact, no privileges\n  quell replay node.quell --baseline 3 -- mpirun -n 4 ./app   and without noise in turn: the slowdown\n  quell replay node.quell --context timer -- ./program        any program; detours of some 20us and more\n  quell replay node.quell --context process --cpus 1 -- ./program     root; nothing is loaded into it\n  quell replay node.quell --emulate --ranks 16..2048          no cluster: quell's own phases, one rank after another\n  quell replay node.quell --context timer --validate          record under the noise, and compare\n  quell replay node.quell --dry-run --context timer --scale auto      what could be injected, and what not\n\nThe command's output and exit code are its own; what came of the noise goes to stderr, or with --json to stdout."
+)]
+pub struct Replay {
+    /// Recordings, models (`.toml`) or other tools' files; several are the nodes of one machine in turn.
+    #[arg(value_name = "R.quell", required = true)]
+    pub noise: Vec<PathBuf>,
+    /// By what the noise comes into the program; `boundary` where the command is an MPI launcher or --emulate is not given.
+    #[arg(long, value_enum, conflicts_with = "emulate")]
+    pub context: Option<ContextName>,
+    /// No command: quell's own compute phases, for as many virtual ranks as --ranks says, on this machine's CPUs in turn.
+    #[arg(long)]
+    pub emulate: bool,
+    /// Record under the noise, and compare with what was to be replayed.
+    #[arg(long, conflicts_with = "command")]
+    pub validate: bool,
+    /// With --emulate: ranks, as a list or a range that doubles.
+    #[arg(long, default_value = "16..2048", value_name = "LIST")]
+    pub ranks: RankList,
+    /// With --emulate: length of a compute phase without noise.
+    #[arg(long, default_value = "1ms", value_name = "TIME")]
+    pub quantum: Nanos,
+    /// With --emulate: how many phases.
+    #[arg(long, default_value_t = 200)]
+    pub phases: u64,
+    /// With --validate: how long to record.
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    pub duration: Nanos,
+    /// How the nodes' noise lines up.
+    #[arg(long, value_enum, default_value = "none")]
+    pub sync: SyncName,
+    /// With --sync start: each node starts later by up to this much.
+    #[arg(long, default_value = "0ns", value_name = "TIME")]
+    pub skew: Nanos,
+    /// With --sync phase: the MPI calls that end a phase.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "barrier,collective",
+        value_name = "CALLS"
+    )]
+    pub phase_at: Vec<PhaseCall>,
+    /// Stretches detours and the time between them by this factor, so that short ones can be injected; the program's work must be stretched
+    /// alike. `auto`: the smallest whole factor that covers --coverage. With --emulate quell's own work is stretched (below 1: shortened).
+    #[arg(long, default_value = "1", value_name = "FACTOR|auto")]
+    pub scale: ScaleText,
+    /// With --scale auto: the share of detours that are to be injected.
+    #[arg(long, default_value = "90%", value_name = "PERCENT")]
+    pub coverage: Percent,
+    /// Each rank replays this share of its trace and is then left alone, as `1/3`; for ever if not given.
+    #[arg(long, value_name = "SHARE")]
+    pub share: Option<Share>,
+    /// What injecting one detour costs beside it; measured at the start if not given.
+    #[arg(long, value_name = "TIME")]
+    pub overhead: Option<Nanos>,
+    /// With --context process: the CPUs to disturb; one CPU at least is always left alone.
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
+    /// Also runs the command so many times without the noise, in turn with as many runs with it, and says the slowdown. Only the last
+    /// run's output is shown.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub baseline: Option<u32>,
+    /// Seed of where in the trace each node starts.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder to keep the schedule and each process's report in; they are deleted at the end if not given. Every host must see it.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Only say what could be injected.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON document (schema quell.replay/1; with --emulate quell.emulate/1; with --validate quell.validate/1). What the command
+    /// writes to stdout then goes to stderr.
+    #[arg(long)]
+    pub json: bool,
+    /// The program, with its launcher if it has one.
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}

@@ -1,0 +1,107 @@
+//! What the words of `quell replay` mean.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The largest factor: beyond it a millisecond is a minute.
+const LARGEST_SCALE: f64 = 60_000.0;
+
+/// By what factor noise is stretched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ScaleText {
+    /// By this one.
+    By(f64),
+    /// By the smallest whole one that covers enough.
+    Auto,
+}
+
+impl FromStr for ScaleText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let factor = text.trim_end_matches('x').parse::<f64>();
+        let usable = |factor: &f64| (1.0 / LARGEST_SCALE..=LARGEST_SCALE).contains(factor);
+        let factor = factor.ok().filter(usable);
+        factor
+            .map(Self::By)
+            .ok_or_else(|| format!("give a factor such as 3 or 0.1, up to {LARGEST_SCALE}, or auto"))
+    }
+}
+
+impl fmt::Display for ScaleText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::By(factor) => write!(f, "{factor}"),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+/// A share of a whole, above 0 and up to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(pub f64);
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse::<f64>().ok();
+        let value = match (text.split_once('/'), text.strip_suffix('%')) {
+            (Some((part, whole)), _) => number(part).zip(number(whole)).map(|(part, whole)| part / whole),
+            (None, Some(percent)) => number(percent).map(|percent| percent / 100.0),
+            (None, None) => number(text),
+        };
+        let value = value.filter(|value| *value > 0.0 && *value <= 1.0);
+        value.map(Self).ok_or_else(|| "give a share above 0 and up to 1, such as 1/3 or 33%".to_owned())
+    }
+}
+
+/// A share of a whole that people write in percent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Percent(pub f64);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let value = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+        let value = value.filter(|value| *value > 0.0 && *value <= 100.0);
+        value.map(Self).ok_or_else(|| "give a percentage above 0 and up to 100, such as 77%".to_owned())
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_fractions_percentages_or_numbers() {
+        let share = |text: &str| text.parse::<Share>().ok().map(|share| share.0);
+        assert_eq!(share("1/4"), Some(0.25));
+        assert_eq!(share("25%"), Some(0.25));
+        assert_eq!(share("0.25"), Some(0.25));
+        for bad in ["0", "4/3", "1/0", "-1", "NaN", "x", "", "1/", "101%"] {
+            assert_eq!(share(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn scales_are_factors_or_auto() {
+        assert_eq!("3x".parse(), Ok(ScaleText::By(3.0)));
+        assert_eq!("0.1".parse(), Ok(ScaleText::By(0.1)));
+        assert_eq!("auto".parse(), Ok(ScaleText::Auto));
+        for bad in ["0", "-3", "NaN", "inf", "1e9", "", "x"] {
+            assert!(bad.parse::<ScaleText>().is_err(), "{bad}");
+        }
+        assert!("0%".parse::<Percent>().is_err() && "77".parse::<Percent>() == Ok(Percent(77.0)));
+    }
+}

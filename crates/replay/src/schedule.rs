@@ -1,0 +1,361 @@
+//! The flat file that says when each rank loses its CPU. Words of 64 bits, little end first:
+//!
+//! | words | what |
+//! |---|---|
+//! | [`HEAD`] | the head: [`Head`], in the order of [`field`] |
+//! | groups × 2 | a kind of node: its first track, how many CPUs it has |
+//! | tracks × 4 | a CPU's noise: CPU, detours, where its words begin, their checksum |
+//! | places | draws that say where in a trace to start: of each node, of all (one), or of each phase, by the sync mode |
+//! | skews | how much later than the others each node starts, in ns; may be none |
+//! | … | per track: starts, then useful starts, each one more than its detours (see [`Track`]) |
+//!
+//! All times are nanoseconds, as they are to be burned: a scale is applied already. Lists of places and skews that are shorter than a job
+//! has nodes or phases are gone through again and again.
+
+use core::num::NonZeroU64;
+
+use crate::track::Track;
+
+/// The first word: `QUELLRPL`.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"QUELLRPL");
+/// The version of the layout.
+pub const VERSION: u64 = 1;
+/// Words of the head.
+pub const HEAD: usize = 24;
+/// Words of a group.
+pub const GROUP: usize = 2;
+/// Words of a track's entry.
+pub const TRACK: usize = 4;
+/// No list holds more entries, and no file more words: 32 GiB.
+pub const MOST: u64 = 1 << 32;
+/// The longest period: 2⁶² ns, so that sums of two positions cannot overflow.
+pub const LONGEST_NS: u64 = 1 << 62;
+
+/// Where the words of the head are.
+pub mod field {
+    #![allow(missing_docs, reason = "each is said at the field of Head that it holds")]
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 1;
+    pub const WORDS: usize = 2;
+    pub const CHECKSUM: usize = 3;
+    pub const CONTEXT: usize = 4;
+    pub const SYNC: usize = 5;
+    pub const OVERHEAD_NS: usize = 6;
+    pub const EARLY_NS: usize = 7;
+    pub const SMALLEST_GAP_NS: usize = 8;
+    pub const LIMIT_NS: usize = 9;
+    pub const EPOCH_NS: usize = 10;
+    pub const EVENTS: usize = 11;
+    pub const PHASE_CALLS: usize = 12;
+    pub const RANKED_ONLY: usize = 13;
+    pub const GROUPS: usize = 14;
+    pub const TRACKS: usize = 15;
+    pub const PLACES: usize = 16;
+    pub const SKEWS: usize = 17;
+}
+
+/// Why a file is no schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Shorter than it says, or than a head.
+    Torn,
+    /// Not made by quell.
+    Magic,
+    /// Made by another version of quell.
+    Version,
+    /// Changed after it was written.
+    Checksum,
+    /// A number in the head that no schedule has.
+    Head,
+    /// A group or a track that points nowhere.
+    Table,
+    /// Starts that are no clock.
+    Track,
+}
+
+impl Flaw {
+    /// The reason in words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Torn => "it is cut off",
+            Self::Magic => "it is no schedule of quell's",
+            Self::Version => "it is of another version of quell",
+            Self::Checksum => "it was changed or damaged after it was written",
+            Self::Head => "a number in its head is out of bounds",
+            Self::Table => "a table in it points outside",
+            Self::Track => "a trace in it does not go forward",
+        }
+    }
+}
+
+/// By what a rank's noise comes into the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// At its MPI calls.
+    Boundary,
+    /// By a timer and a signal.
+    Timer,
+    /// From a process beside it.
+    Process,
+}
+
+/// How the nodes' noise lines up (De et al. 2008, §V).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// Each node at a place of its own.
+    None,
+    /// All at one place, from one instant on.
+    Start,
+    /// All at one place, drawn anew in each phase.
+    Phase,
+}
+
+/// Calls at which a phase ends, as bits of [`Head::phase_calls`].
+pub mod phase_call {
+    /// `MPI_Barrier`.
+    pub const BARRIER: u64 = 1;
+    /// Every other blocking collective that no rank leaves before all have entered.
+    pub const COLLECTIVE: u64 = 2;
+    /// `MPI_Pcontrol`.
+    pub const PCONTROL: u64 = 4;
+}
+
+/// What the head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Words of the whole file.
+    pub words: u64,
+    /// FNV-1a over the head after this word, and the tables.
+    pub checksum: u64,
+    /// By what the noise comes in.
+    pub context: Context,
+    /// How the nodes' noise lines up.
+    pub sync: Sync,
+    /// What a detour costs beside the time that is burned: so much less is burned.
+    pub overhead_ns: u64,
+    /// So much earlier a timer is set than it is to strike.
+    pub early_ns: u64,
+    /// No detour is begun sooner than this after the last.
+    pub smallest_gap_ns: u64,
+    /// After so much time a rank has used its share of the trace up, and is left alone; 0 for never.
+    pub limit_ns: u64,
+    /// When the trace begins for all, on CLOCK_REALTIME.
+    pub epoch_ns: u64,
+    /// How many detours each process may log in its report.
+    pub events: u64,
+    /// Calls at which a phase ends: bits of [`phase_call`].
+    pub phase_calls: u64,
+    /// Whether only processes that a launcher gave a rank are to suffer; else each that loads the library.
+    pub ranked_only: bool,
+    /// Kinds of nodes.
+    pub groups: u64,
+    /// CPUs of all kinds.
+    pub tracks: u64,
+    /// Draws for places.
+    pub places: u64,
+    /// Skews.
+    pub skews: u64,
+}
+
+impl Head {
+    /// Reads a head.
+    ///
+    /// # Errors
+    /// For what no head has.
+    pub fn of(words: &[u64; HEAD]) -> Result<Self, Flaw> {
+        let [MAGIC, version, total, checksum, ..] = *words else { return Err(Flaw::Magic) };
+        if version != VERSION {
+            return Err(Flaw::Version);
+        }
+        let word = |index: usize| words.get(index).copied().unwrap_or(0);
+        let count = |index: usize| Some(word(index)).filter(|&count| count <= MOST).ok_or(Flaw::Head);
+        let context = match word(field::CONTEXT) {
+            0 => Context::Boundary,
+            1 => Context::Timer,
+            2 => Context::Process,
+            _ => return Err(Flaw::Head),
+        };
+        let sync = match word(field::SYNC) {
+            0 => Sync::None,
+            1 => Sync::Start,
+            2 => Sync::Phase,
+            _ => return Err(Flaw::Head),
+        };
+        let head = Self {
+            words: total,
+            checksum,
+            context,
+            sync,
+            overhead_ns: word(field::OVERHEAD_NS),
+            early_ns: word(field::EARLY_NS),
+            smallest_gap_ns: word(field::SMALLEST_GAP_NS),
+            limit_ns: word(field::LIMIT_NS),
+            epoch_ns: word(field::EPOCH_NS),
+            events: count(field::EVENTS)?,
+            phase_calls: word(field::PHASE_CALLS),
+            ranked_only: word(field::RANKED_ONLY) != 0,
+            groups: count(field::GROUPS)?,
+            tracks: count(field::TRACKS)?,
+            places: count(field::PLACES)?,
+            skews: count(field::SKEWS)?,
+        };
+        if total > MOST || head.groups == 0 || head.places == 0 || head.tables_end() > total {
+            return Err(Flaw::Head);
+        }
+        Ok(head)
+    }
+
+    /// Where the tables end and the tracks' words begin.
+    pub fn tables_end(&self) -> u64 {
+        (HEAD as u64)
+            .wrapping_add(self.groups.wrapping_mul(GROUP as u64))
+            .wrapping_add(self.tracks.wrapping_mul(TRACK as u64))
+            .wrapping_add(self.places)
+            .wrapping_add(self.skews)
+    }
+}
+
+/// The head and the tables, checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule<'a> {
+    /// The head.
+    pub head: Head,
+    groups: &'a [u64],
+    tracks: &'a [u64],
+    places: &'a [u64],
+    skews: &'a [u64],
+    /// CPUs of one node of each kind together.
+    round: NonZeroU64,
+}
+
+/// Where a rank belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Its node.
+    pub node: u64,
+    /// Its track.
+    pub track: u64,
+}
+
+/// Where a track's words are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackEntry {
+    /// The CPU that it was recorded on.
+    pub cpu: u64,
+    /// Its detours.
+    pub detours: u64,
+    /// The first of its words, counted from the file's beginning.
+    pub first: u64,
+    /// Their checksum.
+    pub checksum: u64,
+}
+
+impl TrackEntry {
+    /// How many words it has.
+    pub fn words(&self) -> u64 {
+        self.detours.wrapping_add(1).wrapping_mul(2)
+    }
+
+    /// The track, from its words.
+    ///
+    /// # Errors
+    /// For words that are not its own, and for such as are no clock.
+    pub fn read<'a>(&self, words: &'a [u64]) -> Result<Track<'a>, Flaw> {
+        if checksum(SEED, words) != self.checksum {
+            return Err(Flaw::Checksum);
+        }
+        Track::of(usize::try_from(self.detours).map_err(|_| Flaw::Track)?, words)
+    }
+}
+
+impl<'a> Schedule<'a> {
+    /// Reads head and tables from the words up to [`Head::tables_end`]; more may follow.
+    ///
+    /// # Errors
+    /// For whatever is wrong with them.
+    pub fn of(words: &'a [u64]) -> Result<Self, Flaw> {
+        let head = Head::of(words.first_chunk().ok_or(Flaw::Torn)?)?;
+        let end = usize::try_from(head.tables_end()).map_err(|_| Flaw::Head)?;
+        let words = words.get(..end).ok_or(Flaw::Torn)?;
+        if checksum(SEED, words.get(field::CHECKSUM.wrapping_add(1)..).unwrap_or_default()) != head.checksum {
+            return Err(Flaw::Checksum);
+        }
+        let mut rest = words.get(HEAD..).unwrap_or_default();
+        let mut take = |count: u64, each: usize| {
+            let (taken, left) =
+                rest.split_at_checked((count as usize).wrapping_mul(each)).ok_or(Flaw::Torn)?;
+            rest = left;
+            Ok(taken)
+        };
+        let (groups, tracks) = (take(head.groups, GROUP)?, take(head.tracks, TRACK)?);
+        let (places, skews) = (take(head.places, 1)?, take(head.skews, 1)?);
+        let mut round = 0u64;
+        for &[first, cpus] in groups.as_chunks::<GROUP>().0 {
+            let end = first.checked_add(cpus).ok_or(Flaw::Table)?;
+            if cpus == 0 || end > head.tracks {
+                return Err(Flaw::Table);
+            }
+            round = round.checked_add(cpus).ok_or(Flaw::Table)?;
+        }
+        let round = NonZeroU64::new(round).ok_or(Flaw::Table)?;
+        let schedule = Self { head, groups, tracks, places, skews, round };
+        for number in 0..head.tracks {
+            let entry = schedule.entry(number).ok_or(Flaw::Table)?;
+            let end = entry.first.checked_add(entry.words()).ok_or(Flaw::Table)?;
+            if entry.detours > MOST || entry.first < head.tables_end() || end > head.words {
+                return Err(Flaw::Table);
+            }
+        }
+        Ok(schedule)
+    }
+
+    /// Node and track of a rank: ranks fill node after node, and nodes are of the given kinds in turn.
+    pub fn seat(&self, rank: u64) -> Seat {
+        let (rounds, mut left) = (rank / self.round, rank % self.round);
+        let mut node = rounds.wrapping_mul(self.head.groups);
+        for &[first, cpus] in self.groups.as_chunks::<GROUP>().0 {
+            if left < cpus {
+                return Seat { node, track: first.wrapping_add(left) };
+            }
+            left = left.wrapping_sub(cpus);
+            node = node.wrapping_add(1);
+        }
+        Seat { node: 0, track: 0 }
+    }
+
+    /// The entry of a track.
+    pub fn entry(&self, track: u64) -> Option<TrackEntry> {
+        let (entries, _) = self.tracks.as_chunks::<TRACK>();
+        let &[cpu, detours, first, checksum] = entries.get(usize::try_from(track).ok()?)?;
+        Some(TrackEntry { cpu, detours, first, checksum })
+    }
+
+    /// Where in a trace of this period a node starts; in phase mode, where all stand when a phase begins.
+    pub fn place(&self, node: u64, phase: u64, period: NonZeroU64) -> u64 {
+        let index = match self.head.sync {
+            Sync::None => node,
+            Sync::Start => 0,
+            Sync::Phase => phase,
+        };
+        let draw = turned(self.places, index);
+        let place = (u128::from(draw).wrapping_mul(u128::from(period.get())) >> 64) as u64;
+        place.wrapping_add(turned(self.skews, node) % period) % period
+    }
+}
+
+/// A list that is gone through again and again; zero where it is empty.
+fn turned(list: &[u64], index: u64) -> u64 {
+    let index = index.checked_rem(list.len() as u64).unwrap_or(0);
+    list.get(index as usize).copied().unwrap_or(0)
+}
+
+/// Where a checksum begins: FNV-1a's offset basis.
+pub const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a, a word at a time. It finds damage, not malice: whatever passes is checked for sense as well.
+pub fn checksum(seed: u64, words: &[u64]) -> u64 {
+    words.iter().fold(seed, |sum, &word| {
+        let sum = (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        sum ^ (sum >> 29)
+    })
+}

@@ -1,0 +1,159 @@
+//! One CPU's noise as a progress clock over plain memory.
+
+use core::num::NonZeroU64;
+
+use crate::schedule::Flaw;
+
+/// When one CPU is taken from its program, for ever: its detours repeat with a period.
+///
+/// `W(t) = t − (noise before t)`, as quell-sim's progress clock has it, of which a property test says that both agree.
+#[derive(Clone, Copy, Debug)]
+pub struct Track<'a> {
+    /// S: after so many nanoseconds it repeats.
+    period: NonZeroU64,
+    /// W(S).
+    useful: NonZeroU64,
+    /// Where each detour begins, in wall time, ascending; S closes the list.
+    starts: &'a [u64],
+    /// Where each detour begins, in useful time; W(S) closes the list.
+    useful_starts: &'a [u64],
+}
+
+/// A detour ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// How long until it begins, in ns; 0 within one.
+    pub wait_ns: u64,
+    /// How long it lasts from then on, in ns.
+    pub length_ns: u64,
+}
+
+impl<'a> Track<'a> {
+    /// A track from its words: `count + 1` starts, then as many useful starts. Checks them all.
+    ///
+    /// # Errors
+    /// [`Flaw::Track`] where they are no clock.
+    pub fn of(count: usize, words: &'a [u64]) -> Result<Self, Flaw> {
+        let half = count.checked_add(1).ok_or(Flaw::Track)?;
+        if half.checked_mul(2) != Some(words.len()) {
+            return Err(Flaw::Track);
+        }
+        let (starts, useful_starts) = words.split_at_checked(half).ok_or(Flaw::Track)?;
+        if starts.first() != useful_starts.first() {
+            return Err(Flaw::Track);
+        }
+        let (mut last, mut useful) = (0u64, 0u64);
+        for (&start, &useful_start) in starts.iter().zip(useful_starts) {
+            // From one start to the next passes a detour, of no negative length, and then useful time.
+            let quiet = useful_start.checked_sub(useful).ok_or(Flaw::Track)?;
+            if start.checked_sub(last).is_none_or(|both| both < quiet) {
+                return Err(Flaw::Track);
+            }
+            (last, useful) = (start, useful_start);
+        }
+        let period = NonZeroU64::new(last).ok_or(Flaw::Track)?;
+        let useful = NonZeroU64::new(useful).ok_or(Flaw::Track)?;
+        if period.get() > crate::schedule::LONGEST_NS {
+            return Err(Flaw::Track);
+        }
+        Ok(Self { period, useful, starts, useful_starts })
+    }
+
+    /// S: the length after which it repeats, in ns.
+    pub fn period(&self) -> NonZeroU64 {
+        self.period
+    }
+
+    /// How many detours one period holds.
+    pub fn detours(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// W(t): the useful nanoseconds in the first `t`.
+    pub fn useful_at(&self, t: u64) -> u64 {
+        let turns = (t / self.period).wrapping_mul(self.useful.get());
+        turns.wrapping_add(self.useful_within(t % self.period))
+    }
+
+    /// The noise in `length` ns from `t` on.
+    pub fn noise_in(&self, t: u64, length: u64) -> u64 {
+        let end = t.saturating_add(length);
+        (end - t).saturating_sub(self.useful_at(end).saturating_sub(self.useful_at(t)))
+    }
+
+    /// How much longer than `work` ns that takes when begun at `t`. Work that begins within a detour waits for the rest of it, and a detour
+    /// that strikes while the work is late counts too; no work is done at once. Saturates at `u64::MAX`.
+    pub fn delay(&self, t: u64, work: u64) -> u64 {
+        if work == 0 {
+            return 0;
+        }
+        let start = t % self.period;
+        let useful = self.useful_within(start);
+        let noise_before = start.wrapping_sub(useful);
+        if work <= self.useful.get().wrapping_sub(useful) {
+            return self.noise_by(useful.wrapping_add(work)).wrapping_sub(noise_before);
+        }
+        let target = u128::from(useful).wrapping_add(u128::from(work)).wrapping_sub(1);
+        let whole = u128::from(self.useful.get());
+        // Never zero, which only the compiler cannot see.
+        let turns = target.checked_div(whole).unwrap_or(0);
+        let rest = (target.checked_rem(whole).unwrap_or(0) as u64).wrapping_add(1);
+        let lost = u128::from(self.period.get().wrapping_sub(self.useful.get()));
+        let noise = turns.saturating_mul(lost).saturating_add(u128::from(self.noise_by(rest)));
+        u64::try_from(noise.wrapping_sub(u128::from(noise_before))).unwrap_or(u64::MAX)
+    }
+
+    /// The detour that holds `t`, or else the next one; `None` where there is no noise at all.
+    pub fn ahead(&self, t: u64) -> Option<Ahead> {
+        if self.detours() == 0 {
+            return None;
+        }
+        let t = t % self.period;
+        let begun = below(self.starts, t.wrapping_add(1));
+        if let Some(last) = begun.checked_sub(1).filter(|&last| last < self.detours()) {
+            let end = at(self.starts, last).saturating_add(self.length_of(last));
+            if end > t {
+                return Some(Ahead { wait_ns: 0, length_ns: end.wrapping_sub(t) });
+            }
+        }
+        let (next, start) = match begun {
+            next if next < self.detours() => (next, at(self.starts, next)),
+            _ => (0, at(self.starts, 0).wrapping_add(self.period.get())),
+        };
+        Some(Ahead { wait_ns: start.wrapping_sub(t), length_ns: self.length_of(next) })
+    }
+
+    /// W(t) for `t < period`.
+    fn useful_within(&self, t: u64) -> u64 {
+        match below(self.starts, t) {
+            0 => t,
+            begun => {
+                t.saturating_sub(self.noise_of(begun)).max(at(self.useful_starts, begun.wrapping_sub(1)))
+            }
+        }
+    }
+
+    /// The noise before the first instant with `useful` nanoseconds behind it, for `useful` in `1..=W(S)`.
+    fn noise_by(&self, useful: u64) -> u64 {
+        self.noise_of(below(self.useful_starts, useful))
+    }
+
+    /// The noise of the first `count` detours.
+    fn noise_of(&self, count: usize) -> u64 {
+        at(self.starts, count).wrapping_sub(at(self.useful_starts, count))
+    }
+
+    fn length_of(&self, detour: usize) -> u64 {
+        self.noise_of(detour.wrapping_add(1)).wrapping_sub(self.noise_of(detour))
+    }
+}
+
+/// How many keys are below `key`.
+fn below(keys: &[u64], key: u64) -> usize {
+    keys.partition_point(|&k| k < key)
+}
+
+/// The last key stands for all beyond it.
+fn at(keys: &[u64], index: usize) -> u64 {
+    keys.get(index).or(keys.last()).copied().unwrap_or(0)
+}
