@@ -2,7 +2,7 @@
 
 pub mod clock;
 pub mod doctor;
-pub mod launched;
+pub mod injector;
 pub mod machine;
 pub mod mpi;
 pub mod probe;

@@ -9,9 +9,21 @@
 
 #![cfg_attr(not(test), no_std)]
 
+#[cfg(all(feature = "boundary", target_arch = "x86_64"))]
+mod boundary;
+mod launched;
+pub mod load;
 pub mod report;
 pub mod schedule;
 pub mod spin;
 mod track;
 
-pub use track::Track;
+pub use launched::Launched;
+pub use track::{Ahead, Track};
+
+#[cfg(all(any(feature = "boundary", feature = "timer"), not(test)))]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: the call does not return. No path leads here: a test says that no panic is linked in.
+    unsafe { libc::abort() }
+}

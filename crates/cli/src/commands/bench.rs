@@ -14,9 +14,9 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use quell_analysis::bench::job::RunFacts;
-use quell_node::launched::Launched;
 use quell_node::machine::Cpus;
 use quell_node::mpi::{self, Built, Layout, Mpi, Wish};
+use quell_replay::Launched;
 
 use super::Outcome;
 use crate::args::{Bench, BenchVerb, JobArgs};

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use quell_node::launched::Launched;
 use quell_node::machine::{self, Cpus};
 use quell_node::probe::{self, Plan};
 use quell_recording::{Cpu, Manifest, Method, State, format_cpu_list};
+use quell_replay::Launched;
 
 use super::{Outcome, record_kernel};
 use crate::args::{Record, SourcesWish};

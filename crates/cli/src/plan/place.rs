@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quell_node::launched::Launched;
+use quell_replay::Launched;
 
 use super::{Usage, recording_of_now};
 

@@ -1,5 +1,7 @@
 //! Whether this process is one of several copies that a launcher started, as its environment tells.
 
+use core::ffi::CStr;
+
 /// This process among its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
@@ -12,24 +14,23 @@ pub struct Launched {
 }
 
 /// A launcher's variables: number, how many, number on this host.
-struct Names(&'static str, Option<&'static str>, &'static [&'static str]);
+struct Names(&'static CStr, Option<&'static CStr>, &'static [&'static CStr]);
 
 /// MPI launchers come before the batch systems in which they run. Slurm's are those of a step: in a batch script, of which there is one
 /// copy, SLURM_NTASKS counts what may be started.
 const LAUNCHERS: &[Names] = &[
-    Names("OMPI_COMM_WORLD_RANK", Some("OMPI_COMM_WORLD_SIZE"), &["OMPI_COMM_WORLD_LOCAL_RANK"]),
-    Names("MV2_COMM_WORLD_RANK", Some("MV2_COMM_WORLD_SIZE"), &["MV2_COMM_WORLD_LOCAL_RANK"]),
-    Names("PMI_RANK", Some("PMI_SIZE"), &["MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"]),
-    Names("PALS_RANKID", Some("PALS_NRANKS"), &["PALS_LOCAL_RANKID"]),
-    Names("FLUX_TASK_RANK", Some("FLUX_JOB_SIZE"), &["FLUX_TASK_LOCAL_ID"]),
-    Names("SLURM_PROCID", Some("SLURM_STEP_NUM_TASKS"), &["SLURM_LOCALID"]),
-    Names("PMIX_RANK", None, &[]),
+    Names(c"OMPI_COMM_WORLD_RANK", Some(c"OMPI_COMM_WORLD_SIZE"), &[c"OMPI_COMM_WORLD_LOCAL_RANK"]),
+    Names(c"MV2_COMM_WORLD_RANK", Some(c"MV2_COMM_WORLD_SIZE"), &[c"MV2_COMM_WORLD_LOCAL_RANK"]),
+    Names(c"PMI_RANK", Some(c"PMI_SIZE"), &[c"MPI_LOCALRANKID", c"PMI_LOCAL_RANK", c"SLURM_LOCALID"]),
+    Names(c"PALS_RANKID", Some(c"PALS_NRANKS"), &[c"PALS_LOCAL_RANKID"]),
+    Names(c"FLUX_TASK_RANK", Some(c"FLUX_JOB_SIZE"), &[c"FLUX_TASK_LOCAL_ID"]),
+    Names(c"SLURM_PROCID", Some(c"SLURM_STEP_NUM_TASKS"), &[c"SLURM_LOCALID"]),
+    Names(c"PMIX_RANK", None, &[]),
 ];
 
 impl Launched {
-    /// From the environment, as `lookup` tells it; `None` where no launcher started this process.
-    pub fn of(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();
+    /// From the environment's numbers, as `number` tells them; `None` where no launcher started this process.
+    pub fn of(number: impl Fn(&'static CStr) -> Option<u32>) -> Option<Self> {
         LAUNCHERS.iter().find_map(|Names(rank, size, local)| {
             let rank = number(rank)?;
             let size = match size {
@@ -44,7 +45,14 @@ impl Launched {
 
     /// From this process's own environment.
     pub fn here() -> Option<Self> {
-        Self::of(|name| std::env::var(name).ok())
+        Self::of(|name| {
+            // SAFETY: `name` ends with a zero; the answer, if there is one, does too, and is read before anybody can change it.
+            let text = unsafe {
+                let text = libc::getenv(name.as_ptr());
+                (!text.is_null()).then(|| CStr::from_ptr(text))
+            };
+            text?.to_str().ok()?.trim().parse().ok()
+        })
     }
 
     /// Whether there is more than one copy.
@@ -55,11 +63,13 @@ impl Launched {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     use super::*;
 
     fn of(pairs: &[(&str, &str)]) -> Option<Launched> {
-        Launched::of(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()))
+        Launched::of(|name| {
+            let found = pairs.iter().find(|pair| name.to_str() == Ok(pair.0));
+            found.and_then(|pair| pair.1.parse().ok())
+        })
     }
 
     #[test]
@@ -82,7 +92,7 @@ mod tests {
             ("OMPI_COMM_WORLD_RANK", "5"),
             ("OMPI_COMM_WORLD_SIZE", "8"),
         ];
-        assert_eq!(of(&both).unwrap().size, Some(8));
+        assert_eq!(of(&both).map(|found| found.size), Some(Some(8)));
     }
 
     #[test]
@@ -91,7 +101,7 @@ mod tests {
         let batch = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4"), ("SLURM_LOCALID", "0")];
         assert_eq!(of(&batch), None);
         let shell = [("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")];
-        assert!(!of(&shell).unwrap().among_several());
+        assert!(of(&shell).is_some_and(|found| !found.among_several()));
         assert_eq!(of(&[("PMI_RANK", "7"), ("PMI_SIZE", "4")]), None, "left over");
         assert_eq!(of(&[("PMI_RANK", "x"), ("PMI_SIZE", "4")]), None);
     }

@@ -1,0 +1,61 @@
+//! Builds what a job loads, quell-replay as a shared object for each way that noise comes in, so that it travels in quell itself.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fs_err as fs;
+
+/// A panic ends the process rather than unwind through code of others'; one unit, so that nothing is left in that nobody calls.
+const PROFILE: [&str; 6] = [
+    "profile.release.panic=\"abort\"",
+    "profile.release.lto=\"fat\"",
+    "profile.release.codegen-units=1",
+    "profile.release.opt-level=3",
+    "profile.release.debug=false",
+    "profile.release.strip=\"none\"",
+];
+
+fn main() {
+    for file in ["src", "build.rs", "Cargo.toml"] {
+        println!("cargo::rerun-if-changed=../replay/{file}");
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+    let folder = PathBuf::from(variable("OUT_DIR"));
+    for feature in ["boundary", "timer"] {
+        build(feature, &folder);
+    }
+}
+
+/// Leaves `quell-replay-FEATURE.so` in the folder.
+fn build(feature: &str, folder: &Path) {
+    let (target, host) = (variable("TARGET"), variable("HOST"));
+    let made = folder.join("preload");
+    let mut command = Command::new(variable("CARGO"));
+    command.args(["rustc", "--release", "--lib", "--crate-type", "cdylib", "--frozen", "--quiet"]);
+    command
+        .args(["--manifest-path", "../replay/Cargo.toml", "--features", feature])
+        .arg("--target-dir")
+        .arg(&made);
+    command.args(PROFILE.iter().flat_map(|line| ["--config", line]));
+    if target != host {
+        command.arg("--target").arg(&target);
+    }
+    // What the outer build is wrapped in, such as clippy, or instrumented with, is not for this one.
+    for name in ["RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR"] {
+        command.env_remove(name);
+    }
+    let status = command.status().expect("cargo can be started");
+    assert!(
+        status.success(),
+        "quell-replay does not build as a library to preload ({status}); the compiler's words are above"
+    );
+    let release = if target == host { made.join("release") } else { made.join(target).join("release") };
+    fs::copy(release.join("libquell_replay.so"), folder.join(format!("quell-replay-{feature}.so")))
+        .expect("what was built can be copied");
+}
+
+fn variable(name: &str) -> OsString {
+    env::var_os(name).unwrap_or_else(|| panic!("cargo sets {name}"))
+}

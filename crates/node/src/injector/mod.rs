@@ -1,0 +1,3 @@
+//! Noise for programs: from traces to a schedule that quell-replay burns, and what came of it.
+
+pub mod preload;

@@ -1,0 +1,40 @@
+//! Makes a function of each line of `src/boundary/calls.txt`, under MPI's name and its profiling name.
+
+use std::env;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use fs_err as fs;
+
+const LIST: &str = "src/boundary/calls.txt";
+
+fn main() {
+    println!("cargo::rerun-if-changed={LIST}");
+    let Ok(folder) = env::var("OUT_DIR") else { return };
+    let list = fs::read_to_string(LIST).expect("the list of calls is part of the sources");
+    let lines = list.lines().filter(|line| !line.starts_with('#'));
+    let calls: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(' ')).collect();
+    let mut code = String::new();
+    let _ = writeln!(code, "pub(super) const CALLS: [Call; {}] = [", 2 * calls.len());
+    for (kind, name) in &calls {
+        let ends = match *kind {
+            "b" => "phase_call::BARRIER",
+            "c" => "phase_call::COLLECTIVE",
+            "p" => "phase_call::PCONTROL",
+            _ => "0",
+        };
+        for prefix in ["MPI_", "PMPI_"] {
+            let finalize = *name == "Finalize";
+            let _ = writeln!(
+                code,
+                "    Call {{ name: c\"{prefix}{name}\", ends: {ends}, finalize: {finalize} }},"
+            );
+        }
+    }
+    let _ = writeln!(code, "];");
+    for (number, (_, name)) in calls.iter().enumerate() {
+        let _ = writeln!(code, "stub!({}, MPI_{name});\nstub!({}, PMPI_{name});", 2 * number, 2 * number + 1);
+    }
+    fs::write(Path::new(&folder).join("calls.rs"), code)
+        .expect("cargo's folder for what is built can be written");
+}

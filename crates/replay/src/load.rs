@@ -1,0 +1,231 @@
+//! From an environment variable to a rank's track: what is read is checked, and whatever is wrong leaves the program as it is.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::AtomicU64;
+
+use crate::launched::Launched;
+use crate::report::{self, Field, Report};
+use crate::schedule::{Context, Flaw, HEAD, Head, Schedule, Seat};
+use crate::spin;
+use crate::track::Track;
+
+/// The variable that names the schedule.
+pub const SCHEDULE: &CStr = c"QUELL_REPLAY";
+/// The variable that names the folder for reports.
+pub const REPORTS: &CStr = c"QUELL_REPLAY_REPORTS";
+/// How reports' file names begin.
+pub const REPORT_NAME: &str = "report.";
+
+const WITHOUT_NOISE: &str = "this process runs without noise";
+const UNTOLD: &str = "what this process suffers will not be told";
+
+/// What this process is to suffer.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Head and tables.
+    pub schedule: Schedule<'static>,
+    /// This process's place in the job.
+    pub seat: Seat,
+    /// Its noise.
+    pub track: Track<'static>,
+    /// Where it says what it did.
+    pub report: Report<'static>,
+    /// When the trace began for all, on this host's CLOCK_MONOTONIC.
+    pub epoch_ns: u64,
+}
+
+/// Reads the schedule that the environment names. `None`, after one line on stderr where something is wrong, and without one where this
+/// process is not meant.
+pub fn load(context: Context) -> Option<Loaded> {
+    let path = variable(SCHEDULE)?;
+    match open(path, context) {
+        Ok(loaded) => loaded,
+        Err(reason) => {
+            complain(path, reason, WITHOUT_NOISE);
+            None
+        }
+    }
+}
+
+/// What the environment says under a name.
+fn variable(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: `name` ends with a zero, and so does the answer; it stays where it is unless the program changes this variable of ours.
+    unsafe {
+        let text = libc::getenv(name.as_ptr());
+        (!text.is_null()).then(|| CStr::from_ptr(text))
+    }
+}
+
+/// One line on stderr: what, why, and what comes of it.
+pub fn complain(what: &CStr, reason: &str, so: &str) {
+    let parts = [b"quell replay: ", what.to_bytes(), b": ", reason.as_bytes(), b"; ", so.as_bytes(), b"\n"];
+    let vectors =
+        parts.map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+    // SAFETY: each vector is a live slice, only read from. That nobody hears cannot be told to anybody.
+    let _ = unsafe { libc::writev(2, vectors.as_ptr(), vectors.len() as c_int) };
+}
+
+fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
+    let file = File::open(path)?;
+    let size = file.size()?;
+    let mut first = [0u64; HEAD];
+    file.read(&mut first, 0)?;
+    let head = Head::of(&first).map_err(Flaw::reason)?;
+    if head.words.checked_mul(8) != Some(size) {
+        return Err(Flaw::Torn.reason());
+    }
+    if head.context != context {
+        return Err("it is for another context");
+    }
+    let rank = Launched::here().map(|found| u64::from(found.rank));
+    if head.ranked_only && rank.is_none() {
+        return Ok(None);
+    }
+    let tables = memory(head.tables_end())?;
+    file.read(tables, 0)?;
+    let schedule = Schedule::of(tables).map_err(Flaw::reason)?;
+    let seat = schedule.seat(rank.unwrap_or(0));
+    let entry = schedule.entry(seat.track).ok_or(Flaw::Table.reason())?;
+    let words = memory(entry.words())?;
+    file.read(words, entry.first)?;
+    let track = entry.read(words).map_err(Flaw::reason)?;
+    let since = spin::wall_ns().saturating_sub(head.epoch_ns);
+    let epoch_ns = spin::now_ns().wrapping_sub(since);
+    let report = Report::over(report_words(head.events));
+    let facts = [
+        (Field::Magic, report::MAGIC),
+        (Field::Version, report::VERSION),
+        // SAFETY: the call cannot fail.
+        (Field::Pid, unsafe { libc::getpid() } as u64),
+        (Field::Rank, rank.unwrap_or(u64::MAX)),
+        (Field::Node, seat.node),
+        (Field::Track, seat.track),
+    ];
+    facts.iter().for_each(|&(field, value)| report.set(field, value));
+    Ok(Some(Loaded { schedule, seat, track, report, epoch_ns }))
+}
+
+/// An open file that is closed again.
+struct File(c_int);
+
+impl File {
+    fn open(path: &CStr) -> Result<Self, &'static str> {
+        // Not to wait for ever where somebody put a pipe in the schedule's place.
+        // SAFETY: `path` ends with a zero.
+        let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK) };
+        if file < 0 { Err("it cannot be opened") } else { Ok(Self(file)) }
+    }
+
+    fn size(&self) -> Result<u64, &'static str> {
+        // SAFETY: zeros are a valid stat.
+        let mut facts: libc::stat = unsafe { core::mem::zeroed() };
+        // SAFETY: `facts` is a valid place for the answer.
+        if unsafe { libc::fstat(self.0, &raw mut facts) } != 0
+            || facts.st_mode & libc::S_IFMT != libc::S_IFREG
+        {
+            return Err("it is no file");
+        }
+        Ok(facts.st_size as u64)
+    }
+
+    /// Fills `words` with the file's from the `first` on.
+    fn read(&self, words: &mut [u64], first: u64) -> Result<(), &'static str> {
+        let (wanted, begin) = (size_of_val(words), first.wrapping_mul(8));
+        let mut done = 0usize;
+        while done < wanted {
+            // SAFETY: `done < wanted`, so the place is within `words` and has room for what is asked.
+            let got = unsafe {
+                let place = words.as_mut_ptr().cast::<u8>().add(done);
+                libc::pread(
+                    self.0,
+                    place.cast(),
+                    wanted.wrapping_sub(done),
+                    begin.wrapping_add(done as u64) as i64,
+                )
+            };
+            match got {
+                1.. => done = done.wrapping_add(got as usize),
+                0 => return Err(Flaw::Torn.reason()),
+                // SAFETY: the place of this thread's errno.
+                _ if unsafe { *libc::__errno_location() } == libc::EINTR => {}
+                _ => return Err("it cannot be read"),
+            }
+        }
+        if cfg!(target_endian = "big") {
+            words.iter_mut().for_each(|word| *word = word.swap_bytes());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is ours.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Memory for so many words, kept for ever.
+fn memory(words: u64) -> Result<&'static mut [u64], &'static str> {
+    let count = usize::try_from(words).ok().filter(|count| *count > 0);
+    let bytes = count.and_then(|count| count.checked_mul(8)).ok_or(Flaw::Head.reason())?;
+    match map(bytes, -1) {
+        // SAFETY: zeroed, aligned memory of this size that nobody else has and that is never given back.
+        Some(place) => Ok(unsafe { core::slice::from_raw_parts_mut(place.cast(), count.unwrap_or(0)) }),
+        None => Err("there is no memory for it"),
+    }
+}
+
+/// The words of this process's report: a shared file where there is a folder for it, or else memory that nobody reads.
+fn report_words(events: u64) -> &'static [AtomicU64] {
+    let words = (events as usize).saturating_mul(report::EVENT).saturating_add(report::WORDS);
+    let place = variable(REPORTS)
+        .and_then(|folder| report_file(folder, words))
+        .or_else(|| map(words.saturating_mul(8), -1));
+    // SAFETY: aligned memory of this size that is never given back; others may change it, which atomics bear.
+    place.map_or(&[], |place| unsafe { core::slice::from_raw_parts(place.cast(), words) })
+}
+
+fn report_file(folder: &CStr, words: usize) -> Option<*mut c_void> {
+    let bytes = words.checked_mul(8)?;
+    let mut host: [c_char; 65] = [0; 65];
+    let mut path: [c_char; 4096] = [0; 4096];
+    // SAFETY: both places have the lengths that are told, and stay zero-ended; the numbers fit their formats.
+    let file = unsafe {
+        libc::gethostname(host.as_mut_ptr(), host.len().wrapping_sub(1));
+        let pid = libc::getpid();
+        let form = c"%s/report.%s.%d";
+        let wanted =
+            libc::snprintf(path.as_mut_ptr(), path.len(), form.as_ptr(), folder.as_ptr(), host.as_ptr(), pid);
+        if wanted < 0 || wanted as usize >= path.len() {
+            return None;
+        }
+        libc::open(
+            path.as_ptr(),
+            libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW,
+            0o644,
+        )
+    };
+    if file < 0 {
+        complain(folder, "no report can be written there", UNTOLD);
+        return None;
+    }
+    let file = File(file);
+    // Room is taken now: a full disk must not end the program when a page is written later.
+    // SAFETY: a plain call on our own descriptor.
+    if unsafe { libc::posix_fallocate(file.0, 0, bytes as i64) } != 0 {
+        complain(folder, "there is no room for a report", UNTOLD);
+        return None;
+    }
+    map(bytes, file.0)
+}
+
+/// Maps a file, or memory of nobody's where that is -1.
+fn map(bytes: usize, file: c_int) -> Option<*mut c_void> {
+    let kind = if file < 0 { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS } else { libc::MAP_SHARED };
+    // SAFETY: a new mapping touches no memory that anybody has.
+    let place = unsafe {
+        libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind, file, 0)
+    };
+    (place != libc::MAP_FAILED).then_some(place)
+}
