@@ -1,3 +1,6 @@
 //! Noise for programs: from traces to a schedule that quell-replay burns, and what came of it.
 
+pub mod compile;
 pub mod preload;
+pub mod reports;
+pub mod schedule;
