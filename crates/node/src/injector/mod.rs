@@ -3,5 +3,6 @@
 pub mod compile;
 pub mod job;
 pub mod preload;
+pub mod process;
 pub mod reports;
 pub mod schedule;
