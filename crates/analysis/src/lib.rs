@@ -15,3 +15,4 @@ pub mod periods;
 pub mod predict;
 pub mod quantiles;
 pub mod replay;
+pub mod validation;

@@ -18,6 +18,7 @@ mod terminal_loggp;
 mod terminal_replay;
 mod terminal_simulate;
 mod terminal_sources;
+mod terminal_validate;
 mod watch;
 
 use std::process::ExitCode;

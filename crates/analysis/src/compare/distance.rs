@@ -51,6 +51,24 @@ pub fn wasserstein(a: &[u64], b: &[u64]) -> Option<f64> {
     Some(distance)
 }
 
+/// The Kolmogorov-Smirnov distance of two samples in ascending order: the largest |F − G|, from 0 to 1. `None` if one sample is empty, 0 if
+/// both are.
+pub fn kolmogorov_smirnov(a: &[u64], b: &[u64]) -> Option<f64> {
+    if a.is_empty() && b.is_empty() {
+        return Some(0.0);
+    }
+    a.first().zip(b.first())?;
+    let (mut i, mut j) = (0, 0);
+    let mut distance = 0.0f64;
+    while let (Some(&x), Some(&y)) = (a.get(i), b.get(j)) {
+        let at = x.min(y);
+        i += a[i..].partition_point(|&x| x <= at);
+        j += b[j..].partition_point(|&y| y <= at);
+        distance = distance.max((i as f64 / a.len() as f64 - j as f64 / b.len() as f64).abs());
+    }
+    Some(distance)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +82,14 @@ mod tests {
         assert_eq!(wasserstein(&[5, 15, 25], &[105, 115, 125]), Some(100.0));
         assert_eq!(wasserstein(&[], &[1]), None);
         assert_eq!(wasserstein(&[0], &[u64::MAX]), Some(u64::MAX as f64));
+    }
+
+    #[test]
+    fn the_largest_step_apart() {
+        assert_eq!(kolmogorov_smirnov(&[1, 2, 3], &[1, 2, 3]), Some(0.0));
+        assert_eq!(kolmogorov_smirnov(&[1, 2], &[3, 4]), Some(1.0));
+        assert_eq!(kolmogorov_smirnov(&[1, 1, 5, 5], &[1, 5, 5, 5]), Some(0.25));
+        assert_eq!(kolmogorov_smirnov(&[], &[1]), None);
     }
 
     fn sorted() -> impl Strategy<Value = Vec<u64>> {

@@ -13,7 +13,7 @@ use crate::density::{Density, Grid, silverman};
 use crate::quantiles::Durations;
 use bootstrap::Blocks;
 
-pub use distance::{FLOOR, kullback_leibler, wasserstein};
+pub use distance::{FLOOR, kolmogorov_smirnov, kullback_leibler, wasserstein};
 pub use document::{Change, Changes, Comparison, CpuComparison, Densities, SCHEMA, SideDocument, Verdict};
 pub use limit::{Limit, LimitError, Violation};
 

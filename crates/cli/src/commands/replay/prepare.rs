@@ -26,6 +26,8 @@ const RANKS: u64 = 256;
 pub struct Prepared {
     pub context: Context,
     pub compiled: Compiled,
+    /// The noise as it was, CPU after CPU of the first node.
+    pub traces: Vec<Trace>,
     pub order: Order,
     /// The same for people.
     pub plan: Plan,
@@ -77,7 +79,9 @@ pub fn prepare(args: &Replay, context: Context, cost: Cost, printer: Printer) ->
     let warnings =
         noise.iter().flat_map(|node| node.limits.iter().map(|limit| format!("{}: {limit}", node.name)));
     say(&plan, printer);
-    Ok(Prepared { context, compiled, order, plan, warnings: warnings.collect() })
+    let warnings = warnings.collect();
+    let traces = noise.into_iter().next().map(|node| node.traces).unwrap_or_default();
+    Ok(Prepared { context, compiled, traces, order, plan, warnings })
 }
 
 fn noise(args: &Replay) -> anyhow::Result<Vec<NodeNoise>> {

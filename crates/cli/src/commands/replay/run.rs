@@ -81,12 +81,13 @@ fn starts_ranks(program: &str) -> bool {
 }
 
 /// Which CPUs are disturbed from beside, and which is left alone.
-struct Beside {
-    cpus: Vec<Cpu>,
-    alone: Cpu,
+pub struct Beside {
+    pub cpus: Vec<Cpu>,
+    pub alone: Cpu,
 }
 
-fn beside(args: &Replay) -> anyhow::Result<Beside> {
+/// The CPUs that were asked for, or all but one.
+pub fn beside(args: &Replay) -> anyhow::Result<Beside> {
     let machine = Cpus::of_this_machine()?;
     let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
     if let Some(wanted) = wanted {
@@ -97,7 +98,7 @@ fn beside(args: &Replay) -> anyhow::Result<Beside> {
 }
 
 /// What one detour costs in this context, here.
-fn cost(args: &Replay, context: Context, beside: Option<&Beside>) -> anyhow::Result<Cost> {
+pub fn cost(args: &Replay, context: Context, beside: Option<&Beside>) -> anyhow::Result<Cost> {
     let given = args.overhead.map(|overhead| overhead.as_nanos());
     let mut cost = match (context, beside) {
         (Context::Boundary, _) => Cost::default(),
@@ -116,13 +117,14 @@ fn cost(args: &Replay, context: Context, beside: Option<&Beside>) -> anyhow::Res
 }
 
 /// Where schedule and reports are, which may be needed after the end, or not.
-struct Folder {
-    path: PathBuf,
+pub struct Folder {
+    pub path: PathBuf,
     keep: bool,
 }
 
 impl Folder {
-    fn of(args: &Replay) -> anyhow::Result<Self> {
+    /// The one that was asked for, or one that is deleted at the end.
+    pub fn of(args: &Replay) -> anyhow::Result<Self> {
         let (path, keep) = match &args.output {
             Some(path) if path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) => {
                 let path = path.display();
@@ -196,14 +198,8 @@ impl Job<'_> {
         fs_err::create_dir_all(&reports)?;
         self.prepared.order.epoch_ns = clock::realtime_ns();
         let words = self.prepared.words(!noise)?;
-        let loading = match preload::write(self.prepared.context, &folder)? {
-            Some(library) => {
-                let path = folder.join("schedule");
-                schedule::write(&path, &words)?;
-                Some(Loading { library, schedule: path, reports: reports.clone() })
-            }
-            None => None,
-        };
+        let loading = loading(self.prepared.context, &folder, &reports)?;
+        loading.iter().try_for_each(|loading| schedule::write(&loading.schedule, &words))?;
         let program = &self.args.command[0];
         let words = Arc::new(words);
         let beside = self
@@ -231,6 +227,13 @@ impl Job<'_> {
         );
         Ok(Once { ended, processes })
     }
+}
+
+/// What a job is to load, in a folder: its library is written, its schedule is not. `None` where a context loads nothing.
+pub fn loading(context: Context, folder: &Path, reports: &Path) -> std::io::Result<Option<Loading>> {
+    let library = preload::write(context, folder)?;
+    let with = |library| Loading { library, schedule: folder.join("schedule"), reports: reports.to_owned() };
+    Ok(library.map(with))
 }
 
 /// What a process said, beside what its trace held.

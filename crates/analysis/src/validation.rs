@@ -1,0 +1,280 @@
+//! Whether noise that was replayed is the noise that was recorded: a probe's view of it beside the original (De et al. 2008, §IV-D).
+
+use quell_recording::{Detour, Nanos, Span, Trace};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::compare::{self, CompareError, Comparison, Options, Side, kolmogorov_smirnov};
+use crate::quantiles::Durations;
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "quell.validate/1";
+
+/// Original and emulated noise side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Validation {
+    /// Always `quell.validate/1`.
+    pub schema: &'static str,
+    /// By what the noise came in: `timer` or `process`.
+    pub context: String,
+    /// By what it was stretched; all that follows is scaled back.
+    pub scale: f64,
+    /// What one detour costs beside the time that is burned, and is taken off it; 0 where that was left undone.
+    pub overhead_ns: u64,
+    /// Share of the original's detours that could be injected, in percent.
+    pub detours_percent: f64,
+    /// Detours that were injected while the probe watched.
+    pub injected: u64,
+    /// Those of them that the probe saw.
+    pub seen: u64,
+    /// The machine's own noise while the noise was emulated: detours that nobody injected. It is left out of the comparison.
+    pub own: Own,
+    /// The machine's own noise before, without emulation.
+    pub before: Own,
+    /// Kullback-Leibler divergence D(emulated‖original) of the Parzen densities over log10 of the duration, in nats.
+    pub kl_nats: Option<f64>,
+    /// The other way: D(original‖emulated), which is large where a part of the original is missing.
+    pub kl_reverse_nats: Option<f64>,
+    /// The same without leaving the machine's own noise out.
+    pub kl_with_own_nats: Option<f64>,
+    /// Wasserstein-1 distance of the durations.
+    pub wasserstein_ns: Option<f64>,
+    /// Kolmogorov-Smirnov distance of the durations, from 0 to 1.
+    pub kolmogorov_smirnov: Option<f64>,
+    /// By size, a decade each.
+    pub classes: Vec<Class>,
+    /// All else that compares two recordings: the original before, the emulated after.
+    pub comparison: Comparison,
+    /// What limits all this.
+    pub warnings: Vec<String>,
+}
+
+/// The machine's own noise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Own {
+    /// Detours per second.
+    pub rate_per_s: f64,
+    /// Time of them over time observed, in percent.
+    pub overhead_percent: f64,
+}
+
+/// Detours of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Class {
+    /// At least so long.
+    pub from_ns: u64,
+    /// Less than this.
+    pub to_ns: u64,
+    /// In the original, per second.
+    pub original_per_s: f64,
+    /// Emulated, per second.
+    pub emulated_per_s: f64,
+    /// Their mean in the original; null where there is none.
+    pub original_mean_ns: Option<f64>,
+    /// Their mean emulated; null where there is none.
+    pub emulated_mean_ns: Option<f64>,
+}
+
+/// A detour that was injected, on the recording's time line, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Injected {
+    /// When its burning began.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+}
+
+/// What was recorded, told apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parted {
+    /// Detours in which something was burned.
+    pub emulated: Trace,
+    /// All others: the machine's own.
+    pub own: Trace,
+    /// Injected detours while the probe watched.
+    pub injected: u64,
+    /// Those that a recorded detour touches.
+    pub seen: u64,
+}
+
+/// Tells injected detours from the machine's own: one is injected when it holds a part of a burn. Both in order of their starts.
+pub fn part(recorded: &Trace, injected: &[Injected]) -> Parted {
+    let within = |event: &&Injected| {
+        event.start_ns >= recorded.span.start.as_nanos() && event.end_ns <= recorded.span.end.as_nanos()
+    };
+    let mut events = injected.iter().filter(within).peekable();
+    let (mut emulated, mut own) = (Vec::new(), Vec::new());
+    let (mut all, mut seen) = (0, 0);
+    for &detour in recorded.detours.iter().filter(|detour| !detour.own) {
+        while events.next_if(|event| event.end_ns < detour.start.as_nanos()).is_some() {
+            all += 1;
+        }
+        let mut touched = false;
+        while events.next_if(|event| event.start_ns <= detour.end().as_nanos()).is_some() {
+            (all, seen, touched) = (all + 1, seen + 1, true);
+        }
+        if touched { emulated.push(detour) } else { own.push(detour) }
+    }
+    all += events.count() as u64;
+    let of =
+        |detours| Trace { detours, ..Trace { cpu: recorded.cpu, span: recorded.span, detours: Vec::new() } };
+    Parted { emulated: of(emulated), own: of(own), injected: all, seen }
+}
+
+/// A trace with all its times divided by a factor.
+pub fn scaled_back(trace: &Trace, scale: f64) -> Trace {
+    let back = |time: Nanos| Nanos::from_nanos((time.as_nanos() as f64 / scale).round() as u64);
+    let detour =
+        |detour: &Detour| Detour { start: back(detour.start), duration: back(detour.duration), ..*detour };
+    let span = Span { start: back(trace.span.start), end: back(trace.span.end) };
+    Trace { cpu: trace.cpu, span, detours: trace.detours.iter().map(detour).collect() }
+}
+
+/// What to compare, all on one CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Sides<'a> {
+    /// The recording that was replayed, or its model.
+    pub name: &'a str,
+    /// Its traces.
+    pub original: &'a [Trace],
+    /// What the probe saw under emulation, told apart, not scaled back.
+    pub parted: &'a Parted,
+    /// What it saw before, without emulation.
+    pub before: &'a Trace,
+    /// By what the noise was stretched.
+    pub scale: f64,
+    /// For the confidence intervals.
+    pub seed: u64,
+}
+
+/// Compares. What the caller knows of the way that the noise came in is left to be filled in.
+///
+/// # Errors
+/// When nothing was observed on one side.
+pub fn validate(sides: &Sides<'_>) -> Result<Validation, CompareError> {
+    let parted = sides.parted;
+    let emulated = scaled_back(&parted.emulated, sides.scale);
+    let options = Options { seed: sides.seed, ..Options::default() };
+    let original = Side { name: sides.name, traces: sides.original };
+    let traces = [emulated];
+    let comparison = compare::compare(&original, &Side { name: "emulated", traces: &traces }, &options)?;
+    let mut all = parted.emulated.clone();
+    all.detours.extend(&parted.own.detours);
+    all.detours.sort_by_key(|detour| detour.start);
+    let all = [scaled_back(&all, sides.scale)];
+    let few = Options { replicates: 0, ..options };
+    let with_own = compare::compare(&original, &Side { name: "all", traces: &all }, &few)?;
+    let [a, b] = [sides.original, &traces[..]].map(Durations::of_noise);
+    let mut warnings = Vec::new();
+    if parted.seen < parted.injected {
+        warnings.push(format!(
+            "the probe saw {} of {} injected detours: the others were on another CPU, or shorter than its threshold",
+            parted.seen, parted.injected
+        ));
+    }
+    Ok(Validation {
+        schema: SCHEMA,
+        context: String::new(),
+        scale: sides.scale,
+        overhead_ns: 0,
+        detours_percent: 100.0,
+        injected: parted.injected,
+        seen: parted.seen,
+        own: Own::of(&parted.own),
+        before: Own::of(sides.before),
+        kl_nats: comparison.kl_nats,
+        kl_reverse_nats: comparison.kl_reverse_nats,
+        kl_with_own_nats: with_own.kl_nats,
+        wasserstein_ns: comparison.wasserstein_ns,
+        kolmogorov_smirnov: kolmogorov_smirnov(a.as_slice(), b.as_slice()),
+        classes: classes(sides.original, &traces),
+        comparison,
+        warnings,
+    })
+}
+
+impl Own {
+    fn of(trace: &Trace) -> Self {
+        let seconds = trace.observed().as_nanos() as f64 / 1e9;
+        let lost: f64 = trace.noise().map(|detour| detour.duration.as_nanos() as f64).sum();
+        if seconds <= 0.0 {
+            return Self::default();
+        }
+        Self { rate_per_s: trace.noise().count() as f64 / seconds, overhead_percent: lost / seconds / 1e7 }
+    }
+}
+
+/// By decades from a microsecond to ten milliseconds; the shorter and the longer are one class each. Empty classes are left out.
+fn classes(original: &[Trace], emulated: &[Trace]) -> Vec<Class> {
+    const ENDS: [u64; 7] = [0, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, u64::MAX];
+    let side = |traces: &[Trace], from: u64, to: u64| {
+        let seconds: f64 = traces.iter().map(|trace| trace.observed().as_nanos() as f64 / 1e9).sum();
+        let lengths: Vec<f64> = traces
+            .iter()
+            .flat_map(Trace::noise)
+            .map(|detour| detour.duration.as_nanos())
+            .filter(|length| (from..to).contains(length))
+            .map(|length| length as f64)
+            .collect();
+        let mean = (!lengths.is_empty()).then(|| lengths.iter().sum::<f64>() / lengths.len() as f64);
+        (if seconds > 0.0 { lengths.len() as f64 / seconds } else { 0.0 }, mean)
+    };
+    let class = |ends: &[u64]| {
+        let (from_ns, to_ns) = (ends[0], ends[1]);
+        let (original_per_s, original_mean_ns) = side(original, from_ns, to_ns);
+        let (emulated_per_s, emulated_mean_ns) = side(emulated, from_ns, to_ns);
+        Class { from_ns, to_ns, original_per_s, emulated_per_s, original_mean_ns, emulated_mean_ns }
+    };
+    let classes = ENDS.windows(2).map(class);
+    classes.filter(|class| class.original_mean_ns.is_some() || class.emulated_mean_ns.is_some()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+    use quell_recording::Cpu;
+
+    fn trace(detours: &[(u64, u64)], end: u64) -> Trace {
+        let detour = |&(start, duration): &(u64, u64)| Detour {
+            start: Nanos::from_nanos(start),
+            duration: Nanos::from_nanos(duration),
+            own: false,
+        };
+        let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(end) };
+        Trace { cpu: Cpu(1), span, detours: detours.iter().map(detour).collect() }
+    }
+
+    fn event(start_ns: u64, end_ns: u64) -> Injected {
+        Injected { start_ns, end_ns }
+    }
+
+    #[test]
+    fn burns_are_told_from_the_machines_own() {
+        let recorded = trace(&[(100, 50), (300, 10), (500, 100), (900, 5)], 1000);
+        // One within a detour, two in one, one that nobody saw, one after the end.
+        let events = [event(110, 140), event(400, 410), event(510, 520), event(550, 590), event(2000, 2100)];
+        let parted = part(&recorded, &events);
+        assert_eq!(parted.emulated, trace(&[(100, 50), (500, 100)], 1000));
+        assert_eq!(parted.own, trace(&[(300, 10), (900, 5)], 1000));
+        assert_eq!((parted.injected, parted.seen), (4, 3));
+    }
+
+    #[test]
+    fn what_is_stretched_and_scaled_back_is_the_same() {
+        let original =
+            [trace(&(0..1000).map(|i| (i * 10_000, 500 + i % 7 * 900)).collect::<Vec<_>>(), 10_000_000)];
+        let stretched = scaled_back(&original[0], 1.0 / 3.0);
+        let events: Vec<Injected> =
+            stretched.detours.iter().map(|d| event(d.start.as_nanos(), d.end().as_nanos())).collect();
+        let parted = part(&stretched, &events);
+        let before = trace(&[(5, 10)], 1_000_000);
+        let sides =
+            Sides { name: "x", original: &original, parted: &parted, before: &before, scale: 3.0, seed: 1 };
+        let found = validate(&sides).unwrap();
+        assert_eq!((found.injected, found.seen), (1000, 1000));
+        assert!(found.kl_nats.unwrap() < 1e-6 && found.kolmogorov_smirnov == Some(0.0), "{found:?}");
+        assert!(found.classes.iter().all(|class| (class.original_per_s - class.emulated_per_s).abs() < 1e-6));
+        assert!((found.before.rate_per_s - 1000.0).abs() < 1e-6);
+    }
+}

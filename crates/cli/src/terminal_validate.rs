@@ -1,0 +1,60 @@
+//! Emulated noise beside the original, as text for a terminal.
+
+use quell_analysis::validation::{Class, Own, Validation};
+
+use crate::printer::one_line;
+use crate::terminal::{table, time};
+
+/// The distances, and a row for each size.
+pub fn validation(document: &Validation) -> String {
+    let scale = if document.scale == 1.0 { String::new() } else { format!(" stretched {}x", document.scale) };
+    let mut text = format!(
+        "{} by {}{scale}: {:.1} % of the detours can be injected; {} were, and the probe saw {}\n\n",
+        one_line(&document.comparison.a.name),
+        document.context,
+        document.detours_percent,
+        document.injected,
+        document.seen
+    );
+    let number = |value: Option<f64>, unit: &str| {
+        value.map_or_else(|| "-".into(), |value| format!("{value:.3}{unit}"))
+    };
+    text += &format!("Kullback-Leibler      {}\n", number(document.kl_nats, " nats, emulated from original"));
+    text += &format!(
+        "                      {}\n",
+        number(document.kl_reverse_nats, " nats, original from emulated")
+    );
+    text += &format!("Kolmogorov-Smirnov    {}\n", number(document.kolmogorov_smirnov, ""));
+    text +=
+        &format!("Wasserstein           {}\n\n", document.wasserstein_ns.map_or_else(|| "-".into(), time));
+    text += &table(
+        &["detours", "original /s", "emulated /s", "original mean", "emulated mean"],
+        document.classes.iter().map(class),
+    );
+    let own = |own: &Own| {
+        format!("{:.1} detours a second, {:.3} % of the time", own.rate_per_s, own.overhead_percent)
+    };
+    text += &format!(
+        "\nthe machine's own noise, left out above: {} ({} before)\n",
+        own(&document.own),
+        own(&document.before)
+    );
+    text.extend(document.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text
+}
+
+fn class(class: &Class) -> Vec<String> {
+    let size = match (class.from_ns, class.to_ns) {
+        (0, to) => format!("under {}", time(to as f64)),
+        (from, u64::MAX) => format!("from {}", time(from as f64)),
+        (from, to) => format!("{} to {}", time(from as f64), time(to as f64)),
+    };
+    let mean = |mean: Option<f64>| mean.map_or_else(|| "-".into(), time);
+    vec![
+        size,
+        format!("{:.2}", class.original_per_s),
+        format!("{:.2}", class.emulated_per_s),
+        mean(class.original_mean_ns),
+        mean(class.emulated_mean_ns),
+    ]
+}
