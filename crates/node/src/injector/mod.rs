@@ -1,3 +1,0 @@
-//! Noise for programs: from traces to a schedule that quell-replay burns, and what came of it.
-
-pub mod preload;
