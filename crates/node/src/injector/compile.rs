@@ -1,0 +1,329 @@
+//! From traces to what can be injected, and what is lost on the way.
+
+use quell_recording::{Cpu, Nanos, Span, Trace};
+
+/// What a context can do, and how it is stretched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Detours and the time between them are stretched by this.
+    pub scale: f64,
+    /// What one costs beside the time that is burned: shorter ones cannot be injected.
+    pub overhead_ns: u64,
+    /// The time between two that is needed to begin the second.
+    pub smallest_gap_ns: u64,
+}
+
+impl Limits {
+    /// Of a context that can do everything.
+    pub const NONE: Self = Self { scale: 1.0, overhead_ns: 0, smallest_gap_ns: 0 };
+}
+
+/// What one CPU suffers, counted from the beginning of its node's trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuNoise {
+    /// The CPU that it was recorded on.
+    pub cpu: Cpu,
+    /// After so many nanoseconds it repeats.
+    pub period_ns: u64,
+    /// Start and length of each detour in ns, in order, apart.
+    pub detours: Vec<(u64, u64)>,
+}
+
+impl CpuNoise {
+    /// Noise in one period, in ns.
+    pub fn noise_ns(&self) -> u64 {
+        self.detours.iter().map(|detour| detour.1).sum()
+    }
+}
+
+/// How much of the noise can be injected (De et al. 2008, §IV-A: “77 % of the jitter samples” at a scale of 3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Detours in the traces.
+    pub detours: u64,
+    /// Those that are injected, merged ones too.
+    pub kept: u64,
+    /// Those that come at once after the one before, the gap between them being too small.
+    pub merged: u64,
+    /// Those too short to be injected.
+    pub dropped: u64,
+    /// Time of all, in ns, not stretched.
+    pub noise_ns: u64,
+    /// Time of those that are injected, in ns, not stretched.
+    pub kept_ns: u64,
+}
+
+impl Coverage {
+    /// Share of the detours that are injected; 1 where there are none.
+    pub fn of_detours(&self) -> f64 {
+        if self.detours == 0 { 1.0 } else { self.kept as f64 / self.detours as f64 }
+    }
+
+    /// Share of their time that is injected; 1 where there is none.
+    pub fn of_time(&self) -> f64 {
+        if self.noise_ns == 0 { 1.0 } else { self.kept_ns as f64 / self.noise_ns as f64 }
+    }
+}
+
+/// Noise of nodes, ready to be written to a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiled {
+    /// The CPUs of each kind of node.
+    pub groups: Vec<Vec<CpuNoise>>,
+    /// What became of the detours.
+    pub coverage: Coverage,
+}
+
+/// Why nothing can be injected.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CompileError {
+    /// No traces, or none that spans any time.
+    #[error("{0}: its CPUs were not observed at the same time, so they cannot be replayed together; record them together")]
+    Apart(String),
+    /// No useful time is left.
+    #[error("{name}: the noise of CPU {cpu} leaves no time to any program; record a CPU that the probe can run on")]
+    AllNoise {
+        /// The node's noise.
+        name: String,
+        /// The CPU.
+        cpu: Cpu,
+    },
+    /// So often that the program would starve.
+    #[error(
+        "{name}: a detour every {period} on CPU {cpu} is too often for this context, in which each costs {overhead}: below three times \
+         that the program starves. Stretch the noise with --scale {scale}, or use --context boundary"
+    )]
+    TooOften {
+        /// The node's noise.
+        name: String,
+        /// The CPU.
+        cpu: Cpu,
+        /// The mean time from one to the next.
+        period: Nanos,
+        /// What one costs.
+        overhead: Nanos,
+        /// What would do.
+        scale: u64,
+    },
+    /// No factor covers what was asked for.
+    #[error("no factor up to {most} covers {wanted:.0} % of the detours; ask for less with --coverage, or use --context boundary")]
+    NoFactor {
+        /// The largest that was tried.
+        most: u64,
+        /// In percent.
+        wanted: f64,
+    },
+}
+
+/// Compiles the noise of nodes, each a name with the traces of its CPUs.
+///
+/// Gaps between two detours that are too small vanish: the second joins the first (De et al. §IV-B). What is then still too short is
+/// dropped (§IV-A). quell's own detours are no noise.
+///
+/// # Errors
+/// [`CompileError`], but for `NoFactor`.
+pub fn compile(nodes: &[(&str, &[Trace])], limits: Limits) -> Result<Compiled, CompileError> {
+    let mut coverage = Coverage::default();
+    let mut groups = Vec::new();
+    for &(name, traces) in nodes {
+        let span = shared_span(traces).ok_or_else(|| CompileError::Apart(name.to_owned()))?;
+        let mut group = Vec::new();
+        for trace in traces {
+            let noise = of_cpu(trace, span, limits, &mut coverage);
+            check(name, &noise, limits)?;
+            group.push(noise);
+        }
+        groups.push(group);
+    }
+    Ok(Compiled { groups, coverage })
+}
+
+/// The smallest whole factor at which at least `wanted` (0 to 1) of the detours can be injected without starving the program.
+///
+/// # Errors
+/// [`CompileError`].
+pub fn smallest_scale(nodes: &[(&str, &[Trace])], limits: Limits, wanted: f64) -> Result<u64, CompileError> {
+    const MOST: u64 = 10_000;
+    let mut scale = 1;
+    while scale <= MOST {
+        match compile(nodes, Limits { scale: scale as f64, ..limits }) {
+            Ok(compiled) if compiled.coverage.of_detours() >= wanted => return Ok(scale),
+            Ok(_) | Err(CompileError::TooOften { .. }) => scale += (scale / 10).max(1),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(CompileError::NoFactor { most: MOST, wanted: 100.0 * wanted })
+}
+
+/// The time in which all CPUs of a node were observed.
+fn shared_span(traces: &[Trace]) -> Option<Span> {
+    let start = traces.iter().map(|trace| trace.span.start).max()?;
+    let end = traces.iter().map(|trace| trace.span.end).min()?;
+    (start < end).then_some(Span { start, end })
+}
+
+fn of_cpu(trace: &Trace, span: Span, limits: Limits, coverage: &mut Coverage) -> CpuNoise {
+    let place = |at: Nanos| (at.clamp(span.start, span.end) - span.start).as_nanos();
+    let mut noise: Vec<(u64, u64)> =
+        trace.noise().map(|d| (place(d.start), place(d.end()))).filter(|(start, end)| start < end).collect();
+    noise.sort_unstable();
+    let mut injected = Injected { limits, coverage, detours: Vec::new(), end: 0 };
+    let mut now: Option<Pending> = None;
+    for (start, end) in noise {
+        let start = start.max(injected.end);
+        if start >= end {
+            continue;
+        }
+        injected.end = end;
+        injected.coverage.detours += 1;
+        injected.coverage.noise_ns += end - start;
+        let next = Pending::of(start, end, limits.scale);
+        now = match now {
+            Some(before) if next.start.saturating_sub(before.end()) < limits.smallest_gap_ns => {
+                injected.coverage.merged += 1;
+                Some(before.join(next))
+            }
+            before => {
+                before.into_iter().for_each(|before| injected.push(before));
+                Some(next)
+            }
+        };
+    }
+    now.into_iter().for_each(|last| injected.push(last));
+    let detours = injected.detours;
+    CpuNoise { cpu: trace.cpu, period_ns: stretched(span.length().as_nanos(), limits.scale), detours }
+}
+
+fn stretched(ns: u64, scale: f64) -> u64 {
+    if scale == 1.0 { ns } else { (ns as f64 * scale).round() as u64 }
+}
+
+/// A detour, stretched, that the next may still join.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    start: u64,
+    length: u64,
+    /// Of so many detours, of so much time, not stretched.
+    count: u64,
+    noise_ns: u64,
+}
+
+impl Pending {
+    /// Both ends are rounded, so that two that are apart stay so.
+    fn of(start: u64, end: u64, scale: f64) -> Self {
+        let (first, last) = (stretched(start, scale), stretched(end, scale));
+        Self { start: first, length: last - first, count: 1, noise_ns: end - start }
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.length
+    }
+
+    fn join(self, next: Self) -> Self {
+        Self {
+            length: self.length + next.length,
+            count: self.count + next.count,
+            noise_ns: self.noise_ns + next.noise_ns,
+            ..self
+        }
+    }
+}
+
+struct Injected<'a> {
+    limits: Limits,
+    coverage: &'a mut Coverage,
+    detours: Vec<(u64, u64)>,
+    /// Where the last one of the trace ended, not stretched.
+    end: u64,
+}
+
+impl Injected<'_> {
+    fn push(&mut self, detour: Pending) {
+        if detour.length == 0 || detour.length < self.limits.overhead_ns {
+            self.coverage.dropped += detour.count;
+            return;
+        }
+        self.coverage.kept += detour.count;
+        self.coverage.kept_ns += detour.noise_ns;
+        self.detours.push((detour.start, detour.length));
+    }
+}
+
+/// Whether a program can live with it.
+fn check(name: &str, noise: &CpuNoise, limits: Limits) -> Result<(), CompileError> {
+    let (name, cpu) = (name.to_owned(), noise.cpu);
+    if noise.noise_ns() >= noise.period_ns {
+        return Err(CompileError::AllNoise { name, cpu });
+    }
+    let Some(period) = noise.period_ns.checked_div(noise.detours.len() as u64) else { return Ok(()) };
+    let least = 3 * limits.overhead_ns;
+    if period < least {
+        let scale = (limits.scale * least as f64 / period as f64).ceil() as u64;
+        let (period, overhead) = (Nanos::from_nanos(period), Nanos::from_nanos(limits.overhead_ns));
+        return Err(CompileError::TooOften { name, cpu, period, overhead, scale });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+    use quell_recording::Detour;
+
+    fn trace(detours: &[(u64, u64)], end: u64) -> Trace {
+        let detour = |&(start, duration): &(u64, u64)| Detour {
+            start: Nanos::from_nanos(start),
+            duration: Nanos::from_nanos(duration),
+            own: false,
+        };
+        let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(end) };
+        Trace { cpu: Cpu(3), span, detours: detours.iter().map(detour).collect() }
+    }
+
+    fn compiled(trace: Trace, limits: Limits) -> Compiled {
+        compile(&[("node", &[trace])], limits).unwrap()
+    }
+
+    #[test]
+    fn without_limits_nothing_is_lost() {
+        let detours = [(100, 5), (200, 1), (201, 2), (900, 100)];
+        let whole = compiled(trace(&detours, 1000), Limits::NONE);
+        assert_eq!(whole.groups[0][0].detours, detours);
+        assert_eq!(whole.coverage, Coverage { detours: 4, kept: 4, noise_ns: 108, kept_ns: 108, ..Coverage::default() });
+    }
+
+    #[test]
+    fn short_gaps_vanish_and_short_detours_are_dropped() {
+        let limits = Limits { scale: 1.0, overhead_ns: 10, smallest_gap_ns: 20 };
+        // Two that join to be long enough, one too short, one long enough.
+        let found = compiled(trace(&[(100, 6), (115, 6), (400, 9), (800, 10)], 1000), limits);
+        assert_eq!(found.groups[0][0].detours, [(100, 12), (800, 10)]);
+        let expected = Coverage { detours: 4, kept: 3, merged: 1, dropped: 1, noise_ns: 31, kept_ns: 22 };
+        assert_eq!(found.coverage, expected);
+    }
+
+    #[test]
+    fn a_factor_makes_short_ones_long_enough() {
+        let limits = Limits { scale: 1.0, overhead_ns: 14_000, smallest_gap_ns: 5_000 };
+        let noise = [trace(&[(1_000_000, 5_000), (3_000_000, 1_000), (5_000_000, 20_000)], 10_000_000)];
+        let nodes: [(&str, &[Trace]); 1] = [("node", &noise)];
+        assert_eq!(smallest_scale(&nodes, limits, 0.6), Ok(3));
+        assert_eq!(smallest_scale(&nodes, limits, 1.0), Ok(14));
+        let found = compile(&nodes, Limits { scale: 3.0, ..limits }).unwrap();
+        assert_eq!(found.groups[0][0].detours, [(3_000_000, 15_000), (15_000_000, 60_000)]);
+        assert_eq!(found.groups[0][0].period_ns, 30_000_000);
+    }
+
+    #[test]
+    fn what_starves_a_program_is_refused() {
+        let often: Vec<(u64, u64)> = (0..100).map(|i| (i * 10_000, 6_000)).collect();
+        let noise = [trace(&often, 1_000_000)];
+        let limits = Limits { scale: 1.0, overhead_ns: 5_000, smallest_gap_ns: 1_000 };
+        let error = compile(&[("node", &noise)], limits).unwrap_err();
+        assert!(error.to_string().contains("--scale 2,"), "{error}");
+        let all = [trace(&[(0, 1000)], 1000)];
+        assert!(matches!(compile(&[("node", &all)], Limits::NONE), Err(CompileError::AllNoise { .. })));
+        assert!(matches!(compile(&[("node", &[])], Limits::NONE), Err(CompileError::Apart(_))));
+    }
+}

@@ -1,0 +1,7 @@
+//! Noise for programs: from traces to a schedule that quell-replay burns, and what came of it.
+
+pub mod calibrate;
+pub mod compile;
+pub mod preload;
+pub mod reports;
+pub mod schedule;
