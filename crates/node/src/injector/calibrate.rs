@@ -21,7 +21,8 @@ pub struct Calibration {
     pub overhead_ns: u64,
     /// How far that varies.
     pub overhead_mad_ns: u64,
-    /// How long after a timer runs out the thread loses its CPU.
+    /// How long after a timer runs out the thread loses its CPU: its own view, not the handler's. 0 in virtual machines whose timers wake
+    /// the host ahead of time.
     pub early_ns: u64,
     /// How far that varies.
     pub early_mad_ns: u64,
@@ -96,14 +97,14 @@ fn measure() -> Result<Calibration, CalibrationError> {
         wanted += count;
         let turn = round.turn_ns;
         for (gap, entry) in round.struck() {
-            let length = gap.end - gap.start - turn;
+            let length = (gap.end - gap.start).saturating_sub(turn);
             // Two at once say nothing of one.
             if let [entry] = entry {
-                costs.push(length.saturating_sub(entry.took));
-                whole.push(length);
+                costs.push(length as i64 - entry.took as i64);
+                whole.push(length as i64);
                 // Timers run out in the middle of each period.
-                let since = (gap.start + turn).wrapping_sub(round.since_ns) % period;
-                delays.push(since.saturating_sub(period / 2));
+                let since = (gap.start + turn).saturating_sub(round.since_ns) % period;
+                delays.push(since as i64 - (period / 2) as i64);
             }
         }
     }
@@ -128,15 +129,15 @@ fn smallest_gap() -> Result<u64, CalibrationError> {
     Ok(GAPS_NS[GAPS_NS.len() - 1])
 }
 
-/// Median, and median distance from it.
-fn spread(mut values: Vec<u64>) -> (u64, u64) {
-    let middle = |values: &mut Vec<u64>| {
+/// Median, and median distance from it. What is below zero is none.
+fn spread(mut values: Vec<i64>) -> (u64, u64) {
+    let middle = |values: &mut Vec<i64>| {
         values.sort_unstable();
         values.get(values.len() / 2).copied().unwrap_or(0)
     };
     let median = middle(&mut values);
-    let mut off: Vec<u64> = values.iter().map(|value| value.abs_diff(median)).collect();
-    (median, middle(&mut off))
+    let mut off = values.iter().map(|value| (value - median).abs()).collect();
+    (u64::try_from(median).unwrap_or(0), middle(&mut off) as u64)
 }
 
 /// When the loop did not get on.
@@ -245,5 +246,18 @@ mod tests {
         assert!((500..200_000).contains(&found.overhead_ns), "{found:?}");
         assert!(found.shortest_ns >= found.overhead_ns, "{found:?}");
         assert!(took < 1_000_000_000, "{took} ns");
+    }
+}
+
+#[cfg(test)]
+mod figures {
+    #[test]
+    #[ignore]
+    fn show() {
+        for _ in 0..5 {
+            let t = std::time::Instant::now();
+            let c = super::calibrate(Some(quell_recording::Cpu(1)));
+            println!("{c:?} {:?}", t.elapsed());
+        }
     }
 }

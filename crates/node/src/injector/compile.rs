@@ -78,10 +78,14 @@ pub struct Compiled {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CompileError {
     /// No traces, or none that spans any time.
-    #[error("{0}: its CPUs were not observed at the same time, so they cannot be replayed together; record them together")]
+    #[error(
+        "{0}: its CPUs were not observed at the same time, so they cannot be replayed together; record them together"
+    )]
     Apart(String),
     /// No useful time is left.
-    #[error("{name}: the noise of CPU {cpu} leaves no time to any program; record a CPU that the probe can run on")]
+    #[error(
+        "{name}: the noise of CPU {cpu} leaves no time to any program; record a CPU that the probe can run on"
+    )]
     AllNoise {
         /// The node's noise.
         name: String,
@@ -106,7 +110,9 @@ pub enum CompileError {
         scale: u64,
     },
     /// No factor covers what was asked for.
-    #[error("no factor up to {most} covers {wanted:.0} % of the detours; ask for less with --coverage, or use --context boundary")]
+    #[error(
+        "no factor up to {most} covers {wanted:.0} % of the detours; ask for less with --coverage, or use --context boundary"
+    )]
     NoFactor {
         /// The largest that was tried.
         most: u64,
@@ -290,7 +296,10 @@ mod tests {
         let detours = [(100, 5), (200, 1), (201, 2), (900, 100)];
         let whole = compiled(trace(&detours, 1000), Limits::NONE);
         assert_eq!(whole.groups[0][0].detours, detours);
-        assert_eq!(whole.coverage, Coverage { detours: 4, kept: 4, noise_ns: 108, kept_ns: 108, ..Coverage::default() });
+        assert_eq!(
+            whole.coverage,
+            Coverage { detours: 4, kept: 4, noise_ns: 108, kept_ns: 108, ..Coverage::default() }
+        );
     }
 
     #[test]

@@ -30,7 +30,8 @@ impl ProcessReport {
     pub fn of(host: &str, words: Vec<u64>) -> Option<Self> {
         let report = Self { host: host.to_owned(), words };
         let whole = report.words.len() >= WORDS && (report.words.len() - WORDS).is_multiple_of(EVENT);
-        (whole && report.get(Field::Magic) == MAGIC && report.get(Field::Version) == VERSION).then_some(report)
+        (whole && report.get(Field::Magic) == MAGIC && report.get(Field::Version) == VERSION)
+            .then_some(report)
     }
 
     /// A number of it.
