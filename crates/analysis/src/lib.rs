@@ -14,3 +14,4 @@ pub mod overview;
 pub mod periods;
 pub mod predict;
 pub mod quantiles;
+pub mod replay;

@@ -15,6 +15,7 @@ mod terminal_compare;
 mod terminal_fwq;
 mod terminal_hosts;
 mod terminal_loggp;
+mod terminal_replay;
 mod terminal_simulate;
 mod terminal_sources;
 mod watch;

@@ -27,6 +27,7 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         ("bench-halo", schema_for!(quell_analysis::bench::halo::Halo)),
         ("bench-loggp", schema_for!(quell_analysis::bench::loggp::Document)),
         ("bench-fwq", schema_for!(quell_analysis::bench::fwq::Fwq)),
+        ("replay", schema_for!(quell_analysis::replay::Replay)),
         ("doctor", schema_for!(super::doctor::Examination)),
     ];
     for (name, schema) in schemas {

@@ -43,7 +43,11 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Compare(args) => compare::run(&args, printer),
         Verb::Predict(args) => predict::run(&args, printer),
         Verb::Simulate(args) => simulate::run(&args, printer),
-        Verb::Replay(args) => replay::run(&args, printer),
+        // Its exit code is the command's own.
+        Verb::Replay(args) => match replay::run(&args, printer) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Verb::Goal(args) => goal::run(&args, printer),
         Verb::Bench(args) => bench::run(&args, printer),
         // Its exit code is the rank's own.

@@ -1,16 +1,19 @@
 //! `quell replay`: recorded noise inside a program, or under quell's own phases.
 
 mod emulate;
+mod prepare;
 mod run;
 mod validate;
+
+use std::process::ExitCode;
 
 use super::Outcome;
 use crate::args::Replay;
 use crate::plan::Usage;
 use crate::printer::Printer;
 
-/// Does what was asked for.
-pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
+/// Does what was asked for. A command's exit code is its own.
+pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {
     if args.emulate {
         if !args.command.is_empty() || args.validate {
             return Err(Usage(
@@ -18,10 +21,17 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
             )
             .into());
         }
-        return emulate::run(args, printer);
+        return emulate::run(args, printer).map(ended);
     }
     if args.validate {
-        return validate::run(args, printer);
+        return validate::run(args, printer).map(ended);
     }
-    run::run(args, printer)
+    run::run(args, printer).map(ExitCode::from)
+}
+
+fn ended(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Done => ExitCode::SUCCESS,
+        Outcome::LimitExceeded => ExitCode::from(3),
+    }
 }

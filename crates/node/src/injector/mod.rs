@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 pub mod compile;
+pub mod job;
 pub mod preload;
 pub mod reports;
 pub mod schedule;

@@ -1,0 +1,214 @@
+//! From what was asked for to a schedule.
+
+use anyhow::Context as _;
+use quell_analysis::predict::NodeNoise;
+use quell_analysis::replay::{Noise, Plan};
+use quell_node::clock;
+use quell_node::injector::compile::{Compiled, Limits, compile, smallest_scale};
+use quell_node::injector::schedule::{self, Order};
+use quell_recording::{Nanos, Trace};
+use quell_replay::schedule::{Context, Sync, phase_call};
+use quell_sim::Draws;
+
+use crate::args::{ContextName, PhaseCall, Replay, SyncName};
+use crate::noise_file::{self, ModelScale};
+use crate::plan::Usage;
+use crate::plan::replay::ScaleText;
+use crate::printer::Printer;
+
+/// Nodes that get a place of their own, and phases: beyond, places come again.
+const PLACES: u64 = 1 << 16;
+/// Models make so much noise that so many ranks have something of their own.
+const RANKS: u64 = 256;
+
+/// Noise that is ready to be burned.
+#[derive(Debug)]
+pub struct Prepared {
+    pub context: Context,
+    pub compiled: Compiled,
+    pub order: Order,
+    /// The same for people.
+    pub plan: Plan,
+    pub warnings: Vec<String>,
+}
+
+/// What a context costs here.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    pub overhead_ns: u64,
+    pub early_ns: u64,
+    pub smallest_gap_ns: u64,
+}
+
+/// Reads the noise, and sees what of it can be injected.
+pub fn prepare(args: &Replay, context: Context, cost: Cost, printer: Printer) -> anyhow::Result<Prepared> {
+    if args.skew != Nanos::ZERO && args.sync != SyncName::Start {
+        return Err(Usage("--skew needs --sync start".into()).into());
+    }
+    let noise = noise(args)?;
+    let nodes: Vec<(&str, &[Trace])> =
+        noise.iter().map(|node| (node.name.as_str(), node.traces.as_slice())).collect();
+    let Cost { overhead_ns, early_ns, smallest_gap_ns } = cost;
+    let limits = Limits { scale: 1.0, overhead_ns, smallest_gap_ns };
+    let scale = match args.scale {
+        ScaleText::By(scale) => scale,
+        ScaleText::Auto => smallest_scale(&nodes, limits, args.coverage.0 / 100.0)? as f64,
+    };
+    let compiled = compile(&nodes, Limits { scale, ..limits })?;
+    let shortest = compiled.groups.iter().flatten().map(|cpu| cpu.period_ns).min().unwrap_or(0);
+    let limit_ns = args.share.map_or(0, |share| (share.0 * shortest as f64) as u64);
+    let order = Order {
+        context,
+        sync: match args.sync {
+            SyncName::None => Sync::None,
+            SyncName::Start => Sync::Start,
+            SyncName::Phase => Sync::Phase,
+        },
+        overhead_ns,
+        early_ns,
+        smallest_gap_ns,
+        limit_ns,
+        epoch_ns: clock::realtime_ns(),
+        events: if args.output.is_some() || args.validate { 1 << 16 } else { 0 },
+        phase_calls: phase_calls(&args.phase_at),
+        ranked_only: false,
+        places: places(args),
+        skews: skews(args, scale),
+    };
+    let plan = plan(args, &order, &compiled, scale, &noise);
+    let warnings =
+        noise.iter().flat_map(|node| node.limits.iter().map(|limit| format!("{}: {limit}", node.name)));
+    say(&plan, printer);
+    Ok(Prepared { context, compiled, order, plan, warnings: warnings.collect() })
+}
+
+fn noise(args: &Replay) -> anyhow::Result<Vec<NodeNoise>> {
+    let scale = ModelScale { quantum: args.quantum, ranks: RANKS, seed: args.seed };
+    args.noise.iter().map(|path| noise_file::open(path, scale)).collect()
+}
+
+fn phase_calls(calls: &[PhaseCall]) -> u64 {
+    let bit = |call: &PhaseCall| match call {
+        PhaseCall::Barrier => phase_call::BARRIER,
+        PhaseCall::Collective => phase_call::COLLECTIVE,
+        PhaseCall::Pcontrol => phase_call::PCONTROL,
+    };
+    calls.iter().fold(0, |bits, call| bits | bit(call))
+}
+
+/// Where nodes, or phases, stand in their traces.
+fn places(args: &Replay) -> Vec<u64> {
+    let draws = Draws::new(args.seed, &[200, 0]);
+    let count = if args.sync == SyncName::Start { 1 } else { PLACES };
+    (0..count).map(|index| draws.at(index)).collect()
+}
+
+fn skews(args: &Replay, scale: f64) -> Vec<u64> {
+    let skew = (args.skew.as_nanos() as f64 * scale) as u64;
+    let draws = Draws::new(args.seed, &[200, 1]);
+    let count = if skew == 0 { 0 } else { PLACES };
+    (0..count).map(|node| draws.below(node, skew.saturating_add(1))).collect()
+}
+
+fn plan(args: &Replay, order: &Order, compiled: &Compiled, scale: f64, noise: &[NodeNoise]) -> Plan {
+    let coverage = compiled.coverage;
+    let of = |(node, group): (&NodeNoise, &Vec<quell_node::injector::compile::CpuNoise>)| {
+        let (lost, all) =
+            group.iter().fold((0, 0), |sum, cpu| (sum.0 + cpu.noise_ns(), sum.1 + cpu.period_ns));
+        Noise {
+            name: node.name.clone(),
+            cpus: group.iter().map(|cpu| cpu.cpu.0).collect(),
+            period_ns: group.first().map_or(0, |cpu| cpu.period_ns),
+            overhead_percent: if all == 0 { 0.0 } else { 100.0 * lost as f64 / all as f64 },
+        }
+    };
+    Plan {
+        context: name(order.context).into(),
+        sync: match args.sync {
+            SyncName::None => "none",
+            SyncName::Start => "start",
+            SyncName::Phase => "phase",
+        }
+        .into(),
+        scale,
+        seed: args.seed,
+        overhead_ns: order.overhead_ns,
+        early_ns: order.early_ns,
+        smallest_gap_ns: order.smallest_gap_ns,
+        limit_ns: Some(order.limit_ns).filter(|&limit| limit > 0),
+        noise: noise.iter().zip(&compiled.groups).map(of).collect(),
+        detours: coverage.detours,
+        kept: coverage.kept,
+        merged: coverage.merged,
+        dropped: coverage.dropped,
+        detours_percent: 100.0 * coverage.of_detours(),
+        time_percent: 100.0 * coverage.of_time(),
+    }
+}
+
+/// A context's name.
+pub fn name(context: Context) -> &'static str {
+    match context {
+        Context::Boundary => "boundary",
+        Context::Timer => "timer",
+        Context::Process => "process",
+    }
+}
+
+/// The context of a name.
+pub fn of_name(name: ContextName) -> Context {
+    match name {
+        ContextName::Boundary => Context::Boundary,
+        ContextName::Timer => Context::Timer,
+        ContextName::Process => Context::Process,
+    }
+}
+
+fn say(plan: &Plan, printer: Printer) {
+    for noise in &plan.noise {
+        printer.say(&format!(
+            "{}: {:.3} % noise on {}, {} long",
+            noise.name,
+            noise.overhead_percent,
+            match noise.cpus.len() {
+                1 => "one CPU".to_owned(),
+                many => format!("{many} CPUs"),
+            },
+            Nanos::from_nanos(noise.period_ns)
+        ));
+    }
+    let costs = match plan.overhead_ns {
+        0 => String::new(),
+        overhead => format!(
+            " (each costs {}, and needs {} after the last)",
+            Nanos::from_nanos(overhead),
+            Nanos::from_nanos(plan.smallest_gap_ns)
+        ),
+    };
+    let stretched = if plan.scale == 1.0 { String::new() } else { format!(", stretched {}x", plan.scale) };
+    printer.say(&format!(
+        "{}{stretched}: {:.1} % of {} detours can be injected, {:.1} % of their time{costs}",
+        plan.context, plan.detours_percent, plan.detours, plan.time_percent
+    ));
+    if plan.merged + plan.dropped > 0 {
+        printer.say(&format!(
+            "{} come at once after the one before, {} are too short and left out",
+            plan.merged, plan.dropped
+        ));
+    }
+}
+
+impl Prepared {
+    /// The words of its schedule file; without noise where `silent`.
+    pub fn words(&self, silent: bool) -> anyhow::Result<Vec<u64>> {
+        let mut groups = self.compiled.groups.clone();
+        if silent {
+            groups.iter_mut().flatten().for_each(|cpu| cpu.detours.clear());
+        }
+        let words = schedule::words(&self.order, &groups);
+        schedule::check(&words)
+            .map_err(|reason| anyhow::anyhow!(reason))
+            .context("the schedule is not what a job reads")?;
+        Ok(words)
+    }
+}
