@@ -65,12 +65,11 @@ static void alarms(void)
     each = (struct itimerval){{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &each, NULL);
     printf("alarms: %d or more ticks\n", ticks >= 50 ? 50 : ticks);
-    alarm(1);
-    errno = 0;
+    struct itimerval half = {{0, 0}, {0, 500000}};
+    setitimer(ITIMER_REAL, &half, NULL);
     unsigned left = sleep(5);
     printf("alarm ends sleep: %u left\n", left);
     alarm(1);
-    errno = 0;
     int waited = poll(NULL, 0, 5000);
     printf("alarm ends poll: %d %s\n", waited, strerror(errno));
     alarm(1);

@@ -41,8 +41,15 @@ pub fn masked_if(waits: bool, call: impl Fn() -> isize) -> isize {
     if waits {
         return masked(call);
     }
+    // SAFETY: the place of this thread's errno is always valid.
+    let before = unsafe { *libc::__errno_location() };
     let result = call();
-    if failed_with(result, libc::EINTR) { masked(call) } else { result }
+    if !failed_with(result, libc::EINTR) {
+        return result;
+    }
+    // SAFETY: as above. A call that is good leaves it as it was.
+    unsafe { *libc::__errno_location() = before };
+    masked(call)
 }
 
 /// Whether a call gave -1, as an `int` or a `long`, for that reason.
