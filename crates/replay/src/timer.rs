@@ -1,8 +1,9 @@
 //! Noise by a timer and a signal in each thread of any program.
 //!
-//! A timer runs out when the next detour begins; its signal's handler burns what is due, and sets the timer for the one after
-//! ([`course`] has the arithmetic). The timer is set before the burning, so that the call is a part of the detour and not of what it
-//! costs beside.
+//! A timer runs out when the next detour begins; its signal's handler burns what is due ([`course`] has the arithmetic). Each thread has
+//! two timers in turn: while one strikes, the other is set already, and the first is set for the detour after that. To set a timer that
+//! is not the CPU's next spares the kernel a write to its clock, which in a virtual machine takes many microseconds; and it is done before
+//! the burning, so that it is a part of the detour and not of what it costs beside.
 
 pub mod course;
 #[cfg(all(feature = "timer", not(test)))]
@@ -15,7 +16,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::report::{Field, Report};
 use crate::spin::{burn_until, now_ns};
-use course::Plan;
+use course::{Aim, Next, Plan};
 use thread::{NONE, Thread};
 
 /// What burning may take longer than planned before the next timer is set anew.
@@ -43,31 +44,36 @@ impl Engine {
     /// From now on the calling thread suffers.
     pub fn begin(&'static self, thread: &'static Thread) -> bool {
         thread.engine.store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
-        let timer = signal::create(thread.number());
-        if timer == NONE {
+        for timer in &thread.timers {
+            timer.store(signal::create(thread.number()), Ordering::Release);
+        }
+        if thread.timers.iter().any(|timer| timer.load(Ordering::Relaxed) == NONE) {
             self.report.add(Field::Missed, 1);
             return false;
         }
-        thread.timer.store(timer, Ordering::Release);
-        signal::unblock();
         self.report.add(Field::Threads, 1);
         let now = now_ns();
         self.aim(thread, now, now);
+        signal::unblock();
         true
     }
 
     /// The calling thread has suffered enough. Our signal stays blocked in it, for one may still be on its way.
     pub fn end(thread: &Thread) {
         signal::block();
-        let timer = thread.timer.swap(NONE, Ordering::AcqRel);
-        if timer != NONE {
-            signal::delete(timer);
+        for timer in &thread.timers {
+            let timer = timer.swap(NONE, Ordering::AcqRel);
+            if timer != NONE {
+                signal::delete(timer);
+            }
         }
         thread.free();
     }
 
     fn struck(&self, thread: &Thread, entry: u64) {
-        let (plan, report, aim) = (&self.plan, &self.report, thread.aim());
+        let (plan, report) = (&self.plan, &self.report);
+        let turn = thread.turn.load(Ordering::Relaxed);
+        let (aim, passed) = thread.aim(turn);
         if entry < aim.expiry {
             // Of a timer that was set anew when it had run out already.
             return;
@@ -76,40 +82,52 @@ impl Engine {
         report.set(Field::LastNs, entry);
         let lane = thread.lane.load(Ordering::Relaxed);
         let due = plan.due(lane, aim, entry, thread.waited.load(Ordering::Relaxed));
-        if due.absorbed > 0 {
-            report.add(Field::AbsorbedNs, due.absorbed);
+        if passed > 0 || due.absorbed > 0 {
+            report.add(Field::AbsorbedNs, passed.saturating_add(due.absorbed));
         }
         let Some(length) = due.length else {
             self.aim(thread, due.done, entry);
             return;
         };
         let until = entry.saturating_add(length).saturating_sub(plan.overhead_ns).max(entry);
-        let next = self.aim(thread, due.done, until.saturating_add(MARGIN_NS));
+        let free = until.saturating_add(MARGIN_NS);
+        let (next, _) = thread.aim(turn ^ 1);
+        if next.start >= due.done && next.expiry >= free.saturating_add(plan.peace_ns()) {
+            thread.turn.store(turn ^ 1, Ordering::Relaxed);
+            self.set(thread, turn, next.done(), next.free());
+        } else {
+            self.aim(thread, due.done, free);
+        }
         let end = burn_until(now_ns(), until);
         report.burned(entry, length, end.saturating_sub(entry).saturating_add(plan.overhead_ns));
-        if next.is_some_and(|expiry| expiry < end.saturating_add(plan.peace_ns())) {
+        let (next, _) = thread.aim(thread.turn.load(Ordering::Relaxed));
+        if next.expiry < end.saturating_add(plan.peace_ns()) {
             self.aim(thread, due.done, end);
         }
     }
 
-    /// Sets the timer for what is next, and says when it runs out.
-    fn aim(&self, thread: &Thread, done: u64, free: u64) -> Option<u64> {
-        let lane = thread.lane.load(Ordering::Relaxed);
-        let next = self.plan.next(lane, done, free);
-        if next.absorbed > 0 {
-            self.report.add(Field::AbsorbedNs, next.absorbed);
+    /// Sets both timers, when all is done up to `done` by the trace, and the thread gets on at `free`.
+    fn aim(&self, thread: &Thread, done: u64, free: u64) {
+        let turn = thread.turn.load(Ordering::Relaxed);
+        let next = self.set(thread, turn, done, free);
+        self.set(thread, turn ^ 1, next.done(), next.free());
+        if next == Aim::NEVER && self.plan.until_ns < u64::MAX {
+            self.report.set(Field::UsedUp, 1);
         }
-        let Some(aim) = next.aim else {
-            if self.plan.until_ns < u64::MAX {
-                self.report.set(Field::UsedUp, 1);
-            }
-            return None;
+    }
+
+    /// Sets one timer for what is next.
+    fn set(&self, thread: &Thread, which: usize, done: u64, free: u64) -> Aim {
+        let next = match done {
+            u64::MAX => Next { aim: Aim::NEVER, absorbed: 0 },
+            done => self.plan.next(thread.lane.load(Ordering::Relaxed), done, free),
         };
-        thread.set_aim(aim);
-        if !signal::set(thread.timer.load(Ordering::Relaxed), aim.expiry) {
+        thread.set_aim(which, next.aim, next.absorbed);
+        let timer = thread.timers[which & 1].load(Ordering::Relaxed);
+        if !signal::set(timer, next.aim.expiry) {
             self.report.add(Field::Missed, 1);
         }
-        Some(aim.expiry)
+        next.aim
     }
 }
 

@@ -42,11 +42,26 @@ pub struct Aim {
     pub expiry: u64,
 }
 
+impl Aim {
+    /// Nothing comes.
+    pub const NEVER: Self = Self { start: u64::MAX, length: 0, at: u64::MAX, expiry: u64::MAX };
+
+    /// When it ends by the trace.
+    pub fn done(&self) -> u64 {
+        self.start.saturating_add(self.length)
+    }
+
+    /// When the thread gets on.
+    pub fn free(&self) -> u64 {
+        self.at.saturating_add(self.length)
+    }
+}
+
 /// What comes after a point in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// What to set the timer for; `None` where nothing comes any more.
-    pub aim: Option<Aim>,
+    /// What to set the timer for.
+    pub aim: Aim,
     /// Noise that has passed, in ns.
     pub absorbed: u64,
 }
@@ -89,15 +104,15 @@ impl Plan {
         let from = done.max(free.saturating_sub(LATE_NS));
         let absorbed = self.track.noise_in(self.position(lane, done), from.wrapping_sub(done));
         let Some(ahead) = self.track.ahead(self.position(lane, from)) else {
-            return Next { aim: None, absorbed };
+            return Next { aim: Aim::NEVER, absorbed };
         };
         let start = from.saturating_add(ahead.wait_ns);
         if start >= self.until_ns {
-            return Next { aim: None, absorbed };
+            return Next { aim: Aim::NEVER, absorbed };
         }
         let expiry = start.saturating_sub(self.early_ns).max(free.saturating_add(self.peace_ns()));
         let at = expiry.saturating_add(self.early_ns);
-        Next { aim: Some(Aim { start, length: ahead.length_ns, at, expiry }), absorbed }
+        Next { aim: Aim { start, length: ahead.length_ns, at, expiry }, absorbed }
     }
 
     /// What the thread in `lane` owes at `entry`, when its timer was set for `aim`. `waited`: it is known to have been in a call that
@@ -105,7 +120,7 @@ impl Plan {
     pub fn due(&self, lane: u64, aim: Aim, entry: u64, waited: bool) -> Due {
         let tolerance = if waited { self.overhead_ns } else { LATE_NS };
         if entry.saturating_sub(aim.at) <= tolerance {
-            return Due { length: Some(aim.length), done: aim.start.saturating_add(aim.length), absorbed: 0 };
+            return Due { length: Some(aim.length), done: aim.done(), absorbed: 0 };
         }
         let absorbed = self.track.noise_in(self.position(lane, aim.start), entry.saturating_sub(aim.start));
         match self.track.ahead(self.position(lane, entry)) {
@@ -151,19 +166,19 @@ mod tests {
     #[test]
     fn a_timer_is_set_early_and_burns_the_whole_detour_on_time() {
         let plan = plan(track(&[(300_000, 25_000)], 1_000_000));
-        let aim = plan.next(0, 0, plan.since_ns).aim.unwrap();
+        let aim = plan.next(0, 0, plan.since_ns).aim;
         assert_eq!((aim.start, aim.length), (1_000_300_000, 25_000));
         assert_eq!((aim.at, aim.expiry), (aim.start, aim.start - 5_000));
         let due = plan.due(0, aim, aim.at + 20_000, false);
         assert_eq!(due, Due { length: Some(25_000), done: aim.start + 25_000, absorbed: 0 });
-        let next = plan.next(0, due.done, aim.at + 45_000).aim.unwrap();
+        let next = plan.next(0, due.done, aim.at + 45_000).aim;
         assert_eq!(next.start, aim.start + 1_000_000);
     }
 
     #[test]
     fn what_passed_while_the_program_waited_is_absorbed_and_the_rest_burned() {
         let plan = plan(track(&[(100_000, 30_000), (200_000, 30_000), (500_000, 200_000)], 1_000_000));
-        let aim = plan.next(0, 0, plan.since_ns).aim.unwrap();
+        let aim = plan.next(0, 0, plan.since_ns).aim;
         let due = plan.due(0, aim, plan.since_ns + 550_000, false);
         let expected =
             Due { length: Some(150_000), done: plan.since_ns + 700_000, absorbed: 30_000 + 30_000 + 50_000 };
@@ -177,10 +192,10 @@ mod tests {
     #[test]
     fn a_thread_is_always_let_on_and_what_was_put_off_is_made_up_for() {
         let plan = plan(track(&[(100_000, 30_000), (135_000, 10_000)], 1_000_000));
-        let first = plan.next(0, 0, plan.since_ns).aim.unwrap();
+        let first = plan.next(0, 0, plan.since_ns).aim;
         let due = plan.due(0, first, first.at, false);
         let end = first.at + 30_000;
-        let second = plan.next(0, due.done, end).aim.unwrap();
+        let second = plan.next(0, due.done, end).aim;
         assert_eq!(second.length, 10_000);
         assert_eq!(second.expiry, end + plan.peace_ns());
         assert_eq!(plan.due(0, second, second.at, false).length, Some(10_000));
@@ -192,7 +207,7 @@ mod tests {
         let (mut done, mut clock, mut burned, mut absorbed) = (0, plan.since_ns, 0, 0);
         while clock < plan.since_ns + 10_000_000 {
             let next = plan.next(0, done, clock);
-            let aim = next.aim.unwrap();
+            let aim = next.aim;
             assert!(aim.expiry >= clock + plan.peace_ns());
             let due = plan.due(0, aim, aim.at, false);
             done = due.done;
@@ -209,18 +224,18 @@ mod tests {
     fn a_share_ends_and_a_start_to_come_is_waited_for() {
         let plan = plan(track(&[(300_000, 25_000)], 1_000_000));
         let plan = Plan { until_ns: plan.since_ns + 1_500_000, ..plan };
-        let aim = plan.next(0, 0, 5).aim.unwrap();
+        let aim = plan.next(0, 0, 5).aim;
         assert_eq!(aim.start, plan.since_ns + 300_000);
-        let second = plan.next(0, aim.start + 25_000, aim.start + 25_000).aim.unwrap();
+        let second = plan.next(0, aim.start + 25_000, aim.start + 25_000).aim;
         assert_eq!(second.start, plan.since_ns + 1_300_000);
-        assert_eq!(plan.next(0, second.start + 25_000, second.start + 25_000).aim, None);
+        assert_eq!(plan.next(0, second.start + 25_000, second.start + 25_000).aim, Aim::NEVER);
     }
 
     #[test]
     fn threads_stand_apart_only_where_asked() {
         let apart = plan(track(&[(300_000, 25_000)], 1_000_000));
         let together = Plan { apart: false, ..apart };
-        let start = |plan: &Plan, lane| plan.next(lane, 0, plan.since_ns).aim.unwrap().start;
+        let start = |plan: &Plan, lane| plan.next(lane, 0, plan.since_ns).aim.start;
         assert_eq!(start(&together, 0), start(&together, 7));
         assert_eq!(start(&together, 0), start(&apart, 0));
         assert_ne!(start(&apart, 0), start(&apart, 1));
@@ -229,6 +244,6 @@ mod tests {
     #[test]
     fn a_silent_trace_sets_no_timer() {
         let plan = plan(track(&[], 1_000_000));
-        assert_eq!(plan.next(0, 0, plan.since_ns), Next { aim: None, absorbed: 0 });
+        assert_eq!(plan.next(0, 0, plan.since_ns), Next { aim: Aim::NEVER, absorbed: 0 });
     }
 }

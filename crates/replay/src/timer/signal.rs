@@ -123,12 +123,13 @@ pub fn create(thread: usize) -> i32 {
     if made == 0 { timer } else { NONE }
 }
 
-/// Sets a timer to strike once, at a time on CLOCK_MONOTONIC.
+/// Sets a timer to strike once, at a time on CLOCK_MONOTONIC; `u64::MAX` for never.
 pub fn set(timer: i32, at_ns: u64) -> bool {
+    // A time of zero stops the timer.
+    let at_ns = if at_ns == u64::MAX { 0 } else { at_ns.max(1) };
     let at = libc::timespec {
-        // A time of zero would stop the timer.
-        tv_sec: (at_ns.max(1) / 1_000_000_000) as libc::time_t,
-        tv_nsec: (at_ns.max(1) % 1_000_000_000) as libc::c_long,
+        tv_sec: (at_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (at_ns % 1_000_000_000) as libc::c_long,
     };
     let value = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
     let old: *mut libc::itimerspec = null_mut();

@@ -17,13 +17,12 @@ pub(super) const NONE: i32 = -1;
 pub struct Thread {
     taken: AtomicBool,
     pub(super) engine: AtomicPtr<Engine>,
-    /// The kernel's number of its timer.
-    pub(super) timer: AtomicI32,
+    /// The kernel's numbers of its timers.
+    pub(super) timers: [AtomicI32; 2],
     pub(super) lane: AtomicU64,
-    start: AtomicU64,
-    length: AtomicU64,
-    at: AtomicU64,
-    expiry: AtomicU64,
+    aims: [Stored; 2],
+    /// Which of both is next.
+    pub(super) turn: AtomicUsize,
     /// Whether it comes from a call that blocked.
     pub waited: AtomicBool,
     /// The program's own start routine, until it runs.
@@ -41,12 +40,10 @@ impl Thread {
         Self {
             taken: AtomicBool::new(false),
             engine: AtomicPtr::new(null_mut()),
-            timer: AtomicI32::new(NONE),
+            timers: [const { AtomicI32::new(NONE) }; 2],
             lane: AtomicU64::new(0),
-            start: AtomicU64::new(0),
-            length: AtomicU64::new(0),
-            at: AtomicU64::new(0),
-            expiry: AtomicU64::new(0),
+            aims: [const { Stored::new() }; 2],
+            turn: AtomicUsize::new(0),
             waited: AtomicBool::new(false),
             routine: AtomicUsize::new(0),
             argument: AtomicUsize::new(0),
@@ -57,7 +54,6 @@ impl Thread {
     pub fn take() -> Option<&'static Self> {
         let thread = POOL.iter().find(|thread| !thread.taken.swap(true, Ordering::Acquire))?;
         thread.waited.store(false, Ordering::Relaxed);
-        thread.timer.store(NONE, Ordering::Relaxed);
         thread.lane.store(LANES.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         Some(thread)
     }
@@ -70,7 +66,7 @@ impl Thread {
     /// In the child of a fork only one thread lives on, and no timer does.
     pub fn only(survivor: Option<&Self>) {
         for thread in &POOL {
-            thread.timer.store(NONE, Ordering::Relaxed);
+            thread.timers.iter().for_each(|timer| timer.store(NONE, Ordering::Relaxed));
             thread
                 .taken
                 .store(survivor.is_some_and(|survivor| core::ptr::eq(survivor, thread)), Ordering::Release);
@@ -88,19 +84,27 @@ impl Thread {
         POOL.get(number).filter(|thread| thread.taken.load(Ordering::Acquire))
     }
 
-    pub(super) fn aim(&self) -> Aim {
-        Aim {
-            start: self.start.load(Ordering::Relaxed),
-            length: self.length.load(Ordering::Relaxed),
-            at: self.at.load(Ordering::Relaxed),
-            expiry: self.expiry.load(Ordering::Relaxed),
-        }
+    /// What one of its timers is set for, and the noise that has passed by then.
+    pub(super) fn aim(&self, which: usize) -> (Aim, u64) {
+        let stored = &self.aims[which & 1].0;
+        let [start, length, at, expiry, absorbed] =
+            stored.each_ref().map(|word| word.load(Ordering::Relaxed));
+        (Aim { start, length, at, expiry }, absorbed)
     }
 
-    pub(super) fn set_aim(&self, aim: Aim) {
-        self.start.store(aim.start, Ordering::Relaxed);
-        self.length.store(aim.length, Ordering::Relaxed);
-        self.at.store(aim.at, Ordering::Relaxed);
-        self.expiry.store(aim.expiry, Ordering::Relaxed);
+    pub(super) fn set_aim(&self, which: usize, aim: Aim, absorbed: u64) {
+        let words = [aim.start, aim.length, aim.at, aim.expiry, absorbed];
+        let stored = &self.aims[which & 1].0;
+        stored.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+    }
+}
+
+/// An aim as atomics, and the noise that has passed by then.
+#[derive(Debug)]
+struct Stored([AtomicU64; 5]);
+
+impl Stored {
+    const fn new() -> Self {
+        Self([const { AtomicU64::new(u64::MAX) }; 5])
     }
 }
