@@ -4,5 +4,6 @@ pub mod calibrate;
 pub mod compile;
 pub mod job;
 pub mod preload;
+pub mod process;
 pub mod reports;
 pub mod schedule;

@@ -38,6 +38,26 @@ pub struct Order {
     pub skews: Vec<u64>,
 }
 
+impl Order {
+    /// Of one place for all, without limits.
+    pub fn of(context: Context, epoch_ns: u64) -> Self {
+        Self {
+            context,
+            sync: Sync::None,
+            overhead_ns: 0,
+            early_ns: 0,
+            smallest_gap_ns: 0,
+            limit_ns: 0,
+            epoch_ns,
+            events: 0,
+            phase_calls: 0,
+            ranked_only: false,
+            places: vec![0],
+            skews: Vec::new(),
+        }
+    }
+}
+
 /// The words of a schedule.
 pub fn words(order: &Order, groups: &[Vec<CpuNoise>]) -> Vec<u64> {
     let tracks: Vec<Vec<u64>> = groups.iter().flatten().map(track).collect();

@@ -58,7 +58,6 @@ pub fn prepare(args: &Replay, context: Context, cost: Cost, printer: Printer) ->
     let shortest = compiled.groups.iter().flatten().map(|cpu| cpu.period_ns).min().unwrap_or(0);
     let limit_ns = args.share.map_or(0, |share| (share.0 * shortest as f64) as u64);
     let order = Order {
-        context,
         sync: match args.sync {
             SyncName::None => Sync::None,
             SyncName::Start => Sync::Start,
@@ -68,12 +67,11 @@ pub fn prepare(args: &Replay, context: Context, cost: Cost, printer: Printer) ->
         early_ns,
         smallest_gap_ns,
         limit_ns,
-        epoch_ns: clock::realtime_ns(),
         events: if args.output.is_some() || args.validate { 1 << 16 } else { 0 },
         phase_calls: phase_calls(&args.phase_at),
-        ranked_only: false,
         places: places(args),
         skews: skews(args, scale),
+        ..Order::of(context, clock::realtime_ns())
     };
     let plan = plan(args, &order, &compiled, scale, &noise);
     let warnings =

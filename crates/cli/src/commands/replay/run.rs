@@ -1,14 +1,18 @@
 //! A command under replayed noise: run, and told what it suffered.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use quell_analysis::replay::{Process, Replay as Document, Run, SCHEMA, Slowdown, quantile_of_powers};
 use quell_node::clock;
 use quell_node::injector::job::{self, Ended, Loading, Output};
+use quell_node::injector::process::{self, Disturbers};
 use quell_node::injector::reports::{self, ProcessReport};
 use quell_node::injector::{preload, schedule};
+use quell_node::machine::Cpus;
+use quell_recording::Cpu;
 use quell_replay::Launched;
 use quell_replay::report::Field;
 use quell_replay::schedule::{Context, Schedule};
@@ -29,7 +33,11 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         );
     }
     let context = args.context.map_or_else(|| context_of(&args.command), prepare::of_name);
-    let mut prepared = prepare::prepare(args, context, cost(args, context)?, printer)?;
+    let beside = match context {
+        Context::Process => Some(beside(args)?),
+        _ => None,
+    };
+    let mut prepared = prepare::prepare(args, context, cost(args, context, beside.as_ref())?, printer)?;
     prepared.order.ranked_only = args.command.first().is_some_and(|program| starts_ranks(program));
     let mut document = Document {
         schema: SCHEMA.into(),
@@ -40,7 +48,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     };
     if !args.dry_run {
         let folder = Folder::of(args)?;
-        let mut job = Job { args, prepared: &mut prepared, folder: &folder.path, runs: Vec::new() };
+        let mut job = Job { args, prepared: &mut prepared, beside, folder: &folder.path, runs: Vec::new() };
         let last = job.all()?;
         document.runs = std::mem::take(&mut job.runs);
         document.slowdown = Slowdown::of(&document.runs).filter(|_| args.baseline.is_some());
@@ -72,14 +80,39 @@ fn starts_ranks(program: &str) -> bool {
     job::is_launcher(program) || own.is_some_and(|own| name(&own) == name(Path::new(program)))
 }
 
-/// What one detour costs in this context, here.
-fn cost(args: &Replay, context: Context) -> anyhow::Result<Cost> {
-    let given = args.overhead.map(|overhead| overhead.as_nanos());
-    if context == Context::Boundary {
-        return Ok(Cost { overhead_ns: given.unwrap_or(0), ..Cost::default() });
+/// Which CPUs are disturbed from beside, and which is left alone.
+struct Beside {
+    cpus: Vec<Cpu>,
+    alone: Cpu,
+}
+
+fn beside(args: &Replay) -> anyhow::Result<Beside> {
+    let machine = Cpus::of_this_machine()?;
+    let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
+    if let Some(wanted) = wanted {
+        machine.check(wanted).map_err(|error| Usage(error.to_string()))?;
     }
-    let overhead_ns = given.context("not measured yet: give --overhead")?;
-    Ok(Cost { overhead_ns, early_ns: 0, smallest_gap_ns: overhead_ns })
+    let (cpus, alone) = process::choose(wanted, &machine.allowed)?;
+    Ok(Beside { cpus, alone })
+}
+
+/// What one detour costs in this context, here.
+fn cost(args: &Replay, context: Context, beside: Option<&Beside>) -> anyhow::Result<Cost> {
+    let given = args.overhead.map(|overhead| overhead.as_nanos());
+    let mut cost = match (context, beside) {
+        (Context::Boundary, _) => Cost::default(),
+        (_, Some(beside)) => {
+            let found = process::calibrate(beside.cpus[0], beside.alone)?;
+            Cost {
+                overhead_ns: found.overhead_ns,
+                early_ns: found.early_ns,
+                smallest_gap_ns: found.overhead_ns,
+            }
+        }
+        _ => anyhow::bail!("not measured yet: give --overhead"),
+    };
+    cost.overhead_ns = given.unwrap_or(cost.overhead_ns);
+    Ok(cost)
 }
 
 /// Where schedule and reports are, which may be needed after the end, or not.
@@ -115,6 +148,7 @@ impl Drop for Folder {
 struct Job<'a> {
     args: &'a Replay,
     prepared: &'a mut Prepared,
+    beside: Option<Beside>,
     folder: &'a Path,
     runs: Vec<Run>,
 }
@@ -164,11 +198,20 @@ impl Job<'_> {
             None => None,
         };
         let program = &self.args.command[0];
+        let words = Arc::new(words);
+        let beside = self
+            .beside
+            .as_ref()
+            .map(|beside| Disturbers::start(&words, &beside.cpus, beside.alone))
+            .transpose()?;
         let ended = job::run(&self.args.command, loading.as_ref(), output, stop)
             .with_context(|| format!("`{program}` cannot be started"))?;
         let schedule = Schedule::of(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
-        let processes: Vec<Process> =
-            reports::read(&reports)?.iter().map(|report| process(report, &schedule, &words)).collect();
+        let said = match beside {
+            Some(disturbers) => disturbers.end(),
+            None => reports::read(&reports)?,
+        };
+        let processes: Vec<Process> = said.iter().map(|report| suffered(report, &schedule, &words)).collect();
         let mpi_ns = processes.iter().map(|process| process.span_ns).max();
         let mpi_ns = mpi_ns.filter(|_| self.prepared.context == Context::Boundary);
         self.runs.push(Run { noise, wall_ns: ended.wall_ns, mpi_ns });
@@ -184,7 +227,7 @@ impl Job<'_> {
 }
 
 /// What a process said, beside what its trace held.
-fn process(report: &ProcessReport, schedule: &Schedule<'_>, words: &[u64]) -> Process {
+fn suffered(report: &ProcessReport, schedule: &Schedule<'_>, words: &[u64]) -> Process {
     let get = |field: Field| report.get(field);
     let span_ns = get(Field::LastNs).saturating_sub(get(Field::BegunNs));
     let entry = schedule.entry(get(Field::Track));

@@ -1,0 +1,363 @@
+//! Noise from beside a program (De et al. 2008, §III-C: the emulator in a process of its own): a thread bound to each disturbed CPU sleeps
+//! until a detour is due, and then takes the CPU under SCHED_FIFO. Nothing is loaded into the program.
+//!
+//! A thread that spins at real-time priority owns its CPU, so there are four guards: a CPU is always left alone; no burn is longer
+//! than [`LONGEST_BURN`]; a watchdog on the CPU that is left alone takes the priority from a thread that does not come back; and
+//! should that starve, the kernel ends quell.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use quell_recording::{Cpu, format_cpu_list};
+use quell_replay::report::{Field, MAGIC, Report, VERSION, WORDS};
+use quell_replay::schedule::{Context, Schedule, Seat, Sync};
+use quell_replay::spin::{burn_until, now_ns, wall_ns};
+use quell_replay::{Ahead, Track};
+
+use super::compile::CpuNoise;
+use super::reports::ProcessReport;
+use super::schedule::{self, Order};
+use crate::{machine, realtime};
+
+/// Below the kernel's own threads at 99, which keep the machine alive.
+const PRIORITY: u8 = 50;
+/// Longer detours are cut to this.
+const LONGEST_BURN: Duration = Duration::from_secs(1);
+/// A thread that is not seen for so long has lost its way.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How often the watchdog looks, and threads that sleep see whether to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Why there is no noise from beside.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// All CPUs were asked for.
+    #[error(
+        "every CPU that quell may use ({}) would be disturbed, and none left to the system: name fewer with --cpus",
+        format_cpu_list(.0)
+    )]
+    AllCpus(Vec<Cpu>),
+    /// The kernel refused real-time priority.
+    #[error(
+        "no real-time priority: {0}; run as root or with CAP_SYS_NICE, or take --context timer, which needs no privilege"
+    )]
+    Priority(std::io::Error),
+    /// A CPU cannot be used.
+    #[error("CPU {cpu} cannot be disturbed: {reason}")]
+    Cpu {
+        /// Which.
+        cpu: Cpu,
+        /// The kernel's words.
+        reason: std::io::Error,
+    },
+    /// Noise that leaves a program nothing.
+    #[error(
+        "the noise of CPU {cpu} takes {percent:.0} % of its time: more than 90 % is not injected at real-time priority"
+    )]
+    TooMuch {
+        /// The CPU that it was recorded on.
+        cpu: u64,
+        /// In percent.
+        percent: f64,
+    },
+    /// Nothing came of it.
+    #[error(
+        "cannot calibrate: a loop on CPU {0} saw no detour of quell's own; is the CPU shared with others? give --overhead"
+    )]
+    Silent(Cpu),
+    /// The schedule is none.
+    #[error("the schedule cannot be read: {0}")]
+    Schedule(&'static str),
+}
+
+/// The CPUs to disturb: those asked for, or all but the first that may be used, which is left alone.
+///
+/// # Errors
+/// [`ProcessError::AllCpus`].
+pub fn choose(wanted: Option<&[Cpu]>, allowed: &[Cpu]) -> Result<(Vec<Cpu>, Cpu), ProcessError> {
+    let all = || ProcessError::AllCpus(allowed.to_vec());
+    let cpus: Vec<Cpu> = match wanted {
+        Some(wanted) => wanted.to_vec(),
+        None => allowed.iter().copied().skip(1).collect(),
+    };
+    let alone = allowed.iter().copied().find(|cpu| !cpus.contains(cpu)).ok_or_else(all)?;
+    if cpus.is_empty() { Err(all()) } else { Ok((cpus, alone)) }
+}
+
+/// Threads that disturb CPUs, until it is dropped or ended.
+#[derive(Debug)]
+pub struct Disturbers {
+    stop: Arc<AtomicBool>,
+    threads: Vec<(Arc<Shared>, Option<JoinHandle<()>>)>,
+    watchdog: Option<JoinHandle<()>>,
+}
+
+/// What a thread and its watchdog share.
+#[derive(Debug)]
+struct Shared {
+    words: Vec<AtomicU64>,
+    thread: AtomicI32,
+    /// When it last came by, in ns on CLOCK_MONOTONIC.
+    seen_ns: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Shared {
+    fn report(&self) -> Report<'_> {
+        Report::over(&self.words)
+    }
+}
+
+impl Disturbers {
+    /// Starts a thread on each of `cpus`, which stand for ranks 0, 1, … of the schedule; `alone` is left to the system.
+    ///
+    /// # Errors
+    /// [`ProcessError`]; nothing is left running then.
+    pub fn start(words: &Arc<Vec<u64>>, cpus: &[Cpu], alone: Cpu) -> Result<Self, ProcessError> {
+        let schedule = Schedule::of(words).map_err(|flaw| ProcessError::Schedule(flaw.reason()))?;
+        realtime::limit_cpu_time(PATIENCE * 3).map_err(ProcessError::Priority)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut all = Self { stop, threads: Vec::new(), watchdog: None };
+        for (rank, &cpu) in cpus.iter().enumerate() {
+            let seat = schedule.seat(rank as u64);
+            let track = track(&schedule, words, seat).map_err(ProcessError::Schedule)?;
+            let percent =
+                100.0 * track.noise_in(0, track.period().get()) as f64 / track.period().get() as f64;
+            if percent > 90.0 {
+                let cpu = schedule.entry(seat.track).map_or(0, |entry| entry.cpu);
+                return Err(ProcessError::TooMuch { cpu, percent });
+            }
+            all.add(words, rank as u64, seat, cpu)?;
+        }
+        all.watch(alone);
+        Ok(all)
+    }
+
+    fn add(&mut self, words: &Arc<Vec<u64>>, rank: u64, seat: Seat, cpu: Cpu) -> Result<(), ProcessError> {
+        let shared = Arc::new(Shared {
+            words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
+            thread: AtomicI32::new(0),
+            seen_ns: AtomicU64::new(now_ns()),
+            over: AtomicBool::new(false),
+        });
+        let report = shared.report();
+        report.set(Field::Magic, MAGIC);
+        report.set(Field::Version, VERSION);
+        report.set(Field::Pid, u64::from(std::process::id()));
+        report.set(Field::Rank, rank);
+        report.set(Field::Node, seat.node);
+        report.set(Field::Track, seat.track);
+        report.set(Field::Threads, 1);
+        let (ready, begun) = std::sync::mpsc::sync_channel(1);
+        let (words, mine, stop) = (Arc::clone(words), Arc::clone(&shared), Arc::clone(&self.stop));
+        let thread = std::thread::spawn(move || {
+            realtime::block_signals();
+            mine.thread.store(realtime::thread_id(), Ordering::SeqCst);
+            let bound = machine::pin(&[cpu]).map_err(|reason| ProcessError::Cpu { cpu, reason });
+            let bound = bound.and_then(|()| realtime::promote(PRIORITY).map_err(ProcessError::Priority));
+            let good = bound.is_ok();
+            let _ = ready.send(bound);
+            if let (true, Ok(schedule)) = (good, Schedule::of(&words))
+                && let Ok(track) = track(&schedule, &words, seat)
+            {
+                Disturber { schedule: &schedule, track, seat, shared: &mine, stop: &stop }.run();
+            }
+            mine.over.store(true, Ordering::SeqCst);
+        });
+        self.threads.push((shared, Some(thread)));
+        begun.recv().unwrap_or(Err(ProcessError::Schedule("the thread that was to burn is gone")))
+    }
+
+    /// Takes the priority from whoever does not come by.
+    fn watch(&mut self, alone: Cpu) {
+        let threads: Vec<Arc<Shared>> = self.threads.iter().map(|(shared, _)| Arc::clone(shared)).collect();
+        let stop = Arc::clone(&self.stop);
+        self.watchdog = Some(std::thread::spawn(move || {
+            realtime::block_signals();
+            // Elsewhere it would still be scheduled, only later.
+            let _ = machine::pin(&[alone]);
+            while !stop.load(Ordering::SeqCst) {
+                for shared in threads.iter().filter(|shared| !shared.over.load(Ordering::SeqCst)) {
+                    let unseen = now_ns().saturating_sub(shared.seen_ns.load(Ordering::SeqCst));
+                    if Duration::from_nanos(unseen) > PATIENCE {
+                        realtime::demote(shared.thread.load(Ordering::SeqCst));
+                    }
+                }
+                std::thread::sleep(LOOK);
+            }
+        }));
+    }
+
+    /// Ends all threads, and tells what they did.
+    pub fn end(mut self) -> Vec<ProcessReport> {
+        self.join();
+        let host = machine::host().unwrap_or_default();
+        let words = |shared: &Shared| shared.words.iter().map(|word| word.load(Ordering::SeqCst)).collect();
+        self.threads.iter().filter_map(|(shared, _)| ProcessReport::of(&host, words(shared))).collect()
+    }
+
+    fn join(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        let threads = self.threads.iter_mut().filter_map(|(_, thread)| thread.take());
+        // A thread that panicked has nothing more to end.
+        threads.chain(self.watchdog.take()).for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Drop for Disturbers {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn track<'a>(schedule: &Schedule<'a>, words: &'a [u64], seat: Seat) -> Result<Track<'a>, &'static str> {
+    let entry = schedule.entry(seat.track).ok_or("a track is missing")?;
+    let place = entry.first as usize..(entry.first + entry.words()) as usize;
+    entry.read(words.get(place).ok_or("it is cut off")?).map_err(|flaw| flaw.reason())
+}
+
+/// One thread's work.
+struct Disturber<'a> {
+    schedule: &'a Schedule<'a>,
+    track: Track<'a>,
+    seat: Seat,
+    shared: &'a Shared,
+    stop: &'a AtomicBool,
+}
+
+impl Disturber<'_> {
+    fn run(&self) {
+        let head = self.schedule.head;
+        let report = self.shared.report();
+        let now = now_ns();
+        // There are no phases to be seen from beside: a place for all, as at a start.
+        let phase = if head.sync == Sync::Phase { 0 } else { self.seat.node };
+        let place = self.schedule.place(self.seat.node, phase, self.track.period());
+        let epoch = now.wrapping_sub(wall_ns().saturating_sub(head.epoch_ns));
+        let position = |now: u64| (now.wrapping_sub(epoch) % self.track.period()).wrapping_add(place);
+        report.set(Field::BegunNs, now);
+        report.set(Field::Place, position(now));
+        let mut from = now;
+        while !self.stop.load(Ordering::SeqCst) {
+            let Some(Ahead { wait_ns, length_ns }) = self.track.ahead(position(from)) else {
+                std::thread::sleep(LOOK);
+                self.come_by(from);
+                continue;
+            };
+            let due = from + wait_ns;
+            if head.limit_ns > 0 && due.saturating_sub(now) > head.limit_ns {
+                report.set(Field::UsedUp, 1);
+                return;
+            }
+            if !self.sleep_until(due.saturating_sub(head.early_ns)) {
+                return;
+            }
+            let length = length_ns.min(LONGEST_BURN.as_nanos() as u64);
+            let begun = burn_until(now_ns(), due);
+            // Late by less than its own length it is still as long as it was. One that is over has been missed, as where the host took the CPU.
+            if begun < due + length && length > head.overhead_ns {
+                let end = burn_until(begun, begun + length - head.overhead_ns);
+                report.add(Field::Calls, 1);
+                report.burned(begun, length, end - begun + head.overhead_ns);
+            }
+            from = (due + length).max(now_ns());
+            self.come_by(now_ns());
+        }
+    }
+
+    fn come_by(&self, now: u64) {
+        self.shared.seen_ns.store(now, Ordering::SeqCst);
+        self.shared.report().set(Field::LastNs, now);
+    }
+
+    /// Sleeps, in pieces; whether to go on.
+    fn sleep_until(&self, until: u64) -> bool {
+        loop {
+            if self.stop.load(Ordering::SeqCst) {
+                return false;
+            }
+            let now = now_ns();
+            if now >= until {
+                return true;
+            }
+            self.come_by(now);
+            let to = until.min(now + LOOK.as_nanos() as u64);
+            let at = libc::timespec { tv_sec: (to / 1_000_000_000) as _, tv_nsec: (to % 1_000_000_000) as _ };
+            // SAFETY: `at` lives through the call, and the rest is not asked for.
+            unsafe {
+                libc::clock_nanosleep(
+                    libc::CLOCK_MONOTONIC,
+                    libc::TIMER_ABSTIME,
+                    &raw const at,
+                    std::ptr::null_mut(),
+                )
+            };
+        }
+    }
+}
+
+/// What a detour from beside costs here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessCost {
+    /// What a program loses beside the time that is burned, in ns: the switches to and fro, and the timer.
+    pub overhead_ns: u64,
+    /// How long after it is due it begins, in ns.
+    pub early_ns: u64,
+}
+
+/// Measures that for a quarter of a second on a CPU: how long a loop there loses it, and when.
+///
+/// # Errors
+/// As for [`Disturbers::start`].
+pub fn calibrate(cpu: Cpu, alone: Cpu) -> Result<ProcessCost, ProcessError> {
+    const PERIOD: u64 = 1_000_000;
+    const LENGTH: u64 = 50_000;
+    const ROUND: u64 = 250_000_000;
+    let noise = CpuNoise { cpu, period_ns: PERIOD, detours: vec![(PERIOD / 2, LENGTH)] };
+    let epoch_ns = wall_ns();
+    let order = Order::of(Context::Process, epoch_ns);
+    let words = Arc::new(schedule::words(&order, &[vec![noise]]));
+    let since = now_ns().wrapping_sub(wall_ns() - epoch_ns);
+    let disturbers = Disturbers::start(&words, &[cpu], alone)?;
+    let gaps = std::thread::spawn(move || {
+        machine::pin(&[cpu])?;
+        let mut gaps = Vec::new();
+        let (begun, mut last) = (now_ns(), now_ns());
+        while last - begun < ROUND {
+            let now = now_ns();
+            if (LENGTH..LENGTH * 4).contains(&(now - last)) {
+                gaps.push((last, now - last));
+            }
+            last = now;
+        }
+        Ok(gaps)
+    });
+    let gaps =
+        gaps.join().unwrap_or_else(|_| Ok(Vec::new())).map_err(|reason| ProcessError::Cpu { cpu, reason })?;
+    drop(disturbers);
+    let middle = |mut values: Vec<u64>| {
+        values.sort_unstable();
+        values.get(values.len() / 2).copied()
+    };
+    let lengths = middle(gaps.iter().map(|gap| gap.1).collect());
+    let late = gaps.iter().map(|gap| (gap.0.wrapping_sub(since) % PERIOD).saturating_sub(PERIOD / 2));
+    let overhead_ns = lengths.ok_or(ProcessError::Silent(cpu))? - LENGTH;
+    Ok(ProcessCost { overhead_ns, early_ns: middle(late.collect()).unwrap_or(0) })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    #[test]
+    fn a_cpu_is_always_left_alone() {
+        let cpus: Vec<Cpu> = (0..3).map(Cpu).collect();
+        assert_eq!(choose(None, &cpus).unwrap(), (vec![Cpu(1), Cpu(2)], Cpu(0)));
+        assert_eq!(choose(Some(&[Cpu(0)]), &cpus).unwrap(), (vec![Cpu(0)], Cpu(1)));
+        assert!(matches!(choose(Some(&cpus), &cpus), Err(ProcessError::AllCpus(_))));
+        assert!(matches!(choose(None, &cpus[..1]), Err(ProcessError::AllCpus(_))));
+    }
+}
