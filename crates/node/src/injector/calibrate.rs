@@ -251,8 +251,9 @@ mod tests {
 
 #[cfg(test)]
 mod figures {
+    #![allow(clippy::print_stdout)]
     #[test]
-    #[ignore]
+    #[ignore = "shows figures"]
     fn show() {
         for _ in 0..5 {
             let t = std::time::Instant::now();

@@ -24,7 +24,7 @@ pub fn number() -> c_int {
 pub type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
 /// Takes the highest free realtime signal but the last, and puts a handler there.
-pub fn install(handler: Handler) -> Option<c_int> {
+pub(super) fn install(handler: Handler) -> Option<c_int> {
     if number() != 0 {
         return Some(number());
     }
@@ -71,7 +71,7 @@ pub fn uninstall() {
 }
 
 /// The number of the thread whose timer sent this; `None` for a signal of somebody else's.
-pub fn sender(info: *const libc::siginfo_t) -> Option<usize> {
+pub(super) fn sender(info: *const libc::siginfo_t) -> Option<usize> {
     // SAFETY: the kernel gives a handler with SA_SIGINFO a whole `siginfo_t`, and SI_TIMER has a value.
     let value = unsafe {
         let info = info.as_ref()?;
@@ -109,7 +109,7 @@ fn mask(how: c_int, set: u64) -> u64 {
 }
 
 /// Makes a timer that strikes the calling thread, of that number.
-pub fn create(thread: usize) -> i32 {
+pub(super) fn create(thread: usize) -> i32 {
     let mut timer: c_int = NONE;
     // SAFETY: all-zero is a valid event; it and the place for the timer's number live through the call.
     let made = unsafe {
@@ -124,7 +124,7 @@ pub fn create(thread: usize) -> i32 {
 }
 
 /// Sets a timer to strike once, at a time on CLOCK_MONOTONIC; `u64::MAX` for never.
-pub fn set(timer: i32, at_ns: u64) -> bool {
+pub(super) fn set(timer: i32, at_ns: u64) -> bool {
     // A time of zero stops the timer.
     let at_ns = if at_ns == u64::MAX { 0 } else { at_ns.max(1) };
     let at = libc::timespec {
@@ -138,7 +138,7 @@ pub fn set(timer: i32, at_ns: u64) -> bool {
 }
 
 /// Ends a timer.
-pub fn delete(timer: i32) {
+pub(super) fn delete(timer: i32) {
     // SAFETY: a plain call on a number.
     unsafe { libc::syscall(libc::SYS_timer_delete, timer) };
 }

@@ -17,12 +17,11 @@ pub fn masked(call: impl FnOnce() -> isize) -> isize {
     if !signal::block() {
         return call();
     }
-    let result = waiting(|| {
+    waiting(|| {
         let result = call();
         signal::unblock();
         result
-    });
-    result
+    })
 }
 
 /// Makes a call that blocks our signal itself.
