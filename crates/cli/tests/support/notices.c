@@ -225,8 +225,33 @@ static int c11(void *argument)
     return *(int *)argument + 3;
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
+static long turn;
+
+/* Two threads in turn. */
+static void *plays(void *own)
+{
+    for (int i = 0; i < 500; i++) {
+        pthread_mutex_lock(&lock);
+        while (turn % 2 != (long)own)
+            pthread_cond_wait(&turned, &lock);
+        turn++;
+        pthread_cond_signal(&turned);
+        pthread_mutex_unlock(&lock);
+    }
+    return NULL;
+}
+
 static void many_threads(void)
 {
+    pthread_t players[2];
+    for (long i = 0; i < 2; i++)
+        pthread_create(&players[i], NULL, plays, (void *)i);
+    for (long i = 0; i < 2; i++)
+        pthread_join(players[i], NULL);
+    printf("turns: %ld\n", turn);
+
     pthread_t threads[8];
     long sum = 0;
     int count = 0, code = 0, four = 4;

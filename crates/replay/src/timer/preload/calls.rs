@@ -1,8 +1,8 @@
 //! Calls that a signal ends early whatever its handler's flags (signal(7)): our signal waits until they are over.
 //!
 //! That is also what noise does to a program that sleeps: nothing, but for what still goes on when it wakes.
-//! Left as they are, because they go on by themselves after SA_RESTART: wait, read and write of what has no time limit, flock, futexes
-//! without one, `sem_wait`, and the threads' conditions and mutexes.
+//! Calls that wait for threads and children are here for the same reason, though they would go on by themselves: who waits must not
+//! burn time of a CPU on which others work. Left as they are: mutexes, which mostly do not wait, and what is done all the time.
 
 use core::sync::atomic::Ordering;
 
@@ -84,6 +84,26 @@ hooks! {
         masked(|| next!(SEMTIMEDOP(set, operations, count, limit)))
     }
     AIO_SUSPEND = aio_suspend(list, count, limit) { masked(|| next!(AIO_SUSPEND(list, count, limit))) }
+    WAIT = wait(status) { masked(|| next!(WAIT(status))) }
+    WAITPID = waitpid(child, status, options) {
+        masked_if(options as i32 & libc::WNOHANG == 0, || next!(WAITPID(child, status, options)))
+    }
+    WAIT3 = wait3(status, options, usage) { masked(|| next!(WAIT3(status, options, usage))) }
+    WAIT4 = wait4(child, status, options, usage) { masked(|| next!(WAIT4(child, status, options, usage))) }
+    WAITID = waitid(kind, number, info, options) { masked(|| next!(WAITID(kind, number, info, options))) }
+    PTHREAD_JOIN = pthread_join(thread, result) { masked(|| next!(PTHREAD_JOIN(thread, result))) }
+    THRD_JOIN = thrd_join(thread, result) { masked(|| next!(THRD_JOIN(thread, result))) }
+    SEM_WAIT = sem_wait(semaphore) { masked(|| next!(SEM_WAIT(semaphore))) }
+    PTHREAD_BARRIER_WAIT = pthread_barrier_wait(barrier) { masked(|| next!(PTHREAD_BARRIER_WAIT(barrier))) }
+    PTHREAD_COND_WAIT = pthread_cond_wait(condition, mutex) {
+        masked(|| next!(PTHREAD_COND_WAIT(condition, mutex)))
+    }
+    PTHREAD_COND_TIMEDWAIT = pthread_cond_timedwait(condition, mutex, until) {
+        masked(|| next!(PTHREAD_COND_TIMEDWAIT(condition, mutex, until)))
+    }
+    PTHREAD_COND_CLOCKWAIT = pthread_cond_clockwait(condition, mutex, clock, until) {
+        masked(|| next!(PTHREAD_COND_CLOCKWAIT(condition, mutex, clock, until)))
+    }
     // A large request may be ended early.
     GETRANDOM = getrandom(buffer, size, flags) {
         masked_if(size > 256, || next!(GETRANDOM(buffer, size, flags)))
