@@ -124,6 +124,13 @@ struct Folder {
 impl Folder {
     fn of(args: &Replay) -> anyhow::Result<Self> {
         let (path, keep) = match &args.output {
+            Some(path) if path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) => {
+                let path = path.display();
+                return Err(Usage(format!(
+                    "{path} is there already, and holds something: name another folder with -o"
+                ))
+                .into());
+            }
             Some(path) => (path.clone(), true),
             // Other hosts see the folder that a job is started in, and rarely /tmp.
             None if args.command.first().is_some_and(|program| starts_ranks(program)) => {
