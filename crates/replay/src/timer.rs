@@ -89,7 +89,7 @@ impl Engine {
             self.aim(thread, due.done, entry);
             return;
         };
-        let until = entry.saturating_add(length).saturating_sub(plan.overhead_ns).max(entry);
+        let until = entry.saturating_add(length).saturating_sub(due.beside).max(entry);
         let free = until.saturating_add(MARGIN_NS);
         let (next, _) = thread.aim(turn ^ 1);
         if next.start >= due.done && next.expiry >= free.saturating_add(plan.peace_ns()) {
@@ -99,7 +99,7 @@ impl Engine {
             self.aim(thread, due.done, free);
         }
         let end = burn_until(now_ns(), until);
-        report.burned(entry, length, end.saturating_sub(entry).saturating_add(plan.overhead_ns));
+        report.burned(entry, length, end.saturating_sub(entry).saturating_add(due.beside));
         let (next, _) = thread.aim(thread.turn.load(Ordering::Relaxed));
         if next.expiry < end.saturating_add(plan.peace_ns()) {
             self.aim(thread, due.done, end);

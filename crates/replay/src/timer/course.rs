@@ -71,6 +71,8 @@ pub struct Next {
 pub struct Due {
     /// How long the detour is from now on; `None` where it has passed.
     pub length: Option<u64>,
+    /// What it costs beside the time that is burned: nothing where the thread was stopped before, and only comes back.
+    pub beside: u64,
     /// Up to when, by the trace, all is done.
     pub done: u64,
     /// Noise that has passed, in ns.
@@ -120,14 +122,18 @@ impl Plan {
     pub fn due(&self, lane: u64, aim: Aim, entry: u64, waited: bool) -> Due {
         let tolerance = if waited { self.overhead_ns } else { LATE_NS };
         if entry.saturating_sub(aim.at) <= tolerance {
-            return Due { length: Some(aim.length), done: aim.done(), absorbed: 0 };
+            let beside = self.overhead_ns;
+            return Due { length: Some(aim.length), beside, done: aim.done(), absorbed: 0 };
         }
         let absorbed = self.track.noise_in(self.position(lane, aim.start), entry.saturating_sub(aim.start));
         match self.track.ahead(self.position(lane, entry)) {
-            Some(ahead) if ahead.wait_ns == 0 => {
-                Due { length: Some(ahead.length_ns), done: entry.saturating_add(ahead.length_ns), absorbed }
-            }
-            _ => Due { length: None, done: entry, absorbed },
+            Some(ahead) if ahead.wait_ns == 0 => Due {
+                length: Some(ahead.length_ns),
+                beside: 0,
+                done: entry.saturating_add(ahead.length_ns),
+                absorbed,
+            },
+            _ => Due { length: None, beside: 0, done: entry, absorbed },
         }
     }
 }
@@ -170,7 +176,7 @@ mod tests {
         assert_eq!((aim.start, aim.length), (1_000_300_000, 25_000));
         assert_eq!((aim.at, aim.expiry), (aim.start, aim.start - 5_000));
         let due = plan.due(0, aim, aim.at + 20_000, false);
-        assert_eq!(due, Due { length: Some(25_000), done: aim.start + 25_000, absorbed: 0 });
+        assert_eq!(due, Due { length: Some(25_000), beside: 10_000, done: aim.start + 25_000, absorbed: 0 });
         let next = plan.next(0, due.done, aim.at + 45_000).aim;
         assert_eq!(next.start, aim.start + 1_000_000);
     }
@@ -180,11 +186,15 @@ mod tests {
         let plan = plan(track(&[(100_000, 30_000), (200_000, 30_000), (500_000, 200_000)], 1_000_000));
         let aim = plan.next(0, 0, plan.since_ns).aim;
         let due = plan.due(0, aim, plan.since_ns + 550_000, false);
-        let expected =
-            Due { length: Some(150_000), done: plan.since_ns + 700_000, absorbed: 30_000 + 30_000 + 50_000 };
+        let expected = Due {
+            length: Some(150_000),
+            beside: 0,
+            done: plan.since_ns + 700_000,
+            absorbed: 30_000 + 30_000 + 50_000,
+        };
         assert_eq!(due, expected);
         let due = plan.due(0, aim, plan.since_ns + 400_000, false);
-        assert_eq!(due, Due { length: None, done: plan.since_ns + 400_000, absorbed: 60_000 });
+        assert_eq!(due, Due { length: None, beside: 0, done: plan.since_ns + 400_000, absorbed: 60_000 });
         let due = plan.due(0, aim, plan.since_ns + 125_000, true);
         assert_eq!(due.length, Some(5_000), "a program known to have waited owes only the rest");
     }
