@@ -1,17 +1,21 @@
 //! Noise by timers in programs that look hard: what they print and how they end is what it would be without.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::quell;
+use quell_node::injector::compile::CpuNoise;
+use quell_node::injector::schedule::{self, Order};
+use quell_node::injector::{preload, reports};
+use quell_recording::Cpu;
+use quell_replay::report::Field;
+use quell_replay::schedule::{Context, Sync};
 
 /// A detour of 60 us in each millisecond.
-const MODEL: &str =
-    "span = \"1s\"\n[[component]]\nperiodic = { period = \"1ms\" }\nduration = { constant = \"60us\" }\n";
+fn noise() -> CpuNoise {
+    CpuNoise { cpu: Cpu(0), period_ns: 1_000_000, detours: vec![(300_000, 60_000)] }
+}
 
 /// The C program that looks, built into a folder.
 fn built(folder: &Path) -> PathBuf {
@@ -24,10 +28,28 @@ fn built(folder: &Path) -> PathBuf {
 
 /// Runs a part of it under the noise.
 fn noisy(folder: &Path, program: &Path, part: &str) -> Output {
-    fs_err::write(folder.join("model.toml"), MODEL).unwrap();
-    let mut command = quell(folder);
-    command.args(["replay", "model.toml", "--context", "timer", "--overhead", "20us", "--"]);
-    command.arg(program).arg(part).output().unwrap()
+    let library = preload::write(Context::Timer, folder).unwrap().unwrap();
+    let order = Order {
+        context: Context::Timer,
+        sync: Sync::None,
+        overhead_ns: 20_000,
+        early_ns: 0,
+        smallest_gap_ns: 32_000,
+        limit_ns: 0,
+        epoch_ns: 0,
+        events: 100,
+        phase_calls: 0,
+        ranked_only: false,
+        places: vec![0],
+        skews: vec![],
+    };
+    let file = folder.join("schedule");
+    schedule::write(&file, &schedule::words(&order, &[vec![noise()]])).unwrap();
+    let told = folder.join(part);
+    fs_err::create_dir(&told).unwrap();
+    let mut command = Command::new(program);
+    command.arg(part).env("LD_PRELOAD", library);
+    command.env("QUELL_REPLAY", file).env("QUELL_REPLAY_REPORTS", told).output().unwrap()
 }
 
 fn same(parts: &[&str]) {
@@ -42,10 +64,18 @@ fn same(parts: &[&str]) {
             String::from_utf8_lossy(&noisy.stdout),
             "{part}: {said}"
         );
-        // quell ends as a shell does where its command was killed.
-        let code = quiet.status.code().or(quiet.status.signal().map(|signal| 128 + signal));
-        assert_eq!(noisy.status.code(), code, "{part}: {said}");
+        assert_eq!(
+            (noisy.status.code(), noisy.status.signal()),
+            (quiet.status.code(), quiet.status.signal())
+        );
+        let suffered = suffered(&dir.path().join(part));
+        assert!(suffered > 0, "{part} ran without noise: {said}");
     }
+}
+
+/// How often timers struck in the processes that have told so far.
+fn suffered(folder: &Path) -> u64 {
+    reports::read(folder).unwrap().iter().map(|report| report.get(Field::Calls)).sum()
 }
 
 #[test]
@@ -76,8 +106,7 @@ fn it_ends_as_it_wants_to() {
 #[test]
 fn nothing_but_the_c_library_is_needed_and_no_panic_is_in() {
     let dir = tempfile::tempdir().unwrap();
-    let library = quell_node::injector::preload::write(quell_replay::schedule::Context::Timer, dir.path());
-    let library = library.unwrap().unwrap();
+    let library = preload::write(Context::Timer, dir.path()).unwrap().unwrap();
     let names = |arguments: &[&str]| {
         let output = Command::new("nm").args(arguments).arg(&library).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
