@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use quell_recording::Cpu;
@@ -66,16 +67,21 @@ impl Calibration {
 const ROUNDS: [(u64, usize); 2] = [(1_000_000, 100), (200_000, 250)];
 const GAPS_NS: [u64; 7] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000];
 const GAP_ROUND_NS: u64 = 4_000_000;
+/// So many have to strike the loop: fewer say nothing.
+const LEAST: usize = 40;
 /// The share of timers after which the loop has to get on.
 const THROUGH: f64 = 0.9;
 /// A turn of the loop that takes longer was interrupted.
 const INTERRUPTED_NS: u64 = 1_000;
 
-/// Measures, for some 0.15 s, on one of the CPUs.
+/// Measures, for some 0.2 s, on one of the CPUs.
 ///
 /// # Errors
 /// Where there is no CPU, signal or timer, or where the timers do not strike.
 pub fn calibrate(cpu: Option<Cpu>) -> Result<Calibration, CalibrationError> {
+    // The signal is the whole process's.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let measured = thread::Builder::new().name("quell-calibrate".into()).spawn(move || {
         if let Some(cpu) = cpu {
             machine::pin(&[cpu])?;
@@ -108,7 +114,7 @@ fn measure() -> Result<Calibration, CalibrationError> {
             }
         }
     }
-    if costs.len() < wanted / 2 {
+    if costs.len() < LEAST {
         return Err(CalibrationError::Silent { struck: costs.len(), wanted });
     }
     let smallest_gap_ns = smallest_gap()?;

@@ -13,7 +13,8 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Plan {
     /// Its trace.
     pub track: Track<'static>,
-    /// When it is at `place`, on CLOCK_MONOTONIC; before that there is no noise.
+    /// When it is at `place`, on CLOCK_MONOTONIC; before that there is no noise. Below zero, wrapped, where that was before the machine
+    /// started.
     pub since_ns: u64,
     /// Where in the trace it stands then.
     pub place: u64,
@@ -85,6 +86,11 @@ impl Plan {
         self.smallest_gap_ns.max(self.overhead_ns.saturating_mul(2))
     }
 
+    /// How long since it began; negative if it has not.
+    fn elapsed(&self, clock: u64) -> i64 {
+        clock.wrapping_sub(self.since_ns) as i64
+    }
+
     /// Where in the trace the thread in `lane` stands at `clock`.
     fn position(&self, lane: u64, clock: u64) -> u64 {
         let period = self.track.period();
@@ -94,14 +100,14 @@ impl Plan {
             }
             false => 0,
         };
-        let elapsed = clock.saturating_sub(self.since_ns) % period;
+        let elapsed = self.elapsed(clock).max(0) as u64 % period;
         // Each is below 2⁶².
         (self.place % period).wrapping_add(offset).wrapping_add(elapsed)
     }
 
     /// What to aim at next, when all is done up to `done` by the trace, and the thread gets on again at `free`.
     pub fn next(&self, lane: u64, done: u64, free: u64) -> Next {
-        let done = done.max(self.since_ns);
+        let done = if self.elapsed(done) < 0 { self.since_ns } else { done };
         // What was put off by our own doing is made up for, but not for ever.
         let from = done.max(free.saturating_sub(LATE_NS));
         let absorbed = self.track.noise_in(self.position(lane, done), from.wrapping_sub(done));
@@ -239,6 +245,14 @@ mod tests {
         let second = plan.next(0, aim.start + 25_000, aim.start + 25_000).aim;
         assert_eq!(second.start, plan.since_ns + 1_300_000);
         assert_eq!(plan.next(0, second.start + 25_000, second.start + 25_000).aim, Aim::NEVER);
+    }
+
+    #[test]
+    fn a_trace_that_began_before_the_machine_did_goes_on() {
+        let plan = plan(track(&[(300_000, 25_000)], 1_000_000));
+        let plan = Plan { since_ns: 0u64.wrapping_sub(7_200_000), ..plan };
+        assert_eq!(plan.next(0, 0, 0).aim.start, 100_000);
+        assert_eq!(plan.next(0, 5_000_000, 5_000_000).aim.start, 5_100_000);
     }
 
     #[test]
