@@ -16,6 +16,7 @@ pub mod load;
 pub mod report;
 pub mod schedule;
 pub mod spin;
+pub mod timer;
 mod track;
 
 pub use launched::Launched;

@@ -1,5 +1,6 @@
 //! Noise for programs: from traces to a schedule that quell-replay burns, and what came of it.
 
+pub mod calibrate;
 pub mod compile;
 pub mod job;
 pub mod preload;

@@ -1,0 +1,257 @@
+//! What a detour by timer and signal costs here, beside the time that it burns: the very engine that programs load, on a loop of our own.
+
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use quell_recording::Cpu;
+use quell_replay::Track;
+use quell_replay::report::{EVENT, Field, Report, WORDS};
+use quell_replay::spin::now_ns;
+use quell_replay::timer::Engine;
+use quell_replay::timer::course::Plan;
+use quell_replay::timer::thread::Thread;
+
+use crate::machine;
+
+/// What a detour costs here, in ns; medians, and medians of how far single ones are off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calibration {
+    /// What a thread loses beside the time that the handler runs.
+    pub overhead_ns: u64,
+    /// How far that varies.
+    pub overhead_mad_ns: u64,
+    /// How long after a timer runs out the thread loses its CPU: its own view, not the handler's. 0 in virtual machines whose timers wake
+    /// the host ahead of time.
+    pub early_ns: u64,
+    /// How far that varies.
+    pub early_mad_ns: u64,
+    /// How soon after a detour the next timer may run out, so that the thread gets on in between.
+    pub smallest_gap_ns: u64,
+    /// The shortest detour: one at which nothing is burned.
+    pub shortest_ns: u64,
+}
+
+/// Why there is no calibration.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrationError {
+    /// There is no CPU to do it on, or no thread.
+    #[error("cannot calibrate the timer: {0}")]
+    Io(#[from] io::Error),
+    /// Signal or timer is not to be had.
+    #[error("cannot calibrate the timer: every realtime signal is in use, or no timer is left (`ulimit -i`)")]
+    NoTimer,
+    /// The timers did not strike.
+    #[error(
+        "cannot calibrate the timer: only {struck} of {wanted} timers struck a loop of quell's own; is the CPU shared with others? \
+         give --overhead"
+    )]
+    Silent {
+        /// How many did.
+        struck: usize,
+        /// How many were set.
+        wanted: usize,
+    },
+}
+
+impl Calibration {
+    /// How far apart two detours have to be for the second to come on time: the program gets on in between (see `Plan::peace_ns`), and the
+    /// timer has to run out before.
+    pub fn apart_ns(&self) -> u64 {
+        self.smallest_gap_ns.max(2 * self.overhead_ns) + self.early_ns
+    }
+}
+
+/// Timers at each of two periods; and how long the search for the smallest gap may take at each step.
+const ROUNDS: [(u64, usize); 2] = [(1_000_000, 100), (200_000, 250)];
+const GAPS_NS: [u64; 7] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000];
+const GAP_ROUND_NS: u64 = 4_000_000;
+/// So many have to strike the loop: fewer say nothing.
+const LEAST: usize = 40;
+/// The share of timers after which the loop has to get on.
+const THROUGH: f64 = 0.9;
+/// A turn of the loop that takes longer was interrupted.
+const INTERRUPTED_NS: u64 = 1_000;
+
+/// Measures, for some 0.2 s, on one of the CPUs.
+///
+/// # Errors
+/// Where there is no CPU, signal or timer, or where the timers do not strike.
+pub fn calibrate(cpu: Option<Cpu>) -> Result<Calibration, CalibrationError> {
+    // The signal is the whole process's.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let measured = thread::Builder::new().name("quell-calibrate".into()).spawn(move || {
+        if let Some(cpu) = cpu {
+            machine::pin(&[cpu])?;
+        }
+        if !Engine::install(None) {
+            return Err(CalibrationError::NoTimer);
+        }
+        measure()
+    })?;
+    let measured = measured.join().unwrap_or(Err(CalibrationError::NoTimer));
+    quell_replay::timer::signal::uninstall();
+    measured
+}
+
+fn measure() -> Result<Calibration, CalibrationError> {
+    let (mut costs, mut delays, mut whole, mut wanted) = (vec![], vec![], vec![], 0);
+    for (period, count) in ROUNDS {
+        let round = Round::of(period, 0, period * count as u64)?;
+        wanted += count;
+        let turn = round.turn_ns;
+        for (gap, entry) in round.struck() {
+            let length = (gap.end - gap.start).saturating_sub(turn);
+            // Two at once say nothing of one.
+            if let [entry] = entry {
+                costs.push(length as i64 - entry.took as i64);
+                whole.push(length as i64);
+                // Timers run out in the middle of each period.
+                let since = (gap.start + turn).saturating_sub(round.since_ns) % period;
+                delays.push(since as i64 - (period / 2) as i64);
+            }
+        }
+    }
+    if costs.len() < LEAST {
+        return Err(CalibrationError::Silent { struck: costs.len(), wanted });
+    }
+    let smallest_gap_ns = smallest_gap()?;
+    let ((overhead_ns, overhead_mad_ns), (early_ns, early_mad_ns)) = (spread(costs), spread(delays));
+    let shortest_ns = spread(whole).0;
+    Ok(Calibration { overhead_ns, overhead_mad_ns, early_ns, early_mad_ns, smallest_gap_ns, shortest_ns })
+}
+
+/// The first distance at which the loop gets on after nearly every detour.
+fn smallest_gap() -> Result<u64, CalibrationError> {
+    for gap in GAPS_NS {
+        let round = Round::of(INTERRUPTED_NS, gap, GAP_ROUND_NS)?;
+        let alone = round.struck().filter(|(_, entries)| entries.len() == 1).count();
+        if alone > 0 && alone as f64 >= THROUGH * round.entries.len() as f64 {
+            return Ok(gap);
+        }
+    }
+    Ok(GAPS_NS[GAPS_NS.len() - 1])
+}
+
+/// Median, and median distance from it. What is below zero is none.
+fn spread(mut values: Vec<i64>) -> (u64, u64) {
+    let middle = |values: &mut Vec<i64>| {
+        values.sort_unstable();
+        values.get(values.len() / 2).copied().unwrap_or(0)
+    };
+    let median = middle(&mut values);
+    let mut off = values.iter().map(|value| (value - median).abs()).collect();
+    (u64::try_from(median).unwrap_or(0), middle(&mut off) as u64)
+}
+
+/// When the loop did not get on.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    start: u64,
+    end: u64,
+}
+
+/// When the handler ran.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: u64,
+    took: u64,
+}
+
+/// A loop under a timer that burns nothing.
+#[derive(Debug)]
+struct Round {
+    since_ns: u64,
+    turn_ns: u64,
+    gaps: Vec<Gap>,
+    entries: Vec<Entry>,
+}
+
+impl Round {
+    /// Detours of no length, one a period, in the loop for so long.
+    fn of(period: u64, gap_ns: u64, length_ns: u64) -> Result<Self, CalibrationError> {
+        const MOST: usize = 4096;
+        // Leaked, for a handler may look at it as long as the process lives; some 100 KiB a calibration.
+        let words: &'static [u64] = Vec::leak(vec![period / 2, period, period / 2, period]);
+        let told: &'static [AtomicU64] =
+            Vec::leak((0..WORDS + EVENT * MOST).map(|_| AtomicU64::new(0)).collect());
+        let track = Track::of(1, words).map_err(|_| CalibrationError::NoTimer)?;
+        let thread = Thread::take().ok_or(CalibrationError::NoTimer)?;
+        let mut gaps = Vec::with_capacity(MOST);
+        let turn_ns = shortest_turn();
+        let since_ns = now_ns();
+        let until_ns = since_ns + length_ns;
+        let plan = Plan {
+            track,
+            since_ns,
+            place: 0,
+            overhead_ns: 0,
+            early_ns: 0,
+            smallest_gap_ns: gap_ns,
+            until_ns,
+            apart: false,
+        };
+        let engine: &'static Engine = Box::leak(Box::new(Engine { plan, report: Report::over(told) }));
+        if !engine.begin(thread) {
+            Engine::end(thread);
+            return Err(CalibrationError::NoTimer);
+        }
+        let mut last = now_ns();
+        while last < until_ns && gaps.len() < MOST {
+            let now = now_ns();
+            if now - last > INTERRUPTED_NS {
+                gaps.push(Gap { start: last, end: now });
+            }
+            last = now;
+        }
+        Engine::end(thread);
+        let events = engine.report.get(Field::Events) as usize;
+        let word = |index: usize| told[index].load(std::sync::atomic::Ordering::Relaxed);
+        let entry = |event| Entry { at: word(WORDS + event * EVENT), took: word(WORDS + event * EVENT + 2) };
+        Ok(Self { since_ns, turn_ns, gaps, entries: (0..events.min(MOST)).map(entry).collect() })
+    }
+
+    /// The gaps, each with the entries of the handler within.
+    fn struck(&self) -> impl Iterator<Item = (Gap, &[Entry])> {
+        let within = |gap: Gap| {
+            let first = self.entries.partition_point(|entry| entry.at < gap.start);
+            let end = self.entries.partition_point(|entry| entry.at < gap.end);
+            (gap, &self.entries[first..end])
+        };
+        self.gaps.iter().map(move |&gap| within(gap)).filter(|(_, entries)| !entries.is_empty())
+    }
+}
+
+/// A turn of the loop without an interruption.
+fn shortest_turn() -> u64 {
+    let mut last = now_ns();
+    let mut turns: Vec<u64> = (0..1_000)
+        .map(|_| {
+            let now = now_ns();
+            let turn = now - last;
+            last = now;
+            turn
+        })
+        .collect();
+    turns.sort_unstable();
+    turns[turns.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    #[test]
+    fn calibration_is_of_this_machine_and_quick() {
+        let begun = now_ns();
+        let found = calibrate(None).unwrap();
+        let took = now_ns() - begun;
+        println!("{found:?} in {} ms", took / 1_000_000);
+        assert!((500..200_000).contains(&found.overhead_ns), "{found:?}");
+        assert!(found.shortest_ns >= found.overhead_ns, "{found:?}");
+        assert!(took < 1_000_000_000, "{took} ns");
+    }
+}

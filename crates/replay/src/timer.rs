@@ -1,0 +1,158 @@
+//! Noise by a timer and a signal in each thread of any program.
+//!
+//! A timer runs out when the next detour begins; its signal's handler burns what is due ([`course`] has the arithmetic). Each thread has
+//! two timers in turn: while one strikes, the other is set already, and the first is set for the detour after that. To set a timer that
+//! is not the CPU's next spares the kernel a write to its clock, which in a virtual machine takes many microseconds; and it is done before
+//! the burning, so that it is a part of the detour and not of what it costs beside.
+
+pub mod course;
+#[cfg(all(feature = "timer", not(test)))]
+mod preload;
+pub mod signal;
+pub mod thread;
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::report::{Field, Report};
+use crate::spin::{burn_until, now_ns};
+use course::{Aim, Next, Plan};
+use thread::{NONE, Thread};
+
+/// What burning may take longer than planned before the next timer is set anew.
+const MARGIN_NS: u64 = 1_000;
+
+/// The noise of a process, and where it tells what came of it.
+#[derive(Debug)]
+pub struct Engine {
+    /// The noise.
+    pub plan: Plan,
+    /// What is told.
+    pub report: Report<'static>,
+}
+
+/// What to do with a signal of our number that no timer of ours sent.
+static OTHERWISE: AtomicUsize = AtomicUsize::new(0);
+
+impl Engine {
+    /// Takes a signal for the timers of this process; false where none is free. `otherwise` is asked about signals that others send.
+    pub fn install(otherwise: Option<signal::Handler>) -> bool {
+        OTHERWISE.store(otherwise.map_or(0, |otherwise| otherwise as *const () as usize), Ordering::Release);
+        signal::install(strike).is_some()
+    }
+
+    /// From now on the calling thread suffers.
+    pub fn begin(&'static self, thread: &'static Thread) -> bool {
+        thread.engine.store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
+        for timer in &thread.timers {
+            timer.store(signal::create(thread.number()), Ordering::Release);
+        }
+        if thread.timers.iter().any(|timer| timer.load(Ordering::Relaxed) == NONE) {
+            self.report.add(Field::Missed, 1);
+            return false;
+        }
+        self.report.add(Field::Threads, 1);
+        let now = now_ns();
+        self.aim(thread, now, now);
+        signal::unblock();
+        true
+    }
+
+    /// The calling thread has suffered enough. Our signal stays blocked in it, for one may still be on its way.
+    pub fn end(thread: &Thread) {
+        signal::block();
+        for timer in &thread.timers {
+            let timer = timer.swap(NONE, Ordering::AcqRel);
+            if timer != NONE {
+                signal::delete(timer);
+            }
+        }
+        thread.free();
+    }
+
+    fn struck(&self, thread: &Thread, entry: u64) {
+        let (plan, report) = (&self.plan, &self.report);
+        let turn = thread.turn.load(Ordering::Relaxed);
+        let (aim, passed) = thread.aim(turn);
+        if entry < aim.expiry {
+            // Of a timer that was set anew when it had run out already.
+            return;
+        }
+        report.add(Field::Calls, 1);
+        report.set(Field::LastNs, entry);
+        let lane = thread.lane.load(Ordering::Relaxed);
+        let due = plan.due(lane, aim, entry, thread.waited.load(Ordering::Relaxed));
+        if passed > 0 || due.absorbed > 0 {
+            report.add(Field::AbsorbedNs, passed.saturating_add(due.absorbed));
+        }
+        let Some(length) = due.length else {
+            self.aim(thread, due.done, entry);
+            return;
+        };
+        let until = entry.saturating_add(length).saturating_sub(due.beside).max(entry);
+        let free = until.saturating_add(MARGIN_NS);
+        let (next, _) = thread.aim(turn ^ 1);
+        if next.start >= due.done && next.expiry >= free.saturating_add(plan.peace_ns()) {
+            thread.turn.store(turn ^ 1, Ordering::Relaxed);
+            self.set(thread, turn, next.done(), next.free());
+        } else {
+            self.aim(thread, due.done, free);
+        }
+        let end = burn_until(now_ns(), until);
+        report.burned(entry, length, end.saturating_sub(entry).saturating_add(due.beside));
+        let (next, _) = thread.aim(thread.turn.load(Ordering::Relaxed));
+        if next.expiry < end.saturating_add(plan.peace_ns()) {
+            self.aim(thread, due.done, end);
+        }
+    }
+
+    /// Sets both timers, when all is done up to `done` by the trace, and the thread gets on at `free`.
+    fn aim(&self, thread: &Thread, done: u64, free: u64) {
+        let turn = thread.turn.load(Ordering::Relaxed);
+        let next = self.set(thread, turn, done, free);
+        self.set(thread, turn ^ 1, next.done(), next.free());
+        if next == Aim::NEVER && self.plan.until_ns < u64::MAX {
+            self.report.set(Field::UsedUp, 1);
+        }
+    }
+
+    /// Sets one timer for what is next.
+    fn set(&self, thread: &Thread, which: usize, done: u64, free: u64) -> Aim {
+        let next = match done {
+            u64::MAX => Next { aim: Aim::NEVER, absorbed: 0 },
+            done => self.plan.next(thread.lane.load(Ordering::Relaxed), done, free),
+        };
+        thread.set_aim(which, next.aim, next.absorbed);
+        let timer = thread.timers[which & 1].load(Ordering::Relaxed);
+        if !signal::set(timer, next.aim.expiry) {
+            self.report.add(Field::Missed, 1);
+        }
+        next.aim
+    }
+}
+
+/// The handler of our signal.
+extern "C" fn strike(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let entry = now_ns();
+    // SAFETY: the place of this thread's `errno` is always valid.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let saved = *errno;
+    match signal::sender(info).map(Thread::of) {
+        Some(Some(thread)) => {
+            // SAFETY: it was stored from a `&'static Engine` before the timer was made.
+            if let Some(engine) = unsafe { thread.engine.load(Ordering::Acquire).as_ref() } {
+                engine.struck(thread, entry);
+            }
+        }
+        Some(None) => {}
+        None => {
+            let otherwise = OTHERWISE.load(Ordering::Acquire);
+            if otherwise != 0 {
+                // SAFETY: only `install` stores there, and it stores a `Handler`.
+                let otherwise = unsafe { core::mem::transmute::<usize, signal::Handler>(otherwise) };
+                otherwise(number, info, context);
+            }
+        }
+    }
+    *errno = saved;
+}

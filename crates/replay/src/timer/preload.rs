@@ -1,0 +1,85 @@
+//! The library to preload: it begins by itself, follows each thread and each fork, and keeps the program from noticing.
+//!
+//! What the C library offers under the same names is found by `dlsym(RTLD_NEXT)` and called in the end by each of these.
+
+mod calls;
+mod next;
+mod polls;
+mod signals;
+mod sockets;
+mod threads;
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use super::Engine;
+use super::course::Plan;
+use super::thread::Thread;
+use crate::load::load;
+use crate::report::Field;
+use crate::schedule::{Context, Sync};
+use crate::spin::now_ns;
+
+/// Where the one engine of the process lives.
+struct Place(UnsafeCell<MaybeUninit<Engine>>);
+
+// SAFETY: it is written once, before `READY` is set, and only read after that.
+unsafe impl core::marker::Sync for Place {}
+
+static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
+static READY: AtomicBool = AtomicBool::new(false);
+
+/// The engine, where this process suffers.
+fn engine() -> Option<&'static Engine> {
+    // SAFETY: written before `READY` was set, and never again.
+    READY.load(Ordering::Acquire).then(|| unsafe { (*PLACE.0.get()).assume_init_ref() })
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+extern "C" fn start() {
+    next::find_all();
+    let Some(loaded) = load(Context::Timer) else { return };
+    let (head, report) = (&loaded.schedule.head, loaded.report);
+    let begun_ns = now_ns();
+    let place = loaded.schedule.place(loaded.seat.node, 0, loaded.track.period());
+    let plan = Plan {
+        track: loaded.track,
+        since_ns: loaded.epoch_ns,
+        place,
+        overhead_ns: head.overhead_ns,
+        early_ns: head.early_ns,
+        smallest_gap_ns: head.smallest_gap_ns,
+        until_ns: if head.limit_ns == 0 { u64::MAX } else { begun_ns.saturating_add(head.limit_ns) },
+        apart: head.sync == Sync::None,
+    };
+    report.set(Field::BegunNs, begun_ns);
+    let passed = begun_ns.saturating_sub(loaded.epoch_ns) % loaded.track.period();
+    report.set(Field::Place, passed.wrapping_add(place) % loaded.track.period());
+    // SAFETY: constructors run once, and nobody reads before `READY`.
+    unsafe { (*PLACE.0.get()).write(Engine { plan, report }) };
+    if !Engine::install(Some(signals::otherwise)) || !threads::follow() {
+        report.add(Field::Missed, 1);
+        return;
+    }
+    READY.store(true, Ordering::Release);
+    join(Thread::take());
+}
+
+/// From now on the calling thread suffers, in a place of the pool if there is one.
+fn join(thread: Option<&'static Thread>) {
+    let Some(engine) = engine() else { return };
+    match thread {
+        Some(thread) => {
+            if threads::remember(thread) && engine.begin(thread) {
+                return;
+            }
+            Engine::end(thread);
+            threads::forget();
+        }
+        None => engine.report.add(Field::Missed, 1),
+    }
+}

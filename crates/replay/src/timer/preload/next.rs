@@ -1,0 +1,98 @@
+//! The C library's functions behind our own of the same name.
+
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function that is found once.
+pub struct Next {
+    name: &'static CStr,
+    place: AtomicPtr<c_void>,
+}
+
+impl Next {
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, place: AtomicPtr::new(core::ptr::null_mut()) }
+    }
+
+    /// Its address; null where this C library has none.
+    #[inline]
+    pub fn get(&self) -> *mut c_void {
+        let place = self.place.load(Ordering::Relaxed);
+        if place.is_null() { self.find() } else { place }
+    }
+
+    #[cold]
+    pub fn find(&self) -> *mut c_void {
+        // SAFETY: the name ends with a zero.
+        let place = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        self.place.store(place, Ordering::Relaxed);
+        place
+    }
+}
+
+/// Finds all at once, before the program could ask for one within a signal handler.
+pub fn find_all() {
+    use super::{calls, polls, signals, sockets, threads};
+    for list in [calls::NEXT, polls::NEXT, sockets::NEXT, signals::NEXT, threads::NEXT] {
+        list.iter().for_each(|next| {
+            next.find();
+        });
+    }
+}
+
+/// What a function that this C library lacks gives.
+#[cold]
+pub fn lacking() -> isize {
+    // SAFETY: the place of this thread's errno is always valid.
+    unsafe { *libc::__errno_location() = libc::ENOSYS };
+    -1
+}
+
+/// Calls a successor with arguments that each fill a register.
+macro_rules! next {
+    ($next:ident($($argument:expr),*)) => {{
+        let place = $next.get();
+        if place.is_null() {
+            $crate::timer::preload::next::lacking()
+        } else {
+            // SAFETY: a C function of that name takes these arguments, each in a register, as the program gave them.
+            unsafe {
+                let call = core::mem::transmute::<
+                    *mut core::ffi::c_void,
+                    extern "C" fn($($crate::timer::preload::next::register!($argument)),*) -> isize,
+                >(place);
+                call($($argument),*)
+            }
+        }
+    }};
+}
+
+/// The type of any argument.
+macro_rules! register {
+    ($argument:expr) => {
+        usize
+    };
+}
+
+/// Exports functions of the C library. Each is given its successor's name and arguments, and a body that calls it.
+macro_rules! hooks {
+    ($($next:ident = $function:ident($($argument:ident),*) $body:block)*) => {
+        $(
+            static $next: $crate::timer::preload::next::Next = $crate::timer::preload::next::Next::new(
+                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($function), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => c"",
+                },
+            );
+
+            #[unsafe(no_mangle)]
+            extern "C" fn $function(
+                $($argument: $crate::timer::preload::next::register!($argument)),*
+            ) -> isize $body
+        )*
+        /// All that are here.
+        pub const NEXT: &[&$crate::timer::preload::next::Next] = &[$(&$next),*];
+    };
+}
+
+pub(super) use {hooks, next, register};
