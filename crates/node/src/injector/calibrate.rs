@@ -245,13 +245,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calibration_is_of_this_machine_and_quick() {
-        let begun = now_ns();
+    fn calibration_finds_what_a_detour_costs() {
         let found = calibrate(None).unwrap();
-        let took = now_ns() - begun;
-        println!("{found:?} in {} ms", took / 1_000_000);
-        assert!((500..200_000).contains(&found.overhead_ns), "{found:?}");
-        assert!(found.shortest_ns >= found.overhead_ns, "{found:?}");
-        assert!(took < 1_000_000_000, "{took} ns");
+        assert!(found.overhead_ns > 0 && found.shortest_ns >= found.overhead_ns, "{found:?}");
+        assert!(found.apart_ns() >= 2 * found.overhead_ns, "{found:?}");
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use quell_analysis::replay::{Process, Replay as Document, Run, SCHEMA, Slowdown, quantile_of_powers};
 use quell_node::clock;
+use quell_node::injector::calibrate::calibrate;
 use quell_node::injector::job::{self, Ended, Loading, Output};
 use quell_node::injector::process::{self, Disturbers};
 use quell_node::injector::reports::{self, ProcessReport};
@@ -110,7 +111,14 @@ pub fn cost(args: &Replay, context: Context, beside: Option<&Beside>) -> anyhow:
                 smallest_gap_ns: found.overhead_ns,
             }
         }
-        _ => anyhow::bail!("not measured yet: give --overhead"),
+        (_, None) => {
+            let found = calibrate(Cpus::of_this_machine()?.allowed.last().copied())?;
+            Cost {
+                overhead_ns: found.overhead_ns,
+                early_ns: found.early_ns,
+                smallest_gap_ns: found.apart_ns(),
+            }
+        }
     };
     cost.overhead_ns = given.unwrap_or(cost.overhead_ns);
     Ok(cost)

@@ -11,7 +11,7 @@ use quell_node::injector::reports::{self, ProcessReport};
 use quell_node::injector::{job, schedule};
 use quell_node::machine::Cpus;
 use quell_recording::{Cpu, Nanos, Recording, Trace};
-use quell_replay::schedule::Context;
+use quell_replay::schedule::{Context, Sync};
 
 use super::prepare::{self, Prepared};
 use super::run::{Beside, Folder, beside, cost, loading};
@@ -134,6 +134,8 @@ fn under_noise(
     words: &[String],
     stop: &AtomicBool,
 ) -> anyhow::Result<(job::Ended, Vec<ProcessReport>)> {
+    // All threads of the probe's program at one place, so that what any of them tells is told of the one that watches.
+    prepared.order.sync = Sync::Start;
     prepared.order.epoch_ns = quell_node::clock::realtime_ns();
     let schedule_words = prepared.words(false)?;
     if let Some(beside) = &place.beside {
