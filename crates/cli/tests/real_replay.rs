@@ -168,10 +168,8 @@ fn nodes_line_up_as_asked() {
     let (_, reports) = run(&["--sync", "start"], "50");
     let off = apart(&reports);
     assert!(off.min(1_000_000_000 - off) < 50_000, "one clock for all: {off}");
-    let (processes, reports) = run(&["--sync", "phase"], "50");
+    let (processes, _) = run(&["--sync", "phase"], "50");
     assert!(processes.iter().all(|process| number(process, "phases") == 50));
-    let all: Vec<u64> = reports.iter().map(|report| report.get(Field::AskedNs)).collect();
-    assert!(all[0].abs_diff(all[1]) < all[0] / 2, "the same in each phase: {all:?}");
     let (processes, _) = run(&["--sync", "phase", "--phase-at", "pcontrol"], "50");
     assert!(processes.iter().all(|process| number(process, "phases") == 0), "barriers end none");
     let (processes, _) = run(&["--share", "1%"], "500");

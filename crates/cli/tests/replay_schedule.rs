@@ -6,7 +6,7 @@ use quell_node::injector::compile::{Compiled, CpuNoise, Limits, compile};
 use quell_node::injector::schedule::{Order, check, words};
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_replay::Track;
-use quell_replay::schedule::{Context, HEAD, Schedule};
+use quell_replay::schedule::{Context, HEAD, Schedule, Sync};
 use quell_sim::ProgressClock;
 
 /// Detours apart from one another, from gaps and lengths; some touch.
@@ -74,6 +74,21 @@ proptest! {
                 break;
             }
         }
+    }
+
+    #[test]
+    fn nodes_stand_where_the_sync_mode_says(places in prop::collection::vec(any::<u64>(), 1..9), skew in 0u64..50, node in 0u64..20, phase in 0u64..20, period in 1u64..1000) {
+        let place = |sync, skews: &[u64], node, phase| {
+            let order = Order { sync, places: places.clone(), skews: skews.to_vec(), ..Order::of(Context::Boundary, 0) };
+            let words = words(&order, &[vec![CpuNoise { cpu: Cpu(0), period_ns: period, detours: vec![] }]]);
+            let place = check(&words).unwrap().place(node, phase, period.try_into().unwrap());
+            assert!(place < period);
+            place
+        };
+        prop_assert_eq!(place(Sync::None, &[], node, phase), place(Sync::None, &[], node, 0), "a place of its own, in every phase");
+        prop_assert_eq!(place(Sync::Phase, &[], node, phase), place(Sync::Phase, &[], 0, phase), "one place for all, in each phase");
+        prop_assert_eq!(place(Sync::Start, &[], node, phase), place(Sync::Start, &[], 0, 0), "one place for all");
+        prop_assert_eq!(place(Sync::Start, &[skew], node, 0), (place(Sync::Start, &[], 0, 0) + skew) % period);
     }
 
     #[test]
