@@ -30,6 +30,9 @@ unsafe impl core::marker::Sync for Place {}
 static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
 static READY: AtomicBool = AtomicBool::new(false);
 
+/// Whatever the schedule says, a program is let on for so long between two detours.
+const LEAST_PEACE_NS: u64 = 10_000;
+
 /// The engine, where this process suffers.
 fn engine() -> Option<&'static Engine> {
     // SAFETY: written before `READY` was set, and never again.
@@ -52,7 +55,7 @@ extern "C" fn start() {
         place,
         overhead_ns: head.overhead_ns,
         early_ns: head.early_ns,
-        smallest_gap_ns: head.smallest_gap_ns,
+        smallest_gap_ns: head.smallest_gap_ns.max(LEAST_PEACE_NS),
         until_ns: if head.limit_ns == 0 { u64::MAX } else { begun_ns.saturating_add(head.limit_ns) },
         apart: head.sync == Sync::None,
     };
