@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod doctor;
+pub mod injector;
 pub mod launched;
 pub mod machine;
 pub mod mpi;

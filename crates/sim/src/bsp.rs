@@ -201,10 +201,8 @@ impl Program {
     pub fn run(&self, job: &Job) -> Result<Run, BspError> {
         job.check()?;
         let chains = job.chains();
-        let runs: Vec<Run> = (0..chains)
-            .into_par_iter()
-            .map(|chain| self.chain(job, chain, job.phases_of(chain)))
-            .collect();
+        let runs: Vec<Run> =
+            (0..chains).into_par_iter().map(|chain| self.chain(job, chain, job.phases_of(chain))).collect();
         Ok(runs.into_iter().fold(Run::default(), Run::join))
     }
 

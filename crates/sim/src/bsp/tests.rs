@@ -102,8 +102,7 @@ fn by_places(nodes: &[Node], quantum: u64, job: &Job) -> Run {
         let places = Places::new(nodes, job, chain);
         let mut elapsed = 0u128;
         for phase in 0..job.phases_of(chain) {
-            let delay =
-                |place: Place| nodes[place.kind].clocks()[place.cpu].delay(place.at, quantum);
+            let delay = |place: Place| nodes[place.kind].clocks()[place.cpu].delay(place.at, quantum);
             assert_eq!(places.at(phase, elapsed).count() as u64, job.ranks);
             let length = quantum + places.at(phase, elapsed).map(delay).max().unwrap();
             elapsed += u128::from(length);

@@ -1,0 +1,3 @@
+//! What makes a trace's detours happen on this machine.
+
+pub mod phases;
