@@ -47,14 +47,14 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     if args.dry_run {
         return show(args, &emulation, printer);
     }
-    printer.say(&format!(
+    let words = format!(
         "{} on {} CPUs, {} without this machine's own noise",
         expected(&jobs),
         plan.cpus.len(),
         time(emulation.expected_ns as f64)
-    ));
+    );
     let share = args.share.map(|share| share.0);
-    let (measured, interrupted) = scales::run(&plan, &noise, &jobs, share, printer)?;
+    let (measured, interrupted) = scales::run(&plan, &noise, &jobs, share, &words, printer)?;
     emulation.interrupted = interrupted;
     for (job, measured) in jobs.iter().zip(&measured) {
         options.ranks = vec![job.ranks];

@@ -144,44 +144,26 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 #[cfg(test)]
-mod look {
+mod tests {
     use super::*;
     use crate::clock::{ClockKind, Scale, with_clock};
 
     #[test]
-    #[ignore = "prints"]
-    fn look() {
+    fn work_is_counted_and_detours_are_burned() {
         let (kind, _) = ClockKind::choose();
-        let scale = Scale::estimate(kind, std::time::Duration::from_millis(100));
-        let per_ns = scale.ticks_per_second() / 1e9;
-        let handles: Vec<_> = (0..2).map(|cpu| std::thread::spawn(move || {
-            crate::machine::pin(&[quell_recording::Cpu(cpu)]).unwrap();
-            for q in [1e5, 3e5, 1e6] {
-            with_clock!(kind, clock => {
-                let mut pacer = Pacer::new(clock, per_ns, q * per_ns, ((q * 1e-3).max(200.0) * per_ns) as u64);
-                let first_cost = pacer.task.cost;
-                for burns in [0u64, 1, 10] { for len in [100.0, 1000.0, 5000.0] {
-                let len = (len * per_ns) as u64;
-                let strikes: Vec<Strike> = (0..burns).map(|i| Strike { at: (i as f64 / burns as f64 * q * per_ns) as u64, length: len }).collect();
-                let mut t = Vec::new();
-                let (mut again, mut own, mut drift) = (0, 0, 0.0);
-                for _ in 0..(0.5e9 / q) as usize {
-                    let m = pacer.measure(&strikes, 20);
-                    t.push((m.taken / per_ns - q) - (burns * len) as f64 / per_ns);
-                    again += m.again; own += (m.own > 0) as u32; drift += m.drift.abs() / per_ns;
-                }
-                t.sort_by(f64::total_cmp);
-                let mut line = format!("cpu {cpu} q {q} burns {burns} of {len} n {} again {again} own {own} drift {:.0} cost {first_cost} mean {:.1}", t.len(), drift / t.len() as f64, t.iter().sum::<f64>() / t.len() as f64);
-                for p in [0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0] {
-                    line += &format!(" {p}:{:.1}", t[(p * (t.len() - 1) as f64) as usize]);
-                }
-                eprintln!("{line}");
-                } }
-            });
-            }
-        })).collect();
-        for h in handles {
-            h.join().unwrap();
-        }
+        let scale = Scale::estimate(kind, std::time::Duration::from_millis(10));
+        let ticks = |us: f64| us * scale.ticks_per_second() / 1e6;
+        with_clock!(kind, clock => {
+            let mut pacer = Pacer::new(clock, ticks(1e-3), ticks(100.0), ticks(1.0) as u64);
+            assert!(pacer.task.slices > 10 && pacer.task.steps > 1, "{:?}", pacer.task);
+            // The least of many is what no neighbour on the core touched.
+            let least = |pacer: &mut Pacer<_>, strikes: &[Strike]| {
+                (0..50).map(|_| pacer.measure(strikes, 20).taken).fold(f64::INFINITY, f64::min)
+            };
+            let quiet = least(&mut pacer, &[]);
+            let strike = Strike { at: ticks(30.0) as u64, length: ticks(200.0) as u64 };
+            let struck = least(&mut pacer, &[strike]);
+            assert!(struck > quiet + ticks(150.0), "{quiet} {struck}");
+        });
     }
 }

@@ -137,3 +137,108 @@ impl Generator {
         self.0 = std::hint::black_box(x);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use quell_replay::Track;
+
+    use super::*;
+    use crate::injector::phases::strikes::gather;
+
+    thread_local! {
+        static NOW: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A clock on which each reading takes a tick.
+    #[derive(Clone, Copy)]
+    struct Fake;
+
+    impl Clock for Fake {
+        fn now(self) -> u64 {
+            pass(1);
+            NOW.get()
+        }
+    }
+
+    fn pass(ticks: u64) {
+        NOW.set(NOW.get() + ticks);
+    }
+
+    /// 20 slices of 9 steps and one of 4, each with its reading: 205 ticks.
+    const TASK: Task = Task { slices: 20, steps: 9, rest: 4, slice: 10, late: 50, cost: 0 };
+    const QUANTUM: u64 = 205;
+
+    /// The words of a track that is random, but the same each time.
+    fn track_words(seed: u64) -> (usize, Vec<u64>) {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let count = draw(30) as usize;
+        let (mut starts, mut useful, mut now, mut lost) = (Vec::new(), Vec::new(), 0, 0);
+        for _ in 0..count {
+            now += draw(if seed.is_multiple_of(2) { 60 } else { 400 });
+            starts.push(now);
+            useful.push(now - lost);
+            let length = 1 + draw(80);
+            (now, lost) = (now + length, lost + length);
+        }
+        now += 300;
+        starts.push(now);
+        useful.push(now - lost);
+        (count, [starts, useful].concat())
+    }
+
+    fn phase(track: &Track<'_>, at: u64, task: &Task, mut work: impl FnMut(u32)) -> Ran {
+        let mut strikes = Vec::new();
+        gather(track, at, QUANTUM, 1.0, &mut strikes);
+        run(Fake, &mut work, task, &strikes)
+    }
+
+    #[test]
+    fn a_phase_takes_what_the_progress_clock_says() {
+        for seed in 1..400 {
+            let (count, words) = track_words(seed);
+            let track = Track::of(count, &words).unwrap();
+            for at in (0..track.period().get()).step_by(7) {
+                let ran = phase(&track, at, &TASK, |steps| pass(steps.into()));
+                assert_eq!((ran.taken, ran.own), (QUANTUM + track.delay(at, QUANTUM), 0), "{seed} at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_detour_costs_beside_is_taken_off() {
+        let (count, words) = track_words(12);
+        let track = Track::of(count, &words).unwrap();
+        let noise = track.delay(0, QUANTUM);
+        let ran = phase(&track, 0, &Task { cost: 3, ..TASK }, |steps| pass(steps.into()));
+        assert!(noise > 0 && ran.taken < QUANTUM + noise);
+    }
+
+    #[test]
+    fn own_noise_stops_the_traces_time_and_is_left_out() {
+        for seed in 1..100 {
+            let (count, words) = track_words(seed);
+            let track = Track::of(count, &words).unwrap();
+            let mut slices = 0;
+            let ran = phase(&track, 0, &TASK, |steps| {
+                slices += 1;
+                pass(u64::from(steps) + if slices % 6 == 0 { 1_000 } else { 0 });
+            });
+            assert_eq!((ran.own, ran.struck), (3_000, 3));
+            assert_eq!(ran.taken, QUANTUM + track.delay(0, QUANTUM), "{seed}");
+        }
+    }
+
+    #[test]
+    fn the_cores_speed_is_read_from_undisturbed_slices() {
+        let (count, words) = track_words(3);
+        let track = Track::of(count, &words).unwrap();
+        let ran = phase(&track, 0, &TASK, |steps| pass(u64::from(steps) + 1));
+        assert!(ran.plain > 0 && ran.plain_ticks == 11 * ran.plain, "{ran:?}");
+    }
+}
