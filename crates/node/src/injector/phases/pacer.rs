@@ -5,8 +5,9 @@ use crate::clock::Clock;
 
 /// A slice is about so long, in ns.
 const SLICE_NS: f64 = 250.0;
-/// A slice that takes so much longer, in ns, was disturbed.
-const LATE_NS: f64 = 60.0;
+/// A slice that takes so much longer, in ns, was disturbed: above what a change of the core's speed makes of it, and little enough that
+/// what stays below does not show in a maximum over thousands of ranks.
+const LATE_NS: f64 = 30.0;
 /// A core whose speed moves by more than this share is given other slices before it goes on.
 const MOVED: f64 = 0.002;
 /// A run at a speed that far from the one that its slices were counted for says too little.
