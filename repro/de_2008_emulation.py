@@ -1,8 +1,8 @@
 """Emulates Figures 5 and 6 of De, Kothari & Mann (IEEE Cluster 2008), as their section VI does, on this machine.
 
 Usage: de_2008_emulation.py QUELL, where QUELL is the program to run. Writes de-2008-emulation.md and
-de-2008-emulation.svg beside this script. It takes some eight minutes, and its figures are measured: no two runs give
-the same.
+de-2008-emulation.svg beside this script. It takes some three minutes on two idle CPUs, and its figures are measured: no two
+runs give the same.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Effort:
 
 # The smaller the slowdown, the longer the quantum has to be to measure it in. To nodes in step, ranks add little.
 EFFORTS = {
-    ("off-the-shelf Linux", "none"): Effort(200, 0.1, RANKS),
-    ("off-the-shelf Linux", "start"): Effort(400, 0.1, FEW_RANKS),
-    ("off-the-shelf Linux", "phase"): Effort(100, 0.4, FEW_RANKS),
-    ("BlueGene/L I/O node", "none"): Effort(200, 0.1, RANKS),
-    ("BlueGene/L I/O node", "start"): Effort(400, 0.2, FEW_RANKS),
-    ("BlueGene/L I/O node", "phase"): Effort(100, 0.5, FEW_RANKS),
+    ("off-the-shelf Linux", "none"): Effort(100, 0.1, RANKS),
+    ("off-the-shelf Linux", "start"): Effort(200, 0.1, FEW_RANKS),
+    ("off-the-shelf Linux", "phase"): Effort(40, 0.4, FEW_RANKS),
+    ("BlueGene/L I/O node", "none"): Effort(100, 0.1, RANKS),
+    ("BlueGene/L I/O node", "start"): Effort(100, 0.2, FEW_RANKS),
+    ("BlueGene/L I/O node", "phase"): Effort(30, 1.0, FEW_RANKS),
 }
 
 INTRODUCTION = """\
