@@ -55,6 +55,10 @@ READING = """\
 trace; the difference to it is what emulation and simulation make of the same noise. *Simulation, long* is the mean
 over as many phases as [the page on the simulation](de-2008-figure-5.md) has: few phases see few of the long detours,
 and no longer emulation is needed to know that.
+
+Each phase begins where the one before ended. A measured phase is some hundred nanoseconds off, so a long detour may
+strike a rank in the one and just miss it in the other. From there on they go through other parts of the trace until
+the next independent run begins, and differ by chance, within what the interval says.
 """
 
 MACHINE = """\
