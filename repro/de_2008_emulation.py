@@ -1,8 +1,8 @@
 """Emulates Figures 5 and 6 of De, Kothari & Mann (IEEE Cluster 2008), as their section VI does, on this machine.
 
 Usage: de_2008_emulation.py QUELL, where QUELL is the program to run. Writes de-2008-emulation.md and
-de-2008-emulation.svg beside this script. It takes some three minutes on two idle CPUs, and its figures are measured: no two
-runs give the same.
+de-2008-emulation.svg beside this script. It takes some three minutes on two idle CPUs, and its figures are measured:
+no two runs give the same.
 """
 
 from __future__ import annotations
