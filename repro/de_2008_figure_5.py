@@ -6,60 +6,17 @@ de-2008-figure-5.svg beside this script.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 
 mpl.use("svg")
+from de_2008 import COLOURS, CURVES, HERE, LINES, MARKERS, RANKS, SYNC_WORDS, Curve
 from matplotlib import pyplot as plt
 
-HERE = Path(__file__).resolve().parent
-RANKS = [16, 32, 64, 128, 256, 512, 1024, 2048]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One curve of the figure."""
-
-    system: str
-    model: str
-    sync: str
-    phases: int
-    skew: str
-    paper_percent: float  # at 2,048 processors
-
-    def predict(self, quell: str) -> dict:
-        """Runs `quell predict` and returns its document."""
-        command = [quell, "predict", "--noise", str(HERE / "models" / self.model), "--json", "--seed", "1"]
-        command += ["--ranks", ",".join(map(str, RANKS)), "--quantum", "1ms"]
-        command += ["--sync", self.sync, "--phases", str(self.phases), "--skew", self.skew]
-        result = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-        return json.loads(result.stdout)
-
-
-OFF_THE_SHELF = ("off-the-shelf Linux", "de-2008-off-the-shelf.toml")
-IO_NODE = ("BlueGene/L I/O node", "de-2008-bgl-io-node.toml")
-
-# Nodes in step are as good as one node: they see less of the trace, so they need more phases.
-# The skews are the paper's own (V-C): the largest desynchronisation of a run that began in step.
-CURVES = [
-    Curve(*OFF_THE_SHELF, sync="none", phases=2_000, skew="0ns", paper_percent=99.0),
-    Curve(*OFF_THE_SHELF, sync="start", phases=50_000, skew="5.3ms", paper_percent=13.0),
-    Curve(*OFF_THE_SHELF, sync="phase", phases=100_000, skew="0ns", paper_percent=0.7),
-    Curve(*IO_NODE, sync="none", phases=2_000, skew="0ns", paper_percent=20.0),
-    Curve(*IO_NODE, sync="start", phases=50_000, skew="3.82ms", paper_percent=6.0),
-    Curve(*IO_NODE, sync="phase", phases=100_000, skew="0ns", paper_percent=0.9),
-]
-
-# Okabe and Ito's palette, told apart with any colour vision; shapes and lines say the same again.
-COLOURS = {OFF_THE_SHELF[0]: "#D55E00", IO_NODE[0]: "#0072B2"}
-MARKERS = {"none": "o", "start": "s", "phase": "^"}
-LINES = {"none": "-", "start": "--", "phase": ":"}
-SYNC_WORDS = {"none": "not synchronised", "start": "at the start", "phase": "in each phase"}
+if TYPE_CHECKING:
+    from pathlib import Path
 
 INTRODUCTION = """\
 Slowdown of a 1 ms compute phase by operating-system noise, after De, Kothari & Mann, *A Trace-driven
@@ -141,8 +98,7 @@ def draw(rows: list[tuple[Curve, dict]], path: Path) -> None:
         points = prediction["points"]
         slowdowns = [point["slowdown_percent"] for point in points]
         look = {"color": COLOURS[curve.system], "marker": MARKERS[curve.sync], "markersize": 5}
-        label = f"{curve.system}, {SYNC_WORDS[curve.sync]}"
-        axes.plot(RANKS, slowdowns, linestyle=LINES[curve.sync], label=label, **look)
+        axes.plot(RANKS, slowdowns, linestyle=LINES[curve.sync], label=curve.words, **look)
         low, high = zip(*(point["ci95_percent"] for point in points))
         axes.fill_between(RANKS, low, high, color=look["color"], alpha=0.15, linewidth=0)
         hollow = {**look, "markersize": 9, "fillstyle": "none"}

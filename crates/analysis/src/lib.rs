@@ -8,6 +8,7 @@ pub mod bench;
 pub mod compare;
 pub mod culprits;
 pub mod density;
+pub mod emulation;
 pub mod hosts;
 pub mod live;
 pub mod overview;

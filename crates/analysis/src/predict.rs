@@ -21,6 +21,7 @@ use rayon::prelude::*;
 
 pub use document::{Mode, NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
 pub use network::Network;
+pub(crate) use network::interval::half_width_of_mean;
 pub use noise::NodeNoise;
 use resample::Blocks;
 

@@ -12,6 +12,7 @@ mod progress;
 mod terminal;
 mod terminal_bench;
 mod terminal_compare;
+mod terminal_emulate;
 mod terminal_fwq;
 mod terminal_hosts;
 mod terminal_loggp;

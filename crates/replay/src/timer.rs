@@ -43,6 +43,8 @@ impl Engine {
 
     /// From now on the calling thread suffers.
     pub fn begin(&'static self, thread: &'static Thread) -> bool {
+        // Not to be struck by the first timer before the second is set.
+        signal::block();
         thread.engine.store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
         for timer in &thread.timers {
             timer.store(signal::create(thread.number()), Ordering::Release);

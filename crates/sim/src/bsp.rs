@@ -6,6 +6,7 @@
 mod fleet;
 mod layout;
 mod node;
+mod places;
 
 use quell_recording::Nanos;
 use rayon::prelude::*;
@@ -16,6 +17,7 @@ use fleet::Fleet;
 use layout::Layout;
 pub use node::Node;
 use node::Pace;
+pub use places::{Place, Places};
 
 /// The most ranks that a job may have: more than any machine has, and few enough to hold in memory.
 pub const MAX_RANKS: u64 = 1 << 24;
@@ -86,6 +88,25 @@ impl Job {
     /// Into how many independent runs the phases are split.
     pub fn chains(&self) -> u64 {
         if self.drifts() { 1 } else { (self.phases / MIN_CHAIN).clamp(1, MAX_CHAINS) }
+    }
+
+    /// How many phases one of them has.
+    pub fn phases_of(&self, chain: u64) -> u64 {
+        self.phases / self.chains() + u64::from(chain < self.phases % self.chains())
+    }
+
+    /// The draws of places that all nodes have in common in one chain.
+    fn places(&self, chain: u64) -> Draws {
+        Draws::new(self.seed, &[stream::PLACE, chain])
+    }
+
+    /// The place in a trace of this period that all nodes have in common in a phase, and how far they have come from there after `elapsed`.
+    fn common_place(&self, places: &Draws, phase: u64, elapsed: u128, period: u64) -> (u64, u128) {
+        match self.sync {
+            SyncMode::None => (0, elapsed),
+            SyncMode::Start { .. } => (places.below(0, period), elapsed),
+            SyncMode::Phase => (places.below(phase, period), 0),
+        }
     }
 }
 
@@ -180,13 +201,8 @@ impl Program {
     pub fn run(&self, job: &Job) -> Result<Run, BspError> {
         job.check()?;
         let chains = job.chains();
-        let runs: Vec<Run> = (0..chains)
-            .into_par_iter()
-            .map(|chain| {
-                let phases = job.phases / chains + u64::from(chain < job.phases % chains);
-                self.chain(job, chain, phases)
-            })
-            .collect();
+        let runs: Vec<Run> =
+            (0..chains).into_par_iter().map(|chain| self.chain(job, chain, job.phases_of(chain))).collect();
         Ok(runs.into_iter().fold(Run::default(), Run::join))
     }
 
@@ -199,16 +215,12 @@ impl Program {
             .zip(&layouts)
             .map(|(pace, layout)| Fleet::new(pace, layout, job, chain))
             .collect();
-        let places = Draws::new(job.seed, &[stream::PLACE, chain]);
+        let places = job.places(chain);
         let mut elapsed = 0u128;
         let mut run = Run::default();
         for phase in 0..phases {
             let delay = fleets.iter().map(|fleet| {
-                let (place, elapsed) = match job.sync {
-                    SyncMode::None => (0, elapsed),
-                    SyncMode::Start { .. } => (places.below(0, fleet.period()), elapsed),
-                    SyncMode::Phase => (places.below(phase, fleet.period()), 0),
-                };
+                let (place, elapsed) = job.common_place(&places, phase, elapsed, fleet.period());
                 fleet.slowest(place, elapsed)
             });
             let length = self.quantum.saturating_add(delay.max().unwrap_or(0));

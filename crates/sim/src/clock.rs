@@ -102,6 +102,16 @@ impl ProgressClock {
         self.starts.keys().len() - 1
     }
 
+    /// Where each detour begins, in wall time, and S after the last; ascending, in nanoseconds.
+    pub fn starts(&self) -> &[u64] {
+        self.starts.keys()
+    }
+
+    /// Where each detour begins, in useful time, and W(S) after the last; ascending, in nanoseconds.
+    pub fn useful_starts(&self) -> &[u64] {
+        self.useful_starts.keys()
+    }
+
     /// W(t): the useful nanoseconds in the first `t` nanoseconds.
     pub fn useful_at(&self, t: u64) -> u64 {
         t / self.period * self.useful + self.useful_within(t % self.period)

@@ -1,6 +1,6 @@
 //! Phases that end with messages, on the LogGOPS engine.
 
-mod interval;
+pub(crate) mod interval;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -18,6 +18,7 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         ("show-hosts", schema_for!(quell_analysis::hosts::Hosts)),
         ("watch", schema_for!(quell_analysis::live::Frame)),
         ("predict", schema_for!(quell_analysis::predict::Prediction)),
+        ("emulate", schema_for!(quell_analysis::emulation::Emulation)),
         ("simulate", schema_for!(super::simulate::document::Simulation)),
         ("goal-check", schema_for!(super::goal::check::Examined)),
         ("goal-list", schema_for!(super::goal::PatternList)),

@@ -33,14 +33,14 @@ enum Crew {
 
 /// Where a node stands in its trace: `place + offset + elapsed·(1 + drift)`, round the period.
 #[derive(Clone, Copy, Debug)]
-struct Member {
+pub(super) struct Member {
     offset: u64,
     /// Clock error as a fraction.
     drift: f64,
 }
 
 impl Member {
-    fn new(node: u64, period: u64, job: &Job, chain: u64) -> Self {
+    pub(super) fn new(node: u64, period: u64, job: &Job, chain: u64) -> Self {
         let offsets = Draws::new(job.seed, &[stream::OFFSET, chain]);
         match job.sync {
             SyncMode::None => Self { offset: offsets.below(node, period), drift: 0.0 },
@@ -53,7 +53,7 @@ impl Member {
     }
 
     /// Its position, when the common place is `place` and `elapsed` nanoseconds have passed.
-    fn at(self, place: u64, elapsed: u128, period: u64) -> u64 {
+    pub(super) fn at(self, place: u64, elapsed: u128, period: u64) -> u64 {
         let drifted = ((elapsed as f64 * self.drift).floor() as i64).rem_euclid(period as i64) as u64;
         ((place + self.offset) % period + (elapsed % u128::from(period)) as u64 + drifted) % period
     }

@@ -95,6 +95,41 @@ proptest! {
     }
 }
 
+/// As whoever runs all ranks does it.
+fn by_places(nodes: &[Node], quantum: u64, job: &Job) -> Run {
+    let mut run = Run::default();
+    for chain in 0..job.chains() {
+        let places = Places::new(nodes, job, chain);
+        let mut elapsed = 0u128;
+        for phase in 0..job.phases_of(chain) {
+            let delay = |place: Place| nodes[place.kind].clocks()[place.cpu].delay(place.at, quantum);
+            assert_eq!(places.at(phase, elapsed).count() as u64, job.ranks);
+            let length = quantum + places.at(phase, elapsed).map(delay).max().unwrap();
+            elapsed += u128::from(length);
+            run = run.add_phase(length);
+        }
+    }
+    run
+}
+
+proptest! {
+    #[test]
+    fn places_are_those_of_the_program(
+        specs in proptest::collection::vec(node_spec(), 1..3),
+        quantum in 1u64..2_000,
+        ranks in 1u64..40,
+        phases in 1u64..120,
+        sync in sync(),
+        seed in any::<u64>(),
+    ) {
+        let nodes: Vec<Node> = specs.iter().filter_map(node).collect();
+        prop_assume!(nodes.len() == specs.len());
+        let job = Job { ranks, phases, sync, seed };
+        let program = Program::new(nodes.clone(), Nanos::from_nanos(quantum)).unwrap();
+        prop_assert_eq!(program.run(&job).unwrap(), by_places(&nodes, quantum, &job));
+    }
+}
+
 /// A node of many CPUs and detours, drawn from `seed`.
 pub(super) fn busy_node(seed: u64, cpus: u64) -> Node {
     let draws = Draws::new(seed, &[]);

@@ -10,6 +10,11 @@ pub(super) fn half_width(noisy: &[f64], resampled: &[f64], longer: f64) -> Optio
     Some(student(resampled.len()) * variance.sqrt())
 }
 
+/// Half the length of the interval of a mean of independent values; `None` for too few.
+pub(crate) fn half_width_of_mean(values: &[f64]) -> Option<f64> {
+    Some(student(values.len()) * (variance(values)? / values.len() as f64).sqrt())
+}
+
 /// The 97.5 % point of Student's distribution for a mean of so many values, from eight to twenty: of the largest number
 /// that has one here and is not above.
 fn student(values: usize) -> f64 {

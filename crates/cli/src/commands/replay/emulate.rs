@@ -1,7 +1,213 @@
-use crate::args::Replay;
-use crate::commands::Outcome;
-use crate::printer::Printer;
+//! `quell replay --emulate`: quell's own phases under the noise, for more ranks than this machine has CPUs.
 
-pub fn run(_args: &Replay, _printer: Printer) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not built yet")
+mod noise;
+mod scales;
+
+use quell_analysis::emulation::{self, Emulation, Machine, Measured, SCHEMA};
+use quell_analysis::predict::{self, Mode, NodeNoise, NoiseSource, Options};
+use quell_node::clock::ClockKind;
+use quell_node::injector::phases::{Plan, SHORTEST_QUANTUM_NS};
+use quell_node::machine::{self, Cpus};
+use quell_recording::Nanos;
+use quell_sim::{Job, SyncMode};
+
+use crate::args::{Replay, SyncName};
+use crate::commands::Outcome;
+use crate::noise_file::{self, ModelScale};
+use crate::plan::{self, Usage};
+use crate::printer::Printer;
+use crate::terminal::time;
+use crate::terminal_emulate;
+use noise::Noise;
+
+/// A run is done so often at most until this machine leaves it alone.
+const TRIES: u32 = 20;
+/// Own noise in more runs than this share, in percent, is said.
+const MANY_DISTURBED: f64 = 1.0;
+
+/// Emulates and prints what came of it.
+pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
+    let mut options = options(args)?;
+    let most = args.ranks.0.iter().copied().max().unwrap_or(1);
+    let scale = ModelScale { quantum: args.quantum, ranks: most, seed: args.seed };
+    let nodes: Vec<NodeNoise> =
+        args.noise.iter().map(|path| noise_file::open(path, scale)).collect::<Result<_, _>>()?;
+    let noise = Noise::of(&nodes)?;
+    let factor = noise.factor(args.scale, args.coverage);
+    let plan = Plan {
+        cpus: Cpus::of_this_machine()?.one_of_each_core_first(),
+        quantum: args.quantum,
+        scale: factor,
+        tracks: noise.tracks()?,
+        tries: TRIES,
+    };
+    check_stretched(&plan)?;
+    let jobs = jobs(args, &options)?;
+    let mut emulation = document(args, &options, &nodes, &noise, &plan);
+    if args.dry_run {
+        return show(args, &emulation, printer);
+    }
+    let words = format!(
+        "{} on {} CPUs, {} without this machine's own noise",
+        expected(&jobs),
+        plan.cpus.len(),
+        time(emulation.expected_ns as f64)
+    );
+    let share = args.share.map(|share| share.0);
+    let (measured, interrupted) = scales::run(&plan, &noise, &jobs, share, &words, printer)?;
+    emulation.interrupted = interrupted;
+    for (job, measured) in jobs.iter().zip(&measured) {
+        options.ranks = vec![job.ranks];
+        options.phases = measured.max_ns.len() as u64;
+        if options.phases == 0 {
+            continue;
+        }
+        let predicted = predict::predict(&nodes, &options, &|_, _| ())?;
+        let slowdown = predicted.points.first().map(|point| point.slowdown_percent);
+        emulation.points.extend(emulation::point(job.ranks, measured, slowdown));
+        take_warnings(&mut emulation.warnings, predicted.warnings);
+    }
+    emulation.warnings.extend(warnings(args, &measured, interrupted));
+    show(args, &emulation, printer)
+}
+
+fn show(args: &Replay, emulation: &Emulation, printer: Printer) -> anyhow::Result<Outcome> {
+    if args.json {
+        printer.json(emulation)?;
+    } else {
+        printer.result(&terminal_emulate::emulation(emulation))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// What is predicted for the same phases; without intervals, which are another matter.
+fn options(args: &Replay) -> anyhow::Result<Options> {
+    plan::positive(args.quantum, "--quantum")?;
+    let refuse = |what: &str| Err(Usage(what.to_owned()).into());
+    if args.phases == 0 {
+        return refuse("--phases 0 runs nothing: give at least 1");
+    }
+    if args.skew != Nanos::ZERO && args.sync != SyncName::Start {
+        return refuse("--skew needs --sync start");
+    }
+    if args.overhead.is_some() || args.cpus.is_some() || args.baseline.is_some() || args.output.is_some() {
+        return refuse(
+            "--overhead, --cpus, --baseline and --output are for a command: leave them out with --emulate",
+        );
+    }
+    let mode = match args.sync {
+        SyncName::None => Mode::None,
+        SyncName::Start => Mode::Start,
+        SyncName::Phase => Mode::Phase,
+    };
+    Ok(Options {
+        quantum: args.quantum,
+        mode,
+        skew: args.skew,
+        phases: args.phases,
+        seed: args.seed,
+        replicates: 0,
+        ..Options::new(args.ranks.0.clone())
+    })
+}
+
+fn jobs(args: &Replay, options: &Options) -> anyhow::Result<Vec<Job>> {
+    let sync = match options.mode {
+        Mode::None => SyncMode::None,
+        Mode::Start => SyncMode::Start { skew: args.skew, drift_ppm: 0.0 },
+        Mode::Phase => SyncMode::Phase,
+    };
+    let job = |&ranks| Job { ranks, phases: args.phases, sync, seed: args.seed };
+    let jobs: Vec<Job> = args.ranks.0.iter().map(job).collect();
+    for job in &jobs {
+        job.check().map_err(|error| Usage(error.to_string()))?;
+    }
+    Ok(jobs)
+}
+
+/// The work must be long enough to be cut into slices.
+fn check_stretched(plan: &Plan<'_>) -> Result<(), Usage> {
+    let stretched = plan.stretched_ns();
+    if stretched >= SHORTEST_QUANTUM_NS as f64 {
+        return Ok(());
+    }
+    Err(Usage(format!(
+        "at scale {} the quantum is {}, too short to tell work from noise: give a --scale of {:.3} or more",
+        plan.scale,
+        time(stretched),
+        SHORTEST_QUANTUM_NS as f64 / plan.quantum.as_nanos() as f64
+    )))
+}
+
+fn document(
+    args: &Replay,
+    options: &Options,
+    nodes: &[NodeNoise],
+    noise: &Noise,
+    plan: &Plan<'_>,
+) -> Emulation {
+    let runs: f64 = args.ranks.0.iter().map(|&ranks| ranks as f64 * args.phases as f64).sum();
+    Emulation {
+        schema: SCHEMA.to_owned(),
+        quantum_ns: args.quantum.as_nanos(),
+        sync: options.mode,
+        skew_ns: args.skew.as_nanos(),
+        phases: args.phases,
+        seed: args.seed,
+        scale: plan.scale,
+        share: args.share.map(|share| share.0),
+        noise: nodes.iter().map(NoiseSource::of).collect(),
+        coverage_percent: noise.coverage_percent(plan.scale),
+        machine: Machine {
+            host: machine::host(),
+            processor: machine::processor(),
+            cpus: plan.cpus.iter().map(|cpu| cpu.0).collect(),
+            clock: ClockKind::choose().0.name().to_owned(),
+            limit_ns: plan.limit_ns().round() as u64,
+            tries: plan.tries,
+        },
+        expected_ns: (runs * plan.stretched_ns() / plan.cpus.len().max(1) as f64) as u64,
+        interrupted: false,
+        points: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn expected(jobs: &[Job]) -> String {
+    let scales = match jobs.len() {
+        1 => "1 scale".to_owned(),
+        more => format!("{more} scales"),
+    };
+    let runs: u64 = jobs.iter().map(|job| job.ranks.saturating_mul(job.phases)).fold(0, u64::saturating_add);
+    format!("{scales}, {runs} phases of single ranks")
+}
+
+/// Those of the predictions of all scales, each once.
+fn take_warnings(all: &mut Vec<String>, new: Vec<String>) {
+    for warning in new {
+        if !all.contains(&warning) {
+            all.push(warning);
+        }
+    }
+}
+
+fn warnings(args: &Replay, measured: &[Measured], interrupted: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let runs: u64 = measured.iter().map(|one| one.own.runs).sum();
+    let disturbed: u64 = measured.iter().map(|one| one.own.disturbed).sum();
+    let percent = 100.0 * disturbed as f64 / runs.max(1) as f64;
+    if percent > MANY_DISTURBED {
+        warnings.push(format!(
+            "{percent:.1} % of the runs were disturbed by this machine itself on each of {TRIES} tries; what its noise took is left out of \
+             their times, but a quieter machine or a smaller --scale measures better"
+        ));
+    }
+    if interrupted {
+        warnings.push(
+            "it was stopped before its end: the last scale is of fewer phases, and others are missing".into(),
+        );
+    } else if measured.iter().any(|one| (one.max_ns.len() as u64) < args.phases) {
+        warnings.push("ranks had used their --share of the trace up before all phases had run".into());
+    }
+    warnings
 }

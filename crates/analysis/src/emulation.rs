@@ -1,0 +1,126 @@
+//! What emulated phases come to, beside what is predicted for them.
+//!
+//! The program, MaxQT and its slowdown are those of De, Kothari & Mann, "A Trace-driven Emulation Framework to Predict
+//! Scalability of Large Clusters in Presence of OS Jitter" (IEEE Cluster 2008), §III-A and eq. 3: 100 × (AvgMaxQT with
+//! noise − AvgMaxQT without) / AvgMaxQT without. Compute times alone are taken, as for the emulation without barriers of §VI.
+
+mod document;
+
+pub use document::{Emulation, Machine, OwnNoise, Point, SCHEMA};
+
+use crate::predict::half_width_of_mean;
+
+/// No more batches make an interval …
+const MOST_BATCHES: usize = 20;
+/// … and no fewer.
+const FEWEST_BATCHES: usize = 8;
+
+/// Phases of one scale, measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// MaxQT of each phase in order, in nanoseconds.
+    pub max_ns: Vec<f64>,
+    /// Quanta without noise, run in between, in nanoseconds.
+    pub references_ns: Vec<f64>,
+    /// How long it all took, in nanoseconds.
+    pub wall_ns: u64,
+    /// What this machine's own noise did meanwhile.
+    pub own: OwnNoise,
+}
+
+/// The point of one scale; `None` where no phase ran. `predicted` is the slowdown that is predicted for the same phases, in percent.
+///
+/// # Confidence
+/// The interval of 95 % is that of a mean of batches: phases that follow one another depend on each other, so the phases are cut into up
+/// to twenty batches of equal length, whose means vary as those of independent values (Student's distribution). It says what other phases
+/// of the same trace would give, not what another trace would.
+pub fn point(ranks: u64, measured: &Measured, predicted: Option<f64>) -> Option<Point> {
+    let phases = measured.max_ns.len();
+    let mean = mean(&measured.max_ns)?;
+    let mut references = measured.references_ns.clone();
+    references.sort_by(f64::total_cmp);
+    let base = mean_of_the_largest(&references, ranks)?;
+    let percent = |ns: f64| 100.0 * (ns - base) / base;
+    let slowdown = percent(mean);
+    let half = half_width_of_mean(&batches(&measured.max_ns)).map(|half| 100.0 * half / base);
+    let at = |part: f64| references[(part * (references.len() - 1) as f64).round() as usize];
+    Some(Point {
+        ranks,
+        phases: phases as u64,
+        mean_max_qt_ns: mean,
+        longest_max_qt_ns: measured.max_ns.iter().copied().fold(0.0, f64::max),
+        base_ns: base,
+        references: references.len() as u64,
+        reference_p50_ns: at(0.5),
+        reference_spread_ns: at(0.999) - at(0.5),
+        slowdown_percent: slowdown,
+        ci95_percent: half.map(|half| [slowdown - half, slowdown + half]),
+        predicted_percent: predicted,
+        difference_percent: predicted
+            .filter(|predicted| *predicted > 0.0)
+            .map(|predicted| 100.0 * (slowdown - predicted) / predicted),
+        wall_ns: measured.wall_ns,
+        own: measured.own,
+    })
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// What the largest of `count` draws from these values is in the mean; they ascend. This is AvgMaxQT of ranks that no noise strikes.
+///
+/// The largest of N draws is at most the i-th of n values with the chance (i/n)^N.
+fn mean_of_the_largest(ascending: &[f64], count: u64) -> Option<f64> {
+    let n = ascending.len() as f64;
+    let below = |i: usize| (i as f64 / n).powf(count as f64);
+    (!ascending.is_empty())
+        .then(|| ascending.iter().enumerate().map(|(i, value)| value * (below(i + 1) - below(i))).sum())
+}
+
+/// The means of batches of equal length; what does not fill the last is left out.
+fn batches(values: &[f64]) -> Vec<f64> {
+    let count = (values.len() / 2).min(MOST_BATCHES);
+    if count < FEWEST_BATCHES {
+        return Vec::new();
+    }
+    values.chunks_exact(values.len() / count).take(count).filter_map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slowdown_is_that_of_the_slowest_above_the_slowest_without_noise() {
+        let measured = Measured {
+            max_ns: (0..40).map(|i| 1_100.0 + f64::from(i % 2) * 20.0).collect(),
+            references_ns: vec![1_000.0; 100],
+            ..Measured::default()
+        };
+        let point = point(16, &measured, Some(10.0)).unwrap();
+        assert_eq!((point.phases, point.mean_max_qt_ns, point.base_ns), (40, 1_110.0, 1_000.0));
+        assert!((point.slowdown_percent - 11.0).abs() < 1e-9);
+        assert!((point.difference_percent.unwrap() - 10.0).abs() < 1e-9);
+        let [low, high] = point.ci95_percent.unwrap();
+        assert!(low <= 11.0 && high >= 11.0, "{low} {high}");
+        assert_eq!(super::point(16, &Measured::default(), None), None);
+    }
+
+    #[test]
+    fn the_largest_of_many_is_near_the_top() {
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        let largest = |count| mean_of_the_largest(&values, count).unwrap();
+        assert!((largest(1) - 50.5).abs() < 1e-9);
+        assert!((largest(2) - 67.165).abs() < 1e-9, "{}", largest(2));
+        assert!(largest(10_000) > 99.99);
+        assert_eq!(mean_of_the_largest(&[], 3), None);
+    }
+
+    #[test]
+    fn few_phases_make_no_interval() {
+        assert!(batches(&[1.0; 15]).is_empty());
+        assert_eq!(batches(&[1.0; 16]).len(), 8);
+        assert_eq!(batches(&[1.0; 999]).len(), 20);
+    }
+}

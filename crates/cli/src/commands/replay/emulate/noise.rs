@@ -1,0 +1,78 @@
+//! The noise of the nodes, for those who place ranks in it and for those who burn it.
+
+use quell_analysis::predict::NodeNoise;
+use quell_node::injector::phases::SHORTEST_BURN_NS;
+use quell_replay::Track;
+use quell_sim::{Node, Place};
+
+use crate::plan::replay::{Percent, ScaleText};
+
+/// The nodes' noise.
+pub struct Noise {
+    /// As the simulator has them.
+    pub nodes: Vec<Node>,
+    /// The words of a track for each CPU of each node.
+    words: Vec<(usize, Vec<u64>)>,
+    /// Where a node's tracks begin.
+    first: Vec<usize>,
+    /// The lengths of all detours, ascending.
+    lengths: Vec<u64>,
+}
+
+impl Noise {
+    /// Of the given nodes.
+    pub fn of(nodes: &[NodeNoise]) -> anyhow::Result<Self> {
+        let mut noise = Self { nodes: Vec::new(), words: Vec::new(), first: Vec::new(), lengths: Vec::new() };
+        for node in nodes {
+            let place =
+                Node::new(&node.traces).map_err(|reason| anyhow::anyhow!("{}: {reason}", node.name))?;
+            noise.first.push(noise.words.len());
+            for clock in place.clocks() {
+                let (starts, useful) = (clock.starts(), clock.useful_starts());
+                let lost = |i: usize| starts[i] - useful[i];
+                noise.lengths.extend((0..clock.detours()).map(|i| lost(i + 1) - lost(i)));
+                noise.words.push((clock.detours(), [starts, useful].concat()));
+            }
+            noise.nodes.push(place);
+        }
+        noise.lengths.sort_unstable();
+        Ok(noise)
+    }
+
+    /// A track for each CPU.
+    pub fn tracks(&self) -> anyhow::Result<Vec<Track<'_>>> {
+        let tracks: Result<_, _> =
+            self.words.iter().map(|(detours, words)| Track::of(*detours, words)).collect();
+        tracks.map_err(|flaw| anyhow::anyhow!("the noise cannot be replayed: {}", flaw.reason()))
+    }
+
+    /// The track of a rank.
+    pub fn track_of(&self, place: &Place) -> usize {
+        self.first[place.kind] + place.cpu
+    }
+
+    /// The length of the shortest trace, in ns.
+    pub fn shortest_period(&self) -> u64 {
+        let periods = self.nodes.iter().flat_map(Node::clocks).map(quell_sim::ProgressClock::period);
+        periods.min().unwrap_or(0)
+    }
+
+    /// The share of detours that can be burned at a scale, in percent.
+    pub fn coverage_percent(&self, scale: f64) -> f64 {
+        let short = self.lengths.partition_point(|&ns| (ns as f64 * scale) < SHORTEST_BURN_NS as f64);
+        match self.lengths.len() {
+            0 => 100.0,
+            all => 100.0 * (all - short) as f64 / all as f64,
+        }
+    }
+
+    /// The factor that was asked for; or else the smallest whole one that covers enough.
+    pub fn factor(&self, scale: ScaleText, coverage: Percent) -> f64 {
+        if let ScaleText::By(factor) = scale {
+            return factor;
+        }
+        let left_out = ((100.0 - coverage.0) / 100.0 * self.lengths.len() as f64) as usize;
+        let shortest = self.lengths.get(left_out).copied().unwrap_or(SHORTEST_BURN_NS);
+        SHORTEST_BURN_NS.div_ceil(shortest.max(1)) as f64
+    }
+}

@@ -1,0 +1,170 @@
+//! One CPU's work: how much of it fills the quantum, at the speed at which the core runs just now.
+
+use super::task::{Generator, Ran, Strike, Task, run};
+use crate::clock::Clock;
+
+/// A slice is about so long, in ns.
+const SLICE_NS: f64 = 250.0;
+/// A slice that takes so much longer, in ns, was disturbed: above what a change of the core's speed makes of it, and little enough that
+/// what stays below does not show in a maximum over thousands of ranks.
+const LATE_NS: f64 = 30.0;
+/// A core whose speed moves by more than this share is given other slices before it goes on.
+const MOVED: f64 = 0.002;
+/// A run at a speed that far from the one that its slices were counted for says too little.
+const ASTRAY: f64 = 0.02;
+/// Slices from which a speed is known.
+const SLICES: usize = 4_000;
+
+/// Work on one CPU, calibrated. Times are in ticks of its clock.
+#[derive(Debug)]
+pub(super) struct Pacer<C> {
+    clock: C,
+    generator: Generator,
+    task: Task,
+    /// The quantum.
+    quantum: f64,
+    /// The mean length of an undisturbed slice at the speed that the work is counted for …
+    pace: f64,
+    /// … and how many of them the quantum holds.
+    slices: f64,
+    /// More own noise than this, and a run is done again.
+    limit: u64,
+}
+
+/// What a run came to, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// qt, by the clock, without this machine's own noise, at the speed that the work was counted for.
+    pub(super) taken: f64,
+    /// How much longer the work took for the core's speed; below zero for shorter.
+    pub(super) drift: f64,
+    /// What this machine's own noise took, which `taken` leaves out.
+    pub(super) own: u64,
+    /// Runs that were thrown away.
+    pub(super) again: u32,
+    /// Whether it was disturbed little enough.
+    pub(super) good: bool,
+}
+
+impl<C: Clock> Pacer<C> {
+    /// Calibrates the work: `quantum` ticks of it, on a clock of `per_ns` ticks.
+    pub(super) fn new(clock: C, per_ns: f64, quantum: f64, limit: u64) -> Self {
+        let task = Task { late: (LATE_NS * per_ns) as u64, ..Task::default() };
+        let mut pacer =
+            Self { clock, generator: Generator::new(), task, quantum, pace: 1.0, slices: 1.0, limit };
+        let (short, long) = (pacer.slice_of(20), pacer.slice_of(100));
+        let step = ((long - short) / 80.0).max(1e-3);
+        let fixed = (short - 20.0 * step).max(0.0);
+        pacer.task.steps = (((SLICE_NS * per_ns).min(quantum / 4.0) - fixed) / step).round().max(1.0) as u32;
+        pacer.pace = pacer.slice_of(pacer.task.steps);
+        pacer.slices = quantum / pacer.pace;
+        pacer.count_slices();
+        for _ in 0..3 {
+            let taken = median((0..100).map(|_| pacer.measure(&[], 20).taken).collect());
+            pacer.slices += (quantum - taken) / pacer.pace;
+            pacer.count_slices();
+        }
+        pacer.task.cost = pacer.cost_of_a_detour((400.0 * per_ns) as u64).round() as i64;
+        pacer
+    }
+
+    /// Runs a phase; again, where this machine disturbed it, but no more than so often. Then the least disturbed counts.
+    pub(super) fn measure(&mut self, strikes: &[Strike], tries: u32) -> Measured {
+        let mut best: Option<Measured> = None;
+        for again in 0..tries.max(1) {
+            let (clock, generator) = (self.clock, &mut self.generator);
+            let ran = run(clock, |steps| generator.steps(steps), &self.task, strikes);
+            let (drift, moved) = self.drift(&ran);
+            let good = ran.own <= self.limit && moved.abs() <= ASTRAY;
+            let measured = Measured { taken: ran.taken as f64 - drift, drift, own: ran.own, again, good };
+            if moved.abs() > MOVED {
+                self.slices /= 1.0 + moved;
+                self.pace *= 1.0 + moved;
+                self.count_slices();
+            }
+            if good {
+                return measured;
+            }
+            let worse = |one: &Measured| one.own as f64 + one.drift.abs();
+            best = match best {
+                Some(best) if worse(&best) <= worse(&measured) => Some(Measured { again, ..best }),
+                _ => Some(measured),
+            };
+        }
+        best.unwrap_or(Measured { taken: self.quantum, drift: 0.0, own: 0, again: 0, good: false })
+    }
+
+    /// How much longer a run's work took for the core's speed, in all and as a share.
+    fn drift(&self, ran: &Ran) -> (f64, f64) {
+        if ran.plain == 0 {
+            return (0.0, 0.0);
+        }
+        let moved = ran.plain_ticks as f64 / (ran.plain as f64 * self.pace) - 1.0;
+        (moved * self.slices * self.pace, moved)
+    }
+
+    fn count_slices(&mut self) {
+        self.task.slice = self.pace.round() as u64;
+        self.task.slices = self.slices as u64;
+        self.task.rest = (self.slices.fract() * f64::from(self.task.steps)).round() as u32;
+    }
+
+    /// The length of an undisturbed slice of so many steps.
+    fn slice_of(&mut self, steps: u32) -> f64 {
+        let mut times = vec![0u64; SLICES];
+        let mut last = self.clock.now();
+        for time in &mut times {
+            self.generator.steps(steps);
+            let now = self.clock.now();
+            *time = now.saturating_sub(last);
+            last = now;
+        }
+        times.sort_unstable();
+        let quiet = &times[SLICES / 20..SLICES * 3 / 4];
+        quiet.iter().sum::<u64>() as f64 / quiet.len() as f64
+    }
+
+    /// What a detour costs beside its length.
+    pub(super) fn cost_of_a_detour(&mut self, length: u64) -> f64 {
+        let apart = 4 * self.task.slice + length;
+        let strikes: Vec<Strike> =
+            (0..(self.task.slices / 8).clamp(1, 200)).map(|i| Strike { at: i * apart, length }).collect();
+        let burned = (strikes.len() as u64 * length) as f64;
+        let cost = |_| {
+            let plain = self.measure(&[], 20).taken;
+            (self.measure(&strikes, 20).taken - plain - burned) / strikes.len() as f64
+        };
+        median((0..60).map(cost).collect())
+    }
+}
+
+/// The middle of some values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{ClockKind, Scale, with_clock};
+
+    #[test]
+    fn work_is_counted_and_detours_are_burned() {
+        let (kind, _) = ClockKind::choose();
+        let scale = Scale::estimate(kind, std::time::Duration::from_millis(10));
+        let ticks = |us: f64| us * scale.ticks_per_second() / 1e6;
+        with_clock!(kind, clock => {
+            let mut pacer = Pacer::new(clock, ticks(1e-3), ticks(100.0), ticks(1.0) as u64);
+            assert!(pacer.task.slices > 10 && pacer.task.steps > 1, "{:?}", pacer.task);
+            // The least of many is what no neighbour on the core touched.
+            let least = |pacer: &mut Pacer<_>, strikes: &[Strike]| {
+                (0..50).map(|_| pacer.measure(strikes, 20).taken).fold(f64::INFINITY, f64::min)
+            };
+            let quiet = least(&mut pacer, &[]);
+            let strike = Strike { at: ticks(30.0) as u64, length: ticks(200.0) as u64 };
+            let struck = least(&mut pacer, &[strike]);
+            assert!(struck > quiet + ticks(150.0), "{quiet} {struck}");
+        });
+    }
+}

@@ -1,0 +1,31 @@
+//! The detours that a rank may meet in a phase, on the phase's own time line.
+
+use quell_replay::Track;
+
+use super::task::Strike;
+
+/// Fills `strikes` with the detours from `at_ns` on that may strike `work_ns` of work. Times of the trace become ticks by `ticks_per_ns`.
+///
+/// A little more than the work can meet is taken, for the work may take a little longer than it should.
+pub(super) fn gather(
+    track: &Track<'_>,
+    at_ns: u64,
+    work_ns: u64,
+    ticks_per_ns: f64,
+    strikes: &mut Vec<Strike>,
+) {
+    let ticks = |ns: u64| (ns as f64 * ticks_per_ns).round() as u64;
+    let end = work_ns.saturating_add(track.delay(at_ns, work_ns)).saturating_add(work_ns / 8);
+    strikes.clear();
+    let mut now = 0u64;
+    while let Some(ahead) = track.ahead(at_ns.saturating_add(now)) {
+        let begin = now.saturating_add(ahead.wait_ns);
+        if begin > end {
+            break;
+        }
+        now = begin.saturating_add(ahead.length_ns);
+        if ahead.length_ns > 0 {
+            strikes.push(Strike { at: ticks(begin), length: ticks(now) - ticks(begin) });
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The threads that run the ranks of a phase, one bound to each CPU.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use quell_recording::Cpu;
+
+use super::pacer::Pacer;
+use super::strikes::gather;
+use super::task::Strike;
+use super::{Phase, PhasesError, Plan, Start, Tally};
+use crate::clock::{Clock, ClockKind, Scale, with_clock};
+use crate::machine;
+
+/// Each CPU runs a quantum without noise after so many ranks.
+const RANKS_PER_REFERENCE: u64 = 16;
+/// How long the clock is compared with CLOCK_MONOTONIC.
+const CLOCK_WAIT: Duration = Duration::from_millis(100);
+
+/// What the threads share.
+#[derive(Debug)]
+struct Shared {
+    /// The ranks of the phase that runs.
+    starts: RwLock<Vec<Start>>,
+    /// The next of them that nobody has taken.
+    next: AtomicUsize,
+    /// Met before and after each phase by all threads.
+    gate: Barrier,
+    /// Whether the threads are to end.
+    over: AtomicBool,
+    /// What the threads made of the phase.
+    share: Mutex<Share>,
+    tally: Mutex<Tally>,
+    failure: Mutex<Option<PhasesError>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    ranks: u64,
+    max: f64,
+    sum: f64,
+}
+
+/// The threads, as whoever leads them sees them.
+#[derive(Debug)]
+pub struct Team<'a> {
+    shared: &'a Shared,
+}
+
+impl Team<'_> {
+    /// Runs one phase of all ranks; returns when the last is done. Where `stop` is set meanwhile, some ranks did not run, and there is
+    /// nothing to say.
+    pub fn phase(&mut self, starts: impl Iterator<Item = Start>, stop: &AtomicBool) -> Option<Phase> {
+        let ranks = {
+            let mut all = self.shared.starts.write().unwrap_or_else(PoisonError::into_inner);
+            all.clear();
+            all.extend(starts);
+            all.len() as u64
+        };
+        self.shared.next.store(0, Ordering::SeqCst);
+        *held(&self.shared.share) = Share::default();
+        self.shared.gate.wait();
+        self.shared.gate.wait();
+        let share = *held(&self.shared.share);
+        let whole = share.ranks == ranks && ranks > 0 && !stop.load(Ordering::Relaxed);
+        whole.then(|| Phase { max_ns: share.max, mean_ns: share.sum / share.ranks as f64 })
+    }
+
+    /// What the CPUs saw since this was last asked.
+    pub fn tally(&mut self) -> Tally {
+        std::mem::take(&mut *held(&self.shared.tally))
+    }
+}
+
+/// Starts a thread on each CPU, calibrates its work, and lets `lead` run phases. Once `stop` is set, ranks that did not begin do not run.
+///
+/// # Errors
+/// Where no thread can be bound to a CPU.
+pub fn emulate<T>(
+    plan: &Plan<'_>,
+    stop: &AtomicBool,
+    lead: impl FnOnce(&mut Team<'_>) -> T,
+) -> Result<T, PhasesError> {
+    if plan.cpus.is_empty() {
+        return Err(PhasesError::NoCpu);
+    }
+    let (kind, _) = ClockKind::choose();
+    let scale = Scale::estimate(kind, CLOCK_WAIT);
+    let shared = Shared {
+        starts: RwLock::default(),
+        next: AtomicUsize::new(0),
+        gate: Barrier::new(plan.cpus.len() + 1),
+        over: AtomicBool::new(false),
+        share: Mutex::default(),
+        tally: Mutex::default(),
+        failure: Mutex::new(None),
+    };
+    std::thread::scope(|scope| {
+        for &cpu in &plan.cpus {
+            let (plan, shared) = (plan, &shared);
+            scope.spawn(move || {
+                with_clock!(kind, clock => member(clock, cpu, scale, plan, shared, stop));
+            });
+        }
+        // All are calibrated, or one has failed.
+        shared.gate.wait();
+        let failure = held(&shared.failure).take();
+        let result = match failure {
+            Some(failure) => Err(failure),
+            None => Ok(lead(&mut Team { shared: &shared })),
+        };
+        shared.over.store(true, Ordering::SeqCst);
+        shared.gate.wait();
+        result
+    })
+}
+
+/// One thread's life.
+fn member<C: Clock>(clock: C, cpu: Cpu, scale: Scale, plan: &Plan<'_>, shared: &Shared, stop: &AtomicBool) {
+    let mut worker = match machine::pin(&[cpu]) {
+        Ok(()) => Some(Worker::new(clock, scale, plan)),
+        Err(reason) => {
+            *held(&shared.failure) = Some(PhasesError::Pin { cpu, reason });
+            None
+        }
+    };
+    shared.gate.wait();
+    loop {
+        shared.gate.wait();
+        if shared.over.load(Ordering::SeqCst) {
+            return;
+        }
+        if let Some(worker) = &mut worker {
+            worker.work(shared, stop);
+        }
+        shared.gate.wait();
+    }
+}
+
+/// What a thread has.
+struct Worker<'a, C> {
+    plan: &'a Plan<'a>,
+    pacer: Pacer<C>,
+    /// Ticks of the clock per ns of the trace, stretched.
+    ticks_per_ns: f64,
+    strikes: Vec<Strike>,
+    since_reference: u64,
+}
+
+impl<'a, C: Clock> Worker<'a, C> {
+    fn new(clock: C, scale: Scale, plan: &'a Plan<'a>) -> Self {
+        let per_ns = scale.ticks_per_second() / 1e9;
+        let pacer =
+            Pacer::new(clock, per_ns, plan.stretched_ns() * per_ns, (plan.limit_ns() * per_ns) as u64);
+        let ticks_per_ns = per_ns * plan.scale;
+        Self { plan, pacer, ticks_per_ns, strikes: Vec::with_capacity(64), since_reference: 0 }
+    }
+
+    /// Runs ranks until there is none left.
+    fn work(&mut self, shared: &Shared, stop: &AtomicBool) {
+        let starts = shared.starts.read().unwrap_or_else(PoisonError::into_inner);
+        let (mut share, mut tally) = (Share::default(), Tally::default());
+        let quantum = self.plan.quantum.as_nanos();
+        while !stop.load(Ordering::Relaxed)
+            && let Some(start) = starts.get(shared.next.fetch_add(1, Ordering::Relaxed))
+        {
+            if self.since_reference == 0 {
+                self.strikes.clear();
+                let reference = self.run(&mut Tally::default());
+                tally.references_ns.push(reference);
+            }
+            self.since_reference = (self.since_reference + 1) % RANKS_PER_REFERENCE;
+            match self.plan.tracks.get(start.track) {
+                Some(track) => {
+                    gather(track, start.at_ns, quantum, self.ticks_per_ns, &mut self.strikes);
+                }
+                None => self.strikes.clear(),
+            }
+            let taken = self.run(&mut tally);
+            share.ranks += 1;
+            share.max = share.max.max(taken);
+            share.sum += taken;
+        }
+        let mut all = held(&shared.share);
+        *all =
+            Share { ranks: all.ranks + share.ranks, max: all.max.max(share.max), sum: all.sum + share.sum };
+        drop(all);
+        let mut all = held(&shared.tally);
+        *all = std::mem::take(&mut *all).join(tally);
+    }
+
+    /// Runs a phase and returns its length, in ns as if unscaled.
+    fn run(&mut self, tally: &mut Tally) -> f64 {
+        let measured = self.pacer.measure(&self.strikes, self.plan.tries);
+        tally.runs += 1;
+        tally.runs_again += u64::from(measured.again > 0);
+        tally.thrown_away += u64::from(measured.again);
+        tally.disturbed += u64::from(!measured.good);
+        tally.with_own += u64::from(measured.own > 0);
+        tally.own_ns += measured.own as f64 / self.ticks_per_ns;
+        tally.drift_ns += measured.drift.abs() / self.ticks_per_ns;
+        measured.taken / self.ticks_per_ns
+    }
+}
+
+/// A lock whose holder panicked still holds what it held.
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}

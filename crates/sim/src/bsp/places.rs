@@ -1,0 +1,54 @@
+//! Where every rank stands, one by one: for whoever runs them instead of asking for the slowest.
+
+use super::fleet::Member;
+use super::layout::Layout;
+use super::{Job, Node};
+use crate::draws::Draws;
+
+/// A rank at the beginning of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which of the given nodes its node is like.
+    pub kind: usize,
+    /// Which of that node's CPUs it has.
+    pub cpu: usize,
+    /// Where it stands in that CPU's trace, in nanoseconds from its beginning.
+    pub at: u64,
+}
+
+/// The places of all ranks of a job in one chain, as [`Program`](super::Program) has them.
+#[derive(Clone, Debug)]
+pub struct Places {
+    job: Job,
+    common: Draws,
+    periods: Vec<u64>,
+    /// The nodes in order: kind, CPUs in use, and where it stands beside the others.
+    nodes: Vec<(usize, usize, Member)>,
+}
+
+impl Places {
+    /// Places the nodes of a job for one chain; they take the given nodes' noise in turn.
+    pub fn new(nodes: &[Node], job: &Job, chain: u64) -> Self {
+        let sizes: Vec<usize> = nodes.iter().map(|node| node.clocks().len()).collect();
+        let periods: Vec<u64> = nodes.iter().map(|node| node.clocks()[0].period()).collect();
+        let mut placed: Vec<(u64, usize, usize)> = Vec::new();
+        for (kind, layout) in Layout::of(job.ranks, &sizes).iter().enumerate() {
+            placed.extend(layout.nodes().map(|node| (node, kind, sizes[kind])));
+            placed.extend(layout.partial.map(|(node, cpus)| (node, kind, cpus)));
+        }
+        placed.sort_unstable();
+        let member = |(node, kind, cpus)| (kind, cpus, Member::new(node, periods[kind], job, chain));
+        let nodes = placed.into_iter().map(member).collect();
+        Self { job: *job, common: job.places(chain), periods, nodes }
+    }
+
+    /// Where each rank begins a phase of this chain, when the phases before it took `elapsed` nanoseconds.
+    pub fn at(&self, phase: u64, elapsed: u128) -> impl Iterator<Item = Place> {
+        self.nodes.iter().flat_map(move |&(kind, cpus, member)| {
+            let period = self.periods[kind];
+            let (place, elapsed) = self.job.common_place(&self.common, phase, elapsed, period);
+            let at = member.at(place, elapsed, period);
+            (0..cpus).map(move |cpu| Place { kind, cpu, at })
+        })
+    }
+}
