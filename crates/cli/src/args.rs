@@ -31,7 +31,7 @@ use crate::plan::{CpuList, RankList, ThresholdText};
     version,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
+    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n  quell replay a.quell -- mpirun -n 4 ./app      its noise inside this program\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
 )]
 pub struct Args {
     /// Say nothing but results and errors.
