@@ -20,6 +20,8 @@ const FEWEST_BATCHES: usize = 8;
 pub struct Measured {
     /// MaxQT of each phase in order, in nanoseconds.
     pub max_ns: Vec<f64>,
+    /// What the progress clock says of each, for the very places at which its ranks stood, in nanoseconds.
+    pub in_place_ns: Vec<f64>,
     /// Quanta without noise, run in between, in nanoseconds.
     pub references_ns: Vec<f64>,
     /// How long it all took, in nanoseconds.
@@ -34,20 +36,27 @@ pub struct Measured {
 /// The interval of 95 % is that of a mean of batches: phases that follow one another depend on each other, so the phases are cut into up
 /// to twenty batches of equal length, whose means vary as those of independent values (Student's distribution). It says what other phases
 /// of the same trace would give, not what another trace would.
-pub fn point(ranks: u64, measured: &Measured, predicted: Option<f64>) -> Option<Point> {
+pub fn point(ranks: u64, quantum_ns: u64, measured: &Measured, predicted: Option<f64>) -> Option<Point> {
     let phases = measured.max_ns.len();
-    let mean = mean(&measured.max_ns)?;
+    let mean_max_ns = mean(&measured.max_ns)?;
     let mut references = measured.references_ns.clone();
     references.sort_by(f64::total_cmp);
     let base = mean_of_the_largest(&references, ranks)?;
     let percent = |ns: f64| 100.0 * (ns - base) / base;
-    let slowdown = percent(mean);
+    let slowdown = percent(mean_max_ns);
     let half = half_width_of_mean(&batches(&measured.max_ns)).map(|half| 100.0 * half / base);
+    let beside = |predicted: Option<f64>| {
+        predicted
+            .filter(|predicted| *predicted > 0.0)
+            .map(|predicted| 100.0 * (slowdown - predicted) / predicted)
+    };
+    let in_place =
+        mean(&measured.in_place_ns).map(|mean| 100.0 * (mean - quantum_ns as f64) / quantum_ns as f64);
     let at = |part: f64| references[(part * (references.len() - 1) as f64).round() as usize];
     Some(Point {
         ranks,
         phases: phases as u64,
-        mean_max_qt_ns: mean,
+        mean_max_qt_ns: mean_max_ns,
         longest_max_qt_ns: measured.max_ns.iter().copied().fold(0.0, f64::max),
         base_ns: base,
         references: references.len() as u64,
@@ -56,9 +65,9 @@ pub fn point(ranks: u64, measured: &Measured, predicted: Option<f64>) -> Option<
         slowdown_percent: slowdown,
         ci95_percent: half.map(|half| [slowdown - half, slowdown + half]),
         predicted_percent: predicted,
-        difference_percent: predicted
-            .filter(|predicted| *predicted > 0.0)
-            .map(|predicted| 100.0 * (slowdown - predicted) / predicted),
+        difference_percent: beside(predicted),
+        in_place_percent: in_place,
+        difference_in_place_percent: beside(in_place),
         wall_ns: measured.wall_ns,
         own: measured.own,
     })
@@ -95,16 +104,18 @@ mod tests {
     fn slowdown_is_that_of_the_slowest_above_the_slowest_without_noise() {
         let measured = Measured {
             max_ns: (0..40).map(|i| 1_100.0 + f64::from(i % 2) * 20.0).collect(),
+            in_place_ns: vec![1_100.0; 40],
             references_ns: vec![1_000.0; 100],
             ..Measured::default()
         };
-        let point = point(16, &measured, Some(10.0)).unwrap();
+        let point = point(16, 1_000, &measured, Some(10.0)).unwrap();
         assert_eq!((point.phases, point.mean_max_qt_ns, point.base_ns), (40, 1_110.0, 1_000.0));
         assert!((point.slowdown_percent - 11.0).abs() < 1e-9);
         assert!((point.difference_percent.unwrap() - 10.0).abs() < 1e-9);
+        assert_eq!(point.in_place_percent, Some(10.0));
         let [low, high] = point.ci95_percent.unwrap();
         assert!(low <= 11.0 && high >= 11.0, "{low} {high}");
-        assert_eq!(super::point(16, &Measured::default(), None), None);
+        assert_eq!(super::point(16, 1_000, &Measured::default(), None), None);
     }
 
     #[test]

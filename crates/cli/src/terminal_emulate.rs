@@ -34,9 +34,11 @@ pub fn emulation(emulation: &Emulation) -> String {
             "95 % interval",
             "predicted %",
             "difference %",
+            "at its places %",
             "run again",
         ];
         text += &table(&header, emulation.points.iter().map(row));
+        text += "difference: from the prediction, whose ranks go their own way; at its places: for where the emulation's ranks really stood\n";
         text += &own_noise(emulation);
     }
     text.extend(emulation.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
@@ -53,6 +55,7 @@ fn row(point: &Point) -> Vec<String> {
         or_none(point.ci95_percent.map(|[low, high]| format!("{low:.3} – {high:.3}"))),
         or_none(point.predicted_percent.map(|percent| format!("{percent:.3}"))),
         or_none(point.difference_percent.map(|percent| format!("{percent:+.2}"))),
+        or_none(point.difference_in_place_percent.map(|percent| format!("{percent:+.2}"))),
         format!("{:.1} %", 100.0 * point.own.runs_again as f64 / point.own.runs.max(1) as f64),
     ]
 }

@@ -86,8 +86,13 @@ pub struct Point {
     pub ci95_percent: Option<[f64; 2]>,
     /// The slowdown that `quell predict` gives for the same phases, in percent.
     pub predicted_percent: Option<f64>,
-    /// 100 × (emulated − predicted) / predicted.
+    /// 100 × (emulated − predicted) / predicted. A phase that is measured some nanoseconds longer than it is predicted moves all ranks on by
+    /// them, and where a detour is then met or missed both go different ways through the trace: this difference holds that chance too.
     pub difference_percent: Option<f64>,
+    /// The slowdown by the progress clock for the very places at which the emulation's ranks stood in each phase, in percent.
+    pub in_place_percent: Option<f64>,
+    /// 100 × (emulated − that) / that: what burning and measuring alone make.
+    pub difference_in_place_percent: Option<f64>,
     /// How long the phases took to run, in nanoseconds.
     pub wall_ns: u64,
     /// What the machine's own noise did.

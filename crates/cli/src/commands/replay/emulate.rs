@@ -64,7 +64,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         }
         let predicted = predict::predict(&nodes, &options, &|_, _| ())?;
         let slowdown = predicted.points.first().map(|point| point.slowdown_percent);
-        emulation.points.extend(emulation::point(job.ranks, measured, slowdown));
+        emulation.points.extend(emulation::point(job.ranks, args.quantum.as_nanos(), measured, slowdown));
         take_warnings(&mut emulation.warnings, predicted.warnings);
     }
     emulation.warnings.extend(warnings(args, &measured, interrupted));

@@ -51,6 +51,11 @@ impl Noise {
         self.first[place.kind] + place.cpu
     }
 
+    /// How much longer than its work a rank takes from a place, in ns, by the simulator's clock.
+    pub fn delay(&self, place: &Place, work: u64) -> u64 {
+        self.nodes[place.kind].clocks()[place.cpu].delay(place.at, work)
+    }
+
     /// The length of the shortest trace, in ns.
     pub fn shortest_period(&self) -> u64 {
         let periods = self.nodes.iter().flat_map(Node::clocks).map(quell_sim::ProgressClock::period);

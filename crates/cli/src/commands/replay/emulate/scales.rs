@@ -26,6 +26,7 @@ pub fn run(
     let all: u64 = jobs.iter().map(|job| job.ranks.saturating_mul(job.phases)).fold(0, u64::saturating_add);
     let step = Step::long(printer, "emulate", Some(all));
     let share_ns = share.map(|share| (share * noise.shortest_period() as f64) as u128);
+    let quantum = plan.quantum.as_nanos();
     let measured = emulate(plan, &stop, |team| {
         let mut done = 0u64;
         let mut measured = Vec::new();
@@ -35,7 +36,7 @@ pub fn run(
                 done = before + phases * job.ranks;
                 step.set(done, all);
             };
-            measured.push(scale(team, noise, job, share_ns, &stop, &mut tick));
+            measured.push(scale(team, noise, job, quantum, share_ns, &stop, &mut tick));
             done = before + job.ranks.saturating_mul(job.phases);
             if stop.load(Ordering::Relaxed) {
                 break;
@@ -53,12 +54,13 @@ fn scale(
     team: &mut Team<'_>,
     noise: &Noise,
     job: &Job,
+    quantum: u64,
     share_ns: Option<u128>,
     stop: &AtomicBool,
     tick: &mut dyn FnMut(u64),
 ) -> Measured {
     let begun = Instant::now();
-    let mut max_ns = Vec::new();
+    let (mut max_ns, mut in_place_ns) = (Vec::new(), Vec::new());
     'chains: for chain in 0..job.chains() {
         let places = Places::new(&noise.nodes, job, chain);
         let mut elapsed = 0u128;
@@ -70,6 +72,8 @@ fn scale(
             let Some(ran) = team.phase(places.at(phase, elapsed).map(start), stop) else {
                 break 'chains;
             };
+            let slowest = places.at(phase, elapsed).map(|place| noise.delay(&place, quantum)).max();
+            in_place_ns.push((quantum + slowest.unwrap_or(0)) as f64);
             elapsed += ran.max_ns.round() as u128;
             max_ns.push(ran.max_ns);
             tick(max_ns.len() as u64);
@@ -78,7 +82,7 @@ fn scale(
     let mut tally = team.tally();
     let references_ns = std::mem::take(&mut tally.references_ns);
     let wall_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    Measured { max_ns, references_ns, wall_ns, own: own(&tally) }
+    Measured { max_ns, in_place_ns, references_ns, wall_ns, own: own(&tally) }
 }
 
 fn own(tally: &Tally) -> OwnNoise {
