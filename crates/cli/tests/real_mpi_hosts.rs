@@ -209,6 +209,46 @@ fn slurm_starts_benchmarks_from_within_a_step() {
     check_bench(&hosts, "inner", &srun.output().unwrap());
 }
 
+/// Ranks on other hosts load the noise too: each is told of, on its host, as a node of its own.
+#[test]
+fn noise_reaches_ranks_on_other_hosts() {
+    if !has(TOOLS) {
+        return;
+    }
+    let _machine = machine();
+    let hosts = FakeHosts::new(&HOSTS);
+    let model = "span = \"1s\"\n[[component]]\nname = \"beat\"\nperiodic = { period = \"1ms\" }\nduration = { constant = \"50us\" }\n";
+    fs_err::write(hosts.path("noise.toml"), model).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/calls.c");
+    for (mpi, launcher) in mpis() {
+        let program = hosts.path(&format!("calls-{mpi}"));
+        let mut compiler = Command::new(format!("mpicc.{mpi}"));
+        success(mpi, &compiler.arg("-o").arg(&program).arg(&source).output().unwrap());
+        let mut command = hosts.on(HEAD, QUELL);
+        command.args(["replay", "noise.toml", "--json", "--", launcher, "-n", "2"]);
+        command.args(words(&hosts, mpi, 1).split(' ')).arg(&program).args(["200", "100000", "barrier"]);
+        tell_ucx(&mut command);
+        if mpi == "openmpi" {
+            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        }
+        let output = command.output().unwrap();
+        success(mpi, &output);
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let processes = document["processes"].as_array().unwrap();
+        assert_eq!(processes.len(), 2, "{mpi}: {document:#}");
+        for (rank, host) in HOSTS.iter().enumerate() {
+            let found = &processes[rank];
+            assert_eq!(
+                (found["rank"].as_u64(), found["host"].as_str()),
+                (Some(rank as u64), Some(*host)),
+                "{mpi}"
+            );
+            assert!(found["burns"].as_u64() > Some(0) && found["node"] == rank as u64, "{mpi}: {found:#}");
+        }
+        assert_eq!(document["warnings"].as_array().unwrap().len(), 0, "{mpi}: {document:#}");
+    }
+}
+
 #[test]
 fn a_damaged_recording_does_not_hide_the_others() {
     let folder = tempfile::tempdir().unwrap();
