@@ -26,6 +26,10 @@ pub struct RunFacts {
     pub bytes: u64,
     /// Dimensions of the grid of a halo; 0 for any other operation.
     pub dims: u32,
+    /// By what work and time were stretched while it ran, as the noise that was replayed into it was; all that is told is scaled back. 0, as of
+    /// runs from before there was this field, stands for 1.
+    #[serde(default)]
+    pub scale: f64,
     /// `complete`, `interrupted`, or `failed`; `running` while it does, and after it was killed.
     pub state: String,
     /// Why it failed, in the words of its parts.

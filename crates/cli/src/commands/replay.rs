@@ -12,6 +12,9 @@ use crate::args::Replay;
 use crate::plan::Usage;
 use crate::printer::Printer;
 
+/// Tells the command by what its noise is stretched, so that a program that can stretches its work alike, as `quell bench` does.
+pub const SCALE: &str = "QUELL_REPLAY_SCALE";
+
 /// Does what was asked for. A command's exit code is its own.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {
     if args.emulate {

@@ -22,6 +22,16 @@ pub struct Loading {
     pub reports: PathBuf,
 }
 
+/// A variable of the environment.
+pub type Variable = (&'static str, OsString);
+
+impl Loading {
+    /// The variables that load it, beside what is in this process's own already.
+    pub fn variables(&self) -> Vec<Variable> {
+        environment(self, |name| std::env::var_os(name))
+    }
+}
+
 /// Where the command's output goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
@@ -56,7 +66,7 @@ impl Ended {
 /// When it cannot be started.
 pub fn run(
     words: &[String],
-    loading: Option<&Loading>,
+    variables: &[Variable],
     output: Output,
     stop: &AtomicBool,
 ) -> std::io::Result<Ended> {
@@ -72,9 +82,7 @@ pub fn run(
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
     }
-    if let Some(loading) = loading {
-        command.envs(environment(loading, |name| std::env::var_os(name)));
-    }
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     let begun = Instant::now();
     let mut child = command.spawn()?;
     let pid = child.id() as libc::pid_t;
@@ -96,7 +104,7 @@ pub fn run(
 }
 
 /// The variables that load the noise, beside what is in them already.
-fn environment(loading: &Loading, has: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, OsString)> {
+fn environment(loading: &Loading, has: impl Fn(&str) -> Option<OsString>) -> Vec<Variable> {
     let mut preload = loading.library.clone().into_os_string();
     if let Some(others) = has("LD_PRELOAD").filter(|others| !others.is_empty()) {
         preload.push(":");
@@ -156,10 +164,10 @@ mod tests {
     fn ends_are_told_as_a_shell_tells_them() {
         let end = |script: &str| {
             let words = ["sh".to_owned(), "-c".to_owned(), script.to_owned()];
-            run(&words, None, Output::Nowhere, &AtomicBool::new(false)).unwrap().code()
+            run(&words, &[], Output::Nowhere, &AtomicBool::new(false)).unwrap().code()
         };
         assert_eq!(end("exit 7"), 7);
         assert_eq!(end("kill -9 $$"), 137);
-        assert!(run(&["/no/such/program".to_owned()], None, Output::Own, &AtomicBool::new(false)).is_err());
+        assert!(run(&["/no/such/program".to_owned()], &[], Output::Own, &AtomicBool::new(false)).is_err());
     }
 }

@@ -30,14 +30,15 @@ pub fn rank_files(folder: &Path) -> anyhow::Result<(Vec<RankFile>, Vec<String>)>
     Ok((files, torn))
 }
 
-/// Puts the ranks' phases into the recordings of their hosts, and makes those that are not there.
-pub fn hosts(folder: &Path, files: &[RankFile]) -> anyhow::Result<Vec<HostRun>> {
+/// Puts the ranks' phases into the recordings of their hosts, and makes those that are not there. Their times are divided by `scale`, by
+/// which the run was stretched; 0 stands for 1.
+pub fn hosts(folder: &Path, files: &[RankFile], scale: f64) -> anyhow::Result<Vec<HostRun>> {
     let mut of_host: BTreeMap<&str, Vec<&RankFile>> = BTreeMap::new();
     for file in files {
         of_host.entry(file.facts.get("host").map_or("node", String::as_str)).or_default().push(file);
     }
     let clocks = Clocks::of(files);
-    of_host.into_iter().map(|(host, files)| host_run(folder, host, &files, &clocks)).collect()
+    of_host.into_iter().map(|(host, files)| host_run(folder, host, &files, &clocks, scale)).collect()
 }
 
 /// The runs that a folder holds already.
@@ -61,7 +62,13 @@ pub fn of_host(folder: &Path, host: &str, extension: &str) -> PathBuf {
     folder.join(format!("{}.{extension}", file_name(host)))
 }
 
-fn host_run(folder: &Path, host: &str, files: &[&RankFile], clocks: &Clocks) -> anyhow::Result<HostRun> {
+fn host_run(
+    folder: &Path,
+    host: &str,
+    files: &[&RankFile],
+    clocks: &Clocks,
+    scale: f64,
+) -> anyhow::Result<HostRun> {
     let path = of_host(folder, host, "quell");
     let mut manifest = if path.exists() {
         let recording = Recording::open(&path)?;
@@ -78,7 +85,9 @@ fn host_run(folder: &Path, host: &str, files: &[&RankFile], clocks: &Clocks) -> 
     let mut here = Vec::new();
     for file in files {
         if let (Some(rank), Some(series)) = (file.number("rank"), file.series.first()) {
-            rows.extend(phases(rank, series, zero).with_context(|| format!("the file of rank {rank}"))?);
+            rows.extend(
+                phases(rank, series, zero, scale).with_context(|| format!("the file of rank {rank}"))?,
+            );
             here.push(rank_facts(rank, file, series, clocks));
         }
     }
@@ -114,20 +123,24 @@ fn unwatched(path: &Path, folder: &Path, host: &str, files: &[&RankFile]) -> any
     Ok(manifest)
 }
 
-fn phases(rank: u32, series: &Series, zero: u64) -> anyhow::Result<Vec<(Cpu, Phase)>> {
+fn phases(rank: u32, series: &Series, zero: u64, scale: f64) -> anyhow::Result<Vec<(Cpu, Phase)>> {
     let column = |name: &str| series.column(name).with_context(|| format!("there is no column `{name}`"));
     let (start, work) = (column("start_ns")?, column("work")?);
     let (compute, wait, cpu) = (column("qt_ns")?, column("bt_ns")?, column("cpu")?);
+    let time = |ns: u64| match scale {
+        0.0 | 1.0 => Nanos::from_nanos(ns),
+        scale => Nanos::from_nanos((ns as f64 / scale).round() as u64),
+    };
     let rows = start.zip(work).zip(compute.zip(wait)).zip(cpu).zip(0..);
     Ok(rows
         .map(|((((start, work), (compute, wait)), cpu), index)| {
             let phase = Phase {
                 rank,
                 index,
-                start: Nanos::from_nanos(start.saturating_sub(zero)),
+                start: time(start.saturating_sub(zero)),
                 work,
-                compute: Nanos::from_nanos(compute),
-                wait: Nanos::from_nanos(wait),
+                compute: time(compute),
+                wait: time(wait),
             };
             (Cpu(u32::try_from(cpu).unwrap_or(u32::MAX)), phase)
         })

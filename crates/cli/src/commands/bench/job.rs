@@ -40,6 +40,7 @@ impl Job<'_> {
         fs_err::create_dir_all(&ranks)?;
         self.facts.mpi = of(&self.site.mpi);
         self.facts.ranks = self.layout.ranks;
+        self.facts.scale = stretched_by();
         self.facts.state = "running".into();
         let command = mpi::command(&self.site.mpi, &self.layout, &self.words(&ranks)?);
         let line = std::iter::once(command.get_program()).chain(command.get_args());
@@ -82,7 +83,7 @@ impl Job<'_> {
         if self.facts.bench == super::loggp::BENCH {
             Ok(Vec::new())
         } else {
-            collect::hosts(&self.folder, files)
+            collect::hosts(&self.folder, files, self.facts.scale)
         }
     }
 
@@ -91,6 +92,8 @@ impl Job<'_> {
             vec![std::env::current_exe()?.into(), "bench-node".into(), "--out".into()];
         words.push(self.folder.clone().into());
         let sources = match self.args.sources {
+            // The kernel's intervals cannot be scaled back.
+            _ if self.facts.scale != 1.0 => "off",
             SourcesWish::Auto => "auto",
             SourcesWish::On => "on",
             SourcesWish::Off => "off",
@@ -102,7 +105,7 @@ impl Job<'_> {
         words.push(out);
         words.push(format!("ranks={}", self.layout.ranks).into());
         words.push(format!("bind={}", if self.args.no_bind { "none" } else { "auto" }).into());
-        words.extend(self.words.iter().map(OsString::from));
+        words.extend(self.words.iter().map(|word| stretched(word, self.facts.scale).into()));
         Ok(words)
     }
 
@@ -146,6 +149,19 @@ impl Job<'_> {
             self.facts.errors.push(format!("the launcher said: {said}"));
         }
     }
+}
+
+/// By what `quell replay --scale` stretches the noise in this command: work is stretched alike.
+fn stretched_by() -> f64 {
+    let said = std::env::var(crate::commands::replay::SCALE).ok().and_then(|text| text.parse().ok());
+    said.filter(|scale: &f64| scale.is_finite() && *scale > 0.0).unwrap_or(1.0)
+}
+
+/// A word for the program, its time stretched if it has one.
+fn stretched(word: &str, scale: f64) -> String {
+    let time = |name| word.strip_prefix(name)?.parse::<u64>().ok();
+    let of = |name| time(name).map(|ns| format!("{name}{}", (ns as f64 * scale).round()));
+    of("work_ns=").or_else(|| of("duration_ns=")).unwrap_or_else(|| word.to_owned())
 }
 
 /// Says to others that the run goes on, as long as it is kept.

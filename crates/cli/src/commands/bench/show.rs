@@ -21,7 +21,7 @@ pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
             facts.errors.push("quell was ended before the run".into());
             let (files, torn) = collect::rank_files(&folder.join("ranks"))?;
             facts.errors.extend(torn);
-            let hosts = collect::hosts(&folder, &files)?;
+            let hosts = collect::hosts(&folder, &files, facts.scale)?;
             write_facts(&folder, &facts)?;
             hosts
         } else {

@@ -19,6 +19,7 @@ use quell_replay::report::Field;
 use quell_replay::schedule::{Context, Schedule};
 use quell_sim::Draws;
 
+use super::SCALE;
 use super::prepare::{self, Cost, Prepared};
 use crate::args::Replay;
 use crate::commands::record::stopped_by_signals;
@@ -215,7 +216,9 @@ impl Job<'_> {
             .as_ref()
             .map(|beside| Disturbers::start(&words, &beside.cpus, beside.alone))
             .transpose()?;
-        let ended = job::run(&self.args.command, loading.as_ref(), output, stop)
+        let mut variables = loading.as_ref().map(Loading::variables).unwrap_or_default();
+        variables.push((SCALE, self.prepared.plan.scale.to_string().into()));
+        let ended = job::run(&self.args.command, &variables, output, stop)
             .with_context(|| format!("`{program}` cannot be started"))?;
         let schedule = Schedule::of(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
         let said = match beside {

@@ -45,7 +45,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let half = Nanos::from_nanos(args.duration.as_nanos() / BEFORE);
     printer.say(&format!("recording CPU {} for {half}, as it is", place.cpu));
     let before = record(&place, half, &folder.path.join("before.quell"), &mut |words| {
-        Ok((job::run(words, None, job::Output::Nowhere, &stop)?, Vec::new()))
+        Ok((job::run(words, &[], job::Output::Nowhere, &stop)?, Vec::new()))
     })?;
     printer.say(&format!("recording it for {} under the noise", args.duration));
     let under = record(&place, args.duration, &folder.path.join("emulated.quell"), &mut |words| {
@@ -140,14 +140,14 @@ fn under_noise(
     let schedule_words = prepared.words(false)?;
     if let Some(beside) = &place.beside {
         let disturbers = Disturbers::start(&Arc::new(schedule_words), &beside.cpus, beside.alone)?;
-        let ended = job::run(words, None, job::Output::Nowhere, stop)?;
+        let ended = job::run(words, &[], job::Output::Nowhere, stop)?;
         return Ok((ended, disturbers.end()));
     }
     let reports = folder.join("reports");
     fs_err::create_dir_all(&reports)?;
     let loading = loading(prepared.context, folder, &reports)?.context("this context loads nothing")?;
     schedule::write(&loading.schedule, &schedule_words)?;
-    let ended = job::run(words, Some(&loading), job::Output::Nowhere, stop)?;
+    let ended = job::run(words, &loading.variables(), job::Output::Nowhere, stop)?;
     Ok((ended, reports::read(&reports)?))
 }
 
