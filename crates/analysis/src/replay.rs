@@ -110,6 +110,8 @@ pub struct Process {
     pub host: String,
     /// Its process id.
     pub pid: u64,
+    /// Its program's name, as the kernel has it.
+    pub name: String,
     /// The node that it stood for.
     pub node: u64,
     /// The CPU whose trace it replayed.

@@ -39,6 +39,11 @@ impl Printer {
         }
     }
 
+    /// A result that may not go to stdout, for that is another program's. Not silenced.
+    pub fn tell(self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+    }
+
     /// What limits a result. Not silenced.
     pub fn warn(self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "warning: {}", printable(text));

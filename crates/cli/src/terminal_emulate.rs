@@ -28,17 +28,16 @@ pub fn emulation(emulation: &Emulation) -> String {
     } else {
         let header = [
             "ranks",
-            "without noise",
             "mean MaxQT",
             "slowdown %",
             "95 % interval",
             "predicted %",
             "difference %",
-            "at its places %",
-            "run again",
+            "in place %",
+            "again",
         ];
         text += &table(&header, emulation.points.iter().map(row));
-        text += "difference: from the prediction, whose ranks go their own way; at its places: for where the emulation's ranks really stood\n";
+        text += "difference: from the prediction, whose ranks go their own way; in place: from that for where the ranks really stood\n";
         text += &own_noise(emulation);
     }
     text.extend(emulation.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
@@ -49,7 +48,6 @@ fn row(point: &Point) -> Vec<String> {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
     vec![
         point.ranks.to_string(),
-        time(point.base_ns),
         time(point.mean_max_qt_ns),
         format!("{:.3}", point.slowdown_percent),
         or_none(point.ci95_percent.map(|[low, high]| format!("{low:.3} – {high:.3}"))),

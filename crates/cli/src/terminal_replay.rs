@@ -17,32 +17,62 @@ pub fn replay(document: &Replay) -> String {
     text.trim_end().to_owned()
 }
 
+/// More processes than these are summed up, those that lost least first: a script starts many.
+const MOST_ROWS: usize = 32;
+
 fn processes(processes: &[Process]) -> String {
-    let head =
-        ["rank", "host", "CPU", "calls", "burned", "asked", "took", "99 % over by", "absorbed", "noise"];
+    let head = ["rank", "host", "trace", "calls", "burned", "asked", "took", "absorbed", "noise"];
     let ns = |ns: u64| time(ns as f64);
     let row = |process: &Process| {
         vec![
-            process.rank.map_or_else(|| format!("pid {}", process.pid), |rank| rank.to_string()),
+            process.rank.map_or_else(
+                || format!("{} {}", one_line(&process.name), process.pid),
+                |rank| rank.to_string(),
+            ),
             one_line(&process.host),
             process.cpu.to_string(),
             process.calls.to_string(),
             process.burns.to_string(),
             ns(process.asked_ns),
             ns(process.took_ns),
-            ns(process.over_p99_ns),
             ns(process.absorbed_ns),
             format!("{:.3} %", process.overhead_percent()),
         ]
     };
-    table_with_words(2, &head, processes.iter().map(row))
+    // Ranks in order, then those who lost most.
+    let mut shown: Vec<&Process> = processes.iter().collect();
+    shown.sort_by_key(|process| (process.rank.is_none(), process.rank, std::cmp::Reverse(process.took_ns)));
+    let rest = shown.split_off(shown.len().min(MOST_ROWS));
+    let mut text = table_with_words(2, &head, shown.into_iter().map(row));
+    if !rest.is_empty() {
+        let took: u64 = rest.iter().map(|process| process.took_ns).sum();
+        text += &format!(" and {} more, which lost {} together\n", rest.len(), ns(took));
+    }
+    text
+}
+
+/// What could be injected.
+pub fn plan(document: &Replay) -> String {
+    let plan = &document.plan;
+    format!(
+        "{} of {} detours ({:.1} %) and {:.1} % of their time can be injected by {}{}; {} come at once after the one before, {} are too \
+         short\n",
+        plan.kept,
+        plan.detours,
+        plan.detours_percent,
+        plan.time_percent,
+        plan.context,
+        if plan.scale == 1.0 { String::new() } else { format!(", stretched {}x", plan.scale) },
+        plan.merged,
+        plan.dropped
+    )
 }
 
 fn slowdown(slowdown: &Slowdown) -> String {
     let of = if slowdown.of == "mpi" { "from MPI's beginning to its end" } else { "from start to end" };
     let pairs = slowdown.pairs_percent.len();
     format!(
-        "slowdown {:.2} % ({:.2} to {:.2} over {pairs} pair{} of runs, {of})\n",
+        "slowdown {:.2} % (least {:.2}, most {:.2} over {pairs} pair{} of runs, {of})\n",
         slowdown.median_percent,
         slowdown.least_percent,
         slowdown.most_percent,

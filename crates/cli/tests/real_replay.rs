@@ -248,13 +248,14 @@ fn a_commands_end_is_its_own() {
             String::from_utf8_lossy(&output.stderr).into_owned(),
         )
     };
-    let (code, out, err) = end(&["sh", "-c", "echo said; exit 7"]);
+    let (code, out, _) = end(&["sh", "-c", "echo said; exit 7"]);
     assert_eq!((code, out.as_str()), (Some(7), "said\n"));
+    let (code, _, err) = end(&["true"]);
+    assert_eq!(code, Some(3), "without noise it is not what was asked for");
     assert!(err.contains("no process called MPI"), "{err}");
-    assert_eq!(end(&["true"]).0, Some(3), "without noise it is not what was asked for");
     assert_eq!(end(&["sh", "-c", "kill -TERM $$"]).0, Some(128 + 15));
     let (code, _, err) = end(&["/no/such/program"]);
-    assert!(code == Some(1) && err.contains("`/no/such/program` cannot be started"), "{err}");
+    assert!(code == Some(127) && err.contains("`/no/such/program` cannot be started"), "{err}");
     assert!(
         !std::fs::read_dir(folder).unwrap().any(|entry| entry
             .unwrap()
@@ -262,6 +263,22 @@ fn a_commands_end_is_its_own() {
             .to_string_lossy()
             .starts_with(".quell"))
     );
+}
+
+/// Open MPI takes no list of variables from a command that names some itself.
+#[test]
+fn variables_of_the_users_go_along() {
+    let _machine = machine();
+    if !mpis().contains(&"openmpi") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    beat(dir.path(), "noise", "1ms", "50us");
+    let program = calls(dir.path(), "openmpi");
+    let launch = ["mpirun.openmpi", "-x", "HOME", "--allow-run-as-root", "-n", "1"];
+    let args = [&["replay", "noise.toml", "--json", "--"], &launch[..]].concat();
+    let args = [&args[..], &[program.to_str().unwrap(), "20", "200000", "probe"]].concat();
+    assert_eq!(number(&json(dir.path(), &args)["processes"][0], "calls"), 21);
 }
 
 /// What a job loads leans on the C library alone, and has no way to panic.

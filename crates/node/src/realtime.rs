@@ -5,6 +5,9 @@
 //! thread starve, the kernel ends the process ([`limit_cpu_time`]).
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Puts the calling thread under SCHED_FIFO.
@@ -32,10 +35,27 @@ pub(crate) fn limit_cpu_time(limit: Duration) -> io::Result<()> {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `now` is a valid place for the answer.
     check(unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &raw mut now) })?;
+    let _ = BEFORE.set((now.rlim_cur, now.rlim_max));
     let limit =
         libc::rlimit { rlim_cur: (limit.as_micros() as u64).min(now.rlim_max), rlim_max: now.rlim_max };
     // SAFETY: `limit` lives through the call.
     check(unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) })
+}
+
+/// The limit before any was set.
+static BEFORE: OnceLock<(libc::rlim_t, libc::rlim_t)> = OnceLock::new();
+
+/// A command gets the limit that quell was given, not the one that it set for itself.
+pub(crate) fn limits_as_before(command: &mut Command) {
+    let Some(&(rlim_cur, rlim_max)) = BEFORE.get() else { return };
+    let limit = libc::rlimit { rlim_cur, rlim_max };
+    // SAFETY: setrlimit is a plain system call, allowed between fork and exec; a refusal leaves the lower limit.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit);
+            Ok(())
+        });
+    }
 }
 
 /// The calling thread's number.

@@ -34,13 +34,14 @@ pub enum PhaseCall {
 /// `quell replay`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell replay node.quell -- mpirun -n 4 ./app              at MPI calls: exact, no privileges\n  quell replay node.quell --baseline 3 -- mpirun -n 4 ./app   and without noise in turn: the slowdown\n  quell replay node.quell --context timer -- ./program        any program; detours of some 20us and more\n  quell replay node.quell --context process --cpus 1 -- ./program     root; nothing is loaded into it\n  quell replay node.quell --emulate --ranks 16..2048          no cluster: quell's own phases, one rank after another\n  quell replay node.quell --context timer --validate          record under the noise, and compare\n  quell replay node.quell --dry-run --context timer --scale auto      what could be injected, and what not\n\nThe command's output and exit code are its own; what came of the noise goes to stderr, or with --json to stdout."
+    after_help = "EXAMPLES\n  quell replay node.quell -- mpirun -n 4 ./app              at MPI calls: exact, no privileges\n  quell replay node.quell --baseline 3 -- mpirun -n 4 ./app   and without noise in turn: the slowdown\n  quell replay node.quell --context timer -- ./program        any program; detours of some 20us and more\n  quell replay node.quell --context process --cpus 1 -- ./program     root; nothing is loaded into it\n  quell replay node.quell --emulate --ranks 16..2048          no cluster: quell's own phases, one rank after another\n  quell replay node.quell --context timer --validate          record under the noise, and compare\n  quell replay node.quell --dry-run --context timer --scale auto      what could be injected, and what not\n\nThe command's output and exit code are its own; what came of the noise goes to stderr, or with --json to stdout. Where\nit ends with 0 but no noise came in, quell ends with 3.\n\nCOLUMNS OF THE RESULT\n  trace      CPU of the recording whose noise it was\n  calls      MPI calls; timers that struck; detours from beside\n  asked      what the schedule wanted burned, and took what that took\n  absorbed   noise that passed while the process waited\n  noise      took, of the time outside of MPI"
 )]
 pub struct Replay {
     /// Recordings, models (`.toml`) or other tools' files; several are the nodes of one machine in turn.
     #[arg(value_name = "R.quell", required = true)]
     pub noise: Vec<PathBuf>,
-    /// By what the noise comes into the program; `boundary` where the command is an MPI launcher or --emulate is not given.
+    /// By what the noise comes into the program; if not given, `boundary` where the command is an MPI launcher or a launcher started quell,
+    /// else `timer`.
     #[arg(long, value_enum, conflicts_with = "emulate")]
     pub context: Option<ContextName>,
     /// No command: quell's own compute phases, for as many virtual ranks as --ranks says, on this machine's CPUs in turn.
@@ -50,31 +51,25 @@ pub struct Replay {
     #[arg(long, conflicts_with = "command")]
     pub validate: bool,
     /// With --emulate: ranks, as a list or a range that doubles.
-    #[arg(long, default_value = "16..2048", value_name = "LIST")]
+    #[arg(long, default_value = "16..2048", value_name = "LIST", requires = "emulate")]
     pub ranks: RankList,
     /// With --emulate: length of a compute phase without noise.
-    #[arg(long, default_value = "1ms", value_name = "TIME")]
+    #[arg(long, default_value = "1ms", value_name = "TIME", requires = "emulate")]
     pub quantum: Nanos,
     /// With --emulate: how many phases.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, requires = "emulate")]
     pub phases: u64,
-    /// With --validate: how long to record.
-    #[arg(long, default_value = "10s", value_name = "TIME")]
-    pub duration: Nanos,
+    /// With --validate: how long to record; 10s if not given.
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
     /// How the nodes' noise lines up.
     #[arg(long, value_enum, default_value = "none")]
     pub sync: SyncName,
     /// With --sync start: each node starts later by up to this much.
     #[arg(long, default_value = "0ns", value_name = "TIME")]
     pub skew: Nanos,
-    /// With --sync phase: the MPI calls that end a phase.
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "barrier,collective",
-        value_name = "CALLS"
-    )]
+    /// With --sync phase: the MPI calls that end a phase; barrier,collective if not given.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CALLS")]
     pub phase_at: Vec<PhaseCall>,
     /// Stretches detours and the time between them by this factor, so that short ones can be injected; the program's work must be stretched
     /// alike. `auto`: the smallest whole factor that covers --coverage. With --emulate quell's own work is stretched (below 1: shortened).
@@ -83,7 +78,8 @@ pub struct Replay {
     /// With --scale auto: the share of detours that are to be injected.
     #[arg(long, default_value = "90%", value_name = "PERCENT")]
     pub coverage: Percent,
-    /// Each rank replays this share of its trace and is then left alone, as `1/3`; for ever if not given.
+    /// Each rank replays this share of its trace and is then left alone, as `1/3`; for ever if not given. A model's trace is as long as its
+    /// span, or a minute.
     #[arg(long, value_name = "SHARE")]
     pub share: Option<Share>,
     /// What injecting one detour costs beside it; measured at the start if not given.
@@ -96,10 +92,11 @@ pub struct Replay {
     /// run's output is shown.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub baseline: Option<u32>,
-    /// Seed of where in the trace each node starts.
+    /// Seed of where in the trace each node starts, and of a model's noise.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Folder to keep the schedule and each process's report in; they are deleted at the end if not given. Every host must see it.
+    /// Folder to keep the result (replay.json), the schedule and each process's report in. If not given they are in a folder beside the
+    /// command's (`.quell-replay-…`, for launchers) or in TMPDIR, and are deleted at the end. Every host must see it.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Only say what could be injected.

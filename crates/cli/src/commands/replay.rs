@@ -3,6 +3,9 @@
 mod emulate;
 mod prepare;
 mod run;
+mod setting;
+mod signals;
+mod told;
 mod validate;
 
 use std::process::ExitCode;
@@ -17,6 +20,9 @@ pub const SCALE: &str = "QUELL_REPLAY_SCALE";
 
 /// Does what was asked for. A command's exit code is its own.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {
+    if args.duration.is_some() && !args.validate {
+        return Err(Usage("--duration needs --validate".into()).into());
+    }
     if args.emulate {
         if !args.command.is_empty() || args.validate {
             return Err(Usage(

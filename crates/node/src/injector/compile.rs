@@ -149,16 +149,29 @@ pub fn compile(nodes: &[(&str, &[Trace])], limits: Limits) -> Result<Compiled, C
 /// # Errors
 /// [`CompileError`].
 pub fn smallest_scale(nodes: &[(&str, &[Trace])], limits: Limits, wanted: f64) -> Result<u64, CompileError> {
-    const MOST: u64 = 10_000;
-    let mut scale = 1;
-    while scale <= MOST {
-        match compile(nodes, Limits { scale: scale as f64, ..limits }) {
-            Ok(compiled) if compiled.coverage.of_detours() >= wanted => return Ok(scale),
-            Ok(_) | Err(CompileError::TooOften { .. }) => scale += (scale / 10).max(1),
-            Err(error) => return Err(error),
+    const MOST: u64 = 1 << 14;
+    let covers = |scale: u64| match compile(nodes, Limits { scale: scale as f64, ..limits }) {
+        Ok(compiled) => Ok(compiled.coverage.of_detours() >= wanted),
+        Err(CompileError::TooOften { .. }) => Ok(false),
+        Err(error) => Err(error),
+    };
+    let mut enough = 1;
+    while !covers(enough)? {
+        if enough == MOST {
+            return Err(CompileError::NoFactor { most: MOST, wanted: 100.0 * wanted });
+        }
+        enough *= 2;
+    }
+    let mut too_few = enough / 2;
+    while enough - too_few > 1 {
+        let middle = too_few.midpoint(enough);
+        if covers(middle)? {
+            enough = middle;
+        } else {
+            too_few = middle;
         }
     }
-    Err(CompileError::NoFactor { most: MOST, wanted: 100.0 * wanted })
+    Ok(enough)
 }
 
 /// The time in which all CPUs of a node were observed.

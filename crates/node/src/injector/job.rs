@@ -5,11 +5,19 @@ use std::os::fd::AsFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
+
+use fs_err as fs;
+
+use crate::realtime;
 
 /// How often it is looked whether a signal came.
 const LOOK: Duration = Duration::from_millis(10);
+/// What a job needs to find in its environment, on every host.
+const VARIABLES: [&str; 3] = ["LD_PRELOAD", "QUELL_REPLAY", "QUELL_REPLAY_REPORTS"];
+/// What Open MPI takes to other hosts; other MPIs take everything.
+const OPEN_MPI_LIST: &str = "OMPI_MCA_mca_base_env_list";
 
 /// What is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,21 +34,88 @@ pub struct Loading {
 pub type Variable = (&'static str, OsString);
 
 impl Loading {
-    /// The variables that load it, beside what is in this process's own already.
-    pub fn variables(&self) -> Vec<Variable> {
-        environment(self, |name| std::env::var_os(name))
+    /// The variables that load it into a command, beside what is in this process's own already.
+    pub fn variables(&self, command: &[String]) -> Vec<Variable> {
+        self.beside(exports(command), |name| std::env::var_os(name))
+    }
+
+    fn beside(&self, exports: bool, has: impl Fn(&str) -> Option<OsString>) -> Vec<Variable> {
+        let others = |name: &str| has(name).filter(|others| !others.is_empty());
+        let mut preload = self.library.clone().into_os_string();
+        if let Some(others) = others("LD_PRELOAD") {
+            preload.push(":");
+            preload.push(others);
+        }
+        let values = [preload, self.schedule.clone().into(), self.reports.clone().into()];
+        let mut variables: Vec<Variable> = VARIABLES.into_iter().zip(values).collect();
+        if !exports {
+            let mut list = others(OPEN_MPI_LIST).unwrap_or_default();
+            if !list.is_empty() {
+                list.push(";");
+            }
+            list.push(VARIABLES.join(";"));
+            variables.push((OPEN_MPI_LIST, list));
+        }
+        variables
     }
 }
 
-/// Where the command's output goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
+/// Whether a command names variables to Open MPI with `-x`; it takes no list beside that.
+fn exports(command: &[String]) -> bool {
+    let mpi =
+        |word: &String| ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|name| word.contains(name));
+    command.iter().any(mpi) && command.iter().any(|word| word == "-x" || word.contains(" -x "))
+}
+
+/// The command, told to take the variables of a [`Loading`] along where it names others with `-x`.
+pub fn taken_along(command: &[String]) -> Vec<String> {
+    let mut words = command.to_vec();
+    if exports(command) && command.first().is_some_and(|program| is_launcher(program)) {
+        words.splice(1..1, VARIABLES.iter().flat_map(|name| ["-x".to_owned(), (*name).to_owned()]));
+    }
+    words
+}
+
+/// Whether a command's program starts the ranks of an MPI program: only these are to suffer then, not it.
+pub fn is_launcher(program: &str) -> bool {
+    const NAMES: [&str; 10] =
+        ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "flux", "ibrun"];
+    let name = Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let stem = name.split('.').next().unwrap_or_default();
+    NAMES.contains(&stem)
+}
+
+/// Where a command's output goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Output<'a> {
     /// Where quell's own goes.
     Own,
     /// All to stderr, as stdout is for a document.
     Stderr,
-    /// Nowhere.
-    Nowhere,
+    /// Stderr into a file, stdout nowhere.
+    File(&'a Path),
+}
+
+/// What a command reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// What quell was given.
+    Own,
+    /// The file that quell was given, from its beginning.
+    Again,
+    /// Nothing.
+    None,
+}
+
+/// How a command is run.
+#[derive(Clone, Copy, Debug)]
+pub struct How<'a> {
+    /// Variables beside its environment.
+    pub variables: &'a [Variable],
+    /// What it reads.
+    pub input: Input,
+    /// Where it writes.
+    pub output: Output<'a>,
 }
 
 /// How a command ended.
@@ -60,84 +135,67 @@ impl Ended {
     }
 }
 
-/// Runs a command to its end. A signal that only quell got is passed on.
+/// Runs a command to its end. A signal that `pass` holds meanwhile is passed on to it.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn run(
-    words: &[String],
-    variables: &[Variable],
-    output: Output,
-    stop: &AtomicBool,
-) -> std::io::Result<Ended> {
+pub fn run(words: &[String], how: &How<'_>, pass: &AtomicI32) -> std::io::Result<Ended> {
     let [program, rest @ ..] = words else { return Err(std::io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
-    command.args(rest);
-    match output {
+    command.args(rest).envs(how.variables.iter().map(|(name, value)| (name, value)));
+    match how.output {
         Output::Own => {}
         Output::Stderr => {
             command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
         }
-        Output::Nowhere => {
-            command.stdout(Stdio::null()).stderr(Stdio::null());
+        Output::File(path) => {
+            command.stdout(Stdio::null()).stderr(fs::File::create(path)?.into_parts().0);
         }
     }
-    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    match how.input {
+        Input::Own => {}
+        // A new description of the same file, which begins at its beginning.
+        Input::Again => drop(command.stdin(fs::File::open("/proc/self/fd/0")?.into_parts().0)),
+        Input::None => drop(command.stdin(Stdio::null())),
+    }
+    realtime::limits_as_before(&mut command);
     let begun = Instant::now();
     let mut child = command.spawn()?;
     let pid = child.id() as libc::pid_t;
     // A thread waits, so that the end is seen when it comes.
     let waiter = std::thread::spawn(move || (child.wait(), begun.elapsed()));
-    let mut passed_on = false;
     while !waiter.is_finished() {
-        if stop.load(Ordering::SeqCst) && !passed_on {
-            passed_on = true;
-            // From a terminal the command got it as well; a second one of these ends it no sooner.
+        let signal = pass.swap(0, Ordering::SeqCst);
+        if signal != 0 {
             // SAFETY: a plain system call. The child is not waited for yet, or has ended this instant.
-            unsafe { libc::kill(pid, libc::SIGTERM) };
+            unsafe { libc::kill(pid, signal) };
         }
         std::thread::park_timeout(LOOK);
     }
-    let (status, elapsed) =
-        waiter.join().map_err(|_| std::io::Error::other("the thread that waited is gone"))?;
+    let joined = waiter.join();
+    let (status, elapsed) = joined.map_err(|_| std::io::Error::other("the thread that waited is gone"))?;
     Ok(Ended { status: status?, wall_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX) })
-}
-
-/// The variables that load the noise, beside what is in them already.
-fn environment(loading: &Loading, has: impl Fn(&str) -> Option<OsString>) -> Vec<Variable> {
-    let mut preload = loading.library.clone().into_os_string();
-    if let Some(others) = has("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        preload.push(":");
-        preload.push(others);
-    }
-    // Open MPI takes to other hosts what is named here; others take everything.
-    let mut open_mpi =
-        has("OMPI_MCA_mca_base_env_list").filter(|others| !others.is_empty()).unwrap_or_default();
-    if !open_mpi.is_empty() {
-        open_mpi.push(";");
-    }
-    open_mpi.push("LD_PRELOAD;QUELL_REPLAY;QUELL_REPLAY_REPORTS");
-    vec![
-        ("LD_PRELOAD", preload),
-        ("QUELL_REPLAY", loading.schedule.clone().into_os_string()),
-        ("QUELL_REPLAY_REPORTS", loading.reports.clone().into_os_string()),
-        ("OMPI_MCA_mca_base_env_list", open_mpi),
-    ]
-}
-
-/// Whether a command's program starts the ranks of an MPI program: only these are to suffer then, not it.
-pub fn is_launcher(program: &str) -> bool {
-    const NAMES: [&str; 10] =
-        ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "flux", "ibrun"];
-    let name = Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let stem = name.split('.').next().unwrap_or_default();
-    NAMES.contains(&stem)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     use super::*;
+
+    const QUIET: How<'_> = How { variables: &[], input: Input::None, output: Output::Own };
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn variables_that_open_mpi_takes_along_are_named_to_it() {
+        let told = taken_along(&words("mpirun -x A -n 2 ./app")).join(" ");
+        assert_eq!(told, "mpirun -x LD_PRELOAD -x QUELL_REPLAY -x QUELL_REPLAY_REPORTS -x A -n 2 ./app");
+        for same in ["mpirun -n 2 ./app", "srun -x node7 ./app"] {
+            assert_eq!(taken_along(&words(same)).join(" "), same);
+        }
+    }
 
     #[test]
     fn launchers_are_known_by_name() {
@@ -152,22 +210,44 @@ mod tests {
         let loading = Loading { library: "/a.so".into(), schedule: "/s".into(), reports: "/r".into() };
         let has = |name: &str| match name {
             "LD_PRELOAD" => Some("/b.so".into()),
-            "OMPI_MCA_mca_base_env_list" => Some("X=1".into()),
+            OPEN_MPI_LIST => Some("X=1".into()),
             _ => None,
         };
-        let of = |name: &str| environment(&loading, has).into_iter().find(|pair| pair.0 == name).unwrap().1;
-        assert_eq!(of("LD_PRELOAD"), "/a.so:/b.so");
-        assert_eq!(of("OMPI_MCA_mca_base_env_list"), "X=1;LD_PRELOAD;QUELL_REPLAY;QUELL_REPLAY_REPORTS");
+        let of = |exports, name: &str| {
+            let found = loading.beside(exports, has).into_iter().find(|pair| pair.0 == name);
+            found.map(|pair| pair.1)
+        };
+        assert_eq!(of(false, "LD_PRELOAD").unwrap(), "/a.so:/b.so");
+        assert_eq!(of(false, OPEN_MPI_LIST).unwrap(), "X=1;LD_PRELOAD;QUELL_REPLAY;QUELL_REPLAY_REPORTS");
+        assert_eq!(of(true, OPEN_MPI_LIST), None, "Open MPI ends a job that has both");
     }
 
     #[test]
     fn ends_are_told_as_a_shell_tells_them() {
         let end = |script: &str| {
             let words = ["sh".to_owned(), "-c".to_owned(), script.to_owned()];
-            run(&words, &[], Output::Nowhere, &AtomicBool::new(false)).unwrap().code()
+            run(&words, &QUIET, &AtomicI32::new(0)).unwrap().code()
         };
         assert_eq!(end("exit 7"), 7);
         assert_eq!(end("kill -9 $$"), 137);
-        assert!(run(&["/no/such/program".to_owned()], &[], Output::Own, &AtomicBool::new(false)).is_err());
+        assert!(run(&words("/no/such/program"), &QUIET, &AtomicI32::new(0)).is_err());
+    }
+
+    #[test]
+    fn a_signal_is_passed_on() {
+        let script =
+            words("sh -c").into_iter().chain(["trap 'exit 9' USR1; while :; do sleep 0.01; done".to_owned()]);
+        let words: Vec<String> = script.collect();
+        let pass = AtomicI32::new(0);
+        let ended = std::thread::scope(|scope| {
+            let run = scope.spawn(|| run(&words, &QUIET, &pass).unwrap().code());
+            // Until the trap is set the signal's own end comes, so it is sent only once the shell sleeps.
+            while !run.is_finished() {
+                pass.store(libc::SIGUSR1, Ordering::SeqCst);
+                std::thread::yield_now();
+            }
+            run.join().unwrap()
+        });
+        assert!(ended == 9 || ended == 128 + libc::SIGUSR1 as u8, "{ended}");
     }
 }

@@ -5,13 +5,13 @@
 //! than [`LONGEST_BURN`]; a watchdog on the CPU that is left alone takes the priority from a thread that does not come back; and
 //! should that starve, the kernel ends quell.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quell_recording::{Cpu, format_cpu_list};
-use quell_replay::report::{Field, MAGIC, Report, VERSION, WORDS};
+use quell_replay::report::{EVENT, Field, MAGIC, Report, VERSION, WORDS};
 use quell_replay::schedule::{Context, Schedule, Seat, Sync};
 use quell_replay::spin::{burn_until, now_ns, wall_ns};
 use quell_replay::{Ahead, Track};
@@ -27,6 +27,8 @@ const PRIORITY: u8 = 50;
 const LONGEST_BURN: Duration = Duration::from_secs(1);
 /// A thread that is not seen for so long has lost its way.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The least rest between two burns.
+const REST_NS: u64 = 5_000;
 /// How often the watchdog looks, and threads that sleep see whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -94,6 +96,9 @@ pub struct Disturbers {
     watchdog: Option<JoinHandle<()>>,
 }
 
+/// The threads that a watchdog watches.
+type Watched = Arc<Mutex<Vec<Arc<Shared>>>>;
+
 /// What a thread and its watchdog share.
 #[derive(Debug)]
 struct Shared {
@@ -120,6 +125,8 @@ impl Disturbers {
         realtime::limit_cpu_time(PATIENCE * 3).map_err(ProcessError::Priority)?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut all = Self { stop, threads: Vec::new(), watchdog: None };
+        let watched = Watched::default();
+        all.watch(alone, &watched);
         for (rank, &cpu) in cpus.iter().enumerate() {
             let seat = schedule.seat(rank as u64);
             let track = track(&schedule, words, seat).map_err(ProcessError::Schedule)?;
@@ -129,15 +136,22 @@ impl Disturbers {
                 let cpu = schedule.entry(seat.track).map_or(0, |entry| entry.cpu);
                 return Err(ProcessError::TooMuch { cpu, percent });
             }
-            all.add(words, rank as u64, seat, cpu)?;
+            all.add(words, rank as u64, seat, cpu, &watched)?;
         }
-        all.watch(alone);
         Ok(all)
     }
 
-    fn add(&mut self, words: &Arc<Vec<u64>>, rank: u64, seat: Seat, cpu: Cpu) -> Result<(), ProcessError> {
+    fn add(
+        &mut self,
+        words: &Arc<Vec<u64>>,
+        rank: u64,
+        seat: Seat,
+        cpu: Cpu,
+        watched: &Watched,
+    ) -> Result<(), ProcessError> {
+        let events = Schedule::of(words).map_or(0, |schedule| schedule.head.events as usize);
         let shared = Arc::new(Shared {
-            words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
+            words: (0..WORDS + EVENT * events).map(|_| AtomicU64::new(0)).collect(),
             thread: AtomicI32::new(0),
             seen_ns: AtomicU64::new(now_ns()),
             over: AtomicBool::new(false),
@@ -150,6 +164,7 @@ impl Disturbers {
         report.set(Field::Node, seat.node);
         report.set(Field::Track, seat.track);
         report.set(Field::Threads, 1);
+        watched.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&shared));
         let (ready, begun) = std::sync::mpsc::sync_channel(1);
         let (words, mine, stop) = (Arc::clone(words), Arc::clone(&shared), Arc::clone(&self.stop));
         let thread = std::thread::spawn(move || {
@@ -171,14 +186,14 @@ impl Disturbers {
     }
 
     /// Takes the priority from whoever does not come by.
-    fn watch(&mut self, alone: Cpu) {
-        let threads: Vec<Arc<Shared>> = self.threads.iter().map(|(shared, _)| Arc::clone(shared)).collect();
-        let stop = Arc::clone(&self.stop);
+    fn watch(&mut self, alone: Cpu, watched: &Watched) {
+        let (watched, stop) = (Arc::clone(watched), Arc::clone(&self.stop));
         self.watchdog = Some(std::thread::spawn(move || {
             realtime::block_signals();
             // Elsewhere it would still be scheduled, only later.
             let _ = machine::pin(&[alone]);
             while !stop.load(Ordering::SeqCst) {
+                let threads = watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 for shared in threads.iter().filter(|shared| !shared.over.load(Ordering::SeqCst)) {
                     let unseen = now_ns().saturating_sub(shared.seen_ns.load(Ordering::SeqCst));
                     if Duration::from_nanos(unseen) > PATIENCE {
@@ -262,7 +277,8 @@ impl Disturber<'_> {
                 report.add(Field::Calls, 1);
                 report.burned(begun, length, end - begun + head.overhead_ns);
             }
-            from = (due + length).max(now_ns());
+            // What was cut off is left out, and not burned in pieces.
+            from = (due + length_ns).max(now_ns());
             self.come_by(now_ns());
         }
     }
@@ -272,8 +288,9 @@ impl Disturber<'_> {
         self.shared.report().set(Field::LastNs, now);
     }
 
-    /// Sleeps, in pieces; whether to go on.
+    /// Sleeps, in pieces, and a little at least: the CPU is never taken twice without a rest. Whether to go on.
     fn sleep_until(&self, until: u64) -> bool {
+        let until = until.max(now_ns() + REST_NS);
         loop {
             if self.stop.load(Ordering::SeqCst) {
                 return false;

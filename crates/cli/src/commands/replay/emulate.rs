@@ -22,6 +22,8 @@ use noise::Noise;
 
 /// A run is done so often at most until this machine leaves it alone.
 const TRIES: u32 = 20;
+/// A phase that takes longer would not heed Ctrl-C for as long.
+const LONGEST_QUANTUM_NS: f64 = 1e8;
 /// Own noise in more runs than this share, in percent, is said.
 const MANY_DISTURBED: f64 = 1.0;
 
@@ -63,7 +65,9 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
             continue;
         }
         let predicted = predict::predict(&nodes, &options, &|_, _| ())?;
-        let slowdown = predicted.points.first().map(|point| point.slowdown_percent);
+        // Chains that were cut short are not those that a prediction of as many phases runs.
+        let whole = args.share.is_none() && !interrupted;
+        let slowdown = predicted.points.first().filter(|_| whole).map(|point| point.slowdown_percent);
         emulation.points.extend(emulation::point(job.ranks, args.quantum.as_nanos(), measured, slowdown));
         take_warnings(&mut emulation.warnings, predicted.warnings);
     }
@@ -90,9 +94,14 @@ fn options(args: &Replay) -> anyhow::Result<Options> {
     if args.skew != Nanos::ZERO && args.sync != SyncName::Start {
         return refuse("--skew needs --sync start");
     }
-    if args.overhead.is_some() || args.cpus.is_some() || args.baseline.is_some() || args.output.is_some() {
+    if args.overhead.is_some()
+        || args.cpus.is_some()
+        || args.baseline.is_some()
+        || args.output.is_some()
+        || !args.phase_at.is_empty()
+    {
         return refuse(
-            "--overhead, --cpus, --baseline and --output are for a command: leave them out with --emulate",
+            "--overhead, --cpus, --baseline, --phase-at and --output are for a command: leave them out with --emulate",
         );
     }
     let mode = match args.sync {
@@ -128,6 +137,14 @@ fn jobs(args: &Replay, options: &Options) -> anyhow::Result<Vec<Job>> {
 /// The work must be long enough to be cut into slices.
 fn check_stretched(plan: &Plan<'_>) -> Result<(), Usage> {
     let stretched = plan.stretched_ns();
+    if stretched > LONGEST_QUANTUM_NS {
+        return Err(Usage(format!(
+            "at scale {} the quantum is {}, and a phase would take so long: give a --scale of {:.6} or less",
+            plan.scale,
+            time(stretched),
+            LONGEST_QUANTUM_NS / plan.quantum.as_nanos() as f64
+        )));
+    }
     if stretched >= SHORTEST_QUANTUM_NS as f64 {
         return Ok(());
     }

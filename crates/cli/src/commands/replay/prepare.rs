@@ -44,6 +44,9 @@ pub struct Cost {
 
 /// Reads the noise, and sees what of it can be injected.
 pub fn prepare(args: &Replay, context: Context, cost: Cost, printer: Printer) -> anyhow::Result<Prepared> {
+    if !args.phase_at.is_empty() && args.sync != SyncName::Phase {
+        return Err(Usage("--phase-at needs --sync phase".into()).into());
+    }
     if args.skew != Nanos::ZERO && args.sync != SyncName::Start {
         return Err(Usage("--skew needs --sync start".into()).into());
     }
@@ -90,6 +93,9 @@ fn noise(args: &Replay) -> anyhow::Result<Vec<NodeNoise>> {
 }
 
 fn phase_calls(calls: &[PhaseCall]) -> u64 {
+    if calls.is_empty() {
+        return phase_call::BARRIER | phase_call::COLLECTIVE;
+    }
     let bit = |call: &PhaseCall| match call {
         PhaseCall::Barrier => phase_call::BARRIER,
         PhaseCall::Collective => phase_call::COLLECTIVE,

@@ -1,31 +1,35 @@
 //! A command under replayed noise: run, and told what it suffered.
 
-use std::path::{Path, PathBuf};
+use std::io::{ErrorKind, IsTerminal as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use quell_analysis::replay::{Process, Replay as Document, Run, SCHEMA, Slowdown, quantile_of_powers};
+use quell_analysis::replay::{Process, Replay as Document, Run, SCHEMA, Slowdown};
 use quell_node::clock;
-use quell_node::injector::calibrate::calibrate;
-use quell_node::injector::job::{self, Ended, Loading, Output};
-use quell_node::injector::process::{self, Disturbers};
-use quell_node::injector::reports::{self, ProcessReport};
-use quell_node::injector::{preload, schedule};
-use quell_node::machine::Cpus;
-use quell_recording::Cpu;
-use quell_replay::Launched;
-use quell_replay::report::Field;
+use quell_node::injector::job::{self, Ended, How, Input, Loading, Output};
+use quell_node::injector::process::Disturbers;
+use quell_node::injector::{reports, schedule};
+use quell_recording::format_cpu_list;
 use quell_replay::schedule::{Context, Schedule};
 use quell_sim::Draws;
 
-use super::SCALE;
-use super::prepare::{self, Cost, Prepared};
+use super::prepare::{self, Prepared};
+use super::setting::{self, Beside, Folder};
+use super::signals::Signals;
+use super::{SCALE, told};
 use crate::args::Replay;
-use crate::commands::record::stopped_by_signals;
 use crate::plan::Usage;
-use crate::printer::Printer;
+use crate::printer::{Printer, one_line};
+use crate::progress::Step;
 use crate::terminal_replay;
+
+/// The exit code of what was interrupted, as a shell has it.
+const INTERRUPTED: u8 = 130;
+/// Of a command that is not there, and of one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_STARTED: u8 = 126;
 
 /// What a command under noise came to: the exit code is its own.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
@@ -34,13 +38,24 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
             Usage("give the command to run after --, or --emulate, --validate or --dry-run".into()).into()
         );
     }
-    let context = args.context.map_or_else(|| context_of(&args.command), prepare::of_name);
+    let context = setting::context(args, printer)?;
+    if args.cpus.is_some() && context != Context::Process {
+        return Err(Usage(
+            "--cpus needs --context process: elsewhere noise goes where the program goes".into(),
+        )
+        .into());
+    }
+    let folder = if args.dry_run { None } else { Some(Folder::of(args)?) };
     let beside = match context {
-        Context::Process => Some(beside(args)?),
+        Context::Process => Some(setting::beside(args)?),
         _ => None,
     };
-    let mut prepared = prepare::prepare(args, context, cost(args, context, beside.as_ref())?, printer)?;
-    prepared.order.ranked_only = args.command.first().is_some_and(|program| starts_ranks(program));
+    if let Some(Beside { cpus, alone }) = &beside {
+        printer.say(&format!("CPUs {} are disturbed, CPU {alone} is left alone", format_cpu_list(cpus)));
+    }
+    let cost = setting::cost(args, context, beside.as_ref())?;
+    let mut prepared = prepare::prepare(args, context, cost, printer)?;
+    prepared.order.ranked_only = setting::starts_ranks(&args.command);
     let mut document = Document {
         schema: SCHEMA.into(),
         command: args.command.clone(),
@@ -48,118 +63,69 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         warnings: prepared.warnings.clone(),
         ..Document::default()
     };
-    if !args.dry_run {
-        let folder = Folder::of(args)?;
-        let mut job = Job { args, prepared: &mut prepared, beside, folder: &folder.path, runs: Vec::new() };
-        let last = job.all()?;
-        document.runs = std::mem::take(&mut job.runs);
-        document.slowdown = Slowdown::of(&document.runs).filter(|_| args.baseline.is_some());
-        document.exit_code = Some(last.ended.code());
-        document.processes = last.processes;
-        document.warnings.extend(warnings(&document, context));
+    if prepared.plan.detours > 0 && prepared.plan.kept == 0 {
+        document.warnings.push(
+            "none of the noise can be injected this way: try --scale auto, or another --context".into(),
+        );
     }
-    if args.json {
-        printer.json(&document)?;
-    } else {
-        printer.say(&terminal_replay::replay(&document));
-    }
-    document.warnings.iter().for_each(|warning| printer.warn(warning));
-    let unheard = !args.dry_run && context != Context::Process && document.processes.is_empty();
-    // The command's own code comes first; where it is good, but no noise came in, that is said.
-    Ok(document.exit_code.unwrap_or(0).max(if unheard && document.exit_code == Some(0) { 3 } else { 0 }))
-}
-
-/// MPI programs are best disturbed at their calls.
-fn context_of(command: &[String]) -> Context {
-    let ranks = command.first().is_some_and(|program| starts_ranks(program)) || Launched::here().is_some();
-    if ranks || command.is_empty() { Context::Boundary } else { Context::Timer }
-}
-
-/// Whether a program starts ranks: a launcher, or quell itself, whose benchmarks run under one.
-fn starts_ranks(program: &str) -> bool {
-    let own = std::env::current_exe().ok();
-    let name = |path: &Path| path.file_name().map(ToOwned::to_owned);
-    job::is_launcher(program) || own.is_some_and(|own| name(&own) == name(Path::new(program)))
-}
-
-/// Which CPUs are disturbed from beside, and which is left alone.
-pub struct Beside {
-    pub cpus: Vec<Cpu>,
-    pub alone: Cpu,
-}
-
-/// The CPUs that were asked for, or all but one.
-pub fn beside(args: &Replay) -> anyhow::Result<Beside> {
-    let machine = Cpus::of_this_machine()?;
-    let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
-    if let Some(wanted) = wanted {
-        machine.check(wanted).map_err(|error| Usage(error.to_string()))?;
-    }
-    let (cpus, alone) = process::choose(wanted, &machine.allowed)?;
-    Ok(Beside { cpus, alone })
-}
-
-/// What one detour costs in this context, here.
-pub fn cost(args: &Replay, context: Context, beside: Option<&Beside>) -> anyhow::Result<Cost> {
-    let given = args.overhead.map(|overhead| overhead.as_nanos());
-    let mut cost = match (context, beside) {
-        (Context::Boundary, _) => Cost::default(),
-        (_, Some(beside)) => {
-            let found = process::calibrate(beside.cpus[0], beside.alone)?;
-            Cost {
-                overhead_ns: found.overhead_ns,
-                early_ns: found.early_ns,
-                smallest_gap_ns: found.overhead_ns,
-            }
-        }
-        (_, None) => {
-            let found = calibrate(Cpus::of_this_machine()?.allowed.last().copied())?;
-            Cost {
-                overhead_ns: found.overhead_ns,
-                early_ns: found.early_ns,
-                smallest_gap_ns: found.apart_ns(),
-            }
+    let Some(folder) = folder else {
+        return finish(args, &document, context, printer);
+    };
+    let input = input(args, printer);
+    let mut job =
+        Job { args, prepared: &mut prepared, beside, folder: &folder.path, input, runs: Vec::new() };
+    let last = match job.all(printer) {
+        Ok(last) => last,
+        Err(error) => {
+            let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+            folder.give_up();
+            return match kind {
+                Some(kind) => {
+                    printer.error(&error);
+                    Ok(if kind == ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED })
+                }
+                None => Err(error),
+            };
         }
     };
-    cost.overhead_ns = given.unwrap_or(cost.overhead_ns);
-    Ok(cost)
-}
-
-/// Where schedule and reports are, which may be needed after the end, or not.
-pub struct Folder {
-    pub path: PathBuf,
-    keep: bool,
-}
-
-impl Folder {
-    /// The one that was asked for, or one that is deleted at the end.
-    pub fn of(args: &Replay) -> anyhow::Result<Self> {
-        let (path, keep) = match &args.output {
-            Some(path) if path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) => {
-                let path = path.display();
-                return Err(Usage(format!(
-                    "{path} is there already, and holds something: name another folder with -o"
-                ))
-                .into());
-            }
-            Some(path) => (path.clone(), true),
-            // Other hosts see the folder that a job is started in, and rarely /tmp.
-            None if args.command.first().is_some_and(|program| starts_ranks(program)) => {
-                (std::env::current_dir()?.join(format!(".quell-replay-{}", std::process::id())), false)
-            }
-            None => (std::env::temp_dir().join(format!("quell-replay-{}", std::process::id())), false),
-        };
-        fs_err::create_dir_all(&path)?;
-        Ok(Self { path: std::path::absolute(path)?, keep })
+    let words = if last.cut_short { job.last_words() } else { String::new() };
+    document.runs = std::mem::take(&mut job.runs);
+    document.slowdown = Slowdown::of(&document.runs).filter(|_| args.baseline.is_some());
+    document.exit_code = Some(last.ended.code());
+    if last.cut_short {
+        let (code, number) = (last.ended.code(), document.runs.len() + 1);
+        let said = if words.is_empty() { String::new() } else { format!(": {words}") };
+        document
+            .warnings
+            .push(format!("run {number} ended with exit code {code}, so no more followed{said}"));
+        document.exit_code = Some(if code == 0 { INTERRUPTED } else { code });
+    } else {
+        document.processes = last.processes;
     }
+    document.warnings.extend(told::warnings(&document, context, prepared.order.sync));
+    if args.output.is_some() {
+        let text = serde_json::to_string_pretty(&document)? + "\n";
+        fs_err::write(folder.path.join("replay.json"), text)?;
+    }
+    finish(args, &document, context, printer)
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.keep {
-            let _ = fs_err::remove_dir_all(&self.path);
-        }
+/// Shows the document, and says how it ends: by the command's own code, or where that is good and no noise came in, by 3.
+fn finish(args: &Replay, document: &Document, context: Context, printer: Printer) -> anyhow::Result<u8> {
+    if args.json {
+        printer.json(document)?;
+    } else if args.dry_run {
+        printer.result(&terminal_replay::plan(document))?;
+    } else {
+        printer.tell(&terminal_replay::replay(document));
     }
+    document.warnings.iter().for_each(|warning| printer.warn(warning));
+    let nothing = document.plan.detours > 0 && document.plan.kept == 0;
+    let unheard = !args.dry_run && context != Context::Process && document.processes.is_empty();
+    Ok(match document.exit_code.unwrap_or(0) {
+        0 if nothing || unheard => 3,
+        code => code,
+    })
 }
 
 /// All runs of a command.
@@ -168,6 +134,7 @@ struct Job<'a> {
     prepared: &'a mut Prepared,
     beside: Option<Beside>,
     folder: &'a Path,
+    input: Input,
     runs: Vec<Run>,
 }
 
@@ -175,15 +142,17 @@ struct Job<'a> {
 struct Once {
     ended: Ended,
     processes: Vec<Process>,
+    /// Whether it ended a baseline before its time.
+    cut_short: bool,
 }
 
 impl Job<'_> {
     /// Pairs of runs with and without noise in random order, or one run; the last is with noise, and is the one that is heard.
-    fn all(&mut self) -> anyhow::Result<Once> {
-        let stop = stopped_by_signals()?;
-        let heard = if self.args.json { Output::Stderr } else { Output::Own };
+    fn all(&mut self, printer: Printer) -> anyhow::Result<Once> {
+        let signals = Signals::catch()?;
         let pairs = self.args.baseline.unwrap_or(0);
         let order = Draws::new(self.args.seed, &[201]);
+        let step = (pairs > 0).then(|| Step::long(printer, "replay", Some(2 * u64::from(pairs))));
         for pair in 0..pairs {
             let last = pair + 1 == pairs;
             let noise_first = !last && order.at(u64::from(pair)) & 1 == 1;
@@ -191,124 +160,86 @@ impl Job<'_> {
                 if last && noise {
                     break;
                 }
-                self.once(noise, Output::Nowhere, &stop)?;
+                let once = self.once(noise, false, &signals)?;
+                if signals.stopped() || !once.ended.status.success() {
+                    // Half a pair tells nothing.
+                    self.runs.pop();
+                    return Ok(Once { cut_short: true, ..once });
+                }
+                step.iter().for_each(|step| step.reach(self.runs.len() as u64));
             }
         }
-        let last = self.once(true, heard, &stop)?;
-        // From here on a signal ends quell as usual.
-        stop.store(true, Ordering::SeqCst);
-        Ok(last)
+        drop(step);
+        self.once(true, true, &signals)
     }
 
-    fn once(&mut self, noise: bool, output: Output, stop: &AtomicBool) -> anyhow::Result<Once> {
+    fn once(&mut self, noise: bool, heard: bool, signals: &Signals) -> anyhow::Result<Once> {
         let number = self.runs.len();
-        let folder = self.folder.join(format!("run-{number}-{}", if noise { "noise" } else { "quiet" }));
+        let folder = self.folder.join(format!("run-{number:04}-{}", if noise { "noise" } else { "quiet" }));
         let reports = folder.join("reports");
         fs_err::create_dir_all(&reports)?;
         self.prepared.order.epoch_ns = clock::realtime_ns();
-        let words = self.prepared.words(!noise)?;
-        let loading = loading(self.prepared.context, &folder, &reports)?;
+        let words = Arc::new(self.prepared.words(!noise)?);
+        let loading = setting::loading(self.prepared.context, &folder, &reports)?;
         loading.iter().try_for_each(|loading| schedule::write(&loading.schedule, &words))?;
-        let program = &self.args.command[0];
-        let words = Arc::new(words);
-        let beside = self
-            .beside
-            .as_ref()
-            .map(|beside| Disturbers::start(&words, &beside.cpus, beside.alone))
-            .transpose()?;
-        let mut variables = loading.as_ref().map(Loading::variables).unwrap_or_default();
-        variables.push((SCALE, self.prepared.plan.scale.to_string().into()));
-        let ended = job::run(&self.args.command, &variables, output, stop)
-            .with_context(|| format!("`{program}` cannot be started"))?;
-        let schedule = Schedule::of(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
-        let said = match beside {
-            Some(disturbers) => disturbers.end(),
-            None => reports::read(&reports)?,
+        let said = folder.join("stderr");
+        let (ended, told) = {
+            let start = |beside: &Beside| Disturbers::start(&words, &beside.cpus, beside.alone);
+            let disturbers = self.beside.as_ref().map(start).transpose()?;
+            let output = match (heard, self.args.json) {
+                (false, _) => Output::File(&said),
+                (true, false) => Output::Own,
+                (true, true) => Output::Stderr,
+            };
+            let ended = self.start(loading.as_ref(), output, signals)?;
+            (ended, disturbers.map(Disturbers::end))
         };
-        let processes: Vec<Process> = said.iter().map(|report| suffered(report, &schedule, &words)).collect();
+        let told = told.map_or_else(|| reports::read(&reports), Ok)?;
+        let schedule = Schedule::of(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
+        let processes: Vec<Process> =
+            told.iter().map(|report| told::process(report, &schedule, &words)).collect();
         let mpi_ns = processes.iter().map(|process| process.span_ns).max();
         let mpi_ns = mpi_ns.filter(|_| self.prepared.context == Context::Boundary);
         self.runs.push(Run { noise, wall_ns: ended.wall_ns, mpi_ns });
-        anyhow::ensure!(
-            output != Output::Nowhere || ended.status.success(),
-            "run {} of `{program}`, {} noise, ended with exit code {}: it must do well alone before noise tells anything",
-            number + 1,
-            if noise { "with" } else { "without" },
-            ended.code()
-        );
-        Ok(Once { ended, processes })
+        Ok(Once { ended, processes, cut_short: false })
+    }
+
+    fn start(
+        &self,
+        loading: Option<&Loading>,
+        output: Output<'_>,
+        signals: &Signals,
+    ) -> anyhow::Result<Ended> {
+        let command = &self.args.command;
+        let mut variables = loading.map(|loading| loading.variables(command)).unwrap_or_default();
+        variables.push((SCALE, self.prepared.plan.scale.to_string().into()));
+        let words = if loading.is_some() { job::taken_along(command) } else { command.clone() };
+        let how = How { variables: &variables, input: self.input, output };
+        job::run(&words, &how, &signals.pass).with_context(|| format!("`{}` cannot be started", command[0]))
+    }
+
+    /// What the last of the runs that nobody heard wrote to stderr.
+    fn last_words(&self) -> String {
+        let number = self.runs.len();
+        let kinds = ["noise", "quiet"].map(|kind| self.folder.join(format!("run-{number:04}-{kind}/stderr")));
+        let text = kinds.iter().find_map(|path| fs_err::read(path).ok()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        one_line(&lines[lines.len().saturating_sub(4)..].join(" | "))
     }
 }
 
-/// What a job is to load, in a folder: its library is written, its schedule is not. `None` where a context loads nothing.
-pub fn loading(context: Context, folder: &Path, reports: &Path) -> std::io::Result<Option<Loading>> {
-    let library = preload::write(context, folder)?;
-    let with = |library| Loading { library, schedule: folder.join("schedule"), reports: reports.to_owned() };
-    Ok(library.map(with))
-}
-
-/// What a process said, beside what its trace held.
-fn suffered(report: &ProcessReport, schedule: &Schedule<'_>, words: &[u64]) -> Process {
-    let get = |field: Field| report.get(field);
-    let span_ns = get(Field::LastNs).saturating_sub(get(Field::BegunNs));
-    let entry = schedule.entry(get(Field::Track));
-    let trace = entry.and_then(|entry| {
-        let place = entry.first as usize..(entry.first + entry.words()) as usize;
-        entry.read(words.get(place)?).ok()
-    });
-    let in_step = schedule.head.sync == quell_replay::schedule::Sync::Phase;
-    let trace_ns = trace.filter(|_| !in_step).map_or(0, |track| track.noise_in(get(Field::Place), span_ns));
-    Process {
-        rank: report.rank(),
-        host: report.host.clone(),
-        pid: get(Field::Pid),
-        node: get(Field::Node),
-        cpu: entry.map_or(0, |entry| entry.cpu as u32),
-        threads: get(Field::Threads),
-        calls: get(Field::Calls),
-        burns: get(Field::Burns),
-        asked_ns: get(Field::AskedNs),
-        took_ns: get(Field::TookNs),
-        trace_ns,
-        absorbed_ns: get(Field::AbsorbedNs),
-        within_ns: get(Field::WithinNs),
-        span_ns,
-        over_p50_ns: quantile_of_powers(report.histogram(), 0.5),
-        over_p99_ns: quantile_of_powers(report.histogram(), 0.99),
-        most_over_ns: get(Field::MostOverNs),
-        phases: get(Field::Phases),
-        used_up: get(Field::UsedUp) != 0,
-        missed: get(Field::Missed),
+/// What the command reads: what quell was given, in each of several runs, or nothing where that can be read but once.
+fn input(args: &Replay, printer: Printer) -> Input {
+    if args.baseline.is_none() || std::io::stdin().is_terminal() {
+        return Input::Own;
     }
-}
-
-/// What a reader must know.
-fn warnings(document: &Document, context: Context) -> Vec<String> {
-    let processes = &document.processes;
-    let mut warnings = Vec::new();
-    if processes.is_empty() {
-        warnings.push(match context {
-            Context::Boundary => "no process called MPI through quell, so no noise came in: it is no MPI program, or MPI is linked into it \
-                                  statically; --context timer or process may do"
-                .into(),
-            _ => "no process took the noise: it is linked statically, or runs with privileges of its own; --context process may do".into(),
-        });
+    match std::fs::metadata("/proc/self/fd/0").map(|facts| facts.file_type()) {
+        Ok(kind) if kind.is_file() => Input::Again,
+        Ok(kind) if kind.is_fifo() || kind.is_socket() => {
+            printer.say("what comes through a pipe can be read but once, so no run reads anything; give a file with `<`");
+            Input::None
+        }
+        _ => Input::None,
     }
-    let ranks: Vec<u64> = processes.iter().filter_map(|process| process.rank).collect();
-    let highest = ranks.iter().max().map_or(0, |rank| rank + 1);
-    let missing = (0..highest).filter(|rank| !ranks.contains(rank)).count();
-    if missing > 0 {
-        warnings.push(format!(
-            "{missing} of {highest} ranks did not report, and may have run without noise: does every host see the folder? Name one that it does with -o"
-        ));
-    }
-    if let Some(used) = processes.iter().find(|process| process.used_up) {
-        let rank = used.rank.map_or(String::new(), |rank| format!("rank {rank} and perhaps others "));
-        warnings.push(format!("{rank}used up the share of the trace, and ran without noise from then on"));
-    }
-    let missed: u64 = processes.iter().map(|process| process.missed).sum();
-    if missed > 0 {
-        warnings.push(format!("{missed} threads were beyond reach, and ran without noise"));
-    }
-    warnings
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use quell_analysis::validation::{self, Injected, Sides, Validation};
@@ -11,23 +10,34 @@ use quell_node::injector::reports::{self, ProcessReport};
 use quell_node::injector::{job, schedule};
 use quell_node::machine::Cpus;
 use quell_recording::{Cpu, Nanos, Recording, Trace};
+use quell_replay::report::Field;
 use quell_replay::schedule::{Context, Sync};
 
 use super::prepare::{self, Prepared};
-use super::run::{Beside, Folder, beside, cost, loading};
-use crate::args::{ContextName, Replay};
+use super::setting::{self, Beside, Folder};
+use super::signals::Signals;
+use crate::args::{ContextName, Replay, SyncName};
 use crate::commands::Outcome;
-use crate::commands::record::stopped_by_signals;
 use crate::plan::{self, Usage};
-use crate::printer::Printer;
+use crate::printer::{Printer, one_line};
 use crate::{html, terminal_validate};
 
 /// The machine's own noise is looked at for this share of the time.
 const BEFORE: u64 = 2;
 
-/// Records without and with the noise, and compares.
+/// How long it is recorded if nothing is said.
+const USUAL: Nanos = Nanos::from_secs(10);
+/// The longest log of burns: 24 bytes each.
+const MOST_EVENTS: u64 = 1 << 20;
+/// Fewer detours say little of a distribution.
+const FEW: u64 = 100;
+/// Own noise of more than this, in percent, distorts what the probe sees of any other.
+const BUSY_PERCENT: f64 = 10.0;
+
+/// Records without and with the noise, and compares; a limit is exceeded where much of what was due did not come.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
-    plan::positive(args.duration, "--duration")?;
+    let duration = args.duration.unwrap_or(USUAL);
+    plan::positive(duration, "--duration")?;
     let context = match args.context {
         Some(ContextName::Boundary) => {
             return Err(Usage(
@@ -38,24 +48,51 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         Some(ContextName::Process) => Context::Process,
         Some(ContextName::Timer) | None => Context::Timer,
     };
+    if args.baseline.is_some() || args.share.is_some() || args.sync != SyncName::None {
+        return Err(Usage(
+            "--baseline, --share and --sync are for a command: leave them out with --validate".into(),
+        )
+        .into());
+    }
+    let folder = if args.dry_run { None } else { Some(Folder::of(args)?) };
     let place = Place::of(args, context)?;
-    let mut prepared = prepare::prepare(args, context, cost(args, context, place.beside.as_ref())?, printer)?;
-    let folder = Folder::of(args)?;
-    let stop = stopped_by_signals()?;
-    let half = Nanos::from_nanos(args.duration.as_nanos() / BEFORE);
+    let cost = setting::cost(args, context, place.beside.as_ref())?;
+    let mut prepared = prepare::prepare(args, context, cost, printer)?;
+    let Some(folder) = folder else { return Ok(Outcome::Done) };
+    let due = due(&prepared, duration);
+    prepared.order.events = (2 * due + 4096).min(MOST_EVENTS);
+    let signals = Signals::catch()?;
+    let half = Nanos::from_nanos(duration.as_nanos() / BEFORE);
     printer.say(&format!("recording CPU {} for {half}, as it is", place.cpu));
+    let run = |variables: &[job::Variable], words: &[String]| {
+        let said = folder.path.join("stderr");
+        let how = job::How { variables, input: job::Input::None, output: job::Output::File(&said) };
+        let ended = job::run(words, &how, &signals.pass)?;
+        anyhow::ensure!(!signals.stopped(), "interrupted");
+        let said = fs_err::read_to_string(&said).unwrap_or_default();
+        anyhow::ensure!(
+            ended.status.success(),
+            "the probe ended with exit code {}: {}",
+            ended.code(),
+            one_line(&said)
+        );
+        Ok(())
+    };
     let before = record(&place, half, &folder.path.join("before.quell"), &mut |words| {
-        Ok((job::run(words, &[], job::Output::Nowhere, &stop)?, Vec::new()))
+        run(&[], words)?;
+        Ok(Vec::new())
     })?;
-    printer.say(&format!("recording it for {} under the noise", args.duration));
-    let under = record(&place, args.duration, &folder.path.join("emulated.quell"), &mut |words| {
-        under_noise(&mut prepared, &place, &folder.path, words, &stop)
+    printer.say(&format!("recording it for {} under the noise", duration));
+    let under = record(&place, duration, &folder.path.join("emulated.quell"), &mut |words| {
+        under_noise(&mut prepared, &place, &folder.path, &mut |variables| run(variables, words))
     })?;
-    stop.store(true, Ordering::SeqCst);
-    let document = compare(args, &prepared, &before, &under)?;
+    let mut document = compare(args, &prepared, &before, &under)?;
+    let missing = document.injected as f64 <= 0.9 * due as f64 - 3.0 * (due as f64).sqrt();
+    document.warnings.extend(doubts(&document, due, missing, under.lost));
     if args.output.is_some() {
         let page = folder.path.join("validate.html");
         let title = format!("{} and its emulation", prepared.plan.noise[0].name);
+        document.comparison.warnings.extend(document.warnings.iter().cloned());
         html::write(&page, &html::Page { compare: Some(&document.comparison), ..html::Page::new(&title) })?;
         printer.say(&format!("wrote {}", page.display()));
     }
@@ -64,7 +101,40 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     } else {
         printer.result(&terminal_validate::validation(&document))?;
     }
-    Ok(Outcome::Done)
+    Ok(if missing || under.lost > 0 { Outcome::LimitExceeded } else { Outcome::Done })
+}
+
+/// How many detours are to come while the probe watches.
+fn due(prepared: &Prepared, duration: Nanos) -> u64 {
+    let cpu = &prepared.compiled.groups[0][0];
+    (cpu.detours.len() as f64 * duration.as_nanos() as f64 / cpu.period_ns as f64) as u64
+}
+
+/// Why the comparison may not be worth much.
+fn doubts(document: &Validation, due: u64, missing: bool, lost: u64) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if missing {
+        doubts.push(format!(
+            "{due} detours were due, and only {} came: this machine is too busy for them",
+            document.injected
+        ));
+    }
+    if lost > 0 {
+        doubts.push(format!("{lost} injected detours were not logged, and are taken for the machine's own: record for a shorter --duration"));
+    }
+    if document.seen < FEW {
+        doubts.push(format!(
+            "{} detours say little of their distribution: record for a longer --duration",
+            document.seen
+        ));
+    }
+    if document.own.overhead_percent > BUSY_PERCENT {
+        doubts.push(format!(
+            "the machine's own noise took {:.0} % of the time, and made injected detours longer too",
+            document.own.overhead_percent
+        ));
+    }
+    doubts
 }
 
 /// Where it is recorded.
@@ -76,7 +146,7 @@ struct Place {
 impl Place {
     fn of(args: &Replay, context: Context) -> anyhow::Result<Self> {
         if context == Context::Process {
-            let beside = beside(args)?;
+            let beside = setting::beside(args)?;
             return Ok(Self { cpu: beside.cpus[0], beside: Some(beside) });
         }
         let machine = Cpus::of_this_machine()?;
@@ -92,10 +162,12 @@ impl Place {
 struct Recorded {
     trace: Trace,
     injected: Vec<Injected>,
+    /// Injected detours that the log had no room for.
+    lost: u64,
 }
 
-/// Runs a command, and tells how it ended and what the injectors said.
-type Runner<'a> = dyn FnMut(&[String]) -> anyhow::Result<(job::Ended, Vec<ProcessReport>)> + 'a;
+/// Runs a command, and tells what the injectors said.
+type Runner<'a> = dyn FnMut(&[String]) -> anyhow::Result<Vec<ProcessReport>> + 'a;
 
 /// Runs `quell record` with the probe alone.
 fn record(place: &Place, duration: Nanos, output: &Path, run: &mut Runner<'_>) -> anyhow::Result<Recorded> {
@@ -104,13 +176,7 @@ fn record(place: &Place, duration: Nanos, output: &Path, run: &mut Runner<'_>) -
     let duration = format!("{}ns", duration.as_nanos());
     let words =
         [&own, "record", "-q", "-o", &path, "--cpus", &cpu, "--duration", &duration, "--sources", "off"];
-    let (ended, reports) = run(&words.map(str::to_owned))?;
-    anyhow::ensure!(
-        ended.status.success(),
-        "the probe ended with exit code {}: try `{}` alone",
-        ended.code(),
-        words.join(" ")
-    );
+    let reports = run(&words.map(str::to_owned))?;
     let recording = Recording::open(output)?;
     let trace = recording.traces.first().cloned().context("the probe saw no CPU")?;
     let zero = recording.manifest.zero_monotonic_ns.unwrap_or(0);
@@ -124,31 +190,32 @@ fn record(place: &Place, duration: Nanos, output: &Path, run: &mut Runner<'_>) -
         })
         .collect();
     injected.sort_by_key(|event| event.start_ns);
-    Ok(Recorded { trace, injected })
+    let lost = reports.iter().map(|report| report.get(Field::EventsLost)).sum();
+    Ok(Recorded { trace, injected, lost })
 }
 
 fn under_noise(
     prepared: &mut Prepared,
     place: &Place,
     folder: &Path,
-    words: &[String],
-    stop: &AtomicBool,
-) -> anyhow::Result<(job::Ended, Vec<ProcessReport>)> {
+    run: &mut dyn FnMut(&[job::Variable]) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<ProcessReport>> {
     // All threads of the probe's program at one place, so that what any of them tells is told of the one that watches.
     prepared.order.sync = Sync::Start;
     prepared.order.epoch_ns = quell_node::clock::realtime_ns();
     let schedule_words = prepared.words(false)?;
     if let Some(beside) = &place.beside {
         let disturbers = Disturbers::start(&Arc::new(schedule_words), &beside.cpus, beside.alone)?;
-        let ended = job::run(words, &[], job::Output::Nowhere, stop)?;
-        return Ok((ended, disturbers.end()));
+        run(&[])?;
+        return Ok(disturbers.end());
     }
     let reports = folder.join("reports");
     fs_err::create_dir_all(&reports)?;
-    let loading = loading(prepared.context, folder, &reports)?.context("this context loads nothing")?;
+    let loading =
+        setting::loading(prepared.context, folder, &reports)?.context("this context loads nothing")?;
     schedule::write(&loading.schedule, &schedule_words)?;
-    let ended = job::run(words, &loading.variables(), job::Output::Nowhere, stop)?;
-    Ok((ended, reports::read(&reports)?))
+    run(&loading.variables(&[]))?;
+    Ok(reports::read(&reports)?)
 }
 
 fn compare(

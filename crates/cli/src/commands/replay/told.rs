@@ -1,0 +1,94 @@
+//! What processes told of their noise, beside what was to come, and what a reader must know of it.
+
+use quell_analysis::replay::{Process, Replay, quantile_of_powers};
+use quell_node::injector::reports::ProcessReport;
+use quell_replay::Launched;
+use quell_replay::report::Field;
+use quell_replay::schedule::{Context, Schedule, Sync};
+
+/// Burning that took so much longer than asked was interrupted itself.
+const BUSY: f64 = 1.2;
+
+/// What a process said, beside what its trace held.
+pub fn process(report: &ProcessReport, schedule: &Schedule<'_>, words: &[u64]) -> Process {
+    let get = |field: Field| report.get(field);
+    let span_ns = get(Field::LastNs).saturating_sub(get(Field::BegunNs));
+    let entry = schedule.entry(get(Field::Track));
+    let trace = entry.and_then(|entry| {
+        let place = entry.first as usize..(entry.first + entry.words()) as usize;
+        entry.read(words.get(place)?).ok()
+    });
+    let in_step = schedule.head.sync == Sync::Phase;
+    let trace_ns = trace.filter(|_| !in_step).map_or(0, |track| track.noise_in(get(Field::Place), span_ns));
+    Process {
+        rank: report.rank(),
+        host: report.host.clone(),
+        pid: get(Field::Pid),
+        name: report.name(),
+        node: get(Field::Node),
+        cpu: entry.map_or(0, |entry| entry.cpu as u32),
+        threads: get(Field::Threads),
+        calls: get(Field::Calls),
+        burns: get(Field::Burns),
+        asked_ns: get(Field::AskedNs),
+        took_ns: get(Field::TookNs),
+        trace_ns,
+        absorbed_ns: get(Field::AbsorbedNs),
+        within_ns: get(Field::WithinNs),
+        span_ns,
+        over_p50_ns: quantile_of_powers(report.histogram(), 0.5),
+        over_p99_ns: quantile_of_powers(report.histogram(), 0.99),
+        most_over_ns: get(Field::MostOverNs),
+        phases: get(Field::Phases),
+        used_up: get(Field::UsedUp) != 0,
+        missed: get(Field::Missed),
+    }
+}
+
+/// What a reader must know.
+pub fn warnings(document: &Replay, context: Context, sync: Sync) -> Vec<String> {
+    let processes = &document.processes;
+    let mut warnings = Vec::new();
+    // Of a command that failed nothing is known, and nothing is guessed.
+    if processes.is_empty() && document.exit_code == Some(0) {
+        warnings.push(match context {
+            Context::Boundary => {
+                "no process called MPI through quell, so no noise came in: it is no MPI program, or MPI is linked into it \
+                 statically; --context timer or process may do"
+                    .into()
+            }
+            _ => "no process took the noise: it is linked statically, or runs with privileges of its own; --context process may do"
+                .into(),
+        });
+    }
+    let ranks: Vec<u64> = processes.iter().filter_map(|process| process.rank).collect();
+    let highest = ranks.iter().max().map_or(0, |rank| rank + 1);
+    let missing = (0..highest).filter(|rank| !ranks.contains(rank)).count();
+    // Where each rank has a quell of its own, each tells of its own.
+    if missing > 0 && Launched::here().is_none() {
+        warnings.push(format!(
+            "{missing} of {highest} ranks did not report, and may have run without noise: does every host see the folder? Name one that it does with -o"
+        ));
+    }
+    let sum = |of: fn(&Process) -> u64| processes.iter().map(of).sum::<u64>();
+    let (asked, took) = (sum(|process| process.asked_ns), sum(|process| process.took_ns));
+    if took as f64 > BUSY * asked as f64 {
+        warnings.push(format!(
+            "burning itself was interrupted: {:.1} ms were asked for and {:.1} ms passed, so this machine is busy with other things",
+            asked as f64 / 1e6,
+            took as f64 / 1e6
+        ));
+    }
+    if sync == Sync::Phase && !processes.is_empty() && sum(|process| process.phases) == 0 {
+        warnings.push("no phase ended, so all went on from one place: see --phase-at".into());
+    }
+    if let Some(used) = processes.iter().find(|process| process.used_up) {
+        let rank = used.rank.map_or(String::new(), |rank| format!("rank {rank} and perhaps others "));
+        warnings.push(format!("{rank}used up the share of the trace, and ran without noise from then on"));
+    }
+    let missed = sum(|process| process.missed);
+    if missed > 0 {
+        warnings.push(format!("{missed} threads were beyond reach, and ran without noise"));
+    }
+    warnings
+}
