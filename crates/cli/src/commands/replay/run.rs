@@ -39,7 +39,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         _ => None,
     };
     let mut prepared = prepare::prepare(args, context, cost(args, context, beside.as_ref())?, printer)?;
-    prepared.order.ranked_only = args.command.first().is_some_and(|program| starts_ranks(program));
+    prepared.order.ranked_only = starts_ranks(&args.command);
     let mut document = Document {
         schema: SCHEMA.into(),
         command: args.command.clone(),
@@ -70,15 +70,21 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
 
 /// MPI programs are best disturbed at their calls.
 fn context_of(command: &[String]) -> Context {
-    let ranks = command.first().is_some_and(|program| starts_ranks(program)) || Launched::here().is_some();
+    let ranks = starts_ranks(command) || Launched::here().is_some();
     if ranks || command.is_empty() { Context::Boundary } else { Context::Timer }
 }
 
-/// Whether a program starts ranks: a launcher, or quell itself, whose benchmarks run under one.
-fn starts_ranks(program: &str) -> bool {
+/// Whether a command starts ranks: a launcher does, and quell itself, where it runs a benchmark or records what does.
+fn starts_ranks(command: &[String]) -> bool {
     let own = std::env::current_exe().ok();
     let name = |path: &Path| path.file_name().map(ToOwned::to_owned);
-    job::is_launcher(program) || own.is_some_and(|own| name(&own) == name(Path::new(program)))
+    let Some((program, words)) = command.split_first() else { return false };
+    if own.is_none_or(|own| name(&own) != name(Path::new(program))) {
+        return job::is_launcher(program);
+    }
+    let mut parts = words.splitn(2, |word| word == "--");
+    let verb = parts.next().and_then(|options| options.iter().find(|word| !word.starts_with('-')));
+    verb.is_some_and(|verb| verb == "bench") || parts.next().is_some_and(starts_ranks)
 }
 
 /// Which CPUs are disturbed from beside, and which is left alone.
@@ -143,7 +149,7 @@ impl Folder {
             }
             Some(path) => (path.clone(), true),
             // Other hosts see the folder that a job is started in, and rarely /tmp.
-            None if args.command.first().is_some_and(|program| starts_ranks(program)) => {
+            None if starts_ranks(&args.command) => {
                 (std::env::current_dir()?.join(format!(".quell-replay-{}", std::process::id())), false)
             }
             None => (std::env::temp_dir().join(format!("quell-replay-{}", std::process::id())), false),
@@ -308,4 +314,27 @@ fn warnings(document: &Document, context: Context) -> Vec<String> {
         warnings.push(format!("{missed} threads were beyond reach, and ran without noise"));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    #[test]
+    fn quell_itself_starts_ranks_only_for_benchmarks_and_launchers() {
+        let own = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+        let of = |text: &str| {
+            starts_ranks(&text.replace("QUELL", &own).split(' ').map(str::to_owned).collect::<Vec<_>>())
+        };
+        for ranks in ["mpirun -n 2 ./app", "QUELL -q bench bsp", "QUELL record -o x -- srun ./app"] {
+            assert!(of(ranks), "{ranks}");
+        }
+        for one in
+            ["./app", "QUELL record -q --cpus 1", "QUELL record -o bench", "QUELL record -- ./app", "QUELL"]
+        {
+            assert!(!of(one), "{one}");
+        }
+        assert!(!starts_ranks(&[]));
+    }
 }
