@@ -29,8 +29,8 @@ QUESTION = (
 )
 NOTES = [
     "The interval timer's victim tells the turns of its own loop in which the handler ran once.",
-    "The probe's detours count as injected from half of what was asked for to 60 us more; at scale 10, scaled back.",
-    "Each round gives the median of some 3,000 detours, at scale 10 of 600.",
+    "The probe's detours are those in which noise was burned, by the times of both; those at scale 10 are scaled back.",
+    "Each round gives the median of some 3,000 of them, at scale 10 of 600.",
     "Phases: the mean MaxQT with noise over that without (De et al. 2008, eq. 3), a pair in each round.",
     "The machine's own rare, long detours move a mean; the median qt of all ranks hardly feels them.",
 ]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
-import shutil
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,17 +28,14 @@ CALIBRATION_PERCENT = 10.0
 SCALE = 10
 # No shorter one is to be had: of this nearly nothing is burned.
 SHORTEST_NS = 100
-# A detour counts as injected if it is at least half as long as was asked for, and no longer by more than this.
-BEYOND_NS = 60_000
 SECONDS = 3
 SCALED_SECONDS = 6
 
-PROBE = "quell record --method detour --sources off"
 COMMANDS = [
-    f"quell replay 1ms-50us.toml --context timer --json -- {PROBE} --duration 3s",
-    f"quell replay 1ms-5us.toml --context timer --scale 10 --json -- {PROBE} --duration 6s",
-    f"quell replay 1ms-100ns.toml --context timer --overhead 1ns -- {PROBE} --duration 3s",
-    f"quell replay 1ms-50us.toml --context process --cpus CPU -- {PROBE} --duration 3s",
+    "quell replay 1ms-50us.toml --validate --json --context timer --cpus CPU --duration 3s",
+    "quell replay 1ms-5us.toml --validate --json --context timer --scale 10 --cpus CPU --duration 6s",
+    "quell replay 1ms-100ns.toml --validate --json --context timer --overhead 1ns --cpus CPU --duration 3s",
+    "quell replay 1ms-50us.toml --validate --json --context process --cpus CPU --duration 3s",
     "interval_timer CPU 3 950000 50000",
 ]
 
@@ -58,6 +53,19 @@ class Way(NamedTuple):
     def key(self) -> tuple[str, ...]:
         """Where its figures are kept."""
         return (self.name, str(self.asked_ns))
+
+    @property
+    def seconds(self) -> int:
+        """How long it is watched."""
+        return SECONDS if self.scale == 1 else SCALED_SECONDS
+
+
+class Seen(NamedTuple):
+    """What quell's probe saw of detours that quell injected, scaled back."""
+
+    overhead_ns: int
+    median_ns: int
+    count: int
 
 
 TIMER = [Way("timer", us * 1000) for us in (25, 50, 100)]
@@ -85,16 +93,15 @@ def tasks(setting: Setting, peer: Path, series: Series) -> list[Callable[[], Non
     """What is measured in a round, in any order."""
 
     def of_quell(way: Way) -> None:
-        overhead_ns, lengths = probed(setting, way)
-        seen = near(lengths, way.asked_ns * way.scale, 0 if way is SHORTEST else 0.5)
-        series.setdefault(way.key, []).append(median(seen) / way.scale)
+        seen = probed(setting, way)
+        series.setdefault(way.key, []).append(seen.median_ns)
         if way in TIMER:
-            series.setdefault(CALIBRATED, []).append(overhead_ns)
+            series.setdefault(CALIBRATED, []).append(seen.overhead_ns)
 
     def of_peer(way: Way) -> None:
         gap_ns = PERIOD_NS - way.asked_ns
         words = [str(peer), str(setting.cpu), str(SECONDS), str(gap_ns), str(way.asked_ns)]
-        seen = near(read_peer(run(words, TIMEOUT_S).checked().stdout), way.asked_ns, 0.5)
+        seen = read_peer(run(words, TIMEOUT_S).checked().stdout)
         series.setdefault(way.key, []).append(median(seen))
 
     def bound(what: Callable[[Way], None], way: Way) -> Callable[[], None]:
@@ -103,43 +110,27 @@ def tasks(setting: Setting, peer: Path, series: Series) -> list[Callable[[], Non
     return [*(bound(of_quell, way) for way in ways(setting)), *(bound(of_peer, way) for way in PEER)]
 
 
-def probed(setting: Setting, way: Way) -> tuple[int, list[int]]:
-    """What quell calibrated, and all detours that its probe saw under the noise."""
-    recording, table = setting.scratch / "strikes.quell", setting.scratch / "strikes.csv"
-    shutil.rmtree(recording, ignore_errors=True)
+def probed(setting: Setting, way: Way) -> Seen:
+    """What quell calibrated, and what its probe then saw."""
     model = Beat("1ms", f"{way.asked_ns}ns").write(setting.scratch)
-    command = [str(setting.quell), "-q", "replay", str(model), "--context", way.context, "--scale", str(way.scale)]
+    command = [str(setting.quell), "-q", "replay", str(model), "--validate", "--json", "--context", way.context]
+    command += ["--scale", str(way.scale), "--cpus", str(setting.cpu), "--duration", f"{way.seconds}s"]
     if way.overhead:
         command += ["--overhead", way.overhead]
-    if way.context == "process":
-        command += ["--cpus", str(setting.cpu)]
-    seconds = SECONDS if way.scale == 1 else SCALED_SECONDS
-    probe = [str(setting.quell), "record", "-q", "--method", "detour", "--sources", "off", "--cpus", str(setting.cpu)]
-    probe += ["--duration", f"{seconds}s", "-o", str(recording)]
-    document = run([*command, "--json", "--", *probe], TIMEOUT_S).checked().stdout
-    run([str(setting.quell), "-q", "convert", str(recording), str(table)], TIMEOUT_S).checked()
-    text = table.read_text(encoding="utf-8")
-    table.unlink()
-    return read_overhead(document), read_detours(text)
+    return read_seen(run(command, TIMEOUT_S).checked().stdout)
 
 
-def read_overhead(text: str) -> int:
-    """What a detour costs beside the time that is burned, as it was calibrated."""
+def read_seen(text: str) -> Seen:
+    """The figures of `quell replay --validate --json`."""
     try:
         document = json.loads(text)
-        if not document["processes"]:
-            raise BenchError("no noise came into the probe")
-        return int(document["plan"]["overhead_ns"])
+        detours = document["comparison"]["b"]["detours"]
+        seen = Seen(int(document["overhead_ns"]), int(detours["p50_ns"]), int(detours["count"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"`quell replay` did not say what a detour costs: {error!r}") from error
-
-
-def read_detours(text: str) -> list[int]:
-    """The lengths of detours in a CSV that `quell convert` wrote."""
-    try:
-        return [int(row["duration_ns"]) for row in csv.DictReader(text.splitlines()) if row["own"] == "false"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"`quell convert` wrote no `duration_ns` in each row: {error!r}") from error
+        raise BenchError(f"`quell replay --validate` did not say what the probe saw: {error!r}") from error
+    if seen.count == 0:
+        raise BenchError("the probe saw none of the detours that were injected")
+    return seen
 
 
 def read_peer(text: str) -> list[int]:
@@ -148,18 +139,12 @@ def read_peer(text: str) -> list[int]:
         document = json.loads(text)
         if document["schema"] != SCHEMA:
             raise BenchError(f"interval_timer speaks {document['schema']!r}, not {SCHEMA}")
-        return [int(gap) for gap in document["gaps_ns"]]
+        gaps = [int(gap) for gap in document["gaps_ns"]]
     except (ValueError, KeyError, TypeError) as error:
         raise BenchError(f"interval_timer did not print what {SCHEMA} promises: {error!r}") from error
-
-
-def near(lengths: list[int], asked_ns: int, least: float) -> list[int]:
-    """Those that may be detours of the length that was asked for: the machine's own are mostly shorter or longer."""
-    floor = max(least * asked_ns, 10_000)
-    found = [length for length in lengths if floor <= length <= asked_ns + BEYOND_NS]
-    if not found:
-        raise BenchError(f"the probe saw no detour of about {asked_ns} ns")
-    return found
+    if not gaps:
+        raise BenchError("the interval timer never struck")
+    return gaps
 
 
 def judged(series: Series) -> tuple[list[list[str]], list[Limit]]:

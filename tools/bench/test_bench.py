@@ -277,6 +277,10 @@ class Replays(unittest.TestCase):
         ]
         found = replay_calls.off_percent(json.dumps({"processes": ranks}), 2)
         self.assertEqual([round(value, 9) for value in found], [0.2, 25])
+        self.assertEqual(replay_calls.burned('{"processes": [{"asked_ns": 5000, "took_ns": 5100}]}'), 510)
+        for text in ("{}", '{"processes": []}', '{"processes": [{"asked_ns": 0, "took_ns": 0}]}'):
+            with self.assertRaises(child.BenchError, msg=text):
+                replay_calls.burned(text)
         for changes in ([], ranks[:1], [{}, {}], [{**ranks[0], "trace_ns": 0}] * 2):
             with self.assertRaises(child.BenchError, msg=str(changes)):
                 replay_calls.off_percent(json.dumps({"processes": changes}), 2)
@@ -285,23 +289,13 @@ class Replays(unittest.TestCase):
         path = replay_calls.Beat("1ms", "50us").write(self.folder)
         self.assertIn('periodic = { period = "1ms" }\nduration = { constant = "50us" }\n', path.read_text())
 
-    def test_detours_near_the_length_count(self) -> None:
-        lengths = [300, 9_000, 24_000, 26_000, 85_000, 86_000]
-        self.assertEqual(replay_strikes.near(lengths, 25_000, 0.5), [24_000, 26_000, 85_000])
-        self.assertEqual(replay_strikes.near(lengths, 100, 0), [24_000, 26_000])
-        with self.assertRaises(child.BenchError):
-            replay_strikes.near([300], 25_000, 0.5)
-
-    def test_detours_and_costs_are_read(self) -> None:
-        text = "cpu,start_ns,duration_ns,own\n1,0,1000,false\n1,5000,99999,true\n"
-        self.assertEqual(replay_strikes.read_detours(text), [1000])
-        document = {"plan": {"overhead_ns": 20_000}, "processes": [{}]}
-        self.assertEqual(replay_strikes.read_overhead(json.dumps(document)), 20_000)
-        for wrong in ({**document, "processes": []}, {"processes": [{}]}, {}):
-            with self.assertRaises(child.BenchError, msg=str(wrong)):
-                replay_strikes.read_overhead(json.dumps(wrong))
-        with self.assertRaises(child.BenchError):
-            replay_strikes.read_detours("cpu,own\n1,false\n")
+    def test_what_the_probe_saw_is_read(self) -> None:
+        side = {"detours": {"p50_ns": 25_100, "count": 3000}}
+        document = {"overhead_ns": 20_000, "comparison": {"b": side}}
+        self.assertEqual(replay_strikes.read_seen(json.dumps(document)), (20_000, 25_100, 3000))
+        for changes in ({"detours": {"p50_ns": 0, "count": 0}}, {}, {"detours": None}):
+            with self.assertRaises(child.BenchError, msg=str(changes)):
+                replay_strikes.read_seen(json.dumps({**document, "comparison": {"b": changes}}))
 
     def test_the_interval_timer_burns_at_least_what_it_is_told(self) -> None:
         program = replay_strikes.build(self.folder)
@@ -312,7 +306,12 @@ class Replays(unittest.TestCase):
         self.assertGreaterEqual(sorted(seen)[len(seen) // 20], 30_000)
         for wrong in ([], ["99999", "1", "1000000", "1"], [cpu, "0", "1000000", "1"], [cpu, "1", "5", "1"]):
             self.assertEqual(child.run([str(program), *wrong], 60).code, 2, wrong)
-        for text in ("", "{}", '{"schema": "x", "gaps_ns": []}'):
+        for text in (
+            "",
+            "{}",
+            '{"schema": "x", "gaps_ns": [5]}',
+            f'{{"schema": "{replay_strikes.SCHEMA}", "gaps_ns": []}}',
+        ):
             with self.assertRaises(child.BenchError, msg=text):
                 replay_strikes.read_peer(text)
 
@@ -329,7 +328,8 @@ class Replays(unittest.TestCase):
 
     def test_calls_are_judged_by_pairs(self) -> None:
         series = {("x", "alone"): [100, 200, 300], ("x", "loaded"): [180, 290, 400], ("x", "outside"): [520]}
-        rows, limits = replay_calls.judged("x", {**series, ("x", "total"): [0.1, 0.6]})
+        series["x", "by itself"] = [510]
+        rows, limits = replay_calls.judged("x", {**series, ("x", "total"): [0.1, 0.6, 0.7]})
         self.assertEqual([limit.measured for limit in limits], [90, 20, 0.6])
         self.assertEqual([limit.holds for limit in limits], [True, True, False])
         self.assertEqual(rows[2][1:], ["90", "80", "100", "3"])
