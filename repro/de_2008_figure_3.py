@@ -79,7 +79,8 @@ WHY = """\
 ## Why they differ
 
 - The paper's machine could inject 77 % of the detours at a scale of 3, for one costs 14 us there. What one costs here
-  is in the table below.
+  is in the table below: the more, the less of the noise is in reach at the same scale, and the less a scale of 3 mends.
+  So the paper's improvement is best held against that from its Figure 3 to the scale that covers 95 %.
 - The model draws lengths evenly between the limits that the paper prints, and has none below 0.3 us. Its density has
   edges where a recorded trace has slopes.
 - A density is smoothed by a window whose width depends on how many detours there are, the same on both sides. That

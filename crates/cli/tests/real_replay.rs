@@ -264,6 +264,35 @@ fn a_commands_end_is_its_own() {
     );
 }
 
+#[test]
+fn validation_knows_what_came_in_from_beside() {
+    let _machine = machine();
+    // SAFETY: the call has no conditions.
+    if unsafe { libc::geteuid() } != 0 || support::cpus() < 2 {
+        println!("skipped: it needs root, and a CPU to leave alone");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    beat(dir.path(), "noise", "2ms", "200us");
+    let words = ["replay", "noise.toml", "--validate", "--context", "process", "--duration", "1s", "--json"];
+    let document = json(dir.path(), &words);
+    let [injected, seen] = ["injected", "seen"].map(|name| number(&document, name));
+    assert!(injected > 300 && seen > injected / 2, "{injected} came in, {seen} were seen");
+}
+
+#[test]
+fn noise_comes_into_a_probe_of_quells_own() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    beat(dir.path(), "noise", "2ms", "200us");
+    let words =
+        ["replay", "noise.toml", "--json", "--", env!("CARGO_BIN_EXE_quell"), "record", "-o", "seen.quell"];
+    let document = json(dir.path(), &[&words[..], &["--sources", "off", "--duration", "1s"]].concat());
+    assert_eq!(document["plan"]["context"], "timer", "it starts no ranks");
+    let burns: u64 = document["processes"].as_array().unwrap().iter().map(|one| number(one, "burns")).sum();
+    assert!(burns > 100, "{document:#}");
+}
+
 /// What a job loads leans on the C library alone, and has no way to panic.
 #[test]
 fn what_a_job_loads_has_no_panic_and_no_allocator() {

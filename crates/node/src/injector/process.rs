@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quell_recording::{Cpu, format_cpu_list};
-use quell_replay::report::{Field, MAGIC, Report, VERSION, WORDS};
+use quell_replay::report::{EVENT, Field, MAGIC, Report, VERSION, WORDS};
 use quell_replay::schedule::{Context, Schedule, Seat, Sync};
 use quell_replay::spin::{burn_until, now_ns, wall_ns};
 use quell_replay::{Ahead, Track};
@@ -129,15 +129,23 @@ impl Disturbers {
                 let cpu = schedule.entry(seat.track).map_or(0, |entry| entry.cpu);
                 return Err(ProcessError::TooMuch { cpu, percent });
             }
-            all.add(words, rank as u64, seat, cpu)?;
+            let logged = EVENT.saturating_mul(schedule.head.events as usize);
+            all.add(words, rank as u64, seat, cpu, logged)?;
         }
         all.watch(alone);
         Ok(all)
     }
 
-    fn add(&mut self, words: &Arc<Vec<u64>>, rank: u64, seat: Seat, cpu: Cpu) -> Result<(), ProcessError> {
+    fn add(
+        &mut self,
+        words: &Arc<Vec<u64>>,
+        rank: u64,
+        seat: Seat,
+        cpu: Cpu,
+        logged: usize,
+    ) -> Result<(), ProcessError> {
         let shared = Arc::new(Shared {
-            words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
+            words: (0..WORDS.saturating_add(logged)).map(|_| AtomicU64::new(0)).collect(),
             thread: AtomicI32::new(0),
             seen_ns: AtomicU64::new(now_ns()),
             over: AtomicBool::new(false),
