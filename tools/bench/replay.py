@@ -33,6 +33,7 @@ NOTES = [
     "Each round gives the median of some 3,000 of them, at scale 10 of 600.",
     "Phases: the mean MaxQT with noise over that without (De et al. 2008, eq. 3), a pair in each round.",
     "The machine's own rare, long detours move a mean; the median qt of all ranks hardly feels them.",
+    "Where the mean without noise strays by more than the noise costs (last row there), a pair says little.",
 ]
 
 
