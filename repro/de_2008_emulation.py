@@ -56,9 +56,10 @@ trace; the difference to it is what emulation and simulation make of the same no
 over as many phases as [the page on the simulation](de-2008-figure-5.md) has: few phases see few of the long detours,
 and no longer emulation is needed to know that.
 
-Each phase begins where the one before ended. A measured phase is some hundred nanoseconds off, so a long detour may
-strike a rank in the one and just miss it in the other. From there on they go through other parts of the trace until
-the next independent run begins, and differ by chance, within what the interval says.
+Where the two differ by more than a percent or so, this is the likely reason, though no phase was followed to see it:
+each phase begins where the one before ended, and a measured phase is some hundred nanoseconds off. So a long detour may
+strike a rank in the one and just miss it in the other, and from there on they go through other parts of the trace until
+the next independent run begins. All differences here are within what the interval says.
 """
 
 MACHINE = """\
@@ -78,8 +79,9 @@ traces, which were never published. So they agree with one another, and with the
   near it.
 - **BlueGene/L I/O node, not synchronised: 20 %.** The same.
 - **Off-the-shelf Linux, at the start: 13 %.** Nodes that start up to 5.3 ms apart and keep that distance do not lose
-  as much. Noise that is really burned costs them no more than simulated noise, so the simulation is not to blame: the
-  real trace's bursts are left, or what the paper's timers cost.
+  as much. Noise that is really burned costs them no more than simulated noise; but emulation and simulation share
+  model, draws and skew, so that they agree rules out only the simulator's arithmetic. Bursts in the real trace, which
+  the model does not have, ranks that came apart in another way, and what the paper's timers cost are left.
 - **BlueGene/L I/O node, at the start: 6 %.** The same, with 3.82 ms.
 - **Off-the-shelf Linux, in each phase: 0.7 %.** All nodes are as good as one; the printed figures give about this
   value.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
+MODELS = HERE / "models"
 RANKS = [16, 32, 64, 128, 256, 512, 1024, 2048]
 
 
@@ -35,7 +36,7 @@ class Curve:
     @property
     def noise(self) -> str:
         """The model's file."""
-        return str(HERE / "models" / self.model)
+        return str(MODELS / self.model)
 
     @property
     def words(self) -> str:

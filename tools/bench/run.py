@@ -17,6 +17,7 @@ import metric_container
 import predict_scale
 import probe_loop
 import record_million
+import replay
 import simulate
 import sources_cost
 import under_mpi
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "sources-cost": sources_cost,
     "simulate": simulate,
     "mpi": under_mpi,
+    "replay": replay,
 }
 FAILED = 1
 LIMIT_BROKEN = 3

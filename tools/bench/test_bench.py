@@ -10,6 +10,7 @@ import random
 import sys
 import tempfile
 import unittest
+from array import array
 from pathlib import Path
 
 import child
@@ -17,6 +18,9 @@ import metric_container
 import page
 import probe_loop
 import record_million
+import replay_calls
+import replay_phases
+import replay_strikes
 import simulate
 import sources_cost
 
@@ -241,6 +245,117 @@ class Simulations(unittest.TestCase):
         detours = [tuple(map(float, line.split("\t"))) for line in lines if not line.startswith("#")]
         self.assertEqual((len(detours), detours[0][0]), (simulate.DETOURS, 0))
         self.assertTrue(all(a[0] + a[1] < b[0] for a, b in zip(detours, detours[1:])))
+
+
+class Replays(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_calls_are_read_from_their_log(self) -> None:
+        log = self.folder / "log"
+        log.write_bytes(array("Q", [0, 100, 150, 150, 260, 300]).tobytes())
+        self.assertEqual(replay_calls.read_log(log), [50, 40])
+        self.assertFalse(log.exists(), "the next run writes its own")
+        for wrong in (b"", bytes(16), bytes(7)):
+            log.write_bytes(wrong)
+            with self.assertRaises(child.BenchError, msg=wrong):
+                replay_calls.read_log(log)
+        with self.assertRaises(child.BenchError):
+            replay_calls.read_log(self.folder / "none")
+
+    def test_late_calls_are_told_from_the_others(self) -> None:
+        self.assertEqual(replay_calls.late([100] * 90 + [590, 600, 610] + [100_000, 120], 500), 500)
+        with self.assertRaises(child.BenchError):
+            replay_calls.late([100] * 5, 500)
+
+    def test_what_came_in_is_held_against_the_trace(self) -> None:
+        ranks = [
+            {"asked_ns": 900, "absorbed_ns": 98, "trace_ns": 1000},
+            {"asked_ns": 5, "absorbed_ns": 5, "trace_ns": 8},
+        ]
+        found = replay_calls.off_percent(json.dumps({"processes": ranks}), 2)
+        self.assertEqual([round(value, 9) for value in found], [0.2, 25])
+        self.assertEqual(replay_calls.burned('{"processes": [{"asked_ns": 5000, "took_ns": 5100}]}'), 510)
+        for text in ("{}", '{"processes": []}', '{"processes": [{"asked_ns": 0, "took_ns": 0}]}'):
+            with self.assertRaises(child.BenchError, msg=text):
+                replay_calls.burned(text)
+        for changes in ([], ranks[:1], [{}, {}], [{**ranks[0], "trace_ns": 0}] * 2):
+            with self.assertRaises(child.BenchError, msg=str(changes)):
+                replay_calls.off_percent(json.dumps({"processes": changes}), 2)
+
+    def test_a_beat_is_a_model(self) -> None:
+        path = replay_calls.Beat("1ms", "50us").write(self.folder)
+        self.assertIn('periodic = { period = "1ms" }\nduration = { constant = "50us" }\n', path.read_text())
+
+    def test_what_the_probe_saw_is_read(self) -> None:
+        side = {"detours": {"p50_ns": 25_100, "count": 3000}}
+        document = {"overhead_ns": 20_000, "comparison": {"b": side}}
+        self.assertEqual(replay_strikes.read_seen(json.dumps(document)), (20_000, 25_100, 3000))
+        for changes in ({"detours": {"p50_ns": 0, "count": 0}}, {}, {"detours": None}):
+            with self.assertRaises(child.BenchError, msg=str(changes)):
+                replay_strikes.read_seen(json.dumps({**document, "comparison": {"b": changes}}))
+
+    def test_the_interval_timer_burns_at_least_what_it_is_told(self) -> None:
+        program = replay_strikes.build(self.folder)
+        cpu = str(max(os.sched_getaffinity(0)))
+        ended = child.run([str(program), cpu, "1", "1000000", "30000"], 60).checked()
+        seen = replay_strikes.read_peer(ended.stdout)
+        self.assertTrue(20 < len(seen) < 1000, len(seen))
+        self.assertGreaterEqual(sorted(seen)[len(seen) // 20], 30_000)
+        for wrong in ([], ["99999", "1", "1000000", "1"], [cpu, "0", "1000000", "1"], [cpu, "1", "5", "1"]):
+            self.assertEqual(child.run([str(program), *wrong], 60).code, 2, wrong)
+        for text in (
+            "",
+            "{}",
+            '{"schema": "x", "gaps_ns": [5]}',
+            f'{{"schema": "{replay_strikes.SCHEMA}", "gaps_ns": []}}',
+        ):
+            with self.assertRaises(child.BenchError, msg=text):
+                replay_strikes.read_peer(text)
+
+    def test_strikes_are_judged(self) -> None:
+        ways = [*replay_strikes.TIMER, *replay_strikes.SCALED, *replay_strikes.PEER]
+        series = {way.key: [way.asked_ns + 150.0] * 3 for way in ways}
+        series[replay_strikes.SHORTEST.key] = [23_000.0]
+        series[replay_strikes.CALIBRATED] = [20_000.0]
+        rows, limits = replay_strikes.judged(series)
+        self.assertEqual(len(rows), len(ways) + 2)
+        self.assertEqual([limit.holds for limit in limits], [True] * 6 + [False], "quell's own, and the calibration")
+        series[replay_strikes.SCALED[0].key] = [2_800.0]
+        self.assertFalse(replay_strikes.judged(series)[1][3].holds)
+
+    def test_calls_are_judged_by_pairs(self) -> None:
+        series = {("x", "alone"): [100, 200, 300], ("x", "loaded"): [180, 290, 400], ("x", "outside"): [520]}
+        series["x", "by itself"] = [510]
+        rows, limits = replay_calls.judged("x", {**series, ("x", "total"): [0.1, 0.6, 0.7]})
+        self.assertEqual([limit.measured for limit in limits], [90, 20, 0.6])
+        self.assertEqual([limit.holds for limit in limits], [True, True, False])
+        self.assertEqual(rows[2][1:], ["90", "80", "100", "3"])
+
+    def test_phases_are_read(self) -> None:
+        document = {"compute_slowdown": {"mean_max_ns": 1.1e6}, "compute": {"p50_ns": 1_050_000}}
+        self.assertEqual(replay_phases.read_phases(json.dumps(document)), (1.1e6, 1.05e6))
+        for wrong in ({}, {**document, "compute_slowdown": None}, {**document, "compute": {"p50_ns": 0}}):
+            with self.assertRaises(child.BenchError, msg=str(wrong)):
+                replay_phases.read_phases(json.dumps(wrong))
+        point = {"slowdown_percent": 5, "ci95_percent": [4, 6]}
+        self.assertEqual(replay_phases.read_prediction(json.dumps({"points": [point]})), (5, 4, 6))
+        for wrong in ([], [{**point, "ci95_percent": None}]):
+            with self.assertRaises(child.BenchError, msg=str(wrong)):
+                replay_phases.read_prediction(json.dumps({"points": wrong}))
+
+    def test_phases_are_judged_within_the_interval_or_a_tenth(self) -> None:
+        expected = replay_phases.Predicted(5, 4.9, 5.1)
+        self.assertEqual(replay_phases.off_percent(5.05, expected), 0)
+        self.assertAlmostEqual(replay_phases.off_percent(5.4, expected), 8)
+        self.assertEqual(replay_phases.off_percent(1, replay_phases.Predicted(0, 0, 0)), float("inf"))
+        runs = {us: [replay_phases.Phases(1e6 * (1 + us / 1000), 1e6)] * 2 for us in (0, 10, 50, 100)}
+        at = {us: replay_phases.Predicted(us / 10, us / 10, us / 10) for us in (10, 50)}
+        rows, limits = replay_phases.judged(runs, {**at, 100: replay_phases.Predicted(12, 11, 13)})
+        self.assertEqual([limit.holds for limit in limits], [True, True, False])
+        self.assertEqual(rows[1][:2], ["5 % (50 us at 1 kHz)", "5.000"])
 
 
 class Children(unittest.TestCase):

@@ -281,6 +281,19 @@ fn variables_of_the_users_go_along() {
     assert_eq!(number(&json(dir.path(), &args)["processes"][0], "calls"), 21);
 }
 
+#[test]
+fn noise_comes_into_a_probe_of_quells_own() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    beat(dir.path(), "noise", "2ms", "200us");
+    let words =
+        ["replay", "noise.toml", "--json", "--", env!("CARGO_BIN_EXE_quell"), "record", "-o", "seen.quell"];
+    let document = json(dir.path(), &[&words[..], &["--sources", "off", "--duration", "1s"]].concat());
+    assert_eq!(document["plan"]["context"], "timer", "it starts no ranks");
+    let burns: u64 = document["processes"].as_array().unwrap().iter().map(|one| number(one, "burns")).sum();
+    assert!(burns > 100, "{document:#}");
+}
+
 /// What a job loads leans on the C library alone, and has no way to panic.
 #[test]
 fn what_a_job_loads_has_no_panic_and_no_allocator() {

@@ -48,18 +48,23 @@ pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
     Ok(context)
 }
 
-/// Whether a command starts ranks: by a launcher, be it named by a shell or by `env`, or by quell itself, whose benchmarks run under one.
+/// Whether a command starts ranks: by a launcher, be it named by a shell or by `env`, or by quell itself, where it runs a benchmark or
+/// records what does.
 pub fn starts_ranks(command: &[String]) -> bool {
+    const WRAPS: [&str; 9] =
+        ["env", "sh", "bash", "time", "nice", "numactl", "taskset", "timeout", "setpriv"];
     let own = std::env::current_exe().ok();
     let name = |path: &Path| path.file_name().map(ToOwned::to_owned);
-    let is_quell = |program: &str| own.as_ref().is_some_and(|own| name(own) == name(Path::new(program)));
-    let first = command.first().map(String::as_str).unwrap_or_default();
-    let wraps = ["env", "sh", "bash", "time", "nice", "numactl", "taskset", "timeout", "setpriv"];
-    let wrapped = name(Path::new(first)).is_some_and(|name| wraps.iter().any(|wrap| name == *wrap));
-    let mut words = command.iter().flat_map(|word| word.split_whitespace());
-    is_quell(first)
-        || job::is_launcher(first)
-        || (wrapped && words.any(|word| job::is_launcher(word) || is_quell(word)))
+    let Some((program, words)) = command.split_first() else { return false };
+    let first = name(Path::new(program));
+    if own.is_some_and(|own| name(&own) == first) {
+        let mut parts = words.splitn(2, |word| word == "--");
+        let verb = parts.next().and_then(|options| options.iter().find(|word| !word.starts_with('-')));
+        return verb.is_some_and(|verb| verb == "bench") || parts.next().is_some_and(starts_ranks);
+    }
+    let wraps = first.is_some_and(|first| WRAPS.iter().any(|wrap| first == *wrap));
+    let mut within = words.iter().flat_map(|word| word.split_whitespace());
+    job::is_launcher(program) || (wraps && within.any(job::is_launcher))
 }
 
 /// Which CPUs are disturbed from beside, and which is left alone.

@@ -82,7 +82,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         run(&[], words)?;
         Ok(Vec::new())
     })?;
-    printer.say(&format!("recording it for {} under the noise", duration));
+    printer.say(&format!("recording it for {duration} under the noise"));
     let under = record(&place, duration, &folder.path.join("emulated.quell"), &mut |words| {
         under_noise(&mut prepared, &place, &folder.path, &mut |variables| run(variables, words))
     })?;
