@@ -28,6 +28,8 @@ pub const GROUP: usize = 2;
 pub const TRACK: usize = 4;
 /// No list holds more entries, and no file more words: 32 GiB.
 pub const MOST: u64 = 1 << 32;
+/// No process logs more detours: 24 MiB.
+pub const MOST_EVENTS: u64 = 1 << 20;
 /// The longest period: 2⁶² ns, so that sums of two positions cannot overflow.
 pub const LONGEST_NS: u64 = 1 << 62;
 
@@ -71,6 +73,8 @@ pub enum Flaw {
     Table,
     /// Starts that are no clock.
     Track,
+    /// Noise with which a program would not get on.
+    Starves,
 }
 
 impl Flaw {
@@ -84,6 +88,9 @@ impl Flaw {
             Self::Head => "a number in its head is out of bounds",
             Self::Table => "a table in it points outside",
             Self::Track => "a trace in it does not go forward",
+            Self::Starves => {
+                "its noise comes too often, lasts too long or takes too much for timers and signals"
+            }
         }
     }
 }
@@ -191,7 +198,7 @@ impl Head {
             smallest_gap_ns: word(field::SMALLEST_GAP_NS),
             limit_ns: word(field::LIMIT_NS),
             epoch_ns: word(field::EPOCH_NS),
-            events: count(field::EVENTS)?,
+            events: Some(word(field::EVENTS)).filter(|&events| events <= MOST_EVENTS).ok_or(Flaw::Head)?,
             phase_calls: word(field::PHASE_CALLS),
             ranked_only: word(field::RANKED_ONLY) != 0,
             groups: count(field::GROUPS)?,
