@@ -30,6 +30,8 @@ pub const TRACK: usize = 4;
 pub const MOST: u64 = 1 << 32;
 /// No process logs more detours: 24 MiB.
 pub const MOST_EVENTS: u64 = 1 << 20;
+/// No timer is set earlier than this before its detour: as much of the trace may come all at once.
+pub const MOST_EARLY_NS: u64 = 100_000_000;
 /// The longest period: 2⁶² ns, so that sums of two positions cannot overflow.
 pub const LONGEST_NS: u64 = 1 << 62;
 
@@ -206,6 +208,9 @@ impl Head {
             places: count(field::PLACES)?,
             skews: count(field::SKEWS)?,
         };
+        if head.early_ns > MOST_EARLY_NS {
+            return Err(Flaw::Head);
+        }
         if total > MOST || head.groups == 0 || head.places == 0 || head.tables_end() > total {
             return Err(Flaw::Head);
         }
