@@ -13,7 +13,7 @@ fn main() {
     let Ok(folder) = env::var("OUT_DIR") else { return };
     let list = fs::read_to_string(LIST).expect("the list of calls is part of the sources");
     let lines = list.lines().filter(|line| !line.starts_with('#'));
-    let calls: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(' ')).collect();
+    let calls: Vec<(&str, String)> = lines.flat_map(calls).collect();
     let mut code = String::new();
     let _ = writeln!(code, "pub(super) const CALLS: [Call; {}] = [", 2 * calls.len());
     for (kind, name) in &calls {
@@ -24,7 +24,7 @@ fn main() {
             _ => "0",
         };
         for prefix in ["MPI_", "PMPI_"] {
-            let finalize = *name == "Finalize";
+            let finalize = name == "Finalize";
             let _ = writeln!(
                 code,
                 "    Call {{ name: c\"{prefix}{name}\", ends: {ends}, finalize: {finalize} }},"
@@ -37,4 +37,12 @@ fn main() {
     }
     fs::write(Path::new(&folder).join("calls.rs"), code)
         .expect("cargo's folder for what is built can be written");
+}
+
+/// The kind and the names of a line's calls.
+fn calls(line: &str) -> Vec<(&str, String)> {
+    let mut words = line.split(' ');
+    let (Some(kind), Some(name)) = (words.next(), words.next()) else { return Vec::new() };
+    let plain = std::iter::once((kind, name.to_owned()));
+    plain.chain(words.map(|more| (kind, format!("{name}{more}")))).collect()
 }

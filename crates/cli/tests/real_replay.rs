@@ -142,6 +142,30 @@ fn fortran_programs_suffer_under_every_binding() {
 }
 
 #[test]
+fn noise_goes_on_after_a_jump_out_of_a_call() {
+    let _machine = machine();
+    let source = "#include <mpi.h>\n#include <setjmp.h>\nstatic jmp_buf place;\n\
+                  static void leap(MPI_Comm *c, int *e, ...) { (void)c; (void)e; longjmp(place, 1); }\n\
+                  int main(void) {\n  MPI_Errhandler handler;\n  MPI_Init(0, 0);\n\
+                  MPI_Comm_create_errhandler(leap, &handler);\n  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);\n\
+                  if (!setjmp(place)) { int x = 0; MPI_Send(&x, 1, MPI_INT, 99, 0, MPI_COMM_WORLD); return 9; }\n\
+                  for (int i = 0; i < 50; i++) MPI_Barrier(MPI_COMM_WORLD);\n  MPI_Finalize();\n  return 0;\n}\n";
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        beat(dir.path(), "short", "100us", "1us");
+        let (text, program) = (dir.path().join("jump.c"), dir.path().join("jump"));
+        fs_err::write(&text, source).unwrap();
+        compile_text(&format!("mpicc.{mpi}"), &text, &program, &[]).unwrap();
+        let document = replay(dir.path(), &["short.toml"], mpi, 1, &[program.to_str().unwrap()]);
+        assert_eq!(
+            number(&document["processes"][0], "calls"),
+            52,
+            "{mpi}: the jump, the barriers and the end"
+        );
+    }
+}
+
+#[test]
 fn nodes_line_up_as_asked() {
     let _machine = machine();
     let Some(mpi) = mpis().pop() else { return };

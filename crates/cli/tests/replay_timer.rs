@@ -99,6 +99,46 @@ fn its_threads_and_children_live() {
 }
 
 #[test]
+fn a_process_that_becomes_another_program_has_a_report_for_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = built(dir.path());
+    let noisy = noisy(dir.path(), &program, "becomes");
+    let said = String::from_utf8_lossy(&noisy.stdout).into_owned();
+    assert_eq!(said, "the child is done\nthe child ended: status 0\n", "{noisy:?}");
+    let reports = reports::read(&dir.path().join("becomes")).unwrap();
+    let told: Vec<_> = reports.iter().map(|report| (report.name(), report.get(Field::Threads))).collect();
+    assert_eq!(told, [("notices".to_owned(), 1), ("notices".to_owned(), 1)], "a fork counts no thread");
+    assert_eq!(reports[0].get(Field::Pid), reports[1].get(Field::Pid));
+}
+
+/// Libraries' constructors run before what is preloaded.
+#[test]
+fn threads_of_a_librarys_constructor_suffer_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let cc = |name: &str, source: &str, more: &[&str]| {
+        let (text, made) = (folder.join(format!("{name}.c")), folder.join(name));
+        fs_err::write(&text, source).unwrap();
+        let mut command = Command::new("cc");
+        command.args(["-O1", "-fPIC", "-o"]).arg(&made).arg(&text).args(more).arg("-lpthread");
+        assert!(command.status().unwrap().success(), "cc builds {name}");
+        made
+    };
+    let library = "#include <pthread.h>\npthread_t early; volatile long turns;\n\
+                   static void *spin(void *none) { for (turns = 0; turns < 30000000; turns++); return none; }\n\
+                   __attribute__((constructor)) static void begin(void) { pthread_create(&early, 0, spin, 0); }\n";
+    let early = cc("libearly.so", library, &["-shared"]);
+    let program = "#include <pthread.h>\nextern pthread_t early;\n\
+                   int main(void) { return pthread_join(early, 0); }\n";
+    let program = cc("late", program, &[early.to_str().unwrap(), "-Wl,-rpath,$ORIGIN"]);
+    let noisy = noisy(folder, &program, "early");
+    assert!(noisy.status.success(), "{noisy:?}");
+    let reports = reports::read(&folder.join("early")).unwrap();
+    let threads: Vec<u64> = reports.iter().map(|report| report.get(Field::Threads)).collect();
+    assert_eq!(threads, [2], "the first and the early one");
+}
+
+#[test]
 fn it_ends_as_it_wants_to() {
     same(&["fails", "aborts"]);
 }

@@ -26,8 +26,9 @@ const THREADS: usize = 128;
 /// One thread's time.
 #[derive(Debug)]
 struct Thread {
-    /// Calls within calls.
-    depth: u32,
+    /// Where on the stack the outermost call's frame is; 0 outside of all. A call from there or from above it has none around it: where
+    /// one is still thought to go on, it was left by a jump.
+    frame: usize,
     /// When it left its last call; 0 before the first.
     left_ns: u64,
     /// When it entered the present one, its noise burned.
@@ -44,7 +45,7 @@ struct Threads([UnsafeCell<Thread>; THREADS], [AtomicBool; THREADS]);
 unsafe impl core::marker::Sync for Threads {}
 
 static THREADS_OF_MPI: Threads = Threads(
-    [const { UnsafeCell::new(Thread { depth: 0, left_ns: 0, entered_ns: 0, quiet_until_ns: 0, ahead_ns: 0 }) };
+    [const { UnsafeCell::new(Thread { frame: 0, left_ns: 0, entered_ns: 0, quiet_until_ns: 0, ahead_ns: 0 }) };
         THREADS],
     [const { AtomicBool::new(false) }; THREADS],
 );
@@ -138,22 +139,35 @@ fn thread(loaded: &Loaded) -> Option<*mut Thread> {
     // SAFETY: the key was made before the state said that noise is going.
     let slot = unsafe { libc::pthread_getspecific(key) };
     if !slot.is_null() {
-        return Some(slot.cast());
+        return (slot != missed()).then_some(slot.cast());
     }
     let free =
         |taken: &AtomicBool| taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     let Some(number) = THREADS_OF_MPI.1.iter().position(free) else {
         loaded.report.add(Field::Missed, 1);
+        // SAFETY: the key exists. Where there is no memory for it, the thread is counted again.
+        unsafe { libc::pthread_setspecific(key, missed()) };
         return None;
     };
     let slot = THREADS_OF_MPI.0.get(number)?.get();
-    loaded.report.add(Field::Threads, 1);
-    // SAFETY: the flag gives the slot to this thread alone.
-    unsafe {
-        *slot = Thread { depth: 0, left_ns: 0, entered_ns: 0, quiet_until_ns: 0, ahead_ns: 0 };
-        libc::pthread_setspecific(key, slot.cast());
+    // SAFETY: the flag gives the slot to this thread alone, and the key exists.
+    let known = unsafe {
+        *slot = Thread { frame: 0, left_ns: 0, entered_ns: 0, quiet_until_ns: 0, ahead_ns: 0 };
+        libc::pthread_setspecific(key, slot.cast()) == 0
+    };
+    if !known {
+        give_back(slot.cast());
+        loaded.report.add(Field::Missed, 1);
+        return None;
     }
+    loaded.report.add(Field::Threads, 1);
     Some(slot)
+}
+
+/// What the key holds in a thread for which there was no slot: no slot's address.
+fn missed() -> *mut c_void {
+    static MISSED: u8 = 0;
+    (&raw const MISSED).cast_mut().cast()
 }
 
 /// A thread that ends leaves its slot to others.
@@ -164,31 +178,31 @@ extern "C" fn give_back(slot: *mut c_void) {
     }
 }
 
-/// Called by each stub before the MPI's own function, which it answers.
-extern "C" fn enter(call: usize) -> *mut c_void {
+/// Called by each stub before the MPI's own function, which it answers. `frame` is where the stub's own frame is on the stack.
+extern "C" fn enter(call: usize, frame: usize) -> *mut c_void {
     if let Some(loaded) = PROCESS.going() {
         // SAFETY: the slot is this thread's, and nothing else here holds on to it.
-        if let Some(thread) = thread(loaded).map(|slot| unsafe { &mut *slot }) {
-            thread.depth = thread.depth.saturating_add(1);
-            if thread.depth == 1 {
-                thread.burn(loaded);
-            }
+        if let Some(thread) = thread(loaded).map(|slot| unsafe { &mut *slot })
+            && frame >= thread.frame
+        {
+            thread.frame = frame;
+            thread.burn(loaded);
         }
     }
     real(call)
 }
 
 /// Called by each stub after it.
-extern "C" fn leave(call: usize) {
+extern "C" fn leave(call: usize, frame: usize) {
     let Some(loaded) = PROCESS.going() else {
         PROCESS.begin();
         return;
     };
     // SAFETY: as in `enter`.
     let Some(thread) = thread(loaded).map(|slot| unsafe { &mut *slot }) else { return };
-    // The call that began all was not seen to be entered.
-    thread.depth = thread.depth.saturating_sub(1);
-    if thread.depth == 0 {
+    // Above the outermost is only a call that was not seen to be entered, for noise began meanwhile.
+    if frame >= thread.frame {
+        thread.frame = 0;
         thread.leave(loaded, call);
     }
 }
@@ -249,6 +263,7 @@ impl Thread {
         }
         self.left_ns = now;
         if call.is_some_and(|call| call.finalize) {
+            load::settle();
             PROCESS.state.store(OVER, Ordering::Release);
         }
     }

@@ -1,7 +1,7 @@
 //! From an environment variable to a rank's track: what is read is checked, and whatever is wrong leaves the program as it is.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::launched::Launched;
 use crate::report::{self, Field, Report};
@@ -13,8 +13,10 @@ use crate::track::Track;
 pub const SCHEDULE: &CStr = c"QUELL_REPLAY";
 /// The variable that names the folder for reports.
 pub const REPORTS: &CStr = c"QUELL_REPLAY_REPORTS";
-/// How reports' file names begin.
+/// How reports' file names begin. What follows is `HOST.PID.N`: one process that becomes other programs by `exec` has a report for each.
 pub const REPORT_NAME: &str = "report.";
+/// A process writes no more reports than this.
+const MOST_REPORTS: c_int = 4096;
 
 const WITHOUT_NOISE: &str = "this process runs without noise";
 const UNTOLD: &str = "what this process suffers will not be told";
@@ -89,9 +91,13 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
     let words = memory(entry.words())?;
     file.read(words, entry.first)?;
     let track = entry.read(words).map_err(Flaw::reason)?;
+    if context == Context::Timer {
+        track.bearable().map_err(Flaw::reason)?;
+    }
     let since = spin::wall_ns().saturating_sub(head.epoch_ns);
     let epoch_ns = spin::now_ns().wrapping_sub(since);
     let report = Report::over(report_words(head.events));
+    let [name0, name1] = name();
     let facts = [
         (Field::Magic, report::MAGIC),
         (Field::Version, report::VERSION),
@@ -100,9 +106,19 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
         (Field::Rank, rank.unwrap_or(u64::MAX)),
         (Field::Node, seat.node),
         (Field::Track, seat.track),
+        (Field::Name0, name0),
+        (Field::Name1, name1),
     ];
     facts.iter().for_each(|&(field, value)| report.set(field, value));
     Ok(Some(Loaded { schedule, seat, track, report, epoch_ns }))
+}
+
+/// The name of this process.
+fn name() -> [u64; 2] {
+    let mut name = [[0u8; 8]; 2];
+    // SAFETY: the kernel writes 16 bytes at most.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name.map(u64::from_le_bytes)
 }
 
 /// An open file that is closed again.
@@ -126,6 +142,17 @@ impl File {
             return Err("it is no file");
         }
         Ok(facts.st_size as u64)
+    }
+
+    /// Whether it is on a file system that shows other hosts what is mapped only when it is told to, or late: NFS, SMB, 9P and those of
+    /// FUSE. On a disk of our own the same would wait for the disk at each process's end.
+    fn is_remote(&self) -> bool {
+        // SAFETY: zeros are a valid answer.
+        let mut facts: libc::statfs = unsafe { core::mem::zeroed() };
+        // SAFETY: `facts` is a valid place for the answer.
+        let known = unsafe { libc::fstatfs(self.0, &raw mut facts) } == 0;
+        let kind = facts.f_type as u32;
+        known && [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x6573_5546].contains(&kind)
     }
 
     /// Fills `words` with the file's from the `first` on.
@@ -189,35 +216,74 @@ fn report_words(events: u64) -> &'static [AtomicU64] {
 fn report_file(folder: &CStr, words: usize) -> Option<*mut c_void> {
     let bytes = words.checked_mul(8)?;
     let mut host: [c_char; 65] = [0; 65];
-    let mut path: [c_char; 4096] = [0; 4096];
-    // SAFETY: both places have the lengths that are told, and stay zero-ended; the numbers fit their formats.
-    let file = unsafe {
-        libc::gethostname(host.as_mut_ptr(), host.len().wrapping_sub(1));
-        let pid = libc::getpid();
-        let form = c"%s/report.%s.%d";
-        let wanted =
-            libc::snprintf(path.as_mut_ptr(), path.len(), form.as_ptr(), folder.as_ptr(), host.as_ptr(), pid);
-        if wanted < 0 || wanted as usize >= path.len() {
-            return None;
-        }
-        libc::open(
-            path.as_ptr(),
-            libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW,
-            0o644,
-        )
-    };
-    if file < 0 {
+    // SAFETY: the place has the length that is told, and stays zero-ended.
+    unsafe { libc::gethostname(host.as_mut_ptr(), host.len().wrapping_sub(1)) };
+    let Some(file) = (0..MOST_REPORTS).find_map(|number| new_file(folder, &host, number)).flatten() else {
         complain(folder, "no report can be written there", UNTOLD);
         return None;
-    }
-    let file = File(file);
+    };
     // Room is taken now: a full disk must not end the program when a page is written later.
     // SAFETY: a plain call on our own descriptor.
     if unsafe { libc::posix_fallocate(file.0, 0, bytes as i64) } != 0 {
         complain(folder, "there is no room for a report", UNTOLD);
         return None;
     }
-    map(bytes, file.0)
+    let place = map(bytes, file.0)?;
+    if file.is_remote() {
+        SETTLED_BYTES.store(bytes, Ordering::Relaxed);
+        SETTLED.store(place, Ordering::Release);
+    }
+    Some(place)
+}
+
+/// A report's file of that number; `None` where there is one already, `Some(None)` where there can be none. Never one that is there: a
+/// process that was forked before this one became another program still writes to it, and dies where it is cut off.
+fn new_file(folder: &CStr, host: &[c_char; 65], number: c_int) -> Option<Option<File>> {
+    let mut path: [c_char; 4096] = [0; 4096];
+    // SAFETY: the place has the length that is told, all texts end with a zero, and the numbers fit their formats.
+    let file = unsafe {
+        let form = c"%s/report.%s.%d.%d";
+        let (place, pid) = (path.as_mut_ptr(), libc::getpid());
+        let wanted =
+            libc::snprintf(place, path.len(), form.as_ptr(), folder.as_ptr(), host.as_ptr(), pid, number);
+        if wanted < 0 || wanted as usize >= path.len() {
+            return Some(None);
+        }
+        libc::open(
+            path.as_ptr(),
+            libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW,
+            0o644,
+        )
+    };
+    if file >= 0 {
+        return Some(Some(File(file)));
+    }
+    // SAFETY: the place of this thread's errno.
+    let reason = unsafe { *libc::__errno_location() };
+    (reason != libc::EEXIST).then_some(None)
+}
+
+/// The report's memory, where others see it only once it is written back.
+static SETTLED: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static SETTLED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets other hosts see what the report says by now.
+pub fn settle() {
+    let place = SETTLED.load(Ordering::Acquire);
+    if !place.is_null() {
+        // SAFETY: this much was mapped there, for ever.
+        unsafe { libc::msync(place, SETTLED_BYTES.load(Ordering::Relaxed), libc::MS_SYNC) };
+    }
+}
+
+#[cfg(all(any(feature = "boundary", feature = "timer"), not(test)))]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+#[cfg(all(any(feature = "boundary", feature = "timer"), not(test)))]
+extern "C" fn end() {
+    settle();
 }
 
 /// Maps a file, or memory of nobody's where that is -1.

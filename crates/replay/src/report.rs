@@ -62,6 +62,10 @@ pub enum Field {
     Events,
     /// Events that the log had no room for.
     EventsLost,
+    /// The process's name: the first eight bytes …
+    Name0,
+    /// … and the rest, up to a zero.
+    Name1,
 }
 
 /// Where the histogram begins: bucket `n` counts detours that took 2ⁿ⁻¹ to 2ⁿ ns too long, bucket 0 those that did not.

@@ -28,6 +28,10 @@ pub const GROUP: usize = 2;
 pub const TRACK: usize = 4;
 /// No list holds more entries, and no file more words: 32 GiB.
 pub const MOST: u64 = 1 << 32;
+/// No process logs more detours: 24 MiB.
+pub const MOST_EVENTS: u64 = 1 << 20;
+/// No timer is set earlier than this before its detour: as much of the trace may come all at once.
+pub const MOST_EARLY_NS: u64 = 100_000_000;
 /// The longest period: 2⁶² ns, so that sums of two positions cannot overflow.
 pub const LONGEST_NS: u64 = 1 << 62;
 
@@ -71,6 +75,8 @@ pub enum Flaw {
     Table,
     /// Starts that are no clock.
     Track,
+    /// Noise with which a program would not get on.
+    Starves,
 }
 
 impl Flaw {
@@ -84,6 +90,9 @@ impl Flaw {
             Self::Head => "a number in its head is out of bounds",
             Self::Table => "a table in it points outside",
             Self::Track => "a trace in it does not go forward",
+            Self::Starves => {
+                "its noise comes too often, lasts too long or takes too much for timers and signals"
+            }
         }
     }
 }
@@ -191,7 +200,7 @@ impl Head {
             smallest_gap_ns: word(field::SMALLEST_GAP_NS),
             limit_ns: word(field::LIMIT_NS),
             epoch_ns: word(field::EPOCH_NS),
-            events: count(field::EVENTS)?,
+            events: Some(word(field::EVENTS)).filter(|&events| events <= MOST_EVENTS).ok_or(Flaw::Head)?,
             phase_calls: word(field::PHASE_CALLS),
             ranked_only: word(field::RANKED_ONLY) != 0,
             groups: count(field::GROUPS)?,
@@ -199,6 +208,9 @@ impl Head {
             places: count(field::PLACES)?,
             skews: count(field::SKEWS)?,
         };
+        if head.early_ns > MOST_EARLY_NS {
+            return Err(Flaw::Head);
+        }
         if total > MOST || head.groups == 0 || head.places == 0 || head.tables_end() > total {
             return Err(Flaw::Head);
         }

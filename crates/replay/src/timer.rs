@@ -43,6 +43,15 @@ impl Engine {
 
     /// From now on the calling thread suffers.
     pub fn begin(&'static self, thread: &'static Thread) -> bool {
+        let begun = self.arm(thread);
+        if begun {
+            self.report.add(Field::Threads, 1);
+        }
+        begun
+    }
+
+    /// The same for a thread that is counted already.
+    pub fn arm(&'static self, thread: &'static Thread) -> bool {
         // Not to be struck by the first timer before the second is set.
         signal::block();
         thread.engine.store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
@@ -50,10 +59,9 @@ impl Engine {
             timer.store(signal::create(thread.number()), Ordering::Release);
         }
         if thread.timers.iter().any(|timer| timer.load(Ordering::Relaxed) == NONE) {
-            self.report.add(Field::Missed, 1);
+            self.missed(thread);
             return false;
         }
-        self.report.add(Field::Threads, 1);
         let now = now_ns();
         self.aim(thread, now, now);
         signal::unblock();
@@ -72,13 +80,28 @@ impl Engine {
         thread.free();
     }
 
+    /// A thread that cannot be reached is counted once.
+    fn missed(&self, thread: &Thread) {
+        if !thread.missed.swap(true, Ordering::Relaxed) {
+            self.report.add(Field::Missed, 1);
+        }
+    }
+
     fn struck(&self, thread: &Thread, entry: u64) {
+        let Some(until) = self.strike(thread, entry) else { return };
+        // What an interruption took is not the handler's own: it grows slowly, and is forgotten at once.
+        let known = thread.over.load(Ordering::Relaxed).saturating_mul(2).saturating_add(MARGIN_NS);
+        thread.over.store(now_ns().saturating_sub(until).min(known), Ordering::Relaxed);
+    }
+
+    /// Says until when it was to burn; `None` for a timer that is no longer meant.
+    fn strike(&self, thread: &Thread, entry: u64) -> Option<u64> {
         let (plan, report) = (&self.plan, &self.report);
         let turn = thread.turn.load(Ordering::Relaxed);
         let (aim, passed) = thread.aim(turn);
         if entry < aim.expiry {
             // Of a timer that was set anew when it had run out already.
-            return;
+            return None;
         }
         report.add(Field::Calls, 1);
         report.set(Field::LastNs, entry);
@@ -87,14 +110,18 @@ impl Engine {
         if passed > 0 || due.absorbed > 0 {
             report.add(Field::AbsorbedNs, passed.saturating_add(due.absorbed));
         }
+        // Where the machine is slow at signals, and detours are shorter than what they cost, a program would starve: after what the handler
+        // takes too long it is left in peace for as long again.
+        let peace = plan.peace_ns();
+        let more = thread.over.load(Ordering::Relaxed).saturating_mul(2).saturating_sub(peace);
         let Some(length) = due.length else {
-            self.aim(thread, due.done, entry);
-            return;
+            self.aim(thread, due.done, entry.saturating_add(more));
+            return Some(entry);
         };
         let until = entry.saturating_add(length).saturating_sub(due.beside).max(entry);
         let free = until.saturating_add(MARGIN_NS);
         let (next, _) = thread.aim(turn ^ 1);
-        if next.start >= due.done && next.expiry >= free.saturating_add(plan.peace_ns()) {
+        if next.start >= due.done && next.expiry >= free.saturating_add(peace) {
             thread.turn.store(turn ^ 1, Ordering::Relaxed);
             self.set(thread, turn, next.done(), next.free());
         } else {
@@ -103,9 +130,11 @@ impl Engine {
         let end = burn_until(now_ns(), until);
         report.burned(entry, length, end.saturating_sub(entry).saturating_add(due.beside));
         let (next, _) = thread.aim(thread.turn.load(Ordering::Relaxed));
-        if next.expiry < end.saturating_add(plan.peace_ns()) {
-            self.aim(thread, due.done, end);
+        let free = end.saturating_add(more);
+        if next.expiry < free.saturating_add(peace) {
+            self.aim(thread, due.done, free);
         }
+        Some(until)
     }
 
     /// Sets both timers, when all is done up to `done` by the trace, and the thread gets on at `free`.
@@ -127,7 +156,7 @@ impl Engine {
         thread.set_aim(which, next.aim, next.absorbed);
         let timer = thread.timers[which & 1].load(Ordering::Relaxed);
         if !signal::set(timer, next.aim.expiry) {
-            self.report.add(Field::Missed, 1);
+            self.missed(thread);
         }
         next.aim
     }

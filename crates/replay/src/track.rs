@@ -19,6 +19,9 @@ pub struct Track<'a> {
     useful_starts: &'a [u64],
 }
 
+const LEAST_APART_NS: u64 = 20_000;
+const LONGEST_DETOUR_NS: u64 = 10_000_000_000;
+
 /// A detour ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
@@ -67,6 +70,19 @@ impl<'a> Track<'a> {
     /// How many detours one period holds.
     pub fn detours(&self) -> usize {
         self.starts.len().saturating_sub(1)
+    }
+
+    /// Whether a program gets on under it when each detour is a signal: whatever a schedule says, it is in somebody's job.
+    ///
+    /// # Errors
+    /// [`Flaw::Starves`] for detours of no length, of more than ten seconds, or that come more often than every 20 us, which a signal may
+    /// take by itself; and for noise that takes more than 95 %.
+    pub fn bearable(&self) -> Result<(), Flaw> {
+        let count = self.detours();
+        let apart = self.period.get().checked_div(count as u64).unwrap_or(u64::MAX);
+        let lasts = |detour: usize| (1..=LONGEST_DETOUR_NS).contains(&self.length_of(detour));
+        let gets_on = self.useful.get() >= self.period.get() / 20;
+        if apart >= LEAST_APART_NS && gets_on && (0..count).all(lasts) { Ok(()) } else { Err(Flaw::Starves) }
     }
 
     /// W(t): the useful nanoseconds in the first `t`.
@@ -156,4 +172,22 @@ fn below(keys: &[u64], key: u64) -> usize {
 /// The last key stands for all beyond it.
 fn at(keys: &[u64], index: usize) -> u64 {
     keys.get(index).or(keys.last()).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_starves_a_program_is_told_apart() {
+        let bearable = |words: &[u64]| Track::of(words.len() / 2 - 1, words).unwrap().bearable();
+        assert_eq!(bearable(&[1_000_000, 1_000_000]), Ok(()), "no noise at all");
+        assert_eq!(bearable(&[5_000, 20_000, 5_000, 19_000]), Ok(()));
+        assert_eq!(bearable(&[5_000, 19_999, 5_000, 19_000]), Err(Flaw::Starves), "too often");
+        assert_eq!(bearable(&[5_000, 1_000_000, 5_000, 1_000_000]), Err(Flaw::Starves), "of no length");
+        assert_eq!(bearable(&[0, 1_000_000, 0, 50_000]), Ok(()));
+        assert_eq!(bearable(&[0, 1_000_000, 0, 49_999]), Err(Flaw::Starves), "more than 95 %");
+        let long = 10_000_000_001;
+        assert_eq!(bearable(&[0, 2 * long, 0, long]), Err(Flaw::Starves), "too long");
+    }
 }

@@ -324,6 +324,27 @@ static void children(void)
     printf("system: %d\n", WEXITSTATUS(system("exit 3")));
 }
 
+/* A child of a fork goes on while its parent becomes another program, under the same number. */
+static void becomes(const char *self)
+{
+    fflush(stdout);
+    if (fork() == 0) {
+        work(300);
+        printf("the child is done\n");
+        fflush(stdout);
+        _exit(0);
+    }
+    execl(self, self, "waits", NULL);
+}
+
+/* After that: the child is still its own. */
+static void waits(void)
+{
+    int status = -1;
+    pid_t child = wait(&status);
+    printf("the child %s: status %d\n", child > 0 ? "ended" : "is lost", status);
+}
+
 /* sigsuspend sees what it waits for, and nothing else. */
 static void suspends(void)
 {
@@ -409,10 +430,13 @@ int main(int count, char **arguments)
         const char *name;
         void (*run)(void);
     } parts[] = {{"alarms", alarms},     {"sleeps", sleeps},     {"masks", masks}, {"threads", many_threads},
-                 {"children", children}, {"suspends", suspends}, {"leaps", leaps}, {"writes", writes}};
+                 {"children", children}, {"suspends", suspends}, {"leaps", leaps}, {"writes", writes},
+                 {"waits", waits}};
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strcmp(part, parts[i].name) == 0)
             parts[i].run();
+    if (strcmp(part, "becomes") == 0)
+        becomes(arguments[0]);
     fflush(stdout);
     if (strcmp(part, "aborts") == 0) {
         work(20);

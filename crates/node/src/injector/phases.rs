@@ -122,4 +122,9 @@ pub enum PhasesError {
         /// The kernel's reason.
         reason: std::io::Error,
     },
+    /// A thread panicked.
+    #[error(
+        "the thread on CPU {0} broke off, so the phases that it ran are not known: this is a mistake in quell"
+    )]
+    Broken(Cpu),
 }

@@ -49,6 +49,14 @@ impl ProcessReport {
         Some(self.get(Field::Rank)).filter(|&rank| rank != u64::MAX)
     }
 
+    /// The name that it had when its noise began; empty where it told none. What cannot be printed is replaced.
+    pub fn name(&self) -> String {
+        let bytes = [Field::Name0, Field::Name1].map(|field| self.get(field).to_le_bytes());
+        let text = bytes.as_flattened().split(|&byte| byte == 0).next().unwrap_or_default();
+        let shown = |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
+        String::from_utf8_lossy(text).chars().map(shown).collect()
+    }
+
     /// How many detours took how much too long: bucket `n` from 2ⁿ⁻¹ to 2ⁿ ns, bucket 0 not at all.
     pub fn histogram(&self) -> &[u64] {
         &self.words[HISTOGRAM..HISTOGRAM + BUCKETS]
@@ -62,6 +70,13 @@ impl ProcessReport {
     }
 }
 
+/// The host in `HOST.PID.N`. It may have dots, and numbers between them.
+fn host(name: &str) -> Option<&str> {
+    let (rest, number) = name.rsplit_once('.')?;
+    let (host, pid) = rest.rsplit_once('.')?;
+    (number.parse::<u32>().is_ok() && pid.parse::<u32>().is_ok()).then_some(host)
+}
+
 /// All reports in a folder, by rank, then by process.
 ///
 /// # Errors
@@ -71,13 +86,35 @@ pub fn read(folder: &Path) -> std::io::Result<Vec<ProcessReport>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Some((host, _pid)) = name.strip_prefix(REPORT_NAME).and_then(|rest| rest.rsplit_once('.')) else {
-            continue;
-        };
+        let Some(host) = name.strip_prefix(REPORT_NAME).and_then(host) else { continue };
         let bytes = fs::read(&path)?;
         let words = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
         reports.extend(ProcessReport::of(host, words));
     }
     reports.sort_by_key(|report| (report.get(Field::Rank), report.host.clone(), report.get(Field::Pid)));
     Ok(reports)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    #[test]
+    fn host_and_name_are_found_whatever_they_look_like() {
+        assert_eq!(host("n1.4711.0"), Some("n1"));
+        assert_eq!(host("10.0.0.7.4711.12"), Some("10.0.0.7"));
+        assert_eq!(host("n1.cluster.local.4711.0"), Some("n1.cluster.local"));
+        assert_eq!((host("n1.0"), host("n1.x.0"), host("n1")), (None, None, None));
+        let mut words = vec![0; WORDS];
+        let name = |words: &[u64]| {
+            let mut words = words.to_vec();
+            (words[Field::Magic as usize], words[Field::Version as usize]) = (MAGIC, VERSION);
+            ProcessReport::of("n1", words).unwrap().name()
+        };
+        assert_eq!(name(&words), "");
+        words[Field::Name0 as usize] = u64::from_le_bytes(*b"a\x1b\xffd fgh");
+        words[Field::Name1 as usize] = u64::from_le_bytes(*b"ijklmno\0");
+        assert_eq!(name(&words), "a\u{fffd}\u{fffd}d fghijklmno");
+    }
 }

@@ -38,7 +38,7 @@ macro_rules! stub {
 include!(concat!(env!("OUT_DIR"), "/calls.rs"));
 
 /// Calls `enter`, then the MPI's function with all arguments, then `leave`. On entry the stack holds the stub's number, then the caller's
-/// address, then what did not fit into registers: at most seven words, for MPI's longest calls from Fortran; ten are passed on.
+/// address, then what did not fit into registers: at most eight words, for MPI's longest calls from Fortran; ten are passed on.
 #[unsafe(naked)]
 unsafe extern "C" fn around() {
     naked_asm!(
@@ -67,6 +67,7 @@ unsafe extern "C" fn around() {
         "movups [rsp + 232], xmm6",
         "movups [rsp + 248], xmm7",
         "mov rdi, [rbp + 8]",
+        "mov rsi, rbp",
         "call {enter}",
         "mov r11, rax",
         "movups xmm0, [rsp + 136]",
@@ -108,6 +109,7 @@ unsafe extern "C" fn around() {
         "mov [rsp + 80], rax",
         "mov [rsp + 88], rdx",
         "mov rdi, [rbp + 8]",
+        "mov rsi, rbp",
         "call {leave}",
         "mov rax, [rsp + 80]",
         "mov rdx, [rsp + 88]",
@@ -130,30 +132,66 @@ pub(super) fn find(name: &'static CStr) -> *mut c_void {
         return found;
     }
     // An MPI that an interpreter loaded for itself alone, as Python does, is not behind this library for the linker.
-    let mut search = Search { name, found: core::ptr::null_mut() };
-    // SAFETY: `look` takes what is passed here, which lives through the call.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-    if search.found.is_null() { missing as *mut c_void } else { search.found }
+    let mut paths = Paths([[0; PATH]; PATHS]);
+    // SAFETY: `note` takes what is passed here, which lives through the call.
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut paths).cast()) };
+    let found = paths.0.iter().find_map(|path| function(path, name));
+    found.unwrap_or(missing as *mut c_void)
 }
 
-struct Search {
-    name: &'static CStr,
-    found: *mut c_void,
-}
+const PATHS: usize = 4;
+const PATH: usize = 1024;
 
-/// Looks into one loaded object; not 0 ends the search.
-unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-    // SAFETY: both are as `find` and the linker promise.
-    let (path, search) = unsafe { ((*object).dlpi_name, &mut *search.cast::<Search>()) };
-    // SAFETY: a path is null or ends with a zero; the handle is only used to ask, and keeps the object where it is.
+/// Paths of loaded objects that may be an MPI, each zero-ended; empty ones are free. Any of them will do, for those beside an MPI's own
+/// lead to it.
+struct Paths([[c_char; PATH]; PATHS]);
+
+/// Notes the path of one loaded object; not 0 ends the search. The linker is locked meanwhile, so nothing is opened here.
+unsafe extern "C" fn note(object: *mut libc::dl_phdr_info, _size: usize, paths: *mut c_void) -> c_int {
+    // SAFETY: both are as `find` and the linker promise; a path is null or ends with a zero, and so its last part does.
     unsafe {
-        if path.is_null() || libc::strstr(path, c"libmpi".as_ptr()).is_null() {
+        let (path, paths) = ((*object).dlpi_name, &mut *paths.cast::<Paths>());
+        if path.is_null() {
             return 0;
         }
-        let handle = libc::dlopen(path as *const c_char, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        if !handle.is_null() {
-            search.found = libc::dlsym(handle, search.name.as_ptr());
+        let slash = libc::strrchr(path, c_int::from(b'/'));
+        let file = if slash.is_null() { path } else { slash.cast_const() };
+        let length = libc::strlen(path);
+        if libc::strstr(file, c"libmpi".as_ptr()).is_null() || length >= PATH {
+            return 0;
         }
+        let Some(free) = paths.0.iter_mut().find(|place| place.first() == Some(&0)) else { return 1 };
+        core::ptr::copy_nonoverlapping(path, free.as_mut_ptr(), length);
     }
-    c_int::from(!search.found.is_null())
+    0
+}
+
+/// A function of a loaded object's, if it is not one of ours.
+fn function(path: &[c_char; PATH], name: &CStr) -> Option<*mut c_void> {
+    if path.first() == Some(&0) {
+        return None;
+    }
+    // SAFETY: path and name end with a zero. The handle is only used to ask, and keeps the object where it is if it has what is wanted.
+    unsafe {
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if handle.is_null() {
+            return None;
+        }
+        let found = libc::dlsym(handle, name.as_ptr());
+        if found.is_null() || object_of(found) == object_of(function as *const c_void) {
+            libc::dlclose(handle);
+            return None;
+        }
+        Some(found)
+    }
+}
+
+/// Where the object that holds this address is loaded; null for none.
+fn object_of(address: *const c_void) -> *mut c_void {
+    // SAFETY: zeros are a valid answer, and `facts` a valid place for one; any address may be asked about.
+    unsafe {
+        let mut facts: libc::Dl_info = core::mem::zeroed();
+        libc::dladdr(address, &raw mut facts);
+        facts.dli_fbase
+    }
 }

@@ -13,9 +13,9 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::Engine;
 use super::course::Plan;
 use super::thread::Thread;
+use super::{Engine, signal};
 use crate::load::load;
 use crate::report::Field;
 use crate::schedule::{Context, Sync};
@@ -43,7 +43,12 @@ fn engine() -> Option<&'static Engine> {
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
+/// Once: before the program begins, or when a constructor of one of its libraries makes a thread, for those run first.
 extern "C" fn start() {
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    if BEGUN.swap(true, Ordering::AcqRel) {
+        return;
+    }
     next::find_all();
     let Some(loaded) = load(Context::Timer) else { return };
     let (head, report) = (&loaded.schedule.head, loaded.report);
@@ -62,7 +67,7 @@ extern "C" fn start() {
     report.set(Field::BegunNs, begun_ns);
     let passed = begun_ns.saturating_sub(loaded.epoch_ns) % loaded.track.period();
     report.set(Field::Place, passed.wrapping_add(place) % loaded.track.period());
-    // SAFETY: constructors run once, and nobody reads before `READY`.
+    // SAFETY: only one comes here, and nobody reads before `READY`.
     unsafe { (*PLACE.0.get()).write(Engine { plan, report }) };
     if !Engine::install(Some(signals::otherwise)) || !threads::follow() {
         report.add(Field::Missed, 1);
@@ -77,12 +82,17 @@ fn join(thread: Option<&'static Thread>) {
     let Some(engine) = engine() else { return };
     match thread {
         Some(thread) => {
-            if threads::remember(thread) && engine.begin(thread) {
-                return;
+            if !threads::remember(thread) || !engine.begin(thread) {
+                spare(thread);
             }
-            Engine::end(thread);
-            threads::forget();
         }
         None => engine.report.add(Field::Missed, 1),
     }
+}
+
+/// The calling thread, whose timers were never set, goes on without noise, and with its mask as it was.
+fn spare(thread: &'static Thread) {
+    Engine::end(thread);
+    threads::forget();
+    signal::unblock();
 }

@@ -25,6 +25,10 @@ pub struct Thread {
     pub(super) turn: AtomicUsize,
     /// Whether it comes from a call that blocked.
     pub waited: AtomicBool,
+    /// How much longer than asked the handler takes here, in ns.
+    pub(super) over: AtomicU64,
+    /// Whether it is counted as one that cannot be reached.
+    pub(super) missed: AtomicBool,
     /// The program's own start routine, until it runs.
     pub routine: AtomicUsize,
     /// Its argument.
@@ -45,6 +49,8 @@ impl Thread {
             aims: [const { Stored::new() }; 2],
             turn: AtomicUsize::new(0),
             waited: AtomicBool::new(false),
+            over: AtomicU64::new(0),
+            missed: AtomicBool::new(false),
             routine: AtomicUsize::new(0),
             argument: AtomicUsize::new(0),
         }
@@ -54,6 +60,8 @@ impl Thread {
     pub fn take() -> Option<&'static Self> {
         let thread = POOL.iter().find(|thread| !thread.taken.swap(true, Ordering::Acquire))?;
         thread.waited.store(false, Ordering::Relaxed);
+        thread.over.store(0, Ordering::Relaxed);
+        thread.missed.store(false, Ordering::Relaxed);
         thread.lane.store(LANES.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         Some(thread)
     }

@@ -78,8 +78,10 @@ impl<C: Clock> Pacer<C> {
             let good = ran.own <= self.limit && moved.abs() <= ASTRAY;
             let measured = Measured { taken: ran.taken as f64 - drift, drift, own: ran.own, again, good };
             if moved.abs() > MOVED {
-                self.slices /= 1.0 + moved;
-                self.pace *= 1.0 + moved;
+                // A clock that stood still or leapt says nothing of the core, and must not end the work or make it endless.
+                let factor = (1.0 + moved).clamp(0.5, 2.0);
+                self.slices /= factor;
+                self.pace *= factor;
                 self.count_slices();
             }
             if good {
@@ -100,6 +102,9 @@ impl<C: Clock> Pacer<C> {
             return (0.0, 0.0);
         }
         let moved = ran.plain_ticks as f64 / (ran.plain as f64 * self.pace) - 1.0;
+        if !moved.is_finite() {
+            return (0.0, 0.0);
+        }
         (moved * self.slices * self.pace, moved)
     }
 

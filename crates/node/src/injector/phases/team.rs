@@ -1,5 +1,6 @@
 //! The threads that run the ranks of a phase, one bound to each CPU.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -33,6 +34,21 @@ struct Shared {
     share: Mutex<Share>,
     tally: Mutex<Tally>,
     failure: Mutex<Option<PhasesError>>,
+}
+
+impl Shared {
+    /// Of so many threads, and of whoever leads them.
+    fn of(threads: usize) -> Self {
+        Self {
+            starts: RwLock::default(),
+            next: AtomicUsize::new(0),
+            gate: Barrier::new(threads + 1),
+            over: AtomicBool::new(false),
+            share: Mutex::default(),
+            tally: Mutex::default(),
+            failure: Mutex::new(None),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,7 +92,7 @@ impl Team<'_> {
 /// Starts a thread on each CPU, calibrates its work, and lets `lead` run phases. Once `stop` is set, ranks that did not begin do not run.
 ///
 /// # Errors
-/// Where no thread can be bound to a CPU.
+/// Where no thread can be bound to a CPU, or where one breaks off, which sets `stop`.
 pub fn emulate<T>(
     plan: &Plan<'_>,
     stop: &AtomicBool,
@@ -87,15 +103,7 @@ pub fn emulate<T>(
     }
     let (kind, _) = ClockKind::choose();
     let scale = Scale::estimate(kind, CLOCK_WAIT);
-    let shared = Shared {
-        starts: RwLock::default(),
-        next: AtomicUsize::new(0),
-        gate: Barrier::new(plan.cpus.len() + 1),
-        over: AtomicBool::new(false),
-        share: Mutex::default(),
-        tally: Mutex::default(),
-        failure: Mutex::new(None),
-    };
+    let shared = Shared::of(plan.cpus.len());
     std::thread::scope(|scope| {
         for &cpu in &plan.cpus {
             let (plan, shared) = (plan, &shared);
@@ -112,14 +120,20 @@ pub fn emulate<T>(
         };
         shared.over.store(true, Ordering::SeqCst);
         shared.gate.wait();
-        result
+        let failure = held(&shared.failure).take();
+        failure.map_or(result, Err)
     })
 }
 
 /// One thread's life.
 fn member<C: Clock>(clock: C, cpu: Cpu, scale: Scale, plan: &Plan<'_>, shared: &Shared, stop: &AtomicBool) {
+    // Whoever breaks off still comes to the gate, or all others would wait there for ever.
+    let break_off = |_| {
+        *held(&shared.failure) = Some(PhasesError::Broken(cpu));
+        stop.store(true, Ordering::SeqCst);
+    };
     let mut worker = match machine::pin(&[cpu]) {
-        Ok(()) => Some(Worker::new(clock, scale, plan)),
+        Ok(()) => catch_unwind(AssertUnwindSafe(|| Worker::new(clock, scale, plan))).map_err(break_off).ok(),
         Err(reason) => {
             *held(&shared.failure) = Some(PhasesError::Pin { cpu, reason });
             None
@@ -131,8 +145,11 @@ fn member<C: Clock>(clock: C, cpu: Cpu, scale: Scale, plan: &Plan<'_>, shared: &
         if shared.over.load(Ordering::SeqCst) {
             return;
         }
-        if let Some(worker) = &mut worker {
-            worker.work(shared, stop);
+        if let Some(working) = &mut worker
+            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| working.work(shared, stop)))
+        {
+            break_off(panic);
+            worker = None;
         }
         shared.gate.wait();
     }
@@ -207,4 +224,45 @@ impl<'a, C: Clock> Worker<'a, C> {
 /// A lock whose holder panicked still holds what it held.
 fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quell_recording::Nanos;
+
+    #[derive(Clone, Copy)]
+    struct Broken;
+
+    impl Clock for Broken {
+        #[expect(clippy::panic, reason = "what the test is about")]
+        fn now(self) -> u64 {
+            panic!("a clock without hands")
+        }
+    }
+
+    /// The CPU that this thread runs on.
+    fn here() -> Cpu {
+        // SAFETY: the call takes nothing.
+        Cpu(u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0))
+    }
+
+    #[test]
+    fn a_thread_that_breaks_off_ends_the_run() {
+        let (kind, _) = ClockKind::choose();
+        let scale = Scale::estimate(kind, Duration::from_millis(1));
+        let plan =
+            Plan { cpus: vec![], quantum: Nanos::from_nanos(100_000), scale: 1.0, tracks: vec![], tries: 1 };
+        let (shared, stop, cpu) = (Shared::of(1), AtomicBool::new(false), here());
+        std::thread::scope(|scope| {
+            scope.spawn(|| member(Broken, cpu, scale, &plan, &shared, &stop));
+            shared.gate.wait();
+            assert!(Team { shared: &shared }.phase(std::iter::empty(), &stop).is_none());
+            shared.over.store(true, Ordering::SeqCst);
+            shared.gate.wait();
+        });
+        let failure = held(&shared.failure).take();
+        assert!(matches!(failure, Some(PhasesError::Broken(found)) if found == cpu), "{failure:?}");
+        assert!(stop.into_inner());
+    }
 }

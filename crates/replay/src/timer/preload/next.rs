@@ -23,8 +23,17 @@ impl Next {
 
     #[cold]
     pub fn find(&self) -> *mut c_void {
-        // SAFETY: the name ends with a zero.
-        let place = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        let mut place = core::ptr::null_mut();
+        // Before glibc 2.36 `dlsym` gives the oldest of a name, and that of condition variables takes another kind of them.
+        #[cfg(target_env = "gnu")]
+        if self.name.to_bytes().starts_with(b"pthread_cond_") {
+            // SAFETY: both texts end with a zero.
+            place = unsafe { libc::dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), c"GLIBC_2.3.2".as_ptr()) };
+        }
+        if place.is_null() {
+            // SAFETY: the name ends with a zero.
+            place = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        }
         self.place.store(place, Ordering::Relaxed);
         place
     }

@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicI64, Ordering};
 
 use super::next::{hooks, next};
-use super::{engine, join};
+use super::{engine, join, spare};
 use crate::report::Field;
 use crate::timer::Engine;
 use crate::timer::thread::Thread;
@@ -58,17 +58,17 @@ extern "C" fn leave(thread: *mut c_void) {
     }
 }
 
-/// In the child of a fork, whose timers are gone. What it suffers is told in its parent's report.
+/// In the child of a fork, whose timers are gone. What it suffers is told in its parent's report, which counts its thread already.
 extern "C" fn forked() {
     let survivor = current();
     Thread::only(survivor);
-    match survivor {
-        Some(thread) => {
-            if let Some(engine) = engine() {
-                engine.begin(thread);
+    match (survivor, engine()) {
+        (Some(thread), Some(engine)) => {
+            if !engine.arm(thread) {
+                spare(thread);
             }
         }
-        None => join(Thread::take()),
+        _ => join(Thread::take()),
     }
 }
 
@@ -95,6 +95,7 @@ start!(start_thrd, i32);
 
 /// Makes a thread by `call`, which is given a start and its argument.
 fn create(start: usize, routine: usize, argument: usize, call: impl Fn(usize, usize) -> isize) -> isize {
+    super::start();
     let Some(engine) = engine() else { return call(routine, argument) };
     let Some(thread) = Thread::take() else {
         engine.report.add(Field::Missed, 1);
