@@ -53,10 +53,10 @@ fn what_would_do_nothing_is_refused() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("none of the noise can be injected"), "{said}");
-    let often = beat(folder, "often", "100us", "60us");
+    let often = beat(folder, "often", "200us", "110us");
     let output = run(
         folder,
-        &["replay", often.to_str().unwrap(), "--context", "timer", "--overhead", "50us", "--", "true"],
+        &["replay", often.to_str().unwrap(), "--context", "timer", "--overhead", "100us", "--", "true"],
     );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && said.contains("--scale"), "{said}");

@@ -255,7 +255,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::print_stdout, reason = "a test tells what it skips")]
     fn calibration_finds_what_a_detour_costs() {
         let found = match calibrate(None) {
             Err(CalibrationError::Silent { struck, wanted }) => {

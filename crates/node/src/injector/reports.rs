@@ -35,11 +35,6 @@ impl ProcessReport {
     }
 
     /// A number of it.
-    pub fn name(&self) -> String {
-        String::new()
-    }
-
-    /// A number of it.
     pub fn get(&self, field: Field) -> u64 {
         self.words.get(field as usize).copied().unwrap_or(0)
     }
