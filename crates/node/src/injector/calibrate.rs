@@ -203,7 +203,8 @@ impl Round {
             until_ns,
             apart: false,
         };
-        let engine: &'static Engine = Box::leak(Box::new(Engine { plan, report: Report::over(told) }));
+        let engine: &'static Engine =
+            Box::leak(Box::new(Engine { plan, report: Report::over(told), spares: false }));
         if !engine.begin(thread) {
             Engine::end(thread);
             return Err(CalibrationError::NoTimer);
@@ -255,7 +256,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::print_stdout, reason = "a test tells what it skips")]
     fn calibration_finds_what_a_detour_costs() {
         let found = match calibrate(None) {
             Err(CalibrationError::Silent { struck, wanted }) => {
