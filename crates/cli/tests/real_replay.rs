@@ -141,6 +141,33 @@ fn fortran_programs_suffer_under_every_binding() {
     }
 }
 
+/// As Python does it. And the folder of what is preloaded has a name like an MPI's.
+#[test]
+fn an_mpi_that_a_plug_in_loaded_for_itself_is_found() {
+    let _machine = machine();
+    let host = "#include <dlfcn.h>\n#include <stdio.h>\nint main(int count, char **words) {\n  (void)count;\n\
+                  void *plug = dlopen(words[1], RTLD_NOW | RTLD_LOCAL);\n\
+                  int (*run)(void) = plug ? (int (*)(void))dlsym(plug, \"run\") : 0;\n\
+                  if (!run) return puts(dlerror()), 9;\n  return run();\n}\n";
+    let plug = "#include <mpi.h>\nint run(void) {\n  MPI_Init(0, 0);\n\
+                  for (int i = 0; i < 50; i++) MPI_Barrier(MPI_COMM_WORLD);\n  return MPI_Finalize();\n}\n";
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
+        beat(folder, "short", "100us", "1us");
+        let built = |name: &str, compiler: &str, source: &str, more: &[&str]| {
+            let (text, made) = (folder.join(format!("{name}.c")), folder.join(name));
+            fs_err::write(&text, source).unwrap();
+            compile_text(compiler, &text, &made, more).unwrap();
+            made.to_str().unwrap().to_owned()
+        };
+        let host = built("host", "cc", host, &["-ldl"]);
+        let plug = built("plug.so", &format!("mpicc.{mpi}"), plug, &["-shared", "-fPIC"]);
+        let document = replay(folder, &["short.toml", "-o", "libmpi-kept"], mpi, 1, &[&host, &plug]);
+        assert_eq!(number(&document["processes"][0], "calls"), 51, "{mpi}: the barriers and the end");
+    }
+}
+
 #[test]
 fn noise_goes_on_after_a_jump_out_of_a_call() {
     let _machine = machine();

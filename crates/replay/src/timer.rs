@@ -29,6 +29,8 @@ pub struct Engine {
     pub plan: Plan,
     /// What is told.
     pub report: Report<'static>,
+    /// Whether threads are let on where signals take long; not where it is measured how long they take.
+    pub spares: bool,
 }
 
 /// What to do with a signal of our number that no timer of ours sent.
@@ -113,7 +115,10 @@ impl Engine {
         // Where the machine is slow at signals, and detours are shorter than what they cost, a program would starve: after what the handler
         // takes too long it is left in peace for as long again.
         let peace = plan.peace_ns();
-        let more = thread.over.load(Ordering::Relaxed).saturating_mul(2).saturating_sub(peace);
+        let more = match self.spares {
+            true => thread.over.load(Ordering::Relaxed).saturating_mul(2).saturating_sub(peace),
+            false => 0,
+        };
         let Some(length) = due.length else {
             self.aim(thread, due.done, entry.saturating_add(more));
             return Some(entry);

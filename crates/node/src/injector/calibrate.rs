@@ -203,7 +203,8 @@ impl Round {
             until_ns,
             apart: false,
         };
-        let engine: &'static Engine = Box::leak(Box::new(Engine { plan, report: Report::over(told) }));
+        let engine: &'static Engine =
+            Box::leak(Box::new(Engine { plan, report: Report::over(told), spares: false }));
         if !engine.begin(thread) {
             Engine::end(thread);
             return Err(CalibrationError::NoTimer);

@@ -68,7 +68,7 @@ extern "C" fn start() {
     let passed = begun_ns.saturating_sub(loaded.epoch_ns) % loaded.track.period();
     report.set(Field::Place, passed.wrapping_add(place) % loaded.track.period());
     // SAFETY: only one comes here, and nobody reads before `READY`.
-    unsafe { (*PLACE.0.get()).write(Engine { plan, report }) };
+    unsafe { (*PLACE.0.get()).write(Engine { plan, report, spares: true }) };
     if !Engine::install(Some(signals::otherwise)) || !threads::follow() {
         report.add(Field::Missed, 1);
         return;

@@ -1,6 +1,6 @@
 //! The threads that run the ranks of a phase, one bound to each CPU.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -116,12 +116,15 @@ pub fn emulate<T>(
         let failure = held(&shared.failure).take();
         let result = match failure {
             Some(failure) => Err(failure),
-            None => Ok(lead(&mut Team { shared: &shared })),
+            None => Ok(catch_unwind(AssertUnwindSafe(|| lead(&mut Team { shared: &shared })))),
         };
         shared.over.store(true, Ordering::SeqCst);
         shared.gate.wait();
         let failure = held(&shared.failure).take();
-        failure.map_or(result, Err)
+        match failure {
+            Some(failure) => Err(failure),
+            None => result.map(|led| led.unwrap_or_else(|panic| resume_unwind(panic))),
+        }
     })
 }
 
