@@ -63,24 +63,29 @@ impl Calibration {
     }
 }
 
-/// Timers at each of two periods; and how long the search for the smallest gap may take at each step.
-const ROUNDS: [(u64, usize); 2] = [(1_000_000, 100), (200_000, 250)];
+/// Timers strike as often as the noise will: rarer ones cost more, for caches and the host have forgotten them by then. But no rarer and
+/// no more often than this, and for so long.
+const PERIODS_NS: std::ops::RangeInclusive<u64> = 200_000..=10_000_000;
+const ROUND_NS: u64 = 250_000_000;
+const STRIKES: std::ops::RangeInclusive<u64> = 60..=400;
+/// How long the search for the smallest gap may take at each step.
 const GAPS_NS: [u64; 7] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000];
 const GAP_ROUND_NS: u64 = 4_000_000;
 /// So often it is tried.
 const TRIES: usize = 3;
 /// So many have to strike the loop: fewer say nothing.
-const LEAST: usize = 40;
+const LEAST: usize = 25;
 /// The share of timers after which the loop has to get on.
 const THROUGH: f64 = 0.9;
 /// A turn of the loop that takes longer was interrupted.
 const INTERRUPTED_NS: u64 = 1_000;
 
-/// Measures, for some 0.2 s, or longer where others disturb it, on one of the CPUs.
+/// Measures, for some 0.3 s, or longer where others disturb it or detours are rare, on one of the CPUs. `period_ns` is the mean time from
+/// one detour to the next in what is to be replayed.
 ///
 /// # Errors
 /// Where there is no CPU, signal or timer, or where the timers do not strike.
-pub fn calibrate(cpu: Option<Cpu>) -> Result<Calibration, CalibrationError> {
+pub fn calibrate(cpu: Option<Cpu>, period_ns: u64) -> Result<Calibration, CalibrationError> {
     // The signal is the whole process's.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,10 +98,10 @@ pub fn calibrate(cpu: Option<Cpu>) -> Result<Calibration, CalibrationError> {
         }
         // A neighbour on the CPU may be gone the next time.
         let silent = |found: &_| matches!(found, Err(CalibrationError::Silent { .. }));
-        let mut found = measure();
+        let mut found = measure(period_ns);
         for _ in 1..TRIES {
             if silent(&found) {
-                found = measure();
+                found = measure(period_ns);
             }
         }
         found
@@ -106,26 +111,25 @@ pub fn calibrate(cpu: Option<Cpu>) -> Result<Calibration, CalibrationError> {
     measured
 }
 
-fn measure() -> Result<Calibration, CalibrationError> {
-    let (mut costs, mut delays, mut whole, mut wanted) = (vec![], vec![], vec![], 0);
-    for (period, count) in ROUNDS {
-        let round = Round::of(period, 0, period * count as u64)?;
-        wanted += count;
-        let turn = round.turn_ns;
-        for (gap, entry) in round.struck() {
-            let length = (gap.end - gap.start).saturating_sub(turn);
-            // Two at once say nothing of one.
-            if let [entry] = entry {
-                costs.push(length as i64 - entry.took as i64);
-                whole.push(length as i64);
-                // Timers run out in the middle of each period.
-                let since = (gap.start + turn).saturating_sub(round.since_ns) % period;
-                delays.push(since as i64 - (period / 2) as i64);
-            }
+fn measure(period_ns: u64) -> Result<Calibration, CalibrationError> {
+    let (mut costs, mut delays, mut whole) = (vec![], vec![], vec![]);
+    let period = period_ns.clamp(*PERIODS_NS.start(), *PERIODS_NS.end());
+    let wanted = (ROUND_NS / period).clamp(*STRIKES.start(), *STRIKES.end());
+    let round = Round::of(period, 0, period * wanted)?;
+    let turn = round.turn_ns;
+    for (gap, entry) in round.struck() {
+        let length = (gap.end - gap.start).saturating_sub(turn);
+        // Two at once say nothing of one.
+        if let [entry] = entry {
+            costs.push(length as i64 - entry.took as i64);
+            whole.push(length as i64);
+            // Timers run out in the middle of each period.
+            let since = (gap.start + turn).saturating_sub(round.since_ns) % period;
+            delays.push(since as i64 - (period / 2) as i64);
         }
     }
     if costs.len() < LEAST {
-        return Err(CalibrationError::Silent { struck: costs.len(), wanted });
+        return Err(CalibrationError::Silent { struck: costs.len(), wanted: wanted as usize });
     }
     let smallest_gap_ns = smallest_gap()?;
     let ((overhead_ns, overhead_mad_ns), (early_ns, early_mad_ns)) = (spread(costs), spread(delays));
@@ -257,7 +261,7 @@ mod tests {
 
     #[test]
     fn calibration_finds_what_a_detour_costs() {
-        let found = match calibrate(None) {
+        let found = match calibrate(None, 1_000_000) {
             Err(CalibrationError::Silent { struck, wanted }) => {
                 println!("skipped: others have the CPU, and only {struck} of {wanted} timers struck");
                 return;

@@ -324,15 +324,18 @@ pub struct ProcessCost {
     pub early_ns: u64,
 }
 
-/// Measures that for a quarter of a second on a CPU: how long a loop there loses it, and when.
+/// Measures that for a quarter of a second or more on a CPU: how long a loop there loses it, and when. `period_ns` is the mean time from one
+/// detour to the next in what is to be replayed: rarer ones cost more.
 ///
 /// # Errors
 /// As for [`Disturbers::start`].
-pub fn calibrate(cpu: Cpu, alone: Cpu) -> Result<ProcessCost, ProcessError> {
-    const PERIOD: u64 = 1_000_000;
+pub fn calibrate(cpu: Cpu, alone: Cpu, period_ns: u64) -> Result<ProcessCost, ProcessError> {
     const LENGTH: u64 = 50_000;
     const ROUND: u64 = 250_000_000;
-    let noise = CpuNoise { cpu, period_ns: PERIOD, detours: vec![(PERIOD / 2, LENGTH)] };
+    const STRIKES: u64 = 60;
+    let period = period_ns.clamp(4 * LENGTH, 10_000_000);
+    let round = ROUND.max(STRIKES * period);
+    let noise = CpuNoise { cpu, period_ns: period, detours: vec![(period / 2, LENGTH)] };
     let epoch_ns = wall_ns();
     let order = Order::of(Context::Process, epoch_ns);
     let words = Arc::new(schedule::words(&order, &[vec![noise]]));
@@ -342,7 +345,7 @@ pub fn calibrate(cpu: Cpu, alone: Cpu) -> Result<ProcessCost, ProcessError> {
         machine::pin(&[cpu])?;
         let mut gaps = Vec::new();
         let (begun, mut last) = (now_ns(), now_ns());
-        while last - begun < ROUND {
+        while last - begun < round {
             let now = now_ns();
             if (LENGTH..LENGTH * 4).contains(&(now - last)) {
                 gaps.push((last, now - last));
@@ -359,7 +362,7 @@ pub fn calibrate(cpu: Cpu, alone: Cpu) -> Result<ProcessCost, ProcessError> {
         values.get(values.len() / 2).copied()
     };
     let lengths = middle(gaps.iter().map(|gap| gap.1).collect());
-    let late = gaps.iter().map(|gap| (gap.0.wrapping_sub(since) % PERIOD).saturating_sub(PERIOD / 2));
+    let late = gaps.iter().map(|gap| (gap.0.wrapping_sub(since) % period).saturating_sub(period / 2));
     let overhead_ns = lengths.ok_or(ProcessError::Silent(cpu))? - LENGTH;
     Ok(ProcessCost { overhead_ns, early_ns: middle(late.collect()).unwrap_or(0) })
 }

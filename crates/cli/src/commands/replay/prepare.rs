@@ -42,8 +42,13 @@ pub struct Cost {
     pub smallest_gap_ns: u64,
 }
 
-/// Reads the noise, and sees what of it can be injected.
-pub fn prepare(args: &Replay, context: Context, cost: Cost, printer: Printer) -> anyhow::Result<Prepared> {
+/// Reads the noise, and sees what of it can be injected. `cost` is asked what a detour costs, given the mean time from one to the next in ns.
+pub fn prepare(
+    args: &Replay,
+    context: Context,
+    cost: &dyn Fn(u64) -> anyhow::Result<Cost>,
+    printer: Printer,
+) -> anyhow::Result<Prepared> {
     if !args.phase_at.is_empty() && args.sync != SyncName::Phase {
         return Err(Usage("--phase-at needs --sync phase".into()).into());
     }
@@ -53,7 +58,7 @@ pub fn prepare(args: &Replay, context: Context, cost: Cost, printer: Printer) ->
     let noise = noise(args)?;
     let nodes: Vec<(&str, &[Trace])> =
         noise.iter().map(|node| (node.name.as_str(), node.traces.as_slice())).collect();
-    let Cost { overhead_ns, early_ns, smallest_gap_ns } = cost;
+    let Cost { overhead_ns, early_ns, smallest_gap_ns } = cost(mean_period(&noise, args.scale))?;
     let limits = Limits { scale: 1.0, overhead_ns, smallest_gap_ns };
     let scale = match args.scale {
         ScaleText::By(scale) => scale,
@@ -90,6 +95,18 @@ pub fn prepare(args: &Replay, context: Context, cost: Cost, printer: Printer) ->
 fn noise(args: &Replay) -> anyhow::Result<Vec<NodeNoise>> {
     let scale = ModelScale { quantum: args.quantum, ranks: RANKS, seed: args.seed };
     args.noise.iter().map(|path| noise_file::open(path, scale)).collect()
+}
+
+/// The mean time from one detour to the next, as it is replayed; a factor that is to be found is taken for ten.
+fn mean_period(noise: &[NodeNoise], scale: ScaleText) -> u64 {
+    let traces = || noise.iter().flat_map(|node| &node.traces);
+    let span: f64 = traces().map(|trace| trace.span.length().as_nanos() as f64).sum();
+    let detours: usize = traces().map(|trace| trace.noise().count()).sum();
+    let factor = match scale {
+        ScaleText::By(factor) => factor,
+        ScaleText::Auto => 10.0,
+    };
+    (span * factor / detours.max(1) as f64) as u64
 }
 
 fn phase_calls(calls: &[PhaseCall]) -> u64 {

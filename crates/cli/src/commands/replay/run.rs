@@ -53,8 +53,8 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     if let Some(Beside { cpus, alone }) = &beside {
         printer.say(&format!("CPUs {} are disturbed, CPU {alone} is left alone", format_cpu_list(cpus)));
     }
-    let cost = setting::cost(args, context, beside.as_ref())?;
-    let mut prepared = prepare::prepare(args, context, cost, printer)?;
+    let cost = |period_ns| setting::cost(args, context, beside.as_ref(), period_ns);
+    let mut prepared = prepare::prepare(args, context, &cost, printer)?;
     prepared.order.ranked_only = setting::starts_ranks(&args.command);
     let mut document = Document {
         schema: SCHEMA.into(),

@@ -85,13 +85,18 @@ pub fn beside(args: &Replay) -> anyhow::Result<Beside> {
     Ok(Beside { cpus, alone })
 }
 
-/// What one detour costs in this context, here.
-pub fn cost(args: &Replay, context: Context, beside: Option<&Beside>) -> anyhow::Result<Cost> {
+/// What one detour costs in this context, here, where one comes every `period_ns`.
+pub fn cost(
+    args: &Replay,
+    context: Context,
+    beside: Option<&Beside>,
+    period_ns: u64,
+) -> anyhow::Result<Cost> {
     let given = args.overhead.map(|overhead| overhead.as_nanos());
     let mut cost = match (context, beside) {
         (Context::Boundary, _) => Cost::default(),
         (_, Some(beside)) => {
-            let found = process::calibrate(beside.cpus[0], beside.alone)?;
+            let found = process::calibrate(beside.cpus[0], beside.alone, period_ns)?;
             Cost {
                 overhead_ns: found.overhead_ns,
                 early_ns: found.early_ns,
@@ -99,7 +104,7 @@ pub fn cost(args: &Replay, context: Context, beside: Option<&Beside>) -> anyhow:
             }
         }
         (_, None) => {
-            let found = calibrate(Cpus::of_this_machine()?.allowed.last().copied())?;
+            let found = calibrate(Cpus::of_this_machine()?.allowed.last().copied(), period_ns)?;
             Cost {
                 overhead_ns: found.overhead_ns,
                 early_ns: found.early_ns,

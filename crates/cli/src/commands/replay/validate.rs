@@ -56,8 +56,8 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     }
     let folder = if args.dry_run { None } else { Some(Folder::of(args)?) };
     let place = Place::of(args, context)?;
-    let cost = setting::cost(args, context, place.beside.as_ref())?;
-    let mut prepared = prepare::prepare(args, context, cost, printer)?;
+    let cost = |period_ns| setting::cost(args, context, place.beside.as_ref(), period_ns);
+    let mut prepared = prepare::prepare(args, context, &cost, printer)?;
     let Some(folder) = folder else { return Ok(Outcome::Done) };
     let due = due(&prepared, duration);
     prepared.order.events = (2 * due + 4096).min(MOST_EVENTS);
