@@ -196,7 +196,8 @@ def draw(rows: list[Row], path: Path) -> None:
     axes.set_xlim(0.2, 5000)
     axes.set_ylim(1e-5, 30)
     axes.minorticks_off()
-    figure.supxlabel("duration of a detour, us", fontsize=10)
+    for below in all_axes[-1]:
+        below.set_xlabel("duration of a detour, us", fontsize=10)
     figure.supylabel("density per decade", fontsize=10)
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=9, loc="outside lower center", ncols=2, frameon=False)
