@@ -17,8 +17,9 @@ pub fn replay(document: &Replay) -> String {
     text.trim_end().to_owned()
 }
 
-/// More processes than these are summed up, those that lost least first: a script starts many.
-const MOST_ROWS: usize = 32;
+/// More processes than these are summed up; of those without a rank, as of a script that starts many, more than some.
+const MOST_ROWS: usize = 64;
+const MOST_OTHERS: usize = 6;
 
 fn processes(processes: &[Process]) -> String {
     let head = ["rank", "host", "trace", "calls", "burned", "asked", "took", "absorbed", "noise"];
@@ -40,9 +41,12 @@ fn processes(processes: &[Process]) -> String {
         ]
     };
     // Ranks in order, then those who lost most.
-    let mut shown: Vec<&Process> = processes.iter().collect();
-    shown.sort_by_key(|process| (process.rank.is_none(), process.rank, std::cmp::Reverse(process.took_ns)));
-    let rest = shown.split_off(shown.len().min(MOST_ROWS));
+    let (mut shown, mut others): (Vec<&Process>, Vec<&Process>) =
+        processes.iter().partition(|process| process.rank.is_some());
+    others.sort_by_key(|process| std::cmp::Reverse(process.took_ns));
+    let mut rest = others.split_off(others.len().min(MOST_OTHERS));
+    shown.extend(others);
+    rest.extend(shown.split_off(shown.len().min(MOST_ROWS)));
     let mut text = table_with_words(2, &head, shown.into_iter().map(row));
     if !rest.is_empty() {
         let took: u64 = rest.iter().map(|process| process.took_ns).sum();
