@@ -217,7 +217,8 @@ fn noise_reaches_ranks_on_other_hosts() {
     }
     let _machine = machine();
     let hosts = FakeHosts::new(&HOSTS);
-    let model = "span = \"1s\"\n[[component]]\nname = \"beat\"\nperiodic = { period = \"1ms\" }\nduration = { constant = \"50us\" }\n";
+    // A beat that no tick of the scheduler, to which phases may be bound, can keep step with.
+    let model = "span = \"1s\"\n[[component]]\nname = \"beat\"\nperiodic = { period = \"1370us\" }\nduration = { constant = \"50us\" }\n";
     fs_err::write(hosts.path("noise.toml"), model).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/calls.c");
     for (mpi, launcher) in mpis() {
