@@ -78,10 +78,11 @@ fn what_comes_in_is_what_the_schedule_says() {
                 ["asked_ns", "absorbed_ns", "trace_ns"].map(|name| number(process, name));
             assert_eq!(number(process, "calls"), 10_001, "and MPI_Finalize");
             assert!(asked > 0, "{process:#}");
-            // What a burn took too long moves the trace on, and with it what is due next.
+            // Each call's own readings of the clock lie some tens of nanoseconds apart, and what a burn took too long, for the CPU was taken
+            // from it, moves the trace on unseen.
             let over = number(process, "took_ns").saturating_sub(asked);
             let off = (asked + absorbed).abs_diff(trace);
-            let tolerance = trace / 200 + over / 10 + 100_000;
+            let tolerance = trace / 200 + over + 100 * number(process, "calls");
             assert!(off <= tolerance, "{mpi}: {off} ns off, where {tolerance} are allowed: {process:#}");
         }
     }
