@@ -68,7 +68,9 @@ fn suffered(context: &str, document: &Value) {
     let expected = if context == "process" { cpus() - 1 } else { 2 };
     assert_eq!(processes.len(), expected, "{context}: {document:#}");
     assert!(processes.iter().all(|process| process["burns"].as_u64() > Some(0)), "{context}: {document:#}");
-    assert_eq!(document["warnings"].as_array().unwrap().len(), 0, "{context}: {document:#}");
+    // A busy machine is said, and no fault.
+    let busy = |warning: &Value| warning.as_str().is_some_and(|text| text.starts_with("burning itself"));
+    assert!(document["warnings"].as_array().unwrap().iter().all(busy), "{context}: {document:#}");
 }
 
 /// The lines of a run's thermodynamics: they hold no times.
