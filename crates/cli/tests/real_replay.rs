@@ -103,7 +103,7 @@ fn a_program_sees_each_call_late_by_what_is_due() {
         let report = last_reports(&folder.join("kept")).pop().unwrap();
         let words = words(&last_run(&folder.join("kept")).join("schedule"));
         let entry = Schedule::of(&words).unwrap().entry(report.get(Field::Track)).unwrap();
-        let track = entry.read(&words[entry.first as usize..(entry.first + entry.words()) as usize]).unwrap();
+        let track = entry.within(&words).unwrap();
         let position = |now: u64| now - report.get(Field::BegunNs) + report.get(Field::Place);
         let seen = replaying::words(&log);
         let took: Vec<u64> = seen.as_chunks::<3>().0.iter().map(|[_, at, end]| end - at).collect();

@@ -32,8 +32,7 @@ fn compiled(traces: &[Trace]) -> Compiled {
 /// A schedule's track as a job reads it.
 fn read(words: &[u64], number: u64) -> Track<'_> {
     let entry = Schedule::of(words).unwrap().entry(number).unwrap();
-    let place = entry.first as usize..(entry.first + entry.words()) as usize;
-    entry.read(&words[place]).unwrap()
+    entry.within(words).unwrap()
 }
 
 proptest! {

@@ -278,6 +278,15 @@ impl TrackEntry {
         }
         Track::of(usize::try_from(self.detours).map_err(|_| Flaw::Track)?, words)
     }
+
+    /// The track, from all words of its file.
+    ///
+    /// # Errors
+    /// As for [`TrackEntry::read`], and where the file ends before it.
+    pub fn within<'a>(&self, file: &'a [u64]) -> Result<Track<'a>, Flaw> {
+        let end = self.first.wrapping_add(self.words());
+        self.read(file.get(self.first as usize..end as usize).ok_or(Flaw::Torn)?)
+    }
 }
 
 impl<'a> Schedule<'a> {

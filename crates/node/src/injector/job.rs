@@ -1,6 +1,6 @@
 //! Running somebody's command with noise loaded into it, and leaving all else of it as it is.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,24 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
+use quell_replay::load;
 
 use crate::realtime;
 
 /// How often it is looked whether a signal came.
 const LOOK: Duration = Duration::from_millis(10);
 /// What a job needs to find in its environment, on every host.
-const VARIABLES: [&str; 3] = ["LD_PRELOAD", "QUELL_REPLAY", "QUELL_REPLAY_REPORTS"];
+const VARIABLES: [&str; 3] = ["LD_PRELOAD", text(load::SCHEDULE), text(load::REPORTS)];
 /// What Open MPI takes to other hosts; other MPIs take everything.
 const OPEN_MPI_LIST: &str = "OMPI_MCA_mca_base_env_list";
+
+/// A variable's name, as the job that reads it has it.
+const fn text(name: &'static CStr) -> &'static str {
+    match name.to_str() {
+        Ok(text) => text,
+        Err(_) => panic!("the names of variables are ASCII"),
+    }
+}
 
 /// What is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]

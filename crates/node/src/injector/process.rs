@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use quell_recording::{Cpu, format_cpu_list};
 use quell_replay::report::{EVENT, Field, MAGIC, Report, VERSION, WORDS};
-use quell_replay::schedule::{Context, Schedule, Seat, Sync};
+use quell_replay::schedule::{Context, Flaw, Schedule, Seat, Sync};
 use quell_replay::spin::{burn_until, now_ns, wall_ns};
 use quell_replay::{Ahead, Track};
 
@@ -229,8 +229,7 @@ impl Drop for Disturbers {
 
 fn track<'a>(schedule: &Schedule<'a>, words: &'a [u64], seat: Seat) -> Result<Track<'a>, &'static str> {
     let entry = schedule.entry(seat.track).ok_or("a track is missing")?;
-    let place = entry.first as usize..(entry.first + entry.words()) as usize;
-    entry.read(words.get(place).ok_or("it is cut off")?).map_err(|flaw| flaw.reason())
+    entry.within(words).map_err(Flaw::reason)
 }
 
 /// One thread's work.

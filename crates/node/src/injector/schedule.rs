@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fs_err as fs;
 use quell_replay::schedule::{
-    Context, GROUP, HEAD, MAGIC, SEED, Schedule, Sync, TRACK, VERSION, checksum, field,
+    Context, Flaw, GROUP, HEAD, MAGIC, SEED, Schedule, Sync, TRACK, VERSION, checksum, field,
 };
 
 use super::compile::CpuNoise;
@@ -142,12 +142,10 @@ pub fn write(path: &Path, words: &[u64]) -> std::io::Result<()> {
 /// # Errors
 /// The reason why it is none.
 pub fn check(words: &[u64]) -> Result<Schedule<'_>, &'static str> {
-    let schedule = Schedule::of(words).map_err(quell_replay::schedule::Flaw::reason)?;
+    let schedule = Schedule::of(words).map_err(Flaw::reason)?;
     for track in 0..schedule.head.tracks {
         let entry = schedule.entry(track).ok_or("a track is missing")?;
-        let place = entry.first as usize..(entry.first + entry.words()) as usize;
-        let words = words.get(place).ok_or("it is cut off")?;
-        entry.read(words).map_err(quell_replay::schedule::Flaw::reason)?;
+        entry.within(words).map_err(Flaw::reason)?;
     }
     Ok(schedule)
 }

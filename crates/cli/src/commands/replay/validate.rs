@@ -11,7 +11,7 @@ use quell_node::injector::{job, schedule};
 use quell_node::machine::Cpus;
 use quell_recording::{Cpu, Nanos, Recording, Trace};
 use quell_replay::report::Field;
-use quell_replay::schedule::{Context, Sync};
+use quell_replay::schedule::{Context, MOST_EVENTS, Sync};
 
 use super::prepare::{self, Prepared};
 use super::setting::{self, Beside, Folder};
@@ -27,8 +27,6 @@ const BEFORE: u64 = 2;
 
 /// How long it is recorded if nothing is said.
 const USUAL: Nanos = Nanos::from_secs(10);
-/// The longest log of burns: 24 bytes each.
-const MOST_EVENTS: u64 = 1 << 20;
 /// Fewer detours say little of a distribution.
 const FEW: u64 = 100;
 /// Own noise of more than this, in percent, distorts what the probe sees of any other.
