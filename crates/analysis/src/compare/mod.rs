@@ -62,16 +62,12 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Result<Comparis
     });
     let (from, to) = (from?, to?);
     let densities = densities(&from.durations, &to.durations);
-    let divergence = |of: &[f64], from: &[f64]| {
-        densities.as_ref().map(|d| kullback_leibler(of, from, d.log10_ns[1] - d.log10_ns[0]))
-    };
-    let (density_a, density_b) = densities.as_ref().map_or((&[][..], &[][..]), |d| (&d.a[..], &d.b[..]));
     Ok(Comparison {
         schema: SCHEMA,
         a: from.document(a),
         b: to.document(b),
-        kl_nats: divergence(density_b, density_a),
-        kl_reverse_nats: divergence(density_a, density_b),
+        kl_nats: densities.as_ref().map(|d| d.divergence(&d.b, &d.a)),
+        kl_reverse_nats: densities.as_ref().map(|d| d.divergence(&d.a, &d.b)),
         wasserstein_ns: wasserstein(from.durations.as_slice(), to.durations.as_slice()),
         changes: changes(&from, &to, options, 0),
         cpus: per_cpu(a, b, options),
@@ -80,6 +76,18 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Result<Comparis
         seed: options.seed,
         replicates: bootstrap::replicates(options),
     })
+}
+
+/// D(b‖a) of the densities of two sides' durations, in nats, as [`Comparison::kl_nats`] has it; `None` if one has no detours.
+pub fn divergence(a: &[Trace], b: &[Trace]) -> Option<f64> {
+    let densities = densities(&Durations::of_noise(a), &Durations::of_noise(b))?;
+    Some(densities.divergence(&densities.b, &densities.a))
+}
+
+impl Densities {
+    fn divergence(&self, of: &[f64], from: &[f64]) -> f64 {
+        kullback_leibler(of, from, self.log10_ns[1] - self.log10_ns[0])
+    }
 }
 
 /// What the figures of one side, or of one CPU of it, are made from.
