@@ -10,6 +10,7 @@ mod error;
 pub mod formats;
 mod interval;
 mod manifest;
+pub mod mpi;
 mod nanos;
 mod phase;
 pub mod rank_file;

@@ -1,0 +1,207 @@
+//! What an MPI run did, event by event: the nouns between the tracer's logs, OTF2 archives, and the analysis of noise.
+//!
+//! A run has locations, one for each thread of a rank, and each has a stream of [`Event`]s in the order in which they happened there.
+//! [`Definitions`] say what the numbers in events stand for: all of them are places in its lists.
+
+use std::fmt;
+
+/// What numbers in events stand for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definitions {
+    /// Calls and parts of the program.
+    pub regions: Vec<Region>,
+    /// Communicators.
+    pub comms: Vec<Comm>,
+    /// Threads of ranks, in order of rank and thread.
+    pub locations: Vec<Location>,
+    /// Noise sources: the SOURCE of each metric `quell.noise.SOURCE`.
+    pub sources: Vec<String>,
+    /// When the run began and ended on the archive's clock, in ns.
+    pub span_ns: [u64; 2],
+}
+
+/// A call or a part of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// Its name: `MPI_Send`, `phase 1`.
+    pub name: String,
+    /// Where in the program it was called, as far as known.
+    pub site: Option<String>,
+    /// Whether it belongs to the MPI.
+    pub mpi: bool,
+}
+
+/// A communicator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comm {
+    /// Its name.
+    pub name: String,
+    /// For each of its own ranks, the rank in the world.
+    pub members: Vec<u32>,
+    /// Those of the other group, where it joins two: peers of messages are ranks of that one.
+    pub remote: Option<Vec<u32>>,
+}
+
+/// A thread of a rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    /// Its number in the archive.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// The rank in the world.
+    pub rank: u32,
+    /// The rank's thread, from 0.
+    pub thread: u32,
+    /// Where it ran; empty if not known.
+    pub host: String,
+}
+
+/// Something that happened at a location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in ns on the archive's clock.
+    pub time_ns: u64,
+    /// What.
+    pub what: What,
+}
+
+/// A tag, a rank or a communicator that is not known: a wildcard, or an archive that does not tell.
+pub const UNKNOWN: u32 = u32::MAX;
+/// The request of what blocks.
+pub const BLOCKING: u64 = u64::MAX;
+
+/// What happened. `comm`, `region` and `source` are places in [`Definitions`]; `to`, `from` and `root` are ranks of the communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are MPI's own words; those that are not are described")]
+pub enum What {
+    /// A call or a part of the program begins.
+    Enter(u32),
+    /// It ends.
+    Leave(u32),
+    /// So much noise of a source had struck the thread by now, since it began.
+    Noise { source: u32, total_ns: u64 },
+    /// A message is handed over. `request` is [`BLOCKING`] or what [`What::SendDone`] will name.
+    Send { comm: u32, to: u32, tag: u32, bytes: u64, request: u64 },
+    /// A non-blocking send is complete.
+    SendDone { request: u64 },
+    /// A non-blocking receive begins. Each of `comm`, `from` and `tag` may be [`UNKNOWN`].
+    RecvPosted { comm: u32, from: u32, tag: u32, request: u64 },
+    /// A message is there. `request` is [`BLOCKING`] or what [`What::RecvPosted`] named.
+    Recv { comm: u32, from: u32, tag: u32, bytes: u64, request: u64 },
+    /// A message was seen by a probe, and is still to be received.
+    Probed { comm: u32, from: u32, tag: u32 },
+    /// A request was asked for, and was not complete.
+    Pending { request: u64 },
+    /// A request was given up.
+    Cancelled { request: u64 },
+    /// A blocking collective begins.
+    CollectiveBegin,
+    /// A non-blocking collective begins. `comm` may be [`UNKNOWN`].
+    CollectivePosted { comm: u32, request: u64 },
+    /// A collective is complete. `root` is [`UNKNOWN`] where there is none; `request` as in [`What::Recv`].
+    Collective { operation: Operation, comm: u32, root: u32, sent: u64, received: u64, request: u64 },
+}
+
+/// A collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "MPI's own names")]
+pub enum Operation {
+    Barrier,
+    Bcast,
+    Gather,
+    Gatherv,
+    Scatter,
+    Scatterv,
+    Allgather,
+    Allgatherv,
+    Alltoall,
+    Alltoallv,
+    Alltoallw,
+    Allreduce,
+    Reduce,
+    ReduceScatter,
+    ReduceScatterBlock,
+    Scan,
+    Exscan,
+    /// Makes a communicator, a window or a file.
+    Create,
+    /// Frees one.
+    Destroy,
+}
+
+/// Which ranks a rank of a collective waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Each for all.
+    All,
+    /// Each for the root.
+    ForRoot,
+    /// The root for each.
+    Root,
+    /// Each for those before it.
+    Prefix,
+    /// Nobody need wait.
+    Nobody,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 19] = [
+        Self::Barrier,
+        Self::Bcast,
+        Self::Gather,
+        Self::Gatherv,
+        Self::Scatter,
+        Self::Scatterv,
+        Self::Allgather,
+        Self::Allgatherv,
+        Self::Alltoall,
+        Self::Alltoallv,
+        Self::Alltoallw,
+        Self::Allreduce,
+        Self::Reduce,
+        Self::ReduceScatter,
+        Self::ReduceScatterBlock,
+        Self::Scan,
+        Self::Exscan,
+        Self::Create,
+        Self::Destroy,
+    ];
+
+    /// Who waits for whom, whatever algorithm the MPI takes.
+    pub fn waits(self) -> Waits {
+        match self {
+            Self::Bcast | Self::Scatter | Self::Scatterv => Waits::ForRoot,
+            Self::Gather | Self::Gatherv | Self::Reduce => Waits::Root,
+            Self::Scan | Self::Exscan => Waits::Prefix,
+            Self::Destroy => Waits::Nobody,
+            _ => Waits::All,
+        }
+    }
+}
+
+/// Why a location's events end before the location's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage(pub String);
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// An MPI run that can be read, each location at its own pace.
+pub trait Run {
+    /// What the numbers in its events stand for.
+    fn definitions(&self) -> &Definitions;
+
+    /// Puts the next few thousand events of the location at this place in [`Definitions::locations`] behind `events`, times rising except
+    /// where the clock itself went back; `false` once there are no more.
+    ///
+    /// # Errors
+    /// What is wrong with the rest. What was put behind `events` counts.
+    fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage>;
+}
