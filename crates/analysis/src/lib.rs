@@ -16,4 +16,5 @@ pub mod periods;
 pub mod predict;
 pub mod quantiles;
 pub mod replay;
+pub mod track;
 pub mod validation;

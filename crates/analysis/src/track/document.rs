@@ -1,0 +1,214 @@
+//! What `quell track --json` prints.
+
+use std::collections::BTreeMap;
+
+use quell_recording::mpi::{Run, UNKNOWN};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Watch;
+use super::engine::Engine;
+use super::findings::Findings;
+use super::paths::{Path, ROOT};
+use super::place::Place;
+
+/// What noise did to a run. Times in ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tracked {
+    /// `quell.track/1`.
+    pub schema: String,
+    /// Every rank, in order. What is said of a rank is said of its first thread.
+    pub ranks: Vec<TrackedRank>,
+    /// From the beginning of the run to the end of its last rank.
+    pub runtime_ns: i64,
+    /// The same without the noise.
+    pub compensated_runtime_ns: i64,
+    /// The same without one source.
+    pub compensated_runtime_by_source_ns: BTreeMap<String, i64>,
+    /// Of what all sources together cost the ranks, the share that each costs alone (Nataraj et al. 2007, §4.3). Empty where noise cost nothing.
+    pub composition: BTreeMap<String, f64>,
+    /// The sum of those shares: above 1, sources hide one another.
+    pub orthogonal_sum_ratio: Option<f64>,
+    /// Where in the program it was, the costliest first.
+    pub paths: Vec<TrackedPath>,
+    /// Events that were read.
+    pub events: u64,
+    /// What is wrong with the archive.
+    pub findings: Findings,
+}
+
+/// What noise did to a rank. Times in ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrackedRank {
+    /// The rank in the world.
+    pub rank: u32,
+    /// Where it ran; empty if the archive does not say.
+    pub host: String,
+    /// From the beginning of the run to its end.
+    pub runtime_ns: i64,
+    /// The same without the noise.
+    pub compensated_ns: i64,
+    /// Noise that struck it.
+    pub local_ns: i64,
+    /// By how much it ended later than without noise: local and amplified less absorbed.
+    pub accumulated_ns: i64,
+    /// What it lost by others' noise.
+    pub amplified_ns: i64,
+    /// Noise of its own that made nothing later.
+    pub absorbed_ns: i64,
+    /// Accumulated over local noise.
+    pub amplification_ratio: Option<f64>,
+    /// The same if there were only that source to be removed.
+    pub by_source: BTreeMap<String, TrackedSource>,
+}
+
+/// What one source did to a rank. Times in ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrackedSource {
+    /// Noise of it that struck the rank.
+    pub local_ns: i64,
+    /// By how much it ended later than without it.
+    pub accumulated_ns: i64,
+    /// What the rank lost by others' noise of it.
+    pub amplified_ns: i64,
+    /// What of it made nothing later.
+    pub absorbed_ns: i64,
+    /// Accumulated over local noise.
+    pub amplification_ratio: Option<f64>,
+}
+
+/// A part of the program, over all ranks. Times in ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrackedPath {
+    /// The regions around it, from the outermost, and itself.
+    pub path: Vec<String>,
+    /// Where it was called, if the archive says.
+    pub site: Option<String>,
+    /// How often it was entered.
+    pub calls: u64,
+    /// From entries to exits.
+    pub time_ns: i64,
+    /// Noise that struck in it, and in nothing within it.
+    pub local_ns: i64,
+    /// What ranks lost there by others' noise.
+    pub amplified_ns: i64,
+    /// What of their own ended there.
+    pub absorbed_ns: i64,
+    /// Noise that struck there, by source.
+    pub local_by_source_ns: BTreeMap<String, i64>,
+    /// What was lost there by others' noise, if there were only that source.
+    pub amplified_by_source_ns: BTreeMap<String, i64>,
+}
+
+fn ratio(part: i64, whole: i64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// The document of an analysis that is over.
+pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Tracked {
+    let sources = &engine.definitions.sources;
+    let begin = engine.begin();
+    let mut ranks: Vec<(u32, &Place, &str)> = engine
+        .of_rank
+        .values()
+        .filter_map(|location| {
+            let facts = engine.definitions.locations.get(*location as usize)?;
+            Some((facts.rank, engine.places.get(*location as usize)?, facts.host.as_str()))
+        })
+        .collect();
+    ranks.sort_by_key(|(rank, ..)| *rank);
+    let runtime = |place: &Place| if place.first.is_some() { place.now - begin } else { 0 };
+    let longest = |lane: usize| {
+        let quiet = |(_, place, _): &(u32, &Place, &str)| runtime(place) - place.ledger.accumulated[lane];
+        ranks.iter().map(quiet).max().unwrap_or(0)
+    };
+    let sum = |lane: usize| -> i64 { ranks.iter().map(|(_, place, _)| place.ledger.accumulated[lane]).sum() };
+    let all = sum(0);
+    let each = || sources.iter().enumerate().map(|(source, name)| (source + 1, name.clone()));
+    let composition: BTreeMap<String, f64> =
+        each().filter_map(|(lane, name)| Some((name, ratio(sum(lane), all)?))).collect();
+    let parts: i64 = each().map(|(lane, _)| sum(lane)).sum();
+    Tracked {
+        schema: "quell.track/1".to_owned(),
+        runtime_ns: ranks.iter().map(|(_, place, _)| runtime(place)).max().unwrap_or(0),
+        compensated_runtime_ns: longest(0),
+        compensated_runtime_by_source_ns: each().map(|(lane, name)| (name, longest(lane))).collect(),
+        composition,
+        orthogonal_sum_ratio: ratio(parts, all),
+        ranks: ranks
+            .iter()
+            .map(|(rank, place, host)| of_rank(*rank, place, host, runtime(place), sources))
+            .collect(),
+        paths: paths(engine),
+        events: engine.places.iter().map(|place| place.count).sum(),
+        findings: engine.findings.clone(),
+    }
+}
+
+fn of_rank(rank: u32, place: &Place, host: &str, runtime: i64, sources: &[String]) -> TrackedRank {
+    let ledger = &place.ledger;
+    let source = |lane: usize| TrackedSource {
+        local_ns: ledger.local[lane],
+        accumulated_ns: ledger.accumulated[lane],
+        amplified_ns: ledger.amplified[lane],
+        absorbed_ns: ledger.absorbed[lane],
+        amplification_ratio: ratio(ledger.accumulated[lane], ledger.local[lane]),
+    };
+    let all = source(0);
+    TrackedRank {
+        rank,
+        host: host.to_owned(),
+        runtime_ns: runtime,
+        compensated_ns: runtime - all.accumulated_ns,
+        local_ns: all.local_ns,
+        accumulated_ns: all.accumulated_ns,
+        amplified_ns: all.amplified_ns,
+        absorbed_ns: all.absorbed_ns,
+        amplification_ratio: all.amplification_ratio,
+        by_source: sources.iter().enumerate().map(|(at, name)| (name.clone(), source(at + 1))).collect(),
+    }
+}
+
+fn paths<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<TrackedPath> {
+    let sources = &engine.definitions.sources;
+    let by_source = |values: &[i64]| {
+        let some = values[1..].iter().zip(sources).filter(|(value, _)| **value != 0);
+        some.map(|(value, name)| (name.clone(), *value)).collect()
+    };
+    let one = |place: usize, path: &Path| {
+        let region = engine.definitions.regions.get(path.region as usize);
+        TrackedPath {
+            path: words(engine, place),
+            site: region.and_then(|region| region.site.clone()),
+            calls: path.calls,
+            time_ns: path.time,
+            local_ns: path.local[0],
+            amplified_ns: path.amplified[0],
+            absorbed_ns: path.absorbed[0],
+            local_by_source_ns: by_source(&path.local),
+            amplified_by_source_ns: by_source(&path.amplified),
+        }
+    };
+    let all = &engine.paths.all;
+    let told = |path: &Path| path.calls > 0 || path.local[0] != 0 || path.amplified[0] != 0;
+    let mut paths: Vec<TrackedPath> =
+        all.iter().enumerate().filter(|(_, path)| told(path)).map(|(place, path)| one(place, path)).collect();
+    paths.sort_by(|a, b| {
+        let cost = |path: &TrackedPath| path.local_ns + path.amplified_ns;
+        cost(b).cmp(&cost(a)).then_with(|| a.path.cmp(&b.path)).then_with(|| a.site.cmp(&b.site))
+    });
+    paths
+}
+
+fn words<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>, place: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut place = place as u32;
+    while let Some(path) = engine.paths.all.get(place as usize).filter(|_| place != ROOT) {
+        if path.region != UNKNOWN {
+            words.push(engine.region(path.region));
+        }
+        place = path.parent;
+    }
+    words.reverse();
+    words
+}

@@ -1,0 +1,73 @@
+//! Where in the program time went: a tree of regions, as they were entered one within the other, over all ranks.
+
+use rustc_hash::FxHashMap;
+
+use super::ledger::Change;
+
+/// The program as a whole.
+pub(super) const ROOT: u32 = 0;
+/// More places than this are not told apart: an archive may have as many as it has events.
+const MOST: usize = 1 << 16;
+
+/// A region, entered from another.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub parent: u32,
+    pub region: u32,
+    pub calls: u64,
+    /// From entry to exit, over all ranks, in ns.
+    pub time: i64,
+    /// By lane, in ns.
+    pub local: Vec<i64>,
+    pub amplified: Vec<i64>,
+    pub absorbed: Vec<i64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Paths {
+    lanes: usize,
+    pub all: Vec<Path>,
+    places: FxHashMap<(u32, u32), u32>,
+}
+
+impl Paths {
+    pub fn new(lanes: usize) -> Self {
+        let mut paths = Self { lanes, all: Vec::new(), places: FxHashMap::default() };
+        paths.make(ROOT, u32::MAX);
+        paths
+    }
+
+    fn make(&mut self, parent: u32, region: u32) -> u32 {
+        let zero = vec![0; self.lanes];
+        let (local, amplified, absorbed) = (zero.clone(), zero.clone(), zero);
+        self.all.push(Path { parent, region, calls: 0, time: 0, local, amplified, absorbed });
+        (self.all.len() - 1) as u32
+    }
+
+    /// The place of a region that is entered at a place.
+    pub fn enter(&mut self, parent: u32, region: u32) -> u32 {
+        let place = match self.places.get(&(parent, region)) {
+            Some(place) => *place,
+            None if self.all.len() >= MOST => parent,
+            None => {
+                let place = self.make(parent, region);
+                self.places.insert((parent, region), place);
+                place
+            }
+        };
+        self.all[place as usize].calls += 1;
+        place
+    }
+
+    pub fn struck(&mut self, place: u32, source: usize, noise: i64) {
+        let local = &mut self.all[place as usize].local;
+        local[0] = local[0].saturating_add(noise);
+        local[source + 1] = local[source + 1].saturating_add(noise);
+    }
+
+    pub fn changed(&mut self, place: u32, lane: usize, change: Change) {
+        let path = &mut self.all[place as usize];
+        path.amplified[lane] += change.amplified;
+        path.absorbed[lane] += change.absorbed;
+    }
+}

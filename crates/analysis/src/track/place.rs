@@ -1,0 +1,213 @@
+//! One location while its events are gone through.
+
+use quell_recording::mpi::{BLOCKING, Event};
+use rustc_hash::FxHashMap;
+
+use super::collectives::CollectiveId;
+use super::ledger::Ledger;
+use super::messages::{Channel, MessageId};
+use super::paths;
+
+/// A region that was entered and not left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub region: u32,
+    pub entered: i64,
+    pub path: u32,
+    /// Nothing was entered or communicated in it yet.
+    pub fresh: bool,
+}
+
+/// A call of the MPI that goes on: the outermost.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub region: u32,
+    pub path: u32,
+    pub entered: i64,
+    /// How many regions are open around it; it ends when so many are again. `None` where no region stands around what was communicated.
+    pub depth: Option<usize>,
+    /// Messages that it received or looked at.
+    pub received: Vec<MessageId>,
+    pub probed: Vec<MessageId>,
+    /// Messages whose receiver the sender may have had to wait for.
+    pub sent: Vec<MessageId>,
+    /// Collectives that it completed, each with this location's part of it.
+    pub collectives: Vec<(CollectiveId, usize)>,
+    /// The one that it is, if it is a blocking one.
+    pub blocking: Option<(CollectiveId, usize)>,
+    pub begun: Option<i64>,
+    pub left: i64,
+    /// It asked, and found nothing.
+    pub found_nothing: bool,
+    pub found: bool,
+    pub announced: bool,
+}
+
+impl Call {
+    pub fn new(region: u32, path: u32, entered: i64, depth: Option<usize>) -> Self {
+        Self {
+            region,
+            path,
+            entered,
+            depth,
+            received: Vec::new(),
+            probed: Vec::new(),
+            sent: Vec::new(),
+            collectives: Vec::new(),
+            blocking: None,
+            begun: None,
+            left: entered,
+            found_nothing: false,
+            found: false,
+            announced: false,
+        }
+    }
+
+    /// Whether it needs nobody else.
+    pub fn is_local(&self) -> bool {
+        self.received.is_empty()
+            && self.probed.is_empty()
+            && self.sent.is_empty()
+            && self.collectives.is_empty()
+            && self.blocking.is_none()
+    }
+}
+
+/// What a request stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Request {
+    /// A message that was sent, and for whose receiver its sender may wait.
+    Sent(MessageId),
+    /// A receive that took its message's turn when it was posted.
+    Receiving(MessageId),
+    /// One that did not, for it is not known from whom it will receive; and when it was posted.
+    Posted(i64, Vec<i64>),
+    /// A collective.
+    Entered(CollectiveId, usize),
+    /// One of which nobody knows where, and when it began.
+    Begun(i64, Vec<i64>),
+}
+
+/// Why a location cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blocked {
+    /// The message has not been sent.
+    Send(MessageId),
+    /// The message may have had to wait for its receiver.
+    Receiver(MessageId),
+    /// Others have yet to come.
+    Ranks(CollectiveId),
+}
+
+/// Calls that asked again and again and found nothing: together with the one that finds something they wait as a blocking call does.
+#[derive(Clone, Debug)]
+pub(super) struct Polling {
+    pub since: i64,
+    /// Noise since then, by lane.
+    pub noise: Vec<i64>,
+    /// When the last of them ended, how long it took, and the noise by then.
+    pub left: i64,
+    pub length: i64,
+    pub noise_by_then: i64,
+}
+
+/// A location.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub rank: u32,
+    pub events: Vec<Event>,
+    pub next: usize,
+    pub more: bool,
+    pub damage: Option<String>,
+    pub count: u64,
+    pub first: Option<i64>,
+    pub now: i64,
+    pub stack: Vec<Frame>,
+    pub call: Option<Call>,
+    pub blocked: Option<Blocked>,
+    /// It stands in the engine's queue.
+    pub queued: bool,
+    pub ended: bool,
+    /// It left `MPI_Finalize`.
+    pub finalized: bool,
+    pub polling: Option<Polling>,
+    pub requests: FxHashMap<u64, Request>,
+    /// How many collectives it has entered, by communicator.
+    pub numbers: FxHashMap<u32, u64>,
+    /// Senders that watch whether this one receives, each with the end of its call.
+    pub watchers: Vec<(u32, i64)>,
+    pub ledger: Ledger,
+}
+
+impl Place {
+    pub fn new(rank: u32, sources: usize) -> Self {
+        Self {
+            rank,
+            events: Vec::new(),
+            next: 0,
+            more: true,
+            damage: None,
+            count: 0,
+            first: None,
+            now: i64::MIN,
+            stack: Vec::new(),
+            call: None,
+            blocked: None,
+            // All begin there.
+            queued: true,
+            ended: false,
+            finalized: false,
+            polling: None,
+            requests: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            watchers: Vec::new(),
+            ledger: Ledger::new(sources),
+        }
+    }
+
+    /// Where in the program it is.
+    pub fn path(&self) -> u32 {
+        match &self.call {
+            Some(call) => call.path,
+            None => self.stack.last().map_or(paths::ROOT, |frame| frame.path),
+        }
+    }
+
+    /// Its number among the collectives of a communicator.
+    pub fn number(&mut self, comm: u32) -> u64 {
+        let count = self.numbers.entry(comm).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    /// The message of a non-blocking receive that had its turn when it was posted, if it is the one that came.
+    pub fn receiving(
+        &mut self,
+        request: u64,
+        channel: impl Fn(MessageId) -> Channel,
+        came: Channel,
+    ) -> Received {
+        if request == BLOCKING {
+            return Received::Unknown;
+        }
+        match self.requests.remove(&request) {
+            Some(Request::Receiving(id)) if channel(id) == came => Received::Message(id),
+            Some(Request::Receiving(id)) => Received::Other(id),
+            Some(Request::Posted(at, accumulated)) => Received::Posted(at, accumulated),
+            _ => Received::Unknown,
+        }
+    }
+}
+
+/// What is known of a receive when its message is there.
+#[derive(Debug)]
+pub(super) enum Received {
+    /// The message.
+    Message(MessageId),
+    /// It had another's turn.
+    Other(MessageId),
+    /// When it was posted, and what had accumulated by then.
+    Posted(i64, Vec<i64>),
+    /// Nothing.
+    Unknown,
+}

@@ -1,0 +1,282 @@
+//! When a call would have ended without noise: the rules of `docs/concepts/tracking.md`, after Nataraj et al. 2007, §3.
+
+use quell_recording::mpi::{Run, Waits};
+
+use super::collectives::CollectiveId;
+use super::engine::Engine;
+use super::place::{Call, Polling};
+use super::{Ended, Watch};
+
+/// Calls that ask again within so much time, and twice what the last took, have done nothing else meanwhile.
+const AGAIN_NS: i64 = 2_000;
+
+/// What a call waited for, or would have waited for without noise.
+#[derive(Debug)]
+struct Cause {
+    /// Whose it was and when it happened.
+    location: u32,
+    at: i64,
+    /// The least that lies between it and the end of the call, if it is known.
+    least: i64,
+    /// Its size, as what took longer than others like it is known by it.
+    class: u8,
+}
+
+/// The causes of one call, and when each happened on the quiet time lines.
+#[derive(Debug, Default)]
+struct Causes {
+    all: Vec<Cause>,
+    quiet: Vec<i64>,
+}
+
+impl Causes {
+    fn push(&mut self, cause: Cause, quiet: &[i64]) {
+        self.all.push(cause);
+        self.quiet.extend_from_slice(quiet);
+    }
+}
+
+/// What a call waited for longest.
+#[derive(Debug)]
+struct Waited {
+    /// Among the causes.
+    place: usize,
+    location: u32,
+    at: i64,
+    /// How long after that the call ended, and how much of that is more than the least that was seen.
+    tail: i64,
+    excess: i64,
+}
+
+fn class(bytes: u64) -> u8 {
+    (u64::BITS - bytes.leading_zeros()) as u8
+}
+
+impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
+    /// Ends a call of which all is known.
+    pub(super) fn settle_call(&mut self, location: u32, call: &Call) {
+        let before = self.watch.wanted().then(|| self.places[location as usize].ledger.accumulated.clone());
+        let cause = if let Some((id, part)) = call.blocking.filter(|(id, _)| self.waits_for_all(*id)) {
+            self.settle_together(location, call, id, part)
+        } else {
+            self.settle_alone(location, call)
+        };
+        let collectives = call.collectives.iter().chain(&call.blocking);
+        for (id, _) in collectives {
+            if let Some(over) = self.collectives.settle(*id) {
+                self.judge(&over);
+            }
+        }
+        for id in call.received.iter().chain(&call.sent) {
+            self.messages.release(*id);
+        }
+        if let Some(before) = before {
+            let after = &self.places[location as usize].ledger.accumulated;
+            self.watch.ended(&Ended {
+                location,
+                region: call.region,
+                entered_ns: call.entered,
+                left_ns: call.left,
+                before_ns: &before,
+                after_ns: after,
+                cause,
+            });
+        }
+    }
+
+    fn waits_for_all(&self, id: CollectiveId) -> bool {
+        let alone = |collective: &super::collectives::Collective| collective.parts.len() < 2;
+        self.collectives
+            .get(id)
+            .is_some_and(|collective| collective.waits() == Waits::All && !alone(collective))
+    }
+
+    /// All-to-all: nobody leaves before the last has entered.
+    fn settle_together(
+        &mut self,
+        location: u32,
+        call: &Call,
+        id: CollectiveId,
+        part: usize,
+    ) -> Option<(u32, i64)> {
+        let collective = self.collectives.get(id)?;
+        let (last_entry, last_part) = collective.last_entry;
+        let last = &collective.parts[last_part];
+        let (last_location, (shortest, longest)) = (last.location, collective.tails);
+        let late = last_entry - call.left;
+        let tail = (call.left - last_entry).max(0);
+        let kind = collective.operation.map_or(u8::MAX, |operation| operation as u8);
+        let key = (u32::MAX, collective.comm, kind);
+        let usual =
+            *self.least.entry(key).and_modify(|least| *least = shortest.min(*least)).or_insert(shortest);
+        let quiet: Vec<i64> = (0..collective.last_quiet.len())
+            .map(|lane| {
+                // What held up all of them held up the last to come.
+                let common = collective.noise(last_part)[lane].min(shortest - usual).max(0);
+                // The paper's sync time goes from the last entry to the last exit, for all ranks. Where they leave further apart than it took the
+                // first of them, each has its own, without the noise that kept it within.
+                let sync = if longest - shortest <= shortest {
+                    longest
+                } else {
+                    tail - collective.noise(part)[lane].min(tail - shortest).max(0)
+                };
+                collective.last_quiet[lane] + sync - common
+            })
+            .collect();
+        if late > 0 {
+            self.before_cause(location, late);
+        }
+        self.leave_at(location, call, |lane, _| quiet[lane]);
+        (last_location != location).then_some((last_location, last_entry))
+    }
+
+    /// Everything else: it ends when its own work is done and its causes have come.
+    fn settle_alone(&mut self, location: u32, call: &Call) -> Option<(u32, i64)> {
+        let mut causes = Causes::default();
+        self.messages_of(location, call, &mut causes);
+        for (id, part) in call.collectives.iter().chain(&call.blocking) {
+            self.ranks_of(*id, *part, &mut causes);
+        }
+        let polling = self.polling(location, call);
+        let (entered, polled) = match &polling {
+            Some(polling) => (polling.since, Some(polling.noise.clone())),
+            None => (call.entered, None),
+        };
+        // Clocks that disagree: the cause is taken to have happened when the call ended.
+        let left = call.left;
+        let mut late = 0;
+        let lanes = self.places[location as usize].ledger.lanes();
+        for (cause, quiet) in causes.all.iter_mut().zip(causes.quiet.chunks_mut(lanes)) {
+            let by = (cause.at - left).max(0);
+            late = late.max(by);
+            cause.at -= by;
+            quiet.iter_mut().for_each(|quiet| *quiet -= by);
+        }
+        if late > 0 {
+            self.before_cause(location, late);
+        }
+        // It waited for what came after it began. Without a network, that is what happened after.
+        let came = |cause: &Cause| cause.at + cause.least;
+        let latest = causes.all.iter().enumerate().filter(|(_, cause)| came(cause) > entered);
+        let waited = latest.max_by_key(|(_, cause)| came(cause)).map(|(place, cause)| {
+            let tail = left - cause.at;
+            let key = (cause.location, location, cause.class);
+            let least = *self.least.entry(key).and_modify(|least| *least = tail.min(*least)).or_insert(tail);
+            Waited { place, location: cause.location, at: cause.at, tail, excess: tail - least }
+        });
+        let know_transfers = self.network.is_some();
+        let own = self.network.map_or(0, |network| network.overhead_ns).min(left - entered);
+        self.leave_at(location, call, |lane, ledger| {
+            let within = ledger.noise_of_call(lane, left - call.entered);
+            let noise = polled.as_ref().map_or(within, |polled| polled[lane].min(left - entered));
+            let base = entered - (ledger.accumulated[lane] + within - noise);
+            let quiet_cause = |place: usize| causes.quiet[place * lanes + lane];
+            let mut ends = match waited {
+                None => base + (left - entered) - noise,
+                Some(_) => base + own,
+            };
+            for (place, cause) in causes.all.iter().enumerate() {
+                let after = match &waited {
+                    Some(waited) if waited.place == place || (!know_transfers && cause.at > entered) => {
+                        waited.tail - noise.min(waited.excess)
+                    }
+                    _ => cause.least,
+                };
+                ends = ends.max(quiet_cause(place) + after);
+            }
+            ends
+        });
+        waited.map(|waited| (waited.location, waited.at))
+    }
+
+    /// Messages that came, were seen, or had to be taken.
+    fn messages_of(&self, location: u32, call: &Call, causes: &mut Causes) {
+        for id in call.received.iter().chain(&call.probed) {
+            let message = self.messages.get(*id);
+            if let Some((sender, at)) = message.sent.filter(|_| !message.lost) {
+                let least = self.network.map_or(0, |network| network.transfer_ns(message.bytes));
+                let cause = Cause { location: sender, at, least, class: class(message.bytes) };
+                causes.push(cause, self.messages.quiet_send(*id));
+            }
+        }
+        for id in &call.sent {
+            let message = self.messages.get(*id);
+            // Only a receive that began while the sender was in its call can have kept it there.
+            let Some(at) = message.begun.filter(|at| *at > call.entered && *at <= call.left) else {
+                continue;
+            };
+            let receiver = self.of_rank.get(&message.channel.to).copied().unwrap_or(location);
+            let cause = Cause { location: receiver, at, least: 0, class: class(message.bytes) };
+            causes.push(cause, self.messages.quiet_begin(*id));
+        }
+    }
+
+    /// Ranks for which a part of a collective waits.
+    fn ranks_of(&self, id: CollectiveId, part: usize, causes: &mut Causes) {
+        let Some(collective) = self.collectives.get(id) else { return };
+        let mut one = |place: usize| {
+            let other = &collective.parts[place];
+            let class = collective.operation.map_or(0, |operation| operation as u8) | 0x80;
+            let cause = Cause { location: other.location, at: other.entered, least: 0, class };
+            causes.push(cause, collective.quiet(place));
+        };
+        let is_root = collective.root == Some(part);
+        match collective.waits() {
+            Waits::ForRoot if !is_root => collective.root.into_iter().for_each(one),
+            Waits::Prefix => {
+                let before = |place: &usize| collective.parts[*place].place < collective.parts[part].place;
+                (0..collective.parts.len()).filter(before).for_each(one);
+            }
+            // Not one by one: the latest on each quiet time line is what counts.
+            Waits::All | Waits::Root if collective.waits() == Waits::All || is_root => {
+                one(collective.last_entry.1);
+                let lanes = collective.last_quiet.len();
+                let at = causes.quiet.len() - lanes;
+                causes.quiet[at..].copy_from_slice(&collective.last_quiet);
+            }
+            _ => {}
+        }
+    }
+
+    /// The calls before this one that asked for the same in vain. They count as one with it, unless the program did something else between.
+    fn polling(&mut self, location: u32, call: &Call) -> Option<Polling> {
+        let polls = self.polls(call.region);
+        let place = &mut self.places[location as usize];
+        let goes_on = |polling: &Polling| {
+            let gap = call.entered
+                - polling.left
+                - (polling.noise[0] - polling.noise_by_then - place.ledger.within[0]);
+            polls && gap <= AGAIN_NS + 2 * polling.length
+        };
+        let before = place.polling.take().filter(goes_on);
+        let in_vain = polls && !call.found && call.is_local();
+        if !in_vain {
+            return before;
+        }
+        let mut polling = before.unwrap_or_else(|| Polling {
+            since: call.entered,
+            noise: place.ledger.within.clone(),
+            left: 0,
+            length: 0,
+            noise_by_then: 0,
+        });
+        polling.left = call.left;
+        polling.length = call.left - call.entered;
+        polling.noise_by_then = polling.noise[0];
+        place.polling = Some(polling);
+        None
+    }
+
+    /// Leaves the call, on each quiet time line where `quiet` says.
+    fn leave_at(&mut self, location: u32, call: &Call, quiet: impl Fn(usize, &super::ledger::Ledger) -> i64) {
+        let ledger = &mut self.places[location as usize].ledger;
+        let length = call.left - call.entered;
+        for lane in 0..ledger.lanes() {
+            let ends = quiet(lane, ledger);
+            let change = ledger.leave(lane, length, call.left, ends);
+            if change != super::ledger::Change::default() {
+                self.paths.changed(call.path, lane, change);
+            }
+        }
+    }
+}

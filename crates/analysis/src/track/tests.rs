@@ -1,0 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod archives;
+mod paper;
+mod simulated;

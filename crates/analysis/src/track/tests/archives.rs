@@ -1,0 +1,230 @@
+//! Runs made by hand, and what goes wrong in them.
+
+use quell_recording::mpi::{
+    BLOCKING, Comm, Damage, Definitions, Event, Location, Operation, Region, Run, UNKNOWN, What,
+};
+
+use crate::track::{Tracked, track};
+
+/// A run in memory.
+#[derive(Debug, Default)]
+pub struct Made {
+    pub definitions: Definitions,
+    pub events: Vec<Vec<Event>>,
+    pub damage: Option<(usize, String)>,
+}
+
+impl Made {
+    /// A run of so many ranks, and of these sources.
+    pub fn new(ranks: u32, sources: &[&str]) -> Self {
+        let region = |name: &str, mpi| Region { name: name.to_owned(), site: None, mpi };
+        let world = Comm { name: "world".to_owned(), members: (0..ranks).collect(), remote: None };
+        let locations = (0..ranks).map(|rank| Location { id: u64::from(rank), rank, ..Location::default() });
+        let definitions = Definitions {
+            regions: vec![
+                region("main", false),
+                region("MPI_Send", true),
+                region("MPI_Recv", true),
+                region("MPI_Barrier", true),
+                region("MPI_Test", true),
+            ],
+            comms: vec![world],
+            locations: locations.collect(),
+            sources: sources.iter().map(|&name| name.to_owned()).collect(),
+            span_ns: [0, 0],
+        };
+        Self { definitions, events: vec![Vec::new(); ranks as usize], damage: None }
+    }
+
+    pub fn at(&mut self, rank: u32, time_ns: u64, what: What) -> &mut Self {
+        self.events[rank as usize].push(Event { time_ns, what });
+        self
+    }
+
+    /// The rank's noise of source 0 by now.
+    pub fn noise(&mut self, rank: u32, time_ns: u64, total_ns: u64) -> &mut Self {
+        self.at(rank, time_ns, What::Noise { source: 0, total_ns })
+    }
+
+    pub fn sends(&mut self, rank: u32, [begin, end]: [u64; 2], to: u32, tag: u32) -> &mut Self {
+        self.at(rank, begin, What::Enter(1))
+            .at(rank, begin, What::Send { comm: 0, to, tag, bytes: 8, request: BLOCKING })
+            .at(rank, end, What::Leave(1))
+    }
+
+    pub fn receives(&mut self, rank: u32, [begin, end]: [u64; 2], from: u32, tag: u32) -> &mut Self {
+        self.at(rank, begin, What::Enter(2))
+            .at(rank, end, What::Recv { comm: 0, from, tag, bytes: 8, request: BLOCKING })
+            .at(rank, end, What::Leave(2))
+    }
+
+    pub fn together(
+        &mut self,
+        rank: u32,
+        [begin, end]: [u64; 2],
+        operation: Operation,
+        root: u32,
+    ) -> &mut Self {
+        let over = What::Collective { operation, comm: 0, root, sent: 0, received: 0, request: BLOCKING };
+        self.at(rank, begin, What::Enter(3)).at(rank, begin, What::CollectiveBegin).at(rank, end, over).at(
+            rank,
+            end,
+            What::Leave(3),
+        )
+    }
+
+    pub fn track(&mut self) -> Tracked {
+        track(self, None, &mut ())
+    }
+}
+
+impl Run for Made {
+    fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    /// Three at a time, so that ends of blocks are met.
+    fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage> {
+        let rest = &mut self.events[location];
+        let some = rest.len().min(3);
+        events.extend(rest.drain(..some));
+        match &self.damage {
+            Some((at, what)) if *at == location && rest.is_empty() => Err(Damage(what.clone())),
+            _ => Ok(!rest.is_empty()),
+        }
+    }
+}
+
+fn accumulated(tracked: &Tracked) -> Vec<i64> {
+    tracked.ranks.iter().map(|rank| rank.accumulated_ns).collect()
+}
+
+#[test]
+fn nothing_is_nothing() {
+    let tracked = Made::new(2, &["tick"]).track();
+    assert_eq!((tracked.runtime_ns, tracked.compensated_runtime_ns), (0, 0));
+    assert_eq!(tracked.orthogonal_sum_ratio, None);
+    assert!(!tracked.findings.broken());
+}
+
+#[test]
+fn a_receive_without_its_send_is_named() {
+    let mut made = Made::new(2, &["tick"]);
+    made.noise(1, 100, 40).receives(1, [100, 200], 0, 5);
+    made.at(0, 300, What::Enter(0)).at(0, 400, What::Leave(0));
+    let tracked = made.track();
+    assert_eq!(tracked.findings.receives_without_send, 1);
+    assert!(
+        tracked.findings.told[0].contains("rank 0 to rank 1, tag 5, world"),
+        "{:?}",
+        tracked.findings.told
+    );
+    assert_eq!(accumulated(&tracked), [0, 40]);
+}
+
+#[test]
+fn a_send_without_its_receive_is_named() {
+    let mut made = Made::new(2, &["tick"]);
+    made.sends(0, [100, 110], 1, 7);
+    let tracked = made.track();
+    assert_eq!(tracked.findings.sends_without_receive, 1);
+    assert!(tracked.findings.broken());
+}
+
+#[test]
+fn a_collective_that_lacks_a_rank_is_named_and_gone_on_without() {
+    let mut made = Made::new(3, &["tick"]);
+    made.noise(0, 100, 30).together(0, [100, 130], Operation::Barrier, UNKNOWN);
+    made.together(1, [90, 130], Operation::Barrier, UNKNOWN);
+    made.damage = Some((2, "torn".to_owned()));
+    let tracked = made.track();
+    assert_eq!(tracked.findings.incomplete_collectives, 1);
+    let told = tracked.findings.told.join("\n");
+    assert!(told.contains("lacks rank 2") && told.contains("torn"), "{told}");
+    // Rank 1 came at 90, so that without noise both leave 30 after that.
+    assert_eq!(accumulated(&tracked), [10, 10, 0]);
+}
+
+#[test]
+fn ranks_that_do_not_agree_are_named() {
+    let mut made = Made::new(2, &["tick"]);
+    made.together(0, [100, 130], Operation::Barrier, UNKNOWN);
+    made.together(1, [90, 130], Operation::Allreduce, UNKNOWN);
+    assert_eq!(made.track().findings.mismatched_collectives, 1);
+}
+
+#[test]
+fn clocks_that_run_backwards_are_counted_and_repaired() {
+    let mut made = Made::new(2, &["tick"]);
+    made.noise(0, 100, 10).sends(0, [100, 110], 1, 0);
+    // Received 60 ns before it was sent: taken to have been sent when it was received.
+    made.receives(1, [20, 40], 0, 0);
+    made.at(0, 90, What::Enter(0)).at(0, 120, What::Leave(0));
+    let tracked = made.track();
+    assert_eq!(
+        (tracked.findings.clock_backwards.times, tracked.findings.clock_backwards.largest_ns),
+        (1, 20)
+    );
+    assert_eq!((tracked.findings.before_cause.times, tracked.findings.before_cause.largest_ns), (1, 60));
+    assert_eq!(accumulated(&tracked), [10, 10]);
+}
+
+#[test]
+fn messages_of_one_channel_are_received_in_their_order() {
+    let mut made = Made::new(2, &["tick"]);
+    made.sends(0, [10, 12], 1, 0).noise(0, 100, 50).sends(0, [100, 102], 1, 0);
+    made.receives(1, [5, 12], 0, 0).receives(1, [20, 102], 0, 0);
+    let tracked = made.track();
+    assert_eq!(accumulated(&tracked), [50, 50]);
+    assert_eq!(tracked.ranks[1].amplified_ns, 50);
+}
+
+#[test]
+fn asking_again_and_again_is_waiting() {
+    let mut made = Made::new(2, &["tick"]);
+    made.noise(0, 9000, 5000).sends(0, [9000, 9010], 1, 0);
+    let posted = What::RecvPosted { comm: 0, from: 0, tag: 0, request: 1 };
+    made.at(1, 100, What::Enter(4)).at(1, 100, posted).at(1, 100, What::Leave(4));
+    for at in (200..9000).step_by(100) {
+        made.at(1, at, What::Enter(4)).at(1, at + 50, What::Pending { request: 1 }).at(
+            1,
+            at + 50,
+            What::Leave(4),
+        );
+    }
+    let came = What::Recv { comm: 0, from: 0, tag: 0, bytes: 8, request: 1 };
+    made.at(1, 9020, What::Enter(4)).at(1, 9030, came).at(1, 9030, What::Leave(4));
+    assert_eq!(accumulated(&made.track()), [5000, 5000]);
+}
+
+#[test]
+fn a_root_waits_for_all_and_nobody_for_others_in_a_reduction() {
+    let mut made = Made::new(3, &["tick"]);
+    made.together(0, [50, 310], Operation::Reduce, 0);
+    made.noise(1, 300, 100).together(1, [300, 305], Operation::Reduce, 0);
+    made.noise(2, 100, 60).together(2, [100, 105], Operation::Reduce, 0);
+    assert_eq!(accumulated(&made.track()), [100, 100, 60]);
+}
+
+#[test]
+fn all_wait_for_the_root_of_a_broadcast() {
+    let mut made = Made::new(3, &["tick"]);
+    made.noise(0, 200, 70).together(0, [200, 205], Operation::Bcast, 0);
+    made.noise(1, 50, 20).together(1, [50, 210], Operation::Bcast, 0);
+    made.together(2, [250, 255], Operation::Bcast, 0);
+    let tracked = made.track();
+    assert_eq!(accumulated(&tracked), [70, 70, 0]);
+    assert_eq!((tracked.ranks[1].amplified_ns, tracked.ranks[1].absorbed_ns), (50, 0));
+}
+
+#[test]
+fn a_part_of_a_program_has_its_own_account() {
+    let mut made = Made::new(1, &["tick"]);
+    made.definitions.regions.push(Region { name: "phase 1".to_owned(), ..Region::default() });
+    made.at(0, 0, What::Enter(0)).at(0, 10, What::Enter(5)).noise(0, 50, 30).at(0, 60, What::Leave(5));
+    made.noise(0, 80, 35).at(0, 100, What::Leave(0));
+    let tracked = made.track();
+    let phase = tracked.paths.iter().find(|path| path.path == ["main", "phase 1"]).unwrap();
+    assert_eq!((phase.calls, phase.time_ns, phase.local_ns), (1, 50, 30));
+    assert_eq!(tracked.ranks[0].compensated_ns, 65);
+}
