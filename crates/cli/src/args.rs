@@ -4,6 +4,7 @@ mod bench;
 mod predict;
 mod replay;
 mod simulate;
+mod track;
 
 use std::path::PathBuf;
 
@@ -21,6 +22,7 @@ pub use simulate::{
     Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, NetArgs, PatternArgs,
     Simulate,
 };
+pub use track::Track;
 
 use crate::plan::{CpuList, RankList, ThresholdText};
 
@@ -60,6 +62,8 @@ pub enum Verb {
     Simulate(Box<Simulate>),
     /// Recorded noise inside any program, or under quell's own phases.
     Replay(Box<Replay>),
+    /// What noise did to a traced MPI run, rank by rank and source by source.
+    Track(Box<Track>),
     /// Check, convert, make and list schedules.
     Goal(Goal),
     /// Benchmarks under the site's own MPI, with the kernel watched beside them.

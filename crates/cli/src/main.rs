@@ -19,6 +19,7 @@ mod terminal_loggp;
 mod terminal_replay;
 mod terminal_simulate;
 mod terminal_sources;
+mod terminal_track;
 mod terminal_validate;
 mod watch;
 

@@ -54,6 +54,8 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     /// The shortest that a wait went on after its cause, by who waited for whom and how much: what was longer was disturbed.
     pub least: FxHashMap<(u32, u32, u8), i64>,
     heap: BinaryHeap<Reverse<(i64, u32)>>,
+    /// Events so far.
+    read: u64,
 }
 
 impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
@@ -85,6 +87,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             definitions.locations.iter().map(|facts| Place::new(facts.rank, sources)).collect();
         Self {
             heap: (0..places.len() as u32).map(|location| Reverse((i64::MIN, location))).collect(),
+            read: 0,
             run,
             watch,
             network,
@@ -156,7 +159,10 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             }
             place.events.clear();
             place.next = 0;
-            match self.run.read(location as usize, &mut place.events) {
+            let read = self.run.read(location as usize, &mut place.events);
+            self.read += place.events.len() as u64;
+            self.watch.progress(self.read);
+            match read {
                 Ok(more) => place.more = more,
                 Err(damage) => {
                     place.more = false;

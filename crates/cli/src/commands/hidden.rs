@@ -30,6 +30,7 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         ("bench-fwq", schema_for!(quell_analysis::bench::fwq::Fwq)),
         ("replay", schema_for!(quell_analysis::replay::Replay)),
         ("validate", schema_for!(quell_analysis::validation::Validation)),
+        ("track", schema_for!(quell_analysis::track::Tracked)),
         ("doctor", schema_for!(super::doctor::Examination)),
     ];
     for (name, schema) in schemas {

@@ -15,6 +15,7 @@ mod show;
 mod show_hosts;
 pub mod simulate;
 mod study;
+mod track;
 mod watch;
 
 use std::process::ExitCode;
@@ -48,6 +49,7 @@ pub fn run(args: Args) -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Verb::Track(args) => track::run(&args, printer),
         Verb::Goal(args) => goal::run(&args, printer),
         Verb::Bench(args) => bench::run(&args, printer),
         // Its exit code is the rank's own.

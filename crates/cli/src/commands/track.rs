@@ -1,0 +1,62 @@
+//! `quell track`: what noise did to an MPI run.
+
+use quell_analysis::track::{Ended, Network, Tracked, Watch, track};
+use quell_otf2::Archive;
+
+use super::Outcome;
+use crate::args::Track;
+use crate::plan::net::{self, NetText};
+use crate::printer::Printer;
+use crate::progress::Step;
+use crate::terminal_track;
+
+/// Findings that are told on stderr; the document has more.
+const MOST_TOLD: usize = 8;
+
+/// Tells how far the analysis is.
+struct Progress {
+    step: Step,
+}
+
+impl Watch for Progress {
+    fn ended(&mut self, _: &Ended<'_>) {}
+
+    fn progress(&mut self, events: u64) {
+        self.step.reach(events);
+    }
+}
+
+/// Analyses the archive and shows what came of it.
+pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
+    if args.net.net == Some(NetText::Help) {
+        printer.result(&net::help())?;
+        return Ok(Outcome::Done);
+    }
+    let mut archive = Archive::open(&args.archive)?;
+    let network = args.net.is_given().then(|| Network::of(net::of(&args.net, None).0));
+    let tracked = {
+        let mut progress = Progress { step: Step::new(printer, "track", None) };
+        track(&mut archive, network, &mut progress)
+    };
+    if args.json {
+        printer.json(&tracked)?;
+    } else {
+        printer.result(&terminal_track::tracked(&tracked))?;
+    }
+    verdict(&tracked, printer)
+}
+
+/// Names what is wrong with the archive, which makes the command fail.
+fn verdict(tracked: &Tracked, printer: Printer) -> anyhow::Result<Outcome> {
+    let told = &tracked.findings.told;
+    for words in told.iter().take(MOST_TOLD) {
+        printer.warn(words);
+    }
+    if told.len() > MOST_TOLD {
+        printer.warn(&format!("and {} more: `--json` has them under `findings`", told.len() - MOST_TOLD));
+    }
+    if tracked.findings.broken() {
+        anyhow::bail!("the archive is not whole or contradicts itself: what is said holds for what is there");
+    }
+    Ok(Outcome::Done)
+}
