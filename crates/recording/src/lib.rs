@@ -11,6 +11,7 @@ pub mod formats;
 mod interval;
 mod manifest;
 pub mod mpi;
+pub mod mpi_log;
 mod nanos;
 mod phase;
 pub mod rank_file;

@@ -1,0 +1,207 @@
+//! Reading what the tracer in `mpi/trace` wrote of an MPI program: a folder of logs, one for each thread. The layout is that of
+//! `mpi/trace_log.h`.
+//!
+//! Whatever a log says is believed only as far as it can be checked: damage ends a location's events, and never more than that.
+
+mod definitions;
+mod events;
+mod head;
+mod layout;
+mod lines;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::Error;
+use crate::mpi::{Damage, Definitions, Event, Run};
+use definitions::{Maps, define};
+use events::Events;
+use head::{Head, State};
+use lines::Clock;
+
+/// How the name of a log ends.
+const ENDING: &str = "log";
+/// The name of the source that the tracer adds to the kernel's kinds.
+pub const INJECTED: &str = "injected";
+
+/// The logs of one run.
+#[derive(Debug)]
+pub struct LogRun {
+    definitions: Definitions,
+    summary: Summary,
+    locations: Vec<Log>,
+}
+
+/// The log behind a location.
+#[derive(Debug)]
+struct Log {
+    path: PathBuf,
+    bytes: u64,
+    clock: Clock,
+    maps: Maps,
+    /// Reading, once it has begun; `Err` once it has ended, with what was wrong.
+    events: Option<Events>,
+    over: bool,
+}
+
+/// What is to be known of a run before its events are believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many ranks the run had, as they say.
+    pub ranks: u32,
+    /// Ranks without a log.
+    pub missing: Vec<u32>,
+    /// Ranks that never came to the end of `MPI_Finalize`.
+    pub unfinished: Vec<u32>,
+    /// Ranks that called nothing but `MPI_Init` and `MPI_Finalize`.
+    pub silent: Vec<u32>,
+    /// Processes with another MPI than the tracer's: host and process id. They have no location.
+    pub wrong_mpi: Vec<(String, u32)>,
+    /// Logs that cannot be read, and why.
+    pub damaged: Vec<(PathBuf, String)>,
+    /// MPI calls, in all.
+    pub calls: u64,
+    /// Records that found no room: a limit, or a full disk.
+    pub lost: u64,
+    /// Calls that put or get, which are seen but not tracked.
+    pub one_sided: u64,
+    /// Why there are no counters of the kernel's noise, with the first rank that says so.
+    pub no_noise: BTreeMap<String, u32>,
+    /// Names of communicators whose members nobody told.
+    pub unknown_members: Vec<String>,
+    /// Hosts whose clocks were never compared with rank 0's: their times are their own.
+    pub unaligned: Vec<String>,
+    /// What the MPI calls itself.
+    pub library: String,
+    /// The program.
+    pub program: String,
+}
+
+impl LogRun {
+    /// Opens the logs in `folder` and reads what they define.
+    ///
+    /// # Errors
+    /// [`Error::Io`], or [`Error::Malformed`] where there is no log that can be read.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let mut summary = Summary::default();
+        let mut heads = Vec::new();
+        for path in logs_in(folder)? {
+            match Head::read(&path) {
+                Ok(head) if head.state == State::WrongMpi => summary.wrong_mpi.push((head.host, head.pid)),
+                Ok(head) => heads.push((path, head)),
+                Err(Error::Malformed { path, reason }) => summary.damaged.push((path, reason)),
+                Err(other) => return Err(other),
+            }
+        }
+        if heads.is_empty() && summary.wrong_mpi.is_empty() {
+            let reason = summary
+                .damaged
+                .first()
+                .map_or("there are no logs of an MPI program".into(), |(_, reason)| reason.clone());
+            return Err(Error::malformed(folder, reason));
+        }
+        heads.sort_by(|(_, a), (_, b)| (a.rank, a.thread, a.pid).cmp(&(b.rank, b.thread, b.pid)));
+        summary.add(&heads);
+        let clocks = lines::clocks(heads.iter().map(|(_, head)| head), &mut summary.unaligned);
+        let (mut definitions, maps) = define(&heads, &mut summary)?;
+        let span = |(head, clock): (&Head, &Clock)| {
+            let end = head.end_ns.max(head.begin_ns);
+            [clock.common(head.begin_ns), clock.common(end)]
+        };
+        let spans = || heads.iter().map(|(_, head)| head).zip(&clocks).map(span);
+        definitions.span_ns = [
+            spans().map(|span| span[0]).min().unwrap_or_default(),
+            spans().map(|span| span[1]).max().unwrap_or_default(),
+        ];
+        let logs = heads.into_iter().zip(clocks).zip(maps);
+        let locations = logs
+            .map(|(((path, head), clock), maps)| Log {
+                path,
+                bytes: head.bytes,
+                clock,
+                maps,
+                events: None,
+                over: false,
+            })
+            .collect();
+        Ok(Self { definitions, summary, locations })
+    }
+
+    /// What is to be known before the events are believed.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+}
+
+fn logs_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == ENDING) && path.is_file() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+impl Summary {
+    fn add(&mut self, heads: &[(PathBuf, Head)]) {
+        let mut ranks: BTreeMap<u32, (bool, u64)> = BTreeMap::new();
+        for (_, head) in heads {
+            let (finished, calls) = ranks.entry(head.rank).or_insert((true, 0));
+            *finished &= head.state == State::Finalized;
+            *calls = calls.saturating_add(head.calls);
+            self.ranks = self.ranks.max(head.ranks);
+            self.calls = self.calls.saturating_add(head.calls);
+            self.lost = self.lost.saturating_add(head.lost);
+            self.one_sided = self.one_sided.saturating_add(head.one_sided);
+            if !head.reason.is_empty() {
+                self.no_noise.entry(head.reason.clone()).or_insert(head.rank);
+            }
+        }
+        // A head that lies has no more ranks than this.
+        let named = (0..self.ranks.min(head::MOST_RANKS)).filter(|rank| !ranks.contains_key(rank));
+        self.missing = named.collect();
+        self.unfinished = ranks.iter().filter(|(_, (finished, _))| !finished).map(|(rank, _)| *rank).collect();
+        self.silent = ranks.iter().filter(|(_, (_, calls))| *calls == 0).map(|(rank, _)| *rank).collect();
+        if let Some((_, first)) = heads.first() {
+            self.library.clone_from(&first.library);
+            self.program.clone_from(&first.program);
+        }
+    }
+}
+
+impl Run for LogRun {
+    fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage> {
+        let Some(log) = self.locations.get_mut(location).filter(|log| !log.over) else { return Ok(false) };
+        let more = log.read(events);
+        // What follows damage is not known.
+        log.over = !matches!(more, Ok(true));
+        if log.over {
+            log.events = None;
+        }
+        more.map_err(|damage| Damage(format!("{}: {}", log.path.display(), damage.0)))
+    }
+}
+
+impl Log {
+    fn read(&mut self, events: &mut Vec<Event>) -> Result<bool, Damage> {
+        if self.events.is_none() {
+            self.events = Some(Events::open(&self.path, self.bytes).map_err(|why| Damage(why.to_string()))?);
+        }
+        match &mut self.events {
+            Some(reader) => reader.read(&self.maps, &self.clock, events),
+            None => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What the numbers in logs stand for, put together over all ranks: first each log's own, then those that all agree on.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use super::events::{Record, Records};
+use super::head::{Head, text};
+use super::layout::{INJECTED, SELF, WORLD, kind, two};
+use super::{INJECTED as INJECTED_NAME, Summary};
+use crate::mpi::{Comm, Damage, Definitions, Location, Region, UNKNOWN};
+use crate::{Error, SourceKind};
+
+/// From a log's numbers to places in [`Definitions`].
+#[derive(Debug, Default)]
+pub(super) struct Maps {
+    regions: Vec<u32>,
+    comms: HashMap<u32, u32>,
+    /// Whether the injector's source has a name.
+    pub(super) injected: bool,
+}
+
+impl Maps {
+    pub(super) fn region(&self, number: u32) -> Result<u32, Damage> {
+        let place = (number as usize).checked_sub(1).and_then(|at| self.regions.get(at)).copied();
+        place.ok_or_else(|| Damage(format!("damaged: nobody says what region {number} is")))
+    }
+
+    pub(super) fn comm(&self, number: u32) -> Result<u32, Damage> {
+        if number == UNKNOWN {
+            return Ok(UNKNOWN);
+        }
+        let place = self.comms.get(&number).copied();
+        place.ok_or_else(|| Damage(format!("damaged: nobody says what communicator {number} is")))
+    }
+}
+
+/// A communicator as all of its ranks know it. Where it joins two groups, each side has its own, told apart by its first rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Known {
+    World,
+    Self_(u32),
+    Made { identity: u64, side: Option<u32> },
+}
+
+#[derive(Debug, Default)]
+struct Merged {
+    regions: HashMap<Region, u32>,
+    comms: BTreeMap<Known, u32>,
+    /// By the place of the communicator.
+    members: HashMap<u32, Vec<u32>>,
+}
+
+/// What all logs define, and for each what its numbers are there.
+pub(super) fn define(
+    heads: &[(PathBuf, Head)],
+    summary: &mut Summary,
+) -> Result<(Definitions, Vec<Maps>), Error> {
+    let mut definitions = Definitions { sources: sources(heads), ..Definitions::default() };
+    let mut merged = Merged::default();
+    merged.comm(Known::World, &mut definitions, || "MPI_COMM_WORLD".into());
+    let mut maps = Vec::new();
+    // Numbers of communicators hold within a process.
+    let mut processes: HashMap<(u32, u32), HashMap<u32, u32>> = HashMap::new();
+    for (path, head) in heads {
+        let process = processes.entry((head.rank, head.pid)).or_default();
+        let mut records = Records::open(path, head.bytes)?;
+        let mut regions = Vec::new();
+        // Damage is told to whoever reads the events.
+        while let Ok(Some(record)) = records.next() {
+            merged.add(&record, head, &mut regions, process, &mut definitions);
+        }
+        maps.push(Maps { regions, injected: definitions.sources.len() > INJECTED, comms: HashMap::new() });
+    }
+    for ((_, head), map) in heads.iter().zip(&mut maps) {
+        map.comms = processes.get(&(head.rank, head.pid)).cloned().unwrap_or_default();
+        map.comms.insert(WORLD, 0);
+    }
+    merged.tell_members(summary, &mut definitions);
+    definitions.locations = heads.iter().enumerate().map(|(place, (_, head))| location(place, head)).collect();
+    Ok((definitions, maps))
+}
+
+fn sources(heads: &[(PathBuf, Head)]) -> Vec<String> {
+    let mut names: Vec<String> = SourceKind::ALL.iter().map(|kind| kind.name().to_owned()).collect();
+    if heads.iter().any(|(_, head)| head.sources >> INJECTED & 1 != 0) {
+        names.push(INJECTED_NAME.to_owned());
+    }
+    names
+}
+
+fn location(place: usize, head: &Head) -> Location {
+    let name = match head.thread {
+        0 => format!("rank {}", head.rank),
+        thread => format!("rank {} thread {thread}", head.rank),
+    };
+    Location { id: place as u64, name, rank: head.rank, thread: head.thread, host: head.host.clone() }
+}
+
+impl Merged {
+    fn comm(&mut self, known: Known, definitions: &mut Definitions, name: impl FnOnce() -> String) -> u32 {
+        *self.comms.entry(known).or_insert_with(|| {
+            definitions.comms.push(Comm { name: name(), ..Comm::default() });
+            definitions.comms.len() as u32 - 1
+        })
+    }
+
+    fn add(
+        &mut self,
+        record: &Record<'_>,
+        head: &Head,
+        regions: &mut Vec<u32>,
+        comms: &mut HashMap<u32, u32>,
+        definitions: &mut Definitions,
+    ) {
+        match record.kind {
+            // Numbers rise by one.
+            kind::REGION if record.value as usize == regions.len() + 1 => {
+                let mut parts = record.words.split(|byte| *byte == 0).map(text);
+                let name = parts.next().unwrap_or_default();
+                let site = parts.next().filter(|site| !site.is_empty());
+                let region = Region { name, site, mpi: record.mask & 1 != 0 };
+                let next = definitions.regions.len() as u32;
+                let place = *self.regions.entry(region).or_insert_with_key(|region| {
+                    definitions.regions.push(region.clone());
+                    next
+                });
+                regions.push(place);
+            }
+            kind::COMM => {
+                let (Some(identity), Some(groups)) = (record.word(0), record.word(2)) else { return };
+                let side = (record.mask & 1 != 0).then_some(two(groups).1);
+                let maker = text(record.words.get(24..).unwrap_or_default());
+                let number = definitions.comms.len();
+                let known = Known::Made { identity, side };
+                comms.insert(record.value, self.comm(known, definitions, || format!("{maker} {number}")));
+            }
+            kind::MEMBERS => self.add_members(record, comms),
+            _ if uses_self(record) => {
+                let known = Known::Self_(head.rank);
+                let name = || format!("MPI_COMM_SELF of rank {}", head.rank);
+                comms.insert(SELF, self.comm(known, definitions, name));
+            }
+            _ => {}
+        }
+    }
+
+    /// A part of the list of members, if it goes on where the last one ended.
+    fn add_members(&mut self, record: &Record<'_>, comms: &HashMap<u32, u32>) {
+        let (Some(place), Some(part)) = (comms.get(&record.value), record.word(1)) else { return };
+        let (from, count) = two(part);
+        let list = self.members.entry(*place).or_default();
+        if list.len() != from as usize {
+            return;
+        }
+        let words = (2..).map_while(|at| record.word(at)).map(two);
+        list.extend(words.flat_map(|(a, b)| [a, b]).take(count as usize));
+    }
+
+    /// Members of each communicator, and of the other side where there is one.
+    fn tell_members(&mut self, summary: &mut Summary, definitions: &mut Definitions) {
+        for (known, place) in &self.comms {
+            let members = match *known {
+                Known::World => Some((0..summary.ranks).collect()),
+                Known::Self_(rank) => Some(vec![rank]),
+                Known::Made { .. } => self.members.get(place).cloned(),
+            };
+            let Some(comm) = definitions.comms.get_mut(*place as usize) else { continue };
+            if let Known::Made { identity, side: Some(side) } = *known {
+                let same = Known::Made { identity, side: None }..=Known::Made { identity, side: Some(UNKNOWN) };
+                let other = self.comms.range(same).find(|(other, _)| {
+                    matches!(other, Known::Made { side: Some(theirs), .. } if *theirs != side)
+                });
+                let remote = other.and_then(|(_, other)| self.members.get(other));
+                comm.remote = Some(remote.cloned().unwrap_or_default());
+            }
+            if members.is_none() || comm.remote.as_ref().is_some_and(Vec::is_empty) {
+                summary.unknown_members.push(comm.name.clone());
+            }
+            comm.members = members.unwrap_or_default();
+        }
+    }
+}
+
+/// Whether a record names `MPI_COMM_SELF`, which nobody defines.
+fn uses_self(record: &Record<'_>) -> bool {
+    match record.kind {
+        kind::SEND | kind::POSTED | kind::RECV | kind::PROBED => {
+            record.word(0).is_some_and(|word| two(word).0 == SELF)
+        }
+        kind::COLLECTIVE | kind::COLLECTIVE_POSTED => record.value == SELF,
+        _ => false,
+    }
+}

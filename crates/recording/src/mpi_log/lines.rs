@@ -1,0 +1,54 @@
+//! Putting each rank's times on the clock of rank 0.
+
+use std::collections::BTreeMap;
+
+use super::head::{Head, Pair};
+
+/// From a thread's own clock to rank 0's: up to two instants at which both were known, and the line through them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Clock {
+    pairs: Vec<Pair>,
+}
+
+/// Clocks that drift apart by more than this did not drift: one of them was set, or a head lies.
+const STEEPEST: f64 = 1e-2;
+
+impl Clock {
+    /// The time on rank 0's clock.
+    pub(super) fn common(&self, own_ns: u64) -> u64 {
+        let offset = match *self.pairs.as_slice() {
+            [] => 0,
+            [only] => only.offset_ns,
+            [first, last, ..] => {
+                let between = last.at_ns.saturating_sub(first.at_ns);
+                let grown = last.offset_ns.saturating_sub(first.offset_ns) as f64;
+                let slope = if between == 0 { 0.0 } else { grown / between as f64 };
+                let since = i128::from(own_ns) - i128::from(first.at_ns);
+                first.offset_ns.saturating_add((since as f64 * slope.clamp(-STEEPEST, STEEPEST)) as i64)
+            }
+        };
+        own_ns.saturating_add_signed(offset)
+    }
+}
+
+/// The clock of each head. On each kernel one rank measured, for all; hosts where none did are noted.
+pub(super) fn clocks<'a>(heads: impl Iterator<Item = &'a Head> + Clone, unaligned: &mut Vec<String>) -> Vec<Clock> {
+    let mut measured: BTreeMap<&str, Clock> = BTreeMap::new();
+    for head in heads.clone().filter(|head| !head.pairs.is_empty()) {
+        measured.entry(&head.boot).or_insert_with(|| Clock { pairs: head.pairs.clone() });
+    }
+    let zero = heads.clone().any(|head| head.clock_zero);
+    let clock = |head: &Head| {
+        if head.clock_zero {
+            return Clock::default();
+        }
+        let found = measured.get(head.boot.as_str()).cloned();
+        // Threads other than a rank's first do not say whether theirs is the clock of rank 0; their boot does.
+        let known = heads.clone().any(|other| other.clock_zero && other.boot == head.boot);
+        if found.is_none() && !(zero && known) && !unaligned.contains(&head.host) {
+            unaligned.push(head.host.clone());
+        }
+        found.unwrap_or_default()
+    };
+    heads.clone().map(clock).collect()
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * The first rank of each kernel asks rank 0 for its time. The quickest of many answers bounds the difference of the clocks by half the
+ * time that it took (Cristian 1989). Ranks of one kernel share its clock, and what its first rank found.
+ */
+#include "trace.h"
+
+#include <stdlib.h>
+
+#define ROUNDS 200
+/* Both sides wait for each other within MPI_Init or MPI_Finalize, so that only messages which the program left behind could be in the
+ * way; and they have another tag. */
+#define TAG 31337
+
+/* On rank 0, the first ranks of the other kernels; elsewhere whether this is one. */
+static int *leaders, count;
+static bool leads;
+
+static uint64_t hash(const char *text)
+{
+	uint64_t value = 0xcbf29ce484222325u;
+	while (*text)
+		value = (value ^ (unsigned char)*text++) * 0x100000001b3u;
+	return value;
+}
+
+static void answer(int whom)
+{
+	uint64_t now;
+	for (int round = 0; round < ROUNDS; round++) {
+		REAL(Recv)(&now, sizeof(now), BYTE, whom, TAG, THE_WORLD, MPI_STATUS_IGNORE);
+		now = now_ns();
+		REAL(Send)(&now, sizeof(now), BYTE, whom, TAG, THE_WORLD);
+	}
+}
+
+static void ask(struct quell_trace_clock *clock)
+{
+	uint64_t best = UINT64_MAX;
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t theirs = 0, begin = now_ns();
+		REAL(Send)(&theirs, sizeof(theirs), BYTE, 0, TAG, THE_WORLD);
+		REAL(Recv)(&theirs, sizeof(theirs), BYTE, 0, TAG, THE_WORLD, MPI_STATUS_IGNORE);
+		uint64_t took = now_ns() - begin, mine_ns = begin + took / 2;
+		if (took >= best)
+			continue;
+		best = took;
+		*clock = (struct quell_trace_clock){ mine_ns, (int64_t)(theirs - mine_ns), (took + 1) / 2 };
+	}
+}
+
+void clocks_measure(struct log *log)
+{
+	for (int i = 0; i < count; i++)
+		answer(leaders[i]);
+	if (leads)
+		ask(&log->head->clock[log->head->clocks++ & 1]);
+}
+
+/* Who is first on each kernel, and their clocks. */
+void clocks_begin(struct log *log)
+{
+	int ranks = (int)log->head->ranks, rank = (int)log->head->rank;
+	uint64_t own = hash(log->head->boot), *all = malloc(sizeof(*all) * (size_t)ranks);
+	leaders = rank ? NULL : malloc(sizeof(*leaders) * (size_t)ranks);
+	if (!all || (!rank && !leaders))
+		REAL(Abort)(THE_WORLD, 1);
+	REAL(Allgather)(&own, sizeof(own), BYTE, all, sizeof(own), BYTE, THE_WORLD);
+	log->head->clock_zero = own == all[0];
+	leads = own != all[0];
+	for (int other = 1; other < rank && leads; other++)
+		leads = all[other] != own;
+	for (int other = 1; other < ranks && !rank; other++) {
+		bool first = true;
+		/* Backwards: a rank's neighbours are mostly on its own kernel. */
+		for (int before = other - 1; before >= 0 && first; before--)
+			first = all[before] != all[other];
+		if (first)
+			leaders[count++] = other;
+	}
+	free(all);
+	clocks_measure(log);
+}

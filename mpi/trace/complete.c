@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Starting, asking for and completing requests. The MPI wipes handles of what is complete, so they are copied before. */
+#include "trace.h"
+
+#include <stdlib.h>
+
+/* Room for what the MPI is asked about, and its answers: kept from call to call. */
+static __thread struct room {
+	MPI_Request *handles;
+	MPI_Status *statuses;
+	int size;
+} room;
+
+static bool room_for(int count)
+{
+	if (count <= room.size)
+		return true;
+	int size = count + count / 2 + 16;
+	MPI_Request *handles = realloc(room.handles, sizeof(*handles) * (size_t)size);
+	if (handles)
+		room.handles = handles;
+	MPI_Status *statuses = realloc(room.statuses, sizeof(*statuses) * (size_t)size);
+	if (statuses)
+		room.statuses = statuses;
+	room.size = handles && statuses ? size : 0;
+	return room.size;
+}
+
+/* The handles as they are, and somewhere for statuses to go: a status that nobody wants tells who sent. */
+static bool remember(int count, const MPI_Request requests[], MPI_Status **statuses)
+{
+	if (count <= 0 || !room_for(count))
+		return false;
+	memcpy(room.handles, requests, sizeof(*requests) * (size_t)count);
+	if (*statuses == MPI_STATUSES_IGNORE)
+		*statuses = room.statuses;
+	return true;
+}
+
+static void pending(struct log *log, MPI_Request handle)
+{
+	struct request *request = handle == NO_REQUEST ? NULL : request_find(handle);
+	if (request && request->active)
+		PUT(log, QUELL_TRACE_PENDING, 0, 0, request->id);
+}
+
+static void all_done(struct log *log, bool known, int count, MPI_Status *statuses)
+{
+	for (int i = 0; known && i < count; i++)
+		request_done(log, room.handles[i], &statuses[i]);
+}
+
+static void some_done(struct log *log, bool known, int count, const int *places, MPI_Status *statuses)
+{
+	if (!known || count == MPI_UNDEFINED)
+		return;
+	for (int i = 0; i < count; i++)
+		request_done(log, room.handles[places[i]], &statuses[i]);
+}
+
+static void one_done(struct log *log, bool known, int place, MPI_Status *status)
+{
+	if (known && place != MPI_UNDEFINED)
+		request_done(log, room.handles[place], status);
+}
+
+#define OWN                              \
+	MPI_Status own;                  \
+	if (status == MPI_STATUS_IGNORE) \
+		status = &own
+
+TRACED(Wait, (MPI_Request *request, MPI_Status *status), (request, status),
+       OWN; MPI_Request handle = *request, request_done(log, handle, status))
+TRACED(Test, (MPI_Request *request, int *flag, MPI_Status *status), (request, flag, status),
+       OWN; MPI_Request handle = *request, if (*flag) request_done(log, handle, status); else pending(log, handle))
+
+TRACED(Waitall, (int count, MPI_Request requests[], MPI_Status *statuses), (count, requests, statuses),
+       bool known = remember(count, requests, &statuses), all_done(log, known, count, statuses))
+TRACED(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status *statuses), (count, requests, flag, statuses),
+       bool known = remember(count, requests, &statuses), all_done(log, known && *flag, count, statuses))
+
+#define REMEMBER_ANY                      \
+	OWN;                              \
+	MPI_Status *none = status;        \
+	bool known = remember(count, requests, &none)
+
+TRACED(Waitany, (int count, MPI_Request requests[], int *place, MPI_Status *status), (count, requests, place, status),
+       REMEMBER_ANY, one_done(log, known, *place, status))
+TRACED(Testany, (int count, MPI_Request requests[], int *place, int *flag, MPI_Status *status), (count, requests, place, flag, status),
+       REMEMBER_ANY, one_done(log, known && *flag, *place, status))
+
+TRACED(Waitsome, (int count, MPI_Request requests[], int *done, int *places, MPI_Status *statuses),
+       (count, requests, done, places, statuses),
+       bool known = remember(count, requests, &statuses), some_done(log, known, *done, places, statuses))
+TRACED(Testsome, (int count, MPI_Request requests[], int *done, int *places, MPI_Status *statuses),
+       (count, requests, done, places, statuses),
+       bool known = remember(count, requests, &statuses), some_done(log, known, *done, places, statuses))
+
+TRACED(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag, status), ,
+       if (!*flag) pending(log, request))
+
+static void start_all(struct log *log, int count, const MPI_Request requests[])
+{
+	for (int i = 0; i < count; i++)
+		request_start(log, requests[i]);
+}
+
+TRACED(Start, (MPI_Request *request), (request), request_start(log, *request), )
+TRACED(Startall, (int count, MPI_Request requests[]), (count, requests), start_all(log, count, requests), )
+
+static void cancelling(MPI_Request handle)
+{
+	struct request *request = request_find(handle);
+	if (request)
+		request->cancelling = true;
+}
+
+TRACED(Cancel, (MPI_Request *request), (request), cancelling(*request), )
+
+/* Nobody will say when it is complete. */
+static void freed(struct log *log, MPI_Request handle)
+{
+	struct request *request = request_find(handle);
+	if (!request)
+		return;
+	request->persistent = false;
+	request = request_take(handle);
+	if (request->active)
+		PUT(log, QUELL_TRACE_CANCELLED, 0, 0, request->id);
+	request_drop(request);
+}
+
+TRACED(Request_free, (MPI_Request *request), (request), freed(log, *request), )

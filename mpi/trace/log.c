@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * A thread's log: a file that is reserved and mapped piece by piece, so that a full disk is an error here and no SIGBUS there, and so
+ * that what was written is there when the program is killed. No system call but where a new piece begins.
+ */
+#include "trace.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "quell_metrics_read.h"
+
+#define PIECE (2u << 20)
+#define LIMIT (4ull << 30)
+
+__thread struct thread mine;
+bool tracing, threaded;
+
+static struct log *logs;
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static char folder[PATH_MAX];
+static uint64_t limit = LIMIT;
+static uint32_t threads;
+static struct quell_metrics metrics;
+static int metrics_code;
+static uint64_t (*injected_ns)(void);
+
+static void thread_ends(void *log);
+
+static void begin(void)
+{
+	const char *name = getenv("QUELL_TRACE"), *bytes = getenv("QUELL_TRACE_LIMIT");
+	/* The program may change its folder. */
+	if (!name || !realpath(name, folder))
+		folder[0] = 0;
+	if (bytes && *bytes)
+		limit = strtoull(bytes, NULL, 10);
+	metrics_code = quell_metrics_open(&metrics);
+	void *found = dlsym(RTLD_DEFAULT, "quell_injected_ns");
+	memcpy(&injected_ns, &found, sizeof(found));
+	pthread_key_create(&key, thread_ends);
+}
+
+void read_line(const char *path, char *text, size_t size)
+{
+	FILE *file = fopen(path, "re");
+	if (!file || !fgets(text, (int)size, file))
+		text[0] = 0;
+	if (file)
+		fclose(file);
+	text[strcspn(text, "\n")] = 0;
+}
+
+/* ---- Files ---- */
+
+/* Opened by name each time: a program may close all descriptors that it does not know. */
+static int open_again(const struct log *log, int flags)
+{
+	return open(log->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
+}
+
+/* The next piece of the file, from the page on which the last record ended. */
+bool log_grow(struct log *log)
+{
+	uint64_t at = QUELL_TRACE_HEAD + log->head->bytes, from = at & ~4095ull, to = from + PIECE;
+	if (log->full)
+		return false;
+	log->full = true;
+	if (to > QUELL_TRACE_HEAD + limit)
+		return false;
+	int file = open_again(log, 0), saved = errno;
+	if (file < 0)
+		return false;
+	char *window = MAP_FAILED;
+	if (!posix_fallocate(file, (off_t)log->reserved, (off_t)(to - log->reserved)))
+		window = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)from);
+	close(file);
+	errno = saved;
+	if (window == MAP_FAILED)
+		return false;
+	if (log->window)
+		munmap(log->window, PIECE);
+	log->window = window;
+	log->window_at = from;
+	log->reserved = to;
+	log->next = window + (at - from);
+	log->limit = window + PIECE;
+	log->full = false;
+	return true;
+}
+
+static void describe(struct quell_trace_head *head)
+{
+	char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int length;
+	gethostname(head->host, sizeof(head->host) - 1);
+	head->host[sizeof(head->host) - 1] = 0;
+	read_line("/proc/sys/kernel/random/boot_id", head->boot, sizeof(head->boot));
+	if (readlink("/proc/self/exe", head->program, sizeof(head->program) - 1) < 0)
+		head->program[0] = 0;
+	if (real[CALL_Get_library_version])
+		((int (*)(char *, int *))real[CALL_Get_library_version])(library, &length);
+	library[strcspn(library, "\n")] = 0;
+	snprintf(head->library, sizeof(head->library), "%.255s", library);
+}
+
+static struct log *create(void)
+{
+	char host[256] = "";
+	pthread_once(&once, begin);
+	if (!folder[0])
+		return NULL;
+	gethostname(host, sizeof(host) - 1);
+	struct log *log = calloc(1, sizeof(*log) + PATH_MAX + 300);
+	if (!log)
+		return NULL;
+	snprintf(log->path, PATH_MAX + 300, "%s/%s.%d.%ld.log", folder, host, (int)getpid(), syscall(SYS_gettid));
+	int file = open_again(log, O_CREAT | O_EXCL);
+	void *head = MAP_FAILED;
+	if (file >= 0 && !posix_fallocate(file, 0, QUELL_TRACE_HEAD))
+		head = mmap(NULL, QUELL_TRACE_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (file >= 0)
+		close(file);
+	if (head == MAP_FAILED) {
+		fprintf(stderr, "quell trace: %s: %s; this thread is not traced\n", log->path, strerror(errno));
+		free(log);
+		return NULL;
+	}
+	log->head = head;
+	log->reserved = QUELL_TRACE_HEAD;
+	memcpy(log->head->magic, QUELL_TRACE_MAGIC, sizeof(log->head->magic));
+	log->head->version = QUELL_TRACE_VERSION;
+	log->head->pid = (uint32_t)getpid();
+	log->head->tid = (uint32_t)syscall(SYS_gettid);
+	log->head->begin_ns = now_ns();
+	describe(log->head);
+	return log;
+}
+
+/* The calling thread's log; NULL, and no other try, where there cannot be one. */
+struct log *log_open(void)
+{
+	static __thread bool tried;
+	int rank = 0, ranks = 0;
+	if (tried)
+		return NULL;
+	tried = true;
+	struct log *log = create();
+	if (!log)
+		return NULL;
+	REAL(Comm_rank)(THE_WORLD, &rank);
+	REAL(Comm_size)(THE_WORLD, &ranks);
+	log->head->rank = (uint32_t)rank;
+	log->head->ranks = (uint32_t)ranks;
+	log->slot = metrics_code ? NULL : quell_metrics_thread(&metrics);
+	const char *reason = log->slot ? "" : quell_metrics_reason(metrics_code ? metrics_code : -ESRCH);
+	snprintf(log->head->reason, sizeof(log->head->reason), "%s", reason);
+	log->head->sources = (log->slot ? QUELL_EVERY_KIND : 0) | (injected_ns ? 1u << QUELL_TRACE_INJECTED : 0);
+	log->places = REGIONS_AT_FIRST;
+	log->regions = calloc(log->places, sizeof(*log->regions));
+	pthread_mutex_lock(&guard);
+	log->head->thread = threads++;
+	log->others = logs;
+	logs = log;
+	pthread_mutex_unlock(&guard);
+	pthread_setspecific(key, log);
+	mine.log = log;
+	return log;
+}
+
+/* Says that this process's MPI is another. */
+void log_wrong_mpi(void)
+{
+	struct log *log = create();
+	if (!log)
+		return;
+	log->head->state = QUELL_TRACE_WRONG_MPI;
+	munmap(log->head, QUELL_TRACE_HEAD);
+	free(log);
+}
+
+/* ---- The end ---- */
+
+static void trim(struct log *log)
+{
+	/* A forked child has the same memory, and is no rank. */
+	if (log->head->pid != (uint32_t)getpid() || !log->window)
+		return;
+	munmap(log->window, PIECE);
+	log->window = NULL;
+	log->next = log->limit = NULL;
+	log->full = true;
+	int file = open_again(log, 0);
+	if (file < 0)
+		return;
+	if (ftruncate(file, (off_t)(QUELL_TRACE_HEAD + log->head->bytes)))
+		log->reserved = 0;
+	close(file);
+}
+
+static void thread_ends(void *given)
+{
+	struct log *log = given;
+	mine.depth = 1;
+	pthread_mutex_lock(&guard);
+	log->head->end_ns = log->head->end_ns ? log->head->end_ns : now_ns();
+	trim(log);
+	pthread_mutex_unlock(&guard);
+}
+
+void log_end_all(bool finalized)
+{
+	pthread_mutex_lock(&guard);
+	for (struct log *log = logs; log; log = log->others) {
+		if (log->head->pid != (uint32_t)getpid())
+			break;
+		if (finalized) {
+			log->head->state = QUELL_TRACE_FINALIZED;
+			log->head->end_ns = log->head->end_ns ? log->head->end_ns : now_ns();
+		}
+		trim(log);
+	}
+	pthread_mutex_unlock(&guard);
+}
+
+__attribute__((destructor)) static void process_ends(void)
+{
+	tracing = false;
+	log_end_all(false);
+}
+
+/* ---- Enter and leave ---- */
+
+/* With the noise counters that changed since the last one. */
+void log_edge(struct log *log, enum quell_trace_kind kind, uint32_t region)
+{
+	uint64_t now[QUELL_TRACE_SOURCES], changed[QUELL_TRACE_SOURCES];
+	unsigned mask = 0, words = 0, from = QUELL_KINDS, to = QUELL_KINDS;
+	if (log->slot && !quell_metrics_read_some(log->slot, QUELL_EVERY_KIND, (unsigned long long *)now))
+		from = 0;
+	if (injected_ns) {
+		now[QUELL_TRACE_INJECTED] = injected_ns();
+		to = QUELL_TRACE_SOURCES;
+	}
+	for (unsigned source = from; source < to; source++) {
+		if (now[source] == log->noise_ns[source])
+			continue;
+		log->noise_ns[source] = changed[words++] = now[source];
+		mask |= 1u << source;
+	}
+	put(log, kind, mask, region, changed, words);
+}
+
+/* ---- Regions ---- */
+
+static struct region *place_of(struct log *log, uint32_t call, const void *site)
+{
+	uint64_t hash = ((uint64_t)(uintptr_t)site ^ (uint64_t)call << 40) * 0x9e3779b97f4a7c15u;
+	uint32_t at = (uint32_t)(hash >> 32);
+	for (;; at++) {
+		struct region *region = &log->regions[at & (log->places - 1)];
+		if (!region->number || (region->call == call && region->site == site))
+			return region;
+	}
+}
+
+static void define(struct log *log, uint32_t number, uint32_t call, const void *site)
+{
+	char text[512] = { 0 };
+	int length;
+	if (call == CALLS) {
+		length = snprintf(text, sizeof(text), "phase %d", (int)(intptr_t)site) + 1;
+	} else {
+		length = snprintf(text, sizeof(text), "%s", call_names[call]) + 1;
+		describe_site(site, text + length, sizeof(text) - (size_t)length);
+	}
+	length += (int)strlen(text + length) + 1;
+	log->now_ns = now_ns();
+	put(log, QUELL_TRACE_REGION, call != CALLS, number, text, ((unsigned)length + 7) / 8);
+}
+
+/* The region of a call from a place in the program. */
+uint32_t log_region(struct log *log, uint32_t call, const void *site)
+{
+	struct region *found = place_of(log, call, site);
+	if (__builtin_expect(found->number != 0, 1))
+		return found->number;
+	if (log->used * 2 >= log->places) {
+		struct region *old = log->regions, *bigger = calloc(log->places * 2, sizeof(*bigger));
+		uint32_t count = log->places;
+		/* Number 0 is never defined: a region that could not be remembered is not told apart. */
+		if (!bigger)
+			return 0;
+		log->regions = bigger;
+		log->places *= 2;
+		for (uint32_t i = 0; i < count; i++) {
+			if (old[i].number)
+				*place_of(log, old[i].call, old[i].site) = old[i];
+		}
+		free(old);
+		found = place_of(log, call, site);
+	}
+	*found = (struct region){ site, call, ++log->used };
+	define(log, found->number, call, site);
+	return found->number;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * The tracer: a library to preload into an unmodified MPI program. It writes what each thread's MPI calls do, and what noise struck it
+ * meanwhile, to the thread's own log (trace_log.h). Compile, in a copy of mpi/ with crates/kernel/include in ../include:
+ *
+ *     mpicc -std=gnu11 -O2 -fPIC -fvisibility=hidden -I include -c trace/X.c     for each X
+ *     cc -shared -o quell-trace.so *.o -ldl -lpthread
+ *
+ * Not with mpicc in the end: it is preloaded into launchers and shells, too, which must not get an MPI for it. All of the MPI is found
+ * when the program first calls it (entry.c).
+ */
+#ifndef QUELL_TRACE_H
+#define QUELL_TRACE_H
+
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "../trace_log.h"
+
+/* ---- The MPI (entry.c) ---- */
+
+#define CALL(name) CALL_##name,
+#define HELPER(name) CALL_##name,
+enum call {
+#include "calls.h"
+	CALLS
+};
+#undef CALL
+#undef HELPER
+
+/* The MPI's own functions, by call; NULL where it has none. */
+extern void *real[CALLS];
+#define REAL(name) ((__typeof__(&PMPI_##name))real[CALL_##name])
+
+/* Open MPI's handles are addresses of its data, which are found as late as its functions. */
+#ifdef OPEN_MPI
+#define HANDLES(HANDLE) \
+	HANDLE(ompi_mpi_comm_world) HANDLE(ompi_mpi_comm_self) HANDLE(ompi_mpi_comm_null) HANDLE(ompi_request_null) \
+	HANDLE(ompi_message_null) HANDLE(ompi_message_no_proc) HANDLE(ompi_mpi_byte) HANDLE(ompi_mpi_datatype_null) \
+	HANDLE(ompi_mpi_group_null)
+#define HANDLE(name) HANDLE_##name,
+enum { HANDLES(HANDLE) HANDLE_COUNT };
+#undef HANDLE
+extern void *handles[HANDLE_COUNT];
+#define THE_WORLD ((MPI_Comm)handles[HANDLE_ompi_mpi_comm_world])
+#define THE_SELF ((MPI_Comm)handles[HANDLE_ompi_mpi_comm_self])
+#define NO_COMM ((MPI_Comm)handles[HANDLE_ompi_mpi_comm_null])
+#define NO_REQUEST ((MPI_Request)handles[HANDLE_ompi_request_null])
+#define NO_MESSAGE ((MPI_Message)handles[HANDLE_ompi_message_null])
+#define NO_PROC_MESSAGE ((MPI_Message)handles[HANDLE_ompi_message_no_proc])
+#define BYTE ((MPI_Datatype)handles[HANDLE_ompi_mpi_byte])
+#else
+#define THE_WORLD MPI_COMM_WORLD
+#define THE_SELF MPI_COMM_SELF
+#define NO_COMM MPI_COMM_NULL
+#define NO_REQUEST MPI_REQUEST_NULL
+#define NO_MESSAGE MPI_MESSAGE_NULL
+#define NO_PROC_MESSAGE MPI_MESSAGE_NO_PROC
+#define BYTE MPI_BYTE
+#endif
+
+/* ---- A thread's log (log.c) ---- */
+
+#define REGIONS_AT_FIRST 256
+
+struct region {
+	const void *site; /* of the call; for phases the phase */
+	uint32_t call;    /* CALLS: a phase */
+	uint32_t number;  /* from 1; 0: the place is free */
+};
+
+struct log {
+	struct quell_trace_head *head;
+	char *next, *limit; /* in the window */
+	uint64_t now_ns;    /* of the event that is being written */
+	uint32_t region;    /* of the call that goes on */
+	uint32_t phase;     /* the region of the phase that goes on, or 0 */
+	const void *slot;   /* of the metric container, or NULL */
+	uint64_t noise_ns[QUELL_TRACE_SOURCES]; /* as last written */
+	char *window;
+	uint64_t window_at, reserved; /* where in the file the window begins, and where the file ends */
+	bool full;
+	struct region *regions; /* a hash table of a power of two places */
+	uint32_t places, used;
+	struct log *others;
+	char path[];
+};
+
+struct thread {
+	struct log *log;
+	int depth; /* of calls within calls: only the outermost are the program's */
+};
+
+extern __thread struct thread mine __attribute__((tls_model("initial-exec")));
+/* Whether calls are traced: from MPI_Init to MPI_Finalize, where there is a folder for logs. */
+extern bool tracing;
+/* Whether several threads may be in the MPI at once. */
+extern bool threaded;
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool log_grow(struct log *log);
+struct log *log_open(void);
+void log_wrong_mpi(void);
+void log_end_all(bool finalized);
+void log_edge(struct log *log, enum quell_trace_kind kind, uint32_t region);
+uint32_t log_region(struct log *log, uint32_t call, const void *site);
+extern const char *const call_names[CALLS];
+
+/* Appends a record with `words` words, at log->now_ns. */
+static inline void put(struct log *log, enum quell_trace_kind kind, unsigned mask, uint32_t value, const void *data, unsigned words)
+{
+	size_t size = sizeof(struct quell_trace_record) + 8u * words;
+	if (__builtin_expect((size_t)(log->limit - log->next) < size, 0) && !log_grow(log)) {
+		log->head->lost++;
+		return;
+	}
+	struct quell_trace_record record = { (uint8_t)kind, (uint8_t)words, (uint16_t)mask, value, log->now_ns };
+	memcpy(log->next, &record, sizeof(record));
+	if (words)
+		memcpy(log->next + sizeof(record), data, 8u * words);
+	log->next += size;
+	/* Whoever finds the program killed finds only whole records. */
+	__atomic_store_n(&log->head->bytes, log->head->bytes + size, __ATOMIC_RELEASE);
+}
+
+#define PUT(log, kind, mask, value, ...)                                                          \
+	do {                                                                                      \
+		const uint64_t words_[] = { __VA_ARGS__ };                                        \
+		put(log, kind, mask, value, words_, sizeof(words_) / sizeof(words_[0]));          \
+	} while (0)
+
+static inline uint64_t two(uint32_t low, uint32_t high)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+/* ---- Calls ---- */
+
+/* A call of the program begins. NULL: it is none, and only to be passed on. */
+static inline struct log *call_begin(uint32_t call, const void *site)
+{
+	if (mine.depth || !tracing)
+		return NULL;
+	struct log *log = mine.log ? mine.log : log_open();
+	if (!log)
+		return NULL;
+	mine.depth = 1;
+	log->head->calls++;
+	log->region = log_region(log, call, site);
+	log->now_ns = now_ns();
+	log_edge(log, QUELL_TRACE_ENTER, log->region);
+	return log;
+}
+
+/* The MPI is done; what came of it is written next. */
+static inline void call_returned(struct log *log)
+{
+	log->now_ns = now_ns();
+}
+
+static inline int call_end(struct log *log, int code)
+{
+	log_edge(log, QUELL_TRACE_LEAVE, log->region);
+	mine.depth = 0;
+	return code;
+}
+
+#define SITE __builtin_return_address(0)
+
+/* A function that traces a call: what to do before it, and after it if it went well. */
+#define TRACED(name, params, args, before, after) TRACED_(name, params, args, before, after)
+#define TRACED_(name, params, args, before, after)           \
+	int traced_##name params                             \
+	{                                                    \
+		struct log *log = call_begin(CALL_##name, SITE); \
+		if (!log)                                    \
+			return REAL(name) args;              \
+		before;                                      \
+		int code = REAL(name) args;                  \
+		call_returned(log);                          \
+		if (code == MPI_SUCCESS) {                   \
+			after;                               \
+		}                                            \
+		return call_end(log, code);                  \
+	}
+
+/* ---- Communicators (comm.c) ---- */
+
+struct comm {
+	MPI_Comm handle;
+	struct comm *next;
+	uint64_t identity;
+	uint32_t number;
+	int rank, size, remote_size; /* remote_size: -1 where it joins no two groups */
+	uint32_t made;               /* communicators that were made from it */
+	uint32_t neighbor_calls;
+	bool neighbors_known;
+	int in, out;
+	int *sources, *destinations;
+};
+
+void comms_begin(void);
+struct comm *comm_of(MPI_Comm handle);
+struct comm *comm_take(MPI_Comm handle);
+void comm_drop(struct comm *comm);
+uint32_t comm_count(struct comm *parent);
+/* A communicator that the whole of its parent made, as the parent's `count`th. */
+void comm_made(struct log *log, uint64_t parent, uint32_t count, MPI_Comm handle, const char *maker);
+/* One that only its members made: by a group of `parent`, or from two groups (where `parent` is of no concern). */
+struct comm *comm_made_apart(struct log *log, uint64_t parent, int tag, MPI_Comm handle, const char *maker);
+void comm_neighbors(struct comm *comm);
+
+/* How many others a rank exchanges with in a collective. */
+static inline int peers(const struct comm *comm)
+{
+	return comm->remote_size < 0 ? comm->size : comm->remote_size;
+}
+
+static inline bool is_root(const struct comm *comm, int root)
+{
+	return comm->remote_size < 0 ? root == comm->rank : root == MPI_ROOT;
+}
+
+/* Whether the root's counterpart is here: everywhere but on one side of two joined groups. */
+static inline bool is_leaf(const struct comm *comm, int root)
+{
+	return comm->remote_size < 0 || root >= 0;
+}
+
+void lock_(void);
+void unlock_(void);
+
+/* Guards the tables of communicators and requests. */
+static inline void lock(void)
+{
+	if (threaded)
+		lock_();
+}
+
+static inline void unlock(void)
+{
+	if (threaded)
+		unlock_();
+}
+
+/* ---- Requests (request.c) ---- */
+
+enum request_kind { REQUEST_SEND, REQUEST_RECV, REQUEST_COLLECTIVE, REQUEST_NEIGHBOR, REQUEST_IDUP, REQUEST_SENDRECV };
+
+struct request {
+	MPI_Request handle;
+	struct request *next;
+	uint64_t id;
+	uint8_t kind;
+	bool persistent, active, cancelling;
+	uint16_t operation;
+	int peer, tag; /* for collectives the root; as the program gave them */
+	uint32_t comm; /* its number */
+	uint64_t sent, received;
+	struct exchange *exchange; /* of neighbour collectives */
+	MPI_Comm *newcomm;         /* of MPI_Comm_idup, with the parent's identity, and its place among that one's */
+	uint64_t parent;
+	uint32_t count;
+};
+
+uint64_t request_ids(unsigned count);
+struct request *request_add(MPI_Request handle, struct request facts);
+/* The record of a request: an inactive persistent one's too. NULL for what is not traced. */
+struct request *request_find(MPI_Request handle);
+/* The same, no longer in the table unless it is persistent. */
+struct request *request_take(MPI_Request handle);
+void request_drop(struct request *request);
+/* The communicator of a message that was matched by a probe. */
+void message_add(MPI_Message handle, uint32_t comm);
+uint32_t message_take(MPI_Message handle);
+void request_start(struct log *log, MPI_Request handle);
+void request_done(struct log *log, MPI_Request handle, MPI_Status *status);
+
+/* ---- Messages (message.c) ---- */
+
+static inline uint64_t bytes_of(MPI_Count count, MPI_Datatype type)
+{
+	MPI_Count size = 0;
+	/* With a count of 0 the type need not be one. */
+	if (count <= 0 || REAL(Type_size_x)(type, &size) != MPI_SUCCESS)
+		return 0;
+	return (uint64_t)count * (uint64_t)size;
+}
+
+void put_send(struct log *log, uint32_t comm, int to, uint32_t tag, uint64_t bytes, const uint64_t *request);
+void put_recv(struct log *log, uint32_t comm, int from, uint32_t tag, uint64_t bytes, const uint64_t *request);
+void put_posted(struct log *log, uint32_t comm, int from, int tag, uint64_t request);
+void put_collective(struct log *log, uint32_t comm, unsigned operation, int root, uint64_t sent, uint64_t received,
+		    const uint64_t *request);
+/* The message that a status tells of. */
+void put_status(struct log *log, uint32_t comm, const MPI_Status *status, const uint64_t *request);
+
+/* ---- Neighbour collectives (neighbor.c) ---- */
+
+/* The messages of one: to each in `to`, then from each in `from`, with their bytes and numbers of requests from `first` on. */
+struct exchange {
+	uint32_t tag;
+	int out, in;
+	uint64_t first;
+	struct {
+		int peer;
+		uint64_t bytes;
+	} each[];
+};
+
+void exchange_begin(struct log *log, uint32_t comm, const struct exchange *exchange, bool blocking);
+void exchange_end(struct log *log, uint32_t comm, const struct exchange *exchange, bool blocking);
+
+/* ---- Clocks (clock.c), sites (site.c) ---- */
+
+void clocks_begin(struct log *log);
+void clocks_measure(struct log *log);
+void read_line(const char *path, char *text, size_t size);
+void describe_site(const void *site, char *text, size_t size);
+
+#endif
