@@ -23,12 +23,15 @@ has() {
         iproute2) command -v ip ;;
         libmpich-dev) mpicc.mpich -fsyntax-only -include mpi.h -x c /dev/null ;;
         libopenmpi-dev) mpicc.openmpi -fsyntax-only -include mpi.h -x c /dev/null ;;
+        libotf2-trace-dev) cc -fsyntax-only -include otf2/otf2.h -x c /dev/null ;;
         linux-perf) perf version ;;
         mpich) command -v mpiexec.mpich ;;
         munge) PATH=$PATH:/usr/sbin command -v munged ;;
         openmpi-bin) command -v mpirun.openmpi ;;
         openssh-server) PATH=$PATH:/usr/sbin command -v sshd ;;
+        otf2-tools) command -v otf2-print ;;
         python3) python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' ;;
+        python3-otf2) /usr/bin/python3 -c 'import otf2' ;;
         python3-venv) python3 -c 'import ensurepip, venv' ;;
         rt-tests) command -v oslat ;;
         slurm-wlm) PATH=$PATH:/usr/sbin command -v slurmd && command -v srun ;;
@@ -45,13 +48,16 @@ why() {
         libelf-dev) echo "libelf's headers, for libbpf, which loads the eBPF programs" ;;
         libmpich-dev) echo "MPICH's mpicc, for the tests of benchmarks" ;;
         libopenmpi-dev) echo "Open MPI's mpicc, for the tests of benchmarks" ;;
+        libotf2-trace-dev) echo "the OTF2 library, which reads and writes archives of MPI runs" ;;
         linux-perf) echo "brings perf, to hold the recorder's figures against" ;;
         mpich) echo "MPICH's launcher, for the tests of benchmarks" ;;
         munge) echo "lets Slurm's daemons know each other, for the tests with many hosts" ;;
         openmpi-bin) echo "Open MPI's launcher, for the tests of benchmarks" ;;
         openssh-server) echo "brings sshd, by which launchers reach the hosts of the tests" ;;
+        otf2-tools) echo "brings otf2-print, to read archives of ours in the tests" ;;
         pkg-config) echo "finds libraries for libbpf's build" ;;
         python3) echo "Python 3.9 or later, for the checks and the benchmarks" ;;
+        python3-otf2) echo "writes archives in the tests, as others do" ;;
         python3-venv) echo "keeps the Python tools in .x/venv, apart from the system's" ;;
         rt-tests) echo "brings oslat, to measure beside" ;;
         rustup) echo "installs the Rust toolchain" ;;
@@ -111,7 +117,7 @@ wish() {
 
 # What the workspace compiles with, the kernel side included: need_compilers [clippy] [rustfmt].
 need_compilers() {
-    need build-essential clang libelf-dev zlib1g-dev pkg-config
+    need build-essential clang libelf-dev zlib1g-dev pkg-config libotf2-trace-dev
     need_rust "$@"
 }
 

@@ -1,0 +1,134 @@
+/* What C and Rust share of OTF2: flat structs, and few calls. Its twin is src/ffi.rs; both check sizes and offsets when they compile.
+ * Numbers that name definitions are the archive's own references. Calls that return int return 0, or an OTF2 error code; then
+ * quell_otf2_problem() says more. */
+#ifndef QUELL_OTF2_H
+#define QUELL_OTF2_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum quell_otf2_event_kind {
+    QUELL_OTF2_ENTER,
+    QUELL_OTF2_LEAVE,
+    QUELL_OTF2_VALUE,
+    QUELL_OTF2_SEND,
+    QUELL_OTF2_ISEND,
+    QUELL_OTF2_ISEND_COMPLETE,
+    QUELL_OTF2_IRECV_REQUEST,
+    QUELL_OTF2_RECV,
+    QUELL_OTF2_IRECV,
+    QUELL_OTF2_PROBED,
+    QUELL_OTF2_REQUEST_TEST,
+    QUELL_OTF2_REQUEST_CANCELLED,
+    QUELL_OTF2_COLLECTIVE_BEGIN,
+    QUELL_OTF2_COLLECTIVE_REQUEST,
+    QUELL_OTF2_COLLECTIVE_END,
+    QUELL_OTF2_COLLECTIVE_COMPLETE,
+};
+
+/* An event; of a metric event one for each value. PROBED is a Leave whose attributes tell of a message: of the communicator `request`,
+ * from `peer`, with `tag`. */
+struct quell_otf2_event {
+    uint64_t time;    /* ticks */
+    uint64_t request; /* or a value's bits */
+    uint64_t sent;    /* bytes, of messages too */
+    uint64_t received;
+    uint32_t kind;
+    uint32_t ref;  /* region, communicator or metric */
+    uint32_t peer; /* rank, root, or a value's place in its class */
+    uint32_t tag;  /* or operation, or a value's type */
+};
+
+_Static_assert(sizeof(struct quell_otf2_event) == 48, "src/ffi.rs has the same");
+_Static_assert(offsetof(struct quell_otf2_event, kind) == 32, "src/ffi.rs has the same");
+
+enum quell_otf2_definition_kind {
+    QUELL_OTF2_CLOCK,
+    QUELL_OTF2_STRING,
+    QUELL_OTF2_ATTRIBUTE,
+    QUELL_OTF2_NODE,
+    QUELL_OTF2_LOCATION_GROUP,
+    QUELL_OTF2_LOCATION,
+    QUELL_OTF2_REGION,
+    QUELL_OTF2_GROUP,
+    QUELL_OTF2_COMM,
+    QUELL_OTF2_INTER_COMM,
+    QUELL_OTF2_MEMBER,
+    QUELL_OTF2_CLASS,
+    QUELL_OTF2_INSTANCE,
+};
+
+/* A definition. What a kind does not name below is not looked at. */
+struct quell_otf2_definition {
+    uint64_t self;           /* clock: ticks a second */
+    uint64_t parent;         /* clock: first tick; node, location group: node; location: its group; comm: group; instance: class */
+    uint64_t other;          /* clock: length; region: line; group: flags; inter-comm: its other group; member: mode; instance: scope */
+    uint64_t number;         /* clock: when it began, ns since 1970; location: events */
+    int64_t exponent;        /* member */
+    const char *string;      /* string */
+    const uint64_t *members; /* group: ranks or locations; class: members */
+    uint64_t count;          /* of members */
+    uint32_t kind;
+    uint32_t name; /* a string's reference, as are text and file */
+    uint32_t text; /* node: its class; region: description; member: unit */
+    uint32_t file; /* region: source file */
+    uint32_t type; /* attribute, member: values; location group, location, group: what it is; region: role; instance: kind of scope */
+    uint32_t paradigm; /* region, group; member: base */
+};
+
+_Static_assert(sizeof(struct quell_otf2_definition) == 88, "src/ffi.rs has the same");
+_Static_assert(offsetof(struct quell_otf2_definition, kind) == 64, "src/ffi.rs has the same");
+
+/* What the OTF2 library last complained of in this thread; forgets it. Valid until its next complaint. */
+const char *quell_otf2_problem(void);
+
+/* Reading. */
+
+struct quell_otf2_reader;
+struct quell_otf2_stream;
+
+/* NULL if the anchor file cannot be read. */
+struct quell_otf2_reader *quell_otf2_open(const char *anchor);
+void quell_otf2_close(struct quell_otf2_reader *reader);
+/* Bytes that each open stream takes, or the definitions if they take more. */
+uint64_t quell_otf2_chunk(struct quell_otf2_reader *reader);
+/* Whether the archive has this property. */
+int quell_otf2_has_property(struct quell_otf2_reader *reader, const char *name);
+/* Hands each global definition to `take`, which must not unwind. */
+int quell_otf2_definitions(struct quell_otf2_reader *reader, void (*take)(void *, const struct quell_otf2_definition *), void *user);
+/* Makes these locations readable: their clocks' offsets and mappings are read. Once, after definitions. `failed` gets the error code of
+ * each location. */
+int quell_otf2_select(struct quell_otf2_reader *reader, const uint64_t *locations, uint64_t count, int *failed);
+/* Which attributes tell a communicator, a source and a tag. */
+void quell_otf2_attributes(struct quell_otf2_reader *reader, uint32_t comm, uint32_t source, uint32_t tag);
+/* The events of a location behind its first `position`. NULL if they cannot be read. */
+struct quell_otf2_stream *quell_otf2_stream(struct quell_otf2_reader *reader, uint64_t location, uint64_t position);
+void quell_otf2_stream_close(struct quell_otf2_reader *reader, struct quell_otf2_stream *stream);
+/* Reads up to `most` events. `events` is valid until the next call with this reader; `read` counts events of all kinds, also of those
+ * that come as none or several. An error leaves what was read before it. */
+int quell_otf2_read(struct quell_otf2_reader *reader, struct quell_otf2_stream *stream, uint64_t most,
+                    const struct quell_otf2_event **events, uint64_t *count, uint64_t *read);
+
+/* Writing. */
+
+struct quell_otf2_writer;
+
+/* NULL if the folder cannot be written. */
+struct quell_otf2_writer *quell_otf2_create(const char *folder, const char *name);
+/* Any of them may be NULL. */
+int quell_otf2_describe(struct quell_otf2_writer *writer, const char *creator, const char *machine, const char *description);
+int quell_otf2_property(struct quell_otf2_writer *writer, const char *name, const char *value);
+/* The location's stream of events, to be closed before definitions. */
+struct quell_otf2_stream *quell_otf2_write_to(struct quell_otf2_writer *writer, uint64_t location);
+int quell_otf2_written(struct quell_otf2_writer *writer, struct quell_otf2_stream *stream);
+/* All kinds but VALUE. */
+int quell_otf2_write(struct quell_otf2_writer *writer, struct quell_otf2_stream *stream, const struct quell_otf2_event *event);
+/* A metric event with all members of a class, as uint64_t. */
+int quell_otf2_write_metric(struct quell_otf2_stream *stream, uint64_t time, uint32_t class, const uint64_t *values, uint8_t count);
+/* Begins the global definitions: MPI is there. */
+int quell_otf2_define_begin(struct quell_otf2_writer *writer, uint32_t mpi_name);
+int quell_otf2_define(struct quell_otf2_writer *writer, const struct quell_otf2_definition *definition);
+/* Ends the archive, whatever came of it. */
+int quell_otf2_finish(struct quell_otf2_writer *writer, const uint64_t *locations, uint64_t count);
+
+#endif

@@ -1,0 +1,334 @@
+//! The definitions of an archive that is written.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::ptr;
+
+use quell_recording::mpi::{Comm, Definitions, Region};
+
+use crate::ffi::{RawDefinition, definition, otf2};
+use crate::writer::Facts;
+use crate::{COMM_ATTRIBUTE, NOISE_METRIC, SOURCE_ATTRIBUTE, TAG_ATTRIBUTE};
+
+/// As many sources as fit into one metric event.
+pub(crate) const MOST_SOURCES: usize = u8::MAX as usize;
+
+/// All definitions in an order in which each names only those before it.
+#[derive(Debug, Default)]
+pub(crate) struct Defining {
+    strings: HashMap<String, u32>,
+    texts: Vec<CString>,
+    groups: HashMap<Vec<u64>, u32>,
+    lists: Vec<Vec<u64>>,
+    list: Vec<(RawDefinition, Option<usize>)>,
+    next_group: u32,
+    pub(crate) mpi: u32,
+}
+
+impl Defining {
+    pub(crate) fn new(definitions: &Definitions, comms: &[CommAs], facts: &Facts, events: &[u64]) -> Self {
+        let mut all = Self::default();
+        all.text("");
+        all.mpi = all.text("MPI");
+        let length = definitions.span_ns[1];
+        let clock = RawDefinition {
+            own: 1_000_000_000,
+            parent: facts.zero_clock_ns,
+            other: length,
+            number: facts.realtime_ns.unwrap_or(u64::MAX),
+            ..RawDefinition::of(definition::CLOCK)
+        };
+        all.push(clock);
+        for (own, (name, class)) in (0..).zip([
+            (COMM_ATTRIBUTE, otf2::TYPE_COMM),
+            (SOURCE_ATTRIBUTE, otf2::TYPE_UINT32),
+            (TAG_ATTRIBUTE, otf2::TYPE_UINT32),
+        ]) {
+            let name = all.text(name);
+            all.push(RawDefinition { own, name, class, ..RawDefinition::of(definition::ATTRIBUTE) });
+        }
+        all.places(definitions, facts, events);
+        for (own, region) in (0..).zip(&definitions.regions) {
+            all.region(own, region);
+        }
+        all.noise(&definitions.sources);
+        all.comms(definitions, comms);
+        all
+    }
+
+    /// Each definition in turn, the strings first.
+    pub(crate) fn each<E>(&self, mut define: impl FnMut(&RawDefinition) -> Result<(), E>) -> Result<(), E> {
+        for (own, text) in (0..).zip(&self.texts) {
+            define(&RawDefinition { own, string: text.as_ptr(), ..RawDefinition::of(definition::STRING) })?;
+        }
+        self.list.iter().try_for_each(|(raw, members)| match members.map(|at| &self.lists[at]) {
+            Some(list) => define(&RawDefinition { members: list.as_ptr(), count: list.len() as u64, ..*raw }),
+            None => define(raw),
+        })
+    }
+
+    fn push(&mut self, raw: RawDefinition) {
+        self.list.push((raw, None));
+    }
+
+    fn push_list(&mut self, raw: RawDefinition, members: Vec<u64>) {
+        self.list.push((raw, Some(self.lists.len())));
+        self.lists.push(members);
+    }
+
+    fn text(&mut self, text: &str) -> u32 {
+        if let Some(&found) = self.strings.get(text) {
+            return found;
+        }
+        let own = self.texts.len() as u32; // references are 32 bits wide
+        // A zero would end the string.
+        self.texts.push(CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default());
+        self.strings.insert(text.to_owned(), own);
+        own
+    }
+
+    /// The machine, its hosts, its processes, their threads.
+    fn places(&mut self, definitions: &Definitions, facts: &Facts, events: &[u64]) {
+        let (name, text) = (self.text(facts.machine.as_deref().unwrap_or("machine")), self.text("machine"));
+        let root = u64::from(otf2::UNDEFINED);
+        self.push(RawDefinition { own: 0, name, text, parent: root, ..RawDefinition::of(definition::NODE) });
+        let (mut hosts, mut processes) = (HashMap::new(), HashMap::new());
+        let class = self.text("node");
+        for (location, &number) in definitions.locations.iter().zip(events) {
+            let mut node = 0;
+            if !location.host.is_empty() {
+                let next = hosts.len() as u64 + 1;
+                node = *hosts.entry(&location.host).or_insert(next);
+                if node == next {
+                    let name = self.text(&location.host);
+                    self.push(RawDefinition {
+                        own: node,
+                        name,
+                        text: class,
+                        ..RawDefinition::of(definition::NODE)
+                    });
+                }
+            }
+            let next = processes.len() as u64;
+            let process = *processes.entry(location.rank).or_insert(next);
+            if process == next {
+                let name = self.text(&format!("rank {}", location.rank));
+                let (class, parent) = (otf2::LOCATION_GROUP_PROCESS, node);
+                self.push(RawDefinition {
+                    own: process,
+                    name,
+                    class,
+                    parent,
+                    ..RawDefinition::of(definition::LOCATION_GROUP)
+                });
+            }
+            let name = self.text(&location.name);
+            let class = otf2::LOCATION_CPU_THREAD;
+            let raw = RawDefinition {
+                own: location.id,
+                name,
+                class,
+                number,
+                parent: process,
+                ..RawDefinition::of(definition::LOCATION)
+            };
+            self.push(raw);
+        }
+    }
+
+    fn region(&mut self, own: u64, region: &Region) {
+        let (name, text) = (self.text(&region.name), self.text(region.site.as_deref().unwrap_or("")));
+        let paradigm = if region.mpi { otf2::PARADIGM_MPI } else { otf2::PARADIGM_USER };
+        let class = if region.mpi { role(&region.name) } else { ROLE_CODE };
+        let file = otf2::UNDEFINED;
+        self.push(RawDefinition {
+            own,
+            name,
+            text,
+            class,
+            paradigm,
+            file,
+            ..RawDefinition::of(definition::REGION)
+        });
+    }
+
+    /// A metric of each source, and one class of all.
+    fn noise(&mut self, sources: &[String]) {
+        let text = self.text("ns");
+        for (own, source) in (0..).zip(sources) {
+            let name = self.text(&format!("{NOISE_METRIC}{source}"));
+            let (class, paradigm, other) = (otf2::TYPE_UINT64, otf2::BASE_DECIMAL, otf2::ACCUMULATED_START);
+            self.push(RawDefinition {
+                own,
+                name,
+                text,
+                class,
+                paradigm,
+                other,
+                ..RawDefinition::of(definition::MEMBER)
+            });
+        }
+        if !sources.is_empty() {
+            self.push_list(RawDefinition::of(definition::CLASS), (0..sources.len() as u64).collect());
+        }
+    }
+
+    /// A group, once for each list of ranks.
+    fn group(&mut self, name: &str, class: u32, members: Vec<u64>) -> u64 {
+        let named = class == otf2::GROUP_COMM_GROUP;
+        if let Some(&found) = self.groups.get(&members).filter(|_| named) {
+            return found.into();
+        }
+        let own = self.next_group;
+        self.next_group += 1;
+        if named {
+            self.groups.insert(members.clone(), own);
+        }
+        let (name, paradigm) = (self.text(name), otf2::PARADIGM_MPI);
+        let raw =
+            RawDefinition { own: own.into(), name, class, paradigm, ..RawDefinition::of(definition::GROUP) };
+        self.push_list(raw, members);
+        own.into()
+    }
+
+    fn comms(&mut self, definitions: &Definitions, comms: &[CommAs]) {
+        let mut first = vec![];
+        for location in &definitions.locations {
+            if location.rank as usize == first.len() {
+                first.push(location.id);
+            }
+        }
+        self.group("MPI ranks", otf2::GROUP_COMM_LOCATIONS, first);
+        let mut selves = None;
+        for comm in comms {
+            let name = self.text(&comm.comm.name);
+            let own = u64::from(comm.own);
+            if comm.of_each {
+                let parent = *selves.get_or_insert_with(|| self.group("self", otf2::GROUP_COMM_SELF, vec![]));
+                self.push(RawDefinition { own, name, parent, ..RawDefinition::of(definition::COMM) });
+                continue;
+            }
+            let mut group = |ranks: &[u32]| {
+                let members = ranks.iter().map(|&rank| rank.into()).collect();
+                self.group(&comm.comm.name, otf2::GROUP_COMM_GROUP, members)
+            };
+            let parent = group(&comm.comm.members);
+            let raw = match &comm.comm.remote {
+                Some(remote) => {
+                    RawDefinition { other: group(remote), ..RawDefinition::of(definition::INTER_COMM) }
+                }
+                None => RawDefinition::of(definition::COMM),
+            };
+            self.push(RawDefinition { own, name, parent, ..raw });
+        }
+    }
+}
+
+/// How a communicator is written.
+#[derive(Debug)]
+pub(crate) struct CommAs {
+    /// Its reference.
+    own: u32,
+    comm: Comm,
+    /// It stands for those of all ranks.
+    pub(crate) of_each: bool,
+}
+
+/// How communicators are written, and the reference of each: one stands for all `MPI_COMM_SELF`, if each rank has its own.
+pub(crate) fn comms(definitions: &Definitions) -> (Vec<CommAs>, Vec<u32>) {
+    let ranks = definitions.locations.last().map_or(0, |last| last.rank as usize + 1);
+    let (mut all, mut references) = (Vec::<CommAs>::new(), Vec::new());
+    let mut rest = definitions.comms.as_slice();
+    while let Some(comm) = rest.first() {
+        let own = all.len() as u32; // references are 32 bits wide
+        let of_each = comm.name.contains("SELF")
+            && rest.get(..ranks).is_some_and(|selves| {
+                (0..)
+                    .zip(selves)
+                    .all(|(rank, own)| own.name == comm.name && own.members == [rank] && own.remote.is_none())
+            });
+        let count = if of_each { ranks } else { 1 };
+        all.push(CommAs { own, comm: comm.clone(), of_each });
+        references.extend(std::iter::repeat_n(own, count));
+        rest = &rest[count..];
+    }
+    (all, references)
+}
+
+const ROLE_CODE: u32 = 4;
+
+/// What a call of MPI does, as OTF2 numbers it.
+fn role(name: &str) -> u32 {
+    const FUNCTION: u32 = 1;
+    const BARRIER: u32 = 15;
+    const ONE_TO_ALL: u32 = 23;
+    const ALL_TO_ONE: u32 = 24;
+    const ALL_TO_ALL: u32 = 25;
+    const OTHER_COLLECTIVE: u32 = 26;
+    const FILE: u32 = 27;
+    const POINT_TO_POINT: u32 = 28;
+    const ONE_SIDED: u32 = 29;
+    let Some(call) = name.strip_prefix("MPI_").or_else(|| name.strip_prefix("PMPI_")) else {
+        return FUNCTION;
+    };
+    let call = call.to_ascii_lowercase();
+    let is = |names: &[&str]| {
+        let blocking = call.strip_prefix('i').unwrap_or(&call);
+        names.iter().any(|&name| name == call || name == blocking)
+    };
+    match call.as_str() {
+        _ if call.starts_with("file_") => FILE,
+        _ if call.starts_with("win_")
+            || is(&["put", "get", "accumulate", "get_accumulate", "rput", "rget", "fetch_and_op"]) =>
+        {
+            ONE_SIDED
+        }
+        _ if is(&["barrier"]) => BARRIER,
+        _ if is(&["bcast", "scatter", "scatterv"]) => ONE_TO_ALL,
+        _ if is(&["gather", "gatherv", "reduce"]) => ALL_TO_ONE,
+        _ if is(&[
+            "allreduce",
+            "allgather",
+            "allgatherv",
+            "alltoall",
+            "alltoallv",
+            "alltoallw",
+            "reduce_scatter",
+            "reduce_scatter_block",
+        ]) =>
+        {
+            ALL_TO_ALL
+        }
+        _ if is(&["scan", "exscan"]) || call.starts_with("comm_dup") || call.starts_with("comm_split") => {
+            OTHER_COLLECTIVE
+        }
+        _ if ["send", "recv", "wait", "test", "probe", "start", "cancel", "request_"]
+            .iter()
+            .any(|part| call.contains(part)) =>
+        {
+            POINT_TO_POINT
+        }
+        _ => FUNCTION,
+    }
+}
+
+impl RawDefinition {
+    pub(crate) fn of(kind: u32) -> Self {
+        Self {
+            own: 0,
+            parent: 0,
+            other: 0,
+            number: 0,
+            exponent: 0,
+            string: ptr::null(),
+            members: ptr::null(),
+            count: 0,
+            kind,
+            name: 0,
+            text: 0,
+            file: 0,
+            class: 0,
+            paradigm: 0,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! An archive's definitions, as they come from the library, and what events are translated by.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_void};
+use std::slice;
+
+use quell_recording::mpi::{Definitions, Region, UNKNOWN};
+
+use crate::clock::Clock;
+use crate::ffi::{RawDefinition, definition, otf2};
+use crate::metrics::{Member, Metric};
+use crate::ranks::{Comms, Places};
+use crate::{COMM_ATTRIBUTE, NOISE_METRIC, SOURCE_ATTRIBUTE, TAG_ATTRIBUTE};
+
+/// A definition without its strings and members.
+#[derive(Clone, Debug)]
+pub(crate) struct Plain {
+    pub(crate) own: u64,
+    pub(crate) parent: u64,
+    pub(crate) other: u64,
+    pub(crate) number: u64,
+    pub(crate) exponent: i64,
+    pub(crate) members: Vec<u64>,
+    pub(crate) name: u32,
+    pub(crate) text: u32,
+    pub(crate) file: u32,
+    pub(crate) class: u32,
+    pub(crate) paradigm: u32,
+}
+
+/// All definitions of an archive, by kind, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    strings: HashMap<u32, String>,
+    kinds: [Vec<Plain>; 13],
+}
+
+/// Takes each definition: `user` is a [`Collected`].
+pub(crate) extern "C" fn take(user: *mut c_void, raw: *const RawDefinition) {
+    // SAFETY: the reader hands over what `collect` gave it, which nobody else holds meanwhile, and a definition that lasts for the call.
+    let (collected, raw) = unsafe { (&mut *user.cast::<Collected>(), &*raw) };
+    if raw.kind == definition::STRING {
+        if !raw.string.is_null() {
+            // SAFETY: a string of the library, which ends with a zero, and lasts for the call.
+            let text = unsafe { CStr::from_ptr(raw.string) }.to_string_lossy().into_owned();
+            collected.strings.insert(raw.own as u32, text); // references are 32 bits wide
+        }
+        return;
+    }
+    let members = if raw.members.is_null() {
+        Vec::new()
+    } else {
+        // SAFETY: the library says that there are so many; they last for the call.
+        unsafe { slice::from_raw_parts(raw.members, raw.count as usize) }.to_vec()
+    };
+    let &RawDefinition { own, parent, other, number, exponent, name, text, file, class, paradigm, .. } = raw;
+    let plain = Plain { own, parent, other, number, exponent, members, name, text, file, class, paradigm };
+    if let Some(list) = collected.kinds.get_mut(raw.kind as usize) {
+        list.push(plain);
+    }
+}
+
+impl Collected {
+    pub(crate) fn of(&self, kind: u32) -> &[Plain] {
+        self.kinds.get(kind as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Empty if there is no such string.
+    pub(crate) fn text(&self, reference: u32) -> &str {
+        self.strings.get(&reference).map_or("", String::as_str)
+    }
+}
+
+/// What an archive's events are translated by.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) definitions: Definitions,
+    pub(crate) clock: Clock,
+    pub(crate) regions: Places,
+    pub(crate) comms: Comms,
+    pub(crate) metrics: HashMap<u32, Metric>,
+    /// How many events the archive says that each location has.
+    pub(crate) told: Vec<u64>,
+    /// How many locations belong to no rank.
+    pub(crate) left_out: usize,
+    /// The attributes of a communicator, a source, a tag.
+    pub(crate) attributes: [u32; 3],
+    /// Metrics stand before the event at which they were read.
+    pub(crate) metrics_first: bool,
+}
+
+impl Tables {
+    /// Or what is wrong with the definitions.
+    pub(crate) fn new(collected: &Collected, metrics_first: bool) -> Result<Self, String> {
+        let [properties] = collected.of(definition::CLOCK) else {
+            return Err("its definitions do not say, or say twice, how fast its clock runs".into());
+        };
+        if properties.own == 0 {
+            return Err("its clock makes 0 ticks a second".into());
+        }
+        let clock = Clock { resolution: properties.own, offset: properties.parent };
+        let (locations, told, left_out) = crate::ranks::locations(collected)?;
+        let (comms, comm_places) = crate::ranks::comms(collected, &locations)?;
+        let (sources, metrics) = metrics(collected)?;
+        let attribute = |name| {
+            let found =
+                collected.of(definition::ATTRIBUTE).iter().find(|plain| collected.text(plain.name) == name);
+            found.map_or(UNKNOWN, |plain| plain.own as u32) // references are 32 bits wide
+        };
+        Ok(Self {
+            clock,
+            regions: Places::new(collected.of(definition::REGION).iter().map(|plain| plain.own as u32)),
+            comms: comm_places,
+            metrics,
+            told,
+            left_out,
+            attributes: [COMM_ATTRIBUTE, SOURCE_ATTRIBUTE, TAG_ATTRIBUTE].map(attribute),
+            metrics_first,
+            definitions: Definitions {
+                regions: collected
+                    .of(definition::REGION)
+                    .iter()
+                    .map(|plain| region(collected, plain))
+                    .collect(),
+                comms,
+                locations,
+                sources,
+                span_ns: [0, clock.ns_long(properties.other)],
+            },
+        })
+    }
+}
+
+fn region(collected: &Collected, plain: &Plain) -> Region {
+    let name = collected.text(plain.name).to_owned();
+    let mpi = plain.paradigm == otf2::PARADIGM_MPI
+        || ["MPI_", "PMPI_", "mpi_"].iter().any(|begin| name.starts_with(begin));
+    let (described, file) = (collected.text(plain.text), collected.text(plain.file));
+    let site = match (described, file, plain.other) {
+        ("", "", _) => None,
+        ("", file, 0 | 0xffff_ffff) => Some(file.to_owned()),
+        ("", file, line) => Some(format!("{file}:{line}")),
+        (described, ..) => Some(described.to_owned()),
+    };
+    Region { name, site, mpi }
+}
+
+/// The noise sources, and the metrics that tell of them.
+fn metrics(collected: &Collected) -> Result<(Vec<String>, HashMap<u32, Metric>), String> {
+    let mut sources: Vec<String> = Vec::new();
+    let mut places = HashMap::new();
+    let mut members = HashMap::new();
+    for plain in collected.of(definition::MEMBER) {
+        let name = collected.text(plain.name);
+        let Some(source) = name.strip_prefix(NOISE_METRIC) else { continue };
+        let place = *places.entry(source).or_insert_with(|| {
+            sources.push(source.to_owned());
+            sources.len() as u32 - 1 // references are 32 bits wide
+        });
+        let member =
+            Member::new(place, plain.other, plain.paradigm, plain.exponent, collected.text(plain.text));
+        members.insert(
+            plain.own,
+            member.map_err(|reason| format!("the metric {name:?} cannot be read as noise: {reason}"))?,
+        );
+    }
+    let mut metrics = HashMap::new();
+    for plain in collected.of(definition::CLASS) {
+        let members: Vec<_> = plain.members.iter().map(|member| members.get(member).copied()).collect();
+        if members.iter().any(Option::is_some) {
+            metrics.insert(plain.own as u32, Metric { members, location: None });
+        }
+    }
+    for plain in collected.of(definition::INSTANCE) {
+        // The noise of a whole process or host is not that of one of its threads.
+        let Some(class) = metrics.get(&(plain.parent as u32)).filter(|_| plain.class == otf2::SCOPE_LOCATION)
+        else {
+            continue;
+        };
+        let metric = Metric { members: class.members.clone(), location: Some(plain.other) };
+        metrics.insert(plain.own as u32, metric);
+    }
+    Ok((sources, metrics))
+}

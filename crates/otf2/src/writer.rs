@@ -1,0 +1,388 @@
+//! An archive that is written, event by event.
+
+use std::ffi::{CString, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use quell_recording::mpi::{BLOCKING, Definitions, Event, Operation, UNKNOWN, What};
+
+use crate::define::{CommAs, Defining, MOST_SOURCES, comms};
+use crate::error::{Error, complaint};
+use crate::ffi::{RawEvent, event};
+use crate::{METRICS_FIRST, ffi, limits};
+
+/// What an archive says of itself beside its definitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// What wrote it; this library if `None`.
+    pub creator: Option<String>,
+    /// What it holds.
+    pub description: Option<String>,
+    /// The machine's name.
+    pub machine: Option<String>,
+    /// What the clock said when the events' time was 0, in ns: the archive's timestamps are the clock's.
+    pub zero_clock_ns: u64,
+    /// When that was, in ns since 1970.
+    pub realtime_ns: Option<u64>,
+    /// More, by name: `NAMESPACE::NAME`, of capital letters, digits and underscores.
+    pub properties: Vec<(String, String)>,
+}
+
+/// Writes an archive with the name `traces`. Events go to disk as they come; each location has a buffer of 256 KiB until [`Writer::close`].
+#[derive(Debug)]
+pub struct Writer {
+    raw: *mut ffi::RawWriter,
+    folder: PathBuf,
+    definitions: Definitions,
+    comms: Vec<CommAs>,
+    references: Vec<u32>,
+    facts: Facts,
+    streams: Vec<Stream>,
+}
+
+// SAFETY: the library keeps nothing of an archive by thread, and whoever has the writer has it alone.
+unsafe impl Send for Writer {}
+
+/// A location's events.
+#[derive(Debug)]
+struct Stream {
+    raw: *mut ffi::Stream,
+    /// So many were written, metrics too.
+    events: u64,
+    /// When the last one was, in ticks.
+    last: u64,
+    /// What each source did so far, in ns.
+    totals: Vec<u64>,
+    /// When sources said something that is not written yet, and which did.
+    told: Option<u64>,
+    news: Vec<u32>,
+    probed: Option<Probed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Probed {
+    comm: u32,
+    from: u32,
+    tag: u32,
+}
+
+impl Writer {
+    /// Begins an archive in a folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If there is an archive already, the definitions cannot be told in OTF2, or the folder cannot be written.
+    pub fn create(folder: &Path, definitions: &Definitions) -> Result<Self, Error> {
+        Self::with_facts(folder, definitions, Facts::default())
+    }
+
+    /// The same, with more to say. Locations have to be in order of rank and thread.
+    ///
+    /// # Errors
+    /// As [`Writer::create`].
+    pub fn with_facts(folder: &Path, definitions: &Definitions, facts: Facts) -> Result<Self, Error> {
+        let unwritten = |reason: String| Error::unwritten(folder, reason);
+        check(definitions).map_err(unwritten)?;
+        if folder.join("traces.otf2").exists() {
+            return Err(unwritten(
+                "it holds an archive already: choose another folder, or remove it first".into(),
+            ));
+        }
+        fs_err::create_dir_all(folder)?;
+        limits::files();
+        let path = CString::new(folder.as_os_str().as_bytes())
+            .map_err(|_| unwritten("its name has a zero in it".into()))?;
+        // SAFETY: both are C strings that outlive the call.
+        let raw = unsafe { ffi::quell_otf2_create(path.as_ptr(), c"traces".as_ptr()) };
+        if raw.is_null() {
+            return Err(unwritten(complaint()));
+        }
+        let (comms, references) = comms(definitions);
+        let stream = || Stream {
+            raw: ptr::null_mut(),
+            events: 0,
+            last: 0,
+            totals: vec![0; definitions.sources.len()],
+            told: None,
+            news: Vec::new(),
+            probed: None,
+        };
+        let streams = definitions.locations.iter().map(|_| stream()).collect();
+        let definitions = definitions.clone();
+        let mut writer =
+            Self { raw, folder: folder.to_owned(), definitions, comms, references, facts, streams };
+        writer.describe()?;
+        Ok(writer)
+    }
+
+    fn describe(&mut self) -> Result<(), Error> {
+        let text =
+            |text: Option<&str>| text.map(|text| CString::new(text.replace('\0', " ")).unwrap_or_default());
+        let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |text| text.as_ptr());
+        let creator =
+            text(Some(self.facts.creator.as_deref().unwrap_or(concat!("quell ", env!("CARGO_PKG_VERSION")))));
+        let (machine, description) =
+            (text(self.facts.machine.as_deref()), text(self.facts.description.as_deref()));
+        // SAFETY: the writer is open; the texts are C strings that outlive the call, or null.
+        self.done(unsafe {
+            ffi::quell_otf2_describe(self.raw, pointer(&creator), pointer(&machine), pointer(&description))
+        })?;
+        // SAFETY: the writer is open; both are C strings.
+        self.done(unsafe { ffi::quell_otf2_property(self.raw, METRICS_FIRST.as_ptr(), c"1".as_ptr()) })?;
+        for (name, value) in &self.facts.properties {
+            let (name, value) = (text(Some(name)), text(Some(value)));
+            // SAFETY: as above.
+            self.done(unsafe { ffi::quell_otf2_property(self.raw, pointer(&name), pointer(&value)) })?;
+        }
+        Ok(())
+    }
+
+    /// Writes an event of the location at this place. Noise is written with that of all sources, before the next event; a probed message
+    /// with the next [`What::Leave`], which has to come before all events but noise, and gives it its time.
+    ///
+    /// # Errors
+    /// If it names what is not defined, its time is too large or before that of the location's last event (OTF2 wants them
+    /// to rise), or it cannot be written.
+    pub fn event(&mut self, location: usize, event: Event) -> Result<(), Error> {
+        let time = event.time_ns.checked_add(self.facts.zero_clock_ns);
+        let time = time.ok_or_else(|| self.refused(location, event, "is later than the clock can say"))?;
+        let places = (self.definitions.regions.len(), self.definitions.sources.len());
+        let Some(stream) = self.streams.get_mut(location) else {
+            return Err(self.refused(location, event, "is of a location that is not defined"));
+        };
+        if time < stream.last {
+            return Err(self.refused(
+                location,
+                event,
+                "is earlier than the last one, which OTF2 does not allow",
+            ));
+        }
+        stream.last = time;
+        match event.what {
+            What::Noise { source, total_ns } if (source as usize) < places.1 => {
+                if stream.told.is_some_and(|told| told != time) || stream.news.contains(&source) {
+                    self.tell(location)?;
+                }
+                let stream = &mut self.streams[location];
+                stream.told = Some(time);
+                stream.news.push(source);
+                stream.totals[source as usize] = total_ns;
+                return Ok(());
+            }
+            What::Probed { comm, from, tag } if stream.probed.is_none() => {
+                stream.probed = Some(Probed { comm, from, tag });
+                return Ok(());
+            }
+            What::Enter(region) | What::Leave(region) if region as usize >= places.0 => {
+                return Err(self.refused(location, event, "names a region that is not defined"));
+            }
+            What::Noise { .. } => {
+                return Err(self.refused(location, event, "names a source that is not defined"));
+            }
+            _ => {}
+        }
+        let probed = stream.probed.take();
+        if probed.is_some() && !matches!(event.what, What::Leave(_)) {
+            return Err(self.refused(
+                location,
+                event,
+                "comes between a probed message and the end of its call",
+            ));
+        }
+        if stream.told.is_none() && stream.events == 0 {
+            stream.told = Some(time);
+        }
+        self.tell(location)?;
+        let raw = self
+            .raw_event(location, time, event.what, probed)
+            .map_err(|reason| self.refused(location, event, reason))?;
+        let to = self.stream(location)?;
+        // SAFETY: writer and stream are open; the event outlives the call.
+        let code = unsafe { ffi::quell_otf2_write(self.raw, to, &raw const raw) };
+        if code != 0 {
+            return Err(self.refused(location, event, &complaint()));
+        }
+        self.streams[location].events += 1;
+        Ok(())
+    }
+
+    /// Writes the rest of a location's events, and frees its buffer: it gets no more.
+    ///
+    /// # Errors
+    /// If they cannot be written, or end with a probed message.
+    pub fn close(&mut self, location: usize) -> Result<(), Error> {
+        if self.streams[location].probed.is_some() {
+            return Err(Error::unwritten(
+                &self.folder,
+                format!("the events of location {location} end with a probed message"),
+            ));
+        }
+        self.tell(location)?;
+        self.stream(location)?; // so that each has a file
+        let raw = std::mem::replace(&mut self.streams[location].raw, ptr::null_mut());
+        // SAFETY: the stream is open, and this was its only pointer.
+        self.done(unsafe { ffi::quell_otf2_written(self.raw, raw) })
+    }
+
+    /// Ends the archive: definitions are written last, as they say how many events there are. Gives the number of events.
+    ///
+    /// # Errors
+    /// If something cannot be written. What there is stays.
+    pub fn finish(mut self) -> Result<u64, Error> {
+        for location in 0..self.streams.len() {
+            if self.streams[location].events == 0 || !self.streams[location].raw.is_null() {
+                self.close(location)?;
+            }
+        }
+        let events: Vec<u64> = self.streams.iter().map(|stream| stream.events).collect();
+        let all = Defining::new(&self.definitions, &self.comms, &self.facts, &events);
+        // SAFETY: the writer is open, and its streams are closed.
+        self.done(unsafe { ffi::quell_otf2_define_begin(self.raw, all.mpi) })?;
+        // SAFETY: the writer is open; a definition's lists and strings outlive the call.
+        all.each(|raw| self.done(unsafe { ffi::quell_otf2_define(self.raw, raw) }))?;
+        let ids: Vec<u64> = self.definitions.locations.iter().map(|location| location.id).collect();
+        let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
+        // SAFETY: the writer is open, and this was its only pointer; the list is as long as is said.
+        self.done(unsafe { ffi::quell_otf2_finish(raw, ids.as_ptr(), ids.len() as u64) })?;
+        Ok(events.iter().sum())
+    }
+
+    /// Writes what the sources said.
+    fn tell(&mut self, location: usize) -> Result<(), Error> {
+        let Some(time) = self.streams[location].told.take() else { return Ok(()) };
+        self.streams[location].news.clear();
+        if self.definitions.sources.is_empty() {
+            return Ok(());
+        }
+        let to = self.stream(location)?;
+        let stream = &mut self.streams[location];
+        stream.events += 1;
+        let (values, count) = (stream.totals.as_ptr(), stream.totals.len() as u8); // not more than MOST_SOURCES
+        // SAFETY: the stream is open; there are so many values.
+        self.done(unsafe { ffi::quell_otf2_write_metric(to, time, 0, values, count) })
+    }
+
+    fn stream(&mut self, location: usize) -> Result<*mut ffi::Stream, Error> {
+        if self.streams[location].raw.is_null() {
+            // SAFETY: the writer is open.
+            let raw = unsafe { ffi::quell_otf2_write_to(self.raw, self.definitions.locations[location].id) };
+            if raw.is_null() {
+                return Err(Error::unwritten(&self.folder, complaint()));
+            }
+            self.streams[location].raw = raw;
+        }
+        Ok(self.streams[location].raw)
+    }
+
+    fn raw_event(
+        &self,
+        location: usize,
+        time: u64,
+        what: What,
+        probed: Option<Probed>,
+    ) -> Result<RawEvent, &'static str> {
+        let comm = |place: u32| match place {
+            UNKNOWN => Ok(UNKNOWN),
+            place => {
+                let own =
+                    *self.references.get(place as usize).ok_or("names a communicator that is not defined")?;
+                let (rank, comm) =
+                    (self.definitions.locations[location].rank, &self.definitions.comms[place as usize]);
+                let foreign = self.comms[own as usize].of_each && comm.members != [rank];
+                if foreign { Err("names another rank's own communicator") } else { Ok(own) }
+            }
+        };
+        let raw = |kind| RawEvent { time, kind, ..RawEvent::default() };
+        let kind = |request, blocking, other| if request == BLOCKING { blocking } else { other };
+        Ok(match what {
+            What::Enter(of) => RawEvent { of, ..raw(event::ENTER) },
+            What::Leave(of) => match probed {
+                Some(Probed { comm: place, from, tag }) => {
+                    RawEvent { of, request: comm(place)?.into(), peer: from, tag, ..raw(event::PROBED) }
+                }
+                None => RawEvent { of, ..raw(event::LEAVE) },
+            },
+            What::Send { comm: place, to, tag, bytes, request } => {
+                let raw = raw(kind(request, event::SEND, event::ISEND));
+                RawEvent { of: comm(place)?, peer: to, tag, sent: bytes, request, ..raw }
+            }
+            What::SendDone { request } => RawEvent { request, ..raw(event::ISEND_COMPLETE) },
+            What::RecvPosted { comm: place, from, tag, request } => {
+                RawEvent { of: comm(place)?, peer: from, tag, request, ..raw(event::IRECV_REQUEST) }
+            }
+            What::Recv { comm: place, from, tag, bytes, request } => {
+                let raw = raw(kind(request, event::RECV, event::IRECV));
+                RawEvent { of: comm(place)?, peer: from, tag, received: bytes, request, ..raw }
+            }
+            What::Pending { request } => RawEvent { request, ..raw(event::REQUEST_TEST) },
+            What::Cancelled { request } => RawEvent { request, ..raw(event::REQUEST_CANCELLED) },
+            What::CollectiveBegin => raw(event::COLLECTIVE_BEGIN),
+            What::CollectivePosted { comm: place, request } => {
+                RawEvent { of: comm(place)?, request, ..raw(event::COLLECTIVE_REQUEST) }
+            }
+            What::Collective { operation, comm: place, root, sent, received, request } => {
+                let raw = raw(kind(request, event::COLLECTIVE_END, event::COLLECTIVE_COMPLETE));
+                RawEvent {
+                    of: comm(place)?,
+                    peer: root,
+                    tag: number(operation),
+                    sent,
+                    received,
+                    request,
+                    ..raw
+                }
+            }
+            What::Noise { .. } | What::Probed { .. } => return Err("is written with another"),
+        })
+    }
+
+    fn done(&self, code: c_int) -> Result<(), Error> {
+        if code == 0 { Ok(()) } else { Err(Error::unwritten(&self.folder, complaint())) }
+    }
+
+    fn refused(&self, location: usize, event: Event, reason: &str) -> Error {
+        Error::unwritten(&self.folder, format!("at location {location}, {event:?} {reason}"))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.raw.is_null() {
+            return;
+        }
+        for stream in self.streams.iter().filter(|stream| !stream.raw.is_null()) {
+            // SAFETY: writer and stream are open, and their pointers go with the writer.
+            unsafe { ffi::quell_otf2_written(self.raw, stream.raw) };
+        }
+        // SAFETY: as above.
+        unsafe { ffi::quell_otf2_finish(self.raw, ptr::null(), 0) };
+    }
+}
+
+/// OTF2's number of an operation.
+fn number(operation: Operation) -> u32 {
+    let at = crate::translate::OPERATIONS.iter().position(|&other| other == operation);
+    at.unwrap_or_default() as u32 // all are in the table
+}
+
+/// What cannot be told in OTF2.
+fn check(definitions: &Definitions) -> Result<(), String> {
+    let sources = definitions.sources.len();
+    if sources > MOST_SOURCES {
+        return Err(format!(
+            "{sources} noise sources do not fit into one metric event, which holds {MOST_SOURCES}"
+        ));
+    }
+    let mut ids: Vec<u64> = definitions.locations.iter().map(|location| location.id).collect();
+    ids.sort_unstable();
+    if ids.windows(2).any(|pair| pair[0] == pair[1]) || ids.contains(&u64::MAX) {
+        return Err("two locations have the same number, or one has none".into());
+    }
+    let ranks: Vec<u32> = definitions.locations.iter().map(|location| location.rank).collect();
+    let in_order = ranks.first().is_none_or(|&first| first == 0)
+        && ranks.windows(2).all(|pair| pair[1] == pair[0] || pair[1] == pair[0].saturating_add(1));
+    if !in_order {
+        return Err("its locations are not in order of rank, or a rank has none".into());
+    }
+    Ok(())
+}
