@@ -49,7 +49,14 @@ pub fn tell(
         printer.error(&anyhow::anyhow!("{}", unseen(args, used, &made)));
         return failed(code);
     };
-    printer.say(&format!("{} ranks, {} events: {}", made.ranks, made.events, archive.display()));
+    if made.calls == 0 {
+        printer.error(&anyhow::anyhow!(
+            "no MPI call but MPI_Init and MPI_Finalize was seen: what the program calls beside goes past the tracer, or there is nothing"
+        ));
+        return failed(code);
+    }
+    let archive = archive.strip_prefix(&folder.path).unwrap_or(archive);
+    printer.say(&format!("{} ranks, {} events: {shown}/{}", made.ranks, made.events, archive.display()));
     if code != 0 {
         printer.say(&format!(
             "the command ended with exit code {code}; the archive holds what it did until then"
