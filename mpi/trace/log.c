@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "node.h"
 #include "quell_metrics_read.h"
 
 #define PIECE (2u << 20)
@@ -46,6 +47,11 @@ static void begin(void)
 	if (bytes && *bytes)
 		limit = strtoull(bytes, NULL, 10);
 	metrics_code = quell_metrics_open(&metrics);
+	if (metrics_code) {
+		/* On a host where quell itself does not run, somebody has to start its recorder. */
+		quell_trace_node();
+		metrics_code = quell_metrics_open(&metrics);
+	}
 	void *found = dlsym(RTLD_DEFAULT, "quell_injected_ns");
 	memcpy(&injected_ns, &found, sizeof(found));
 	pthread_key_create(&key, thread_ends);

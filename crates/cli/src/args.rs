@@ -4,6 +4,7 @@ mod bench;
 mod predict;
 mod replay;
 mod simulate;
+mod trace;
 mod track;
 
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub use simulate::{
 };
 pub use track::Track;
 
+pub use trace::{Trace, TraceNode};
+
 use crate::plan::{CpuList, RankList, ThresholdText};
 
 /// Measures operating-system noise, names its sources, and predicts what it costs a parallel program.
@@ -33,7 +36,7 @@ use crate::plan::{CpuList, RankList, ThresholdText};
     version,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n  quell replay a.quell -- mpirun -n 4 ./app      its noise inside this program\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
+    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n  quell replay a.quell -- mpirun -n 4 ./app      its noise inside this program\n  quell trace -o run -- mpirun -n 4 ./app        every MPI call, and the noise between\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
 )]
 pub struct Args {
     /// Say nothing but results and errors.
@@ -62,6 +65,8 @@ pub enum Verb {
     Simulate(Box<Simulate>),
     /// Recorded noise inside any program, or under quell's own phases.
     Replay(Box<Replay>),
+    /// An MPI run with noise counters on every event, as an OTF2 archive.
+    Trace(Trace),
     /// What noise did to a traced MPI run, rank by rank and source by source.
     Track(Box<Track>),
     /// Check, convert, make and list schedules.
@@ -80,6 +85,9 @@ pub enum Verb {
     /// What a launcher starts in place of each rank of `bench`.
     #[command(hide = true)]
     BenchNode(BenchNode),
+    /// What ranks on other hosts start under `trace`: the recorder of their host.
+    #[command(hide = true)]
+    TraceNode(TraceNode),
     /// Time the probe's loop beside a bare clock loop.
     #[command(hide = true)]
     BenchLoop(BenchLoop),

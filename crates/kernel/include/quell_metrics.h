@@ -4,7 +4,8 @@
  * call (the idea of KTAU's metric container, Nataraj et al. 2007, section 2.1).
  *
  * The container is an array of slots of 256 bytes, written by quell's BPF programs and by nobody else. Slot 0 is a header. Every
- * thread of a command under `quell record -- CMD` has one of the others from its birth to its end.
+ * thread of a command under `quell record -- CMD` has one of the others from its birth to its end. Under `quell trace` so has, from
+ * its opening of the container on, every thread of a process that the command did not itself start.
  */
 #ifndef QUELL_METRICS_H
 #define QUELL_METRICS_H

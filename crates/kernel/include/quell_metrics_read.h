@@ -240,7 +240,8 @@ QUELL_SLOW const struct quell_slot *quell_metrics_thread_anew(const struct quell
 }
 
 /* The calling thread's own slot, its for as long as it lives; NULL where it has none: it is not under watch. The first call
- * in a thread looks at every slot, later ones remember the answer, a NULL too: a thread has its slot from birth or never. */
+ * in a thread looks at every slot, later ones remember the answer, a NULL too: no thread is given a slot
+ * after its birth, but for those that a process has while it opens the container. */
 QUELL_FAST const struct quell_slot *quell_metrics_thread(const struct quell_metrics *m)
 {
 	if (__builtin_expect(quell_known.metrics == m && m->epoch &&

@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
+use crate::adopt::{self, Adopter};
 use crate::bpf::{RecorderSkel, types};
 use crate::error::KernelError;
 
@@ -37,6 +39,7 @@ pub struct Container {
     map: OwnedFd,
     view: View,
     name: String,
+    adopter: Option<Arc<Adopter>>,
 }
 
 impl Container {
@@ -54,7 +57,12 @@ impl Container {
         let map = map.as_fd().try_clone_to_owned().map_err(failed("cannot be held"))?;
         let view = View::of(map.as_fd(), slots).map_err(failed("cannot be mapped"))?;
         let name = format!("{COMMON_NAME}-{}", std::process::id());
-        Ok(Self { map, view, name })
+        Ok(Self { map, view, name, adopter: None })
+    }
+
+    /// From the next [`Container::serve`] on, who asks is followed.
+    pub(crate) fn adopt(&mut self, adopter: Adopter) {
+        self.adopter = Some(Arc::new(adopter));
     }
 
     /// Hands the container to whoever asks, from a thread of its own, under this process's name and, where nobody has it,
@@ -63,9 +71,22 @@ impl Container {
     /// # Errors
     /// [`KernelError::Container`] where the socket cannot be had.
     pub fn serve(&self) -> Result<String, KernelError> {
-        let failed = |doing| move |source| KernelError::Container { doing, source };
         // Another PID namespace may have a quell of the same id on the same network.
-        let names = std::iter::once(self.name.clone()).chain((1..100).map(|n| format!("{}-{n}", self.name)));
+        self.serve_as(
+            std::iter::once(self.name.clone()).chain((1..100).map(|n| format!("{}-{n}", self.name))),
+        )
+    }
+
+    /// The same under a name that is known already to those who will ask.
+    ///
+    /// # Errors
+    /// [`KernelError::Container`] where the socket cannot be had, for instance because somebody serves there.
+    pub fn serve_under(&self, name: &str) -> Result<(), KernelError> {
+        self.serve_as(std::iter::once(name.to_owned())).map(drop)
+    }
+
+    fn serve_as(&self, names: impl Iterator<Item = String>) -> Result<String, KernelError> {
+        let failed = |doing| move |source| KernelError::Container { doing, source };
         let mut found = Err(io::Error::from(io::ErrorKind::AddrInUse));
         for name in names {
             found = listen(&name).map(|listener| (name, listener));
@@ -76,9 +97,10 @@ impl Container {
         let (name, own) = found.map_err(failed("cannot be offered"))?;
         for listener in std::iter::once(own).chain(listen(COMMON_NAME)) {
             let map = self.map.try_clone().map_err(failed("cannot be held"))?;
+            let adopter = self.adopter.clone();
             std::thread::Builder::new()
                 .name("quell-metrics".into())
-                .spawn(move || hand_out(&listener, &map))
+                .spawn(move || hand_out(&listener, &map, adopter.as_deref()))
                 .map_err(failed("cannot be offered"))?;
         }
         Ok(name)
@@ -104,14 +126,18 @@ fn listen(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
-/// One byte and the descriptor to each who connects. The thread ends with the process.
-fn hand_out(listener: &UnixListener, map: &OwnedFd) {
+/// One byte and the descriptor to each who connects, once it is adopted. The thread ends with the process.
+fn hand_out(listener: &UnixListener, map: &OwnedFd, adopter: Option<&Adopter>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             // Out of descriptors, for instance: a later one may be served.
             std::thread::sleep(RETRY);
             continue;
         };
+        if let Some((adopter, pid)) = adopter.zip(adopt::peer(&stream)) {
+            // Who cannot be adopted finds no slot, and says so.
+            let _ = adopter.adopt(pid);
+        }
         let fds = [map.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut message = SendAncillaryBuffer::new(&mut space);

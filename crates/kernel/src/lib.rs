@@ -7,6 +7,7 @@
 //! Threads that are followed have a slot in the metric container ([`container`]): memory that the programs
 //! write and everybody may read. Its layout is `include/quell_metrics.h`.
 
+mod adopt;
 pub mod container;
 mod cost;
 mod error;

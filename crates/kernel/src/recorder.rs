@@ -12,6 +12,7 @@ use libbpf_rs::{
 };
 use quell_recording::{Cpu, Interval, ProgramCost, SourcesFacts, Thread};
 
+use crate::adopt::Adopter;
 use crate::bpf::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder, types};
 use crate::container::Container;
 use crate::cost::{self, Cost};
@@ -45,6 +46,8 @@ pub struct Plan {
     pub cpus: Vec<Cpu>,
     /// Whether threads are followed, from [`Recorder::children_of_this_thread`] on, on whichever CPU they run.
     pub follow: bool,
+    /// Whether a process that asks for the container is followed from then on too, with all its threads and what they start.
+    pub adopt: bool,
     /// Whether the kernel counts the time in the programs meanwhile, which itself costs a little.
     pub cost: bool,
 }
@@ -103,9 +106,12 @@ impl Recorder {
         let pending = Rc::new(RefCell::new(Vec::new()));
         let rings = make_rings(&skeleton, &ringed, ring_bytes, &pending)?;
         watch(&skeleton, &plan.cpus)?;
-        let container = if plan.follow { Some(Container::make(&skeleton, SLOTS)?) } else { None };
+        let mut container = if plan.follow { Some(Container::make(&skeleton, SLOTS)?) } else { None };
         let cost = plan.cost.then(cost::count_cost).transpose()?;
         skeleton.attach().map_err(|e| KernelError::refused("to attach a program", &e))?;
+        if let Some(container) = container.as_mut().filter(|_| plan.adopt) {
+            container.adopt(Adopter::of(&skeleton, cpus)?);
+        }
         let faults = if plan.follow { faults::attach(&skeleton, cpus)? } else { Vec::new() };
         let translator = Translator {
             sources: Sources::default(),
@@ -184,6 +190,14 @@ impl Recorder {
         container.slots().iter().map(|slot| self.translator.thread(slot, now_ns)).collect()
     }
 
+    /// Whether a process that is followed still lives.
+    pub fn follows_any(&self) -> bool {
+        let Some(container) = &self.container else { return false };
+        // SAFETY: signal 0 is none; the call only asks whether there is such a process.
+        let lives = |pid: u32| unsafe { libc::kill(pid as i32, 0) } == 0 || !gone();
+        container.slots().iter().any(|slot| lives(slot.global_pid))
+    }
+
     /// Intervals that found no room, since the start.
     pub fn lost(&self) -> u64 {
         let cpus = self.skeleton.maps.cpus.max_entries();
@@ -232,11 +246,16 @@ fn open(
     let mut open = RecorderSkelBuilder::default().open(place).map_err(refused)?;
     let only_followed =
         ["sched_process_fork", "sched_process_exec", "page_fault_user", "page_fault_kernel", ""];
-    let wanted = |hook: &str| plan.follow || !only_followed.contains(&hook);
+    let wanted = |hook: &str| match hook {
+        "task" | "begin_here" => plan.adopt,
+        _ => plan.follow || !only_followed.contains(&hook),
+    };
     let mut missing = hooks::choose(kernel, open.open_object_mut().progs_mut(), wanted);
     if symbols.is_empty() {
         missing.push("/proc/kallsyms: functions have no names (it needs CAP_SYSLOG)".into());
     }
+    // It has no place of its own: it is run where a thread may be on a CPU already.
+    open.progs.begin_here.set_autoattach(false);
     let slots = if plan.follow { SLOTS } else { 1 };
     open.maps.cpus.set_max_entries(cpus).map_err(refused)?;
     open.maps.rings.set_max_entries(cpus).map_err(refused)?;
@@ -246,6 +265,7 @@ fn open(
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
         rodata.settings.tick_function = symbols.address(&TICK_FUNCTIONS);
         rodata.settings.follow = u32::from(plan.follow);
+        rodata.settings.adopt = u32::from(plan.adopt);
         rodata.settings.tells_state = u32::from(hooks::switch_tells_state(kernel));
     }
     let steal = hooks::keeps_stolen_time(kernel);
@@ -313,6 +333,11 @@ fn watch(skeleton: &RecorderSkel<'_>, cpus: &[Cpu]) -> Result<(), KernelError> {
             .map_err(|e| KernelError::refused("to watch a CPU", &e))?;
     }
     Ok(())
+}
+
+/// Whether the last call failed because there is no such process.
+fn gone() -> bool {
+    std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
 /// Whether this process knows other ids than the programs, which see those of the first PID namespace.

@@ -64,7 +64,7 @@ impl Site {
             ))
             .into());
         }
-        let Built { program, fresh } = mpi::build(&mpi, &cache()?)?;
+        let Built { path: program, fresh } = mpi::build(&mpi::BENCH, &mpi.wrapper(), &cache()?)?;
         if fresh {
             printer.say(&format!("built the benchmarks with {} ({})", mpi.compiler.display(), of(&mpi)));
         }
@@ -94,7 +94,7 @@ fn of(mpi: &Mpi) -> String {
 }
 
 /// Where programs are kept: they must be seen by every node, as homes mostly are.
-fn cache() -> anyhow::Result<PathBuf> {
+pub fn cache() -> anyhow::Result<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let wished = of("QUELL_CACHE").or_else(|| of("XDG_CACHE_HOME").map(|folder| folder.join("quell")));
     let home = of("HOME").map(|home| home.join(".cache/quell"));
@@ -110,7 +110,7 @@ fn cache() -> anyhow::Result<PathBuf> {
     private(&folder)?;
     anyhow::ensure!(
         is_ours(&folder),
-        "the benchmarks cannot be built: {} is not writable; set QUELL_CACHE to a folder that every node sees",
+        "nothing can be built for an MPI: {} is not writable; set QUELL_CACHE to a folder that every node sees",
         folder.display()
     );
     Ok(fs_err::canonicalize(folder)?)

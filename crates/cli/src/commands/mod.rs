@@ -15,6 +15,7 @@ mod show;
 mod show_hosts;
 pub mod simulate;
 mod study;
+mod trace;
 mod track;
 mod watch;
 
@@ -57,6 +58,12 @@ pub fn run(args: Args) -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        // Its exit code is the command's own.
+        Verb::Trace(args) => match trace::run(&args, printer) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
+        Verb::TraceNode(args) => trace::node::run(&args, printer),
         Verb::Convert(args) => convert::run(&args, printer),
         Verb::Report(args) => report::run(&args, printer),
         Verb::Doctor(args) => doctor::run(&args, printer),

@@ -1,34 +1,26 @@
-//! `quell record --method kernel` and `quell record -- CMD`: no probe, only what the kernel saw.
+//! `quell record --method kernel`, `quell record -- CMD` and `quell trace`: no probe, only what the kernel saw.
+
+mod run;
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use quell_kernel::{Recorder, container};
+
 use quell_node::clock::{monotonic_ns, realtime_ns};
+use quell_node::injector::job::Variable;
 use quell_node::machine;
-use quell_node::probe::{Beside as _, Plan, Status, Threshold, first_manifest};
-use quell_recording::{
-    Cpu, CpuFacts, Manifest, Method, Nanos, Progress, Span, State, Writer, format_cpu_list,
-};
+use quell_node::probe::{Beside as _, Plan, Threshold, first_manifest};
+use quell_recording::{Cpu, CpuFacts, Manifest, Method, Nanos, Span, State, Writer, format_cpu_list};
 
 use super::record::{say_warnings, stopped_by_signals, until};
 use crate::kernel_side::{Rows, refusal};
 use crate::printer::{Printer, one_line};
-use crate::progress::Step;
-
-/// How often the rings are looked at, at most and at least.
-const LONGEST: Duration = Duration::from_millis(50);
-/// Where ranks compute on all CPUs, each look is noise to them.
-const LONGEST_BESIDE: Duration = Duration::from_millis(300);
-const SHORTEST: Duration = Duration::from_millis(2);
-/// How long a command has to end by itself, once somebody wants the end.
-const GRACE_NS: u64 = 2_000_000_000;
-/// How often the file says how far it is.
-const FLUSH_NS: u64 = 700_000_000;
+use run::{Guests, LONGEST, LONGEST_BESIDE, Run};
 
 /// Records the planned CPUs, or what `command` and all that it starts suffer on any CPU.
 pub fn record(
@@ -40,15 +32,61 @@ pub fn record(
 ) -> anyhow::Result<Manifest> {
     let follow = !command.is_empty();
     let cpus = if follow { Vec::new() } else { plan.cpus.clone() };
-    let recorder = Recorder::start(quell_kernel::Plan { cpus, follow, cost })
+    let recorder = Recorder::start(quell_kernel::Plan { cpus, follow, adopt: false, cost })
         .context("without a probe there is nothing but what the kernel tells (`quell doctor` tells more)")?;
-    let (mut rows, mut manifest, zero_ns) = begin(recorder, &plan.cpus, &plan.command);
+    let rows = Rows::of(recorder);
+    let variables = if follow { serve(&rows, printer) } else { None };
+    let variables: Vec<Variable> = variables.into_iter().collect();
+    let followed = follow.then_some(Followed { words: command, variables: &variables });
+    stream(plan, rows, followed, LONGEST, output, printer)
+}
+
+/// A command that is followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Followed<'a> {
+    pub words: &'a [String],
+    /// Beside its environment.
+    pub variables: &'a [Variable],
+}
+
+/// Hands out the container of who is followed; the variable that tells programs where.
+pub fn serve(rows: &Rows, printer: Printer) -> Option<Variable> {
+    match rows.recorder().container()?.serve() {
+        Ok(name) => Some((container::VARIABLE, name.into())),
+        Err(error) => {
+            printer.warn(&format!("{:#}: programs cannot read their own account", anyhow::Error::new(error)));
+            None
+        }
+    }
+}
+
+/// Records what a command and all that it starts suffer on any CPU of this machine, with a recorder that has begun and disturbs ranks
+/// the least.
+pub fn follow(
+    rows: Rows,
+    followed: Followed<'_>,
+    output: &Path,
+    printer: Printer,
+) -> anyhow::Result<Manifest> {
+    let plan = Plan { command: followed.words.to_vec(), ..all_cpus()? };
+    stream(&plan, rows, Some(followed), LONGEST_BESIDE, output, printer)
+}
+
+fn stream(
+    plan: &Plan,
+    rows: Rows,
+    followed: Option<Followed<'_>>,
+    longest: Duration,
+    output: &Path,
+    printer: Printer,
+) -> anyhow::Result<Manifest> {
+    let (mut rows, mut manifest, zero_ns) = begin(rows, &plan.cpus, &plan.command);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
-    let mut run = Run { plan, stop: &stop, child: None, asked_ns: None, zero_ns, longest: LONGEST };
-    if follow {
-        run.child = Some(start(command, &rows, &mut manifest, &writer, printer)?);
-        printer.say(&format!("following `{}` and all that it starts", one_line(&command.join(" "))));
+    let mut run = Run::of(plan, &stop, zero_ns, longest);
+    if let Some(followed) = followed {
+        run.child = Some(start(followed, &rows, &mut manifest, &writer)?);
+        printer.say(&format!("following `{}` and all that it starts", one_line(&followed.words.join(" "))));
     } else {
         let _ = leave(&plan.cpus);
         printer.say(&format!("watching the kernel on CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
@@ -70,9 +108,34 @@ pub fn record(
     Ok(manifest)
 }
 
+/// Records what processes suffer that ask for the container under `name`, until all of them are gone, or somebody wants the end.
+pub fn adopt(name: &str, output: &Path, printer: Printer) -> Result<Manifest, Unwatched> {
+    let plan = all_cpus()?;
+    let wanted = quell_kernel::Plan { follow: true, adopt: true, ..Default::default() };
+    let recorder = Recorder::start(wanted).map_err(refusal)?;
+    let (mut rows, mut manifest, zero_ns) = begin(Rows::of(recorder), &plan.cpus, &[]);
+    let mut writer = Writer::create(output, &manifest)?;
+    let stop = stopped_by_signals()?;
+    // Whoever started this may be bound where its rank computes.
+    let _ = machine::pin(&plan.cpus);
+    if let Some(container) = rows.recorder().container() {
+        container.serve_under(name)?;
+    }
+    let mut run = Run::of(&plan, &stop, zero_ns, LONGEST_BESIDE);
+    run.guests = Some(Guests::default());
+    if let Err(error) = run.stream(&mut rows, &mut writer, printer) {
+        writer.abandon(&mut manifest, &error);
+        return Err(error.into());
+    }
+    add_late_cpus(&mut manifest, &writer);
+    complete(&mut manifest, &run, None, stop.load(Ordering::SeqCst));
+    rows.complete(&mut manifest);
+    writer.finish(&mut manifest)?;
+    Ok(manifest)
+}
+
 /// The rows and the first manifest of a recording that begins now, and its zero on CLOCK_MONOTONIC.
-fn begin(recorder: Recorder, cpus: &[Cpu], command: &[String]) -> (Rows, Manifest, u64) {
-    let mut rows = Rows::of(recorder);
+fn begin(mut rows: Rows, cpus: &[Cpu], command: &[String]) -> (Rows, Manifest, u64) {
     let mut manifest = first_manifest(Method::Kernel, cpus, command);
     let zero_ns = monotonic_ns();
     manifest.zero_monotonic_ns = Some(zero_ns);
@@ -95,17 +158,18 @@ impl<E: Into<anyhow::Error>> From<E> for Unwatched {
 /// leaves the command alone.
 pub fn beside(command: &mut Command, output: &Path, printer: Printer) -> Result<ExitStatus, Unwatched> {
     let cpus = machine::Cpus::of_this_machine()?.online;
-    let recorder = Recorder::start(quell_kernel::Plan { cpus: cpus.clone(), follow: false, cost: false })
-        .map_err(refusal)?;
-    let (mut rows, mut manifest, zero_ns) = begin(recorder, &cpus, &[]);
+    let recorder =
+        Recorder::start(quell_kernel::Plan { cpus: cpus.clone(), follow: false, adopt: false, cost: false })
+            .map_err(refusal)?;
+    let (mut rows, mut manifest, zero_ns) = begin(Rows::of(recorder), &cpus, &[]);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
     let child = command.spawn()?;
     // The launcher may have bound this process where its rank is to compute.
     let _ = machine::pin(&cpus);
-    let plan = beside_plan(cpus);
-    let longest = LONGEST_BESIDE;
-    let mut run = Run { plan: &plan, stop: &stop, child: Some(child), asked_ns: None, zero_ns, longest };
+    let plan = plan_of(cpus);
+    let mut run = Run::of(&plan, &stop, zero_ns, LONGEST_BESIDE);
+    run.child = Some(child);
     let written = run.stream(&mut rows, &mut writer, printer);
     stop.store(true, Ordering::SeqCst);
     // A child that cannot be waited for counts as one that failed.
@@ -129,7 +193,7 @@ pub fn beside(command: &mut Command, output: &Path, printer: Printer) -> Result<
 }
 
 /// A plan that only says which CPUs there are, and that nobody counts.
-fn beside_plan(cpus: Vec<Cpu>) -> Plan {
+fn plan_of(cpus: Vec<Cpu>) -> Plan {
     Plan {
         cpus,
         method: Method::Kernel,
@@ -142,16 +206,19 @@ fn beside_plan(cpus: Vec<Cpu>) -> Plan {
     }
 }
 
+fn all_cpus() -> anyhow::Result<Plan> {
+    Ok(plan_of(machine::Cpus::of_this_machine()?.online))
+}
+
 /// Starts the command as a child that is followed from its first instruction on. Where it cannot be started there is
 /// nothing to record, and the folder goes again.
 fn start(
-    command: &[String],
+    followed: Followed<'_>,
     rows: &Rows,
     manifest: &mut Manifest,
     writer: &Writer,
-    printer: Printer,
 ) -> anyhow::Result<Child> {
-    let started = spawn(command, rows.recorder(), printer);
+    let started = spawn(followed, rows.recorder());
     match &started {
         Ok(child) => {
             if let Some(sources) = &mut manifest.sources {
@@ -164,19 +231,22 @@ fn start(
     started
 }
 
-fn spawn(command: &[String], recorder: &Recorder, printer: Printer) -> anyhow::Result<Child> {
-    let mut child = Command::new(&command[0]);
-    child.args(&command[1..]);
-    match recorder.container().map(container::Container::serve) {
-        Some(Ok(name)) => drop(child.env(container::VARIABLE, name)),
-        Some(Err(error)) => {
-            printer.warn(&format!("{:#}: programs cannot read their own account", anyhow::Error::new(error)));
-        }
-        None => {}
-    }
+fn spawn(followed: Followed<'_>, recorder: &Recorder) -> anyhow::Result<Child> {
+    let mut child = Command::new(&followed.words[0]);
+    child.args(&followed.words[1..]).envs(followed.variables.iter().map(|(name, value)| (name, value)));
     recorder
         .children_of_this_thread(|| child.spawn())?
-        .with_context(|| format!("the command `{}` cannot be started", one_line(&command[0])))
+        .map_err(|error| anyhow::Error::new(error).context(Unstarted(followed.words[0].clone())))
+}
+
+/// The command cannot be started; the system's reason comes after it.
+#[derive(Debug)]
+pub struct Unstarted(pub String);
+
+impl std::fmt::Display for Unstarted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the command `{}` cannot be started", one_line(&self.0))
+    }
 }
 
 /// Off the watched CPUs, where there are others.
@@ -184,76 +254,6 @@ pub fn leave(watched: &[Cpu]) -> std::io::Result<()> {
     let allowed = machine::Cpus::of_this_machine().map_err(std::io::Error::other)?.allowed;
     let others: Vec<Cpu> = allowed.into_iter().filter(|cpu| !watched.contains(cpu)).collect();
     if others.is_empty() { Ok(()) } else { machine::pin(&others) }
-}
-
-/// A run while it lasts.
-struct Run<'a> {
-    plan: &'a Plan,
-    stop: &'a AtomicBool,
-    child: Option<Child>,
-    /// Since when the command is expected to end.
-    asked_ns: Option<u64>,
-    zero_ns: u64,
-    longest: Duration,
-}
-
-impl Run<'_> {
-    /// Writes what comes until the run is over.
-    fn stream(
-        &mut self,
-        rows: &mut Rows,
-        writer: &mut Writer,
-        printer: Printer,
-    ) -> Result<(), quell_recording::Error> {
-        let step = Step::recording(printer, self.plan.duration, None);
-        let longest = self.longest.min(rows.patience());
-        let (mut sleep, mut flushed) = (SHORTEST, 0);
-        loop {
-            std::thread::sleep(sleep);
-            let over = self.over(writer.interval_rows());
-            let now = monotonic_ns();
-            if over {
-                rows.end_threads(now, writer)?;
-            }
-            let fill = rows.collect(writer)?;
-            let elapsed = now - self.zero_ns;
-            if over || elapsed - flushed >= FLUSH_NS {
-                flushed = elapsed;
-                let lost = vec![0; self.plan.cpus.len()];
-                let (until_ns, intervals_lost) = (Nanos::from_nanos(elapsed), rows.lost());
-                writer.progress(&Progress { until_ns, lost, intervals_lost })?;
-                let status = Status { elapsed: until_ns, rows: writer.interval_rows(), lost: intervals_lost };
-                step.recorded(status, self.plan.duration.is_some());
-            }
-            if over {
-                return Ok(());
-            }
-            let by_rate = Duration::try_from_secs_f64(sleep.as_secs_f64() * 0.25 / fill).unwrap_or(longest);
-            sleep = by_rate.clamp(SHORTEST, longest);
-        }
-    }
-
-    /// Whether the command has ended; without one, whether the time is up or somebody wants the end.
-    fn over(&mut self, rows: u64) -> bool {
-        let stopped = self.stop.load(Ordering::SeqCst);
-        let Some(child) = &mut self.child else {
-            let elapsed = Nanos::from_nanos(monotonic_ns() - self.zero_ns);
-            return stopped
-                || self.plan.duration.is_some_and(|length| elapsed >= length)
-                || self.plan.count.is_some_and(|count| rows >= count);
-        };
-        if !matches!(child.try_wait(), Ok(None)) {
-            return true;
-        }
-        // Ctrl-C has reached the command too, which may want to end in its own way; later it is asked to.
-        let now = monotonic_ns();
-        if stopped && now - *self.asked_ns.get_or_insert(now) >= GRACE_NS {
-            // SAFETY: the child is ours and has not been waited for, so the id is still its own.
-            unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
-            self.asked_ns = None;
-        }
-        false
-    }
 }
 
 /// CPUs that came online while the command ran.

@@ -10,6 +10,8 @@ mod validate;
 
 use std::process::ExitCode;
 
+pub use signals::Signals;
+
 use super::Outcome;
 use crate::args::Replay;
 use crate::plan::Usage;

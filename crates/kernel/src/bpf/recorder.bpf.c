@@ -2,12 +2,13 @@
 //
 // The kernel recorder: one object, a file per kind of source. Hooks: irq_vectors, irq, softirq and nmi tracepoints
 // (interrupts.h, steal.h); timer, workqueue, csd, ipi and waking tracepoints (reasons.h); sched_switch (switches.h); fork
-// and exec (threads.h); page faults (faults.h). Those that a kernel lacks are not loaded.
+// and exec (threads.h); page faults (faults.h). Processes adopted while they run (adopt.h) take no hook. Those that a kernel lacks are not loaded.
 
 #include "interrupts.h"
 #include "reasons.h"
 #include "switches.h"
 #include "threads.h"
+#include "adopt.h"
 #include "faults.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

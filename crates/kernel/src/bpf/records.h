@@ -99,6 +99,8 @@ struct settings {
 	u64 tick_function; /* address of the tick's own timer callback */
 	u32 follow;        /* threads are followed */
 	u32 tells_state;   /* sched_switch says in which state it leaves a task (5.18 and later) */
+	u32 adopt;         /* so are processes that ask for the container */
+	u32 pad;
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Threads that are followed: each has a slot in the container from the moment it is first seen to its last switch.
+ * Threads that are followed: each has a slot in the container from its birth, or its adoption, to its last switch.
  */
 #ifndef QUELL_THREADS_H
 #define QUELL_THREADS_H
@@ -9,6 +9,7 @@
 
 #define TASK_RUNNING 0
 #define TASK_DEAD 0x80
+#define EEXIST 17
 /* Stands for the thread that starts the command: what it starts is followed, itself it is not. */
 #define SLOT_OF_PARENT 0xffffffff
 
@@ -68,12 +69,15 @@ static __always_inline void follow(struct task_struct *task)
 {
 	u32 tid = BPF_CORE_READ(task, pid);
 	u32 slot = allocate(task);
-	if (slot && bpf_map_update_elem(&slots, &tid, &slot, BPF_ANY)) {
+	/* A thread may be adopted in the moment of its birth: the second to see it gives its slot back. */
+	long failed = slot ? bpf_map_update_elem(&slots, &tid, &slot, settings.adopt ? BPF_NOEXIST : BPF_ANY) : 0;
+	if (failed) {
 		struct quell_slot *s = slot_of(slot);
 		if (s)
 			s->tid = 0;
 		bpf_map_push_elem(&free_slots, &slot, 0);
-		__sync_fetch_and_add(&lost_threads, 1);
+		if (failed != -EEXIST)
+			__sync_fetch_and_add(&lost_threads, 1);
 	}
 }
 

@@ -35,6 +35,7 @@ enum bpf_map_type {
 
 enum {
 	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
 	BPF_F_MMAPABLE = 1 << 10,
 	BPF_RB_NO_WAKEUP = 1,
 };
@@ -90,9 +91,14 @@ struct task_struct {
 	unsigned int cpu;
 	int pid;
 	int tgid;
+	int exit_state;
 	struct sched_info sched_info;
 	struct pid *thread_pid;
 	char comm[16];
+};
+
+struct bpf_iter__task {
+	struct task_struct *task;
 };
 
 struct task_struct___old {

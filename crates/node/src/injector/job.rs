@@ -1,6 +1,6 @@
-//! Running somebody's command with noise loaded into it, and leaving all else of it as it is.
+//! Running somebody's command with a library loaded into it, and leaving all else of it as it is.
 
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -9,34 +9,23 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
-use quell_replay::load;
 
 use crate::realtime;
 
 /// How often it is looked whether a signal came.
 const LOOK: Duration = Duration::from_millis(10);
-/// What a job needs to find in its environment, on every host.
-const VARIABLES: [&str; 3] = ["LD_PRELOAD", text(load::SCHEDULE), text(load::REPORTS)];
+/// Names what the linker loads first.
+const PRELOAD: &str = "LD_PRELOAD";
 /// What Open MPI takes to other hosts; other MPIs take everything.
 const OPEN_MPI_LIST: &str = "OMPI_MCA_mca_base_env_list";
 
-/// A variable's name, as the job that reads it has it.
-const fn text(name: &'static CStr) -> &'static str {
-    match name.to_str() {
-        Ok(text) => text,
-        Err(_) => panic!("the names of variables are ASCII"),
-    }
-}
-
-/// What is loaded.
+/// What is loaded into each process of a command, on every host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
     /// The library.
     pub library: PathBuf,
-    /// Its schedule.
-    pub schedule: PathBuf,
-    /// Where processes report.
-    pub reports: PathBuf,
+    /// What it finds in its environment.
+    pub variables: Vec<Variable>,
 }
 
 /// A variable of the environment.
@@ -51,21 +40,34 @@ impl Loading {
     fn beside(&self, exports: bool, has: impl Fn(&str) -> Option<OsString>) -> Vec<Variable> {
         let others = |name: &str| has(name).filter(|others| !others.is_empty());
         let mut preload = self.library.clone().into_os_string();
-        if let Some(others) = others("LD_PRELOAD") {
+        if let Some(others) = others(PRELOAD) {
             preload.push(":");
             preload.push(others);
         }
-        let values = [preload, self.schedule.clone().into(), self.reports.clone().into()];
-        let mut variables: Vec<Variable> = VARIABLES.into_iter().zip(values).collect();
+        let mut variables = vec![(PRELOAD, preload)];
+        variables.extend(self.variables.iter().cloned());
         if !exports {
             let mut list = others(OPEN_MPI_LIST).unwrap_or_default();
             if !list.is_empty() {
                 list.push(";");
             }
-            list.push(VARIABLES.join(";"));
+            list.push(self.names().collect::<Vec<_>>().join(";"));
             variables.push((OPEN_MPI_LIST, list));
         }
         variables
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(PRELOAD).chain(self.variables.iter().map(|(name, _)| *name))
+    }
+
+    /// The command, told to take the variables along where it names others with `-x`.
+    pub fn taken_along(&self, command: &[String]) -> Vec<String> {
+        let mut words = command.to_vec();
+        if exports(command) && command.first().is_some_and(|program| is_launcher(program)) {
+            words.splice(1..1, self.names().flat_map(|name| ["-x".to_owned(), name.to_owned()]));
+        }
+        words
     }
 }
 
@@ -74,15 +76,6 @@ fn exports(command: &[String]) -> bool {
     let mpi =
         |word: &String| ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|name| word.contains(name));
     command.iter().any(mpi) && command.iter().any(|word| word == "-x" || word.contains(" -x "))
-}
-
-/// The command, told to take the variables of a [`Loading`] along where it names others with `-x`.
-pub fn taken_along(command: &[String]) -> Vec<String> {
-    let mut words = command.to_vec();
-    if exports(command) && command.first().is_some_and(|program| is_launcher(program)) {
-        words.splice(1..1, VARIABLES.iter().flat_map(|name| ["-x".to_owned(), (*name).to_owned()]));
-    }
-    words
 }
 
 /// Whether a command's program starts the ranks of an MPI program: only these are to suffer then, not it.
@@ -193,12 +186,18 @@ mod tests {
 
     const QUIET: How<'_> = How { variables: &[], input: Input::None, output: Output::Own };
 
+    fn loading() -> Loading {
+        let variables = vec![("QUELL_REPLAY", "/s".into()), ("QUELL_REPLAY_REPORTS", "/r".into())];
+        Loading { library: "/a.so".into(), variables }
+    }
+
     fn words(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
     }
 
     #[test]
     fn variables_that_open_mpi_takes_along_are_named_to_it() {
+        let taken_along = |words: &[String]| loading().taken_along(words);
         let told = taken_along(&words("mpirun -x A -n 2 ./app")).join(" ");
         assert_eq!(told, "mpirun -x LD_PRELOAD -x QUELL_REPLAY -x QUELL_REPLAY_REPORTS -x A -n 2 ./app");
         for same in ["mpirun -n 2 ./app", "srun -x node7 ./app"] {
@@ -216,14 +215,13 @@ mod tests {
 
     #[test]
     fn variables_are_added_to() {
-        let loading = Loading { library: "/a.so".into(), schedule: "/s".into(), reports: "/r".into() };
         let has = |name: &str| match name {
             "LD_PRELOAD" => Some("/b.so".into()),
             OPEN_MPI_LIST => Some("X=1".into()),
             _ => None,
         };
         let of = |exports, name: &str| {
-            let found = loading.beside(exports, has).into_iter().find(|pair| pair.0 == name);
+            let found = loading().beside(exports, has).into_iter().find(|pair| pair.0 == name);
             found.map(|pair| pair.1)
         };
         assert_eq!(of(false, "LD_PRELOAD").unwrap(), "/a.so:/b.so");

@@ -24,3 +24,26 @@ pub fn write(context: Context, folder: &Path) -> std::io::Result<Option<PathBuf>
     fs::write(&path, bytes)?;
     Ok(Some(path))
 }
+
+/// Why a job cannot load a library from a folder.
+pub fn obstacle(folder: &Path) -> Option<&'static str> {
+    if !fits_variable(folder) {
+        return Some("a path with blanks, colons or semicolons cannot be loaded from");
+    }
+    is_noexec(folder).then_some("nothing can be loaded from its file system (noexec)")
+}
+
+/// The linker takes these for the end of a name in LD_PRELOAD, and Open MPI for that of a variable.
+pub fn fits_variable(path: &Path) -> bool {
+    !path.to_string_lossy().contains([' ', '\t', ':', ';'])
+}
+
+fn is_noexec(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: zeros are a valid answer, the path ends with a zero, and both live through the call.
+    unsafe {
+        let mut facts: libc::statvfs = std::mem::zeroed();
+        libc::statvfs(path.as_ptr(), &raw mut facts) == 0 && facts.f_flag & libc::ST_NOEXEC != 0
+    }
+}

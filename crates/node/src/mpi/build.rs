@@ -1,12 +1,13 @@
-//! Compiling the program of `mpi/bench` with the site's wrapper, once for each MPI and version of quell.
+//! Compiling what is in `mpi/` with the site's wrapper, once for each MPI and version of quell.
 
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use fs_err as fs;
 
-use super::{Mpi, MpiError, last_words};
+use super::{MpiError, Wrapper, last_words};
 
 macro_rules! sources {
     ($($name:literal),* $(,)?) => {
@@ -14,80 +15,156 @@ macro_rules! sources {
     };
 }
 
-/// The program's sources, which travel in quell itself.
-const SOURCES: &[(&str, &str)] = sources![
-    "rank_file.h",
-    "bench/bench.h",
-    "bench/clocks.c",
-    "bench/files.c",
-    "bench/loggp.c",
-    "bench/main.c",
-    "bench/ops.c",
-    "bench/phases.c",
-    "bench/place.c",
-    "bench/work.c",
-];
+/// Something to be made with a site's MPI.
+#[derive(Debug)]
+pub struct Product {
+    /// Its file's name: a program's is seen in process lists and in what the kernel recorder tells.
+    name: &'static str,
+    /// Its sources, which travel in quell itself.
+    sources: &'static [(&'static str, &'static str)],
+    make: fn(&Product, &Wrapper, &Path) -> std::io::Result<Output>,
+}
 
-/// The program's name: it is seen in process lists and in what the kernel recorder tells.
-const PROGRAM: &str = "quell-bench";
+/// The benchmarks' program.
+pub const BENCH: Product = Product {
+    name: "quell-bench",
+    sources: sources![
+        "rank_file.h",
+        "bench/bench.h",
+        "bench/clocks.c",
+        "bench/files.c",
+        "bench/loggp.c",
+        "bench/main.c",
+        "bench/ops.c",
+        "bench/phases.c",
+        "bench/place.c",
+        "bench/work.c",
+    ],
+    make: program,
+};
 
-/// A program that is ready to run.
+/// The library that traces a program's MPI calls.
+pub const TRACER: Product = Product {
+    name: "quell-trace.so",
+    sources: sources![
+        "trace_log.h",
+        "trace/calls.h",
+        "trace/clock.c",
+        "trace/collective.c",
+        "trace/collectives.h",
+        "trace/comm.c",
+        "trace/complete.c",
+        "trace/create.c",
+        "trace/entry.c",
+        "trace/life.c",
+        "trace/log.c",
+        "trace/message.c",
+        "trace/neighbor.c",
+        "trace/neighbors.h",
+        "trace/node.c",
+        "trace/node.h",
+        "trace/onesided.c",
+        "trace/onesided.h",
+        "trace/pointtopoint.c",
+        "trace/pointtopoint.h",
+        "trace/request.c",
+        "trace/site.c",
+        "trace/trace.h",
+        "../crates/kernel/include/quell_metrics.h",
+        "../crates/kernel/include/quell_metrics_open.h",
+        "../crates/kernel/include/quell_metrics_read.h",
+    ],
+    make: library,
+};
+
+/// What is ready for use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
     /// Where it is.
-    pub program: PathBuf,
+    pub path: PathBuf,
     /// Whether it was compiled just now.
     pub fresh: bool,
 }
 
-/// Compiles the benchmarks into `cache`, unless they are there.
+/// Compiles a product into `cache`, unless it is there.
 ///
 /// # Errors
 /// [`MpiError::Compiler`] with the compiler's words, or [`MpiError::Io`].
-pub fn build(mpi: &Mpi, cache: &Path) -> Result<Built, MpiError> {
-    let folder = cache.join(format!("{:016x}", key(mpi)));
-    let program = folder.join(PROGRAM);
-    if program.is_file() {
-        return Ok(Built { program, fresh: false });
+pub fn build(product: &Product, wrapper: &Wrapper, cache: &Path) -> Result<Built, MpiError> {
+    let folder = cache.join(format!("{:016x}", key(product, wrapper)));
+    let path = folder.join(product.name);
+    if path.is_file() {
+        return Ok(Built { path, fresh: false });
     }
     // In a folder of its own and renamed, so that two that build at once do not meet.
     let making = cache.join(format!(".making-{}", std::process::id()));
-    let built = compile(mpi, &making).and_then(|()| match fs::rename(&making, &folder) {
-        Err(_) if program.is_file() => Ok(()),
+    let built = compile(product, wrapper, &making).and_then(|()| match fs::rename(&making, &folder) {
+        Err(_) if path.is_file() => Ok(()),
         other => Ok(other?),
     });
     if making.exists() {
         fs::remove_dir_all(&making)?;
     }
-    built.map(|()| Built { program, fresh: true })
+    built.map(|()| Built { path, fresh: true })
 }
 
-/// Changes with all that the program is made of.
-fn key(mpi: &Mpi) -> u64 {
+/// Changes with all that the product is made of.
+fn key(product: &Product, wrapper: &Wrapper) -> u64 {
     let mut hash = DefaultHasher::new();
-    (SOURCES, &mpi.compiler, &mpi.version).hash(&mut hash);
-    let changed = mpi.compiler.metadata().and_then(|facts| facts.modified());
+    (product.name, product.sources, &wrapper.compiler, &wrapper.version).hash(&mut hash);
+    let changed = wrapper.compiler.metadata().and_then(|facts| facts.modified());
     changed.ok().hash(&mut hash);
     hash.finish()
 }
 
-fn compile(mpi: &Mpi, folder: &Path) -> Result<(), MpiError> {
-    for (name, text) in SOURCES {
-        let path = folder.join(name);
+fn compile(product: &Product, wrapper: &Wrapper, folder: &Path) -> Result<(), MpiError> {
+    for (name, text) in product.sources {
+        // Headers of other rooms of this checkout have one folder here.
+        let path = match name.strip_prefix("../crates/kernel/") {
+            Some(within) => folder.join(within),
+            None => folder.join(name),
+        };
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         fs::write(path, text)?;
     }
-    let units = SOURCES.iter().map(|(name, _)| name).filter(|name| name.ends_with(".c"));
-    let output = Command::new(&mpi.compiler)
-        .args(["-std=gnu11", "-O2", "-o", PROGRAM])
-        .args(units)
-        .arg("-lm")
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()?;
-    if output.status.success() && folder.join(PROGRAM).is_file() {
+    let output = (product.make)(product, wrapper, folder)?;
+    if output.status.success() && folder.join(product.name).is_file() {
         return Ok(());
     }
     let said = last_words(&String::from_utf8_lossy(&output.stderr));
-    Err(MpiError::Compiler { compiler: mpi.compiler.clone(), said })
+    Err(MpiError::Compiler { compiler: wrapper.compiler.clone(), said })
+}
+
+fn units(product: &Product) -> impl Iterator<Item = &'static str> {
+    product.sources.iter().map(|(name, _)| *name).filter(|name| name.ends_with(".c"))
+}
+
+fn tool(name: impl AsRef<OsStr>, folder: &Path) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn program(product: &Product, wrapper: &Wrapper, folder: &Path) -> std::io::Result<Output> {
+    let options = ["-std=gnu11", "-O2", "-o", product.name];
+    tool(&wrapper.compiler, folder).args(options).args(units(product)).arg("-lm").output()
+}
+
+/// It is loaded into launchers and shells too, which must not get an MPI for it: the wrapper only compiles, and its own compiler links.
+fn library(product: &Product, wrapper: &Wrapper, folder: &Path) -> std::io::Result<Output> {
+    let options = ["-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-I", "include", "-c"];
+    let compiled = tool(&wrapper.compiler, folder).args(options).args(units(product)).output()?;
+    if !compiled.status.success() {
+        return Ok(compiled);
+    }
+    let shown = tool(&wrapper.compiler, folder).arg("-show").output()?;
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let linker = shown.split_whitespace().next().unwrap_or("cc");
+    let objects = units(product).filter_map(|name| Path::new(name).file_stem());
+    let objects = objects.map(|stem| Path::new(stem).with_extension("o"));
+    tool(linker, folder)
+        .args(["-shared", "-o", product.name])
+        .args(objects)
+        .args(["-ldl", "-lpthread"])
+        .output()
 }

@@ -56,6 +56,17 @@ pub enum Launcher {
     Other,
 }
 
+/// A compiler wrapper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrapper {
+    /// Where it is.
+    pub compiler: PathBuf,
+    /// Whose it is.
+    pub family: Family,
+    /// Version, as its header tells; empty where it does not.
+    pub version: String,
+}
+
 /// An MPI that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mpi {
@@ -76,14 +87,30 @@ pub struct Mpi {
 /// # Errors
 /// [`MpiError::NoCompiler`], [`MpiError::Compiler`] or [`MpiError::NoLauncher`], each with what to do.
 pub fn find(wish: &Wish) -> Result<Mpi, MpiError> {
-    let compiler = compiler(wish)?;
-    let (family, version) = identify(&compiler)?;
+    let Wrapper { compiler, family, version } = wrapper(wish.mpi.as_deref())?;
     let (launcher, kind) = launcher(wish, &compiler, family)?;
     Ok(Mpi { compiler, family, version, launcher, kind })
 }
 
-fn compiler(wish: &Wish) -> Result<PathBuf, MpiError> {
-    let names: Vec<String> = match wish.mpi.as_deref() {
+impl Mpi {
+    /// Its compiler wrapper.
+    pub fn wrapper(&self) -> Wrapper {
+        Wrapper { compiler: self.compiler.clone(), family: self.family, version: self.version.clone() }
+    }
+}
+
+/// Finds a wrapper, named as in [`Wish::mpi`].
+///
+/// # Errors
+/// [`MpiError::NoCompiler`] or [`MpiError::Compiler`].
+pub fn wrapper(wish: Option<&str>) -> Result<Wrapper, MpiError> {
+    let compiler = compiler(wish)?;
+    let (family, version) = identify(&compiler)?;
+    Ok(Wrapper { compiler, family, version })
+}
+
+fn compiler(wish: Option<&str>) -> Result<PathBuf, MpiError> {
+    let names: Vec<String> = match wish {
         None => match std::env::var("MPICC") {
             Ok(name) if !name.is_empty() => vec![name],
             _ => ["mpicc", "mpicc.openmpi", "mpicc.mpich"].map(str::to_owned).to_vec(),
@@ -98,7 +125,7 @@ fn compiler(wish: &Wish) -> Result<PathBuf, MpiError> {
 }
 
 /// An executable by its name or path.
-fn in_path(name: &str) -> Option<PathBuf> {
+pub(super) fn in_path(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return is_program(Path::new(name)).then(|| PathBuf::from(name));
     }
@@ -184,7 +211,7 @@ fn candidates(compiler: &Path) -> Vec<String> {
     names
 }
 
-fn kind_of(launcher: &Path) -> Option<Launcher> {
+pub(super) fn kind_of(launcher: &Path) -> Option<Launcher> {
     let output = Command::new(launcher).arg("--version").stdin(Stdio::null()).output().ok()?;
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text += &String::from_utf8_lossy(&output.stderr);

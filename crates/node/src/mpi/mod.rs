@@ -6,13 +6,15 @@
 mod build;
 mod find;
 mod launch;
+mod program;
 mod run;
 
 use std::path::PathBuf;
 
-pub use build::{Built, build};
-pub use find::{Family, Launcher, Mpi, Wish, find};
+pub use build::{BENCH, Built, Product, TRACER, build};
+pub use find::{Family, Launcher, Mpi, Wish, Wrapper, find, wrapper};
 pub use launch::{Layout, command};
+pub use program::{Linked, Used, used_by};
 pub use run::{Ended, Progress, run};
 
 /// Why a program cannot be built or run under MPI.
@@ -46,6 +48,19 @@ pub enum MpiError {
         family: Family,
         /// Its compiler wrapper.
         compiler: PathBuf,
+        /// What was tried.
+        tried: String,
+    },
+    /// No wrapper of a program's own MPI.
+    #[error(
+        "{what} is of {family}, and no compiler wrapper of that is here to build the tracer with: tried {tried}. Load its \
+         module, name the wrapper with `--mpi PATH`, or install it (Debian: `apt-get install libopenmpi-dev`, or `libmpich-dev`)"
+    )]
+    NoWrapper {
+        /// The MPI family.
+        family: Family,
+        /// The program's library, or the launcher.
+        what: String,
         /// What was tried.
         tried: String,
     },

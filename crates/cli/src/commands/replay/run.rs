@@ -181,7 +181,7 @@ impl Job<'_> {
         self.prepared.order.epoch_ns = clock::realtime_ns();
         let words = Arc::new(self.prepared.words(!noise)?);
         let loading = setting::loading(self.prepared.context, &folder, &reports)?;
-        loading.iter().try_for_each(|loading| schedule::write(&loading.schedule, &words))?;
+        loading.iter().try_for_each(|_| schedule::write(&setting::schedule_in(&folder), &words))?;
         let said = folder.join("stderr");
         let (ended, told) = {
             let start = |beside: &Beside| Disturbers::start(&words, &beside.cpus, beside.alone);
@@ -213,7 +213,7 @@ impl Job<'_> {
         let command = &self.args.command;
         let mut variables = loading.map(|loading| loading.variables(command)).unwrap_or_default();
         variables.push((SCALE, self.prepared.plan.scale.to_string().into()));
-        let words = if loading.is_some() { job::taken_along(command) } else { command.clone() };
+        let words = loading.map_or_else(|| command.clone(), |loading| loading.taken_along(command));
         let how = How { variables: &variables, input: self.input, output };
         job::run(&words, &how, &signals.pass).with_context(|| format!("`{}` cannot be started", command[0]))
     }

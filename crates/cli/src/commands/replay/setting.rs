@@ -1,5 +1,6 @@
 //! Where and how noise comes in: the context, what it costs here, and the folder for what a job loads.
 
+use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -9,6 +10,7 @@ use quell_node::injector::{preload, process};
 use quell_node::machine::Cpus;
 use quell_recording::Cpu;
 use quell_replay::Launched;
+use quell_replay::load;
 use quell_replay::schedule::Context;
 use tempfile::TempDir;
 
@@ -131,16 +133,9 @@ impl Folder {
             Some(path) => Self::kept(path)?,
             None => Self::passing(args)?,
         };
-        anyhow::ensure!(
-            fits_preload(&folder.path),
-            "{}: a path with blanks, colons or semicolons cannot be loaded from: name another folder with -o",
-            folder.path.display()
-        );
-        anyhow::ensure!(
-            !is_noexec(&folder.path),
-            "{} is on a file system from which nothing can be loaded (noexec): name another folder with -o",
-            folder.path.display()
-        );
+        if let Some(why) = preload::obstacle(&folder.path) {
+            anyhow::bail!("{}: {why}: name another folder with -o", folder.path.display());
+        }
         Ok(folder)
     }
 
@@ -156,8 +151,9 @@ impl Folder {
     fn passing(args: &Replay) -> anyhow::Result<Self> {
         let name = |before: &str| format!("{before}{FOLDER}{}-", std::process::id());
         // Other hosts see the folder that a job is started in, and rarely /tmp.
-        let here =
-            std::env::current_dir().ok().filter(|here| starts_ranks(&args.command) && fits_preload(here));
+        let here = std::env::current_dir()
+            .ok()
+            .filter(|here| starts_ranks(&args.command) && preload::fits_variable(here));
         here.iter().for_each(|here| sweep(here));
         let made = here.and_then(|here| tempfile::Builder::new().prefix(&name(".")).tempdir_in(here).ok());
         let made = match made {
@@ -181,21 +177,6 @@ impl Folder {
     }
 }
 
-/// The linker takes these for the end of a name in LD_PRELOAD, and Open MPI for that of a variable.
-fn fits_preload(path: &Path) -> bool {
-    !path.to_string_lossy().contains([' ', '\t', ':', ';'])
-}
-
-fn is_noexec(path: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt as _;
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: zeros are a valid answer, the path ends with a zero, and both live through the call.
-    unsafe {
-        let mut facts: libc::statvfs = std::mem::zeroed();
-        libc::statvfs(path.as_ptr(), &raw mut facts) == 0 && facts.f_flag & libc::ST_NOEXEC != 0
-    }
-}
-
 /// Removes folders of quells that were killed; on a folder that hosts share a process of this number may live elsewhere, so only old ones.
 fn sweep(folder: &Path) {
     const OLD_S: u64 = 86_400;
@@ -213,11 +194,20 @@ fn sweep(folder: &Path) {
     }
 }
 
+/// Where what a job loads finds its schedule.
+pub fn schedule_in(folder: &Path) -> PathBuf {
+    folder.join("schedule")
+}
+
 /// What a job is to load, in a folder: its library is written, its schedule is not. `None` where a context loads nothing.
 pub fn loading(context: Context, folder: &Path, reports: &Path) -> std::io::Result<Option<Loading>> {
     let library = preload::write(context, folder)?;
-    let with = |library| Loading { library, schedule: folder.join("schedule"), reports: reports.to_owned() };
-    Ok(library.map(with))
+    let name = |name: &'static CStr| name.to_str().map_err(std::io::Error::other);
+    let variables = vec![
+        (name(load::SCHEDULE)?, schedule_in(folder).into()),
+        (name(load::REPORTS)?, reports.to_owned().into()),
+    ];
+    Ok(library.map(|library| Loading { library, variables }))
 }
 
 #[cfg(test)]

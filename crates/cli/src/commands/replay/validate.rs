@@ -211,7 +211,7 @@ fn under_noise(
     fs_err::create_dir_all(&reports)?;
     let loading =
         setting::loading(prepared.context, folder, &reports)?.context("this context loads nothing")?;
-    schedule::write(&loading.schedule, &schedule_words)?;
+    schedule::write(&setting::schedule_in(folder), &schedule_words)?;
     run(&loading.variables(&[]))?;
     Ok(reports::read(&reports)?)
 }

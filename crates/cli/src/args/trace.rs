@@ -1,0 +1,42 @@
+//! What was typed for `quell trace`.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::SourcesWish;
+use crate::plan::size::Size;
+
+/// `quell trace`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell trace -o run -- mpirun -n 4 ./app\n  quell trace -o run -- srun -N 4 ./app              every host is recorded by itself; -o is a folder that all see\n  quell trace -o run --mpi mpich -- mpiexec -n 4 python3 app.py      the MPI of a program that loads it late\n  quell trace -o run --sources off -- mpirun -n 4 ./app      no root: the calls alone\n  quell trace -o run -- quell replay node.quell -- mpirun -n 4 ./app     under replayed noise\n\nWHAT COMES OF IT\n  RUN/traces.otf2    the archive, which every OTF2 tool opens (otf2-print, Vampir); metrics quell.noise.SOURCE, in ns\n  RUN/HOST.quell     what the kernel did on each host: quell show RUN/HOST.quell --by source\n  RUN/logs           only where kept, or where something is wrong with them\n\nThe command's output and exit code are its own. Where it ends with 0 but no MPI call was seen, quell ends with 1."
+)]
+pub struct Trace {
+    /// Folder of the run; it must be new or empty, and seen by every host.
+    #[arg(long, short, value_name = "RUN")]
+    pub output: PathBuf,
+    /// Whether the kernel's noise is counted: where it can be, always, or not.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub sources: SourcesWish,
+    /// The MPI to build the tracer for: `openmpi`, `mpich`, or the path of a compiler wrapper. The program's own, if not given.
+    #[arg(long, value_name = "MPI|PATH")]
+    pub mpi: Option<String>,
+    /// Bytes that each thread's log may have, as 512Mi; what comes after is counted as lost.
+    #[arg(long, value_name = "BYTES")]
+    pub limit: Option<Size>,
+    /// Keep the ranks' logs beside the archive.
+    #[arg(long)]
+    pub keep_logs: bool,
+    /// The program, with its launcher.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+/// `quell trace-node`: the recorder of a host on which `quell trace` itself does not run.
+#[derive(Debug, ClapArgs)]
+pub struct TraceNode {
+    /// The run's folder of logs.
+    #[arg(value_name = "LOGS")]
+    pub logs: PathBuf,
+}

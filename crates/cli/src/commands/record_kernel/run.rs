@@ -1,0 +1,133 @@
+//! A recording of the kernel alone while it lasts.
+
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quell_kernel::Recorder;
+use quell_node::clock::monotonic_ns;
+use quell_node::probe::{Beside as _, Plan, Status};
+use quell_recording::{Nanos, Progress, Writer};
+
+use crate::kernel_side::Rows;
+use crate::printer::Printer;
+use crate::progress::Step;
+
+/// How often the rings are looked at, at most and at least.
+pub const LONGEST: Duration = Duration::from_millis(50);
+/// Where ranks compute on all CPUs, each look is noise to them.
+pub const LONGEST_BESIDE: Duration = Duration::from_millis(300);
+const SHORTEST: Duration = Duration::from_millis(2);
+/// How long a command has to end by itself, once somebody wants the end.
+const GRACE_NS: u64 = 2_000_000_000;
+/// How often the file says how far it is.
+const FLUSH_NS: u64 = 700_000_000;
+
+/// A run while it lasts.
+#[derive(Debug)]
+pub struct Run<'a> {
+    pub plan: &'a Plan,
+    pub stop: &'a AtomicBool,
+    pub child: Option<Child>,
+    /// Who is followed without being a child.
+    pub guests: Option<Guests>,
+    /// Since when the command is expected to end.
+    pub asked_ns: Option<u64>,
+    pub zero_ns: u64,
+    pub longest: Duration,
+}
+
+impl<'a> Run<'a> {
+    /// One that begins at `zero_ns`, for as long as the plan says.
+    pub fn of(plan: &'a Plan, stop: &'a AtomicBool, zero_ns: u64, longest: Duration) -> Self {
+        Self { plan, stop, child: None, guests: None, asked_ns: None, zero_ns, longest }
+    }
+
+    /// Writes what comes until the run is over.
+    pub fn stream(
+        &mut self,
+        rows: &mut Rows,
+        writer: &mut Writer,
+        printer: Printer,
+    ) -> Result<(), quell_recording::Error> {
+        let step = Step::recording(printer, self.plan.duration, None);
+        let longest = self.longest.min(rows.patience());
+        let (mut sleep, mut flushed) = (SHORTEST, 0);
+        loop {
+            std::thread::sleep(sleep);
+            let over = self.over(writer.interval_rows(), rows.recorder());
+            let now = monotonic_ns();
+            if over {
+                rows.end_threads(now, writer)?;
+            }
+            let fill = rows.collect(writer)?;
+            let elapsed = now - self.zero_ns;
+            if over || elapsed - flushed >= FLUSH_NS {
+                flushed = elapsed;
+                let lost = vec![0; self.plan.cpus.len()];
+                let (until_ns, intervals_lost) = (Nanos::from_nanos(elapsed), rows.lost());
+                writer.progress(&Progress { until_ns, lost, intervals_lost })?;
+                let status = Status { elapsed: until_ns, rows: writer.interval_rows(), lost: intervals_lost };
+                step.recorded(status, self.plan.duration.is_some());
+            }
+            if over {
+                return Ok(());
+            }
+            let by_rate = Duration::try_from_secs_f64(sleep.as_secs_f64() * 0.25 / fill).unwrap_or(longest);
+            sleep = by_rate.clamp(SHORTEST, longest);
+        }
+    }
+
+    /// Whether the command has ended; without one, whether the time is up or somebody wants the end.
+    fn over(&mut self, rows: u64, recorder: &Recorder) -> bool {
+        let stopped = self.stop.load(Ordering::SeqCst);
+        if let Some(guests) = &mut self.guests {
+            return stopped || guests.are_gone(recorder, self.zero_ns);
+        }
+        let Some(child) = &mut self.child else {
+            let elapsed = Nanos::from_nanos(monotonic_ns() - self.zero_ns);
+            return stopped
+                || self.plan.duration.is_some_and(|length| elapsed >= length)
+                || self.plan.count.is_some_and(|count| rows >= count);
+        };
+        if !matches!(child.try_wait(), Ok(None)) {
+            return true;
+        }
+        // Ctrl-C has reached the command too, which may want to end in its own way; later it is asked to.
+        let now = monotonic_ns();
+        if stopped && now - *self.asked_ns.get_or_insert(now) >= GRACE_NS {
+            // SAFETY: the child is ours and has not been waited for, so the id is still its own.
+            unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+            self.asked_ns = None;
+        }
+        false
+    }
+}
+
+/// Processes that come to be followed by asking, and go.
+#[derive(Debug, Default)]
+pub struct Guests {
+    came: bool,
+    looked_ns: u64,
+    /// When one was last seen.
+    seen_ns: u64,
+}
+
+impl Guests {
+    /// Whether all that came are gone, or nobody came.
+    fn are_gone(&mut self, recorder: &Recorder, begun_ns: u64) -> bool {
+        const LOOK_NS: u64 = 200_000_000;
+        /// A script's next job may come at once.
+        const LINGER_NS: u64 = 1_000_000_000;
+        const NOBODY_NS: u64 = 30_000_000_000;
+        let now = monotonic_ns();
+        if now - self.looked_ns < LOOK_NS {
+            return false;
+        }
+        self.looked_ns = now;
+        if recorder.follows_any() {
+            (self.came, self.seen_ns) = (true, now);
+        }
+        if self.came { now - self.seen_ns >= LINGER_NS } else { now - begun_ns >= NOBODY_NS }
+    }
+}

@@ -1,0 +1,118 @@
+//! `quell trace`: an MPI run with noise counters on every event.
+
+mod archive;
+mod folder;
+pub mod node;
+mod told;
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use quell_kernel::{Plan, container};
+use quell_node::injector::job::{self, How, Input, Loading, Output, Variable};
+use quell_node::mpi::{self, Built, Used};
+
+use self::folder::Folder;
+use super::bench;
+use super::record_kernel::{self, Followed, Unstarted};
+use super::replay::Signals;
+use crate::args::{SourcesWish, Trace};
+use crate::kernel_side::KernelSide;
+use crate::printer::Printer;
+
+/// Where the tracer writes, how much, and what it starts on a host without a recorder.
+const LOGS: &str = "QUELL_TRACE";
+const LIMIT: &str = "QUELL_TRACE_LIMIT";
+const NODE: &str = "QUELL_TRACE_NODE";
+/// Exit codes of a command that is not there, and of one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_STARTED: u8 = 126;
+
+/// Runs the command, and makes the archive of what its ranks logged. Its exit code is the command's own.
+pub fn run(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
+    let folder = Folder::new(&args.output)?;
+    match trace(args, &folder, printer) {
+        Ok(code) => Ok(ExitCode::from(code)),
+        Err(error) => {
+            folder.give_up();
+            let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+            if !error.is::<Unstarted>() {
+                return Err(error);
+            }
+            printer.error(&error);
+            Ok(ExitCode::from(if kind == Some(ErrorKind::NotFound) { NOT_FOUND } else { NOT_STARTED }))
+        }
+    }
+}
+
+fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> {
+    let used = mpi::used_by(&args.command, args.mpi.as_deref())?;
+    let library = library(&used, folder, printer)?;
+    let wanted = Plan { follow: true, adopt: true, ..Plan::default() };
+    let kernel = KernelSide::start(args.sources, wanted, printer)?;
+    let mut loading = Loading { library, variables: variables(args, folder)? };
+    let code = match kernel {
+        KernelSide::Known(rows) => {
+            let container = record_kernel::serve(&rows, printer);
+            let served = container.is_some();
+            loading.variables.extend(container);
+            if served {
+                loading.variables.push((NODE, std::env::current_exe()?.into()));
+            }
+            let words = loading.taken_along(&args.command);
+            let variables = loading.variables(&args.command);
+            let followed = Followed { words: &words, variables: &variables };
+            let manifest = record_kernel::follow(*rows, followed, &folder.recording(), printer)?;
+            let code = manifest.sources.and_then(|sources| sources.command_exit_code);
+            code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+        }
+        KernelSide::Unknown(_) | KernelSide::Unwanted => {
+            // This process may be followed itself. Else nobody is asked, for a recorder of somebody else follows other programs.
+            let outer = std::env::var_os(container::VARIABLE).filter(|name| !name.is_empty());
+            loading.variables.push((container::VARIABLE, outer.unwrap_or_else(|| "quell-trace-none".into())));
+            alone(args, &loading)?
+        }
+    };
+    let nodes = node::wait_for_all(&folder.logs);
+    let made = archive::make(folder, &args.command, wants_counters(args));
+    Ok(told::tell(args, folder, &used, nodes, made, code, printer))
+}
+
+/// The tracer for this MPI, in the run's folder, where every host sees it.
+fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<std::path::PathBuf> {
+    let Built { path, fresh } = mpi::build(&mpi::TRACER, &used.wrapper, &bench::cache()?)?;
+    if fresh {
+        let wrapper = &used.wrapper;
+        printer.say(&format!(
+            "built the tracer with {} ({})",
+            wrapper.compiler.display(),
+            format!("{} {}", wrapper.family, wrapper.version).trim_end()
+        ));
+    }
+    let library = folder.library();
+    fs_err::copy(path, &library)?;
+    Ok(library)
+}
+
+fn variables(args: &Trace, folder: &Folder) -> anyhow::Result<Vec<Variable>> {
+    fs_err::create_dir_all(&folder.logs)?;
+    let mut variables = vec![(LOGS, folder.logs.clone().into())];
+    variables.extend(args.limit.map(|limit| (LIMIT, OsString::from(limit.0.to_string()))));
+    Ok(variables)
+}
+
+/// Runs the command without a recorder.
+fn alone(args: &Trace, loading: &Loading) -> anyhow::Result<u8> {
+    let words = loading.taken_along(&args.command);
+    let variables = loading.variables(&args.command);
+    let how = How { variables: &variables, input: Input::Own, output: Output::Own };
+    let signals = Signals::catch()?;
+    let unstarted = |error| anyhow::Error::new(error).context(Unstarted(words[0].clone()));
+    Ok(job::run(&words, &how, &signals.pass).map_err(unstarted)?.code())
+}
+
+/// Whether somebody asked for counters, so that their absence is to be told.
+fn wants_counters(args: &Trace) -> bool {
+    args.sources != SourcesWish::Off
+}

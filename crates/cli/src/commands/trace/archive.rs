@@ -1,0 +1,141 @@
+//! The archive, from what ranks logged.
+
+use std::path::PathBuf;
+
+use quell_node::clock::{monotonic_ns, realtime_ns};
+use quell_node::machine;
+use quell_otf2::{Facts, Written};
+use quell_recording::mpi::{Definitions, Run as _};
+use quell_recording::mpi_log::{LogRun, Summary};
+use quell_recording::{Cpu, format_cpu_list, one_line};
+
+use super::folder::Folder;
+
+/// What came of the logs.
+#[derive(Debug, Default)]
+pub struct Made {
+    /// The archive; `None` where no MPI program was seen.
+    pub archive: Option<PathBuf>,
+    /// Ranks in it.
+    pub ranks: u32,
+    /// Events in it.
+    pub events: u64,
+    /// MPI calls that were seen, beside the first and the last.
+    pub calls: u64,
+    /// What it lacks, and why.
+    pub missing: Vec<String>,
+    /// Whether the logs are worth a look of their own.
+    pub damaged: bool,
+}
+
+/// Makes the archive. Whether counters were asked for decides whether their absence is told.
+pub fn make(folder: &Folder, command: &[String], counters: bool) -> anyhow::Result<Made> {
+    if !has_logs(folder)? {
+        return Ok(Made::default());
+    }
+    let mut run = LogRun::open(&folder.logs)?;
+    let summary = run.summary().clone();
+    let mut missing = told(&summary, counters);
+    if run.definitions().locations.is_empty() {
+        return Ok(Made { missing, damaged: true, ..Made::default() });
+    }
+    let facts = facts(run.definitions(), command);
+    let written = quell_otf2::write(&mut run, &folder.path, facts)?;
+    missing.extend(told_of_events(run.definitions(), &written));
+    Ok(Made {
+        archive: Some(folder.path.join("traces.otf2")),
+        ranks: summary.ranks.saturating_sub(u32::try_from(summary.missing.len()).unwrap_or(u32::MAX)),
+        events: written.events,
+        calls: summary.calls,
+        missing,
+        damaged: !summary.damaged.is_empty() || !written.damaged.is_empty(),
+    })
+}
+
+fn has_logs(folder: &Folder) -> std::io::Result<bool> {
+    let entries = folder.logs.read_dir()?.flatten();
+    Ok(entries.into_iter().any(|entry| entry.path().extension().is_some_and(|kind| kind == "log")))
+}
+
+fn facts(definitions: &Definitions, command: &[String]) -> Facts {
+    let host = machine::host();
+    // Times are rank 0's: what they are by the calendar is known on its host alone.
+    let first = definitions.locations.iter().find(|location| location.rank == 0);
+    let here = first.is_some_and(|location| Some(&location.host) == host.as_ref());
+    Facts {
+        creator: Some(format!("quell {}", env!("CARGO_PKG_VERSION"))),
+        description: Some(format!("quell trace -- {}", one_line(&command.join(" ")))),
+        machine: host,
+        zero_clock_ns: 0,
+        realtime_ns: here.then(|| realtime_ns().saturating_sub(monotonic_ns())),
+        properties: Vec::new(),
+    }
+}
+
+fn ranks(numbers: &[u32]) -> String {
+    let numbers: Vec<Cpu> = numbers.iter().map(|&rank| Cpu(rank)).collect();
+    let plural = if numbers.len() == 1 { "rank" } else { "ranks" };
+    format!("{plural} {}", format_cpu_list(&numbers))
+}
+
+/// What is missing, the worst first.
+fn told(summary: &Summary, counters: bool) -> Vec<String> {
+    let mut told = Vec::new();
+    if let Some((host, pid)) = summary.wrong_mpi.first() {
+        told.push(format!(
+            "{} processes (the first is {pid} on {}) use another MPI than the tracer was built for: name theirs with --mpi",
+            summary.wrong_mpi.len(),
+            one_line(host)
+        ));
+    }
+    for (path, why) in &summary.damaged {
+        told.push(format!("{} cannot be read: {why}", path.display()));
+    }
+    let mut of_ranks = |numbers: &[u32], what: &str| {
+        if !numbers.is_empty() {
+            told.push(format!("{}: {what}", ranks(numbers)));
+        }
+    };
+    of_ranks(&summary.missing, "no log; what they did is not known");
+    of_ranks(&summary.unfinished, "MPI_Finalize never ended; the archive holds what they did until then");
+    of_ranks(&summary.silent, "no call was seen but MPI_Init and MPI_Finalize");
+    if summary.lost > 0 {
+        let lost = summary.lost;
+        told.push(format!("{lost} records found no room: raise --limit, or see that the disk is not full"));
+    }
+    if summary.one_sided > 0 {
+        told.push(format!("{} calls that put or get are not in the archive", summary.one_sided));
+    }
+    for (why, rank) in summary.no_noise.iter().filter(|_| counters) {
+        told.push(format!(
+            "no counters of the kernel's noise (rank {rank} was the first): {}",
+            one_line(why)
+        ));
+    }
+    for comm in &summary.unknown_members {
+        told.push(format!("the ranks of communicator {} are not known", one_line(comm)));
+    }
+    for host in &summary.unaligned {
+        told.push(format!(
+            "the clock of {} was not compared with rank 0's: its times are its own",
+            one_line(host)
+        ));
+    }
+    told
+}
+
+fn told_of_events(definitions: &Definitions, written: &Written) -> Vec<String> {
+    let name = |place: usize| definitions.locations.get(place).map_or("", |location| &location.name);
+    let mut told: Vec<String> = written
+        .damaged
+        .iter()
+        .map(|(place, why)| format!("{} ends early: {why}", one_line(name(*place))))
+        .collect();
+    if written.raised > 0 {
+        told.push(format!(
+            "the clock went back at {} events, which have the time of the one before",
+            written.raised
+        ));
+    }
+    told
+}

@@ -1,0 +1,79 @@
+//! The folder of a run.
+
+use std::path::{Path, PathBuf};
+
+use quell_node::injector::preload;
+use quell_node::machine;
+
+use crate::plan::Usage;
+use crate::plan::place;
+
+/// Where everything of a run is.
+#[derive(Debug)]
+pub struct Folder {
+    /// The folder, as an absolute path.
+    pub path: PathBuf,
+    /// Where ranks log.
+    pub logs: PathBuf,
+    /// Whether it was made for this run.
+    made: bool,
+}
+
+impl Folder {
+    /// A new or empty one, from which a job can load a library.
+    pub fn new(path: &Path) -> anyhow::Result<Self> {
+        if path.is_file() || path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+            let path = path.display();
+            return Err(Usage(format!("{path} is there already: name another folder with -o")).into());
+        }
+        let made = !path.exists();
+        fs_err::create_dir_all(path)?;
+        let path = std::path::absolute(path)?;
+        let folder = Self { logs: path.join("logs"), path, made };
+        if let Some(why) = preload::obstacle(&folder.path) {
+            let path = folder.path.display().to_string();
+            folder.give_up();
+            anyhow::bail!("{path}: {why}: name another folder with -o");
+        }
+        Ok(folder)
+    }
+
+    /// The library that ranks load.
+    pub fn library(&self) -> PathBuf {
+        self.path.join("quell-trace.so")
+    }
+
+    /// What the kernel did on this host.
+    pub fn recording(&self) -> PathBuf {
+        recording_in(&self.path)
+    }
+
+    /// What only the run itself needed.
+    pub fn clear(&self, keep_logs: bool) {
+        let _ = fs_err::remove_file(self.library());
+        if !keep_logs {
+            let _ = fs_err::remove_dir_all(&self.logs);
+        }
+    }
+
+    /// Nothing ran: what is here would only be in the way of the next try.
+    pub fn give_up(&self) {
+        self.clear(false);
+        if self.made {
+            let _ = fs_err::remove_dir(&self.path);
+        }
+    }
+}
+
+/// A free name for this host's recording: a later job of the same run may need another recorder.
+pub fn recording_in(run: &Path) -> PathBuf {
+    let host = this_host();
+    let numbered = (2..).map(|number| run.join(format!("{host}-{number}.quell")));
+    let mut names = std::iter::once(run.join(format!("{host}.quell"))).chain(numbered);
+    names.find(|name| !name.exists()).unwrap_or_default()
+}
+
+/// This host's name, as that of a file.
+pub fn this_host() -> String {
+    place::file_name(&machine::host().unwrap_or_else(|| "node".into()))
+}

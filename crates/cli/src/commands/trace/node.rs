@@ -1,0 +1,70 @@
+//! `quell trace-node`: the recorder of a host on which `quell trace` itself does not run. Ranks start it (`mpi/trace/node.c`); it follows
+//! who asks for the container, and ends when all of them have.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use quell_kernel::container;
+
+use super::folder::{recording_in, this_host};
+use crate::args::TraceNode;
+use crate::commands::{Outcome, record_kernel};
+use crate::printer::Printer;
+
+/// There while a host's recorder runs.
+const RUNNING: &str = "recording";
+/// Holds the reason why a host has none.
+const UNKNOWN: &str = "unknown";
+/// How long a host's recorder may outlive the command.
+const LINGER: Duration = Duration::from_secs(15);
+
+/// Records this host.
+pub fn run(args: &TraceNode, printer: Printer) -> anyhow::Result<Outcome> {
+    let name = std::env::var(container::VARIABLE).context("QUELL_METRICS names no container to serve")?;
+    let run = args.logs.parent().context("the folder of logs stands in no run")?;
+    let mark = |kind: &str| args.logs.join(format!("{}.{kind}", this_host()));
+    let running = mark(RUNNING);
+    fs_err::write(&running, std::process::id().to_string())?;
+    let recorded = record_kernel::adopt(&name, &recording_in(run), printer);
+    let recorded = recorded.map_err(|error| error.0);
+    if let Err(error) = &recorded {
+        // Nobody reads what this says.
+        let _ = fs_err::write(mark(UNKNOWN), format!("{error:#}"));
+    }
+    let _ = fs_err::remove_file(&running);
+    recorded.map(|_| Outcome::Done)
+}
+
+/// What came of the other hosts' recorders.
+#[derive(Debug, Default)]
+pub struct Nodes {
+    /// Those that were not there, with the reason.
+    pub unknown: Vec<(String, String)>,
+    /// Those that did not come to their end.
+    pub unfinished: Vec<String>,
+}
+
+/// Waits for the recorders of all hosts, for a while.
+pub fn wait_for_all(logs: &Path) -> Nodes {
+    let begun = Instant::now();
+    let mut unfinished = hosts_with(logs, RUNNING);
+    while !unfinished.is_empty() && begun.elapsed() < LINGER {
+        std::thread::sleep(Duration::from_millis(50));
+        unfinished = hosts_with(logs, RUNNING);
+    }
+    let reason = |host: String| {
+        let said = fs_err::read_to_string(logs.join(format!("{host}.{UNKNOWN}"))).unwrap_or_default();
+        (host, said)
+    };
+    Nodes { unknown: hosts_with(logs, UNKNOWN).into_iter().map(reason).collect(), unfinished }
+}
+
+fn hosts_with(logs: &Path, kind: &str) -> Vec<String> {
+    let entries = logs.read_dir().into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut hosts: Vec<String> =
+        names.filter_map(|name| Some(name.strip_suffix(kind)?.strip_suffix('.')?.to_owned())).collect();
+    hosts.sort_unstable();
+    hosts
+}

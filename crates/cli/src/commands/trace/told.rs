@@ -1,0 +1,96 @@
+//! What a traced run came to, in words, and as an exit code.
+
+use quell_node::mpi::Used;
+
+use super::archive::Made;
+use super::folder::Folder;
+use super::node::Nodes;
+use super::wants_counters;
+use crate::args::Trace;
+use crate::printer::Printer;
+
+/// Says what there is and what is missing, and deletes what nobody needs. Gives the command's own exit code, or 1 where that is good
+/// and there is no archive.
+pub fn tell(
+    args: &Trace,
+    folder: &Folder,
+    used: &Used,
+    nodes: Nodes,
+    made: anyhow::Result<Made>,
+    code: u8,
+    printer: Printer,
+) -> u8 {
+    let shown = args.output.display();
+    let made = match made {
+        Ok(made) => made,
+        Err(error) => {
+            folder.clear(true);
+            printer
+                .error(&error.context(format!(
+                    "no archive could be made of the logs in {shown}/logs, which are kept"
+                )));
+            return failed(code);
+        }
+    };
+    made.missing.iter().for_each(|missing| printer.warn(missing));
+    for (host, why) in nodes.unknown.iter().filter(|_| wants_counters(args)) {
+        printer.warn(&format!("no counters of the kernel's noise on {host}: {}", why.trim()));
+    }
+    for host in &nodes.unfinished {
+        printer.warn(&format!(
+            "the recorder of {host} was ended before its time: {shown}/{host}.quell tells up to then"
+        ));
+    }
+    folder.clear(args.keep_logs || made.damaged);
+    if made.damaged {
+        printer.say(&format!("the logs are kept in {shown}/logs"));
+    }
+    let Some(archive) = &made.archive else {
+        printer.error(&anyhow::anyhow!("{}", unseen(args, used, &made)));
+        return failed(code);
+    };
+    if made.calls == 0 {
+        printer.error(&anyhow::anyhow!(
+            "no MPI call but MPI_Init and MPI_Finalize was seen: what the program calls beside goes past the tracer, or there is nothing"
+        ));
+        return failed(code);
+    }
+    let archive = archive.strip_prefix(&folder.path).unwrap_or(archive);
+    printer.say(&format!("{} ranks, {} events: {shown}/{}", made.ranks, made.events, archive.display()));
+    if code != 0 {
+        printer.say(&format!(
+            "the command ended with exit code {code}; the archive holds what it did until then"
+        ));
+    }
+    printer.say(&format!("see what the noise did to it with `quell track {shown}`"));
+    code
+}
+
+fn failed(code: u8) -> u8 {
+    if code == 0 { 1 } else { code }
+}
+
+/// Why no MPI call was seen, as far as can be known.
+fn unseen(args: &Trace, used: &Used, made: &Made) -> String {
+    let mpi = &used.wrapper;
+    let tracer = format!("the tracer was built for {} {}", mpi.family, mpi.version);
+    let tracer = tracer.trim_end();
+    if let Some(linked) = used.linked.as_ref().filter(|_| used.doubts.is_empty() && made.ranks == 0) {
+        return format!(
+            "no MPI call was seen, though {} is linked with {}: {tracer}, and no process loaded it; see that the launcher takes LD_PRELOAD \
+             and QUELL_TRACE along, and that every host sees {}",
+            linked.program.display(),
+            linked.library.display(),
+            args.output.display()
+        );
+    }
+    let why = if used.doubts.is_empty() {
+        "its program may call none, be linked statically, run setuid, or use another MPI".to_owned()
+    } else {
+        used.doubts.join("; ")
+    };
+    format!(
+        "no MPI call was seen of `{}`, so there is nothing to archive: {why}. {tracer}: if the program uses another one, name it with --mpi",
+        args.command.join(" ")
+    )
+}

@@ -1,0 +1,71 @@
+//! Processes that come under watch by asking for the container.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells what it skips"
+)]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use quell_kernel::{Plan, Recorder, container};
+
+/// The test's program, or `None`, aloud, without a compiler.
+fn program(folder: &Path) -> Option<std::path::PathBuf> {
+    let room = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = folder.join("adopted");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"]);
+    compiler.arg(room.join("include")).arg(room.join("tests/metrics/adopted.c")).arg("-o").arg(&program);
+    let Ok(output) = compiler.output() else {
+        println!("skipped: no C compiler");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(program)
+}
+
+fn recorder(adopt: bool) -> Option<Recorder> {
+    let plan = Plan { follow: true, adopt, ..Plan::default() };
+    Recorder::start(plan).inspect_err(|why| println!("skipped: {why}")).ok()
+}
+
+/// Runs the program as no descendant that is followed from birth; its exit code and words.
+fn ask(program: &Path, recorder: &Recorder, name: &str) -> (Option<i32>, String) {
+    recorder.container().unwrap().serve_under(name).unwrap();
+    let output = Command::new(program).env(container::VARIABLE, name).stdin(Stdio::null()).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn who_asks_is_followed_with_all_threads() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (Some(program), Some(mut recorder)) = (program(folder), recorder(true)) else { return };
+    let name = format!("quell-adoption-{}", std::process::id());
+    let (code, said) = ask(&program, &recorder, &name);
+    assert_eq!(code, Some(0), "{said}");
+    let (mut intervals, mut threads) = (Vec::new(), Vec::new());
+    while recorder.drain(&mut intervals, &mut threads).more {}
+    // Each told its own end: two threads and the one that asked.
+    let ended = threads.iter().filter(|(_, thread)| &*thread.comm == "adopted").count();
+    assert_eq!(ended, 3, "{threads:?}");
+    assert!(!recorder.follows_any(), "no slot is left behind");
+    assert_eq!(recorder.facts().lost_threads, 0);
+}
+
+#[test]
+fn without_adoption_who_asks_reads_and_has_no_slot() {
+    let folder = tempfile_beside();
+    let (Some(program), Some(recorder)) = (program(&folder), recorder(false)) else { return };
+    let name = format!("quell-strangers-{}", std::process::id());
+    let (code, said) = ask(&program, &recorder, &name);
+    assert!(code != Some(0) && said.contains("asks none"), "{said}");
+    assert!(!recorder.follows_any());
+}
+
+/// A folder of this test's own: both compile the same program at once.
+fn tempfile_beside() -> std::path::PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strangers");
+    fs_err::create_dir_all(&folder).unwrap();
+    folder
+}

@@ -1,0 +1,188 @@
+//! Which MPI a command uses: that of its program's libraries, or else its launcher's.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fs_err as fs;
+
+use super::find::{in_path, kind_of};
+use super::{Family, Launcher, MpiError, Wrapper, wrapper};
+
+/// A program that is linked with an MPI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linked {
+    /// The program.
+    pub program: PathBuf,
+    /// The MPI's library, as the dynamic linker finds it; only its name where it does not.
+    pub library: PathBuf,
+}
+
+/// The MPI of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Used {
+    /// Its compiler wrapper.
+    pub wrapper: Wrapper,
+    /// The program from which it is known.
+    pub linked: Option<Linked>,
+    /// Why nothing may be loaded into a program of the command.
+    pub doubts: Vec<String>,
+}
+
+/// Finds the MPI of a command, or the one that is wished.
+///
+/// # Errors
+/// [`MpiError::NoWrapper`], [`MpiError::NoCompiler`] or [`MpiError::Compiler`], each with what to do.
+pub fn used_by(command: &[String], wish: Option<&str>) -> Result<Used, MpiError> {
+    let mut programs: Vec<PathBuf> = Vec::new();
+    // A shell's script is one word.
+    for word in command.iter().flat_map(|word| word.split_whitespace()) {
+        programs.extend(elf(word).filter(|program| !programs.contains(program)));
+    }
+    let linked = programs.iter().find_map(|program| linked(program));
+    let doubts = programs.iter().filter_map(|program| doubt(program)).collect();
+    let wrapper = match (wish, &linked) {
+        (Some(_), _) => wrapper(wish)?,
+        (None, Some(linked)) => of_library(&linked.library)?,
+        (None, None) => match programs.iter().find_map(|program| launcher_family(program)) {
+            Some(family) => first_of(family, "the launcher".into(), Vec::new())?,
+            None => wrapper(None)?,
+        },
+    };
+    Ok(Used { wrapper, linked, doubts })
+}
+
+/// The compiled program that a word names.
+fn elf(word: &str) -> Option<PathBuf> {
+    if word.starts_with('-') {
+        return None;
+    }
+    // Launchers also look beside themselves, which is here.
+    let path = in_path(word).or_else(|| in_path(&format!("./{word}")))?;
+    let mut start = [0; 4];
+    fs::File::open(&path).ok()?.read_exact(&mut start).ok()?;
+    (start == *b"\x7fELF").then_some(path)
+}
+
+/// What the dynamic linker would load for a program; `None` where it loads nothing.
+fn libraries(program: &Path) -> Option<String> {
+    let output = Command::new("ldd").arg(program).stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn linked(program: &Path) -> Option<Linked> {
+    let library = mpi_among(&libraries(program)?)?;
+    Some(Linked { program: program.to_owned(), library })
+}
+
+fn mpi_among(libraries: &str) -> Option<PathBuf> {
+    const NAMES: [&str; 7] = [
+        "libmpi.so",
+        "libmpich",
+        "libmpifort.so",
+        "libmpi_cray.so",
+        "libmpi_gnu",
+        "libmpi_ibm.so",
+        "libmpi_abi.so",
+    ];
+    libraries.lines().find_map(|line| {
+        let (name, rest) = line.trim().split_once(" => ")?;
+        let path = rest.split_once(" (").map_or(rest, |(path, _)| path);
+        let known = NAMES.iter().any(|mpi| name.starts_with(mpi));
+        known.then(|| PathBuf::from(if path.starts_with('/') { path } else { name }))
+    })
+}
+
+/// Why nothing can be loaded into a program, if so.
+fn doubt(program: &Path) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let shown = program.display();
+    let mode = program.metadata().map(|facts| facts.permissions().mode()).unwrap_or(0);
+    if mode & 0o6000 != 0 {
+        return Some(format!("{shown} runs as another user or group (setuid, setgid)"));
+    }
+    let linker = Command::new("ldd").arg(program).stdin(Stdio::null()).output().ok()?;
+    (!linker.status.success()).then(|| format!("{shown} is linked statically"))
+}
+
+/// Whose a library is, by its name: that of libmpi.so.12 is Intel's and MVAPICH's.
+fn family_of(library: &Path) -> Family {
+    let name = library.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if name.starts_with("libmpi_abi") {
+        Family::Other
+    } else if name.starts_with("libmpi_ibm") || (name.starts_with("libmpi.so") && name != "libmpi.so.12") {
+        Family::OpenMpi
+    } else {
+        Family::Mpich
+    }
+}
+
+fn of_library(library: &Path) -> Result<Wrapper, MpiError> {
+    let real = fs::canonicalize(library).unwrap_or_else(|_| library.to_owned());
+    let beside = [library, &real].into_iter().filter_map(|path| path.parent()?.parent());
+    let beside = beside.map(|prefix| prefix.join("bin/mpicc").to_string_lossy().into_owned());
+    let what = format!("the program's {}", library.display());
+    first_of(family_of(library), what, beside.filter(|name| name.starts_with('/')).collect())
+}
+
+/// The first wrapper of this family: of those, and then of those in PATH.
+fn first_of(family: Family, what: String, mut names: Vec<String>) -> Result<Wrapper, MpiError> {
+    match family {
+        Family::OpenMpi => names.push("mpicc.openmpi".into()),
+        Family::Mpich => names.push("mpicc.mpich".into()),
+        Family::Other => {}
+    }
+    names.extend(std::env::var("MPICC").ok().filter(|name| !name.is_empty()));
+    names.push("mpicc".into());
+    let there = names.iter().filter(|name| in_path(name).is_some());
+    let mut wrappers = there.filter_map(|name| by_name(name).ok());
+    wrappers.find(|wrapper| wrapper.family == family).ok_or_else(|| MpiError::NoWrapper {
+        family,
+        what,
+        tried: names.join(", "),
+    })
+}
+
+/// A bare name is taken as it is, not as that of an MPI.
+fn by_name(name: &str) -> Result<Wrapper, MpiError> {
+    let path = in_path(name).unwrap_or_else(|| name.into());
+    wrapper(Some(&path.to_string_lossy()))
+}
+
+fn launcher_family(program: &Path) -> Option<Family> {
+    let name = program.file_name()?.to_str()?;
+    if !crate::injector::job::is_launcher(name) {
+        return None;
+    }
+    match kind_of(program)? {
+        Launcher::OpenMpi(_) => Some(Family::OpenMpi),
+        Launcher::Hydra => Some(Family::Mpich),
+        Launcher::Srun | Launcher::Other => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    #[test]
+    fn libraries_tell_whose_they_are() {
+        let told = "\tlinux-vdso.so.1 (0x1)\n\tlibmpi.so.40 => /opt/ompi/lib/libmpi.so.40 (0x2)\n\tlibc.so.6 => /lib/libc.so.6 (0x3)\n";
+        let library = mpi_among(told).unwrap();
+        assert_eq!(
+            (library.to_str(), family_of(&library)),
+            (Some("/opt/ompi/lib/libmpi.so.40"), Family::OpenMpi)
+        );
+        let missing = mpi_among("\tlibmpich.so.12 => not found\n").unwrap();
+        assert_eq!((missing.to_str(), family_of(&missing)), (Some("libmpich.so.12"), Family::Mpich));
+        assert_eq!(family_of(Path::new("/opt/intel/lib/libmpi.so.12")), Family::Mpich);
+        assert_eq!(mpi_among("\tlibmpfr.so.6 => /lib/libmpfr.so.6 (0x1)\n"), None);
+    }
+
+    #[test]
+    fn only_compiled_programs_are_asked() {
+        assert!(elf("-n").is_none() && elf("4").is_none() && elf("/etc/passwd").is_none());
+        assert!(elf("ls").is_some());
+    }
+}
