@@ -139,8 +139,9 @@ fn victim() {
 #[test]
 fn thousands_of_damaged_archives_are_survived() {
     let folder = tempfile::tempdir().unwrap();
-    archive(&folder.path().join("good"), 40);
-    let cases: u64 = std::env::var("QUELL_OTF2_CASES").map_or(2000, |cases| cases.parse().unwrap());
+    let asked = |name, usual| std::env::var(name).map_or(usual, |number| number.parse::<u64>().unwrap());
+    archive(&folder.path().join("good"), asked("QUELL_OTF2_REPEATS", 40));
+    let cases = asked("QUELL_OTF2_CASES", 1000);
     let mut first = 0;
     let mut deaths = Vec::new();
     while first < cases {

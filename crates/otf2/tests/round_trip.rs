@@ -259,6 +259,11 @@ fn what_cannot_be_written_is_refused() {
     assert!(after.to_string().contains("between a probed message"));
     writer.finish().unwrap();
     assert!(Writer::create(folder.path(), &all).unwrap_err().to_string().contains("archive already"));
+    let left = folder.path().join("left");
+    let mut writer = Writer::create(&left, &all).unwrap();
+    writer.event(0, Event { time_ns: 9, what: What::CollectiveBegin }).unwrap();
+    drop(writer);
+    assert!(Archive::open(&left).is_err(), "an archive that was not finished says so");
     let mut swapped = all.clone();
     swapped.locations.swap(0, 1);
     assert!(
