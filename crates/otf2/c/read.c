@@ -226,11 +226,9 @@ void quell_otf2_close(struct quell_otf2_reader *reader)
     free(reader);
 }
 
-uint64_t quell_otf2_chunk(struct quell_otf2_reader *reader)
+void quell_otf2_chunks(struct quell_otf2_reader *reader, uint64_t *events, uint64_t *definitions)
 {
-    uint64_t events = 0, definitions = 0;
-    OTF2_Reader_GetChunkSize(reader->otf2, &events, &definitions);
-    return events > definitions ? events : definitions;
+    OTF2_Reader_GetChunkSize(reader->otf2, events, definitions);
 }
 
 int quell_otf2_has_property(struct quell_otf2_reader *reader, const char *name)
@@ -242,7 +240,7 @@ int quell_otf2_has_property(struct quell_otf2_reader *reader, const char *name)
     return has;
 }
 
-int quell_otf2_select(struct quell_otf2_reader *reader, const uint64_t *locations, uint64_t count, int *failed)
+int quell_otf2_select(struct quell_otf2_reader *reader, const uint64_t *locations, const uint64_t *most, uint64_t count, int *failed)
 {
     for (uint64_t i = 0; i < count; i++) {
         OTF2_ErrorCode code = OTF2_Reader_SelectLocation(reader->otf2, locations[i]);
@@ -252,11 +250,15 @@ int quell_otf2_select(struct quell_otf2_reader *reader, const uint64_t *location
     /* Local definitions may be missing: then nothing is mapped. */
     bool opened = OTF2_Reader_OpenDefFiles(reader->otf2) == OTF2_SUCCESS;
     for (uint64_t i = 0; opened && i < count; i++) {
+        if (!most[i])
+            continue;
         OTF2_DefReader *definitions = OTF2_Reader_GetDefReader(reader->otf2, locations[i]);
         if (!definitions)
             continue;
         uint64_t read = 0;
-        failed[i] = (int)OTF2_Reader_ReadAllLocalDefinitions(reader->otf2, definitions, &read);
+        failed[i] = (int)OTF2_Reader_ReadLocalDefinitions(reader->otf2, definitions, most[i] + 1, &read);
+        if (read > most[i])
+            failed[i] = (int)OTF2_ERROR_INTEGRITY_FAULT;
         OTF2_Reader_CloseDefReader(reader->otf2, definitions);
     }
     if (opened)
@@ -407,7 +409,7 @@ static OTF2_CallbackCode on_instance(void *user, OTF2_MetricRef self, OTF2_Metri
     TAKE(.kind = QUELL_OTF2_INSTANCE, .self = self, .parent = class, .type = kind, .other = scope);
 }
 
-int quell_otf2_definitions(struct quell_otf2_reader *reader, void (*take)(void *, const Definition *), void *user)
+int quell_otf2_definitions(struct quell_otf2_reader *reader, uint64_t most, void (*take)(void *, const Definition *), void *user)
 {
     OTF2_GlobalDefReader *definitions = OTF2_Reader_GetGlobalDefReader(reader->otf2);
     if (!definitions)
@@ -429,10 +431,14 @@ int quell_otf2_definitions(struct quell_otf2_reader *reader, void (*take)(void *
     OTF2_GlobalDefReaderCallbacks_SetMetricClassCallback(callbacks, on_class);
     OTF2_GlobalDefReaderCallbacks_SetMetricInstanceCallback(callbacks, on_instance);
     struct taker taker = {take, user};
-    uint64_t read = 0;
+    uint64_t read = 0, told = 0;
     OTF2_ErrorCode code = OTF2_Reader_RegisterGlobalDefCallbacks(reader->otf2, definitions, callbacks, &taker);
     if (code == OTF2_SUCCESS)
-        code = OTF2_Reader_ReadAllGlobalDefinitions(reader->otf2, definitions, &read);
+        code = OTF2_Reader_GetNumberOfGlobalDefinitions(reader->otf2, &told);
+    if (code == OTF2_SUCCESS)
+        code = OTF2_Reader_ReadGlobalDefinitions(reader->otf2, definitions, told < most ? told : most, &read);
+    if (code == OTF2_SUCCESS && read < told)
+        code = OTF2_ERROR_INTEGRITY_FAULT;
     OTF2_GlobalDefReaderCallbacks_Delete(callbacks);
     OTF2_Reader_CloseGlobalDefReader(reader->otf2, definitions);
     return (int)code;

@@ -90,15 +90,16 @@ struct quell_otf2_stream;
 /* NULL if the anchor file cannot be read. */
 struct quell_otf2_reader *quell_otf2_open(const char *anchor);
 void quell_otf2_close(struct quell_otf2_reader *reader);
-/* Bytes that each open stream takes, or the definitions if they take more. */
-uint64_t quell_otf2_chunk(struct quell_otf2_reader *reader);
+/* Bytes of a chunk of events, which each open stream takes, and of definitions. */
+void quell_otf2_chunks(struct quell_otf2_reader *reader, uint64_t *events, uint64_t *definitions);
 /* Whether the archive has this property. */
 int quell_otf2_has_property(struct quell_otf2_reader *reader, const char *name);
-/* Hands each global definition to `take`, which must not unwind. */
-int quell_otf2_definitions(struct quell_otf2_reader *reader, void (*take)(void *, const struct quell_otf2_definition *), void *user);
-/* Makes these locations readable: their clocks' offsets and mappings are read. Once, after definitions. `failed` gets the error code of
- * each location. */
-int quell_otf2_select(struct quell_otf2_reader *reader, const uint64_t *locations, uint64_t count, int *failed);
+/* Hands each global definition to `take`, which must not unwind. An error if they are more than `most`, or less than the anchor says. */
+int quell_otf2_definitions(struct quell_otf2_reader *reader, uint64_t most, void (*take)(void *, const struct quell_otf2_definition *), void *user);
+/* Makes these locations readable: their clocks' offsets and mappings are read. Once, after definitions. Each has at most `most`
+ * local definitions, which are not read where that is 0, and `failed` gets its error code. */
+int quell_otf2_select(struct quell_otf2_reader *reader, const uint64_t *locations, const uint64_t *most, uint64_t count,
+                      int *failed);
 /* Which attributes tell a communicator, a source and a tag. */
 void quell_otf2_attributes(struct quell_otf2_reader *reader, uint32_t comm, uint32_t source, uint32_t tag);
 /* The events of a location behind its first `position`. NULL if they cannot be read. */

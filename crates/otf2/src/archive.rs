@@ -8,6 +8,7 @@ use std::{ptr, slice};
 
 use quell_recording::mpi::{Damage, Definitions, Event, Run};
 
+use crate::chunks::{Extent, extent};
 use crate::definitions::{Collected, Tables, take};
 use crate::error::{Error, complaint};
 use crate::translate::Track;
@@ -26,6 +27,8 @@ pub struct Archive {
     anchor: PathBuf,
     tables: Tables,
     places: Vec<Place>,
+    /// Bytes of a chunk of events.
+    chunk: u64,
     /// Locations whose streams are open, the one that was read last at the end.
     open: VecDeque<usize>,
     most_open: usize,
@@ -41,6 +44,8 @@ struct Place {
     stream: *mut ffi::Stream,
     /// Events of all kinds that were read.
     read: u64,
+    /// How far its file goes, once it was looked up.
+    extent: Option<Extent>,
     end: Option<Result<(), Damage>>,
 }
 
@@ -60,17 +65,23 @@ impl Archive {
         }
         let reader = Closing(reader);
         let malformed = |reason: String| Error::malformed(&anchor, reason);
-        // SAFETY: the reader is open, here and below; the name is a C string.
-        let chunk = unsafe { ffi::quell_otf2_chunk(reader.0) };
-        if chunk > LARGEST_CHUNK {
-            return Err(malformed(format!("it asks for buffers of {chunk} bytes")));
+        let (mut chunk, mut definitions_chunk) = (0, 0);
+        // SAFETY: the reader is open, here and below; the sizes are written by the call.
+        unsafe { ffi::quell_otf2_chunks(reader.0, &raw mut chunk, &raw mut definitions_chunk) };
+        if chunk.max(definitions_chunk) > LARGEST_CHUNK {
+            return Err(malformed(format!("it asks for buffers of {} bytes", chunk.max(definitions_chunk))));
         }
-        // SAFETY: as above.
+        let extent = extent(&anchor.with_extension("def"), definitions_chunk);
+        if let Some(broken) = extent.broken {
+            return Err(malformed(format!("its definitions cannot be read: {broken}")));
+        }
+        // SAFETY: the name is a C string.
         let metrics_first = unsafe { ffi::quell_otf2_has_property(reader.0, METRICS_FIRST.as_ptr()) } != 0;
         let mut collected = Collected::default();
         // SAFETY: `take` expects a `Collected`, and gets this one, which outlives the call.
-        let code =
-            unsafe { ffi::quell_otf2_definitions(reader.0, take, (&raw mut collected).cast::<c_void>()) };
+        let code = unsafe {
+            ffi::quell_otf2_definitions(reader.0, extent.size, take, (&raw mut collected).cast::<c_void>())
+        };
         if code != 0 {
             return Err(malformed(format!("its definitions cannot be read: {}", complaint())));
         }
@@ -78,13 +89,15 @@ impl Archive {
         let [comm, source, tag] = tables.attributes;
         // SAFETY: the reader is open.
         unsafe { ffi::quell_otf2_attributes(reader.0, comm, source, tag) };
-        let places = places(&reader, &tables).map_err(malformed)?;
+        let places =
+            places(&reader, &tables, &anchor.with_extension(""), definitions_chunk).map_err(malformed)?;
         let reader = reader.keep();
         Ok(Self {
             reader,
             anchor,
             tables,
             places,
+            chunk,
             open: VecDeque::new(),
             most_open: limits::most_open(chunk),
         })
@@ -93,6 +106,12 @@ impl Archive {
     /// How many locations belong to no rank, and are left out: streams of GPUs, metrics of hosts, threads of other processes.
     pub fn left_out(&self) -> usize {
         self.tables.left_out
+    }
+
+    /// Holds at most so many files of events open from now on, at least one. At first this is as many as the limit on open files and 768 MiB
+    /// of buffers allow; those beyond are opened again for each read, which costs a search.
+    pub fn hold_open(&mut self, files: usize) {
+        self.most_open = files.max(1);
     }
 
     /// The anchor file.
@@ -144,11 +163,30 @@ impl Archive {
         if self.tables.told[location] == 0 && !self.file(location).exists() {
             return Ok(false);
         }
+        if self.places[location].extent.is_none() {
+            self.places[location].extent = Some(extent(&self.file(location), self.chunk));
+        }
+        let Some(Extent { events: whole, broken, .. }) = self.places[location].extent.clone() else {
+            return Ok(false);
+        };
+        let most = AT_ONCE.min(whole - self.places[location].read);
+        if most == 0 {
+            self.places[location].track.end(&self.tables, events)?;
+            let told = self.tables.told[location];
+            return match broken {
+                Some(broken) => Err(Damage(format!("{broken}: events behind the first {whole} are lost"))),
+                None if whole < told => Err(Damage(format!(
+                    "{} ends after {whole} of {told} events",
+                    self.file(location).display()
+                ))),
+                None => Ok(false),
+            };
+        }
         let stream = self.stream(location)?;
         let (mut raw, mut count, mut read) = (ptr::null(), 0, 0);
         // SAFETY: reader and stream are open, the rest is written by the call.
         let code = unsafe {
-            ffi::quell_otf2_read(self.reader, stream, AT_ONCE, &raw mut raw, &raw mut count, &raw mut read)
+            ffi::quell_otf2_read(self.reader, stream, most, &raw mut raw, &raw mut count, &raw mut read)
         };
         let raw = if count == 0 {
             &[]
@@ -157,25 +195,17 @@ impl Archive {
             unsafe { slice::from_raw_parts(raw, count as usize) }
         };
         let place = &mut self.places[location];
-        place.read += read;
+        place.read += read.min(most);
         place.track.translate(&self.tables, raw, events)?;
-        if code == 0 && read == AT_ONCE {
+        if code == 0 && read == most {
             return Ok(true);
         }
         place.track.end(&self.tables, events)?;
-        let (read, told) = (place.read, self.tables.told[location]);
-        if code != 0 {
-            let reason = complaint();
-            return Err(Damage(format!(
-                "{} is damaged behind its first {read} events: {reason}",
-                self.file(location).display()
-            )));
-        }
-        if read < told {
-            let file = self.file(location);
-            return Err(Damage(format!("{} ends after {read} of {told} events", file.display())));
-        }
-        Ok(false)
+        let (read, reason) = (place.read, if code == 0 { "there are no more".into() } else { complaint() });
+        Err(Damage(format!(
+            "{} is damaged behind its first {read} of {whole} events: {reason}",
+            self.file(location).display()
+        )))
     }
 }
 
@@ -234,29 +264,33 @@ impl Drop for Closing {
 }
 
 /// Makes the locations readable.
-fn places(reader: &Closing, tables: &Tables) -> Result<Vec<Place>, String> {
+fn places(reader: &Closing, tables: &Tables, folder: &Path, chunk: u64) -> Result<Vec<Place>, String> {
     let locations = &tables.definitions.locations;
     let ids: Vec<u64> = locations.iter().map(|location| location.id).collect();
+    let files: Vec<PathBuf> = ids.iter().map(|id| folder.join(format!("{id}.def"))).collect();
+    let extents: Vec<Extent> = files.iter().map(|file| extent(file, chunk)).collect();
+    // Files that are cut off are not read; where there is none, nothing is mapped.
+    let most: Vec<u64> =
+        extents.iter().map(|extent| if extent.broken.is_none() { extent.size } else { 0 }).collect();
     let mut failed: Vec<c_int> = vec![0; ids.len()];
     // SAFETY: the reader is open; the lists are as long as is said, and written within the call.
-    let code =
-        unsafe { ffi::quell_otf2_select(reader.0, ids.as_ptr(), ids.len() as u64, failed.as_mut_ptr()) };
+    let code = unsafe {
+        ffi::quell_otf2_select(reader.0, ids.as_ptr(), most.as_ptr(), ids.len() as u64, failed.as_mut_ptr())
+    };
     if code != 0 && !ids.is_empty() {
         return Err(format!("its events cannot be opened: {}", complaint()));
     }
     let sources = tables.definitions.sources.len();
-    let place = |(location, failed): (&quell_recording::mpi::Location, &c_int)| Place {
+    let place = |(at, location): (usize, &quell_recording::mpi::Location)| Place {
         track: Track::new(location.rank, location.id, sources),
         stream: ptr::null_mut(),
         read: 0,
-        end: (*failed != 0).then(|| {
-            let id = location.id;
-            Err(Damage(format!(
-                "the definitions of location {id} cannot be read ({id}.def): its events cannot be understood"
-            )))
+        extent: None,
+        end: (failed[at] != 0 || extents[at].broken.is_some() && files[at].exists()).then(|| {
+            Err(Damage(format!("{} is damaged: the events cannot be understood", files[at].display())))
         }),
     };
-    Ok(locations.iter().zip(&failed).map(place).collect())
+    Ok(locations.iter().enumerate().map(place).collect())
 }
 
 /// The anchor file that is meant by a path.

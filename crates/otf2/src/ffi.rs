@@ -117,12 +117,18 @@ unsafe extern "C" {
     pub(crate) fn quell_otf2_problem() -> *const c_char;
     pub(crate) fn quell_otf2_open(anchor: *const c_char) -> *mut Reader;
     pub(crate) fn quell_otf2_close(reader: *mut Reader);
-    pub(crate) fn quell_otf2_chunk(reader: *mut Reader) -> u64;
+    pub(crate) fn quell_otf2_chunks(reader: *mut Reader, events: *mut u64, definitions: *mut u64);
     pub(crate) fn quell_otf2_has_property(reader: *mut Reader, name: *const c_char) -> c_int;
-    pub(crate) fn quell_otf2_definitions(reader: *mut Reader, take: Take, user: *mut c_void) -> c_int;
+    pub(crate) fn quell_otf2_definitions(
+        reader: *mut Reader,
+        most: u64,
+        take: Take,
+        user: *mut c_void,
+    ) -> c_int;
     pub(crate) fn quell_otf2_select(
         reader: *mut Reader,
         locations: *const u64,
+        most: *const u64,
         count: u64,
         failed: *mut c_int,
     ) -> c_int;

@@ -4,6 +4,7 @@
 //! The library is C, and reads what others wrote: see [`Archive::open`] for what becomes of damaged archives.
 
 mod archive;
+mod chunks;
 mod clock;
 mod define;
 mod definitions;

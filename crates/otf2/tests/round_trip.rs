@@ -192,6 +192,7 @@ fn many_chunks_are_written_and_read_in_turn() {
     let stream: Vec<Event> = (0..200_000).map(|i| Event { time_ns: i * 1000, what: send(i) }).collect();
     support::write(folder.path(), &all, Facts::default(), &[stream.clone(), stream.clone(), stream.clone()]);
     let mut archive = Archive::open(folder.path()).unwrap();
+    archive.hold_open(2); // one less than there are: each is closed and opened again all the time
     let mut found = vec![Vec::new(); 3];
     let mut more = true;
     while more {
@@ -258,6 +259,11 @@ fn what_cannot_be_written_is_refused() {
     assert!(after.to_string().contains("between a probed message"));
     writer.finish().unwrap();
     assert!(Writer::create(folder.path(), &all).unwrap_err().to_string().contains("archive already"));
+    let left = folder.path().join("left");
+    let mut writer = Writer::create(&left, &all).unwrap();
+    writer.event(0, Event { time_ns: 9, what: What::CollectiveBegin }).unwrap();
+    drop(writer);
+    assert!(Archive::open(&left).is_err(), "an archive that was not finished says so");
     let mut swapped = all.clone();
     swapped.locations.swap(0, 1);
     assert!(

@@ -1,5 +1,10 @@
 //! What the tests share.
-#![allow(dead_code, reason = "not every test takes all")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "not every test takes all, and a test fails by panicking"
+)]
 
 use std::path::Path;
 use std::process::{Command, Output};

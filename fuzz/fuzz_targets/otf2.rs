@@ -1,0 +1,48 @@
+//! An archive of which one file is hostile: the first byte says which. The library is C, and aborts on what it does not bear.
+#![no_main]
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use quell_otf2::{Archive, Writer};
+use quell_recording::mpi::{BLOCKING, Comm, Definitions, Event, Location, Region, Run, What};
+use tempfile::TempDir;
+
+const FILES: [&str; 4] = ["traces.otf2", "traces.def", "traces/0.evt", "traces/0.def"];
+
+/// A sound archive in a folder, and its files.
+static SOUND: LazyLock<(TempDir, [Vec<u8>; 4])> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let definitions = Definitions {
+        regions: vec![Region { name: "MPI_Send".into(), site: None, mpi: true }],
+        comms: vec![Comm { name: "MPI_COMM_WORLD".into(), members: vec![0], remote: None }],
+        locations: vec![Location { id: 0, name: "main".into(), rank: 0, thread: 0, host: "n0".into() }],
+        sources: vec!["tick".into()],
+        span_ns: [0, 10],
+    };
+    let mut writer = Writer::create(folder.path(), &definitions).unwrap();
+    let send = What::Send { comm: 0, to: 0, tag: 0, bytes: 8, request: BLOCKING };
+    for (time_ns, what) in [(0, What::Enter(0)), (1, send), (2, What::Noise { source: 0, total_ns: 1 }), (2, What::Leave(0))] {
+        writer.event(0, Event { time_ns, what }).unwrap();
+    }
+    writer.finish().unwrap();
+    let files = FILES.map(|file| std::fs::read(folder.path().join(file)).unwrap());
+    (folder, files)
+});
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Some((which, content)) = bytes.split_first() else { return };
+    let (folder, files) = &*SOUND;
+    let which = usize::from(which % 4);
+    let path = |file: &str| -> PathBuf { folder.path().join(file) };
+    std::fs::write(path(FILES[which]), content).unwrap();
+    if let Ok(mut archive) = Archive::open(folder.path()) {
+        let mut events = Vec::new();
+        for location in 0..archive.definitions().locations.len() {
+            while matches!(archive.read(location, &mut events), Ok(true)) {
+                events.clear();
+            }
+        }
+    }
+    std::fs::write(path(FILES[which]), &files[which]).unwrap();
+});
