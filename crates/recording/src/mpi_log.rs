@@ -168,7 +168,8 @@ impl Summary {
         // A head that lies has no more ranks than this.
         let named = (0..self.ranks.min(head::MOST_RANKS)).filter(|rank| !ranks.contains_key(rank));
         self.missing = named.collect();
-        self.unfinished = ranks.iter().filter(|(_, (finished, _))| !finished).map(|(rank, _)| *rank).collect();
+        self.unfinished =
+            ranks.iter().filter(|(_, (finished, _))| !finished).map(|(rank, _)| *rank).collect();
         self.silent = ranks.iter().filter(|(_, (_, calls))| *calls == 0).map(|(rank, _)| *rank).collect();
         if let Some((_, first)) = heads.first() {
             self.library.clone_from(&first.library);

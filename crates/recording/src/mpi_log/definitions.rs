@@ -76,7 +76,8 @@ pub(super) fn define(
         map.comms.insert(WORLD, 0);
     }
     merged.tell_members(summary, &mut definitions);
-    definitions.locations = heads.iter().enumerate().map(|(place, (_, head))| location(place, head)).collect();
+    definitions.locations =
+        heads.iter().enumerate().map(|(place, (_, head))| location(place, head)).collect();
     Ok((definitions, maps))
 }
 
@@ -166,10 +167,11 @@ impl Merged {
             };
             let Some(comm) = definitions.comms.get_mut(*place as usize) else { continue };
             if let Known::Made { identity, side: Some(side) } = *known {
-                let same = Known::Made { identity, side: None }..=Known::Made { identity, side: Some(UNKNOWN) };
-                let other = self.comms.range(same).find(|(other, _)| {
-                    matches!(other, Known::Made { side: Some(theirs), .. } if *theirs != side)
-                });
+                let same =
+                    Known::Made { identity, side: None }..=Known::Made { identity, side: Some(UNKNOWN) };
+                let other = self.comms.range(same).find(
+                    |(other, _)| matches!(other, Known::Made { side: Some(theirs), .. } if *theirs != side),
+                );
                 let remote = other.and_then(|(_, other)| self.members.get(other));
                 comm.remote = Some(remote.cloned().unwrap_or_default());
             }

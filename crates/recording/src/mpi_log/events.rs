@@ -70,7 +70,9 @@ impl Records {
 
     fn fill(&mut self, part: u8, to: &mut [u8]) -> Result<(), Damage> {
         let what = if part == 0 { "head" } else { "words" };
-        self.file.read_exact(to).map_err(|why| Damage(format!("the {what} of a record cannot be read: {why}")))
+        self.file
+            .read_exact(to)
+            .map_err(|why| Damage(format!("the {what} of a record cannot be read: {why}")))
     }
 }
 
@@ -86,7 +88,12 @@ impl Events {
     }
 
     /// The next few thousand; `false` after the last.
-    pub(super) fn read(&mut self, maps: &Maps, clock: &Clock, events: &mut Vec<Event>) -> Result<bool, Damage> {
+    pub(super) fn read(
+        &mut self,
+        maps: &Maps,
+        clock: &Clock,
+        events: &mut Vec<Event>,
+    ) -> Result<bool, Damage> {
         let enough = events.len().saturating_add(BATCH);
         while events.len() < enough {
             let Some(record) = self.records.next()? else { return Ok(false) };

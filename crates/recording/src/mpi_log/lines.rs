@@ -32,7 +32,10 @@ impl Clock {
 }
 
 /// The clock of each head. On each kernel one rank measured, for all; hosts where none did are noted.
-pub(super) fn clocks<'a>(heads: impl Iterator<Item = &'a Head> + Clone, unaligned: &mut Vec<String>) -> Vec<Clock> {
+pub(super) fn clocks<'a>(
+    heads: impl Iterator<Item = &'a Head> + Clone,
+    unaligned: &mut Vec<String>,
+) -> Vec<Clock> {
     let mut measured: BTreeMap<&str, Clock> = BTreeMap::new();
     for head in heads.clone().filter(|head| !head.pairs.is_empty()) {
         measured.entry(&head.boot).or_insert_with(|| Clock { pairs: head.pairs.clone() });
