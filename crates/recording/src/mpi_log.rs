@@ -44,8 +44,9 @@ struct Log {
     bytes: u64,
     clock: Clock,
     maps: Maps,
-    /// Reading, once it has begun; `Err` once it has ended, with what was wrong.
+    /// Reading, once it has begun.
     events: Option<Events>,
+    /// Whether all was read, or damage was met.
     over: bool,
 }
 
@@ -105,9 +106,9 @@ impl LogRun {
                 .map_or("there are no logs of an MPI program".into(), |(_, reason)| reason.clone());
             return Err(Error::malformed(folder, reason));
         }
-        heads.sort_by(|(_, a), (_, b)| (a.rank, a.thread, a.pid).cmp(&(b.rank, b.thread, b.pid)));
+        heads.sort_by_key(|(_, head)| (head.rank, head.thread, head.pid));
         summary.add(&heads);
-        let clocks = lines::clocks(heads.iter().map(|(_, head)| head), &mut summary.unaligned);
+        let clocks = lines::clocks(&heads, &mut summary.unaligned);
         let (mut definitions, maps) = define(&heads, &mut summary)?;
         let span = |(head, clock): (&Head, &Clock)| {
             let end = head.end_ns.max(head.begin_ns);

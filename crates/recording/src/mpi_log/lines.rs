@@ -1,6 +1,7 @@
 //! Putting each rank's times on the clock of rank 0.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::head::{Head, Pair};
 
@@ -31,27 +32,23 @@ impl Clock {
     }
 }
 
-/// The clock of each head. On each kernel one rank measured, for all; hosts where none did are noted.
-pub(super) fn clocks<'a>(
-    heads: impl Iterator<Item = &'a Head> + Clone,
-    unaligned: &mut Vec<String>,
-) -> Vec<Clock> {
-    let mut measured: BTreeMap<&str, Clock> = BTreeMap::new();
-    for head in heads.clone().filter(|head| !head.pairs.is_empty()) {
-        measured.entry(&head.boot).or_insert_with(|| Clock { pairs: head.pairs.clone() });
+/// The clock of each log. On each kernel one rank measured, for all; hosts where none did are noted.
+pub(super) fn clocks(heads: &[(PathBuf, Head)], unaligned: &mut Vec<String>) -> Vec<Clock> {
+    let heads = || heads.iter().map(|(_, head)| head);
+    let mut known: BTreeMap<&str, Clock> = BTreeMap::new();
+    // A rank's first thread says that its clock is that of rank 0; the others are told by their kernel.
+    for head in heads().filter(|head| head.clock_zero) {
+        known.insert(&head.boot, Clock::default());
     }
-    let zero = heads.clone().any(|head| head.clock_zero);
-    let clock = |head: &Head| {
-        if head.clock_zero {
-            return Clock::default();
-        }
-        let found = measured.get(head.boot.as_str()).cloned();
-        // Threads other than a rank's first do not say whether theirs is the clock of rank 0; their boot does.
-        let known = heads.clone().any(|other| other.clock_zero && other.boot == head.boot);
-        if found.is_none() && !(zero && known) && !unaligned.contains(&head.host) {
+    for head in heads().filter(|head| !head.pairs.is_empty()) {
+        known.entry(&head.boot).or_insert_with(|| Clock { pairs: head.pairs.clone() });
+    }
+    let mut clock = |head: &Head| {
+        let found = known.get(head.boot.as_str()).cloned();
+        if found.is_none() && !unaligned.contains(&head.host) {
             unaligned.push(head.host.clone());
         }
         found.unwrap_or_default()
     };
-    heads.clone().map(clock).collect()
+    heads().map(&mut clock).collect()
 }
