@@ -107,7 +107,8 @@ bool log_grow(struct log *log)
 
 static void describe(struct quell_trace_head *head)
 {
-	char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	/* Larger than any MPI's, for this may be another one than that of the header. */
+	char library[16384] = "";
 	int length;
 	gethostname(head->host, sizeof(head->host) - 1);
 	head->host[sizeof(head->host) - 1] = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * Requests that are not complete. MPIs give the same handle to several that were complete when they were made, and give a handle again
- * as soon as it is free: of several records with one handle the oldest is meant.
+ * as soon as it is free: of several records with one handle the oldest of the thread's own is meant, or else the oldest.
  */
 #include "trace.h"
 
@@ -44,6 +44,7 @@ struct request *request_add(MPI_Request handle, struct request facts)
 	if (request) {
 		*request = facts;
 		request->handle = handle;
+		request->owner = mine.log;
 		request->next = NULL;
 		*(in->head ? &in->tail->next : &in->head) = request;
 		in->tail = request;
@@ -55,12 +56,15 @@ struct request *request_add(MPI_Request handle, struct request facts)
 static struct request *look(MPI_Request handle, bool take)
 {
 	struct bucket *in = bucket(handle);
-	struct request *before = NULL;
+	struct request *before = NULL, *found = NULL, *last = NULL;
 	lock();
-	struct request *found = in->head;
-	while (found && found->handle != handle) {
-		before = found;
-		found = found->next;
+	for (struct request *at = in->head; at; last = at, at = at->next) {
+		if (at->handle != handle || (found && at->owner != mine.log))
+			continue;
+		before = last;
+		found = at;
+		if (!threaded || at->owner == mine.log)
+			break;
 	}
 	if (found && take && !found->persistent) {
 		*(before ? &before->next : &in->head) = found->next;

@@ -261,6 +261,7 @@ enum request_kind { REQUEST_SEND, REQUEST_RECV, REQUEST_COLLECTIVE, REQUEST_NEIG
 struct request {
 	MPI_Request handle;
 	struct request *next;
+	const struct log *owner; /* whose thread made it */
 	uint64_t id;
 	uint8_t kind;
 	bool persistent, active, cancelling;

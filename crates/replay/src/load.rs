@@ -110,6 +110,7 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
         (Field::Name1, name1),
     ];
     facts.iter().for_each(|&(field, value)| report.set(field, value));
+    report.offer();
     Ok(Some(Loaded { schedule, seat, track, report, epoch_ns }))
 }
 

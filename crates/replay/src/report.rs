@@ -1,7 +1,7 @@
 //! What each process says of its noise while it runs: a small file of 64-bit words, mapped and shared, so that it tells even of a process
 //! that was killed.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// The first word: `QUELLRPT`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QUELLRPT");
@@ -131,4 +131,24 @@ impl<'a> Report<'a> {
         wanted.store(asked, Ordering::Relaxed);
         got.store(took, Ordering::Relaxed);
     }
+}
+
+/// What this process burned, once it has a report.
+static BURNED: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+
+impl Report<'static> {
+    /// Lets [`quell_injected_ns`] tell of this report from now on.
+    pub fn offer(&self) {
+        if let Some(word) = self.words.get(Field::TookNs as usize) {
+            BURNED.store(core::ptr::from_ref(word).cast_mut(), Ordering::Release);
+        }
+    }
+}
+
+/// How many ns this process lost to injected noise by now, in all its threads: what detours took, not what was asked. A tracer in the same
+/// process finds it by its name.
+#[cfg_attr(all(any(feature = "boundary", feature = "timer"), not(test)), unsafe(no_mangle))]
+pub extern "C" fn quell_injected_ns() -> u64 {
+    // SAFETY: null, or a word of a report, which is never given back.
+    unsafe { BURNED.load(Ordering::Acquire).as_ref() }.map_or(0, |word| word.load(Ordering::Relaxed))
 }

@@ -1,1 +1,259 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::process::Command;
+
+use fs_err as fs;
+use proptest::prelude::*;
+
+use super::layout::{self, kind};
+use super::*;
+use crate::mpi::{BLOCKING, Operation, What};
+
+/// A head that the tracer could have written.
+fn head(rank: u32, ranks: u32, bytes: usize) -> Vec<u8> {
+    let mut head = vec![0; layout::HEAD];
+    let mut put = |field: layout::Field, bytes: &[u8]| {
+        head[field.at..field.at + bytes.len()].copy_from_slice(bytes);
+    };
+    put(layout::MAGIC_, layout::MAGIC);
+    put(layout::VERSION_, &layout::VERSION.to_le_bytes());
+    put(layout::STATE, &1u32.to_le_bytes());
+    put(layout::BYTES, &(bytes as u64).to_le_bytes());
+    put(layout::RANK, &rank.to_le_bytes());
+    put(layout::RANKS, &ranks.to_le_bytes());
+    put(layout::PID, &(100 + rank).to_le_bytes());
+    put(layout::BEGIN, &1_000u64.to_le_bytes());
+    put(layout::END, &9_000u64.to_le_bytes());
+    put(layout::CALLS, &1u64.to_le_bytes());
+    put(layout::CLOCK_ZERO, &1u32.to_le_bytes());
+    put(layout::HOST, b"here");
+    put(layout::BOOT, b"boot");
+    head
+}
+
+fn record(kind: u8, mask: u16, value: u32, time_ns: u64, words: &[u64]) -> Vec<u8> {
+    let mut bytes = vec![kind, words.len() as u8];
+    bytes.extend(mask.to_le_bytes());
+    bytes.extend(value.to_le_bytes());
+    bytes.extend(time_ns.to_le_bytes());
+    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    bytes
+}
+
+/// Text as words, each part ending with a zero.
+fn words(text: &str) -> Vec<u64> {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.resize((bytes.len() / 8 + 1) * 8, 0);
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// What a rank wrote that sent a message, and took part in a barrier of a communicator of its own.
+fn records() -> Vec<u8> {
+    [
+        record(kind::REGION, 1, 1, 2_000, &words("MPI_Send\0main (a)\0")),
+        record(kind::ENTER, 0b10_0000, 1, 2_000, &[77]),
+        record(kind::SEND, 0, 7, 2_000, &[1 << 32, 8]),
+        record(kind::LEAVE, 0, 1, 3_000, &[]),
+        record(kind::COMM, 0, 2, 3_000, &[[11, 1, 0].as_slice(), &words("MPI_Comm_dup\0")].concat()),
+        record(kind::MEMBERS, 0, 2, 3_000, &[11, 1 << 32, 0]),
+        record(kind::COLLECTIVE_BEGIN, 0, 0, 4_000, &[]),
+        record(kind::COLLECTIVE, 0, 2, 5_000, &[u64::from(u32::MAX) << 32, 0, 0]),
+    ]
+    .concat()
+}
+
+fn folder_with(logs: &[Vec<u8>]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (number, log) in logs.iter().enumerate() {
+        fs::write(dir.path().join(format!("here.{number}.{number}.log")), log).unwrap();
+    }
+    dir
+}
+
+fn log(rank: u32, ranks: u32, records: &[u8]) -> Vec<u8> {
+    [&head(rank, ranks, records.len()), records].concat()
+}
+
+/// All events of a location, and what ended them.
+fn all(run: &mut LogRun, location: usize) -> (Vec<Event>, Option<Damage>) {
+    let mut events = Vec::new();
+    loop {
+        match run.read(location, &mut events) {
+            Ok(true) => {}
+            Ok(false) => return (events, None),
+            Err(damage) => return (events, Some(damage)),
+        }
+    }
+}
+
+#[test]
+fn what_a_rank_wrote_is_what_is_read() {
+    let dir = folder_with(&[log(0, 3, &records())]);
+    let mut run = LogRun::open(dir.path()).unwrap();
+    let definitions = run.definitions().clone();
+    assert_eq!(definitions.regions[0].name, "MPI_Send");
+    assert_eq!(definitions.regions[0].site.as_deref(), Some("main (a)"));
+    assert_eq!(definitions.comms[0].members, [0, 1, 2]);
+    assert_eq!(definitions.comms[1].members, [0]);
+    assert_eq!(definitions.span_ns, [1_000, 9_000]);
+    assert_eq!(definitions.sources.len(), 8);
+    assert_eq!(run.summary().missing, [1, 2]);
+    let (events, damage) = all(&mut run, 0);
+    assert_eq!(damage, None);
+    let what: Vec<What> = events.iter().map(|event| event.what).collect();
+    let barrier = What::Collective {
+        operation: Operation::Barrier,
+        comm: 1,
+        root: u32::MAX,
+        sent: 0,
+        received: 0,
+        request: BLOCKING,
+    };
+    let expected = [
+        What::Noise { source: 5, total_ns: 77 },
+        What::Enter(0),
+        What::Send { comm: 0, to: 1, tag: 7, bytes: 8, request: BLOCKING },
+        What::Leave(0),
+        What::CollectiveBegin,
+        barrier,
+    ];
+    assert_eq!(what, expected);
+    assert_eq!(run.read(0, &mut Vec::new()), Ok(false));
+    assert_eq!(run.read(1, &mut Vec::new()), Ok(false));
+}
+
+#[test]
+fn times_go_to_the_clock_of_rank_0_by_the_line_between_two_measurements() {
+    let mut other = log(1, 2, &record(kind::COLLECTIVE_BEGIN, 0, 0, 5_000_000, &[]));
+    let mut put = |at: usize, value: u64| other[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    put(layout::CLOCKS.at, 2);
+    for (at, word) in [4_000_000u64, 1_000, 0, 6_000_000, 3_000, 0].into_iter().enumerate() {
+        put(layout::CLOCK.at + at * 8, word);
+    }
+    other[layout::BOOT.at] = b'x';
+    let mut follower = other.clone();
+    follower[layout::CLOCKS.at] = 0;
+    follower[layout::THREAD.at] = 1;
+    let dir = folder_with(&[log(0, 2, &[]), other, follower]);
+    let mut run = LogRun::open(dir.path()).unwrap();
+    assert!(run.summary().unaligned.is_empty());
+    for location in [1, 2] {
+        assert_eq!(all(&mut run, location).0[0].time_ns, 5_002_000);
+    }
+}
+
+#[test]
+fn what_is_no_log_is_refused_with_a_reason() {
+    let mut newer = log(0, 1, &[]);
+    newer[layout::VERSION_.at] = 9;
+    for (bytes, reason) in [
+        (vec![], "not whole"),
+        (vec![b'x'; 5_000], "starts otherwise"),
+        (newer, "version 9"),
+        (log(3, 2, &[]), "rank 3 of 2"),
+    ] {
+        let why = LogRun::open(folder_with(&[bytes]).path()).unwrap_err().to_string();
+        assert!(why.contains(reason), "{why}");
+    }
+    let why = LogRun::open(folder_with(&[]).path()).unwrap_err().to_string();
+    assert!(why.contains("no logs"), "{why}");
+}
+
+#[test]
+fn damage_ends_a_location_and_no_more() {
+    for (bytes, reason) in [
+        (record(99, 0, 0, 0, &[]), "kind 99"),
+        (record(kind::ENTER, 0, 5, 0, &[]), "region 5"),
+        (record(kind::SEND, 0, 5, 0, &[9, 9]), "communicator 9"),
+        (record(kind::SEND, 0, 5, 0, &[0]), "too short"),
+        (record(kind::COLLECTIVE, 77, 0, 0, &[0, 0, 0]), "operation 77"),
+        (vec![4, 255, 0], "cannot be read"),
+    ] {
+        let whole = [records(), bytes].concat();
+        let dir = folder_with(&[log(0, 1, &whole)]);
+        let mut run = LogRun::open(dir.path()).unwrap();
+        let (events, damage) = all(&mut run, 0);
+        assert_eq!(events.len(), 6);
+        let damage = damage.unwrap().to_string();
+        assert!(damage.contains(reason), "{damage}");
+        assert_eq!(run.read(0, &mut Vec::new()), Ok(false));
+    }
+}
+
+/// The header says what it is in C; a compiler says what that comes to.
+#[test]
+fn the_layout_is_that_of_the_header() {
+    let dir = tempfile::tempdir().unwrap();
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mpi/trace_log.h");
+    let mut code = format!(
+        "#include <stdio.h>\n#include <stddef.h>\n#include \"{}\"\nint main(void) {{\n",
+        header.display()
+    );
+    for (name, _) in layout::FIELDS {
+        code += &format!(
+            "printf(\"%zu %zu\\n\", offsetof(struct quell_trace_head, {name}), sizeof(((struct quell_trace_head *)0)->{name}));\n"
+        );
+    }
+    code += "printf(\"%d %d %zu %zu %d %d %d %d %d\\n\", QUELL_TRACE_HEAD, QUELL_TRACE_VERSION, sizeof(struct quell_trace_record), \
+             offsetof(struct quell_trace_record, time_ns), QUELL_TRACE_INJECTED, QUELL_TRACE_SOURCES, QUELL_TRACE_WORLD, \
+             QUELL_TRACE_SELF, QUELL_DESTROY);\n";
+    code += "printf(\"%d %d %d %d %d\\n\", QUELL_TRACE_REGION, QUELL_TRACE_ENTER, QUELL_TRACE_SEND, QUELL_TRACE_PENDING, QUELL_TRACE_COLLECTIVE);\n}\n";
+    let (source, program) = (dir.path().join("a.c"), dir.path().join("a"));
+    fs::write(&source, code).unwrap();
+    let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().unwrap();
+    assert!(built.success());
+    let output = Command::new(&program).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines();
+    for (name, field) in layout::FIELDS {
+        assert_eq!(lines.next().unwrap(), format!("{} {}", field.at, field.bytes), "{name}");
+    }
+    let last = Operation::ALL.iter().position(|one| *one == Operation::Destroy).unwrap();
+    let (sources, injected) = (layout::SOURCES, layout::INJECTED);
+    let expected =
+        format!("{} {} {} 8 {injected} {sources} 0 1 {last}", layout::HEAD, layout::VERSION, layout::RECORD);
+    assert_eq!(lines.next().unwrap(), expected);
+    let kinds =
+        [kind::REGION, kind::ENTER, kind::SEND, kind::PENDING, kind::COLLECTIVE].map(|kind| kind.to_string());
+    assert_eq!(lines.next().unwrap(), kinds.join(" "));
+}
+
+/// A record of any kind, short enough to be met often.
+fn any_record() -> impl Strategy<Value = Vec<u8>> {
+    (0u8..17, 0u16..600, 0u32..4, any::<u64>(), prop::collection::vec(0u64..4, 0..5))
+        .prop_map(|(kind, mask, value, time, words)| record(kind, mask, value, time, &words))
+}
+
+proptest! {
+    #[test]
+    fn any_records_end_in_events_or_damage(
+        parts in prop::collection::vec(any_record(), 0..30),
+        tail in prop::collection::vec(any::<u8>(), 0..40),
+        clocks in prop::collection::vec(any::<u8>(), 56),
+    ) {
+        let mut bytes = log(0, 2, &[records(), parts.concat(), tail].concat());
+        bytes[layout::CLOCKS.at..layout::CLOCKS.at + 56].copy_from_slice(&clocks);
+        let dir = folder_with(&[bytes]);
+        let mut run = LogRun::open(dir.path()).unwrap();
+        let (events, _) = all(&mut run, 0);
+        prop_assert!(events.len() >= 6);
+    }
+
+    #[test]
+    fn a_cut_log_keeps_its_whole_records(cut in 0.0..1.0) {
+        let whole = log(0, 1, &records());
+        let cut = layout::HEAD + ((whole.len() - layout::HEAD) as f64 * cut) as usize;
+        let dir = folder_with(&[whole[..cut].to_vec()]);
+        let mut run = LogRun::open(dir.path()).unwrap();
+        let (events, damage) = all(&mut run, 0);
+        prop_assert!(events.len() < 6 || damage.is_none());
+    }
+
+    #[test]
+    fn any_bytes_are_no_run_or_one(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut head = head(0, 1, 0);
+        let end = bytes.len().min(head.len());
+        head[8..8 + end.min(200)].copy_from_slice(&bytes[..end.min(200)]);
+        let _ = LogRun::open(folder_with(&[head]).path());
+    }
+}
