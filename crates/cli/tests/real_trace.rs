@@ -56,12 +56,10 @@ fn every_call_is_archived_with_counters_that_rise() {
     for mpi in mpis(dir.path()) {
         let stop = AtomicBool::new(false);
         let output = std::thread::scope(|scope| {
-            (0..=last_cpu()).for_each(|cpu| {
-                drop(scope.spawn({
-                    let stop = &stop;
-                    move || disturb(cpu, 1_000_000, stop)
-                }))
-            });
+            for cpu in 0..=last_cpu() {
+                let stop = &stop;
+                scope.spawn(move || disturb(cpu, 1_000_000, stop));
+            }
             let output = trace(dir.path(), mpi, &["-o", &format!("run-{mpi}")], &["300"]);
             stop.store(true, Ordering::SeqCst);
             output
