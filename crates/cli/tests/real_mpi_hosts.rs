@@ -5,6 +5,8 @@
     reason = "a test fails by panicking, and tells what it skips"
 )]
 
+#[path = "support/archived.rs"]
+mod archived;
 #[path = "support/fake_hosts.rs"]
 mod fake_hosts;
 #[path = "support/node.rs"]
@@ -248,6 +250,64 @@ fn noise_reaches_ranks_on_other_hosts() {
         }
         let told = document["warnings"].to_string();
         assert!(!told.contains("did not report"), "{mpi}: {told}");
+    }
+}
+
+/// A run of two ranks on two hosts is whole: an archive with the counters of both, and a recording of each host.
+fn check_trace(hosts: &FakeHosts, folder: &str, output: &Output) {
+    let said = success(folder, output);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("2 ranks, 500 rounds"), "{folder}: {said}");
+    let ranks = archived::read(&hosts.path(folder));
+    assert_eq!(ranks.len(), 2, "{folder}: {said}");
+    for (rank, host) in ranks.iter().zip(HOSTS) {
+        assert_eq!((rank.host.as_str(), rank.allreduces), (host, 500), "{folder}: {said}");
+        assert!(rank.noise("tick") > 0, "{folder}: {said}\n{ranks:?}");
+        let show =
+            json(hosts.folder(), &["show", &format!("{folder}/{host}.quell"), "--by", "source", "--json"]);
+        assert_eq!(show["state"], "complete", "{folder}: {said}");
+    }
+}
+
+/// The ring for an MPI, in the folder that every host sees.
+fn ring(hosts: &FakeHosts, mpi: &str) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/ring.c");
+    let mut compiler = Command::new(format!("mpicc.{mpi}"));
+    success(mpi, &compiler.arg("-o").arg(hosts.path(&format!("ring-{mpi}"))).arg(&source).output().unwrap());
+}
+
+#[test]
+fn each_host_of_a_traced_run_has_its_recorder() {
+    if !has(TOOLS) || !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return;
+    }
+    let _machine = machine();
+    let hosts = FakeHosts::new(&HOSTS);
+    for (mpi, launcher) in mpis() {
+        ring(&hosts, mpi);
+        let mut command = hosts.on(HEAD, QUELL);
+        command.args(["trace", "-o", mpi, "--sources", "on", "--", launcher, "-n", "2"]);
+        command.args(words(&hosts, mpi, 1).split(' ')).arg(hosts.path(&format!("ring-{mpi}"))).arg("500");
+        tell_ucx(&mut command);
+        check_trace(&hosts, mpi, &command.output().unwrap());
+    }
+}
+
+#[test]
+fn slurm_starts_a_traced_run() {
+    let tools = [TOOLS, slurm::PROGRAMS].concat();
+    if !has(&tools) || !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return;
+    }
+    let _machine = machine();
+    let mut hosts = FakeHosts::new(&HOSTS);
+    slurm::start(&mut hosts, &HOSTS);
+    for (mpi, _) in mpis() {
+        ring(&hosts, mpi);
+        let mut command = slurm::on_head(&hosts, QUELL);
+        let pmi = if mpi == "openmpi" { "--mpi=pmix" } else { "--mpi=pmi2" };
+        command.args(["trace", "-o", mpi, "--sources", "on", "--", "srun", pmi, "-N2", "-n2"]);
+        command.arg(hosts.path(&format!("ring-{mpi}"))).arg("500");
+        check_trace(&hosts, mpi, &command.output().unwrap());
     }
 }
 

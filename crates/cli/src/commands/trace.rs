@@ -76,7 +76,7 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
     };
     let nodes = node::wait_for_all(&folder.logs);
     let made = archive::make(folder, &args.command, wants_counters(args));
-    Ok(told::tell(args, folder, &used, nodes, made, code, printer))
+    Ok(told::tell(args, folder, &used, &nodes, made, code, printer))
 }
 
 /// The tracer for this MPI, in the run's folder, where every host sees it.

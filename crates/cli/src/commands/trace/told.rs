@@ -15,7 +15,7 @@ pub fn tell(
     args: &Trace,
     folder: &Folder,
     used: &Used,
-    nodes: Nodes,
+    nodes: &Nodes,
     made: anyhow::Result<Made>,
     code: u8,
     printer: Printer,
