@@ -44,6 +44,8 @@ pub(super) struct Collective {
     pub waiting: Vec<u32>,
     /// Somebody is missing and will not come.
     pub forced: bool,
+    /// The most bytes that a rank sent or received.
+    bytes: u64,
     /// Ranks did not agree on the operation.
     pub mismatched: bool,
     lanes: usize,
@@ -65,6 +67,16 @@ impl Collective {
 
     fn everybody_entered(&self) -> bool {
         self.parts.len() >= self.expected
+    }
+
+    /// Whether a rank may have had no need to wait for some: there was nothing to be had from them, or each has its own share.
+    pub fn may_be_partial(&self) -> bool {
+        use Operation::{Allgatherv, Alltoallv, Alltoallw, Barrier, Gatherv, ReduceScatter, Scatterv};
+        match self.operation {
+            Some(Barrier) | None => false,
+            Some(Allgatherv | Alltoallv | Alltoallw | Gatherv | Scatterv | ReduceScatter) => true,
+            _ => self.bytes == 0,
+        }
     }
 
     fn everybody_left(&self) -> bool {
@@ -184,6 +196,7 @@ impl Collectives {
                 settled: 0,
                 waiting: Vec::new(),
                 forced: false,
+                bytes: 0,
                 mismatched: false,
                 lanes,
             };
@@ -219,6 +232,13 @@ impl Collectives {
     pub fn name(&mut self, id: CollectiveId, operation: Operation, root: u32) {
         if let Some(collective) = self.get_mut(id) {
             collective.name(operation, root);
+        }
+    }
+
+    /// A rank sent or received so many bytes.
+    pub fn carries(&mut self, id: CollectiveId, bytes: u64) {
+        if let Some(collective) = self.get_mut(id) {
+            collective.bytes = collective.bytes.max(bytes);
         }
     }
 

@@ -17,6 +17,9 @@ use super::{LONGEST, Network, Watch};
 /// Messages of more bytes may have to wait for their receivers: no MPI has a smaller limit for what it sends at once.
 const SURELY_EAGER: u64 = 4096;
 
+/// How many events ahead it is looked for the end of a receive that was posted earlier.
+const LOOK_AHEAD: usize = 512;
+
 /// What is known of a region.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
@@ -152,15 +155,20 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
 
     /// The location's next event, which stays the next.
     fn next(&mut self, location: u32) -> Option<Event> {
+        self.see_ahead(location, 1);
+        let place = &self.places[location as usize];
+        place.events.get(place.next).copied()
+    }
+
+    /// Reads until so many of the location's events lie ahead, if it has as many.
+    fn see_ahead(&mut self, location: u32, count: usize) {
         let place = &mut self.places[location as usize];
-        while place.next >= place.events.len() {
-            if !place.more {
-                return None;
-            }
-            place.events.clear();
+        while place.more && place.events.len() - place.next < count {
+            place.events.drain(..place.next);
             place.next = 0;
+            let before = place.events.len();
             let read = self.run.read(location as usize, &mut place.events);
-            self.read += place.events.len() as u64;
+            self.read += (place.events.len() - before) as u64;
             self.watch.progress(self.read);
             match read {
                 Ok(more) => place.more = more,
@@ -170,7 +178,6 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
                 }
             }
         }
-        place.events.get(place.next).copied()
     }
 
     fn event(&mut self, location: u32, what: What) {
@@ -210,8 +217,13 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
                 return;
             }
             What::CollectivePosted { comm, request } => self.post_collective(location, comm, request),
-            What::Collective { operation, comm, root, request, .. } => {
+            What::Collective { operation, comm, root, sent, received, request } => {
                 self.collective(location, operation, (comm, root), request);
+                let call = self.places[location as usize].call.as_ref();
+                let own = call.and_then(|call| call.blocking.or(call.collectives.last().copied()));
+                if let Some((id, _)) = own {
+                    self.collectives.carries(id, sent.max(received));
+                }
             }
         }
         // What no region stands around is a call of its own.
@@ -365,7 +377,10 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
                 let (id, waited) = self.messages.receive(channel, now, accumulated);
                 (Request::Receiving(id), waited)
             }
-            None => (Request::Posted(now, accumulated.clone()), None),
+            None => {
+                place.posted.push(request);
+                (Request::Posted(now, accumulated.clone()), None)
+            }
         };
         place.requests.insert(request, state);
         self.wake(waited);
@@ -374,6 +389,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
     fn receive(&mut self, location: u32, from: (u32, u32, u32), request: u64) {
         self.open_call(location);
         let Some(channel) = self.channel(location, from, false) else { return };
+        self.give_turns(location, from, channel, request);
         let messages = &self.messages;
         let place = &mut self.places[location as usize];
         let known = place.receiving(request, |id| messages.get(id).channel, channel);
@@ -392,6 +408,43 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         self.wake(waited);
     }
 
+    /// Receives from anybody take a channel's messages in the order in which they were posted, but may be found complete in another: those
+    /// that were posted before this one, and will be found to have received from the same, come first.
+    fn give_turns(&mut self, location: u32, from: (u32, u32, u32), channel: Channel, request: u64) {
+        let place = &mut self.places[location as usize];
+        let Some(at) = place.posted.iter().position(|posted| *posted == request) else { return };
+        place.posted.remove(at);
+        if at == 0 {
+            return;
+        }
+        self.see_ahead(location, LOOK_AHEAD);
+        let place = &self.places[location as usize];
+        let mut earlier: Vec<u64> = place.posted[..at].to_vec();
+        let ahead = place.events[place.next..].iter().take(LOOK_AHEAD);
+        let mut turns = Vec::new();
+        for event in ahead.map(|event| event.what) {
+            if earlier.is_empty() {
+                break;
+            }
+            let What::Recv { comm, from: peer, tag, request, .. } = event else { continue };
+            let Some(found) = earlier.iter().position(|posted| *posted == request) else { continue };
+            earlier.remove(found);
+            if (comm, peer, tag) == from {
+                turns.push(request);
+            }
+        }
+        for request in place.posted.clone().into_iter().take(at).filter(|request| turns.contains(request)) {
+            let place = &mut self.places[location as usize];
+            let Some(Request::Posted(posted, accumulated)) = place.requests.get(&request).cloned() else {
+                continue;
+            };
+            let (id, waited) = self.messages.receive(channel, posted, &accumulated);
+            place.requests.insert(request, Request::Receiving(id));
+            place.posted.retain(|posted| *posted != request);
+            self.wake(waited);
+        }
+    }
+
     fn probed(&mut self, location: u32, from: (u32, u32, u32)) {
         self.open_call(location);
         let Some(channel) = self.channel(location, from, false) else { return };
@@ -403,6 +456,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
     }
 
     fn cancelled(&mut self, location: u32, request: u64) {
+        self.places[location as usize].posted.retain(|posted| *posted != request);
         match self.places[location as usize].requests.remove(&request) {
             Some(Request::Receiving(id)) => self.messages.give_back(id),
             Some(Request::Sent(id)) => self.messages.release(id),

@@ -132,6 +132,8 @@ pub(super) struct Place {
     pub finalized: bool,
     pub polling: Option<Polling>,
     pub requests: FxHashMap<u64, Request>,
+    /// Those of receives that have had no turn yet, in the order in which they were posted.
+    pub posted: Vec<u64>,
     /// How many collectives it has entered, by communicator.
     pub numbers: FxHashMap<u32, u64>,
     /// Senders that watch whether this one receives, each with the end of its call.
@@ -159,6 +161,7 @@ impl Place {
             finalized: false,
             polling: None,
             requests: FxHashMap::default(),
+            posted: Vec::new(),
             numbers: FxHashMap::default(),
             watchers: Vec::new(),
             ledger: Ledger::new(sources),

@@ -56,7 +56,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Ends a call of which all is known.
     pub(super) fn settle_call(&mut self, location: u32, call: &Call) {
         let before = self.watch.wanted().then(|| self.places[location as usize].ledger.accumulated.clone());
-        let cause = if let Some((id, part)) = call.blocking.filter(|(id, _)| self.waits_for_all(*id)) {
+        let together = call.blocking.filter(|(id, _)| self.waits_for_all(*id, call.left));
+        let cause = if let Some((id, part)) = together {
             self.settle_together(location, call, id, part)
         } else {
             self.settle_alone(location, call)
@@ -84,11 +85,12 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
     }
 
-    fn waits_for_all(&self, id: CollectiveId) -> bool {
-        let alone = |collective: &super::collectives::Collective| collective.parts.len() < 2;
-        self.collectives
-            .get(id)
-            .is_some_and(|collective| collective.waits() == Waits::All && !alone(collective))
+    /// Whether a collective that was left then is one in which nobody leaves before the last has entered.
+    fn waits_for_all(&self, id: CollectiveId, left: i64) -> bool {
+        self.collectives.get(id).is_some_and(|collective| {
+            let early = collective.may_be_partial() && left < collective.last_entry.0;
+            collective.waits() == Waits::All && collective.parts.len() > 1 && !early
+        })
     }
 
     /// All-to-all: nobody leaves before the last has entered.
@@ -135,7 +137,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let mut causes = Causes::default();
         self.messages_of(location, call, &mut causes);
         for (id, part) in call.collectives.iter().chain(&call.blocking) {
-            self.ranks_of(*id, *part, &mut causes);
+            self.ranks_of(*id, *part, call.left, &mut causes);
         }
         let polling = self.polling(location, call);
         let (entered, polled) = match &polling {
@@ -212,7 +214,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     /// Ranks for which a part of a collective waits.
-    fn ranks_of(&self, id: CollectiveId, part: usize, causes: &mut Causes) {
+    fn ranks_of(&self, id: CollectiveId, part: usize, left: i64, causes: &mut Causes) {
         let Some(collective) = self.collectives.get(id) else { return };
         let mut one = |place: usize| {
             let other = &collective.parts[place];
@@ -221,14 +223,22 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             causes.push(cause, collective.quiet(place));
         };
         let is_root = collective.root == Some(part);
-        match collective.waits() {
+        let waits = collective.waits();
+        // Who left before others came had nothing to get from them.
+        let came = |place: &usize| collective.parts[*place].entered <= left;
+        let early = collective.may_be_partial() && left < collective.last_entry.0;
+        match waits {
+            Waits::ForRoot if !is_root && early => collective.root.filter(came).into_iter().for_each(one),
+            Waits::All | Waits::Root if early && (is_root || waits == Waits::All) => {
+                (0..collective.parts.len()).filter(came).for_each(one);
+            }
             Waits::ForRoot if !is_root => collective.root.into_iter().for_each(one),
             Waits::Prefix => {
                 let before = |place: &usize| collective.parts[*place].place < collective.parts[part].place;
                 (0..collective.parts.len()).filter(before).for_each(one);
             }
             // Not one by one: the latest on each quiet time line is what counts.
-            Waits::All | Waits::Root if collective.waits() == Waits::All || is_root => {
+            Waits::All | Waits::Root if waits == Waits::All || is_root => {
                 one(collective.last_entry.1);
                 let lanes = collective.last_quiet.len();
                 let at = causes.quiet.len() - lanes;

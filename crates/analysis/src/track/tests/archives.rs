@@ -83,10 +83,10 @@ impl Run for Made {
         &self.definitions
     }
 
-    /// Three at a time, so that ends of blocks are met.
+    /// Five at a time, so that ends of blocks are met.
     fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage> {
         let rest = &mut self.events[location];
-        let some = rest.len().min(3);
+        let some = rest.len().min(5);
         events.extend(rest.drain(..some));
         match &self.damage {
             Some((at, what)) if *at == location && rest.is_empty() => Err(Damage(what.clone())),
@@ -180,6 +180,24 @@ fn messages_of_one_channel_are_received_in_their_order() {
 }
 
 #[test]
+fn receives_from_anybody_take_messages_in_the_order_in_which_they_were_posted() {
+    let mut made = Made::new(2, &["tick"]);
+    made.sends(0, [10, 12], 1, 0).noise(0, 100, 50).sends(0, [100, 102], 1, 0);
+    for request in [1, 2] {
+        let posted = What::RecvPosted { comm: 0, from: UNKNOWN, tag: UNKNOWN, request };
+        made.at(1, 5, What::Enter(4)).at(1, 5, posted).at(1, 5, What::Leave(4));
+    }
+    // The second is found complete first.
+    for (request, begin, end) in [(2, 20, 105), (1, 106, 110)] {
+        let came = What::Recv { comm: 0, from: 0, tag: 0, bytes: 8, request };
+        made.at(1, begin, What::Enter(2)).at(1, end, came).at(1, end, What::Leave(2));
+    }
+    let tracked = made.track();
+    assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
+    assert_eq!(accumulated(&tracked), [50, 50]);
+}
+
+#[test]
 fn asking_again_and_again_is_waiting() {
     let mut made = Made::new(2, &["tick"]);
     made.noise(0, 9000, 5000).sends(0, [9000, 9010], 1, 0);
@@ -215,6 +233,16 @@ fn all_wait_for_the_root_of_a_broadcast() {
     let tracked = made.track();
     assert_eq!(accumulated(&tracked), [70, 70, 0]);
     assert_eq!((tracked.ranks[1].amplified_ns, tracked.ranks[1].absorbed_ns), (50, 0));
+}
+
+#[test]
+fn nobody_waits_for_the_root_of_nothing() {
+    let mut made = Made::new(2, &["tick"]);
+    made.noise(0, 200, 70).together(0, [200, 205], Operation::Bcast, 0);
+    made.noise(1, 50, 20).together(1, [50, 55], Operation::Bcast, 0);
+    let tracked = made.track();
+    assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
+    assert_eq!(accumulated(&tracked), [70, 20]);
 }
 
 #[test]
