@@ -154,6 +154,25 @@ static struct log *create(void)
 	return log;
 }
 
+/* ---- Noise ---- */
+
+struct range {
+	unsigned from, to;
+};
+
+/* Reads the thread's counters; gives which could be read. */
+static struct range read_noise(const struct log *log, uint64_t now[QUELL_TRACE_SOURCES])
+{
+	struct range known = { QUELL_KINDS, QUELL_KINDS };
+	if (log->slot && !quell_metrics_read_some(log->slot, QUELL_EVERY_KIND, (unsigned long long *)now))
+		known.from = 0;
+	if (injected_ns) {
+		now[QUELL_TRACE_INJECTED] = injected_ns();
+		known.to = QUELL_TRACE_SOURCES;
+	}
+	return known;
+}
+
 /* The calling thread's log; NULL, and no other try, where there cannot be one. */
 struct log *log_open(void)
 {
@@ -173,6 +192,7 @@ struct log *log_open(void)
 	const char *reason = log->slot ? "" : quell_metrics_reason(metrics_code ? metrics_code : -ESRCH);
 	snprintf(log->head->reason, sizeof(log->head->reason), "%s", reason);
 	log->head->sources = (log->slot ? QUELL_EVERY_KIND : 0) | (injected_ns ? 1u << QUELL_TRACE_INJECTED : 0);
+	read_noise(log, log->from_ns);
 	log->places = REGIONS_AT_FIRST;
 	log->regions = calloc(log->places, sizeof(*log->regions));
 	pthread_mutex_lock(&guard);
@@ -252,17 +272,13 @@ __attribute__((destructor)) static void process_ends(void)
 void log_edge(struct log *log, enum quell_trace_kind kind, uint32_t region)
 {
 	uint64_t now[QUELL_TRACE_SOURCES], changed[QUELL_TRACE_SOURCES];
-	unsigned mask = 0, words = 0, from = QUELL_KINDS, to = QUELL_KINDS;
-	if (log->slot && !quell_metrics_read_some(log->slot, QUELL_EVERY_KIND, (unsigned long long *)now))
-		from = 0;
-	if (injected_ns) {
-		now[QUELL_TRACE_INJECTED] = injected_ns();
-		to = QUELL_TRACE_SOURCES;
-	}
-	for (unsigned source = from; source < to; source++) {
-		if (now[source] == log->noise_ns[source])
+	unsigned mask = 0, words = 0;
+	struct range known = read_noise(log, now);
+	for (unsigned source = known.from; source < known.to; source++) {
+		uint64_t noise_ns = now[source] - log->from_ns[source];
+		if (noise_ns == log->noise_ns[source])
 			continue;
-		log->noise_ns[source] = changed[words++] = now[source];
+		log->noise_ns[source] = changed[words++] = noise_ns;
 		mask |= 1u << source;
 	}
 	put(log, kind, mask, region, changed, words);

@@ -81,6 +81,7 @@ struct log {
 	uint32_t region;    /* of the call that goes on */
 	uint32_t phase;     /* the region of the phase that goes on, or 0 */
 	const void *slot;   /* of the metric container, or NULL */
+	uint64_t from_ns[QUELL_TRACE_SOURCES];  /* the counters when the log began: what struck before is not the run's */
 	uint64_t noise_ns[QUELL_TRACE_SOURCES]; /* as last written */
 	char *window;
 	uint64_t window_at, reserved; /* where in the file the window begins, and where the file ends */

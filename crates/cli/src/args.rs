@@ -88,6 +88,9 @@ pub enum Verb {
     /// What ranks on other hosts start under `trace`: the recorder of their host.
     #[command(hide = true)]
     TraceNode(TraceNode),
+    /// Simulate a bulk-synchronous run under periodic noise, and write it as a tracer would.
+    #[command(hide = true)]
+    GenerateRun(GenerateRun),
     /// Time the probe's loop beside a bare clock loop.
     #[command(hide = true)]
     BenchLoop(BenchLoop),
@@ -373,6 +376,35 @@ pub struct Generate {
     /// Folder for the JSON schemas.
     #[arg(long, value_name = "DIR")]
     pub schemas: PathBuf,
+}
+
+/// `quell generate-run`: the program of Nataraj et al. 2007, §4.1.
+#[derive(Debug, ClapArgs)]
+pub struct GenerateRun {
+    /// Folder of the archive.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Ranks.
+    #[arg(long)]
+    pub ranks: u32,
+    /// Phases of work and an all-reduce.
+    #[arg(long)]
+    pub phases: u64,
+    /// Noise-free work of a phase.
+    #[arg(long)]
+    pub quantum: Nanos,
+    /// What the all-reduce takes after the last rank has come.
+    #[arg(long, default_value = "5us")]
+    pub sync: Nanos,
+    /// From one detour of a rank to its next.
+    #[arg(long, default_value = "1ms")]
+    pub period: Nanos,
+    /// How long each is; 0ns for a quiet run.
+    #[arg(long)]
+    pub detour: Nanos,
+    /// Seed of where in the period each rank begins.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// `quell bench-loop`.

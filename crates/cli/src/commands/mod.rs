@@ -4,6 +4,7 @@ mod bench;
 mod compare;
 mod convert;
 mod doctor;
+mod generate_run;
 mod goal;
 mod hidden;
 mod predict;
@@ -68,6 +69,7 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Report(args) => report::run(&args, printer),
         Verb::Doctor(args) => doctor::run(&args, printer),
         Verb::Generate(args) => hidden::generate(&args, printer),
+        Verb::GenerateRun(args) => generate_run::run(&args, printer),
         Verb::BenchLoop(args) => hidden::bench_loop(&args, printer),
     };
     match outcome {

@@ -10,6 +10,20 @@ use super::{INJECTED as INJECTED_NAME, Summary};
 use crate::mpi::{Comm, Damage, Definitions, Location, Region, UNKNOWN};
 use crate::{Error, SourceKind};
 
+/// A place in the program, with names of C++ as people write them, without parameters.
+fn readable(site: &str) -> String {
+    let (symbol, rest) = site.split_once(' ').unwrap_or((site, ""));
+    let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+    match cpp_demangle::Symbol::new(symbol)
+        .ok()
+        .and_then(|symbol| symbol.demangle_with_options(&options).ok())
+    {
+        Some(name) if !rest.is_empty() => format!("{name} {rest}"),
+        Some(name) => name,
+        None => site.to_owned(),
+    }
+}
+
 /// From a log's numbers to places in [`Definitions`].
 #[derive(Debug, Default)]
 pub(super) struct Maps {
@@ -71,9 +85,13 @@ pub(super) fn define(
         }
         maps.push(Maps { regions, injected: definitions.sources.len() > INJECTED, comms: HashMap::new() });
     }
+    let other_sides = merged.other_sides();
     for ((_, head), map) in heads.iter().zip(&mut maps) {
         map.comms = processes.get(&(head.rank, head.pid)).cloned().unwrap_or_default();
         map.comms.insert(WORLD, 0);
+        for place in map.comms.values_mut() {
+            *place = other_sides.get(place).copied().unwrap_or(*place);
+        }
     }
     merged.tell_members(summary, &mut definitions);
     definitions.locations =
@@ -118,7 +136,7 @@ impl Merged {
             kind::REGION if record.value as usize == regions.len() + 1 => {
                 let mut parts = record.words.split(|byte| *byte == 0).map(text);
                 let name = parts.next().unwrap_or_default();
-                let site = parts.next().filter(|site| !site.is_empty());
+                let site = parts.next().filter(|site| !site.is_empty()).map(|site| readable(&site));
                 let region = Region { name, site, mpi: record.mask & 1 != 0 };
                 let next = definitions.regions.len() as u32;
                 let place = *self.regions.entry(region).or_insert_with_key(|region| {
@@ -143,6 +161,20 @@ impl Merged {
             }
             _ => {}
         }
+    }
+
+    /// Between two groups, for the place of the one side's communicator that of the other's: all events name the same then.
+    fn other_sides(&self) -> HashMap<u32, u32> {
+        let sides = self.comms.iter().filter_map(|(known, place)| match known {
+            Known::Made { identity, side: Some(_) } => Some((identity, *place)),
+            _ => None,
+        });
+        let mut first = HashMap::new();
+        let seen = sides.filter_map(|(identity, place)| {
+            let one = *first.entry(*identity).or_insert(place);
+            (one != place).then_some((place, one))
+        });
+        seen.collect()
     }
 
     /// A part of the list of members, if it goes on where the last one ended.
