@@ -20,6 +20,8 @@ import record_million
 import replay
 import simulate
 import sources_cost
+import traced
+import tracked
 import under_mpi
 from child import BenchError
 from page import page
@@ -34,6 +36,8 @@ BENCHMARKS = {
     "simulate": simulate,
     "mpi": under_mpi,
     "replay": replay,
+    "trace": traced,
+    "track": tracked,
 }
 FAILED = 1
 LIMIT_BROKEN = 3

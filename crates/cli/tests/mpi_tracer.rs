@@ -121,10 +121,8 @@ fn adds_up(run: &mut LogRun) -> Vec<Vec<Event>> {
             );
         };
         for event in events {
-            let peer = |comm: u32, rank: u32| {
-                let comm = &definitions.comms[comm as usize];
-                comm.remote.as_ref().unwrap_or(&comm.members)[rank as usize]
-            };
+            let peer =
+                |comm: u32, rank: u32| definitions.comms[comm as usize].peers(location.rank)[rank as usize];
             match event.what {
                 What::Enter(region) => open.push(region),
                 What::Leave(region) => {
@@ -160,7 +158,7 @@ fn adds_up(run: &mut LogRun) -> Vec<Vec<Event>> {
     for ((comm, operation), ranks) in &collectives {
         let comm = &definitions.comms[*comm as usize];
         let took_part: BTreeSet<u32> = ranks.keys().copied().collect();
-        assert_eq!(took_part, comm.members.iter().copied().collect(), "{operation:?} on {}", comm.name);
+        assert_eq!(took_part, comm.everybody().collect(), "{operation:?} on {}", comm.name);
         let counts: BTreeSet<u64> = ranks.values().copied().collect();
         assert_eq!(counts.len(), 1, "{operation:?} on {}: {ranks:?}", comm.name);
     }

@@ -38,8 +38,23 @@ pub struct Comm {
     pub name: String,
     /// For each of its own ranks, the rank in the world.
     pub members: Vec<u32>,
-    /// Those of the other group, where it joins two: peers of messages are ranks of that one.
+    /// Those of the other group, where it joins two.
     pub remote: Option<Vec<u32>>,
+}
+
+impl Comm {
+    /// The ranks in the world that a rank's peers are numbers of: its own group, or the other one where there are two.
+    pub fn peers(&self, rank: u32) -> &[u32] {
+        match &self.remote {
+            Some(remote) if !remote.contains(&rank) => remote,
+            _ => &self.members,
+        }
+    }
+
+    /// Who takes part in its collectives.
+    pub fn everybody(&self) -> impl Iterator<Item = u32> + Clone {
+        self.members.iter().chain(self.remote.iter().flatten()).copied()
+    }
 }
 
 /// A thread of a rank.

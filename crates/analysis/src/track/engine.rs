@@ -70,11 +70,10 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             of_rank.entry(facts.rank).or_insert(location as u32);
         }
         let groups = definitions.comms.iter().map(|comm| {
-            let all = comm.members.iter().chain(comm.remote.iter().flatten());
             let identity = comm.remote.is_none()
                 && comm.members.iter().enumerate().all(|(at, rank)| at == *rank as usize);
-            let expected = all.clone().filter(|rank| of_rank.contains_key(rank)).count();
-            let places = || all.clone().enumerate().map(|(place, rank)| (*rank, place as u32)).collect();
+            let expected = comm.everybody().filter(|rank| of_rank.contains_key(rank)).count();
+            let places = || comm.everybody().enumerate().map(|(place, rank)| (rank, place as u32)).collect();
             Group { places: (!identity).then(places), expected }
         });
         let groups = groups.collect();
@@ -331,15 +330,8 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
 
     fn channel(&mut self, location: u32, (comm, peer, tag): (u32, u32, u32), sends: bool) -> Option<Channel> {
         let here = self.places[location as usize].rank;
-        let there = self.definitions.comms.get(comm as usize).and_then(|comm| {
-            let members = match &comm.remote {
-                // Who stands in the other group talks to this one.
-                Some(remote) if remote.contains(&here) => &comm.members,
-                Some(remote) => remote,
-                None => &comm.members,
-            };
-            members.get(peer as usize).copied()
-        });
+        let comm_of = self.definitions.comms.get(comm as usize);
+        let there = comm_of.and_then(|comm| comm.peers(here).get(peer as usize).copied());
         let Some(there) = there else {
             self.undefined(location, "a rank or a communicator");
             return None;

@@ -80,10 +80,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let mut came: Vec<u32> =
             collective.parts.iter().map(|part| self.places[part.location as usize].rank).collect();
         came.sort_unstable();
-        let all = comm.members.iter().chain(comm.remote.iter().flatten());
-        all.filter(|rank| self.of_rank.contains_key(rank) && came.binary_search(rank).is_err())
-            .copied()
-            .collect()
+        let here = |rank: &u32| self.of_rank.contains_key(rank);
+        comm.everybody().filter(|rank| here(rank) && came.binary_search(rank).is_err()).collect()
     }
 
     /// Told at the end: what was never received, never completed, or broke off.
