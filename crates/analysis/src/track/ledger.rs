@@ -96,7 +96,7 @@ impl Ledger {
     /// A call that lasted `length` ends at `now`, on the quiet time line of a lane at `quiet`.
     pub fn leave(&mut self, lane: usize, length: i64, now: i64, quiet: i64) -> Change {
         let noise = self.noise_of_call(lane, length);
-        self.late[lane] += self.within[lane] - noise;
+        self.late[lane] = self.late[lane].saturating_add(self.within[lane] - noise);
         self.within[lane] = 0;
         let local = self.accumulated[lane] + noise;
         // Without noise a program is at no instant later than with it.

@@ -151,7 +151,7 @@ impl Place {
             damage: None,
             count: 0,
             first: None,
-            now: i64::MIN,
+            now: 0,
             stack: Vec::new(),
             call: None,
             blocked: None,
