@@ -256,8 +256,12 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         let extra = place.stack.len() - at - 1;
         self.findings.unbalanced += extra as u64;
         let now = place.now;
-        for frame in place.stack.drain(at..) {
+        let outside = place.call.as_ref().map_or(usize::MAX, |call| call.depth.unwrap_or(usize::MAX));
+        for (depth, frame) in (at..).zip(place.stack.drain(at..)) {
             self.paths.all[frame.path as usize].time += now - frame.entered;
+            if depth < outside && self.watch.wanted() {
+                self.watch.stayed(&frame.left(location, now));
+            }
         }
         if place.call.as_ref().is_some_and(|call| call.depth.is_some_and(|depth| depth >= at)) {
             self.close_call(location);
@@ -599,8 +603,11 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         if place.call.is_none() {
             place.ledger.settle(now.max(0));
         }
-        for frame in std::mem::take(&mut place.stack) {
+        for frame in std::mem::take(&mut place.stack).into_iter().rev() {
             self.paths.all[frame.path as usize].time += now - frame.entered;
+            if self.watch.wanted() {
+                self.watch.stayed(&frame.left(location, now));
+            }
         }
         for (sender, _) in std::mem::take(&mut self.places[location as usize].watchers) {
             self.wake(Some(sender));
