@@ -4,7 +4,7 @@ use quell_analysis::track::{Tracked, TrackedPath, TrackedRank, TrackedSource};
 
 use crate::plots::{self, Scale, Series};
 use crate::printer::{one_line, width};
-use crate::terminal::{table, table_with_words, time};
+use crate::terminal::{table, time};
 
 /// Up to so many ranks get a row each.
 const FEW_RANKS: usize = 16;
@@ -14,14 +14,19 @@ const WORST_RANKS: usize = 10;
 const DRAWN_RANKS: usize = 8;
 /// Places in the program that get a row.
 const MOST_PATHS: usize = 12;
-/// Characters of a call's name that are worth a row.
-const LEAST_NAME: usize = 20;
+/// Columns that a name has at least.
+const LEAST_NAME: usize = 16;
+/// From so many columns on, tables are whole.
+const WIDE: u16 = 92;
+/// Columns between two of a table.
+const BETWEEN: usize = 3;
+const OWN_WORK: &str = "the program's own work";
 
 /// The run at a glance, its sources, ranks, and places in the program.
 pub fn tracked(tracked: &Tracked) -> String {
     let mut text = extent(tracked);
     if tracked.compensated_runtime_by_source_ns.is_empty() {
-        text += "\nThe archive has no noise counters: what noise did to this run is not known. `quell trace` counts it,\nfor root or who may use eBPF.\n";
+        text += "\nThe archive has no noise counters: what noise did to this run is not known.\n`quell trace` counts it, for root or who may use eBPF.\n";
         return text + &busiest(&tracked.paths);
     }
     text += &effect(tracked);
@@ -72,14 +77,14 @@ fn effect(tracked: &Tracked) -> String {
     let without = tracked.compensated_runtime_ns;
     let saved = tracked.runtime_ns - without;
     let mut text = format!(
-        "without noise it would have taken {}: {} less, noise made it {} longer\n",
+        "without noise {}: {} less; noise made it {} longer\n",
         time(without as f64),
         time(saved as f64),
         percent(saved, without),
     );
     if local > 0 {
         text += &format!(
-            "noise struck ranks for {} of their time; they ended later by {}, {} times as much\n",
+            "noise struck ranks for {} of their time\nthey ended later by {}, {} times as much\n",
             percent(local, runtime),
             percent(accumulated, runtime),
             quotient(accumulated, local),
@@ -96,27 +101,26 @@ fn sources(tracked: &Tracked) -> String {
     let row = |(name, without): (&String, &i64)| {
         let (local, accumulated) = (of(name, |of| of.local_ns), of(name, |of| of.accumulated_ns));
         let share = tracked.composition.get(name);
-        let row = vec![
-            middle(&one_line(name), usize::from(width()).saturating_sub(76).max(LEAST_NAME)),
+        let figures = vec![
             some(local),
             some(accumulated),
             some(of(name, |of| of.amplified_ns)),
             some(of(name, |of| of.absorbed_ns)),
-            quotient(accumulated, local),
             share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}", 100.0 * share)),
             some(tracked.runtime_ns - without),
+            quotient(accumulated, local),
         ];
-        (accumulated.max(local), row)
+        (accumulated.max(local), one_line(name), figures)
     };
-    let mut rows: Vec<(i64, Vec<String>)> =
-        tracked.compensated_runtime_by_source_ns.iter().map(row).collect();
-    rows.sort_by_key(|(cost, _)| -cost);
-    let shown = rows.into_iter().filter(|(cost, _)| *cost != 0).map(|(_, row)| row);
-    let header = ["source", "struck", "accumulated", "amplified", "absorbed", "ratio", "share %", "saved"];
-    let mut text = format!(
-        "\nSources, over all ranks; saved: the run would be shorter by so much without it\n{}",
-        table(&header, shown)
-    );
+    let mut rows: Vec<_> = tracked.compensated_runtime_by_source_ns.iter().map(row).collect();
+    rows.retain(|(cost, ..)| *cost != 0);
+    rows.sort_by_key(|(cost, ..)| -cost);
+    let (names, figures): (Vec<String>, Vec<Vec<String>>) =
+        rows.into_iter().map(|(_, name, figures)| (name, figures)).unzip();
+    let header = ["source", "struck", "accumulated", "amplified", "absorbed", "share %", "saved", "ratio"];
+    let mut text =
+        "\nSources, over all ranks; saved: the run would be shorter by so much without it\n".to_owned();
+    text += &fitting(with_ratio(&header), figures, |row, room| middle(&names[row], room));
     if let Some(sum) = tracked.orthogonal_sum_ratio {
         let words = if sum > 1.005 { "sources hide one another" } else { "each adds its own" };
         text += &format!("the shares add up to {:.1} %: {words}\n", 100.0 * sum);
@@ -156,9 +160,8 @@ fn ranks(ranks: &[TrackedRank]) -> String {
             ranks.len()
         );
     }
-    let row = |rank: &&TrackedRank| {
+    let figures = |rank: &&TrackedRank| {
         vec![
-            rank.rank.to_string(),
             time(rank.runtime_ns as f64),
             time(rank.compensated_ns as f64),
             some(rank.local_ns),
@@ -169,7 +172,8 @@ fn ranks(ranks: &[TrackedRank]) -> String {
         ]
     };
     let header = ["rank", "took", "without noise", "struck", "accumulated", "amplified", "absorbed", "ratio"];
-    format!("\n{title}\n{}", table(&header, chosen.iter().map(row)))
+    let figures = chosen.iter().map(figures).collect();
+    format!("\n{title}\n{}", fitting(with_ratio(&header), figures, |row, _| chosen[row].rank.to_string()))
 }
 
 fn paths(paths: &[TrackedPath]) -> String {
@@ -185,7 +189,7 @@ fn busiest(paths: &[TrackedPath]) -> String {
     places(busy, &[], |_| Vec::new())
 }
 
-/// A table of places in the program, as wide as the terminal at most.
+/// A table of places in the program.
 fn places(
     mut all: Vec<&TrackedPath>,
     header: &[&str],
@@ -196,39 +200,66 @@ fn places(
     if all.is_empty() {
         return String::new();
     }
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|path| {
-            let calls = if path.calls == 0 { "-".to_owned() } else { path.calls.to_string() };
-            [vec![calls, some(path.time_ns)], figures(path)].concat()
-        })
-        .collect();
-    let header = [&["calls", "time"], header].concat();
-    // Each column has a blank on both sides.
-    let wide = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([header[column].len()]).max().unwrap_or(0) + 2
+    let row = |path: &&TrackedPath| {
+        let calls = if path.calls == 0 { "-".to_owned() } else { path.calls.to_string() };
+        [vec![calls, some(path.time_ns)], figures(path)].concat()
     };
-    let taken: usize = (0..header.len()).map(wide).sum();
-    let room = usize::from(width()).saturating_sub(taken + 2).max(LEAST_NAME);
-    let named = all.iter().zip(rows).map(|(path, row)| [vec![place(path, room)], row].concat());
     let fewer =
         if count > MOST_PATHS { format!(": the first {MOST_PATHS} of {count}") } else { String::new() };
-    let header = [&["place"], &header[..]].concat();
-    format!("\nPlaces in the program, over all ranks{fewer}\n{}", table_with_words(1, &header, named))
+    let header = [&["place", "calls", "time"], header].concat();
+    let rows = all.iter().map(row).collect();
+    let table = fitting(&header, rows, |row, room| place(all[row], room));
+    format!("\nPlaces in the program, over all ranks{fewer}\n{table}")
 }
 
-/// A place in so many columns: of its regions the innermost say most, and of its site the function.
+/// Narrow terminals have no room for the last column, which follows from others.
+fn with_ratio<'a>(header: &'a [&'a str]) -> &'a [&'a str] {
+    if width() < WIDE { &header[..header.len() - 1] } else { header }
+}
+
+/// A table as wide as the terminal at most: `name` gives the first cell of a row in so many columns. What the header does not name is left out.
+fn fitting(header: &[&str], mut rows: Vec<Vec<String>>, name: impl Fn(usize, usize) -> String) -> String {
+    rows.iter_mut().for_each(|row| row.truncate(header.len() - 1));
+    let wide = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([header[column + 1].len()]).max().unwrap_or(0) + BETWEEN
+    };
+    let taken: usize = (0..header.len() - 1).map(wide).sum();
+    let room = usize::from(width()).saturating_sub(taken + 2).max(LEAST_NAME);
+    let named = rows.into_iter().enumerate().map(|(at, row)| [vec![name(at, room)], row].concat());
+    table(header, named)
+}
+
+/// A place in so many columns: of its regions the innermost says most, and of its site the function.
 fn place(path: &TrackedPath, room: usize) -> String {
-    let Some((call, around)) = path.path.split_last() else { return "the program's own work".to_owned() };
-    let site = path.site.as_deref().map(|site| format!(" in {}", one_line(site))).unwrap_or_default();
+    let Some((call, around)) = path.path.split_last() else { return middle(OWN_WORK, room) };
     let call = one_line(call);
     let around: String = around.iter().map(|region| one_line(region) + " > ").collect();
-    let own = call.chars().count() + site.chars().count();
-    if around.is_empty() || own + 4 > room {
-        return middle(&(call + &site), room);
+    let site = path.site.as_deref().map(one_line).unwrap_or_default();
+    // The library matters least.
+    let function = site.rsplit_once(" (").map_or(site.as_str(), |(function, _)| function);
+    let columns = |text: &str| text.chars().count();
+    let own = |site: &str| if site.is_empty() { call.clone() } else { format!("{call} in {site}") };
+    for own in [own(&site), own(function)] {
+        if columns(&own) + columns(&around).min(LEAST_NAME) <= room {
+            return middle(&around, room - columns(&own)) + &own;
+        }
     }
-    middle(&around, room - own) + &call + &site
+    if function.is_empty() {
+        return middle(&call, room);
+    }
+    let call = middle(&call, room / 2) + " in ";
+    let end = tail(function, room.saturating_sub(columns(&call)));
+    call + &end
+}
+
+/// Text in so many columns at most, with its beginning left out if it is longer.
+fn tail(text: &str, room: usize) -> String {
+    let count = text.chars().count();
+    if count <= room {
+        return text.to_owned();
+    }
+    ['…'].into_iter().chain(text.chars().skip(count + 1 - room.max(1))).collect()
 }
 
 /// Text in so many columns at most, with its middle left out if it is longer.

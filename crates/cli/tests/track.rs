@@ -47,7 +47,10 @@ fn a_run_is_told_as_a_document() {
 #[test]
 fn many_ranks_are_drawn_and_fit_the_terminal() {
     let dir = tempfile::tempdir().unwrap();
-    made_run::write(&dir.path().join("many"), &definitions(40), &many_ranks(40));
+    let mut known = definitions(40);
+    known.regions[2].site =
+        Some("a_function_with_a_name_that_is_too_long_for_most_terminals (libsolver.so.1)".into());
+    made_run::write(&dir.path().join("many"), &known, &many_ranks(40));
     assert_snapshot!(transcript(dir.path(), &["track", "many"]));
     for columns in [80, 100, 160] {
         let mut command = quell(dir.path());

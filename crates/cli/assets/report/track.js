@@ -1,5 +1,8 @@
 // What noise did to an MPI run: figures, tables, and what is wrong with its archive.
 
+/** Findings that are told one by one. */
+const MOST_TOLD = 8;
+
 const TRACK_WORDS = [
     ["Noise", "Time that the kernel or other tasks took from a rank while it could have run."],
     ["Struck", "Noise that took time from the rank itself."],
@@ -86,9 +89,9 @@ function limitsOfTrack(run) {
         list(found.told).length > 0
             ? `The archive is not whole or contradicts itself${wrong.length > 0 ? ": " : ""}${wrong.join("; ")}.`
             : null,
-        ...list(found.told).slice(0, 12).map(clean),
-        list(found.told).length > 12
-            ? `And ${count(found.told.length - 12)} more, which quell track --json tells.`
+        ...list(found.told).slice(0, MOST_TOLD).map(clean),
+        list(found.told).length > MOST_TOLD
+            ? `And ${count(found.told.length - MOST_TOLD)} more, which quell track --json tells.`
             : null,
         found.noise_without_time_ns > 0
             ? `${duration(found.noise_without_time_ns)} of the noise that was counted had no place between the events: it is in what struck, and in nothing else.`

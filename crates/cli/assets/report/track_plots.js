@@ -6,6 +6,8 @@ const MOST_LINES = 7;
 const LEAST_RATIO = 0.01;
 /** Where a rank lost next to nothing, shares have no meaning and no end. */
 const MOST_SHARE = 3;
+/** Ranks that are joined by a line. */
+const MOST_JOINED = 256;
 const ALL = { colour: "--series-7", dash: [], shape: "circle" };
 
 /** Lines of a plot: all noise, and each of the costliest sources. */
@@ -26,8 +28,10 @@ function drawnSources(run) {
 }
 
 /** A plot of lines over ranks, or over places in an order. */
-function linesSpec(places, lines, { title, label, text, y, at, shade }) {
+function linesSpec(places, lines, { title, label, text, y, at, shade, ordered }) {
     const marks = places.length <= 48;
+    // A line from each of many to the next would fill the plot.
+    const kind = places.length > MOST_JOINED && !ordered ? "dots" : "line";
     const margin = Math.max((places.at(-1) - places[0]) * 0.02, 0.3);
     return {
         label,
@@ -38,11 +42,11 @@ function linesSpec(places, lines, { title, label, text, y, at, shade }) {
             text: (value) => (Number.isInteger(value) && value >= 0 ? String(value) : ""),
         },
         y: { text, ...y },
-        series: lines.map((line) => ({ ...line.look, kind: "line", marks })),
+        series: lines.map((line) => ({ ...line.look, kind, marks })),
         groups: lines.map((line, n) => ({
             name: line.name,
             style: line.look,
-            kind: "line",
+            kind,
             series: [n + 1],
             text: (idxs, data) => {
                 const value = data[n + 1][idxs[n + 1]];
@@ -106,6 +110,7 @@ function ratioSpec(run) {
                 : { title: "accumulated / struck", range: [0, Math.max(most * 1.06, 1.1)] },
             at: (place) => `place ${count(place)} of ${count(ranks.length)}`,
             shade: (u) => ruleAt(u, log ? 0 : 1),
+            ordered: true,
         },
     );
 }
@@ -141,7 +146,7 @@ function compositionSpec(run) {
         title: "rank",
         label: "Share of each source in the accumulated noise of each rank, and the sum of the shares.",
         text: (value) => `${significant(100 * value, 3)} %`,
-        y: { title: "share", range: [0, Math.min(most * 1.06, MOST_SHARE)] },
+        y: { title: "share", range: [0, Math.min(Math.max(most, 1) * 1.06, MOST_SHARE)] },
         at: (rank) => `rank ${rank}`,
         shade: (u) => ruleAt(u, 1),
     });
