@@ -31,7 +31,7 @@ pub fn tracked(tracked: &Tracked) -> String {
     }
     text += &effect(tracked);
     if tracked.ranks.iter().all(|rank| rank.local_ns == 0 && rank.accumulated_ns == 0) {
-        return text + "\nNo noise struck any rank, by the archive's counters.\n" + &busiest(&tracked.paths);
+        return text + "\nThe counters of noise in the archive stayed at zero.\n" + &busiest(&tracked.paths);
     }
     text += &sources(tracked);
     text += &plot(&tracked.ranks);

@@ -108,7 +108,7 @@ function trackSections(run) {
     const body = !run.counted
         ? [paragraph("There are no noise counters in this archive: quell trace puts them there.", "absent")]
         : sources.length === 0
-          ? [paragraph("No noise struck any rank.", "absent")]
+          ? [paragraph("The counters of noise in the archive stayed at zero.", "absent")]
           : [
                 section("accumulated", "Accumulated noise", plotFigure(
                     "By how much each rank ended later: without all noise, and without one source of it.",
