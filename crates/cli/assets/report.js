@@ -62,15 +62,19 @@ function title(data) {
 function head(data) {
     const show = record(data.show);
     const compare = record(data.compare);
-    const kind = show
-        ? "Operating-system noise"
-        : compare
-          ? "Operating-system noise, two recordings compared"
-          : "Operating-system noise, predicted";
+    const run = tracked(data);
+    const kind = run
+        ? "Operating-system noise in an MPI run"
+        : show
+          ? "Operating-system noise"
+          : compare
+            ? "Operating-system noise, two recordings compared"
+            : "Operating-system noise, predicted";
     return [
         paragraph(kind, "kind"),
         element("h1", {}, title(data)),
         show ? part("The recording", () => facts(show)) : null,
+        run ? part("The run", () => factsOfTrack(run)) : null,
     ];
 }
 
@@ -80,6 +84,7 @@ function limits(data) {
         ...(record(data.sources) ? limitsOfSources(data.sources) : []),
         ...limitsOfPredictions(predictions(data)),
         ...(record(data.compare) ? limitsOfComparison(data.compare) : []),
+        ...(tracked(data) ? limitsOfTrack(tracked(data)) : []),
     ]);
     if (!Array.isArray(all)) {
         return all;
@@ -98,6 +103,7 @@ function headline(data) {
         ...(record(data.show) ? headlineOfRecording(data.show) : []),
         ...predictions(data).slice(0, 1).flatMap(headlineOfPrediction),
         ...(record(data.compare) ? headlineOfComparison(data.compare) : []),
+        ...(tracked(data) ? headlineOfTrack(tracked(data)) : []),
     ]);
     if (!Array.isArray(tiles) || tiles.length === 0) {
         return Array.isArray(tiles) ? null : tiles;
@@ -120,7 +126,9 @@ function sections(data) {
     const compare = record(data.compare);
     const curves = predictions(data);
     const detours = show || records(data.timeline).length > 0 || records(data.density).length > 0;
+    const run = tracked(data);
     const parts = [
+        run && ["The run", () => trackSections(run)],
         compare && ["The comparison", () => comparisonSections(compare)],
         curves.length > 0 && ["The prediction", () => predictionSection(curves)],
         curves.length === 0 && show && ["The prediction", () => noPrediction(show)],
@@ -148,8 +156,9 @@ function noPrediction(show) {
     return section("scale", "What it costs at scale", paragraph(reason, "absent"));
 }
 
-function words() {
-    return section("words", "How to read this", pairs("words-list", WORDS));
+function words(data) {
+    const shown = tracked(data) ? TRACK_WORDS : WORDS;
+    return section("words", "How to read this", pairs("words-list", shown));
 }
 
 function foot(data) {
@@ -165,7 +174,7 @@ function main() {
     document.getElementById("head").append(...head(data).filter(Boolean));
     document
         .getElementById("main")
-        .replaceChildren(...[headline(data), limits(data), ...sections(data), words()].filter(Boolean));
+        .replaceChildren(...[headline(data), limits(data), ...sections(data), words(data)].filter(Boolean));
     document.getElementById("foot").append(foot(data));
     drawPlots();
 }

@@ -349,11 +349,11 @@ pub struct Convert {
 /// `quell report`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell report a.quell\n  quell report a.quell -o a.html --ranks 16..64Ki --quantum 500us"
+    after_help = "EXAMPLES\n  quell report a.quell\n  quell report a.quell -o a.html --ranks 16..64Ki --quantum 500us\n  quell report run -o run.html      an MPI run that `quell trace` made, as `quell track --html`"
 )]
 pub struct Report {
-    /// The recording.
-    #[arg(value_name = "R.quell")]
+    /// The recording, or an MPI run: its folder, or the anchor of an OTF2 archive.
+    #[arg(value_name = "R.quell|ARCHIVE")]
     pub recording: PathBuf,
     /// The page to write; beside the recording if not given.
     #[arg(long, short, value_name = "FILE.html")]

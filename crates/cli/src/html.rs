@@ -1,5 +1,7 @@
 //! The HTML page: a template, its style and script, and one JSON document that the script draws.
 
+mod track;
+
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -9,6 +11,7 @@ use quell_analysis::density::Density;
 use quell_analysis::overview::Overview;
 use quell_analysis::predict::Prediction;
 use quell_analysis::quantiles::Durations;
+use quell_analysis::track::Tracked;
 use quell_recording::{Detour, Trace};
 use serde::Serialize;
 
@@ -17,7 +20,7 @@ const STYLES: [&str; 2] =
     [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 /// In the order in which they build on one another.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("../assets/report/text.js"),
     include_str!("../assets/report/elements.js"),
     include_str!("../assets/report/plot.js"),
@@ -26,6 +29,8 @@ const SCRIPTS: [&str; 9] = [
     include_str!("../assets/report/sources.js"),
     include_str!("../assets/report/prediction.js"),
     include_str!("../assets/report/comparison.js"),
+    include_str!("../assets/report/track_plots.js"),
+    include_str!("../assets/report/track.js"),
     include_str!("../assets/report.js"),
 ];
 
@@ -49,12 +54,14 @@ pub struct Page<'a> {
     pub predict: &'a [Prediction],
     /// Two recordings side by side.
     pub compare: Option<&'a Comparison>,
+    /// What noise did to an MPI run.
+    pub track: Option<&'a Tracked>,
 }
 
 impl<'a> Page<'a> {
     /// An empty page.
     pub fn new(title: &'a str) -> Self {
-        Self { title, show: None, sources: None, traces: &[], predict: &[], compare: None }
+        Self { title, show: None, sources: None, traces: &[], predict: &[], compare: None, track: None }
     }
 }
 
@@ -70,6 +77,7 @@ struct Data<'a> {
     density: Vec<CpuDensity>,
     predict: &'a [Prediction],
     compare: Option<&'a Comparison>,
+    track: Option<track::Run<'a>>,
 }
 
 #[derive(Serialize)]
@@ -110,6 +118,7 @@ fn render(page: &Page) -> anyhow::Result<String> {
         density: page.traces.iter().filter_map(density).collect(),
         predict: page.predict,
         compare: page.compare,
+        track: page.track.map(track::Run::of),
     };
     let values = [
         ("{{TITLE}}", escape_html(page.title)),

@@ -22,6 +22,7 @@ mod terminal_sources;
 mod terminal_track;
 mod terminal_validate;
 mod watch;
+mod whole_file;
 
 use std::process::ExitCode;
 

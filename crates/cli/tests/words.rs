@@ -18,7 +18,7 @@ fn each_verb_explains_itself_with_examples() {
     let dir = tempfile::tempdir().unwrap();
     for verb in [
         "study", "record", "show", "watch", "compare", "predict", "simulate", "goal", "convert", "report",
-        "bench", "replay", "trace",
+        "bench", "replay", "trace", "track",
     ] {
         let text = transcript(dir.path(), &[verb, "--help"]);
         assert!(text.contains("EXAMPLES") && text.starts_with("exit 0"), "{verb}: {text}");

@@ -80,13 +80,13 @@ pub struct TrackedSource {
 /// A part of the program, over all ranks. Times in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrackedPath {
-    /// The regions around it, from the outermost, and itself.
+    /// The regions around it, from the outermost, and itself. Empty for the program's own work, outside of all that the archive tells.
     pub path: Vec<String>,
     /// Where it was called, if the archive says.
     pub site: Option<String>,
     /// How often it was entered.
     pub calls: u64,
-    /// From entries to exits.
+    /// From entries to exits; of the program's own work what is left of the run.
     pub time_ns: i64,
     /// Noise that struck in it, and in nothing within it.
     pub local_ns: i64,
@@ -181,7 +181,7 @@ fn paths<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<T
             path: words(engine, place),
             site: region.and_then(|region| region.site.clone()),
             calls: path.calls,
-            time_ns: path.time,
+            time_ns: if place == ROOT as usize { own_time(engine) } else { path.time },
             local_ns: path.local[0],
             amplified_ns: path.amplified[0],
             absorbed_ns: path.absorbed[0],
@@ -198,6 +198,14 @@ fn paths<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<T
         cost(b).cmp(&cost(a)).then_with(|| a.path.cmp(&b.path)).then_with(|| a.site.cmp(&b.site))
     });
     paths
+}
+
+/// All locations' time outside of all regions.
+fn own_time<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> i64 {
+    let times = engine.places.iter().map(|place| place.first.map_or(0, |first| place.now - first));
+    let outermost = |(place, path): &(usize, &Path)| *place != ROOT as usize && path.parent == ROOT;
+    let within = engine.paths.all.iter().enumerate().filter(outermost).map(|(_, path)| path.time);
+    (times.sum::<i64>() - within.sum::<i64>()).max(0)
 }
 
 fn words<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>, place: usize) -> Vec<String> {

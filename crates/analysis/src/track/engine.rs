@@ -4,39 +4,33 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use quell_recording::mpi::{BLOCKING, Definitions, Event, Operation, Run, UNKNOWN, What};
+use quell_recording::mpi::{Definitions, Event, Run, UNKNOWN, What};
 use rustc_hash::FxHashMap;
 
-use super::collectives::{CollectiveId, Collectives, Part};
+use super::collectives::Collectives;
 use super::findings::Findings;
-use super::messages::{Channel, MessageId, Messages};
+use super::messages::Messages;
 use super::paths::Paths;
-use super::place::{Blocked, Call, Frame, Place, Received, Request};
+use super::place::{Call, Frame, Place, Request};
 use super::{LONGEST, Network, Watch};
-
-/// Messages of more bytes may have to wait for their receivers: no MPI has a smaller limit for what it sends at once.
-const SURELY_EAGER: u64 = 4096;
-
-/// How many events ahead it is looked for the end of a receive that was posted earlier.
-const LOOK_AHEAD: usize = 512;
 
 /// What is known of a region.
 #[derive(Clone, Copy, Debug, Default)]
-struct Kind {
-    mpi: bool,
+pub(super) struct Kind {
+    pub(super) mpi: bool,
     /// A send that waits for its receiver whatever its size.
-    synchronous: bool,
+    pub(super) synchronous: bool,
     /// A call that may find nothing.
-    polls: bool,
-    finalizes: bool,
+    pub(super) polls: bool,
+    pub(super) finalizes: bool,
 }
 
 /// The communicators, made ready.
 #[derive(Debug)]
-struct Group {
+pub(super) struct Group {
     /// Of this rank in the world, the place among the members.
-    places: Option<FxHashMap<u32, u32>>,
-    expected: usize,
+    pub(super) places: Option<FxHashMap<u32, u32>>,
+    pub(super) expected: usize,
 }
 
 /// The whole analysis while it lasts.
@@ -45,8 +39,8 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub watch: &'a mut W,
     pub definitions: Definitions,
     pub network: Option<Network>,
-    kinds: Vec<Kind>,
-    groups: Vec<Group>,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) groups: Vec<Group>,
     /// The location that stands for a rank in the world.
     pub of_rank: FxHashMap<u32, u32>,
     pub places: Vec<Place>,
@@ -62,7 +56,7 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
 }
 
 impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
-    pub fn new(run: &'a mut R, watch: &'a mut W, network: Option<Network>) -> Self {
+    pub(super) fn new(run: &'a mut R, watch: &'a mut W, network: Option<Network>) -> Self {
         let definitions = run.definitions().clone();
         let sources = definitions.sources.len();
         let mut of_rank = FxHashMap::default();
@@ -107,7 +101,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
     }
 
     /// Goes through everything.
-    pub fn play(&mut self) {
+    pub(super) fn play(&mut self) {
         loop {
             while let Some(Reverse((_, location))) = self.heap.pop() {
                 self.places[location as usize].queued = false;
@@ -160,7 +154,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
     }
 
     /// Reads until so many of the location's events lie ahead, if it has as many.
-    fn see_ahead(&mut self, location: u32, count: usize) {
+    pub(super) fn see_ahead(&mut self, location: u32, count: usize) {
         let place = &mut self.places[location as usize];
         while place.more && place.events.len() - place.next < count {
             place.events.drain(..place.next);
@@ -267,8 +261,12 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         let extra = place.stack.len() - at - 1;
         self.findings.unbalanced += extra as u64;
         let now = place.now;
-        for frame in place.stack.drain(at..) {
+        let outside = place.call.as_ref().map_or(usize::MAX, |call| call.depth.unwrap_or(usize::MAX));
+        for (depth, frame) in (at..).zip(place.stack.drain(at..)) {
             self.paths.all[frame.path as usize].time += now - frame.entered;
+            if depth < outside && self.watch.wanted() {
+                self.watch.stayed(&frame.left(location, now));
+            }
         }
         if place.call.as_ref().is_some_and(|call| call.depth.is_some_and(|depth| depth >= at)) {
             self.close_call(location);
@@ -305,7 +303,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
     }
 
     /// A region or a call that is open around what is communicated now, or one of its own.
-    fn open_call(&mut self, location: u32) {
+    pub(super) fn open_call(&mut self, location: u32) {
         let place = &mut self.places[location as usize];
         if place.call.is_some() {
             return;
@@ -328,308 +326,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         }
     }
 
-    fn channel(&mut self, location: u32, (comm, peer, tag): (u32, u32, u32), sends: bool) -> Option<Channel> {
-        let here = self.places[location as usize].rank;
-        let comm_of = self.definitions.comms.get(comm as usize);
-        let there = comm_of.and_then(|comm| comm.peers(here).get(peer as usize).copied());
-        let Some(there) = there else {
-            self.undefined(location, "a rank or a communicator");
-            return None;
-        };
-        let (from, to) = if sends { (here, there) } else { (there, here) };
-        Some(Channel { comm, from, to, tag })
-    }
-
-    fn send(&mut self, location: u32, to: (u32, u32, u32), bytes: u64, request: u64) {
-        self.open_call(location);
-        let Some(channel) = self.channel(location, to, true) else { return };
-        let place = &mut self.places[location as usize];
-        let Some(call) = &mut place.call else { return };
-        // Noise before the send within its call delays it.
-        let synchronous = self.kinds.get(call.region as usize).is_some_and(|kind| kind.synchronous);
-        let held = (synchronous || bytes > SURELY_EAGER) && self.of_rank.contains_key(&channel.to);
-        let (id, waited) =
-            self.messages.send(channel, bytes, (location, place.now), &place.ledger.accumulated, held);
-        if held && request == BLOCKING {
-            call.sent.push(id);
-        } else if held {
-            place.requests.insert(request, Request::Sent(id));
-        }
-        self.wake(waited);
-    }
-
-    fn post(&mut self, location: u32, from: (u32, u32, u32), request: u64) {
-        self.open_call(location);
-        let known = from.0 != UNKNOWN && from.1 != UNKNOWN && from.2 != UNKNOWN;
-        let channel = if known { self.channel(location, from, false) } else { None };
-        let place = &mut self.places[location as usize];
-        let (now, accumulated) = (place.now, &place.ledger.accumulated);
-        let (state, waited) = match channel {
-            Some(channel) => {
-                let (id, waited) = self.messages.receive(channel, now, accumulated);
-                (Request::Receiving(id), waited)
-            }
-            None => {
-                place.posted.push(request);
-                (Request::Posted(now, accumulated.clone()), None)
-            }
-        };
-        place.requests.insert(request, state);
-        self.wake(waited);
-    }
-
-    fn receive(&mut self, location: u32, from: (u32, u32, u32), request: u64) {
-        self.open_call(location);
-        let Some(channel) = self.channel(location, from, false) else { return };
-        self.give_turns(location, from, channel, request);
-        let messages = &self.messages;
-        let place = &mut self.places[location as usize];
-        let known = place.receiving(request, |id| messages.get(id).channel, channel);
-        let Some(call) = &mut place.call else { return };
-        let (id, waited) = match known {
-            Received::Message(id) => (id, None),
-            Received::Other(other) => {
-                self.messages.give_back(other);
-                self.messages.receive(channel, call.entered, &place.ledger.accumulated)
-            }
-            Received::Posted(at, accumulated) => self.messages.receive(channel, at, &accumulated),
-            Received::Unknown => self.messages.receive(channel, call.entered, &place.ledger.accumulated),
-        };
-        call.received.push(id);
-        call.found = true;
-        self.wake(waited);
-    }
-
-    /// Receives from anybody take a channel's messages in the order in which they were posted, but may be found complete in another: those
-    /// that were posted before this one, and will be found to have received from the same, come first.
-    fn give_turns(&mut self, location: u32, from: (u32, u32, u32), channel: Channel, request: u64) {
-        let place = &mut self.places[location as usize];
-        let Some(at) = place.posted.iter().position(|posted| *posted == request) else { return };
-        place.posted.remove(at);
-        if at == 0 {
-            return;
-        }
-        self.see_ahead(location, LOOK_AHEAD);
-        let place = &self.places[location as usize];
-        let mut earlier: Vec<u64> = place.posted[..at].to_vec();
-        let ahead = place.events[place.next..].iter().take(LOOK_AHEAD);
-        let mut turns = Vec::new();
-        for event in ahead.map(|event| event.what) {
-            if earlier.is_empty() {
-                break;
-            }
-            let What::Recv { comm, from: peer, tag, request, .. } = event else { continue };
-            let Some(found) = earlier.iter().position(|posted| *posted == request) else { continue };
-            earlier.remove(found);
-            if (comm, peer, tag) == from {
-                turns.push(request);
-            }
-        }
-        for request in place.posted.clone().into_iter().take(at).filter(|request| turns.contains(request)) {
-            let place = &mut self.places[location as usize];
-            let Some(Request::Posted(posted, accumulated)) = place.requests.get(&request).cloned() else {
-                continue;
-            };
-            let (id, waited) = self.messages.receive(channel, posted, &accumulated);
-            place.requests.insert(request, Request::Receiving(id));
-            place.posted.retain(|posted| *posted != request);
-            self.wake(waited);
-        }
-    }
-
-    fn probed(&mut self, location: u32, from: (u32, u32, u32)) {
-        self.open_call(location);
-        let Some(channel) = self.channel(location, from, false) else { return };
-        let message = self.messages.next(channel);
-        if let Some(call) = &mut self.places[location as usize].call {
-            call.probed.extend(message);
-            call.found = true;
-        }
-    }
-
-    fn cancelled(&mut self, location: u32, request: u64) {
-        self.places[location as usize].posted.retain(|posted| *posted != request);
-        match self.places[location as usize].requests.remove(&request) {
-            Some(Request::Receiving(id)) => self.messages.give_back(id),
-            Some(Request::Sent(id)) => self.messages.release(id),
-            _ => {}
-        }
-    }
-
-    fn post_collective(&mut self, location: u32, comm: u32, request: u64) {
-        self.open_call(location);
-        let place = &mut self.places[location as usize];
-        let (now, accumulated) = (place.now, place.ledger.accumulated.clone());
-        if comm == UNKNOWN {
-            place.requests.insert(request, Request::Begun(now, accumulated));
-            return;
-        }
-        // What it is comes with its end; the first to end says it for all.
-        if let Some((id, part)) = self.enter_collective(location, None, (comm, UNKNOWN), now, &accumulated) {
-            self.places[location as usize].requests.insert(request, Request::Entered(id, part));
-        }
-    }
-
-    fn collective(&mut self, location: u32, operation: Operation, (comm, root): (u32, u32), request: u64) {
-        self.open_call(location);
-        let place = &mut self.places[location as usize];
-        let known = if request == BLOCKING { None } else { place.requests.remove(&request) };
-        let Some(call) = &mut place.call else { return };
-        call.found = true;
-        let entered = call.begun.take().unwrap_or(call.entered);
-        match known {
-            Some(Request::Entered(id, part)) => {
-                self.collectives.name(id, operation, root);
-                self.completes(location, (id, part));
-            }
-            Some(Request::Begun(at, accumulated)) => {
-                if let Some(met) =
-                    self.enter_collective(location, Some(operation), (comm, root), at, &accumulated)
-                {
-                    self.completes(location, met);
-                }
-            }
-            _ => {
-                let accumulated = place.ledger.accumulated.clone();
-                let met =
-                    self.enter_collective(location, Some(operation), (comm, root), entered, &accumulated);
-                if let Some(call) = &mut self.places[location as usize].call {
-                    call.blocking = met;
-                }
-            }
-        }
-    }
-
-    fn completes(&mut self, location: u32, part: (CollectiveId, usize)) {
-        if let Some(call) = &mut self.places[location as usize].call {
-            call.collectives.push(part);
-        }
-    }
-
-    fn enter_collective(
-        &mut self,
-        location: u32,
-        operation: Option<Operation>,
-        (comm, root): (u32, u32),
-        entered: i64,
-        accumulated: &[i64],
-    ) -> Option<(CollectiveId, usize)> {
-        let rank = self.places[location as usize].rank;
-        let place = self.groups.get(comm as usize).and_then(|group| match &group.places {
-            Some(places) => places.get(&rank).copied(),
-            None => (self.definitions.comms[comm as usize].members.len() > rank as usize).then_some(rank),
-        });
-        let (Some(place), Some(group)) = (place, self.groups.get(comm as usize)) else {
-            self.undefined(location, "a communicator that it is no member of");
-            return None;
-        };
-        let number = self.places[location as usize].number(comm);
-        let part = Part { location, place, entered, left: None };
-        let expected = group.expected;
-        let (id, part, waiting) =
-            self.collectives.enter((comm, number), (operation, expected), (part, root), accumulated);
-        for location in waiting {
-            self.wake(Some(location));
-        }
-        Some((id, part))
-    }
-
-    fn close_call(&mut self, location: u32) {
-        let place = &mut self.places[location as usize];
-        if let Some(call) = &mut place.call {
-            call.left = place.now;
-        }
-        self.end_call(location);
-    }
-
-    /// Ends the call of a location, if all is there that it needs.
-    fn end_call(&mut self, location: u32) -> bool {
-        let blocked = self.missing(location);
-        self.places[location as usize].blocked = blocked;
-        if blocked.is_some() {
-            return false;
-        }
-        let Some(call) = self.places[location as usize].call.take() else { return true };
-        self.settle_call(location, &call);
-        self.tell_watchers(location);
-        true
-    }
-
-    /// What the call of a location still needs of others.
-    fn missing(&mut self, location: u32) -> Option<Blocked> {
-        let place = &mut self.places[location as usize];
-        let call = place.call.as_mut()?;
-        if let Some((id, part)) = call.blocking {
-            if !call.announced {
-                call.announced = true;
-                let length = call.left - call.entered;
-                let noise: Vec<i64> =
-                    (0..place.ledger.lanes()).map(|lane| place.ledger.noise_of_call(lane, length)).collect();
-                let left = call.left;
-                for waiting in self.collectives.leave(id, part, left, &noise) {
-                    self.wake(Some(waiting));
-                }
-            }
-            if !self.collectives.may_go(id, part, true, location) {
-                return Some(Blocked::Ranks(id));
-            }
-        }
-        let call = self.places[location as usize].call.as_ref()?;
-        for (id, part) in &call.collectives {
-            if !self.collectives.may_go(*id, *part, false, location) {
-                return Some(Blocked::Ranks(*id));
-            }
-        }
-        let call = self.places[location as usize].call.as_ref()?;
-        let unsent = |id: &&MessageId| {
-            let message = self.messages.get(**id);
-            message.sent.is_none() && !message.lost
-        };
-        if let Some(id) = call.received.iter().find(unsent).copied() {
-            self.messages.get_mut(id).receiver_waits = Some(location);
-            return Some(Blocked::Send(id));
-        }
-        let left = call.left;
-        let unreceived = call.sent.iter().find(|id| self.messages.get(**id).begun.is_none()).copied()?;
-        let to = self.of_rank.get(&self.messages.get(unreceived).channel.to).copied()?;
-        let receiver = &mut self.places[to as usize];
-        let gone_by = receiver.now > left && receiver.call.is_none();
-        if to == location || receiver.ended || gone_by {
-            // It left without its receiver: it was sent at once.
-            let call = self.places[location as usize].call.as_mut()?;
-            call.sent.retain(|id| *id != unreceived);
-            self.messages.release(unreceived);
-            return self.missing(location);
-        }
-        receiver.watchers.push((location, left));
-        self.messages.get_mut(unreceived).sender_waits = Some(location);
-        Some(Blocked::Receiver(unreceived))
-    }
-
-    /// Senders look again whether this location received what they sent, or went on without.
-    fn tell_watchers(&mut self, location: u32) {
-        let now = self.places[location as usize].now;
-        if self.places[location as usize].watchers.is_empty() {
-            return;
-        }
-        let (over, stay): (Vec<_>, Vec<_>) = std::mem::take(&mut self.places[location as usize].watchers)
-            .into_iter()
-            .partition(|(_, left)| now > *left);
-        self.places[location as usize].watchers = stay;
-        for (sender, _) in over {
-            self.wake(Some(sender));
-        }
-    }
-
-    pub fn wake(&mut self, location: Option<u32>) {
-        let Some(location) = location else { return };
-        let place = &self.places[location as usize];
-        if place.blocked.is_some() {
-            self.queue(location, place.now);
-        }
-    }
-
-    fn queue(&mut self, location: u32, time: i64) {
+    pub(super) fn queue(&mut self, location: u32, time: i64) {
         if !std::mem::replace(&mut self.places[location as usize].queued, true) {
             self.heap.push(Reverse((time, location)));
         }
@@ -645,19 +342,22 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         if place.call.is_none() {
             place.ledger.settle(now.max(0));
         }
-        for frame in std::mem::take(&mut place.stack) {
+        for frame in std::mem::take(&mut place.stack).into_iter().rev() {
             self.paths.all[frame.path as usize].time += now - frame.entered;
+            if self.watch.wanted() {
+                self.watch.stayed(&frame.left(location, now));
+            }
         }
         for (sender, _) in std::mem::take(&mut self.places[location as usize].watchers) {
             self.wake(Some(sender));
         }
     }
 
-    fn kind(&self, region: u32) -> Kind {
+    pub(super) fn kind(&self, region: u32) -> Kind {
         self.kinds.get(region as usize).copied().unwrap_or_default()
     }
 
-    pub fn polls(&self, region: u32) -> bool {
+    pub(super) fn polls(&self, region: u32) -> bool {
         self.kind(region).polls
     }
 }

@@ -13,10 +13,13 @@ mod ledger;
 mod messages;
 mod paths;
 mod place;
+mod point_to_point;
 mod rules;
 mod stuck;
 #[cfg(test)]
 mod tests;
+mod together;
+mod waiting;
 
 use quell_recording::mpi::Run;
 use quell_sim::loggops::Net;
@@ -67,19 +70,39 @@ pub struct Ended<'a> {
     pub before_ns: &'a [i64],
     /// And when it ended.
     pub after_ns: &'a [i64],
+    /// What others' noise added to it meanwhile.
+    pub amplified_ns: &'a [i64],
+    /// And what of its own made nothing later.
+    pub absorbed_ns: &'a [i64],
     /// For whom it waited: the location, and when that did what was waited for.
     pub cause: Option<(u32, i64)>,
 }
 
+/// A part of the program that is no call of the MPI, and that was left. Times in ns on the archive's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stayed {
+    /// Where: a place in the definitions' locations.
+    pub location: u32,
+    /// What: a place in their regions.
+    pub region: u32,
+    /// When it was entered.
+    pub entered_ns: i64,
+    /// When it was left.
+    pub left_ns: i64,
+}
+
 /// Looks on while a run is gone through.
 pub trait Watch {
-    /// Whether [`Watch::ended`] is to be called at all.
+    /// Whether [`Watch::ended`] and [`Watch::stayed`] are to be called at all.
     fn wanted(&self) -> bool {
         false
     }
 
     /// A call ended. Those of one location come in order.
     fn ended(&mut self, _call: &Ended<'_>) {}
+
+    /// A region around calls was left: inner ones come first.
+    fn stayed(&mut self, _region: &Stayed) {}
 
     /// So many events have been gone through.
     fn progress(&mut self, _events: u64) {}

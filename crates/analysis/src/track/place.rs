@@ -18,6 +18,12 @@ pub(super) struct Frame {
     pub fresh: bool,
 }
 
+impl Frame {
+    pub fn left(&self, location: u32, now: i64) -> super::Stayed {
+        super::Stayed { location, region: self.region, entered_ns: self.entered, left_ns: now }
+    }
+}
+
 /// A call of the MPI that goes on: the outermost.
 #[derive(Clone, Debug)]
 pub(super) struct Call {

@@ -55,7 +55,7 @@ fn class(bytes: u64) -> u8 {
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Ends a call of which all is known.
     pub(super) fn settle_call(&mut self, location: u32, call: &Call) {
-        let before = self.watch.wanted().then(|| self.places[location as usize].ledger.accumulated.clone());
+        let before = self.watch.wanted().then(|| self.places[location as usize].ledger.clone());
         let together = call.blocking.filter(|(id, _)| self.waits_for_all(*id, call.left));
         let cause = if let Some((id, part)) = together {
             self.settle_together(location, call, id, part)
@@ -72,14 +72,19 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             self.messages.release(*id);
         }
         if let Some(before) = before {
-            let after = &self.places[location as usize].ledger.accumulated;
+            let after = &self.places[location as usize].ledger;
+            let more = |after: &[i64], before: &[i64]| -> Vec<i64> {
+                after.iter().zip(before).map(|(after, before)| after - before).collect()
+            };
             self.watch.ended(&Ended {
                 location,
                 region: call.region,
                 entered_ns: call.entered,
                 left_ns: call.left,
-                before_ns: &before,
-                after_ns: after,
+                before_ns: &before.accumulated,
+                after_ns: &after.accumulated,
+                amplified_ns: &more(&after.amplified, &before.amplified),
+                absorbed_ns: &more(&after.absorbed, &before.absorbed),
                 cause,
             });
         }

@@ -1,11 +1,12 @@
-//! `quell report`: one HTML page from a recording.
+//! `quell report`: one HTML page from a recording, or from a traced MPI run.
 
 use quell_analysis::attribution::{Attribution, attribution};
 use quell_analysis::overview::{Overview, overview};
 use quell_analysis::predict::{Mode, Options, Prediction};
 use quell_recording::Recording;
 
-use super::{Outcome, predict};
+use super::track::page;
+use super::{Outcome, predict, track};
 use crate::args::{Report, Scaling};
 use crate::html::{self, Page};
 use crate::noise_file;
@@ -15,6 +16,10 @@ use crate::printer::Printer;
 /// Sums up, predicts where there are detours, and writes the page.
 pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
     plan::positive(args.scaling.quantum, "--quantum")?;
+    if page::is_archive(&args.recording) {
+        let output = args.output.clone().unwrap_or_else(|| page::beside(&args.recording));
+        return track::report(&args.recording, &output, printer);
+    }
     let recording = Recording::open(&args.recording)?;
     let output = args.output.clone().unwrap_or_else(|| args.recording.with_extension("html"));
     let overview = overview(&recording);

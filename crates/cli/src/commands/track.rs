@@ -1,6 +1,11 @@
 //! `quell track`: what noise did to an MPI run.
 
-use quell_analysis::track::{Ended, Network, Tracked, Watch, track};
+pub mod page;
+mod timeline;
+
+use std::path::Path;
+
+use quell_analysis::track::{Network, Tracked, Watch, track};
 use quell_otf2::Archive;
 
 use super::Outcome;
@@ -19,8 +24,6 @@ struct Progress {
 }
 
 impl Watch for Progress {
-    fn ended(&mut self, _: &Ended<'_>) {}
-
     fn progress(&mut self, events: u64) {
         self.step.reach(events);
     }
@@ -32,18 +35,36 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         printer.result(&net::help())?;
         return Ok(Outcome::Done);
     }
-    let mut archive = Archive::open(&args.archive)?;
+    if let Some(output) = &args.timeline {
+        timeline::refuse(output)?;
+    }
     let network = args.net.is_given().then(|| Network::of(net::of(&args.net, None).0));
-    let tracked = {
-        let mut progress = Progress { step: Step::new(printer, "track", None) };
-        track(&mut archive, network, &mut progress)
-    };
+    let tracked = analyse(&args.archive, network, printer)?;
     if args.json {
         printer.json(&tracked)?;
     } else {
         printer.result(&terminal_track::tracked(&tracked))?;
     }
+    if let Some(output) = &args.html {
+        page::write(&args.archive, &tracked, output, printer)?;
+    }
+    if let Some(output) = &args.timeline {
+        timeline::draw(&args.archive, network, &tracked, output, printer)?;
+    }
     verdict(&tracked, printer)
+}
+
+/// The page alone: `quell report` of an MPI run.
+pub fn report(archive: &Path, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
+    let tracked = analyse(archive, None, printer)?;
+    page::write(archive, &tracked, output, printer)?;
+    verdict(&tracked, printer)
+}
+
+fn analyse(archive: &Path, network: Option<Network>, printer: Printer) -> anyhow::Result<Tracked> {
+    let mut archive = Archive::open(archive)?;
+    let mut progress = Progress { step: Step::new(printer, "track", None) };
+    Ok(track(&mut archive, network, &mut progress))
 }
 
 /// Names what is wrong with the archive, which makes the command fail.

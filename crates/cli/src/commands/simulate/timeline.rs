@@ -4,8 +4,7 @@
 //! only after the first, and the result need not wait for the drawing.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Write};
 
 use anyhow::Context as _;
 use quell_recording::Nanos;
@@ -17,6 +16,7 @@ use crate::args::Simulate;
 use crate::plan::Usage;
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::whole_file;
 
 /// So many ranks are drawn, evenly spread; with the last to finish it can be one more.
 const MOST_RANKS: u32 = 64;
@@ -61,7 +61,8 @@ pub fn draw<P: Program>(
         loggops::run_for_timeline(program, &run, &mut timeline)?;
     }
     let drawing = Drawing::new(program, &timeline);
-    write(&drawing, name, output).with_context(|| format!("failed to write {}", output.display()))?;
+    whole_file::write(output, |out| drawing.write(name, out))
+        .with_context(|| format!("failed to write {}", output.display()))?;
     printer.say(&format!(
         "{} holds {}; open it at https://ui.perfetto.dev",
         output.display(),
@@ -71,24 +72,6 @@ pub fn draw<P: Program>(
         printer.warn(&drawing.cut());
     }
     Ok(())
-}
-
-/// Writes beside the place, then moves there, so that nothing half written stays.
-fn write(drawing: &Drawing<'_>, name: &str, output: &Path) -> anyhow::Result<()> {
-    let mut beside = output.as_os_str().to_owned();
-    beside.push(".part");
-    let beside = Path::new(&beside);
-    let written = fs_err::File::create(beside).map(|file| BufWriter::with_capacity(1 << 20, file));
-    let written = written.and_then(|mut file| {
-        drawing.write(name, &mut file)?;
-        file.flush()?;
-        fs_err::rename(beside, output)
-    });
-    if written.is_err() {
-        // The first error is what the reader must know.
-        let _ = fs_err::remove_file(beside);
-    }
-    Ok(written?)
 }
 
 /// A time line and what its slices refer to.
@@ -191,7 +174,11 @@ impl<'a> Drawing<'a> {
         let about = shape.map(|shape| [("bytes", shape.size), ("tag", shape.tag.into())]);
         let notes = about.as_ref().map_or(&[][..], |about| about);
         let (start, end) = (Nanos::from_nanos(slice.start), Nanos::from_nanos(slice.end));
-        to.begin(track, start, &Label { name: &name, category, notes, arrow_from, arrow_to })?;
+        to.begin(
+            track,
+            start,
+            &Label { name: &name, category, notes, arrows_from: arrow_from.as_slice(), arrow_to },
+        )?;
         if slice.noise > 0 {
             let struck = Nanos::from_nanos(slice.end.saturating_sub(slice.noise).max(slice.start));
             to.begin(track, struck, &Label { name: "noise", category: "noise", ..Label::default() })?;

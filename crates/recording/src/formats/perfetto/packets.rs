@@ -6,8 +6,8 @@ use prost::Message as _;
 
 use super::event::Event;
 use super::schema::{
-    BY_RANK, Clock, ClockSnapshot, DebugAnnotation, MONOTONIC, NEVER_MERGED, REALTIME, SEQUENCE_STARTS,
-    SLICE_BEGIN, SLICE_END, TracePacket, TrackDescriptor, TrackEvent,
+    BY_RANK, Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, IN_NS, MONOTONIC, NEVER_MERGED,
+    REALTIME, SEQUENCE_STARTS, SLICE_BEGIN, SLICE_END, TracePacket, TrackDescriptor, TrackEvent,
 };
 use crate::Nanos;
 
@@ -51,6 +51,22 @@ impl<'w> Packets<'w> {
         name: &str,
         description: Option<String>,
     ) -> io::Result<Track> {
+        self.described(parent, rank, name, TrackDescriptor { description, ..TrackDescriptor::default() })
+    }
+
+    /// Describes a track of values in ns.
+    pub(super) fn counter(&mut self, parent: Option<Track>, rank: usize, name: &str) -> io::Result<Track> {
+        let counter = Some(CounterDescriptor { unit: Some(IN_NS) });
+        self.described(parent, rank, name, TrackDescriptor { counter, ..TrackDescriptor::default() })
+    }
+
+    fn described(
+        &mut self,
+        parent: Option<Track>,
+        rank: usize,
+        name: &str,
+        kind: TrackDescriptor,
+    ) -> io::Result<Track> {
         self.tracks += 1;
         let descriptor = TrackDescriptor {
             uuid: Some(self.tracks),
@@ -58,8 +74,8 @@ impl<'w> Packets<'w> {
             parent_uuid: parent.map(|track| track.0),
             child_ordering: Some(BY_RANK),
             sibling_order_rank: Some(i32::try_from(rank).unwrap_or(i32::MAX)),
-            description,
             sibling_merge_behavior: Some(NEVER_MERGED),
+            ..kind
         };
         let trusted_packet_sequence_id = Some(SEQUENCE);
         let track_descriptor = Some(descriptor);

@@ -18,6 +18,10 @@ pub(super) const NEVER_MERGED: i32 = 2;
 pub(super) const SLICE_BEGIN: i32 = 1;
 /// `TrackEvent.TYPE_SLICE_END`.
 pub(super) const SLICE_END: i32 = 2;
+/// `TrackEvent.TYPE_COUNTER`.
+pub(super) const COUNTER: i32 = 4;
+/// `CounterDescriptor.UNIT_TIME_NS`.
+pub(super) const IN_NS: i32 = 1;
 
 /// A trace is packets; a writer need never hold more than one.
 #[cfg(test)]
@@ -70,6 +74,8 @@ pub(super) struct TrackDescriptor {
     pub(super) name: Option<String>,
     #[prost(uint64, optional, tag = "5")]
     pub(super) parent_uuid: Option<u64>,
+    #[prost(message, optional, tag = "8")]
+    pub(super) counter: Option<CounterDescriptor>,
     #[prost(int32, optional, tag = "11")]
     pub(super) child_ordering: Option<i32>,
     #[prost(int32, optional, tag = "12")]
@@ -78,6 +84,13 @@ pub(super) struct TrackDescriptor {
     pub(super) description: Option<String>,
     #[prost(int32, optional, tag = "15")]
     pub(super) sibling_merge_behavior: Option<i32>,
+}
+
+/// A track of values in place of slices.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CounterDescriptor {
+    #[prost(int32, optional, tag = "3")]
+    pub(super) unit: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -92,6 +105,8 @@ pub(super) struct TrackEvent {
     pub(super) categories: Vec<String>,
     #[prost(string, optional, tag = "23")]
     pub(super) name: Option<String>,
+    #[prost(int64, optional, tag = "30")]
+    pub(super) counter_value: Option<i64>,
     /// Arrows that start here. Perfetto's format is of proto2, where numbers are not packed.
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub(super) flow_ids: Vec<u64>,

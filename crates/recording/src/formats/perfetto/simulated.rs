@@ -1,9 +1,9 @@
-//! A time line of anything: named tracks, slices that nest, and arrows from one slice to another.
+//! A time line of anything: named tracks, slices that nest, values over time, and arrows from one slice to another.
 
 use std::io::{self, Write};
 
 use super::packets::{Packets, Track};
-use super::schema::{DebugAnnotation, SLICE_BEGIN, TrackEvent};
+use super::schema::{COUNTER, DebugAnnotation, SLICE_BEGIN, TrackEvent};
 use crate::Nanos;
 use crate::words::one_line;
 
@@ -23,9 +23,9 @@ pub struct Label<'a> {
     /// What kind of slice it is, for those who filter.
     pub category: &'static str,
     /// Figures with their names.
-    pub notes: &'a [(&'static str, u64)],
-    /// The arrow that starts here. Its other end is the slice that names the same number in `arrow_to`.
-    pub arrow_from: Option<u64>,
+    pub notes: &'a [(&'a str, u64)],
+    /// The arrows that start here. The other end of each is the slice that names the same number in `arrow_to`.
+    pub arrows_from: &'a [u64],
     /// The arrow that ends here.
     pub arrow_to: Option<u64>,
 }
@@ -50,20 +50,44 @@ impl<'w> Timeline<'w> {
         self.packets.track(Some(parent.unwrap_or(self.root)), self.tracks, &one_line(name), None)
     }
 
+    /// Adds a track of values in ns, below `parent` or below all that were added there before.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn counter(&mut self, parent: Option<Track>, name: &str) -> io::Result<Track> {
+        self.tracks += 1;
+        self.packets.counter(Some(parent.unwrap_or(self.root)), self.tracks, &one_line(name))
+    }
+
+    /// From now on a track of values has this one, in ns.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn value(&mut self, track: Track, at: Nanos, ns: i64) -> io::Result<()> {
+        let event = TrackEvent {
+            r#type: Some(COUNTER),
+            track_uuid: Some(track.0),
+            counter_value: Some(ns),
+            ..TrackEvent::default()
+        };
+        self.packets.event(at, event)
+    }
+
     /// Opens a slice: on each track in the order of time, inside those that are open there.
     ///
     /// # Errors
     /// Those of the writer.
     pub fn begin(&mut self, track: Track, at: Nanos, label: &Label<'_>) -> io::Result<()> {
-        let notes = label.notes.iter().map(|(name, value)| DebugAnnotation::number(name, *value));
+        let notes = label.notes.iter().map(|(name, value)| DebugAnnotation::number(&one_line(name), *value));
         let event = TrackEvent {
             debug_annotations: notes.collect(),
             r#type: Some(SLICE_BEGIN),
             track_uuid: Some(track.0),
             categories: vec![label.category.to_owned()],
             name: Some(one_line(label.name)),
-            flow_ids: label.arrow_from.into_iter().collect(),
+            flow_ids: label.arrows_from.to_vec(),
             terminating_flow_ids: label.arrow_to.into_iter().collect(),
+            ..TrackEvent::default()
         };
         self.packets.event(at, event)
     }
@@ -99,7 +123,7 @@ mod tests {
         let mut timeline = Timeline::start(&mut out, "a\nrun", "all of it").unwrap();
         let outer = timeline.track(None, "rank 0").unwrap();
         let inner = timeline.track(Some(outer), "CPU 1").unwrap();
-        let send = Label { name: "send", category: "send", arrow_from: Some(7), ..Label::default() };
+        let send = Label { name: "send", category: "send", arrows_from: &[7], ..Label::default() };
         timeline.begin(outer, ns(3), &Label { notes: &[("bytes", 8)], ..send }).unwrap();
         timeline
             .begin(outer, ns(4), &Label { name: "noise", category: "noise", ..Label::default() })
@@ -146,6 +170,19 @@ mod tests {
             (&[][..], &[7][..])
         );
         assert_eq!(send.debug_annotations, [DebugAnnotation::number("bytes", 8)]);
+    }
+
+    #[test]
+    fn values_stand_on_tracks_of_their_own() {
+        let mut out = Vec::new();
+        let mut timeline = Timeline::start(&mut out, "a run", "all of it").unwrap();
+        let counter = timeline.counter(None, "noise").unwrap();
+        timeline.value(counter, ns(5), -2).unwrap();
+        let packets = Trace::decode(out.as_slice()).unwrap().packet;
+        let unit = packets.iter().filter_map(|p| p.track_descriptor.as_ref()?.counter.as_ref()?.unit);
+        assert_eq!(unit.collect::<Vec<_>>(), [super::super::schema::IN_NS]);
+        let event = packets.iter().find_map(|p| Some((p.timestamp?, p.track_event.as_ref()?))).unwrap();
+        assert_eq!((event.0, event.1.r#type, event.1.counter_value), (5, Some(COUNTER), Some(-2)));
     }
 
     #[test]

@@ -1,0 +1,105 @@
+//! The ends of calls: whether all is there that they need, and who waits meanwhile.
+
+use quell_recording::mpi::Run;
+
+use super::Watch;
+use super::engine::Engine;
+use super::messages::MessageId;
+use super::place::Blocked;
+
+impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
+    pub(super) fn close_call(&mut self, location: u32) {
+        let place = &mut self.places[location as usize];
+        if let Some(call) = &mut place.call {
+            call.left = place.now;
+        }
+        self.end_call(location);
+    }
+
+    /// Ends the call of a location, if all is there that it needs.
+    pub(super) fn end_call(&mut self, location: u32) -> bool {
+        let blocked = self.missing(location);
+        self.places[location as usize].blocked = blocked;
+        if blocked.is_some() {
+            return false;
+        }
+        let Some(call) = self.places[location as usize].call.take() else { return true };
+        self.settle_call(location, &call);
+        self.tell_watchers(location);
+        true
+    }
+
+    /// What the call of a location still needs of others.
+    pub(super) fn missing(&mut self, location: u32) -> Option<Blocked> {
+        let place = &mut self.places[location as usize];
+        let call = place.call.as_mut()?;
+        if let Some((id, part)) = call.blocking {
+            if !call.announced {
+                call.announced = true;
+                let length = call.left - call.entered;
+                let noise: Vec<i64> =
+                    (0..place.ledger.lanes()).map(|lane| place.ledger.noise_of_call(lane, length)).collect();
+                let left = call.left;
+                for waiting in self.collectives.leave(id, part, left, &noise) {
+                    self.wake(Some(waiting));
+                }
+            }
+            if !self.collectives.may_go(id, part, true, location) {
+                return Some(Blocked::Ranks(id));
+            }
+        }
+        let call = self.places[location as usize].call.as_ref()?;
+        for (id, part) in &call.collectives {
+            if !self.collectives.may_go(*id, *part, false, location) {
+                return Some(Blocked::Ranks(*id));
+            }
+        }
+        let call = self.places[location as usize].call.as_ref()?;
+        let unsent = |id: &&MessageId| {
+            let message = self.messages.get(**id);
+            message.sent.is_none() && !message.lost
+        };
+        if let Some(id) = call.received.iter().find(unsent).copied() {
+            self.messages.get_mut(id).receiver_waits = Some(location);
+            return Some(Blocked::Send(id));
+        }
+        let left = call.left;
+        let unreceived = call.sent.iter().find(|id| self.messages.get(**id).begun.is_none()).copied()?;
+        let to = self.of_rank.get(&self.messages.get(unreceived).channel.to).copied()?;
+        let receiver = &mut self.places[to as usize];
+        let gone_by = receiver.now > left && receiver.call.is_none();
+        if to == location || receiver.ended || gone_by {
+            // It left without its receiver: it was sent at once.
+            let call = self.places[location as usize].call.as_mut()?;
+            call.sent.retain(|id| *id != unreceived);
+            self.messages.release(unreceived);
+            return self.missing(location);
+        }
+        receiver.watchers.push((location, left));
+        self.messages.get_mut(unreceived).sender_waits = Some(location);
+        Some(Blocked::Receiver(unreceived))
+    }
+
+    /// Senders look again whether this location received what they sent, or went on without.
+    pub(super) fn tell_watchers(&mut self, location: u32) {
+        let now = self.places[location as usize].now;
+        if self.places[location as usize].watchers.is_empty() {
+            return;
+        }
+        let (over, stay): (Vec<_>, Vec<_>) = std::mem::take(&mut self.places[location as usize].watchers)
+            .into_iter()
+            .partition(|(_, left)| now > *left);
+        self.places[location as usize].watchers = stay;
+        for (sender, _) in over {
+            self.wake(Some(sender));
+        }
+    }
+
+    pub(super) fn wake(&mut self, location: Option<u32>) {
+        let Some(location) = location else { return };
+        let place = &self.places[location as usize];
+        if place.blocked.is_some() {
+            self.queue(location, place.now);
+        }
+    }
+}
