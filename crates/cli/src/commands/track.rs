@@ -1,5 +1,7 @@
 //! `quell track`: what noise did to an MPI run.
 
+mod goal;
+
 use quell_analysis::track::{Ended, Network, Tracked, Watch, track};
 use quell_otf2::Archive;
 
@@ -31,6 +33,9 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if args.net.net == Some(NetText::Help) {
         printer.result(&net::help())?;
         return Ok(Outcome::Done);
+    }
+    if let Some(output) = &args.goal {
+        return goal::run(args, output, printer);
     }
     let mut archive = Archive::open(&args.archive)?;
     let network = args.net.is_given().then(|| Network::of(net::of(&args.net, None).0));
