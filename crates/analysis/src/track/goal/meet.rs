@@ -74,9 +74,10 @@ impl Meeting {
         messages(definitions, sequences, left_out);
         let mut groups = groups(definitions, sequences);
         let said = collectives(&mut groups, sequences);
-        let met = said.iter().enumerate().map(|(number, said)| {
-            let comm = groups.iter().position(|group| group.calls.contains(&number)).unwrap_or(0);
-            let group = &groups[comm];
+        let of_groups = groups.iter().enumerate();
+        let all = of_groups
+            .flat_map(|(comm, group)| said[group.calls.clone()].iter().map(move |said| (comm, group, said)));
+        let met = all.map(|(comm, group, said)| {
             let whole = said.sound && said.parts as usize == group.members.len();
             let what = said.operation.filter(|_| whole).map(|operation| group.what(said, operation));
             if what.is_none() {

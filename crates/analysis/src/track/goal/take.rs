@@ -139,7 +139,8 @@ struct Taker<'a> {
     of_rank: &'a FxHashMap<u32, u32>,
     sequence: Sequence,
     now: u64,
-    first: bool,
+    /// When its first event was.
+    start: Option<u64>,
     /// When the last call ended, and the noise since.
     since: u64,
     noise: u64,
@@ -162,7 +163,7 @@ impl<'a> Taker<'a> {
             of_rank,
             sequence: Sequence { rank, ..Sequence::default() },
             now: 0,
-            first: true,
+            start: None,
             since: 0,
             noise: 0,
             debt: 0,
@@ -177,16 +178,19 @@ impl<'a> Taker<'a> {
 
     fn event(&mut self, event: Event) {
         self.now = self.now.max(event.time_ns);
-        if std::mem::take(&mut self.first) {
-            self.since = self.now;
+        if self.start.is_none() {
+            (self.start, self.since) = (Some(self.now), self.now);
         }
         match event.what {
             What::Enter(region) => return self.enter(region),
             What::Leave(region) => return self.leave(region),
             What::Noise { source, total_ns } => {
                 if let Some(total) = self.totals.get_mut(source as usize) {
-                    let before = std::mem::replace(total, total_ns);
-                    self.noise = self.noise.saturating_add(total_ns.saturating_sub(before));
+                    let more = total_ns.saturating_sub(std::mem::replace(total, total_ns));
+                    // What struck before the first event took nothing from the work after it.
+                    if self.start != Some(self.now) {
+                        self.noise = self.noise.saturating_add(more);
+                    }
                 }
                 return;
             }
