@@ -1,4 +1,4 @@
-//! Operations of a rank, in the order of its program: each waits until the one before has started, and after a wait until that is done.
+//! Operations of a rank. What begins waits for all that the program had waited for by then; work waits besides for the start of the send before it.
 
 use std::convert::Infallible;
 
@@ -7,20 +7,15 @@ use quell_sim::loggops::{Kind, Shape};
 use quell_sim::pattern::{AnyPattern, Steps, UnrollTo, unroll_rank};
 use rustc_hash::FxHashMap;
 
-/// What of the operation before must have happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Until {
-    Started,
-    Done,
-}
-
 /// Makes the operations of a rank.
 pub(super) struct Emitter<'a> {
     builder: &'a mut ScheduleBuilder,
-    /// The last operation in the order of the program.
-    before: Option<(u32, Until)>,
-    /// Others that must be done before the next.
-    joins: Vec<u32>,
+    /// Operations that must be done before the next begins.
+    awaited: Vec<u32>,
+    /// The last that began, and how many of those it waited for.
+    last: Option<(u32, usize)>,
+    /// A send that must have started before there is more work: the program was within its call.
+    sent: Option<u32>,
     /// By the number of the step that began them, operations whose end was not waited for.
     open: FxHashMap<u32, Vec<u32>>,
 }
@@ -28,15 +23,23 @@ pub(super) struct Emitter<'a> {
 impl<'a> Emitter<'a> {
     pub fn begin(builder: &'a mut ScheduleBuilder) -> Self {
         builder.begin_rank();
-        Self { builder, before: None, joins: Vec::new(), open: FxHashMap::default() }
+        Self { builder, awaited: Vec::new(), last: None, sent: None, open: FxHashMap::default() }
     }
 
     /// Works for so many ns, if any.
     pub fn work(&mut self, ns: u64) {
         if ns > 0 {
-            let op = self.add(Shape::calc(ns), 0);
-            self.goes_on(op, Until::Done);
+            self.calc(ns);
         }
+    }
+
+    fn calc(&mut self, ns: u64) {
+        let op = self.builder.op(Shape::calc(ns), 0);
+        self.depend(op);
+        if let Some(send) = self.sent.take() {
+            self.builder.irequires(op, send);
+        }
+        (self.awaited, self.last) = (vec![op], None);
     }
 
     pub fn send(&mut self, step: u32, to: u32, tag: u32, bytes: u64) {
@@ -48,27 +51,33 @@ impl<'a> Emitter<'a> {
     }
 
     fn start(&mut self, step: u32, shape: Shape, peer: u32) {
-        let op = self.add(shape, peer);
-        self.goes_on(op, Until::Started);
+        self.join();
+        let op = self.builder.op(shape, peer);
+        self.depend(op);
+        self.last = Some((op, self.awaited.len()));
+        if shape.kind == Kind::Send {
+            self.sent = Some(op);
+        }
         self.open.insert(step, vec![op]);
     }
 
     /// What the step began is done before anything else begins.
     pub fn wait(&mut self, step: u32) {
         for op in self.open.remove(&step).unwrap_or_default() {
-            match &mut self.before {
-                Some((before, until)) if *before == op => *until = Until::Done,
-                _ => self.joins.push(op),
+            if let Some((_, waited)) = self.last.take_if(|(last, _)| *last == op) {
+                // It waited for these itself.
+                self.awaited.drain(..waited);
             }
+            self.sent.take_if(|sent| *sent == op);
+            self.awaited.push(op);
         }
     }
 
-    /// The same where nothing else began since: all of the rank so far is done then.
+    /// The same of what waited for all that was to be waited for, and after which nothing began.
     pub fn wait_alone(&mut self, step: u32) {
-        let mut ends = self.open.remove(&step).unwrap_or_default().into_iter();
-        if let Some(end) = ends.next() {
-            self.goes_on(end, Until::Done);
-            self.joins.extend(ends);
+        let ends = self.open.remove(&step).unwrap_or_default();
+        if !ends.is_empty() {
+            (self.awaited, self.last) = (ends, None);
         }
     }
 
@@ -82,10 +91,7 @@ impl<'a> Emitter<'a> {
         tag: u32,
     ) {
         let Some(pattern) = pattern else { return };
-        if self.joins.len() > 2 {
-            // One operation that stands for all, so that not each of the first waits for each of them.
-            self.join();
-        }
+        self.join();
         let first = self.builder.rank_len();
         let mut part =
             Part { builder: &mut *self.builder, first, members, tag, waits: Vec::new(), awaited: Vec::new() };
@@ -110,31 +116,17 @@ impl<'a> Emitter<'a> {
         operations
     }
 
+    /// Puts one operation in the place of many, so that not each that begins waits for each of them.
     fn join(&mut self) {
-        let op = self.add(Shape::calc(0), 0);
-        self.goes_on(op, Until::Done);
-    }
-
-    fn add(&mut self, shape: Shape, peer: u32) -> u32 {
-        let op = self.builder.op(shape, peer);
-        self.depend(op);
-        op
+        if self.awaited.len() > 2 {
+            self.calc(0);
+        }
     }
 
     fn depend(&mut self, op: u32) {
-        match self.before {
-            Some((before, Until::Done)) => self.builder.requires(op, before),
-            Some((before, Until::Started)) => self.builder.irequires(op, before),
-            None => {}
+        for on in &self.awaited {
+            self.builder.requires(op, *on);
         }
-        for join in &self.joins {
-            self.builder.requires(op, *join);
-        }
-    }
-
-    fn goes_on(&mut self, op: u32, until: Until) {
-        self.before = Some((op, until));
-        self.joins.clear();
     }
 }
 

@@ -22,14 +22,17 @@ pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule,
     let mut operations = 0;
     for rank in 0..to.ranks {
         let mut emitter = Emitter::begin(&mut builder);
+        let mut work = 0u64;
         for (number, (deed, way, gaps)) in regular.deeds.iter().enumerate() {
             let place = number as u32;
             let there = way.as_ref().map(|way| grid.at(rank, way));
+            // A rank at an end has the work, and nobody to talk to.
+            work = work.saturating_add(draw(gaps));
             if there == Some(None) {
                 continue;
             }
             let there = there.flatten().unwrap_or(0);
-            emitter.work(draw(gaps));
+            emitter.work(std::mem::take(&mut work));
             match deed {
                 Deed::Send { tag, bytes, .. } => emitter.send(place, there, *tag, *bytes),
                 Deed::Receive { tag, bytes, .. } => emitter.receive(place, there, *tag, *bytes),
@@ -48,7 +51,7 @@ pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule,
                 return Err(GoalError::TooLarge);
             }
         }
-        emitter.work(draw(&regular.rests));
+        emitter.work(work.saturating_add(draw(&regular.rests)));
         operations += u64::from(emitter.end());
     }
     if operations == 0 { Err(GoalError::Empty) } else { Ok(builder.finish()?) }

@@ -225,6 +225,8 @@ impl Regular {
     fn takes(&mut self, rank: u32, one: &Deeds) -> Result<(), (usize, String)> {
         let mut at = 0;
         let mut places = vec![u32::MAX; self.deeds.len()];
+        // Work before what a rank at an end does not do is told with that before the next, so it is not known of either.
+        let mut skipped = false;
         for (number, (deed, way, gaps)) in self.deeds.iter_mut().enumerate() {
             let expected = match (*deed, way) {
                 (Deed::Wait(on), _) => match places[on as usize] {
@@ -233,12 +235,19 @@ impl Regular {
                 },
                 (deed, None) => deed,
                 (deed, Some(way)) => match self.grid.at(rank, way) {
-                    None => continue,
+                    None => {
+                        skipped = true;
+                        continue;
+                    }
                     Some(there) => towards(deed, there),
                 },
             };
             match one.all.get(at) {
-                Some((gap, deed)) if *deed == expected => gaps.push(*gap),
+                Some((gap, deed)) if *deed == expected => {
+                    if !std::mem::take(&mut skipped) {
+                        gaps.push(*gap);
+                    }
+                }
                 _ => return Err((at, words(&expected))),
             }
             places[number] = at as u32;
@@ -247,7 +256,9 @@ impl Regular {
         if at < one.all.len() {
             return Err((at, "the rank would have to be done".to_owned()));
         }
-        self.rests.push(one.rest_ns);
+        if !skipped {
+            self.rests.push(one.rest_ns);
+        }
         Ok(())
     }
 }
