@@ -9,6 +9,7 @@ mod collectives;
 mod document;
 mod engine;
 mod findings;
+mod goal;
 mod ledger;
 mod messages;
 mod paths;
@@ -26,6 +27,7 @@ use quell_sim::loggops::Net;
 
 pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource};
 pub use findings::{Count, Findings};
+pub use goal::{Extrapolation, GoalError, Irregular, LeftOut, Replayable, goal};
 
 /// Times are below 36 years, so that sums of a few fit.
 const LONGEST: i64 = i64::MAX / 8;

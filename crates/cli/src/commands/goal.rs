@@ -28,7 +28,7 @@ pub fn run(args: &Goal, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 /// The form to write.
-fn form(target: &GoalTarget) -> Result<Format, Usage> {
+pub(super) fn form(target: &GoalTarget) -> Result<Format, Usage> {
     let extension = target.output.extension().and_then(|extension| extension.to_str());
     match (target.to, extension) {
         (Some(GoalForm::Text), _) | (None, Some("goal")) => Ok(Format::Text),
@@ -49,7 +49,7 @@ fn keep(target: &GoalTarget) -> anyhow::Result<()> {
 }
 
 /// Writes a schedule beside its place, then moves it there, so that nothing half written stays.
-fn write(schedule: &Schedule, format: Format, output: &Path) -> anyhow::Result<u64> {
+pub(super) fn write(schedule: &Schedule, format: Format, output: &Path) -> anyhow::Result<u64> {
     let mut beside = output.as_os_str().to_owned();
     beside.push(".part");
     let beside = Path::new(&beside);
@@ -75,14 +75,14 @@ fn write_to(schedule: &Schedule, format: Format, path: &Path) -> anyhow::Result<
 }
 
 /// What a schedule holds, in words.
-fn size(schedule: &Schedule) -> String {
+pub(super) fn size(schedule: &Schedule) -> String {
     let (operations, _) = quell_sim::loggops::Program::totals(schedule).unwrap_or_default();
     let ranks = quell_sim::loggops::Program::ranks(schedule);
     format!("{ranks} ranks, {operations} operations, {} dependencies", schedule.dependencies())
 }
 
 /// Bytes as people read them.
-fn bytes(n: u64) -> String {
+pub(super) fn bytes(n: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.iter().find(|(shift, _)| n >> shift > 0);
     unit.map_or_else(

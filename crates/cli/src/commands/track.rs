@@ -1,5 +1,6 @@
 //! `quell track`: what noise did to an MPI run.
 
+mod goal;
 pub mod page;
 mod timeline;
 
@@ -34,6 +35,9 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if args.net.net == Some(NetText::Help) {
         printer.result(&net::help())?;
         return Ok(Outcome::Done);
+    }
+    if let Some(output) = &args.goal {
+        return goal::run(args, output, printer);
     }
     if let Some(output) = &args.timeline {
         timeline::refuse(output)?;

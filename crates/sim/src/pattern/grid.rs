@@ -2,7 +2,7 @@
 
 /// The grid of so many dimensions and `ranks` places whose dimensions are as even as can be, as `MPI_Dims_create`
 /// promises it (MPI 4.1, §8.5.2): the largest comes first and is as small as can be, then the next.
-pub(super) fn balanced(ranks: u32, dimensions: usize) -> Vec<u32> {
+pub fn balanced(ranks: u32, dimensions: usize) -> Vec<u32> {
     let mut dims = Vec::new();
     let mut left = ranks.max(1);
     for after in (0..dimensions).rev() {

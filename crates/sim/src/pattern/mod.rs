@@ -44,6 +44,7 @@ mod training;
 mod unroll;
 
 use crate::loggops::Shape;
+pub use grid::balanced;
 use list::names;
 pub use list::{Entry, LIST};
 pub use listed::schedule;
@@ -51,7 +52,7 @@ pub use named::{AnyPattern, by_name};
 pub use ops::StepOps;
 pub use params::{MAX_BYTES, Params, PatternError};
 pub use steps::{Rank, Steps};
-pub use unroll::{UnrollTo, unroll};
+pub use unroll::{UnrollTo, unroll, unroll_rank};
 
 /// A parallel program as a rule: one iteration of it.
 ///

@@ -44,12 +44,19 @@ pub trait UnrollTo {
 /// # Errors
 /// As the taker says.
 pub fn unroll<P: Pattern, T: UnrollTo>(steps: &Steps<P>, to: &mut T) -> Result<(), T::Error> {
-    let (pattern, scratch, held) = (steps.pattern(), Vec::new(), Vec::new());
-    let mut lister = Lister { pattern, to, scratch, ends: [vec![], vec![]], held, next: 0 };
+    let mut lister = Lister::new(steps.pattern(), to);
     for rank in 0..steps.pattern().ranks() {
         lister.rank(rank, steps.iterations())?;
     }
     Ok(())
+}
+
+/// The same for one rank alone.
+///
+/// # Errors
+/// As the taker says.
+pub fn unroll_rank<P: Pattern, T: UnrollTo>(steps: &Steps<P>, rank: u32, to: &mut T) -> Result<(), T::Error> {
+    Lister::new(steps.pattern(), to).rank(rank, steps.iterations())
 }
 
 /// The numbers of operations that another waits for.
@@ -67,7 +74,11 @@ struct Lister<'a, P, T> {
     next: u32,
 }
 
-impl<P: Pattern, T: UnrollTo> Lister<'_, P, T> {
+impl<'a, P: Pattern, T: UnrollTo> Lister<'a, P, T> {
+    fn new(pattern: &'a P, to: &'a mut T) -> Self {
+        Self { pattern, to, scratch: Vec::new(), ends: [vec![], vec![]], held: Vec::new(), next: 0 }
+    }
+
     fn rank(&mut self, rank: u32, iterations: u32) -> Result<(), T::Error> {
         self.to.begin_rank(rank)?;
         self.next = 0;

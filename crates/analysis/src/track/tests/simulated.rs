@@ -10,7 +10,7 @@ use crate::track::{Network, track};
 
 /// What a rank does, one after the other.
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
     /// Work, and the noise of each source that strikes it.
     Work(u64, [u64; 2]),
     Send(u32, u32, u64),
@@ -18,7 +18,7 @@ enum Step {
 }
 
 /// Messages between ranks, each after work on both sides.
-fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
+pub fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
     let work = || (1u64..5000, prop::array::uniform2(prop_oneof![Just(0u64), 0u64..3000]));
     let message = (0usize..100, 1usize..100, work(), work(), 1u64..3000);
     (2usize..6, prop::collection::vec(message, 1..60)).prop_map(|(ranks, messages)| {
@@ -39,7 +39,7 @@ fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
 }
 
 /// The schedule with the noise of these sources.
-fn schedule(program: &[Vec<Step>], sources: [bool; 2]) -> Schedule {
+pub fn schedule(program: &[Vec<Step>], sources: [bool; 2]) -> Schedule {
     let mut builder = ScheduleBuilder::new(program.len() as u32);
     for steps in program {
         builder.begin_rank();
@@ -63,7 +63,7 @@ fn schedule(program: &[Vec<Step>], sources: [bool; 2]) -> Schedule {
 }
 
 /// When each rank's steps end: of work and sends the simulator says it; a receive ends when its message is there.
-fn ends(program: &[Vec<Step>], net: Net, sources: [bool; 2]) -> Vec<Vec<u64>> {
+pub fn ends(program: &[Vec<Step>], net: Net, sources: [bool; 2]) -> Vec<Vec<u64>> {
     let schedule = schedule(program, sources);
     let run = Run { net, rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: &|_| () };
     let mut timeline = Timeline::of((0..program.len() as u32).collect(), usize::MAX);
@@ -101,7 +101,7 @@ fn ends(program: &[Vec<Step>], net: Net, sources: [bool; 2]) -> Vec<Vec<u64>> {
 }
 
 /// The trace that a tracer would have written.
-fn trace(program: &[Vec<Step>], ends: &[Vec<u64>]) -> Made {
+pub fn trace(program: &[Vec<Step>], ends: &[Vec<u64>]) -> Made {
     let mut made = Made::new(program.len() as u32, &["tick", "task"]);
     for (rank, (steps, ends)) in program.iter().zip(ends).enumerate() {
         let (rank, mut now, mut totals) = (rank as u32, 0, [0; 2]);

@@ -1,0 +1,210 @@
+//! A traced run as a GOAL schedule, its work cleaned of noise, so that it can be simulated under other noise, and at other scales.
+//!
+//! `docs/concepts/goal-from-traces.md` has the rules. `take.rs` goes through a rank's events and keeps what it did; `meet.rs` brings messages
+//! and collectives of ranks together, and leaves out what lacks its other end; `emit.rs` makes operations of it, with `expand.rs` for
+//! collectives. `regular.rs` and `grid.rs` find what all ranks do alike, and `extrapolate.rs` lets more ranks do it.
+
+mod emit;
+mod expand;
+mod extrapolate;
+mod grid;
+mod meet;
+mod regular;
+mod take;
+
+use quell_recording::mpi::Run;
+use quell_sim::goal::{BuildError, Schedule, ScheduleBuilder, Severity, check};
+use quell_sim::loggops::{self, Net, Noise, Rules, RunError};
+use quell_sim::pattern::PatternError;
+
+use emit::Emitter;
+use meet::Meeting;
+pub use regular::Irregular;
+use take::{Act, Sequence};
+
+/// So many things that were left out are named.
+const MOST_NAMED: usize = 100;
+
+/// The most operations of a schedule that is made here: some 4 GiB.
+const MOST_OPERATIONS: u64 = 200_000_000;
+
+/// How many ranks instead of those that were traced, and the seed by which their work is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extrapolation {
+    /// How many.
+    pub ranks: u32,
+    /// Equal seeds give equal schedules.
+    pub seed: u64,
+}
+
+/// A schedule that ends, and what it lacks.
+#[derive(Debug)]
+pub struct Replayable {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Without noise, on the usual network, it ends so many ns after its beginning.
+    pub quiet_ns: u64,
+    /// It ends only where no send waits for its receiver, whatever its size.
+    pub needs_buffers: bool,
+    /// What was left out.
+    pub left_out: LeftOut,
+    /// What was taken for granted when it was extrapolated.
+    pub grid: Option<String>,
+}
+
+/// What of a run is not in its schedule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Sends that nobody received.
+    pub sends: u64,
+    /// Receives whose message was not sent, or never came.
+    pub receives: u64,
+    /// Parts of collectives in which not all took part, or not in the same.
+    pub collectives: u64,
+    /// Threads besides the first of each rank.
+    pub threads: u64,
+    /// The first of these, and damage, in words.
+    pub told: Vec<String>,
+}
+
+impl LeftOut {
+    fn tell(&mut self, words: impl FnOnce() -> String) {
+        if self.told.len() < MOST_NAMED {
+            self.told.push(words());
+        }
+    }
+}
+
+/// Why there is no schedule.
+#[derive(Debug, thiserror::Error)]
+pub enum GoalError {
+    /// Nothing happened.
+    #[error("the archive has no work and no messages: there is nothing to replay")]
+    Empty,
+    /// Too much happened.
+    #[error(
+        "the schedule would have more than {MOST_OPERATIONS} operations; give fewer ranks, or trace a shorter run"
+    )]
+    TooLarge,
+    /// Ranks do not do the same.
+    #[error(transparent)]
+    Irregular(Box<Irregular>),
+    /// The ranks make no grid like that of the run.
+    #[error("{ranks} ranks make no grid like the run's {grid}; give another number of ranks")]
+    NoGrid {
+        /// How many.
+        ranks: u32,
+        /// The grid of the run.
+        grid: String,
+    },
+    /// A collective cannot be expanded.
+    #[error("a collective has no schedule: {0}")]
+    Collective(#[from] PatternError),
+    /// The schedule is no schedule.
+    #[error("the run makes no schedule: {0}")]
+    Build(#[from] BuildError),
+    /// It cannot be simulated.
+    #[error("the run makes no schedule that can be simulated: {0}")]
+    Run(#[from] RunError),
+    /// It does not end.
+    #[error("the schedule would not end: {0}")]
+    Stuck(String),
+}
+
+/// The run as a schedule, of its own ranks or of others. `progress` is told now and then how many events have been gone through.
+///
+/// # Errors
+/// If the run is empty or too large, a schedule of it would not end, or it is to be extrapolated and is not regular.
+pub fn goal<R: Run + ?Sized>(
+    run: &mut R,
+    extrapolation: Option<Extrapolation>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Replayable, GoalError> {
+    let mut left_out = LeftOut::default();
+    let mut sequences = take::all(run, &mut left_out, progress);
+    let meeting = Meeting::of(run.definitions(), &mut sequences, &mut left_out);
+    let (schedule, grid) = match extrapolation {
+        None => (as_it_was(&sequences, &meeting)?, None),
+        Some(to) => {
+            let regular = regular::find(run.definitions(), &sequences, &meeting)
+                .map_err(|why| GoalError::Irregular(Box::new(why)))?;
+            let schedule = extrapolate::schedule(&regular, to)?;
+            (schedule, Some(regular.describe(to.ranks)))
+        }
+    };
+    let (quiet_ns, needs_buffers) = prove(&schedule)?;
+    Ok(Replayable { schedule, quiet_ns, needs_buffers, left_out, grid })
+}
+
+/// The schedule of the ranks that were traced.
+fn as_it_was(sequences: &[Sequence], meeting: &Meeting) -> Result<Schedule, GoalError> {
+    let mut builder = ScheduleBuilder::new(sequences.len() as u32);
+    let mut expansions = expand::Expansions::default();
+    let mut operations = 0;
+    for (rank, sequence) in sequences.iter().enumerate() {
+        let mut calls = meeting.calls_of(rank as u32);
+        let mut emitter = Emitter::begin(&mut builder);
+        for (number, step) in sequence.steps.iter().enumerate() {
+            let number = number as u32;
+            emitter.work(step.gap_ns);
+            match &step.act {
+                Act::Send(message) => {
+                    emitter.send(number, message.peer, meeting.tag(message), message.bytes);
+                }
+                Act::Receive(message) => {
+                    emitter.receive(number, message.peer, meeting.tag(message), message.bytes);
+                }
+                Act::Wait(on) => emitter.wait(*on),
+                Act::Collective(call) => {
+                    if let Some(part) = calls.next(call.comm) {
+                        let pattern = expansions.of(&part.what, part.members.len() as u32)?;
+                        emitter.collective(number, pattern, part.place, Some(part.members), part.tag);
+                        if call.blocking {
+                            emitter.wait_alone(number);
+                        }
+                    }
+                }
+                Act::Nothing => {}
+            }
+        }
+        emitter.work(sequence.rest_ns);
+        operations += u64::from(emitter.end());
+        if operations > MOST_OPERATIONS {
+            return Err(GoalError::TooLarge);
+        }
+    }
+    if operations == 0 { Err(GoalError::Empty) } else { Ok(builder.finish()?) }
+}
+
+/// Plays the schedule without noise: it must end. Gives when, and whether that takes that no send waits for its receiver.
+fn prove(schedule: &Schedule) -> Result<(u64, bool), GoalError> {
+    let findings = check(schedule);
+    if let Some(finding) = findings.list().iter().find(|finding| finding.severity == Severity::Error) {
+        return Err(GoalError::Stuck(finding.to_string()));
+    }
+    let mut stuck = None;
+    for (needs_buffers, net) in
+        [(false, Net::default()), (true, Net { eager_limit: u64::MAX, ..Net::default() })]
+    {
+        let quiet =
+            loggops::Run { net, rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: &|_| () };
+        let outcome = loggops::run(schedule, &quiet)?;
+        match outcome.stuck {
+            None => return Ok((outcome.last().1, needs_buffers)),
+            Some(why) => stuck = Some(why),
+        }
+    }
+    Err(GoalError::Stuck(stuck.map_or_else(String::new, |stuck| why(&stuck))))
+}
+
+/// Why a schedule does not end, in words.
+fn why(stuck: &loggops::Stuck) -> String {
+    if !stuck.cycle.is_empty() {
+        let ranks: Vec<String> = stuck.cycle.iter().take(8).map(u32::to_string).collect();
+        return format!("ranks {} wait for one another", ranks.join(", "));
+    }
+    let first = stuck.receives.first().map(|one| {
+        format!("rank {}, operation {}, waits for rank {} with tag {}", one.rank, one.op, one.peer, one.tag)
+    });
+    first.unwrap_or_else(|| format!("{} messages find no receive", stuck.messages_total))
+}

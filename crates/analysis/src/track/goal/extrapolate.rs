@@ -1,0 +1,58 @@
+//! More ranks, or fewer, that do what all ranks of a run did: each works as long as one of those did at the same step.
+
+use quell_sim::goal::{Schedule, ScheduleBuilder};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+
+use super::emit::Emitter;
+use super::expand::Expansions;
+use super::meet::collective_tag;
+use super::regular::{Deed, Regular};
+use super::{Extrapolation, GoalError, MOST_OPERATIONS};
+
+/// The schedule of so many ranks. Sizes and work of a rank stay as they are.
+pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule, GoalError> {
+    let Some(grid) = regular.grid.of_ranks(to.ranks, regular.ways()) else {
+        return Err(GoalError::NoGrid { ranks: to.ranks, grid: regular.grid.words() });
+    };
+    let mut random = Pcg64Mcg::seed_from_u64(to.seed);
+    let mut draw = |gaps: &[u64]| if gaps.is_empty() { 0 } else { gaps[random.random_range(0..gaps.len())] };
+    let mut builder = ScheduleBuilder::new(to.ranks);
+    let mut expansions = Expansions::default();
+    let mut operations = 0;
+    for rank in 0..to.ranks {
+        let mut emitter = Emitter::begin(&mut builder);
+        let mut work = 0u64;
+        for (number, (deed, way, gaps)) in regular.deeds.iter().enumerate() {
+            let place = number as u32;
+            let there = way.as_ref().map(|way| grid.at(rank, way));
+            // A rank at an end has the work, and nobody to talk to.
+            work = work.saturating_add(draw(gaps));
+            if there == Some(None) {
+                continue;
+            }
+            let there = there.flatten().unwrap_or(0);
+            emitter.work(std::mem::take(&mut work));
+            match deed {
+                Deed::Send { tag, bytes, .. } => emitter.send(place, there, *tag, *bytes),
+                Deed::Receive { tag, bytes, .. } => emitter.receive(place, there, *tag, *bytes),
+                Deed::Wait(on) => emitter.wait(*on),
+                Deed::Collective { what, blocking } => {
+                    // A root that is not there any more is the last rank.
+                    let what = super::expand::What { root: what.root.min(to.ranks - 1), ..*what };
+                    let pattern = expansions.of(&what, to.ranks)?;
+                    emitter.collective(place, pattern, rank, None, collective_tag(number));
+                    if *blocking {
+                        emitter.wait_alone(place);
+                    }
+                }
+            }
+            if operations + u64::from(emitter.len()) > MOST_OPERATIONS {
+                return Err(GoalError::TooLarge);
+            }
+        }
+        emitter.work(work.saturating_add(draw(&regular.rests)));
+        operations += u64::from(emitter.end());
+    }
+    if operations == 0 { Err(GoalError::Empty) } else { Ok(builder.finish()?) }
+}

@@ -1,0 +1,158 @@
+//! Grids on which ranks talk to those at constant offsets, and grids of the same kind for other numbers of ranks.
+
+use quell_sim::pattern::balanced;
+
+/// The most dimensions that are looked for.
+const MOST_DIMENSIONS: usize = 4;
+/// The most grids that are looked at.
+const MOST_GRIDS: usize = 4096;
+
+/// Ranks in a grid, the last dimension the fastest, as MPI numbers them; the ends of some dimensions are neighbours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Grid {
+    pub dims: Vec<u32>,
+    pub periodic: Vec<bool>,
+}
+
+/// How far away another rank is, in each dimension.
+pub(super) type Offset = Vec<i64>;
+
+impl Grid {
+    /// All grids of so many ranks, those of fewer dimensions first.
+    pub fn all(ranks: u32) -> Vec<Self> {
+        let mut grids = Vec::new();
+        for dimensions in 1..=MOST_DIMENSIONS {
+            let mut shapes = Vec::new();
+            split(ranks, dimensions, &mut Vec::new(), &mut shapes);
+            for dims in shapes {
+                for ends in 0..1u32 << dimensions {
+                    let periodic = (0..dimensions).map(|dimension| ends >> dimension & 1 == 0).collect();
+                    grids.push(Self { dims: dims.clone(), periodic });
+                }
+            }
+        }
+        grids.truncate(MOST_GRIDS);
+        grids
+    }
+
+    fn place(&self, rank: u32) -> Vec<i64> {
+        let mut left = rank;
+        let mut place: Vec<i64> = self
+            .dims
+            .iter()
+            .rev()
+            .map(|dim| {
+                let at = left % dim;
+                left /= dim;
+                i64::from(at)
+            })
+            .collect();
+        place.reverse();
+        place
+    }
+
+    /// The way from one rank to another, the shorter one round; of two that are equally long `up` or down.
+    pub fn offset(&self, from: u32, to: u32, up: bool) -> Offset {
+        let places = self.place(from).into_iter().zip(self.place(to));
+        let ways = places.zip(self.dims.iter().zip(&self.periodic)).map(|((from, to), (dim, periodic))| {
+            let (way, dim) = (to - from, i64::from(*dim));
+            if !periodic {
+                return way;
+            }
+            let way = way.rem_euclid(dim);
+            let back = 2 * way > dim || (2 * way == dim && !up);
+            if back { way - dim } else { way }
+        });
+        ways.collect()
+    }
+
+    /// Whether the way leads as far up as down somewhere, so that nobody knows which is meant.
+    pub fn is_ambiguous(&self, offset: &Offset) -> bool {
+        let ways = offset.iter().zip(self.dims.iter().zip(&self.periodic));
+        ways.into_iter()
+            .any(|(way, (dim, periodic))| *periodic && *way != 0 && 2 * way.abs() == i64::from(*dim))
+    }
+
+    /// Who stands there; nobody beyond an end.
+    pub fn at(&self, from: u32, offset: &Offset) -> Option<u32> {
+        let mut rank = 0;
+        let places = self.place(from).into_iter().zip(offset);
+        for ((at, way), (dim, periodic)) in places.zip(self.dims.iter().zip(&self.periodic)) {
+            let dim = i64::from(*dim);
+            let there = if *periodic { (at + way).rem_euclid(dim) } else { at + way };
+            if !(0..dim).contains(&there) {
+                return None;
+            }
+            rank = rank * dim + there;
+        }
+        u32::try_from(rank).ok()
+    }
+
+    /// A grid of the same kind for so many ranks, as even as can be, the larger dimensions where this one has them; `None` if there is none in
+    /// which these ways lead to others.
+    pub fn of_ranks<'a>(&self, ranks: u32, mut ways: impl Iterator<Item = &'a Offset>) -> Option<Self> {
+        let mut places: Vec<usize> = (0..self.dims.len()).collect();
+        places.sort_by_key(|place| std::cmp::Reverse(self.dims[*place]));
+        let mut dims = vec![1; self.dims.len()];
+        for (place, dim) in places.into_iter().zip(balanced(ranks, self.dims.len())) {
+            dims[place] = dim;
+        }
+        let grid = Self { dims, periodic: self.periodic.clone() };
+        let leads =
+            |way: &Offset| way.iter().zip(&grid.dims).all(|(way, dim)| way.abs() < i64::from(*dim).max(1));
+        ways.all(leads).then_some(grid)
+    }
+
+    /// In words: `4x4 periodic`.
+    pub fn words(&self) -> String {
+        let dims: Vec<String> = self.dims.iter().map(u32::to_string).collect();
+        let ends = match (self.periodic.iter().all(|ends| *ends), self.periodic.contains(&true)) {
+            (true, _) => "whose ends are neighbours",
+            (_, false) => "whose ends are no neighbours",
+            _ => "whose ends are neighbours in some dimensions",
+        };
+        format!("{} grid {ends}", dims.join("x"))
+    }
+}
+
+/// All ways to write a number as a product of so many, each above 1 unless it is the only one.
+fn split(ranks: u32, dimensions: usize, so_far: &mut Vec<u32>, all: &mut Vec<Vec<u32>>) {
+    if all.len() >= MOST_GRIDS {
+        return;
+    }
+    if dimensions == 1 {
+        if ranks > 1 || so_far.is_empty() {
+            all.push(so_far.iter().copied().chain([ranks]).collect());
+        }
+        return;
+    }
+    for dim in (2..=ranks / 2).filter(|dim| ranks.is_multiple_of(*dim)) {
+        so_far.push(dim);
+        split(ranks / dim, dimensions - 1, so_far, all);
+        so_far.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_leads_back_to_where_it_was_measured() {
+        for grid in Grid::all(24) {
+            for (from, to) in (0..24).flat_map(|from| (0..24).map(move |to| (from, to))) {
+                for up in [true, false] {
+                    assert_eq!(grid.at(from, &grid.offset(from, to, up)), Some(to), "{grid:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn larger_dimensions_stay_where_they_are() {
+        let grid = Grid { dims: vec![2, 6], periodic: vec![false, true] };
+        let larger = grid.of_ranks(128, [vec![1, -1]].iter());
+        assert_eq!(larger.map(|grid| grid.dims), Some(vec![8, 16]));
+        assert_eq!(grid.of_ranks(7, [vec![1, -1]].iter()), None);
+    }
+}

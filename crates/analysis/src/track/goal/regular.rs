@@ -1,0 +1,290 @@
+//! What all ranks do alike: the same steps, with others at constant offsets in a grid.
+
+use std::fmt;
+
+use quell_recording::mpi::Definitions;
+
+use super::expand::What;
+use super::grid::{Grid, Offset};
+use super::meet::Meeting;
+use super::take::{Act, Sequence};
+
+/// A step that breaks the rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Irregular {
+    /// Whose it is, in the world.
+    pub rank: u32,
+    /// Its number among what the rank sent, received and took part in, from 1.
+    pub operation: usize,
+    /// What it is.
+    pub what: String,
+    /// What it would have to be.
+    pub expected: String,
+}
+
+impl fmt::Display for Irregular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rank, operation, what, expected } = self;
+        write!(
+            f,
+            "the run is not regular, so it cannot be extrapolated: rank {rank}, operation {operation}, is {what}, \
+             where {expected}; leave out --extrapolate"
+        )
+    }
+}
+
+impl std::error::Error for Irregular {}
+
+/// What a rank does, as far as others can do it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Send {
+        peer: u32,
+        tag: u32,
+        bytes: u64,
+    },
+    Receive {
+        peer: u32,
+        tag: u32,
+        bytes: u64,
+    },
+    Collective {
+        what: What,
+        blocking: bool,
+    },
+    /// For what began at that place.
+    Wait(u32),
+}
+
+/// A rank's deeds, and the work before each.
+#[derive(Debug, Default)]
+struct Deeds {
+    rank: u32,
+    all: Vec<(u64, Deed)>,
+    rest_ns: u64,
+}
+
+/// What every rank does.
+#[derive(Debug)]
+pub(super) struct Regular {
+    /// The deeds of a rank that does all of them, the way to the peer of each that has one, and what ranks worked before it, in ns.
+    pub deeds: Vec<(Deed, Option<Offset>, Vec<u64>)>,
+    /// What they worked after the last.
+    pub rests: Vec<u64>,
+    pub grid: Grid,
+    /// Two ranks are each other's neighbours both ways: which was meant is guessed.
+    guessed: bool,
+}
+
+impl Regular {
+    pub fn ways(&self) -> impl Iterator<Item = &Offset> {
+        self.deeds.iter().filter_map(|(_, way, _)| way.as_ref())
+    }
+
+    /// What it was taken for, in words.
+    pub fn describe(&self, ranks: u32) -> String {
+        if self.ways().next().is_none() {
+            return "no messages but those of collectives".to_owned();
+        }
+        let larger = self.grid.of_ranks(ranks, self.ways());
+        let larger = larger.map_or_else(String::new, |grid| format!(", now {}", grid.words()));
+        let guessed = if self.guessed {
+            "; of two ranks each is before and behind the other: sends are taken to go up, receives to come from below"
+        } else {
+            ""
+        };
+        format!("messages on a {}{larger}{guessed}", self.grid.words())
+    }
+}
+
+/// How far a grid explains the run: ranks, then steps of the next.
+type Reach = (usize, usize);
+
+/// Finds what all ranks do.
+pub(super) fn find(
+    definitions: &Definitions,
+    sequences: &[Sequence],
+    meeting: &Meeting,
+) -> Result<Regular, Irregular> {
+    let all: Vec<Deeds> = sequences
+        .iter()
+        .enumerate()
+        .map(|(place, sequence)| deeds(definitions, (place as u32, sequence), sequences.len(), meeting))
+        .collect::<Result<_, _>>()?;
+    // Those at ends may do less.
+    let longest = all.iter().enumerate().max_by_key(|(place, deeds)| (deeds.all.len(), usize::MAX - place));
+    let Some((model, template)) = longest else {
+        let nothing = || "nothing".to_owned();
+        return Err(Irregular {
+            rank: 0,
+            operation: 1,
+            what: nothing(),
+            expected: "there are no ranks".into(),
+        });
+    };
+    let mut best: Option<(Reach, Irregular)> = None;
+    for grid in Grid::all(all.len() as u32) {
+        match explain(grid, model as u32, template, &all) {
+            Ok(regular) => return Ok(regular),
+            Err((reach, why)) => {
+                if best.as_ref().is_none_or(|(best, _)| reach > *best) {
+                    best = Some((reach, why));
+                }
+            }
+        }
+    }
+    Err(best.map_or_else(|| broken(template, 0, "there is no grid of so many ranks".into()), |(_, why)| why))
+}
+
+/// What a rank did, without what was left out. Work before that belongs to what comes next.
+fn deeds(
+    definitions: &Definitions,
+    (place, sequence): (u32, &Sequence),
+    ranks: usize,
+    meeting: &Meeting,
+) -> Result<Deeds, Irregular> {
+    let mut deeds = Deeds { rank: sequence.rank, ..Deeds::default() };
+    let mut calls = meeting.calls_of(place);
+    let mut kept = vec![u32::MAX; sequence.steps.len()];
+    let mut gap = 0u64;
+    for (at, step) in sequence.steps.iter().enumerate() {
+        gap = gap.saturating_add(step.gap_ns);
+        let deed = match &step.act {
+            Act::Send(to) => Some(Deed::Send { peer: to.peer, tag: meeting.tag(to), bytes: to.bytes }),
+            Act::Receive(from) => {
+                Some(Deed::Receive { peer: from.peer, tag: meeting.tag(from), bytes: from.bytes })
+            }
+            Act::Wait(on) => Some(kept[*on as usize]).filter(|on| *on != u32::MAX).map(Deed::Wait),
+            Act::Collective(call) => {
+                let part = calls.next(call.comm).filter(|part| part.members.len() > 1);
+                if let Some(part) = part.as_ref().filter(|part| part.members.len() != ranks) {
+                    let name = definitions.comms.get(call.comm as usize).map_or("?", |comm| &comm.name);
+                    let (operation, n) = (part.what.operation, part.members.len());
+                    return Err(Irregular {
+                        rank: sequence.rank,
+                        operation: deeds.number(deeds.all.len()),
+                        what: format!("{operation:?} on {name}, of {n} ranks"),
+                        expected: format!("all {ranks} would have to take part"),
+                    });
+                }
+                part.map(|part| Deed::Collective {
+                    // The root is named as in the world.
+                    what: What { root: part.members[part.what.root as usize], ..part.what },
+                    blocking: call.blocking,
+                })
+            }
+            Act::Nothing => None,
+        };
+        if let Some(deed) = deed {
+            kept[at] = deeds.all.len() as u32;
+            deeds.all.push((std::mem::take(&mut gap), deed));
+        }
+    }
+    deeds.rest_ns = gap.saturating_add(sequence.rest_ns);
+    Ok(deeds)
+}
+
+impl Deeds {
+    /// The number of a deed among those that are no waits, from 1.
+    fn number(&self, at: usize) -> usize {
+        let before = &self.all[..at.min(self.all.len())];
+        before.iter().filter(|(_, deed)| !matches!(deed, Deed::Wait(_))).count() + 1
+    }
+}
+
+/// Looks whether all ranks do what the model does, in this grid.
+fn explain(grid: Grid, model: u32, template: &Deeds, all: &[Deeds]) -> Result<Regular, (Reach, Irregular)> {
+    let mut guessed = false;
+    let mut deeds = Vec::with_capacity(template.all.len());
+    for (at, (_, deed)) in template.all.iter().enumerate() {
+        let way = match *deed {
+            Deed::Send { peer, .. } => Some(grid.offset(model, peer, true)),
+            Deed::Receive { peer, .. } => Some(grid.offset(model, peer, false)),
+            _ => None,
+        };
+        if way.as_ref().is_some_and(|way| grid.is_ambiguous(way)) {
+            guessed = true;
+            if all.len() > 2 {
+                let why = "its peer is as far up as down: trace more ranks";
+                return Err(((0, at), broken(template, at, why.to_owned())));
+            }
+        }
+        deeds.push((*deed, way, Vec::with_capacity(all.len())));
+    }
+    let mut regular = Regular { deeds, rests: Vec::with_capacity(all.len()), grid, guessed };
+    for (rank, one) in all.iter().enumerate() {
+        if let Err((at, expected)) = regular.takes(rank as u32, one) {
+            return Err(((rank, at), broken(one, at, format!("{expected}, as rank {} did", template.rank))));
+        }
+    }
+    Ok(regular)
+}
+
+impl Regular {
+    /// Takes a rank's work, if it does the same; otherwise says at which of its deeds it does not, and what was expected there.
+    fn takes(&mut self, rank: u32, one: &Deeds) -> Result<(), (usize, String)> {
+        let mut at = 0;
+        let mut places = vec![u32::MAX; self.deeds.len()];
+        // Work before what a rank at an end does not do is told with that before the next, so it is not known of either.
+        let mut skipped = false;
+        for (number, (deed, way, gaps)) in self.deeds.iter_mut().enumerate() {
+            let expected = match (*deed, way) {
+                (Deed::Wait(on), _) => match places[on as usize] {
+                    u32::MAX => continue,
+                    place => Deed::Wait(place),
+                },
+                (deed, None) => deed,
+                (deed, Some(way)) => match self.grid.at(rank, way) {
+                    None => {
+                        skipped = true;
+                        continue;
+                    }
+                    Some(there) => towards(deed, there),
+                },
+            };
+            match one.all.get(at) {
+                Some((gap, deed)) if *deed == expected => {
+                    if !std::mem::take(&mut skipped) {
+                        gaps.push(*gap);
+                    }
+                }
+                _ => return Err((at, words(&expected))),
+            }
+            places[number] = at as u32;
+            at += 1;
+        }
+        if at < one.all.len() {
+            return Err((at, "the rank would have to be done".to_owned()));
+        }
+        if !skipped {
+            self.rests.push(one.rest_ns);
+        }
+        Ok(())
+    }
+}
+
+/// The same with another rank.
+pub(super) fn towards(deed: Deed, peer: u32) -> Deed {
+    match deed {
+        Deed::Send { tag, bytes, .. } => Deed::Send { peer, tag, bytes },
+        Deed::Receive { tag, bytes, .. } => Deed::Receive { peer, tag, bytes },
+        deed => deed,
+    }
+}
+
+fn broken(deeds: &Deeds, at: usize, expected: String) -> Irregular {
+    let what = deeds.all.get(at).map_or_else(|| "missing".to_owned(), |(_, deed)| words(deed));
+    Irregular { rank: deeds.rank, operation: deeds.number(at), what, expected }
+}
+
+fn words(deed: &Deed) -> String {
+    match deed {
+        Deed::Send { peer, bytes, .. } => format!("a send of {bytes} bytes to rank {peer}"),
+        Deed::Receive { peer, bytes, .. } => format!("a receive of {bytes} bytes from rank {peer}"),
+        Deed::Collective { what, blocking } => {
+            let kind = if *blocking { "" } else { "non-blocking " };
+            format!("{kind}{:?} of {} bytes", what.operation, what.bytes)
+        }
+        Deed::Wait(_) => "a wait".to_owned(),
+    }
+}

@@ -1,0 +1,82 @@
+//! `quell track --goal`: the run as a schedule for `quell simulate`.
+
+use std::path::Path;
+
+use quell_analysis::track::{Extrapolation, Replayable, goal};
+use quell_otf2::Archive;
+
+use crate::args::{GoalTarget, Track};
+use crate::commands::{Outcome, goal as schedules};
+use crate::plan::Usage;
+use crate::printer::Printer;
+use crate::progress::Step;
+
+/// Things that were left out and are told on stderr.
+const MOST_TOLD: usize = 8;
+
+/// Makes the schedule and writes it.
+pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
+    let target = GoalTarget { output: output.to_owned(), to: None, force: false };
+    let format = schedules::form(&target).map_err(|_| {
+        Usage(format!(
+            "{} does not say in which form to write: name it NAME.goal or NAME.bin",
+            output.display()
+        ))
+    })?;
+    if output.exists() {
+        anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
+    }
+    let mut archive = Archive::open(&args.archive)?;
+    let extrapolation = args.extrapolate.map(|ranks| Extrapolation { ranks: ranks.0, seed: args.seed });
+    let made = {
+        let step = Step::new(printer, "track", None);
+        goal(&mut archive, extrapolation, &mut |events| step.reach(events))?
+    };
+    let bytes = schedules::write(&made.schedule, format, output)?;
+    tell(&made, printer);
+    printer.say(&format!(
+        "{} holds {}: {}; without noise it takes {:.6} s on the usual network",
+        output.display(),
+        schedules::size(&made.schedule),
+        schedules::bytes(bytes),
+        made.quiet_ns as f64 / 1e9
+    ));
+    printer.say(&format!("next: quell simulate {} --noise node.quell --baseline", output.display()));
+    Ok(Outcome::Done)
+}
+
+/// What the schedule is not.
+fn tell(made: &Replayable, printer: Printer) {
+    let left_out = &made.left_out;
+    let counts = [
+        (left_out.sends, "sends without a receive"),
+        (left_out.receives, "receives without a send"),
+        (left_out.collectives, "parts of collectives that not all took part in"),
+        (left_out.threads, "threads that are not the first of their rank"),
+    ];
+    let counted: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if !counted.is_empty() {
+        printer.warn(&format!("left out: {}", counted.join(", ")));
+    }
+    for words in left_out.told.iter().take(MOST_TOLD) {
+        printer.warn(words);
+    }
+    if left_out.told.len() > MOST_TOLD {
+        printer.warn("and more");
+    }
+    if made.needs_buffers {
+        printer.warn(
+            "it ends only where sends need not wait for their receivers: give `quell simulate` a network with a large S, \
+             as --net S=1Gi",
+        );
+    }
+    if let Some(grid) = &made.grid {
+        printer.say(&format!(
+            "regular: {grid}; work drawn from the traced ranks' at the same step, sizes of each rank kept"
+        ));
+    }
+}
