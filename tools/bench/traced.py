@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from run import Setting
 
 PAIRS = 12
-STEPS = 2600
+STEPS = 3300
 CALLS = 100_000
 TIMEOUT_S = 300.0
 PAPER_PERCENT = 0.97

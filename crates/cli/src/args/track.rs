@@ -26,7 +26,7 @@ pub struct Track {
     #[arg(long, value_name = "FILE.pftrace")]
     pub timeline: Option<PathBuf>,
     /// Write the run as a GOAL schedule, its work cleaned of noise, for `quell simulate`.
-    #[arg(long, value_name = "FILE.goal|FILE.bin")]
+    #[arg(long, value_name = "FILE.goal|FILE.bin", conflicts_with_all = ["json", "html", "timeline"])]
     pub goal: Option<PathBuf>,
     /// Write the schedule of so many ranks instead, of a run whose ranks all do the same; `Ki` and `Mi` are understood.
     #[arg(long, value_name = "RANKS", requires = "goal")]
