@@ -1,9 +1,5 @@
 //! `quell track --goal`: schedules of archives, and what is said of them.
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking, and tells what it skips"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and tells what it skips")]
 
 #[path = "support/node.rs"]
 mod node;

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use crate::Error;
-use crate::mpi::{Damage, Definitions, Event, Run};
+use crate::mpi::{Damage, Definitions, Event, Location, Run};
 use definitions::{Maps, define};
 use events::Events;
 use head::{Head, State};
@@ -63,6 +63,9 @@ pub struct Summary {
     pub silent: Vec<u32>,
     /// Processes with another MPI than the tracer's: host and process id. They have no location.
     pub wrong_mpi: Vec<(String, u32)>,
+    /// Processes of other MPI programs under the same tracer, as of a second `mpirun` or of `MPI_Comm_spawn`: host and process id. Of each rank
+    /// the process that began first has locations.
+    pub others: Vec<(String, u32)>,
     /// Logs that cannot be read, and why.
     pub damaged: Vec<(PathBuf, String)>,
     /// MPI calls, in all.
@@ -106,6 +109,7 @@ impl LogRun {
                 .map_or("there are no logs of an MPI program".into(), |(_, reason)| reason.clone());
             return Err(Error::malformed(folder, reason));
         }
+        summary.leave_out_others(&mut heads);
         heads.sort_by_key(|(_, head)| (head.rank, head.thread, head.pid));
         summary.add(&heads);
         let clocks = lines::clocks(&heads, &mut summary.unaligned);
@@ -130,7 +134,30 @@ impl LogRun {
                 over: false,
             })
             .collect();
-        Ok(Self { definitions, summary, locations })
+        let mut run = Self { definitions, summary, locations };
+        run.add_missing();
+        Ok(run)
+    }
+
+    /// Ranks without a log have locations without events, so that the others' messages to them still name them.
+    fn add_missing(&mut self) {
+        for rank in &self.summary.missing {
+            let at = self.definitions.locations.partition_point(|location| location.rank < *rank);
+            let location = Location { name: format!("rank {rank}"), rank: *rank, ..Location::default() };
+            self.definitions.locations.insert(at, location);
+            let nothing = Log {
+                path: PathBuf::new(),
+                bytes: 0,
+                clock: Clock::default(),
+                maps: Maps::default(),
+                events: None,
+                over: true,
+            };
+            self.locations.insert(at, nothing);
+        }
+        for (place, location) in self.definitions.locations.iter_mut().enumerate() {
+            location.id = place as u64;
+        }
     }
 
     /// What is to be known before the events are believed.
@@ -152,6 +179,26 @@ fn logs_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 impl Summary {
+    /// Of each rank keeps the process that began first.
+    fn leave_out_others(&mut self, heads: &mut Vec<(PathBuf, Head)>) {
+        let mut first: BTreeMap<u32, (u64, String, u32)> = BTreeMap::new();
+        for (_, head) in heads.iter() {
+            let this = (head.begin_ns, head.host.clone(), head.pid);
+            let known = first.entry(head.rank).or_insert_with(|| this.clone());
+            // Threads of one process begin one after the other.
+            if (&known.1, known.2) != (&this.1, this.2) && this.0 < known.0 {
+                *known = this;
+            }
+        }
+        let of_another = |head: &Head| {
+            first.get(&head.rank).is_some_and(|(_, host, pid)| (host, pid) != (&head.host, &head.pid))
+        };
+        for (_, head) in heads.iter().filter(|(_, head)| of_another(head)) {
+            self.others.push((head.host.clone(), head.pid));
+        }
+        heads.retain(|(_, head)| !of_another(head));
+    }
+
     fn add(&mut self, heads: &[(PathBuf, Head)]) {
         let mut ranks: BTreeMap<u32, (bool, u64)> = BTreeMap::new();
         for (_, head) in heads {

@@ -52,10 +52,10 @@ pub(super) struct Collective {
 }
 
 impl Collective {
-    /// Who waits for whom. Where the root is not known, as between two groups, all wait for all.
+    /// Who waits for whom. Where the root is not known, as between two groups, nobody can be said to.
     pub fn waits(&self) -> Waits {
         match self.operation.map_or(Waits::All, Operation::waits) {
-            Waits::ForRoot | Waits::Root if self.root_place == UNKNOWN => Waits::All,
+            Waits::ForRoot | Waits::Root if self.root_place == UNKNOWN => Waits::Nobody,
             waits => waits,
         }
     }
@@ -113,7 +113,9 @@ impl Collective {
     }
 
     fn name(&mut self, operation: Operation, root: u32) {
-        self.mismatched |= self.operation.is_some_and(|other| other != operation);
+        let rooted = matches!(operation.waits(), Waits::ForRoot | Waits::Root);
+        let differs = |other| other != operation || (rooted && self.root_place != root);
+        self.mismatched |= self.operation.is_some_and(differs);
         if self.operation.is_none() {
             self.operation = Some(operation);
             self.root_place = root;
@@ -270,7 +272,8 @@ impl Collectives {
     pub fn settle(&mut self, id: CollectiveId) -> Option<Collective> {
         let collective = self.get_mut(id)?;
         collective.settled += 1;
-        if collective.settled < collective.expected {
+        let all = if collective.forced { collective.parts.len() } else { collective.expected };
+        if collective.settled < all {
             return None;
         }
         let key = (collective.comm, collective.number);

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use quell_recording::mpi::{Definitions, Event, Run, UNKNOWN, What};
+use quell_recording::mpi::{BLOCKING, Definitions, Event, Run, UNKNOWN, What};
 use rustc_hash::FxHashMap;
 
 use super::collectives::Collectives;
@@ -41,6 +41,8 @@ pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub network: Option<Network>,
     pub(super) kinds: Vec<Kind>,
     pub(super) groups: Vec<Group>,
+    /// How many collectives a rank has entered on a communicator.
+    pub(super) numbers: FxHashMap<(u32, u32), u64>,
     /// The location that stands for a rank in the world.
     pub of_rank: FxHashMap<u32, u32>,
     pub places: Vec<Place>,
@@ -71,7 +73,8 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             Group { places: (!identity).then(places), expected }
         });
         let groups = groups.collect();
-        let polls = |name: &str| ["Test", "Iprobe", "Improbe"].iter().any(|word| name.contains(word));
+        let polls =
+            |name: &str| ["Test", "Iprobe", "Improbe", "get_status"].iter().any(|word| name.contains(word));
         let kinds = definitions.regions.iter().map(|region| Kind {
             mpi: region.mpi,
             synchronous: region.name.contains("Ssend"),
@@ -89,6 +92,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             network,
             kinds,
             groups,
+            numbers: FxHashMap::default(),
             of_rank,
             places,
             messages: Messages::new(sources + 1),
@@ -105,8 +109,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         loop {
             while let Some(Reverse((_, location))) = self.heap.pop() {
                 self.places[location as usize].queued = false;
-                let until = self.heap.peek().map_or(i64::MAX, |Reverse((time, _))| *time);
-                self.advance(location, until);
+                self.advance(location);
             }
             if !self.release_one() {
                 return;
@@ -115,7 +118,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
     }
 
     /// Lets a location go on until it is behind no other.
-    fn advance(&mut self, location: u32, until: i64) {
+    fn advance(&mut self, location: u32) {
         loop {
             if self.places[location as usize].blocked.is_some() {
                 if !self.end_call(location) {
@@ -128,6 +131,8 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
                 return;
             };
             let time = i64::try_from(event.time_ns).unwrap_or(LONGEST).min(LONGEST);
+            // Whom it woke meanwhile comes first.
+            let until = self.heap.peek().map_or(i64::MAX, |Reverse((time, _))| *time);
             if time > until {
                 self.queue(location, time);
                 return;
@@ -183,8 +188,8 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             }
             What::SendDone { request } => {
                 self.open_call(location);
+                let sent = self.take_request(location, request);
                 let place = &mut self.places[location as usize];
-                let sent = place.requests.remove(&request);
                 if let (Some(Request::Sent(id)), Some(call)) = (sent, &mut place.call) {
                     call.sent.push(id);
                 }
@@ -259,7 +264,14 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         };
         place.finalized |= self.kinds.get(region as usize).is_some_and(|kind| kind.finalizes);
         let extra = place.stack.len() - at - 1;
-        self.findings.unbalanced += extra as u64;
+        if extra > 0 {
+            self.findings.unbalanced += extra as u64;
+            let count = self.findings.unbalanced;
+            let words =
+                format!("{} leaves {} before {extra} within it", self.who(location), self.region(region));
+            self.findings.tell(count, || words);
+        }
+        let place = &mut self.places[location as usize];
         let now = place.now;
         let outside = place.call.as_ref().map_or(usize::MAX, |call| call.depth.unwrap_or(usize::MAX));
         for (depth, frame) in (at..).zip(place.stack.drain(at..)) {
@@ -351,6 +363,21 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         for (sender, _) in std::mem::take(&mut self.places[location as usize].watchers) {
             self.wake(Some(sender));
         }
+    }
+
+    /// What a request stands for, which ends: its own, or that of another thread of the rank.
+    pub(super) fn take_request(&mut self, location: u32, request: u64) -> Option<Request> {
+        if request == BLOCKING {
+            return None;
+        }
+        if let Some(own) = self.places[location as usize].requests.remove(&request) {
+            return Some(own);
+        }
+        let rank = self.places[location as usize].rank;
+        // Locations are in order of rank.
+        let from = self.places.partition_point(|place| place.rank < rank);
+        let threads = self.places[from..].iter_mut().take_while(|place| place.rank == rank);
+        threads.into_iter().find_map(|place| place.requests.remove(&request))
     }
 
     pub(super) fn kind(&self, region: u32) -> Kind {

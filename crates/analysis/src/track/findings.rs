@@ -24,7 +24,7 @@ pub struct Findings {
     pub sends_without_receive: u64,
     /// Collectives in which ranks of their communicator are missing. Those that came waited for one another.
     pub incomplete_collectives: u64,
-    /// Collectives of which ranks did not agree on what they are. Each rank was taken at its word.
+    /// Collectives of which ranks did not agree on what they are. What the first said was taken.
     pub mismatched_collectives: u64,
     /// Events that name what the archive does not define.
     pub undefined: u64,

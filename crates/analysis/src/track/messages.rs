@@ -15,6 +15,9 @@ pub(super) struct Channel {
     pub tag: u32,
 }
 
+/// So many channels at least are kept.
+const SWEEP: usize = 1 << 16;
+
 /// A place in [`Messages`].
 pub(super) type MessageId = u32;
 
@@ -52,11 +55,20 @@ pub(super) struct Messages {
     quiet: Vec<i64>,
     free: Vec<MessageId>,
     ends: FxHashMap<Channel, Ends>,
+    /// When there are so many channels, those that are idle are forgotten.
+    sweep_at: usize,
 }
 
 impl Messages {
     pub fn new(lanes: usize) -> Self {
-        Self { lanes, all: Vec::new(), quiet: Vec::new(), free: Vec::new(), ends: FxHashMap::default() }
+        Self {
+            lanes,
+            all: Vec::new(),
+            quiet: Vec::new(),
+            free: Vec::new(),
+            ends: FxHashMap::default(),
+            sweep_at: SWEEP,
+        }
     }
 
     pub fn get(&self, id: MessageId) -> &Message {
@@ -108,6 +120,7 @@ impl Messages {
         accumulated: &[i64],
         held: bool,
     ) -> (MessageId, Option<u32>) {
+        self.sweep();
         let met = self.ends.get_mut(&channel).and_then(|ends| ends.receives.pop_front());
         let id = met.unwrap_or_else(|| {
             let id = self.make(channel, bytes);
@@ -166,6 +179,14 @@ impl Messages {
         message.lost = true;
         if let Some(ends) = self.ends.get_mut(&message.channel) {
             ends.receives.retain(|other| *other != id);
+        }
+    }
+
+    /// Forgets channels on which nothing is under way, once there are many: a program may take a new tag for each message.
+    fn sweep(&mut self) {
+        if self.ends.len() >= self.sweep_at {
+            self.ends.retain(|_, ends| !ends.sends.is_empty() || !ends.receives.is_empty());
+            self.sweep_at = (2 * self.ends.len()).max(SWEEP);
         }
     }
 

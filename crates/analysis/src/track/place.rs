@@ -1,6 +1,6 @@
 //! One location while its events are gone through.
 
-use quell_recording::mpi::{BLOCKING, Event};
+use quell_recording::mpi::Event;
 use rustc_hash::FxHashMap;
 
 use super::collectives::CollectiveId;
@@ -140,8 +140,6 @@ pub(super) struct Place {
     pub requests: FxHashMap<u64, Request>,
     /// Those of receives that have had no turn yet, in the order in which they were posted.
     pub posted: Vec<u64>,
-    /// How many collectives it has entered, by communicator.
-    pub numbers: FxHashMap<u32, u64>,
     /// Senders that watch whether this one receives, each with the end of its call.
     pub watchers: Vec<(u32, i64)>,
     pub ledger: Ledger,
@@ -168,7 +166,6 @@ impl Place {
             polling: None,
             requests: FxHashMap::default(),
             posted: Vec::new(),
-            numbers: FxHashMap::default(),
             watchers: Vec::new(),
             ledger: Ledger::new(sources),
         }
@@ -182,24 +179,13 @@ impl Place {
         }
     }
 
-    /// Its number among the collectives of a communicator.
-    pub fn number(&mut self, comm: u32) -> u64 {
-        let count = self.numbers.entry(comm).or_default();
-        *count += 1;
-        *count - 1
-    }
-
     /// The message of a non-blocking receive that had its turn when it was posted, if it is the one that came.
     pub fn receiving(
-        &mut self,
-        request: u64,
+        request: Option<Request>,
         channel: impl Fn(MessageId) -> Channel,
         came: Channel,
     ) -> Received {
-        if request == BLOCKING {
-            return Received::Unknown;
-        }
-        match self.requests.remove(&request) {
+        match request {
             Some(Request::Receiving(id)) if channel(id) == came => Received::Message(id),
             Some(Request::Receiving(id)) => Received::Other(id),
             Some(Request::Posted(at, accumulated)) => Received::Posted(at, accumulated),

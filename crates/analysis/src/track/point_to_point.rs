@@ -5,12 +5,14 @@ use quell_recording::mpi::{BLOCKING, Run, UNKNOWN, What};
 use super::Watch;
 use super::engine::Engine;
 use super::messages::Channel;
-use super::place::{Received, Request};
+use super::place::{Place, Received, Request};
 
 /// Messages of more bytes may have to wait for their receivers: no MPI has a smaller limit for what it sends at once.
 const SURELY_EAGER: u64 = 4096;
 /// How many events ahead it is looked for the end of a receive that was posted earlier.
 const LOOK_AHEAD: usize = 512;
+/// Of more receives that wait for no one in particular it is not known whose turn it is.
+const MOST_POSTED: usize = 1024;
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn channel(
@@ -52,6 +54,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         self.open_call(location);
         let known = from.0 != UNKNOWN && from.1 != UNKNOWN && from.2 != UNKNOWN;
         let channel = if known { self.channel(location, from, false) } else { None };
+        if let Some(channel) = channel {
+            self.give_turns(location, from, channel, request);
+        }
         let place = &mut self.places[location as usize];
         let (now, accumulated) = (place.now, &place.ledger.accumulated);
         let (state, waited) = match channel {
@@ -60,7 +65,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 (Request::Receiving(id), waited)
             }
             None => {
-                place.posted.push(request);
+                if place.posted.len() < MOST_POSTED {
+                    place.posted.push(request);
+                }
                 (Request::Posted(now, accumulated.clone()), None)
             }
         };
@@ -72,9 +79,10 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         self.open_call(location);
         let Some(channel) = self.channel(location, from, false) else { return };
         self.give_turns(location, from, channel, request);
+        let request = self.take_request(location, request);
         let messages = &self.messages;
+        let known = Place::receiving(request, |id| messages.get(id).channel, channel);
         let place = &mut self.places[location as usize];
-        let known = place.receiving(request, |id| messages.get(id).channel, channel);
         let Some(call) = &mut place.call else { return };
         let (id, waited) = match known {
             Received::Message(id) => (id, None),
@@ -100,8 +108,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         request: u64,
     ) {
         let place = &mut self.places[location as usize];
-        let Some(at) = place.posted.iter().position(|posted| *posted == request) else { return };
-        place.posted.remove(at);
+        let own = place.posted.iter().position(|posted| *posted == request);
+        let at = own.unwrap_or(place.posted.len());
+        if own.is_some() {
+            place.posted.remove(at);
+        }
         if at == 0 {
             return;
         }
@@ -145,7 +156,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
 
     pub(super) fn cancelled(&mut self, location: u32, request: u64) {
         self.places[location as usize].posted.retain(|posted| *posted != request);
-        match self.places[location as usize].requests.remove(&request) {
+        match self.take_request(location, request) {
             Some(Request::Receiving(id)) => self.messages.give_back(id),
             Some(Request::Sent(id)) => self.messages.release(id),
             _ => {}

@@ -1,6 +1,7 @@
 //! What an archive lacks: who is gone on without, and how it is told.
 
 use quell_recording::mpi::Run;
+use rustc_hash::FxHashMap;
 
 use super::Watch;
 use super::collectives::Collective;
@@ -12,9 +13,14 @@ use super::place::Blocked;
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Nobody can go on. Lets that location which most surely waits in vain go on without what it waits for; `false` if none waits.
     pub(super) fn release_one(&mut self) -> bool {
+        let mut hopes = FxHashMap::default();
         let stuck = |(location, place): (usize, &super::place::Place)| {
             let blocked = place.blocked?;
-            Some((self.hope(blocked), place.now, location as u32, blocked))
+            let hope = match blocked {
+                Blocked::Ranks(id) => *hopes.entry(id).or_insert_with(|| self.hope(blocked)),
+                _ => self.hope(blocked),
+            };
+            Some((hope, place.now, location as u32, blocked))
         };
         let all = self.places.iter().enumerate().filter_map(stuck);
         let Some((_, _, location, blocked)) =

@@ -1,6 +1,6 @@
 //! What a location does together with others.
 
-use quell_recording::mpi::{BLOCKING, Operation, Run, UNKNOWN};
+use quell_recording::mpi::{Operation, Run, UNKNOWN};
 
 use super::Watch;
 use super::collectives::{CollectiveId, Part};
@@ -30,8 +30,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         request: u64,
     ) {
         self.open_call(location);
+        let known = self.take_request(location, request);
         let place = &mut self.places[location as usize];
-        let known = if request == BLOCKING { None } else { place.requests.remove(&request) };
         let Some(call) = &mut place.call else { return };
         call.found = true;
         let entered = call.begun.take().unwrap_or(call.entered);
@@ -73,6 +73,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         accumulated: &[i64],
     ) -> Option<(CollectiveId, usize)> {
         let rank = self.places[location as usize].rank;
+        // Between two groups a root is a rank of the other one, or none: it tells nobody who waits for whom.
+        let two = self.definitions.comms.get(comm as usize).is_some_and(|comm| comm.remote.is_some());
+        let root = if two { UNKNOWN } else { root };
         let place = self.groups.get(comm as usize).and_then(|group| match &group.places {
             Some(places) => places.get(&rank).copied(),
             None => (self.definitions.comms[comm as usize].members.len() > rank as usize).then_some(rank),
@@ -81,7 +84,10 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             self.undefined(location, "a communicator that it is no member of");
             return None;
         };
-        let number = self.places[location as usize].number(comm);
+        // Threads of a rank call collectives in one order.
+        let number = self.numbers.entry((rank, comm)).or_default();
+        *number += 1;
+        let number = *number - 1;
         let part = Part { location, place, entered, left: None };
         let expected = group.expected;
         let (id, part, waiting) =

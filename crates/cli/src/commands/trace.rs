@@ -35,7 +35,13 @@ pub fn run(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
     match trace(args, &folder, printer) {
         Ok(code) => Ok(ExitCode::from(code)),
         Err(error) => {
-            folder.give_up();
+            if archive::has_logs(&folder).unwrap_or(false) {
+                // What ranks wrote outlives what went wrong here.
+                printer
+                    .warn(&format!("no archive was made; the ranks' logs stay in {}", folder.logs.display()));
+            } else {
+                folder.give_up();
+            }
             let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
             if !error.is::<Unstarted>() {
                 return Err(error);

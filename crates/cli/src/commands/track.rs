@@ -11,6 +11,7 @@ use quell_otf2::Archive;
 
 use super::Outcome;
 use crate::args::Track;
+use crate::plan::Usage;
 use crate::plan::net::{self, NetText};
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -37,6 +38,9 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     if let Some(output) = &args.goal {
+        if args.net.is_given() {
+            return Err(Usage("a schedule has no network: give it to `quell simulate`".to_owned()).into());
+        }
         return goal::run(args, output, printer);
     }
     if let Some(output) = &args.timeline {

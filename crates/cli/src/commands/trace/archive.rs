@@ -52,7 +52,8 @@ pub fn make(folder: &Folder, command: &[String], counters: bool) -> anyhow::Resu
     })
 }
 
-fn has_logs(folder: &Folder) -> std::io::Result<bool> {
+/// Whether a rank has written anything.
+pub fn has_logs(folder: &Folder) -> std::io::Result<bool> {
     let entries = folder.logs.read_dir()?.flatten();
     Ok(entries.into_iter().any(|entry| entry.path().extension().is_some_and(|kind| kind == "log")))
 }
@@ -85,6 +86,13 @@ fn told(summary: &Summary, counters: bool) -> Vec<String> {
         told.push(format!(
             "{} processes (the first is {pid} on {}) use another MPI than the tracer was built for: name theirs with --mpi",
             summary.wrong_mpi.len(),
+            one_line(host)
+        ));
+    }
+    if let Some((host, pid)) = summary.others.first() {
+        told.push(format!(
+            "{} processes (the first is {pid} on {}) are of another MPI program under the same trace and left out: trace one at a time",
+            summary.others.len(),
             one_line(host)
         ));
     }
