@@ -13,6 +13,8 @@ static int initialized(uint32_t call, const void *site, uint64_t began_ns, int c
 	struct log *log = log_open();
 	clocks_begin(log);
 	if (log) {
+		/* That of measuring clocks would seem to lie before the first event. */
+		log_forget_noise(log);
 		log->region = log_region(log, call, site);
 		log->now_ns = began_ns;
 		log->head->begin_ns = began_ns;

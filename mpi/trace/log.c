@@ -173,6 +173,12 @@ static struct range read_noise(const struct log *log, uint64_t now[QUELL_TRACE_S
 	return known;
 }
 
+/* What struck until now is not the run's. */
+void log_forget_noise(struct log *log)
+{
+	read_noise(log, log->from_ns);
+}
+
 /* The calling thread's log; NULL, and no other try, where there cannot be one. */
 struct log *log_open(void)
 {
@@ -192,7 +198,7 @@ struct log *log_open(void)
 	const char *reason = log->slot ? "" : quell_metrics_reason(metrics_code ? metrics_code : -ESRCH);
 	snprintf(log->head->reason, sizeof(log->head->reason), "%s", reason);
 	log->head->sources = (log->slot ? QUELL_EVERY_KIND : 0) | (injected_ns ? 1u << QUELL_TRACE_INJECTED : 0);
-	read_noise(log, log->from_ns);
+	log_forget_noise(log);
 	log->places = REGIONS_AT_FIRST;
 	log->regions = calloc(log->places, sizeof(*log->regions));
 	pthread_mutex_lock(&guard);

@@ -112,6 +112,7 @@ static inline uint64_t now_ns(void)
 
 bool log_grow(struct log *log);
 struct log *log_open(void);
+void log_forget_noise(struct log *log);
 void log_wrong_mpi(void);
 void log_end_all(bool finalized);
 void log_edge(struct log *log, enum quell_trace_kind kind, uint32_t region);
