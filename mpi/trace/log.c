@@ -75,6 +75,15 @@ static int open_again(const struct log *log, int flags)
 	return open(log->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
 }
 
+/* Whether a part of the file has its place on the disk; if not, errno says why. */
+static bool reserve(int file, uint64_t from, uint64_t to)
+{
+	do
+		errno = posix_fallocate(file, (off_t)from, (off_t)(to - from));
+	while (errno == EINTR);
+	return !errno;
+}
+
 /* The next piece of the file, from the page on which the last record ended. */
 bool log_grow(struct log *log)
 {
@@ -88,7 +97,7 @@ bool log_grow(struct log *log)
 	if (file < 0)
 		return false;
 	char *window = MAP_FAILED;
-	if (!posix_fallocate(file, (off_t)log->reserved, (off_t)(to - log->reserved)))
+	if (reserve(file, log->reserved, to))
 		window = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)from);
 	close(file);
 	errno = saved;
@@ -132,14 +141,16 @@ static struct log *create(void)
 	if (!log)
 		return NULL;
 	snprintf(log->path, PATH_MAX + 300, "%s/%s.%d.%ld.log", folder, host, (int)getpid(), syscall(SYS_gettid));
-	int file = open_again(log, O_CREAT | O_EXCL);
+	int saved = errno, file = open_again(log, O_CREAT | O_EXCL);
 	void *head = MAP_FAILED;
-	if (file >= 0 && !posix_fallocate(file, 0, QUELL_TRACE_HEAD))
+	if (file >= 0 && reserve(file, 0, QUELL_TRACE_HEAD))
 		head = mmap(NULL, QUELL_TRACE_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	const char *reason = head == MAP_FAILED ? strerror(errno) : "";
 	if (file >= 0)
 		close(file);
+	errno = saved;
 	if (head == MAP_FAILED) {
-		fprintf(stderr, "quell trace: %s: %s; this thread is not traced\n", log->path, strerror(errno));
+		fprintf(stderr, "quell trace: %s: %s; this thread is not traced\n", log->path, reason);
 		free(log);
 		return NULL;
 	}
