@@ -118,17 +118,4 @@ static void cancelling(MPI_Request handle)
 
 TRACED(Cancel, (MPI_Request *request), (request), cancelling(*request), )
 
-/* Nobody will say when it is complete. */
-static void freed(struct log *log, MPI_Request handle)
-{
-	struct request *request = request_find(handle);
-	if (!request)
-		return;
-	request->persistent = false;
-	request = request_take(handle);
-	if (request->active)
-		PUT(log, QUELL_TRACE_CANCELLED, 0, 0, request->id);
-	request_drop(request);
-}
-
-TRACED(Request_free, (MPI_Request *request), (request), freed(log, *request), )
+TRACED(Request_free, (MPI_Request *request), (request), request_lost(log, *request), )

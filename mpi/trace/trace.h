@@ -289,6 +289,7 @@ void message_add(MPI_Message handle, uint32_t comm);
 uint32_t message_take(MPI_Message handle);
 void request_start(struct log *log, MPI_Request handle);
 void request_done(struct log *log, MPI_Request handle, MPI_Status *status);
+void request_lost(struct log *log, MPI_Request handle);
 
 /* ---- Messages (message.c) ---- */
 
