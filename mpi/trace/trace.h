@@ -180,9 +180,10 @@ static inline int call_end(struct log *log, int code)
 
 #define SITE __builtin_return_address(0)
 
-/* A function that traces a call: what to do before it, and after it if it went well. */
-#define TRACED(name, params, args, before, after) TRACED_(name, params, args, before, after)
-#define TRACED_(name, params, args, before, after)           \
+/* A function that traces a call: what to do before it, and after it if it went well, or else if it did not. */
+#define TRACED(name, params, args, before, after) TRACED_(name, params, args, before, after, )
+#define TRACED_OR(name, params, args, before, after, otherwise) TRACED_(name, params, args, before, after, otherwise)
+#define TRACED_(name, params, args, before, after, otherwise) \
 	int traced_##name params                             \
 	{                                                    \
 		struct log *log = call_begin(CALL_##name, SITE); \
@@ -193,6 +194,8 @@ static inline int call_end(struct log *log, int code)
 		call_returned(log);                          \
 		if (code == MPI_SUCCESS) {                   \
 			after;                               \
+		} else {                                     \
+			otherwise;                           \
 		}                                            \
 		return call_end(log, code);                  \
 	}
