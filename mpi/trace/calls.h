@@ -57,7 +57,7 @@ LARGE(Rput) LARGE(Rget) LARGE(Raccumulate) LARGE(Rget_accumulate)
 
 HELPER(Comm_size) HELPER(Comm_rank) HELPER(Comm_remote_size) HELPER(Comm_test_inter)
 HELPER(Comm_group) HELPER(Comm_remote_group) HELPER(Group_free) HELPER(Group_size) HELPER(Group_translate_ranks)
-HELPER(Type_size_x) HELPER(Get_elements_x) HELPER(Test_cancelled) HELPER(Get_library_version)
+HELPER(Type_size_x) HELPER(Get_elements_x) HELPER(Test_cancelled) HELPER(Error_class) HELPER(Get_library_version)
 HELPER(Topo_test) HELPER(Cartdim_get) HELPER(Cart_shift) HELPER(Graph_neighbors_count) HELPER(Graph_neighbors)
 HELPER(Dist_graph_neighbors_count) HELPER(Dist_graph_neighbors)
 

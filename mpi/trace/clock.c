@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * The first rank of each kernel asks rank 0 for its time. The quickest of many answers bounds the difference of the clocks by half the
- * time that it took (Cristian 1989). Ranks of one kernel share its clock, and what its first rank found.
+ * time that it took (Cristian 1989). Ranks of one kernel share its clock, and what its first rank found. "First" is among those with a
+ * log; a rank without one, as where the disk is full, still takes part in what all wait for.
+ *
+ * A rank that does not have the tracer at all, as one of several programs that were started together but only some with the preload,
+ * cannot take part, and the others wait for it in MPI_Init for ever: that it is missing could only be told by a message that it would
+ * have to answer.
  */
 #include "trace.h"
 
@@ -49,29 +54,36 @@ static void ask(struct quell_trace_clock *clock)
 	}
 }
 
+/* The log may be NULL: then this is no first rank, but may be rank 0. */
 void clocks_measure(struct log *log)
 {
 	for (int i = 0; i < count; i++)
 		answer(leaders[i]);
-	if (leads)
+	if (log && leads)
 		ask(&log->head->clock[log->head->clocks++ & 1]);
 }
 
-/* Who is first on each kernel, and their clocks. */
+/* Who is first on each kernel, and their clocks. The log may be NULL. */
 void clocks_begin(struct log *log)
 {
-	int ranks = (int)log->head->ranks, rank = (int)log->head->rank;
-	uint64_t own = hash(log->head->boot), *all = malloc(sizeof(*all) * (size_t)ranks);
+	int ranks = 1, rank = 0;
+	char boot[64] = "";
+	REAL(Comm_rank)(THE_WORLD, &rank);
+	REAL(Comm_size)(THE_WORLD, &ranks);
+	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	/* 0: a rank whose clock nobody asks for. Rank 0's is that of the run. */
+	uint64_t own = log || !rank ? hash(boot) : 0, *all = malloc(sizeof(*all) * (size_t)ranks);
 	leaders = rank ? NULL : malloc(sizeof(*leaders) * (size_t)ranks);
 	if (!all || (!rank && !leaders))
 		REAL(Abort)(THE_WORLD, 1);
 	REAL(Allgather)(&own, sizeof(own), BYTE, all, sizeof(own), BYTE, THE_WORLD);
-	log->head->clock_zero = own == all[0];
-	leads = own != all[0];
+	if (log)
+		log->head->clock_zero = own == all[0];
+	leads = log && own != all[0];
 	for (int other = 1; other < rank && leads; other++)
 		leads = all[other] != own;
 	for (int other = 1; other < ranks && !rank; other++) {
-		bool first = true;
+		bool first = all[other] != 0;
 		/* Backwards: a rank's neighbours are mostly on its own kernel. */
 		for (int before = other - 1; before >= 0 && first; before--)
 			first = all[before] != all[other];

@@ -65,37 +65,69 @@ static void one_done(struct log *log, bool known, int place, MPI_Status *status)
 		request_done(log, room.handles[place], status);
 }
 
+static void one_failed(struct log *log, MPI_Request handle, MPI_Request now)
+{
+	if (now == NO_REQUEST)
+		request_lost(log, handle);
+}
+
+/* The MPI may have given up some requests, whose handles it then gives to others. Those that went well are `done` of them, in these
+ * places or else the first, if the error is said to be in their statuses. */
+static void failed(struct log *log, int code, bool known, int count, const MPI_Request requests[], int done, const int *places,
+		   MPI_Status *statuses)
+{
+	int class = MPI_SUCCESS;
+	if (!known)
+		return;
+	REAL(Error_class)(code, &class);
+	for (int i = 0; class == MPI_ERR_IN_STATUS && i < done; i++) {
+		int place = places ? places[i] : i;
+		if (requests[place] != NO_REQUEST || statuses[i].MPI_ERROR != MPI_SUCCESS)
+			continue;
+		request_done(log, room.handles[place], &statuses[i]);
+		room.handles[place] = NO_REQUEST;
+	}
+	for (int i = 0; i < count; i++)
+		one_failed(log, room.handles[i], requests[i]);
+}
+
 #define OWN                              \
 	MPI_Status own;                  \
 	if (status == MPI_STATUS_IGNORE) \
 		status = &own
 
-TRACED(Wait, (MPI_Request *request, MPI_Status *status), (request, status),
-       OWN; MPI_Request handle = *request, request_done(log, handle, status))
-TRACED(Test, (MPI_Request *request, int *flag, MPI_Status *status), (request, flag, status),
-       OWN; MPI_Request handle = *request, if (*flag) request_done(log, handle, status); else pending(log, handle))
+TRACED_OR(Wait, (MPI_Request *request, MPI_Status *status), (request, status),
+	  OWN; MPI_Request handle = *request, request_done(log, handle, status), one_failed(log, handle, *request))
+TRACED_OR(Test, (MPI_Request *request, int *flag, MPI_Status *status), (request, flag, status),
+	  OWN; MPI_Request handle = *request, if (*flag) request_done(log, handle, status); else pending(log, handle),
+	  one_failed(log, handle, *request))
 
-TRACED(Waitall, (int count, MPI_Request requests[], MPI_Status *statuses), (count, requests, statuses),
-       bool known = remember(count, requests, &statuses), all_done(log, known, count, statuses))
-TRACED(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status *statuses), (count, requests, flag, statuses),
-       bool known = remember(count, requests, &statuses), all_done(log, known && *flag, count, statuses))
+TRACED_OR(Waitall, (int count, MPI_Request requests[], MPI_Status *statuses), (count, requests, statuses),
+	  bool known = remember(count, requests, &statuses), all_done(log, known, count, statuses),
+	  failed(log, code, known, count, requests, count, NULL, statuses))
+TRACED_OR(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status *statuses), (count, requests, flag, statuses),
+	  bool known = remember(count, requests, &statuses), all_done(log, known && *flag, count, statuses),
+	  failed(log, code, known, count, requests, count, NULL, statuses))
 
 #define REMEMBER_ANY                      \
 	OWN;                              \
 	MPI_Status *none = status;        \
 	bool known = remember(count, requests, &none)
 
-TRACED(Waitany, (int count, MPI_Request requests[], int *place, MPI_Status *status), (count, requests, place, status),
-       REMEMBER_ANY, one_done(log, known, *place, status))
-TRACED(Testany, (int count, MPI_Request requests[], int *place, int *flag, MPI_Status *status), (count, requests, place, flag, status),
-       REMEMBER_ANY, one_done(log, known && *flag, *place, status))
+TRACED_OR(Waitany, (int count, MPI_Request requests[], int *place, MPI_Status *status), (count, requests, place, status),
+	  REMEMBER_ANY, one_done(log, known, *place, status), failed(log, code, known, count, requests, 0, NULL, NULL))
+TRACED_OR(Testany, (int count, MPI_Request requests[], int *place, int *flag, MPI_Status *status),
+	  (count, requests, place, flag, status),
+	  REMEMBER_ANY, one_done(log, known && *flag, *place, status), failed(log, code, known, count, requests, 0, NULL, NULL))
 
-TRACED(Waitsome, (int count, MPI_Request requests[], int *done, int *places, MPI_Status *statuses),
-       (count, requests, done, places, statuses),
-       bool known = remember(count, requests, &statuses), some_done(log, known, *done, places, statuses))
-TRACED(Testsome, (int count, MPI_Request requests[], int *done, int *places, MPI_Status *statuses),
-       (count, requests, done, places, statuses),
-       bool known = remember(count, requests, &statuses), some_done(log, known, *done, places, statuses))
+TRACED_OR(Waitsome, (int count, MPI_Request requests[], int *done, int *places, MPI_Status *statuses),
+	  (count, requests, done, places, statuses),
+	  bool known = remember(count, requests, &statuses), some_done(log, known, *done, places, statuses),
+	  failed(log, code, known, count, requests, *done, places, statuses))
+TRACED_OR(Testsome, (int count, MPI_Request requests[], int *done, int *places, MPI_Status *statuses),
+	  (count, requests, done, places, statuses),
+	  bool known = remember(count, requests, &statuses), some_done(log, known, *done, places, statuses),
+	  failed(log, code, known, count, requests, *done, places, statuses))
 
 TRACED(Request_get_status, (MPI_Request request, int *flag, MPI_Status *status), (request, flag, status), ,
        if (!*flag) pending(log, request))
@@ -118,17 +150,4 @@ static void cancelling(MPI_Request handle)
 
 TRACED(Cancel, (MPI_Request *request), (request), cancelling(*request), )
 
-/* Nobody will say when it is complete. */
-static void freed(struct log *log, MPI_Request handle)
-{
-	struct request *request = request_find(handle);
-	if (!request)
-		return;
-	request->persistent = false;
-	request = request_take(handle);
-	if (request->active)
-		PUT(log, QUELL_TRACE_CANCELLED, 0, 0, request->id);
-	request_drop(request);
-}
-
-TRACED(Request_free, (MPI_Request *request), (request), freed(log, *request), )
+TRACED(Request_free, (MPI_Request *request), (request), request_lost(log, *request), )

@@ -11,8 +11,10 @@ static int initialized(uint32_t call, const void *site, uint64_t began_ns, int c
 	comms_begin();
 	mine.depth = 1;
 	struct log *log = log_open();
+	clocks_begin(log);
 	if (log) {
-		clocks_begin(log);
+		/* That of measuring clocks would seem to lie before the first event. */
+		log_forget_noise(log);
 		log->region = log_region(log, call, site);
 		log->now_ns = began_ns;
 		log->head->begin_ns = began_ns;
@@ -57,16 +59,20 @@ static void phase_ends(struct log *log)
 
 int traced_Finalize(void)
 {
-	struct log *log = call_begin(CALL_Finalize, SITE);
-	if (!log)
+	if (mine.depth || !tracing)
 		return REAL(Finalize)();
-	log->head->calls--;
+	struct log *log = call_begin(CALL_Finalize, SITE);
+	mine.depth = 1;
+	if (log)
+		log->head->calls--;
 	clocks_measure(log);
 	int code = REAL(Finalize)();
 	tracing = false;
-	call_returned(log);
-	log_edge(log, QUELL_TRACE_LEAVE, log->region);
-	phase_ends(log);
+	if (log) {
+		call_returned(log);
+		log_edge(log, QUELL_TRACE_LEAVE, log->region);
+		phase_ends(log);
+	}
 	log_end_all(true);
 	mine.depth = 0;
 	return code;

@@ -75,6 +75,15 @@ static int open_again(const struct log *log, int flags)
 	return open(log->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
 }
 
+/* Whether a part of the file has its place on the disk; if not, errno says why. */
+static bool reserve(int file, uint64_t from, uint64_t to)
+{
+	do
+		errno = posix_fallocate(file, (off_t)from, (off_t)(to - from));
+	while (errno == EINTR);
+	return !errno;
+}
+
 /* The next piece of the file, from the page on which the last record ended. */
 bool log_grow(struct log *log)
 {
@@ -88,7 +97,7 @@ bool log_grow(struct log *log)
 	if (file < 0)
 		return false;
 	char *window = MAP_FAILED;
-	if (!posix_fallocate(file, (off_t)log->reserved, (off_t)(to - log->reserved)))
+	if (reserve(file, log->reserved, to))
 		window = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)from);
 	close(file);
 	errno = saved;
@@ -132,14 +141,16 @@ static struct log *create(void)
 	if (!log)
 		return NULL;
 	snprintf(log->path, PATH_MAX + 300, "%s/%s.%d.%ld.log", folder, host, (int)getpid(), syscall(SYS_gettid));
-	int file = open_again(log, O_CREAT | O_EXCL);
+	int saved = errno, file = open_again(log, O_CREAT | O_EXCL);
 	void *head = MAP_FAILED;
-	if (file >= 0 && !posix_fallocate(file, 0, QUELL_TRACE_HEAD))
+	if (file >= 0 && reserve(file, 0, QUELL_TRACE_HEAD))
 		head = mmap(NULL, QUELL_TRACE_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	const char *reason = head == MAP_FAILED ? strerror(errno) : "";
 	if (file >= 0)
 		close(file);
+	errno = saved;
 	if (head == MAP_FAILED) {
-		fprintf(stderr, "quell trace: %s: %s; this thread is not traced\n", log->path, strerror(errno));
+		fprintf(stderr, "quell trace: %s: %s; this thread is not traced\n", log->path, reason);
 		free(log);
 		return NULL;
 	}
@@ -173,6 +184,12 @@ static struct range read_noise(const struct log *log, uint64_t now[QUELL_TRACE_S
 	return known;
 }
 
+/* What struck until now is not the run's. */
+void log_forget_noise(struct log *log)
+{
+	read_noise(log, log->from_ns);
+}
+
 /* The calling thread's log; NULL, and no other try, where there cannot be one. */
 struct log *log_open(void)
 {
@@ -192,7 +209,7 @@ struct log *log_open(void)
 	const char *reason = log->slot ? "" : quell_metrics_reason(metrics_code ? metrics_code : -ESRCH);
 	snprintf(log->head->reason, sizeof(log->head->reason), "%s", reason);
 	log->head->sources = (log->slot ? QUELL_EVERY_KIND : 0) | (injected_ns ? 1u << QUELL_TRACE_INJECTED : 0);
-	read_noise(log, log->from_ns);
+	log_forget_noise(log);
 	log->places = REGIONS_AT_FIRST;
 	log->regions = calloc(log->places, sizeof(*log->regions));
 	pthread_mutex_lock(&guard);

@@ -192,6 +192,31 @@ static void put_done(struct log *log, struct request *request, MPI_Status *statu
 	}
 }
 
+static void put_lost(struct log *log, const struct request *request)
+{
+	uint64_t sent = request->kind == REQUEST_SENDRECV ? request->id + 1 : request->id;
+	bool sends = request->kind == REQUEST_SEND || request->kind == REQUEST_SENDRECV;
+	if (sends && !request->cancelling && request->peer != MPI_PROC_NULL)
+		PUT(log, QUELL_TRACE_SEND_DONE, 0, 0, sent);
+	/* An exchange has numbers of its own, and its messages are those of all who take part. */
+	if (request->kind == REQUEST_NEIGHBOR || (request->kind == REQUEST_SEND && !request->cancelling))
+		return;
+	PUT(log, QUELL_TRACE_CANCELLED, 0, 0, request->id);
+}
+
+/* Nobody will say when a request is complete: what it sends is left to go its way, and what it was to receive is not awaited. */
+void request_lost(struct log *log, MPI_Request handle)
+{
+	struct request *request = handle == NO_REQUEST ? NULL : request_find(handle);
+	if (!request)
+		return;
+	request->persistent = false;
+	request = request_take(handle);
+	if (request->active)
+		put_lost(log, request);
+	request_drop(request);
+}
+
 /* A request is complete, says the MPI. */
 void request_done(struct log *log, MPI_Request handle, MPI_Status *status)
 {

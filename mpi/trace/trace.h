@@ -112,6 +112,7 @@ static inline uint64_t now_ns(void)
 
 bool log_grow(struct log *log);
 struct log *log_open(void);
+void log_forget_noise(struct log *log);
 void log_wrong_mpi(void);
 void log_end_all(bool finalized);
 void log_edge(struct log *log, enum quell_trace_kind kind, uint32_t region);
@@ -179,9 +180,10 @@ static inline int call_end(struct log *log, int code)
 
 #define SITE __builtin_return_address(0)
 
-/* A function that traces a call: what to do before it, and after it if it went well. */
-#define TRACED(name, params, args, before, after) TRACED_(name, params, args, before, after)
-#define TRACED_(name, params, args, before, after)           \
+/* A function that traces a call: what to do before it, and after it if it went well, or else if it did not. */
+#define TRACED(name, params, args, before, after) TRACED_(name, params, args, before, after, )
+#define TRACED_OR(name, params, args, before, after, otherwise) TRACED_(name, params, args, before, after, otherwise)
+#define TRACED_(name, params, args, before, after, otherwise) \
 	int traced_##name params                             \
 	{                                                    \
 		struct log *log = call_begin(CALL_##name, SITE); \
@@ -192,6 +194,8 @@ static inline int call_end(struct log *log, int code)
 		call_returned(log);                          \
 		if (code == MPI_SUCCESS) {                   \
 			after;                               \
+		} else {                                     \
+			otherwise;                           \
 		}                                            \
 		return call_end(log, code);                  \
 	}
@@ -288,6 +292,7 @@ void message_add(MPI_Message handle, uint32_t comm);
 uint32_t message_take(MPI_Message handle);
 void request_start(struct log *log, MPI_Request handle);
 void request_done(struct log *log, MPI_Request handle, MPI_Status *status);
+void request_lost(struct log *log, MPI_Request handle);
 
 /* ---- Messages (message.c) ---- */
 
