@@ -241,6 +241,23 @@ fn otf2_print_has_nothing_to_say() {
 }
 
 #[test]
+fn a_probe_that_never_ended_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let event = |time_ns, what| Event { time_ns, what };
+    let probed = What::Probed { comm: 0, from: 1, tag: 3 };
+    let killed = vec![event(5, What::Enter(0)), event(6, probed)];
+    let noisy =
+        vec![event(5, What::Enter(0)), event(6, probed), event(6, What::Noise { source: 1, total_ns: 7 })];
+    support::write(folder.path(), &support::definitions(2), Facts::default(), &[killed, noisy]);
+    let found = support::events(&mut Archive::open(folder.path()).unwrap());
+    for events in found {
+        let calls: Vec<Event> =
+            events.into_iter().filter(|event| !matches!(event.what, What::Noise { .. })).collect();
+        assert_eq!(calls, [event(5, What::Enter(0))]);
+    }
+}
+
+#[test]
 fn what_cannot_be_written_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let all = support::definitions(2);
