@@ -246,11 +246,8 @@ fn a_probe_that_never_ended_is_left_out() {
     let event = |time_ns, what| Event { time_ns, what };
     let probed = What::Probed { comm: 0, from: 1, tag: 3 };
     let killed = vec![event(5, What::Enter(0)), event(6, probed)];
-    let noisy = vec![
-        event(5, What::Enter(0)),
-        event(6, probed),
-        event(6, What::Noise { source: 1, total_ns: 7 }),
-    ];
+    let noisy =
+        vec![event(5, What::Enter(0)), event(6, probed), event(6, What::Noise { source: 1, total_ns: 7 })];
     support::write(folder.path(), &support::definitions(2), Facts::default(), &[killed, noisy]);
     let found = support::events(&mut Archive::open(folder.path()).unwrap());
     for events in found {
