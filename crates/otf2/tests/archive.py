@@ -67,9 +67,9 @@ with otf2.writer.open(folder, timer_resolution=resolution) as trace:
     to = trace.event_writer_from_location(stream)
     to.enter(150, work)
     if style == "offsets":
-        local = _otf2.Archive_GetDefWriter(trace.handle, second._ref)
+        local = _otf2.Archive_GetDefWriter(trace.handle, second._ref)  # noqa: SLF001 (the module has no other way)
         _otf2.DefWriter_WriteClockOffset(local, 100, 1000, 0.0)
         _otf2.DefWriter_WriteClockOffset(local, 300, 1200, 0.0)
         # What this location calls 0 is the archive's 1, and the other way round.
-        swap = _otf2.IdMap_CreateFromUint64Array([1, 0], False)
+        swap = _otf2.IdMap_CreateFromUint64Array([1, 0], False)  # noqa: FBT003 (the module's order)
         _otf2.DefWriter_WriteMappingTable(local, _otf2.MAPPING_REGION, swap)
