@@ -6,7 +6,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-/* `symbol (object)`, or `object+0xoffset`. Nothing where the MPI's own Fortran functions called: they are nobody's place. */
+/* `symbol (object)`, or `object+0xoffset`. Nothing where the MPI's own Fortran functions or an injector called: they
+ * are nobody's place. */
 void describe_site(const void *site, char *text, size_t size)
 {
 	Dl_info facts;
@@ -16,7 +17,7 @@ void describe_site(const void *site, char *text, size_t size)
 	if (!dladdr(call, &facts) || !facts.dli_fname)
 		return;
 	const char *slash = strrchr(facts.dli_fname, '/'), *object = slash ? slash + 1 : facts.dli_fname;
-	if (!strncmp(object, "libmpi", 6))
+	if (!strncmp(object, "libmpi", 6) || !strncmp(object, "quell-", 6))
 		return;
 	if (facts.dli_sname)
 		snprintf(text, size, "%.200s (%.100s)", facts.dli_sname, object);

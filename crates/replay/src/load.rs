@@ -110,7 +110,7 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
         (Field::Name1, name1),
     ];
     facts.iter().for_each(|&(field, value)| report.set(field, value));
-    report.offer();
+    report.offer(if context == Context::Boundary { Field::AskedNs } else { Field::TookNs });
     Ok(Some(Loaded { schedule, seat, track, report, epoch_ns }))
 }
 

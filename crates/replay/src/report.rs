@@ -138,15 +138,15 @@ static BURNED: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 
 impl Report<'static> {
     /// Lets [`quell_injected_ns`] tell of this report from now on.
-    pub fn offer(&self) {
-        if let Some(word) = self.words.get(Field::TookNs as usize) {
+    pub fn offer(&self, field: Field) {
+        if let Some(word) = self.words.get(field as usize) {
             BURNED.store(core::ptr::from_ref(word).cast_mut(), Ordering::Release);
         }
     }
 }
 
-/// How many ns this process lost to injected noise by now, in all its threads: what detours took, not what was asked. A tracer in the same
-/// process finds it by its name.
+/// How many ns this process lost to injected noise by now, in all its threads: what was asked where burning is all that a detour costs, for
+/// what interrupts the burning is others' noise; else what it took. A tracer in the same process finds it by its name.
 #[cfg_attr(all(any(feature = "boundary", feature = "timer"), not(test)), unsafe(no_mangle))]
 pub extern "C" fn quell_injected_ns() -> u64 {
     // SAFETY: null, or a word of a report, which is never given back.

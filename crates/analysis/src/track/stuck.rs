@@ -116,15 +116,15 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 words.push(self.incomplete(collective));
             }
         }
+        // What breaks off explains much of the rest.
+        let broken = self.places.iter().enumerate().filter_map(|(location, place)| {
+            let damage = place.damage.as_ref()?;
+            Some(format!("{} breaks off at {}: {damage}", self.who(location as u32), self.when(place.now)))
+        });
+        let broken: Vec<String> = broken.take(MOST).collect();
+        self.findings.told.splice(0..0, broken);
         let others_finalized = self.places.iter().any(|place| place.finalized);
         for (location, place) in self.places.iter().enumerate() {
-            if let Some(damage) = &place.damage {
-                words.push(format!(
-                    "{} breaks off at {}: {damage}",
-                    self.who(location as u32),
-                    self.when(place.now)
-                ));
-            }
             let (who, when) = (self.who(location as u32), self.when(place.now));
             if let Some(call) = &place.call {
                 words.push(format!("{who} ends at {when} within {}", self.region(call.region)));
@@ -190,6 +190,14 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
 
     fn incomplete(&self, collective: &Collective) -> String {
         let missing = self.missing_ranks(collective);
+        if missing.is_empty() {
+            return format!(
+                "a collective (number {}) on {}, last entered at {}, was not left by all",
+                collective.number,
+                self.comm(collective.comm),
+                self.when(collective.last_entry.0),
+            );
+        }
         let first: Vec<String> = missing.iter().take(8).map(u32::to_string).collect();
         let more = if missing.len() > 8 { format!(" and {} more", missing.len() - 8) } else { String::new() };
         let name = collective

@@ -31,6 +31,21 @@ impl Watch for Progress {
     }
 }
 
+/// The kernel's side of the run, which has names for what the counters only sum up.
+fn name_recording(archive: &Path, printer: Printer) {
+    let folder = if archive.is_dir() { Some(archive) } else { archive.parent() };
+    let entries = folder.and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
+    let recordings = entries.map(|entry| entry.path());
+    if let Some(recording) =
+        recordings.filter(|path| path.extension().is_some_and(|end| end == "quell")).min()
+    {
+        printer.say(&format!(
+            "which tasks and interrupts these were: `quell show {} --by source`",
+            recording.display()
+        ));
+    }
+}
+
 /// Analyses the archive and shows what came of it.
 pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if args.net.net == Some(NetText::Help) {
@@ -52,6 +67,7 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         printer.json(&tracked)?;
     } else {
         printer.result(&terminal_track::tracked(&tracked))?;
+        name_recording(&args.archive, printer);
     }
     if let Some(output) = &args.html {
         page::write(&args.archive, &tracked, output, printer)?;

@@ -29,11 +29,27 @@ fn readable(site: &str) -> String {
 pub(super) struct Maps {
     regions: Vec<u32>,
     comms: HashMap<u32, u32>,
-    /// Whether the injector's source has a name.
+    /// Whether the kernel's sources, and the injector's, have names.
+    pub(super) kernel: bool,
     pub(super) injected: bool,
 }
 
 impl Maps {
+    /// The place of a counter among the sources, if it has a name.
+    pub(super) fn source(&self, number: usize) -> u32 {
+        match number {
+            INJECTED if self.injected => {
+                if self.kernel {
+                    number as u32
+                } else {
+                    0
+                }
+            }
+            _ if number < INJECTED && self.kernel => number as u32,
+            _ => UNKNOWN,
+        }
+    }
+
     pub(super) fn region(&self, number: u32) -> Result<u32, Damage> {
         let place = (number as usize).checked_sub(1).and_then(|at| self.regions.get(at)).copied();
         place.ok_or_else(|| Damage(format!("damaged: nobody says what region {number} is")))
@@ -83,7 +99,8 @@ pub(super) fn define(
         while let Ok(Some(record)) = records.next() {
             merged.add(&record, head, &mut regions, process, &mut definitions);
         }
-        maps.push(Maps { regions, injected: definitions.sources.len() > INJECTED, comms: HashMap::new() });
+        let (kernel, injected) = counted(heads);
+        maps.push(Maps { regions, kernel, injected, comms: HashMap::new() });
     }
     let other_sides = merged.other_sides();
     for ((_, head), map) in heads.iter().zip(&mut maps) {
@@ -99,12 +116,16 @@ pub(super) fn define(
     Ok((definitions, maps))
 }
 
+/// Whether any log has counters of the kernel, and of an injector. A counter that nobody kept is no source, so that it is not taken for quiet.
+fn counted(heads: &[(PathBuf, Head)]) -> (bool, bool) {
+    let all = heads.iter().fold(0, |all, (_, head)| all | head.sources);
+    (all & ((1 << INJECTED) - 1) != 0, all >> INJECTED & 1 != 0)
+}
+
 fn sources(heads: &[(PathBuf, Head)]) -> Vec<String> {
-    let mut names: Vec<String> = SourceKind::ALL.iter().map(|kind| kind.name().to_owned()).collect();
-    if heads.iter().any(|(_, head)| head.sources >> INJECTED & 1 != 0) {
-        names.push(INJECTED_NAME.to_owned());
-    }
-    names
+    let (kernel, injected) = counted(heads);
+    let kinds = SourceKind::ALL.iter().filter(|_| kernel).map(|kind| kind.name().to_owned());
+    kinds.chain(injected.then(|| INJECTED_NAME.to_owned())).collect()
 }
 
 fn location(place: usize, head: &Head) -> Location {

@@ -6,7 +6,7 @@ use std::path::Path;
 use fs_err as fs;
 
 use super::definitions::Maps;
-use super::layout::{HEAD, INJECTED, RECORD, SOURCES, kind, operation, two};
+use super::layout::{HEAD, RECORD, SOURCES, kind, operation, two};
 use super::lines::Clock;
 use crate::mpi::{BLOCKING, Damage, Event, UNKNOWN, What};
 
@@ -158,8 +158,7 @@ fn noise(record: &Record<'_>, maps: &Maps, tell: &mut impl FnMut(What)) -> Resul
     let changed = (0..SOURCES).filter(|source| record.mask >> source & 1 != 0);
     for (at, number) in changed.enumerate() {
         let total_ns = record.need(at)?;
-        // Without an injector anywhere it has no name.
-        let source = if number == INJECTED && !maps.injected { UNKNOWN } else { number as u32 };
+        let source = maps.source(number);
         if source != UNKNOWN {
             tell(What::Noise { source, total_ns });
         }

@@ -22,6 +22,7 @@ fn head(rank: u32, ranks: u32, bytes: usize) -> Vec<u8> {
     put(layout::RANK, &rank.to_le_bytes());
     put(layout::RANKS, &ranks.to_le_bytes());
     put(layout::PID, &(100 + rank).to_le_bytes());
+    put(layout::SOURCES_, &0xffu32.to_le_bytes());
     put(layout::BEGIN, &1_000u64.to_le_bytes());
     put(layout::END, &9_000u64.to_le_bytes());
     put(layout::CALLS, &1u64.to_le_bytes());

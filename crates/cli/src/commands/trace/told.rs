@@ -46,6 +46,9 @@ pub fn tell(
         printer.say(&format!("the logs are kept in {shown}/logs"));
     }
     let Some(archive) = &made.archive else {
+        if code != 0 {
+            printer.say(&format!("the command ended with exit code {code}"));
+        }
         printer.error(&anyhow::anyhow!("{}", unseen(args, used, &made)));
         return failed(code);
     };
@@ -56,7 +59,13 @@ pub fn tell(
         return failed(code);
     }
     let archive = archive.strip_prefix(&folder.path).unwrap_or(archive);
-    printer.say(&format!("{} ranks, {} events: {shown}/{}", made.ranks, made.events, archive.display()));
+    printer.say(&format!(
+        "{} {}, {} events: {shown}/{}",
+        made.ranks,
+        if made.ranks == 1 { "rank" } else { "ranks" },
+        made.events,
+        archive.display()
+    ));
     if code != 0 {
         printer.say(&format!(
             "the command ended with exit code {code}; the archive holds what it did until then"

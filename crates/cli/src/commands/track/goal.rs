@@ -41,7 +41,10 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
         schedules::bytes(bytes),
         made.quiet_ns as f64 / 1e9
     ));
-    printer.say(&format!("next: quell simulate {} --noise node.quell --baseline", output.display()));
+    printer.say(&format!(
+        "next: quell simulate {} --noise NODE.quell --baseline, with a recording of a node by `quell record`",
+        output.display()
+    ));
     Ok(Outcome::Done)
 }
 
