@@ -22,6 +22,7 @@ pub(super) struct Kind {
     pub(super) synchronous: bool,
     /// A call that may find nothing.
     pub(super) polls: bool,
+    pub(super) initializes: bool,
     pub(super) finalizes: bool,
 }
 
@@ -79,6 +80,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             mpi: region.mpi,
             synchronous: region.name.contains("Ssend"),
             polls: region.mpi && polls(&region.name),
+            initializes: region.name.starts_with("MPI_Init"),
             finalizes: region.name == "MPI_Finalize",
         });
         let kinds = kinds.collect();
@@ -262,6 +264,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             let words = words();
             return self.findings.tell(count, || words);
         };
+        place.initialized |= self.kinds.get(region as usize).is_some_and(|kind| kind.initializes);
         place.finalized |= self.kinds.get(region as usize).is_some_and(|kind| kind.finalizes);
         let extra = place.stack.len() - at - 1;
         if extra > 0 {

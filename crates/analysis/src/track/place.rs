@@ -134,7 +134,8 @@ pub(super) struct Place {
     /// It stands in the engine's queue.
     pub queued: bool,
     pub ended: bool,
-    /// It left `MPI_Finalize`.
+    /// It left `MPI_Init`, and `MPI_Finalize`.
+    pub initialized: bool,
     pub finalized: bool,
     pub polling: Option<Polling>,
     pub requests: FxHashMap<u64, Request>,
@@ -162,6 +163,7 @@ impl Place {
             // All begin there.
             queued: true,
             ended: false,
+            initialized: false,
             finalized: false,
             polling: None,
             requests: FxHashMap::default(),

@@ -128,7 +128,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             let (who, when) = (self.who(location as u32), self.when(place.now));
             if let Some(call) = &place.call {
                 words.push(format!("{who} ends at {when} within {}", self.region(call.region)));
-            } else if others_finalized
+            } else if (others_finalized || place.initialized)
                 && !place.finalized
                 && self.of_rank.get(&place.rank) == Some(&(location as u32))
             {

@@ -246,6 +246,14 @@ fn nobody_waits_for_the_root_of_nothing() {
 }
 
 #[test]
+fn a_rank_that_began_and_never_finished_is_named() {
+    let mut made = Made::new(1, &["tick"]);
+    made.definitions.regions.push(Region { name: "MPI_Init".to_owned(), mpi: true, ..Region::default() });
+    made.at(0, 0, What::Enter(5)).at(0, 10, What::Leave(5));
+    assert_eq!(made.track().findings.told, ["rank 0 ends at 0.000000010 s without MPI_Finalize"]);
+}
+
+#[test]
 fn a_part_of_a_program_has_its_own_account() {
     let mut made = Made::new(1, &["tick"]);
     made.definitions.regions.push(Region { name: "phase 1".to_owned(), ..Region::default() });
