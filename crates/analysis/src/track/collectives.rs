@@ -60,23 +60,23 @@ impl Collective {
         }
     }
 
-    /// Whether all came and, of a blocking one, left.
-    pub fn complete(&self) -> bool {
-        self.everybody_entered()
-    }
-
-    fn everybody_entered(&self) -> bool {
+    pub fn everybody_entered(&self) -> bool {
         self.parts.len() >= self.expected
     }
 
     /// Whether a rank may have had no need to wait for some: there was nothing to be had from them, or each has its own share.
-    pub fn may_be_partial(&self) -> bool {
+    fn may_be_partial(&self) -> bool {
         use Operation::{Allgatherv, Alltoallv, Alltoallw, Barrier, Gatherv, ReduceScatter, Scatterv};
         match self.operation {
             Some(Barrier) | None => false,
             Some(Allgatherv | Alltoallv | Alltoallw | Gatherv | Scatterv | ReduceScatter) => true,
             _ => self.bytes == 0,
         }
+    }
+
+    /// Whether a rank that left then had no need to wait for the last.
+    pub fn left_early(&self, left: i64) -> bool {
+        self.may_be_partial() && left < self.last_entry.0
     }
 
     fn everybody_left(&self) -> bool {

@@ -202,11 +202,8 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
                 self.receive(location, (comm, from, tag), request);
             }
             What::Probed { comm, from, tag } => self.probed(location, (comm, from, tag)),
-            What::Pending { .. } => {
-                if let Some(call) = &mut self.places[location as usize].call {
-                    call.found_nothing = true;
-                }
-            }
+            // That nothing was found is seen from a call that completed nothing.
+            What::Pending { .. } => {}
             What::Cancelled { request } => self.cancelled(location, request),
             What::CollectiveBegin => {
                 self.open_call(location);
@@ -255,24 +252,32 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
     }
 
     fn leave(&mut self, location: u32, region: u32) {
+        let kind = self.kind(region);
         let place = &mut self.places[location as usize];
         let Some(at) = place.stack.iter().rposition(|frame| frame.region == region) else {
             self.findings.unbalanced += 1;
-            let count = self.findings.unbalanced;
-            let words =
-                || format!("{} leaves {} without having entered it", self.who(location), self.region(region));
-            let words = words();
-            return self.findings.tell(count, || words);
+            if Findings::tells(self.findings.unbalanced) {
+                let words = format!(
+                    "{} leaves {} without having entered it",
+                    self.who(location),
+                    self.region(region)
+                );
+                self.findings.told.push(words);
+            }
+            return;
         };
-        place.initialized |= self.kinds.get(region as usize).is_some_and(|kind| kind.initializes);
-        place.finalized |= self.kinds.get(region as usize).is_some_and(|kind| kind.finalizes);
+        place.initialized |= kind.initializes;
+        place.finalized |= kind.finalizes;
         let extra = place.stack.len() - at - 1;
         if extra > 0 {
+            // However many it left open, they are told as one.
+            let told = Findings::tells(self.findings.unbalanced + 1);
             self.findings.unbalanced += extra as u64;
-            let count = self.findings.unbalanced;
-            let words =
-                format!("{} leaves {} before {extra} within it", self.who(location), self.region(region));
-            self.findings.tell(count, || words);
+            if told {
+                let words =
+                    format!("{} leaves {} before {extra} within it", self.who(location), self.region(region));
+                self.findings.told.push(words);
+            }
         }
         let place = &mut self.places[location as usize];
         let now = place.now;
@@ -305,13 +310,14 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             }
             None if (source as usize) < self.definitions.sources.len() => {
                 self.findings.counters_backwards += 1;
-                let count = self.findings.counters_backwards;
-                let words = format!(
-                    "{}: the counter of {} goes back to {total} ns",
-                    self.who(location),
-                    self.definitions.sources[source as usize]
-                );
-                self.findings.tell(count, || words);
+                if Findings::tells(self.findings.counters_backwards) {
+                    let words = format!(
+                        "{}: the counter of {} goes back to {total} ns",
+                        self.who(location),
+                        self.definitions.sources[source as usize]
+                    );
+                    self.findings.told.push(words);
+                }
             }
             None => self.undefined(location, "a noise source"),
         }

@@ -43,8 +43,7 @@ pub(super) struct Call {
     pub blocking: Option<(CollectiveId, usize)>,
     pub begun: Option<i64>,
     pub left: i64,
-    /// It asked, and found nothing.
-    pub found_nothing: bool,
+    /// It completed or saw something.
     pub found: bool,
     pub announced: bool,
 }
@@ -63,7 +62,6 @@ impl Call {
             blocking: None,
             begun: None,
             left: entered,
-            found_nothing: false,
             found: false,
             announced: false,
         }

@@ -37,7 +37,6 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let Some(channel) = self.channel(location, to, true) else { return };
         let place = &mut self.places[location as usize];
         let Some(call) = &mut place.call else { return };
-        // Noise before the send within its call delays it.
         let synchronous = self.kinds.get(call.region as usize).is_some_and(|kind| kind.synchronous);
         let held = (synchronous || bytes > SURELY_EAGER) && self.of_rank.contains_key(&channel.to);
         let (id, waited) =

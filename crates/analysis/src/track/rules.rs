@@ -93,7 +93,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Whether a collective that was left then is one in which nobody leaves before the last has entered.
     fn waits_for_all(&self, id: CollectiveId, left: i64) -> bool {
         self.collectives.get(id).is_some_and(|collective| {
-            let early = collective.may_be_partial() && left < collective.last_entry.0;
+            let early = collective.left_early(left);
             collective.waits() == Waits::All && collective.parts.len() > 1 && !early
         })
     }
@@ -231,7 +231,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let waits = collective.waits();
         // Who left before others came had nothing to get from them.
         let came = |place: &usize| collective.parts[*place].entered <= left;
-        let early = collective.may_be_partial() && left < collective.last_entry.0;
+        let early = collective.left_early(left);
         match waits {
             Waits::ForRoot if !is_root && early => collective.root.filter(came).into_iter().for_each(one),
             Waits::All | Waits::Root if early && (is_root || waits == Waits::All) => {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::Watch;
 use super::collectives::Collective;
 use super::engine::Engine;
-use super::findings::MOST;
+use super::findings::{Findings, MOST};
 use super::messages::Message;
 use super::place::Blocked;
 
@@ -40,22 +40,24 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Blocked::Send(id) => {
                 self.messages.lose(id);
                 self.findings.receives_without_send += 1;
-                let count = self.findings.receives_without_send;
-                let words = format!(
-                    "{} receives at {} a message that was never sent: {}",
-                    self.who(location),
-                    self.when(self.places[location as usize].now),
-                    self.message(self.messages.get(id)),
-                );
-                self.findings.tell(count, || words);
+                if Findings::tells(self.findings.receives_without_send) {
+                    let words = format!(
+                        "{} receives at {} a message that was never sent: {}",
+                        self.who(location),
+                        self.when(self.places[location as usize].now),
+                        self.message(self.messages.get(id)),
+                    );
+                    self.findings.told.push(words);
+                }
                 self.wake(Some(location));
             }
             Blocked::Ranks(id) => {
                 let waiting = self.collectives.get_mut(id).map(Collective::force).unwrap_or_default();
                 self.findings.incomplete_collectives += 1;
-                let count = self.findings.incomplete_collectives;
-                let words = self.collectives.get(id).map(|collective| self.incomplete(collective));
-                self.findings.tell(count, || words.unwrap_or_default());
+                if Findings::tells(self.findings.incomplete_collectives) {
+                    let words = self.collectives.get(id).map(|collective| self.incomplete(collective));
+                    self.findings.told.extend(words);
+                }
                 for location in waiting {
                     self.wake(Some(location));
                 }
@@ -109,7 +111,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             .collectives
             .left()
             .into_iter()
-            .filter(|collective| !collective.forced && !collective.complete())
+            .filter(|collective| !collective.forced && !collective.everybody_entered())
         {
             self.findings.incomplete_collectives += 1;
             if self.findings.incomplete_collectives <= MOST as u64 {
@@ -144,48 +146,52 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn judge(&mut self, collective: &Collective) {
         if collective.mismatched {
             self.findings.mismatched_collectives += 1;
-            let count = self.findings.mismatched_collectives;
-            let words = format!(
-                "ranks do not agree what collective {} on {} is, entered last at {}",
-                collective.number,
-                self.comm(collective.comm),
-                self.when(collective.last_entry.0),
-            );
-            self.findings.tell(count, || words);
+            if Findings::tells(self.findings.mismatched_collectives) {
+                let words = format!(
+                    "ranks do not agree what collective {} on {} is, entered last at {}",
+                    collective.number,
+                    self.comm(collective.comm),
+                    self.when(collective.last_entry.0),
+                );
+                self.findings.told.push(words);
+            }
         }
     }
 
     pub(super) fn went_back(&mut self, location: u32, by: i64) {
         self.findings.clock_backwards.add(by);
-        let count = self.findings.clock_backwards.times;
-        let words = format!(
-            "{}: the clock goes back by {by} ns at {}",
-            self.who(location),
-            self.when(self.places[location as usize].now)
-        );
-        self.findings.tell(count, || words);
+        if Findings::tells(self.findings.clock_backwards.times) {
+            let words = format!(
+                "{}: the clock goes back by {by} ns at {}",
+                self.who(location),
+                self.when(self.places[location as usize].now)
+            );
+            self.findings.told.push(words);
+        }
     }
 
     pub(super) fn before_cause(&mut self, location: u32, by: i64) {
         self.findings.before_cause.add(by);
-        let count = self.findings.before_cause.times;
-        let words = format!(
-            "{} ends a call at {}, {by} ns before what it waited for: the clocks disagree",
-            self.who(location),
-            self.when(self.places[location as usize].now),
-        );
-        self.findings.tell(count, || words);
+        if Findings::tells(self.findings.before_cause.times) {
+            let words = format!(
+                "{} ends a call at {}, {by} ns before what it waited for: the clocks disagree",
+                self.who(location),
+                self.when(self.places[location as usize].now),
+            );
+            self.findings.told.push(words);
+        }
     }
 
     pub(super) fn undefined(&mut self, location: u32, what: &str) {
         self.findings.undefined += 1;
-        let count = self.findings.undefined;
-        let words = format!(
-            "{} names {what} that the archive does not define, at {}",
-            self.who(location),
-            self.when(self.places[location as usize].now),
-        );
-        self.findings.tell(count, || words);
+        if Findings::tells(self.findings.undefined) {
+            let words = format!(
+                "{} names {what} that the archive does not define, at {}",
+                self.who(location),
+                self.when(self.places[location as usize].now),
+            );
+            self.findings.told.push(words);
+        }
     }
 
     fn incomplete(&self, collective: &Collective) -> String {
