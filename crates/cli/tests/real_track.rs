@@ -5,6 +5,8 @@
     reason = "a test fails by panicking, and tells what it skips"
 )]
 
+#[path = "support/applications.rs"]
+mod applications;
 #[path = "support/node.rs"]
 mod node;
 #[path = "support/replaying.rs"]
@@ -14,28 +16,11 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
+use applications::{HPCC, MELT, here};
 use node::machine;
 use replaying::launch;
 use serde_json::Value;
 use support::quell;
-
-/// A Lennard-Jones melt, as LAMMPS's own benchmark has it, small.
-const MELT: &str = "units lj\natom_style atomic\nlattice fcc 0.8442\nregion box block 0 6 0 6 0 6\ncreate_box 1 box\ncreate_atoms 1 box\n\
-                    mass 1 1.0\nvelocity all create 1.44 87287 loop geom\npair_style lj/cut 2.5\npair_coeff 1 1 1.0 1.0 2.5\n\
-                    neighbor 0.3 bin\nneigh_modify delay 0 every 20 check no\nfix 1 all nve\nthermo 20\nrun 60\n";
-
-/// HPCC's input for two ranks and small matrices, line by line as its reader wants them.
-const HPCC: &str = "HPL input\n-\nHPL.out\n8 device\n1 sizes\n200 N\n1 blocks\n40 NB\n0 mapping\n1 grids\n1 P\n2 Q\n16.0 threshold\n1 fact\n2 PFACT\n\
-                    1 min\n4 NBMIN\n1 panels\n2 NDIV\n1 recursive\n1 RFACT\n1 broadcast\n1 BCAST\n1 depth\n1 DEPTH\n2 swap\n64 swapping\n\
-                    0 L1\n0 U\n1 equilibration\n8 alignment\n-\n0 sizes\n1200 N\n0 blocks\n40 NB\n";
-
-fn here(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
-    if !found.status.success() {
-        println!("skipped: there is no {program}");
-    }
-    found.status.success()
-}
 
 /// Traces a command into `run`, and tracks that.
 fn tracked(folder: &Path, run: &str, command: &[String]) -> Value {
