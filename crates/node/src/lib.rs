@@ -7,3 +7,4 @@ pub mod machine;
 pub mod mpi;
 pub mod probe;
 mod realtime;
+pub mod tune;

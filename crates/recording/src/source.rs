@@ -82,12 +82,16 @@ impl Source {
         }
     }
 
-    fn parts(&self) -> (&'static str, Option<&str>) {
-        let name = match self {
-            Self::Irq(name) | Self::Ipi(name) | Self::Softirq(name) | Self::Task(name) => Some(&**name),
+    /// Its own name, for the kinds that have one.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Irq(name) | Self::Ipi(name) | Self::Softirq(name) | Self::Task(name) => Some(name),
             _ => None,
-        };
-        (self.kind().name(), name)
+        }
+    }
+
+    fn parts(&self) -> (&'static str, Option<&str>) {
+        (self.kind().name(), self.name())
     }
 }
 

@@ -1,0 +1,137 @@
+//! What is to be written: text with places for CPUs and for a value of the user's.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+/// Some of a node's CPUs, by the part that they play.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// All that are online.
+    #[default]
+    All,
+    /// Those that a job computes on.
+    Compute,
+    /// Those that are left to the system.
+    Housekeeping,
+    /// The first hardware thread of each core.
+    FirstThreads,
+    /// Of each core of the compute CPUs, all but the first hardware thread; the compute CPUs themselves where no core has two.
+    SecondThreads,
+}
+
+impl Part {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Compute => "compute",
+            Self::Housekeeping => "housekeeping",
+            Self::FirstThreads => "first-threads",
+            Self::SecondThreads => "second-threads",
+        }
+    }
+}
+
+/// Text with `${PART}` for a CPU list, `${PART:mask}` for a mask, and `${value}` for what the user gives with `--set ID=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Want(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    List(Part),
+    Mask(Part),
+    Value,
+}
+
+/// What fills the places of a [`Want`].
+pub trait Fills {
+    /// The CPUs of a part, as a list of the kernel's: `0,2-5`.
+    fn list(&self, part: Part) -> Result<String, String>;
+    /// As a mask of the kernel's: `3c`, or `1,00000000`.
+    fn mask(&self, part: Part) -> Result<String, String>;
+    /// What the user set.
+    fn value(&self) -> Result<String, String>;
+}
+
+impl Want {
+    /// Fills the places.
+    ///
+    /// # Errors
+    /// What cannot be filled, and why.
+    pub fn fill(&self, with: &impl Fills) -> Result<String, String> {
+        self.0
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => Ok(text.clone()),
+                Piece::List(part) => with.list(*part),
+                Piece::Mask(part) => with.mask(*part),
+                Piece::Value => with.value(),
+            })
+            .collect()
+    }
+
+    /// Whether it depends on which CPUs compute.
+    pub fn needs_parts(&self) -> bool {
+        self.0.iter().any(|piece| matches!(piece, Piece::List(_) | Piece::Mask(_)))
+    }
+
+    /// Whether the user must set a value.
+    pub fn needs_value(&self) -> bool {
+        self.0.contains(&Piece::Value)
+    }
+}
+
+impl TryFrom<String> for Want {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once("${") {
+            if !before.is_empty() {
+                pieces.push(Piece::Text(before.to_owned()));
+            }
+            let (name, after) =
+                after.split_once('}').ok_or_else(|| format!("`${{` without `}}` in `{text}`"))?;
+            pieces.push(
+                Piece::named(name).ok_or_else(|| format!("`${{{name}}}` in `{text}` stands for nothing"))?,
+            );
+            rest = after;
+        }
+        if !rest.is_empty() {
+            pieces.push(Piece::Text(rest.to_owned()));
+        }
+        Ok(Self(pieces))
+    }
+}
+
+impl Piece {
+    fn named(name: &str) -> Option<Self> {
+        if name == "value" {
+            return Some(Self::Value);
+        }
+        let (part, form) = name.split_once(':').map_or((name, None), |(part, form)| (part, Some(form)));
+        let parts = [Part::All, Part::Compute, Part::Housekeeping, Part::FirstThreads, Part::SecondThreads];
+        let part = parts.into_iter().find(|one| one.word() == part)?;
+        match form {
+            None => Some(Self::List(part)),
+            Some("mask") => Some(Self::Mask(part)),
+            Some(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Want {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => f.write_str(text),
+            Piece::List(part) => write!(f, "${{{}}}", part.word()),
+            Piece::Mask(part) => write!(f, "${{{}:mask}}", part.word()),
+            Piece::Value => f.write_str("${value}"),
+        })
+    }
+}
