@@ -6,8 +6,9 @@ mod want;
 
 pub use load::{Catalogue, CatalogueError};
 use quell_recording::SourcePattern;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-pub use want::{Part, Want};
+pub use want::{Fills, Part, Want};
 
 /// A change that removes or moves noise.
 #[derive(Clone, Debug, Deserialize)]
@@ -85,7 +86,7 @@ pub enum Category {
 }
 
 /// How much can go wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Risk {
     /// Nothing that a user of the node would notice but less noise.
@@ -207,7 +208,7 @@ pub struct ProcessKnob {
 }
 
 /// A property of a process and all its threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
     /// The CPUs that it may run on.
@@ -239,7 +240,7 @@ pub struct HoldKnob {
 }
 
 /// What works while somebody keeps it open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Held {
     /// `/dev/cpu_dma_latency`: the longest time, µs, that waking from an idle state may take.
@@ -257,7 +258,7 @@ pub struct CpusetKnob {
 }
 
 /// How CPUs are kept for a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpusetKind {
     /// cgroup v1: a set with the compute CPUs, without load balancing, and one with the housekeeping CPUs that takes the root's tasks.

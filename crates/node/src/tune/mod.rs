@@ -1,4 +1,11 @@
 //! Mitigations: what this node has on, what could be changed, changing it, proving it, and giving it back.
 
+pub mod audit;
 pub mod catalogue;
 mod deny;
+pub mod facts;
+pub mod place;
+pub mod plan;
+mod root;
+
+pub use root::Root;

@@ -1,0 +1,218 @@
+//! The tree that is looked at and changed: this machine's, or a copy of another's below a folder (`--sysroot`).
+
+use std::ffi::OsStr;
+use std::io;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+
+/// Files of the kernel's that are read are not longer; a longer one is not text of the kernel's.
+const LONGEST: u64 = 1 << 20;
+
+/// Where `/proc`, `/sys` and `/etc` begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    folder: PathBuf,
+}
+
+impl Root {
+    /// This machine.
+    pub fn system() -> Self {
+        Self { folder: PathBuf::from("/") }
+    }
+
+    /// A tree below a folder.
+    ///
+    /// # Errors
+    /// Where it is no folder.
+    pub fn at(folder: &Path) -> io::Result<Self> {
+        let folder = fs::canonicalize(folder)?;
+        if !folder.is_dir() {
+            return Err(io::Error::new(
+                io::ErrorKind::NotADirectory,
+                format!("{} is not a folder", folder.display()),
+            ));
+        }
+        Ok(Self { folder })
+    }
+
+    /// Whether it is this machine, with a kernel behind its files.
+    pub fn is_system(&self) -> bool {
+        self.folder == Path::new("/")
+    }
+
+    /// Where a path of the machine's is found.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.join(path.trim_start_matches('/'))
+    }
+
+    /// Reads a file as text.
+    ///
+    /// # Errors
+    /// The kernel's; `InvalidData` for what is not text, or too long; `PermissionDenied` for a link that leaves the tree.
+    pub fn read(&self, path: &str) -> io::Result<String> {
+        use std::io::Read as _;
+        let inside = self.inside(path)?;
+        // A pipe in a hostile tree would never answer.
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(inside)?;
+        let mut text = String::new();
+        file.take(LONGEST + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > LONGEST {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{path} is longer than {LONGEST} bytes"),
+            ));
+        }
+        Ok(text)
+    }
+
+    /// Writes all of a file that exists, in one go, as the kernel's files want it.
+    ///
+    /// # Errors
+    /// The kernel's, whose number says why: see [`super::place::Trouble`].
+    pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        let inside = self.inside(path)?;
+        let mut options = fs::OpenOptions::new();
+        let options =
+            options.write(true).truncate(!self.is_system()).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+        let mut file = options.open(inside)?;
+        let written = file.write(text.as_bytes())?;
+        if written != text.len() {
+            return Err(io::Error::new(
+                io::ErrorKind::WriteZero,
+                format!("{path} took {written} of {} bytes", text.len()),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether something is there.
+    pub fn has(&self, path: &str) -> bool {
+        self.path(path).symlink_metadata().is_ok()
+    }
+
+    /// The names in a folder, in natural order (`cpu2` before `cpu10`); none where there is no such folder.
+    pub fn names(&self, folder: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort_by_cached_key(|name| natural(name));
+        names
+    }
+
+    /// All paths that a pattern with `*` stands for, in natural order. A path without `*` stands for itself if it is there.
+    pub fn glob(&self, pattern: &str) -> Vec<String> {
+        let mut found = vec![String::new()];
+        for part in pattern.split('/').filter(|part| !part.is_empty()) {
+            let mut next = Vec::new();
+            for folder in &found {
+                if part.contains('*') {
+                    let here = if folder.is_empty() { "/" } else { folder };
+                    let names = self.names(here).into_iter().filter(|name| fits(part, name));
+                    next.extend(names.map(|name| format!("{folder}/{name}")));
+                } else {
+                    next.push(format!("{folder}/{part}"));
+                }
+            }
+            found = next;
+        }
+        found.retain(|path| self.has(path));
+        found
+    }
+
+    /// A path of the tree after its links; an error if they lead out of it.
+    fn inside(&self, path: &str) -> io::Result<PathBuf> {
+        if self.is_system() {
+            return Ok(PathBuf::from(path));
+        }
+        let real = fs::canonicalize(self.path(path))?;
+        if real.starts_with(&self.folder) {
+            return Ok(real);
+        }
+        let text = format!("{path} is a link out of {}", self.folder.display());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    }
+}
+
+impl AsRef<OsStr> for Root {
+    fn as_ref(&self) -> &OsStr {
+        self.folder.as_os_str()
+    }
+}
+
+/// Whether a name fits a pattern in which `*` stands for anything.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let mut rest = rest;
+    while let Some((part, after)) = rest.split_once('*') {
+        let Some(at) = name.find(part) else { return false };
+        name = name.get(at + part.len()..).unwrap_or("");
+        rest = after;
+    }
+    name.len() >= rest.len() && name.ends_with(rest)
+}
+
+/// A key that orders numbers in names by their size.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut key = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(text);
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let (number, after) = after.split_at(digits);
+        key.push((word.to_owned(), number.parse().unwrap_or(u64::MAX)));
+        rest = after;
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_part_of_a_name() {
+        for (pattern, name, good) in [
+            ("cpu*", "cpu12", true),
+            ("cpu*", "cpufreq", true),
+            ("*_msecs", "events_poll_msecs", true),
+            ("rx-*", "tx-0", false),
+            ("a*b*c", "aXbYc", true),
+            ("a*a", "a", false),
+        ] {
+            assert_eq!(fits(pattern, name), good, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_glob_lists_what_is_there_in_natural_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for cpu in [10, 2, 0] {
+            fs::create_dir_all(folder.path().join(format!("sys/cpu{cpu}/power"))).unwrap();
+            fs::write(folder.path().join(format!("sys/cpu{cpu}/power/x")), "1").unwrap();
+        }
+        let root = Root::at(folder.path()).unwrap();
+        assert_eq!(
+            root.glob("/sys/cpu*/power/x"),
+            ["/sys/cpu0/power/x", "/sys/cpu2/power/x", "/sys/cpu10/power/x"]
+        );
+        assert!(root.glob("/sys/cpu*/power/y").is_empty());
+    }
+
+    #[test]
+    fn a_link_out_of_a_tree_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", folder.path().join("x")).unwrap();
+        let root = Root::at(folder.path()).unwrap();
+        assert_eq!(root.read("/x").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(root.write("/x", "1").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+}
