@@ -99,6 +99,18 @@ pub enum Risk {
     External,
 }
 
+impl Risk {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::External => "external",
+        }
+    }
+}
+
 /// One thing that a mitigation touches.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", tag = "kind")]

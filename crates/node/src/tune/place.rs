@@ -13,8 +13,10 @@ mod unit;
 
 use std::fmt;
 
+pub use held::take;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use thread::{Task, started, successor};
 pub use trouble::Trouble;
 
 use super::catalogue::{CpusetKind, Held, Property};
@@ -117,6 +119,14 @@ impl Place {
             Self::Thread { property: Property::Affinity, .. } => file::same("cpulist", a, b),
             Self::DropIn { .. } => a == b,
             _ => a.split_whitespace().eq(b.split_whitespace()),
+        }
+    }
+
+    /// Why what was written is not in force yet, where that is so: an interrupt moves when it next comes.
+    pub fn pending(&self, root: &Root) -> Option<String> {
+        match self {
+            Self::Irq { number, .. } => irq::pending(root, *number),
+            _ => None,
         }
     }
 

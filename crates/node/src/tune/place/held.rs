@@ -8,6 +8,7 @@ pub fn read(_root: &Root, _what: Held) -> Result<String, Trouble> {
     Err(Trouble::Missing)
 }
 
-pub fn write(_root: &Root, _what: Held, _value: &str) -> Result<(), Trouble> {
+/// Begins to hold it.
+pub fn take(_what: Held, _value: &str) -> Result<std::os::fd::OwnedFd, Trouble> {
     Err(Trouble::Missing)
 }

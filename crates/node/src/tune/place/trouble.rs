@@ -32,6 +32,9 @@ pub enum Trouble {
     /// What it needs is not here.
     #[error("{0}")]
     Unavailable(String),
+    /// It took the write, and holds something else.
+    #[error("it took the value, and shows `{}`", .0.trim())]
+    Ignored(String),
     /// Anything else.
     #[error("{0}")]
     Other(String),

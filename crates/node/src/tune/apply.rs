@@ -1,0 +1,302 @@
+//! Applying a plan: each original is in the journal, on disk, before its place is written; what cannot be finished is taken back.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::fault;
+use super::groups;
+use super::journal::{Begin, Group, Intent, Journal, KeeperRecord, Record, Transaction, VERSION};
+use super::keeper::{self, KeeperError, Until};
+use super::place::{self, Place, Trouble};
+use super::plan::{Plan, Write};
+use super::revert::{self, Reverted};
+use super::root::Root;
+use super::store::{Lock, Store, StoreError};
+
+/// How a plan is applied.
+pub struct Applying<'a> {
+    /// The program that keepers are: this one.
+    pub program: PathBuf,
+    /// What ends it by itself.
+    pub until: Option<Until>,
+    /// Asked before each write; where it says so, all is taken back.
+    pub stopped: &'a dyn Fn() -> bool,
+}
+
+impl std::fmt::Debug for Applying<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Applying")
+            .field("program", &self.program)
+            .field("until", &self.until)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// The transaction; none where there was nothing to write.
+    pub id: Option<String>,
+    /// Ids of writes that were done.
+    pub written: Vec<String>,
+    /// Ids of writes whose value was there already.
+    pub already: Vec<String>,
+    /// Ids of writes that the kernel refused, and why; the plan allows it.
+    pub refused: Vec<(String, String)>,
+    /// Who holds and waits.
+    pub keeper: Option<KeeperRecord>,
+}
+
+/// Why nothing is applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What another quell began did not end.
+    #[error(
+        "transaction {id} was interrupted{}: `quell tune revert` gives back what it changed, then apply again",
+        if *.damaged { ", and its journal is damaged" } else { "" }
+    )]
+    Interrupted {
+        /// Which.
+        id: String,
+        /// Whether lines of its journal cannot be read.
+        damaged: bool,
+    },
+    /// The machine is not as the plan saw it.
+    #[error("the plan no longer fits this machine: {}; make a new one with `quell tune plan`", .0.join("; "))]
+    Stale(Vec<String>),
+    /// It failed, and what was written before is taken back.
+    #[error("{what}; {}", taken_back(.reverted))]
+    Failed {
+        /// What, and why.
+        what: String,
+        /// How the rest was taken back.
+        reverted: Box<Result<Reverted, String>>,
+    },
+}
+
+fn taken_back(reverted: &Result<Reverted, String>) -> String {
+    match reverted {
+        Ok(reverted) if reverted.is_whole() => "what was changed before is as it was".into(),
+        Ok(_) => "not all that was changed before could be given back: see `quell tune status`".into(),
+        Err(error) => {
+            format!("what was changed before could not be given back ({error}): run `quell tune revert`")
+        }
+    }
+}
+
+/// Applies a plan.
+///
+/// # Errors
+/// See [`ApplyError`]. Where it fails half-way, what was written is given back first.
+pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applied, ApplyError> {
+    let _lock = Lock::take(root)?;
+    let store = Store::open(root)?;
+    refuse_interrupted(&store)?;
+    let (writes, already) = due(root, plan)?;
+    let mut applied = Applied { already, ..Applied::default() };
+    if writes.is_empty() {
+        return Ok(applied);
+    }
+    let id = new_id(&store)?;
+    let journal = store.create(&id)?;
+    fault::point();
+    applied.id = Some(id.clone());
+    let mut transaction = Run { root, journal: Journal::on(journal), applied };
+    let ended = transaction.run(plan, &writes, applying, &id);
+    let applied = transaction.applied;
+    match ended {
+        Ok(()) => Ok(applied),
+        Err(what) => {
+            let reverted = revert::revert_one(root, &store, &id, revert::Foreign::Keep, "a failed apply");
+            Err(ApplyError::Failed { what, reverted: Box::new(reverted.map_err(|e| e.to_string())) })
+        }
+    }
+}
+
+fn refuse_interrupted(store: &Store) -> Result<(), ApplyError> {
+    for id in store.ids()? {
+        let transaction = Transaction::read(&id, &store.read(&id)?);
+        if transaction.is_interrupted() {
+            return Err(ApplyError::Interrupted { id, damaged: !transaction.damaged.is_empty() });
+        }
+    }
+    Ok(())
+}
+
+/// The writes that are to be done, each with the place that is meant and what it holds; and the ids of those that hold already.
+type Due<'a> = Vec<(&'a Write, Place)>;
+
+fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Due<'a>, Vec<String>), ApplyError> {
+    let (mut writes, mut already, mut stale) = (Vec::new(), Vec::new(), Vec::new());
+    // What earlier writes of the plan change cannot be held against later ones.
+    let mut touched = BTreeSet::new();
+    for write in &plan.writes {
+        let place = meant(root, &write.place);
+        match place.read(root) {
+            Ok(now) if place.same(&now, &write.new) => already.push(write.id.clone()),
+            Ok(now) if place.same(&now, &write.old) || touched.contains(&write.place.to_string()) => {
+                touched.extend(write.group.iter().cloned());
+                writes.push((write, place));
+            }
+            Ok(now) => {
+                stale.push(format!("{} is `{}` and was `{}`", write.place, now.trim(), write.old.trim()));
+            }
+            Err(trouble) if write.may_fail && trouble.is_absence() => {}
+            Err(trouble) => stale.push(format!("{}: {trouble}", write.place)),
+        }
+    }
+    if stale.is_empty() { Ok((writes, already)) } else { Err(ApplyError::Stale(stale)) }
+}
+
+/// The place that a plan means: a kernel thread may have been replaced by another of its name.
+fn meant(root: &Root, place: &Place) -> Place {
+    if let Place::Thread { comm, property, .. } = place
+        && matches!(place.read(root), Err(Trouble::Gone(_)))
+        && let Some(successor) = place::successor(root, comm)
+    {
+        return Place::Thread {
+            pid: successor.pid,
+            start: successor.start,
+            comm: comm.clone(),
+            property: *property,
+        };
+    }
+    place.clone()
+}
+
+/// A new name, later than all that are there.
+fn new_id(store: &Store) -> Result<String, StoreError> {
+    let now = now().replace([':', '.'], "-");
+    let mut id = now.clone();
+    let ids = store.ids()?;
+    let mut n = 1;
+    while ids.last().is_some_and(|last| *last >= id) {
+        n += 1;
+        let last = ids.last().map_or("", String::as_str);
+        id = if *last > *now { format!("{last}-{n}") } else { format!("{now}-{n}") };
+    }
+    Ok(id)
+}
+
+/// This instant, in UTC.
+pub(super) fn now() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+}
+
+struct Run<'a> {
+    root: &'a Root,
+    journal: Journal,
+    applied: Applied,
+}
+
+impl Run<'_> {
+    fn run(
+        &mut self,
+        plan: &Plan,
+        writes: &Due<'_>,
+        applying: &Applying<'_>,
+        id: &str,
+    ) -> Result<(), String> {
+        self.log(&Record::Begin(Begin {
+            version: VERSION,
+            at: now(),
+            boot_id: boot_id(self.root),
+            plan: plan.hash.clone(),
+            mitigations: plan.mitigations.iter().map(|one| one.id.clone()).collect(),
+        }))?;
+        let mut held = Vec::new();
+        for (n, (write, place)) in writes.iter().enumerate() {
+            if (applying.stopped)() {
+                return Err("it was interrupted".into());
+            }
+            match place {
+                Place::Held { what } => {
+                    self.intend(n, write, place)?;
+                    held.push((n, *what, write));
+                }
+                _ => self.write(n, write, &meant(self.root, place))?,
+            }
+        }
+        if !held.is_empty() || applying.until.is_some() {
+            self.keep(&held, applying, id)?;
+        }
+        if (applying.stopped)() {
+            return Err("it was interrupted".into());
+        }
+        self.log(&Record::Commit { at: now() })
+    }
+
+    fn intend(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
+        let failed = |trouble: Trouble| format!("{place} cannot be read: {trouble}");
+        let original = place.read(self.root).map_err(failed)?;
+        let group = groups::read(self.root, &write.group).map_err(failed)?;
+        let intent = Intent { n, write: (*write).clone(), place: place.clone(), original, group };
+        self.log(&Record::Intent(intent))
+    }
+
+    fn write(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
+        self.intend(n, write, place)?;
+        fault::point();
+        let written = place.write(self.root, &write.new).and_then(|()| {
+            fault::point();
+            let readback = place.read(self.root)?;
+            if place.same(&readback, &write.new) { Ok(readback) } else { Err(Trouble::Ignored(readback)) }
+        });
+        match written {
+            Ok(readback) => {
+                let group = groups::read(self.root, &write.group).unwrap_or_default();
+                self.log(&Record::Done { n, readback, group })?;
+                self.applied.written.push(write.id.clone());
+                Ok(())
+            }
+            Err(trouble) if write.may_fail => {
+                let why = trouble.to_string();
+                let immovable = matches!(trouble, Trouble::Immovable(_));
+                self.applied.refused.push((write.id.clone(), why.clone()));
+                self.log(&Record::Refused { n, why, immovable })
+            }
+            Err(trouble) => Err(format!("{place} cannot be set to `{}`: {trouble}", write.new.trim())),
+        }
+    }
+
+    /// Starts the keeper, which lives on once its name is in the journal, and not before.
+    fn keep(
+        &mut self,
+        held: &[(usize, super::catalogue::Held, &&Write)],
+        applying: &Applying<'_>,
+        id: &str,
+    ) -> Result<(), String> {
+        let failed = |error: KeeperError| error.to_string();
+        let holds = held.iter().map(|(_, what, write)| (*what, write.new.clone())).collect();
+        let request = keeper::Request {
+            root: self.root.path("/"),
+            id: id.to_owned(),
+            holds,
+            until: applying.until.clone(),
+        };
+        let keeper = keeper::start(&applying.program, &request).map_err(failed)?;
+        let record = keeper.record().clone();
+        self.log(&Record::Keeper(record.clone()))?;
+        fault::point();
+        keeper.go().map_err(failed)?;
+        for (n, _, write) in held {
+            self.log(&Record::Done { n: *n, readback: write.new.clone(), group: Group::new() })?;
+            self.applied.written.push(write.id.clone());
+        }
+        self.applied.keeper = Some(record);
+        Ok(())
+    }
+
+    fn log(&mut self, record: &Record) -> Result<(), String> {
+        self.journal.append(record).map_err(|e| format!("the journal cannot be written: {e}"))
+    }
+}
+
+/// The kernel's id of this boot; empty where it is not told.
+pub(super) fn boot_id(root: &Root) -> String {
+    root.read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()).unwrap_or_default()
+}

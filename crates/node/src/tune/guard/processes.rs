@@ -1,0 +1,137 @@
+//! Who else is on the node: programs that own its settings, and other users' work.
+
+use std::collections::BTreeMap;
+
+use super::Root;
+
+/// Users of a machine, as opposed to its services, have ids from here…
+const FIRST_USER: u32 = 1000;
+/// … to here; what follows is for `nobody` and for containers.
+const LAST_USER: u32 = 60_000;
+/// What being logged in brings along, whether or not somebody works.
+const NOT_WORK: [&str; 22] = [
+    "systemd",
+    "(sd-pam)",
+    "dbus-daemon",
+    "dbus-broker",
+    "sshd",
+    "sshd-session",
+    "login",
+    "bash",
+    "sh",
+    "zsh",
+    "fish",
+    "dash",
+    "tcsh",
+    "ksh",
+    "tmux: server",
+    "tmux: client",
+    "screen",
+    "ssh-agent",
+    "gpg-agent",
+    "pipewire",
+    "wireplumber",
+    "pulseaudio",
+];
+
+/// A process.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pid: u32,
+    comm: String,
+    uid: u32,
+    /// The names of the program and of its first argument.
+    names: Vec<String>,
+}
+
+/// All that can be seen.
+pub fn all(root: &Root) -> Vec<Process> {
+    let pids = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
+    pids.filter_map(|pid| look(root, pid)).collect()
+}
+
+fn look(root: &Root, pid: u32) -> Option<Process> {
+    let comm = root.read(&format!("/proc/{pid}/comm")).ok()?.trim_end_matches('\n').to_owned();
+    let status = root.read(&format!("/proc/{pid}/status")).unwrap_or_default();
+    let uid =
+        status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse().ok());
+    let command = root.read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let base = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
+    let names = command.split('\0').take(2).map(base).collect();
+    Some(Process { pid, comm, uid: uid.unwrap_or(0), names })
+}
+
+/// The program that keeps the node's settings, if one runs.
+pub fn owner(root: &Root, processes: &[Process]) -> Option<String> {
+    let runs = |name: &str| {
+        let is = |one: &&Process| {
+            let script = one.names.first().is_some_and(|first| first.starts_with("python"));
+            one.comm == name
+                || one.names.first().is_some_and(|first| first == name)
+                || script && one.names.get(1).is_some_and(|second| second == name)
+        };
+        processes.iter().find(is)
+    };
+    let known = [
+        ("tuned", "TuneD"),
+        ("kubelet", "Kubernetes (kubelet)"),
+        ("openshift-tuned", "OpenShift's Node Tuning Operator"),
+        ("cluster-node-tuning-operator", "OpenShift's Node Tuning Operator"),
+        ("power-profiles-daemon", "power-profiles-daemon"),
+        ("power-profiles-", "power-profiles-daemon"),
+        ("bpftune", "bpftune"),
+    ];
+    let running =
+        known.iter().find_map(|(name, title)| Some(format!("{title} (process {})", runs(name)?.pid)));
+    let folders = [("/etc/kubernetes/kubelet.conf", "Kubernetes (its kubelet.conf is here)")];
+    running.or_else(|| {
+        // In a tree nothing runs; what is installed there would.
+        let here = folders.iter().find(|(path, _)| !root.is_system() && root.has(path));
+        here.map(|(_, title)| (*title).to_owned())
+    })
+}
+
+/// Other users' work, if there is some.
+pub fn others_work(root: &Root, processes: &[Process]) -> Option<String> {
+    if let Some(step) = processes
+        .iter()
+        .find(|one| one.comm == "slurmstepd" || one.names.iter().any(|name| name == "slurmstepd:"))
+    {
+        return Some(format!("a job step of Slurm's (process {})", step.pid));
+    }
+    if let Some(job) = slurm_job(root) {
+        return Some(format!("a job of Slurm's ({job})"));
+    }
+    let me = own_users();
+    let mut work: BTreeMap<u32, Vec<&Process>> = BTreeMap::new();
+    for one in processes {
+        let user = (FIRST_USER..=LAST_USER).contains(&one.uid) && !me.contains(&one.uid);
+        if user && !NOT_WORK.contains(&one.comm.as_str()) {
+            work.entry(one.uid).or_default().push(one);
+        }
+    }
+    let (uid, theirs) = work.first_key_value()?;
+    let first = theirs.first()?;
+    let more = theirs.len().saturating_sub(1);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let others =
+        if work.len() > 1 { format!(", and of {} other users", work.len() - 1) } else { String::new() };
+    Some(format!("processes of user {uid} ({} {}{more}){others}", first.comm, first.pid))
+}
+
+/// The user who runs this, also behind sudo.
+fn own_users() -> Vec<u32> {
+    let behind = std::env::var("SUDO_UID").ok().and_then(|text| text.parse().ok());
+    behind.into_iter().chain([rustix::process::getuid().as_raw()]).collect()
+}
+
+/// A job's cgroup, of either version, with processes in it.
+fn slurm_job(root: &Root) -> Option<String> {
+    let places = [
+        "/sys/fs/cgroup/*/slurm*/uid_*/job_*",
+        "/sys/fs/cgroup/slurm*/uid_*/job_*",
+        "/sys/fs/cgroup/system.slice/*slurmstepd.scope/job_*",
+    ];
+    let jobs = places.iter().flat_map(|pattern| root.glob(pattern));
+    jobs.map(|path| path.rsplit('/').next().unwrap_or_default().to_owned()).next()
+}

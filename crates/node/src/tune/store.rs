@@ -1,0 +1,359 @@
+//! Where journals and the lock are: folders that only their owner enters, opened without following links.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::root::Root;
+
+/// Journals of transactions that are not closed, and below `closed` the last ones that are.
+const JOURNALS: [&str; 4] = ["var", "lib", "quell", "tune"];
+/// The lock.
+const LOCKS: [&str; 2] = ["run", "quell"];
+/// Journals that are kept after their end.
+const KEPT: usize = 20;
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another quell is at it.
+    #[error("another quell is applying or reverting on this machine ({0} is locked): wait until it is done")]
+    Locked(PathBuf),
+    /// A folder that others may write to, a link, …
+    #[error("{path}: {reason}")]
+    Unsafe {
+        /// The folder or file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// What the kernel said.
+    #[error("{path}: {source}")]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    /// Whether only root may.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
+/// The folder of journals.
+#[derive(Debug)]
+pub struct Store {
+    folder: OwnedFd,
+    path: PathBuf,
+}
+
+/// Held while something is applied or reverted. Given up with the process, however that ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: OwnedFd,
+}
+
+impl Store {
+    /// Opens it, and makes it where it is not there.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub fn open(root: &Root) -> Result<Self, StoreError> {
+        let (folder, path) = private_folder(root, &JOURNALS, true)?;
+        Ok(Self { folder, path })
+    }
+
+    /// Opens it if it is there.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub fn open_if_there(root: &Root) -> Result<Option<Self>, StoreError> {
+        match private_folder(root, &JOURNALS, false) {
+            Ok((folder, path)) => Ok(Some(Self { folder, path })),
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where a journal is, for people.
+    pub fn path_of(&self, id: &str) -> PathBuf {
+        self.path.join(file_name(id))
+    }
+
+    /// The ids of journals here, oldest first.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn ids(&self) -> Result<Vec<String>, StoreError> {
+        self.ids_in(self.folder.as_fd())
+    }
+
+    fn ids_in(&self, folder: impl AsFd) -> Result<Vec<String>, StoreError> {
+        let failed = |e: Errno| self.failed("", e);
+        let mut ids = Vec::new();
+        for entry in fs::Dir::read_from(folder).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+            ids.extend(name.strip_suffix(".jsonl").map(str::to_owned));
+        }
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// The text of a journal.
+    ///
+    /// # Errors
+    /// The kernel's; a link, or a file of others, is refused.
+    pub fn read(&self, id: &str) -> Result<Vec<u8>, StoreError> {
+        use std::io::Read as _;
+        let mut file = self.open_file(id, OFlags::RDONLY)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|source| StoreError::Io { path: self.path_of(id), source })?;
+        Ok(bytes)
+    }
+
+    /// A new journal; its name is on disk when this returns.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn create(&self, id: &str) -> Result<File, StoreError> {
+        let file = self.open_file(id, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)?;
+        self.sync(id)?;
+        Ok(file)
+    }
+
+    /// A journal to go on with.
+    ///
+    /// # Errors
+    /// The kernel's; a link, or a file of others, is refused.
+    pub fn append(&self, id: &str) -> Result<File, StoreError> {
+        self.open_file(id, OFlags::RDWR | OFlags::APPEND)
+    }
+
+    /// Puts a journal away: nothing of it is left to do.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn close(&self, id: &str) -> Result<(), StoreError> {
+        let closed = self.closed(true)?;
+        let name = file_name(id);
+        fs::renameat(&self.folder, &name, &closed, &name).map_err(|e| self.failed(id, e))?;
+        self.sync(id)?;
+        let ids = self.ids_in(closed.as_fd())?;
+        for old in ids.iter().take(ids.len().saturating_sub(KEPT)) {
+            // One too many is no harm.
+            let _ = fs::unlinkat(&closed, file_name(old), AtFlags::empty());
+        }
+        Ok(())
+    }
+
+    /// The last journal that was put away, if any.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn last_closed(&self) -> Result<Option<(String, Vec<u8>)>, StoreError> {
+        let Ok(folder) = self.closed(false) else { return Ok(None) };
+        let closed = Self { folder, path: self.path.join("closed") };
+        let Some(id) = closed.ids()?.pop() else { return Ok(None) };
+        let bytes = closed.read(&id)?;
+        Ok(Some((id, bytes)))
+    }
+
+    fn closed(&self, make: bool) -> Result<OwnedFd, StoreError> {
+        step_into(self.folder.as_fd(), "closed", make, true).map_err(|reason| match reason {
+            Step::Io(e) => self.failed("closed", e),
+            Step::Unsafe(reason) => StoreError::Unsafe { path: self.path.join("closed"), reason },
+        })
+    }
+
+    fn open_file(&self, id: &str, flags: OFlags) -> Result<File, StoreError> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file =
+            fs::openat(&self.folder, file_name(id), flags, Mode::from(0o600)).map_err(|e| match e {
+                Errno::LOOP => self.refused(id, "it is a link: remove it"),
+                e => self.failed(id, e),
+            })?;
+        let facts = fs::fstat(&file).map_err(|e| self.failed(id, e))?;
+        if facts.st_uid != rustix::process::geteuid().as_raw()
+            || facts.st_mode & libc::S_IFMT != libc::S_IFREG
+        {
+            return Err(
+                self.refused(id, "it is not a file of this user's: quell did not write it, remove it")
+            );
+        }
+        Ok(File::from(file))
+    }
+
+    /// Makes names durable.
+    fn sync(&self, id: &str) -> Result<(), StoreError> {
+        fs::fsync(&self.folder).map_err(|e| self.failed(id, e))
+    }
+
+    fn failed(&self, id: &str, error: Errno) -> StoreError {
+        StoreError::Io {
+            path: if id.is_empty() { self.path.clone() } else { self.path_of(id) },
+            source: error.into(),
+        }
+    }
+
+    fn refused(&self, id: &str, reason: &str) -> StoreError {
+        StoreError::Unsafe { path: self.path_of(id), reason: reason.into() }
+    }
+}
+
+impl Lock {
+    /// Takes the machine's lock.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] where another has it.
+    pub fn take(root: &Root) -> Result<Self, StoreError> {
+        let (folder, path) = private_folder(root, &LOCKS, true)?;
+        let path = path.join("tune.lock");
+        let failed = |e: Errno| StoreError::Io { path: path.clone(), source: e.into() };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = fs::openat(&folder, "tune.lock", flags, Mode::from(0o600)).map_err(|e| match e {
+            Errno::LOOP => {
+                StoreError::Unsafe { path: path.clone(), reason: "it is a link: remove it".into() }
+            }
+            e => failed(e),
+        })?;
+        match fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(Errno::WOULDBLOCK) => Err(StoreError::Locked(path)),
+            Err(e) => Err(failed(e)),
+        }
+    }
+}
+
+fn file_name(id: &str) -> String {
+    format!("{id}.jsonl")
+}
+
+enum Step {
+    Io(Errno),
+    Unsafe(String),
+}
+
+/// Walks down from the root; the last two folders are quell's own, and nobody else's.
+fn private_folder(root: &Root, parts: &[&str], make: bool) -> Result<(OwnedFd, PathBuf), StoreError> {
+    let ours = parts.iter().position(|part| *part == "quell").unwrap_or(0);
+    let (theirs, ours) = parts.split_at(ours);
+    let mut path = root.path(&theirs.join("/"));
+    if make && !root.is_system() {
+        fs_err::create_dir_all(&path).map_err(|source| StoreError::Io { path: path.clone(), source })?;
+    }
+    if !path.canonicalize().unwrap_or_default().starts_with(root.path("/")) {
+        let source = io::Error::from(io::ErrorKind::NotFound);
+        return Err(StoreError::Io { path, source });
+    }
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let failed = |path: &PathBuf, e: Errno| StoreError::Io { path: path.clone(), source: e.into() };
+    let mut folder = fs::open(&path, flags, Mode::empty()).map_err(|e| failed(&path, e))?;
+    for part in ours {
+        path.push(part);
+        folder = step_into(folder.as_fd(), part, make, *part != "quell").map_err(|reason| match reason {
+            Step::Io(e) => failed(&path, e),
+            Step::Unsafe(reason) => StoreError::Unsafe { path: path.clone(), reason },
+        })?;
+    }
+    Ok((folder, path))
+}
+
+fn step_into(folder: impl AsFd, name: &str, make: bool, closed_to_others: bool) -> Result<OwnedFd, Step> {
+    if make {
+        match fs::mkdirat(&folder, name, Mode::from(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(e) => return Err(Step::Io(e)),
+        }
+    }
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let inner = fs::openat(&folder, name, flags, Mode::empty()).map_err(|e| match e {
+        Errno::LOOP | Errno::NOTDIR => {
+            Step::Unsafe("it is a link or a file where a folder must be: remove it".into())
+        }
+        e => Step::Io(e),
+    })?;
+    let facts = fs::fstat(&inner).map_err(Step::Io)?;
+    // `/run/quell` and `/var/lib/quell` may hold other things that others read; nobody else may write.
+    let too_open = if closed_to_others { 0o077 } else { 0o022 };
+    let me = rustix::process::geteuid().as_raw();
+    if facts.st_uid != me || facts.st_mode & too_open != 0 {
+        let reason = "it belongs to another user, or others may enter it: `chown` it to this user and `chmod 0700` it, or remove it";
+        return Err(if make { Step::Unsafe(reason.into()) } else { Step::Io(Errno::ACCESS) });
+    }
+    Ok(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path()).unwrap();
+        (folder, root)
+    }
+
+    #[test]
+    fn folders_are_made_for_the_owner_alone() {
+        let (folder, root) = tree();
+        let store = Store::open(&root).unwrap();
+        store.create("a").unwrap();
+        for part in ["quell", "quell/tune"] {
+            let mode = folder.path().join("var/lib").join(part).metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{part}");
+        }
+        assert_eq!(store.ids().unwrap(), ["a"]);
+        store.close("a").unwrap();
+        assert!(store.ids().unwrap().is_empty());
+        assert_eq!(store.last_closed().unwrap().unwrap().0, "a");
+    }
+
+    #[test]
+    fn links_and_open_folders_are_refused() {
+        let (folder, root) = tree();
+        let elsewhere = folder.path().join("elsewhere");
+        fs_err::create_dir_all(folder.path().join("var/lib/quell")).unwrap();
+        fs_err::set_permissions(folder.path().join("var/lib/quell"), std::fs::Permissions::from_mode(0o700))
+            .unwrap();
+        fs_err::create_dir(&elsewhere).unwrap();
+        symlink(&elsewhere, folder.path().join("var/lib/quell/tune")).unwrap();
+        assert!(matches!(Store::open(&root), Err(StoreError::Unsafe { .. })));
+        fs_err::remove_file(folder.path().join("var/lib/quell/tune")).unwrap();
+        let store = Store::open(&root).unwrap();
+        symlink("/etc/passwd", store.path_of("x")).unwrap();
+        assert!(matches!(store.read("x"), Err(StoreError::Unsafe { .. })));
+        assert!(store.create("x").is_err());
+        fs_err::set_permissions(store.path.clone(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(Store::open(&root), Err(StoreError::Unsafe { .. })));
+    }
+
+    #[test]
+    fn one_lock_for_a_machine() {
+        let (_folder, root) = tree();
+        let lock = Lock::take(&root).unwrap();
+        assert!(matches!(Lock::take(&root), Err(StoreError::Locked(_))));
+        drop(lock);
+        Lock::take(&root).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_is_a_link_is_refused() {
+        let (folder, root) = tree();
+        drop(Lock::take(&root).unwrap());
+        let path = folder.path().join("run/quell/tune.lock");
+        fs_err::remove_file(&path).unwrap();
+        symlink("/etc/passwd", &path).unwrap();
+        assert!(matches!(Lock::take(&root), Err(StoreError::Unsafe { .. })));
+    }
+}
