@@ -3,6 +3,7 @@
 //! Nothing here touches a machine: every finding is a function of traces, options and a seed, so each is tested
 //! from tables. The documents that `--json` prints are the structs of this crate; their schemas are generated.
 
+pub mod addressed;
 pub mod attribution;
 pub mod bench;
 pub mod compare;
@@ -17,4 +18,5 @@ pub mod predict;
 pub mod quantiles;
 pub mod replay;
 pub mod track;
+pub mod trial;
 pub mod validation;

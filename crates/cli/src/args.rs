@@ -6,6 +6,7 @@ mod replay;
 mod simulate;
 mod trace;
 mod track;
+mod tune;
 
 use std::path::PathBuf;
 
@@ -26,6 +27,10 @@ pub use simulate::{
 pub use track::Track;
 
 pub use trace::{Trace, TraceNode};
+pub use tune::{
+    ExportForm, RiskName, SITE, Tune, TuneAllow, TuneApply, TuneAudit, TuneExport, TuneMachine, TunePlan,
+    TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify, TuneWishes,
+};
 
 use crate::plan::{CpuList, RankList, ThresholdText};
 
@@ -36,7 +41,7 @@ use crate::plan::{CpuList, RankList, ThresholdText};
     version,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n  quell replay a.quell -- mpirun -n 4 ./app      its noise inside this program\n  quell trace -o run -- mpirun -n 4 ./app        every MPI call, and the noise between\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
+    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n  quell replay a.quell -- mpirun -n 4 ./app      its noise inside this program\n  quell trace -o run -- mpirun -n 4 ./app        every MPI call, and the noise between\n  quell tune audit node.quell         what could be done about it here\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
 )]
 pub struct Args {
     /// Say nothing but results and errors.
@@ -69,6 +74,8 @@ pub enum Verb {
     Trace(Trace),
     /// What noise did to a traced MPI run, rank by rank and source by source.
     Track(Box<Track>),
+    /// Mitigations: which are on, what they would change, changing it, proving it, and giving it back.
+    Tune(Box<Tune>),
     /// Check, convert, make and list schedules.
     Goal(Goal),
     /// Benchmarks under the site's own MPI, with the kernel watched beside them.
@@ -88,6 +95,9 @@ pub enum Verb {
     /// What ranks on other hosts start under `trace`: the recorder of their host.
     #[command(hide = true)]
     TraceNode(TraceNode),
+    /// What holds settings for `tune`, and reverts in time.
+    #[command(hide = true)]
+    TuneKeep,
     /// Simulate a bulk-synchronous run under periodic noise, and write it as a tracer would.
     #[command(hide = true)]
     GenerateRun(GenerateRun),

@@ -20,6 +20,7 @@ mod terminal_replay;
 mod terminal_simulate;
 mod terminal_sources;
 mod terminal_track;
+mod terminal_tune;
 mod terminal_validate;
 mod watch;
 mod whole_file;

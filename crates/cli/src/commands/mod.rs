@@ -18,6 +18,7 @@ pub mod simulate;
 mod study;
 mod trace;
 mod track;
+mod tune;
 mod watch;
 
 use std::process::ExitCode;
@@ -52,6 +53,12 @@ pub fn run(args: Args) -> ExitCode {
             Err(error) => Err(error),
         },
         Verb::Track(args) => track::run(&args, printer),
+        // Its exit code may be a command's own.
+        Verb::Tune(args) => match tune::run(&args, printer) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
+        Verb::TuneKeep => tune::keep(),
         Verb::Goal(args) => goal::run(&args, printer),
         Verb::Bench(args) => bench::run(&args, printer),
         // Its exit code is the rank's own.

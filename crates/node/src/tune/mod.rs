@@ -22,3 +22,6 @@ pub mod store;
 pub mod verify;
 
 pub use root::Root;
+
+#[cfg(test)]
+mod tests;

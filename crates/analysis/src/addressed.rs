@@ -1,0 +1,69 @@
+//! How much of the noise of recordings a mitigation addresses: the intervals whose source, or what it worked at, it names.
+
+use std::collections::BTreeMap;
+
+use quell_recording::{Nanos, Recording, Source, SourcePattern};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Noise by source and what it worked at.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    by: BTreeMap<(Source, Option<String>), Addressed>,
+    watched: Nanos,
+}
+
+/// Some noise of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Addressed {
+    /// Intervals.
+    pub count: u64,
+    /// Their net time.
+    pub total_ns: u64,
+    /// The longest, net.
+    pub max_ns: u64,
+    /// Their net time as a share of the time watched on all CPUs, %.
+    pub percent: f64,
+}
+
+impl Sources {
+    /// Of all CPUs of some recordings whose sources are known.
+    pub fn of(recordings: &[Recording]) -> Self {
+        let mut all = Self::default();
+        for recording in recordings {
+            let spans = recording.manifest.cpus.iter().map(|cpu| cpu.span().length());
+            all.watched = spans.fold(all.watched, |sum, span| sum + span);
+            for interval in recording.intervals.iter().flat_map(|cpu| &cpu.intervals) {
+                let key = (interval.source.clone(), interval.detail.as_deref().map(str::to_owned));
+                let sum = all.by.entry(key).or_default();
+                sum.count += 1;
+                sum.total_ns += interval.net.as_nanos();
+                sum.max_ns = sum.max_ns.max(interval.net.as_nanos());
+            }
+        }
+        all
+    }
+
+    /// Whether nothing is known of any source.
+    pub fn is_empty(&self) -> bool {
+        self.by.is_empty()
+    }
+
+    /// What any of the patterns means; an interval that several mean counts once.
+    pub fn addressed(&self, patterns: &[SourcePattern]) -> Addressed {
+        let meant =
+            |source: &Source, detail: Option<&str>| patterns.iter().any(|one| one.matches(source, detail));
+        let mut sum = Addressed::default();
+        for ((source, detail), some) in &self.by {
+            if meant(source, detail.as_deref()) {
+                sum.count += some.count;
+                sum.total_ns += some.total_ns;
+                sum.max_ns = sum.max_ns.max(some.max_ns);
+            }
+        }
+        if self.watched > Nanos::ZERO {
+            sum.percent = 100.0 * sum.total_ns as f64 / self.watched.as_nanos() as f64;
+        }
+        sum
+    }
+}

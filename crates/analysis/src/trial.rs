@@ -1,0 +1,235 @@
+//! Whether a mitigation helps: noise with it and without it, in pairs whose order was drawn, and how sure the difference is.
+//!
+//! A pair is two recordings one after the other, so what drifts slowly on a machine cancels. The interval of a mean difference is
+//! Student's, at a level that is shared among all that are compared (Bonferroni): *all* intervals hold together with the confidence asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quell_recording::{Recording, Source, SourceKind, SourcePattern};
+use schemars::JsonSchema;
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+/// Sources that are compared one by one; the noisiest.
+const MOST_SOURCES: usize = 12;
+/// Sources that take less than this share of all noise, on both sides, are not compared.
+const LEAST_SHARE: f64 = 0.001;
+
+/// Noise of one recording, each figure in nanoseconds for each second of a CPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Round {
+    /// By the program's own clock: all detours.
+    pub detours: f64,
+    /// What the mitigation's patterns mean.
+    pub addressed: f64,
+    /// By source; names of workers of one kind are one.
+    pub sources: BTreeMap<String, f64>,
+}
+
+impl Round {
+    /// Of a recording, all CPUs together.
+    pub fn of(recording: &Recording, patterns: &[SourcePattern]) -> Self {
+        let watched: f64 = recording.manifest.cpus.iter().map(|cpu| cpu.span().length().as_nanos() as f64 / 1e9).sum();
+        if watched <= 0.0 {
+            return Self::default();
+        }
+        let mut round = Self::default();
+        let detours = recording.traces.iter().flat_map(|trace| &trace.detours);
+        round.detours =
+            detours.filter(|detour| !detour.own).map(|detour| detour.duration.as_nanos() as f64).sum::<f64>()
+                / watched;
+        for interval in recording.intervals.iter().flat_map(|cpu| &cpu.intervals) {
+            let rate = interval.net.as_nanos() as f64 / watched;
+            *round.sources.entry(family(&interval.source)).or_default() += rate;
+            if patterns.iter().any(|one| one.matches(&interval.source, interval.detail.as_deref())) {
+                round.addressed += rate;
+            }
+        }
+        round
+    }
+}
+
+/// The name of a source without the numbers that tell one CPU's worker from another's: `task:kworker/1:2` is `task:kworker`.
+fn family(source: &Source) -> String {
+    match (source.kind(), source.name()) {
+        (SourceKind::Task, Some(name)) => {
+            format!("task:{}", name.split_once('/').map_or(name, |(first, _)| first))
+        }
+        _ => source.to_string(),
+    }
+}
+
+/// What came of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Less noise with it.
+    Helps,
+    /// More noise with it.
+    Hurts,
+    /// No difference that is more than chance.
+    NoMeasurableEffect,
+}
+
+/// One figure with and without.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Effect {
+    /// `detours`, `addressed`, or a source's name, which is a process's or a driver's own: hostile input.
+    pub name: String,
+    /// Mean without it, ns for each second of a CPU.
+    pub without_ns_per_s: f64,
+    /// Mean with it.
+    pub with_ns_per_s: f64,
+    /// How much less it is with it, on average over pairs; below 0 it is more.
+    pub gain_ns_per_s: f64,
+    /// The gain is at least this.
+    pub low_ns_per_s: f64,
+    /// The gain is at most this.
+    pub high_ns_per_s: f64,
+    /// Whether the interval leaves out 0.
+    pub changed: bool,
+}
+
+/// A mitigation tried.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Trial {
+    /// Pairs of recordings.
+    pub pairs: u64,
+    /// With which all intervals of the verdict hold together, and all those of the sources.
+    pub confidence: f64,
+    /// What came of it: by what the mitigation addresses and by all detours.
+    pub verdict: Verdict,
+    /// All detours.
+    pub detours: Effect,
+    /// What its patterns mean.
+    pub addressed: Effect,
+    /// The noisiest sources.
+    pub sources: Vec<Effect>,
+}
+
+/// Compares pairs, each the round without the mitigation and the one with it.
+///
+/// The verdict rests on two figures: it helps if what it addresses or all detours are fewer for sure, and detours are not more for sure.
+///
+/// `confidence` is between 0 and 1, both left out. With fewer than two pairs nothing is sure.
+pub fn trial(pairs: &[(Round, Round)], confidence: f64) -> Trial {
+    let figure = |name: &str, of: &dyn Fn(&Round) -> f64, compared: usize| {
+        let values: Vec<(f64, f64)> = pairs.iter().map(|(without, with)| (of(without), of(with))).collect();
+        effect(name, &values, 1.0 - (1.0 - confidence) / compared.max(1) as f64)
+    };
+    let detours = figure("detours", &|round| round.detours, 2);
+    let addressed = figure("addressed", &|round| round.addressed, 2);
+    let names = noisiest(pairs);
+    let of = |name: &String| {
+        let name = name.clone();
+        figure(&name.clone(), &move |round| round.sources.get(&name).copied().unwrap_or(0.0), names.len())
+    };
+    let sources = names.iter().map(of).collect();
+    let less = |one: &Effect| one.changed && one.gain_ns_per_s > 0.0;
+    let more = |one: &Effect| one.changed && one.gain_ns_per_s < 0.0;
+    let verdict = if more(&detours) || more(&addressed) && !less(&detours) {
+        Verdict::Hurts
+    } else if less(&addressed) || less(&detours) {
+        Verdict::Helps
+    } else {
+        Verdict::NoMeasurableEffect
+    };
+    Trial { pairs: pairs.len() as u64, confidence, verdict, detours, addressed, sources }
+}
+
+fn noisiest(pairs: &[(Round, Round)]) -> Vec<String> {
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    let rounds = pairs.iter().flat_map(|(without, with)| [without, with]);
+    for (name, rate) in rounds.flat_map(|round| &round.sources) {
+        *sums.entry(name).or_default() += rate;
+    }
+    let all: f64 = sums.values().sum();
+    let mut names: Vec<(&str, f64)> = sums.into_iter().filter(|(_, sum)| *sum > LEAST_SHARE * all).collect();
+    names.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let kept: BTreeSet<&str> = names.iter().take(MOST_SOURCES).map(|(name, _)| *name).collect();
+    names.iter().map(|(name, _)| (*name).to_owned()).filter(|name| kept.contains(name.as_str())).collect()
+}
+
+/// Student's interval of the mean of paired differences.
+fn effect(name: &str, values: &[(f64, f64)], level: f64) -> Effect {
+    let n = values.len() as f64;
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| values.iter().map(of).sum::<f64>() / n.max(1.0);
+    let gain = mean(&|(without, with)| without - with);
+    let square = values.iter().map(|(without, with)| (without - with - gain).powi(2)).sum::<f64>();
+    let half = match StudentsT::new(0.0, 1.0, n - 1.0) {
+        Ok(student) if values.len() > 1 => {
+            student.inverse_cdf(0.5 + level / 2.0) * (square / (n - 1.0) / n).sqrt()
+        }
+        _ => f64::INFINITY,
+    };
+    // What was never seen on either side did not change.
+    let seen = values.iter().any(|pair| *pair != (0.0, 0.0));
+    let half = if half.is_finite() { half } else { f64::MAX };
+    let (low, high) = (gain - half, gain + half);
+    Effect {
+        name: name.to_owned(),
+        without_ns_per_s: mean(&|pair| pair.0),
+        with_ns_per_s: mean(&|pair| pair.1),
+        gain_ns_per_s: gain,
+        low_ns_per_s: low,
+        high_ns_per_s: high,
+        changed: seen && (low > 0.0 || high < 0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use rand::{RngExt as _, SeedableRng as _};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+
+    /// Pairs around a mean with a heavy tail, in which the mitigation takes away `gain` of what it addresses.
+    fn pairs(draws: &mut Pcg64, count: usize, gain: f64) -> Vec<(Round, Round)> {
+        let mut round = |gain: f64| {
+            // A sum of a steady part and of a rare, long one, as noise is.
+            let rare = if draws.random::<f64>() < 0.1 { draws.random::<f64>() * 50_000.0 } else { 0.0 };
+            let steady = 10_000.0 + 1_000.0 * draws.random::<f64>();
+            let addressed = 1_000.0 + 300.0 * draws.random::<f64>() - gain;
+            let sources = [("tick".to_owned(), steady), ("task:ksmd".to_owned(), addressed)].into();
+            Round { detours: steady + rare + addressed, addressed, sources }
+        };
+        (0..count).map(|_| (round(0.0), round(gain))).collect()
+    }
+
+    #[test]
+    fn chance_is_no_effect() {
+        let mut draws = Pcg64::seed_from_u64(7);
+        let wrong = (0..1000)
+            .filter(|_| trial(&pairs(&mut draws, 8, 0.0), 0.99).verdict != Verdict::NoMeasurableEffect);
+        let wrong = wrong.count();
+        assert!(wrong <= 20, "{wrong} of 1000 trials of nothing found something, at 1 %");
+    }
+
+    #[test]
+    fn a_gain_is_proved_and_its_source_named() {
+        let mut draws = Pcg64::seed_from_u64(8);
+        for _ in 0..200 {
+            let trial = trial(&pairs(&mut draws, 8, 900.0), 0.99);
+            assert_eq!(trial.verdict, Verdict::Helps);
+            let source = trial.sources.iter().find(|one| one.name == "task:ksmd").unwrap();
+            assert!(source.changed && source.low_ns_per_s > 0.0);
+        }
+    }
+
+    #[test]
+    fn harm_is_told() {
+        let mut draws = Pcg64::seed_from_u64(9);
+        assert_eq!(trial(&pairs(&mut draws, 8, -9_000.0), 0.99).verdict, Verdict::Hurts);
+    }
+
+    #[test]
+    fn too_few_pairs_are_sure_of_nothing() {
+        for count in 0..2 {
+            let trial = trial(&pairs(&mut Pcg64::seed_from_u64(1), count, 900.0), 0.99);
+            assert_eq!(trial.verdict, Verdict::NoMeasurableEffect);
+            assert!(serde_json::to_string(&trial).unwrap().contains("no-measurable-effect"));
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What was typed behind `quell tune`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use quell_recording::Nanos;
+
+use crate::plan::{CpuList, RankList};
+
+/// `quell tune`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell tune audit                               what is on here, and what could be\n  quell tune audit node.quell                    ordered by the noise that was recorded here\n  quell tune audit thp                           one mitigation, with its places and caveats\n  quell tune plan thp vm-stat-interval -o PLAN   what would be written, as a diff\n  quell tune apply PLAN                          checks, and writes nothing\n  quell tune apply PLAN --yes --for 1h           writes, and takes back after an hour\n  quell tune apply PLAN --yes --with -- ./job    only while the command runs\n  quell tune verify; quell tune status; quell tune revert\n  quell tune try irq-cpu0 --yes                  measures whether it helps\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 refused by a guard rail, or something stands otherwise than it should"
+)]
+pub struct Tune {
+    #[command(subcommand)]
+    pub verb: TuneVerb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum TuneVerb {
+    /// Which mitigations are on, off, or not for this machine; needs no root and writes nothing.
+    Audit(TuneAudit),
+    /// What chosen mitigations would write here, old beside new; writes nothing to the machine.
+    Plan(TunePlan),
+    /// Do what a plan says, so that it can be taken back whatever happens.
+    Apply(TuneApply),
+    /// Whether what was applied still stands; writes nothing.
+    Verify(TuneVerify),
+    /// Give back what was there before.
+    Revert(TuneRevert),
+    /// What is applied here.
+    Status(TuneStatus),
+    /// A plan in other programs' words: TuneD, a shell script, Slurm's prolog and epilog, bindings of ranks.
+    Export(TuneExport),
+    /// Measure, with and without in random order, whether a mitigation helps here.
+    Try(Box<TuneTry>),
+}
+
+/// The machine that is meant.
+#[derive(Debug, ClapArgs)]
+pub struct TuneMachine {
+    /// Look at (and write to) a copy of a machine's /proc, /sys and /etc below this folder.
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+    /// A site's own mitigations.
+    #[arg(long, value_name = "DIR", default_value = SITE)]
+    pub site: PathBuf,
+}
+
+/// What mitigations are meant for.
+#[derive(Debug, ClapArgs)]
+pub struct TuneWishes {
+    /// The CPUs that compute, as in `1,3-5`; if not given, the isolated ones, else all but the first core of each NUMA node.
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
+    /// The process that is to be placed, for mitigations of a process.
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// A value in place of the catalogue's.
+    #[arg(long = "set", value_name = "ID=VALUE", value_parser = setting)]
+    pub values: Vec<(String, String)>,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (id, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not ID=VALUE"))?;
+    Ok((id.to_owned(), value.to_owned()))
+}
+
+/// `quell tune audit`.
+#[derive(Debug, ClapArgs)]
+pub struct TuneAudit {
+    /// Mitigations to show in full, and recordings of this node to order all by.
+    #[arg(value_name = "ID|RECORDING")]
+    pub what: Vec<String>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    /// Write a page.
+    #[arg(long, value_name = "PAGE.html")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub wishes: TuneWishes,
+    #[command(flatten)]
+    pub machine: TuneMachine,
+}
+
+/// `quell tune plan`.
+#[derive(Debug, ClapArgs)]
+pub struct TunePlan {
+    /// Mitigations, by id.
+    #[arg(value_name = "ID", required_unless_present = "profile")]
+    pub ids: Vec<String>,
+    /// Mitigations that belong together: hpc-node, realtime or vm-guest.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Write the plan here, for `apply`.
+    #[arg(long, short, value_name = "PLAN")]
+    pub output: Option<PathBuf>,
+    /// Print the plan as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Make it stand after the next boot too, by files of quell's own; boot options are staged.
+    #[arg(long)]
+    pub persist: bool,
+    #[command(flatten)]
+    pub wishes: TuneWishes,
+    #[command(flatten)]
+    pub machine: TuneMachine,
+}
+
+/// The highest risk that is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RiskName {
+    /// Nothing that a user of the node would notice but less noise.
+    Low,
+    /// A function of the node is missed by somebody.
+    Medium,
+    /// The node can hang, lose work or lose a protection.
+    High,
+}
+
+/// What the user allows.
+#[derive(Debug, ClapArgs)]
+pub struct TuneAllow {
+    /// The highest risk that is taken.
+    #[arg(long, value_enum, default_value = "low")]
+    pub max_risk: RiskName,
+    /// Apply though another program (TuneD, kubelet) owns the node's settings.
+    #[arg(long)]
+    pub allow_owner: bool,
+    /// Apply though other users are at work here.
+    #[arg(long)]
+    pub allow_users: bool,
+}
+
+/// `quell tune apply`.
+#[derive(Debug, ClapArgs)]
+pub struct TuneApply {
+    /// What `quell tune plan -o` wrote.
+    #[arg(value_name = "PLAN")]
+    pub plan: PathBuf,
+    /// Write; without it the plan is only checked.
+    #[arg(long)]
+    pub yes: bool,
+    /// Take it back after this time, whatever happens.
+    #[arg(long = "for", value_name = "TIME")]
+    pub time: Option<Nanos>,
+    /// Take it back when this process ends.
+    #[arg(long, value_name = "PID")]
+    pub until_pid: Option<u32>,
+    /// Take it back when the command behind `--` ends.
+    #[arg(long, requires = "command")]
+    pub with: bool,
+    /// Print one JSON document.
+    #[arg(long, conflicts_with = "with")]
+    pub json: bool,
+    #[command(flatten)]
+    pub allow: TuneAllow,
+    /// The tree that the plan is for.
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+    /// The command of --with.
+    #[arg(last = true, value_name = "CMD", requires = "with")]
+    pub command: Vec<OsString>,
+}
+
+/// `quell tune verify`.
+#[derive(Debug, ClapArgs)]
+pub struct TuneVerify {
+    /// A plan to hold the machine against; what is applied, if not given.
+    #[arg(value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    /// Verify a tree below this folder.
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+}
+
+/// `quell tune revert`.
+#[derive(Debug, ClapArgs)]
+pub struct TuneRevert {
+    /// The transaction; all, if not given.
+    #[arg(value_name = "TRANSACTION")]
+    pub id: Option<String>,
+    /// Write the original also where somebody else changed it since.
+    #[arg(long, conflicts_with = "forget")]
+    pub force: bool,
+    /// Leave what somebody else changed to them, for good.
+    #[arg(long)]
+    pub forget: bool,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    /// Revert in a tree below this folder.
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+}
+
+/// `quell tune status`.
+#[derive(Debug, ClapArgs)]
+pub struct TuneStatus {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    /// Look at a tree below this folder.
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+}
+
+/// Other programs' words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportForm {
+    /// A TuneD profile: a folder with tuned.conf.
+    Tuned,
+    /// A shell script that applies, with `undo` gives back.
+    Shell,
+    /// Slurm's prolog and epilog.
+    Slurm,
+    /// An Open MPI rankfile, MPICH's and srun's binding for this node.
+    Bindings,
+}
+
+/// `quell tune export`.
+#[derive(Debug, ClapArgs)]
+pub struct TuneExport {
+    /// The form.
+    #[arg(value_enum)]
+    pub form: ExportForm,
+    /// What `quell tune plan -o` wrote; not needed for bindings.
+    #[arg(value_name = "PLAN", required_if_eq_any = [("form", "tuned"), ("form", "shell"), ("form", "slurm")])]
+    pub plan: Option<PathBuf>,
+    /// The folder to write into; text on stdout, if not given.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Ranks on this node, for bindings; one a compute core, if not given.
+    #[arg(long, value_name = "N")]
+    pub ranks: Option<u32>,
+    #[command(flatten)]
+    pub wishes: TuneWishes,
+    /// The tree whose topology is meant.
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+}
+
+/// `quell tune try`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Each pair is a time with the mitigation and one without, in random order (with, without, without, with, …). A source counts\nas changed if the confidence interval of its difference leaves out 0, corrected for the number of sources that are compared."
+)]
+pub struct TuneTry {
+    /// Mitigations, each tried by itself.
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+    /// Write to the machine; without it only the plan is shown.
+    #[arg(long)]
+    pub yes: bool,
+    /// Pairs of recordings.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(4..=1000))]
+    pub pairs: u32,
+    /// Length of each recording.
+    #[arg(long, default_value = "3s", value_name = "TIME")]
+    pub duration: Nanos,
+    /// Time left between a change and the recording behind it.
+    #[arg(long, default_value = "200ms", value_name = "TIME")]
+    pub settle: Nanos,
+    /// Leave those that help applied.
+    #[arg(long)]
+    pub keep: bool,
+    /// Ranks to predict for, with and without.
+    #[arg(long, default_value = "16..16Ki", value_name = "LIST")]
+    pub ranks: RankList,
+    /// Length of a compute phase of the prediction.
+    #[arg(long, default_value = "1ms", value_name = "TIME")]
+    pub quantum: Nanos,
+    /// How sure to be, over all sources together.
+    #[arg(long, default_value_t = 0.99, value_name = "LEVEL")]
+    pub confidence: f64,
+    /// Write the recordings of all rounds, with and without, below this folder.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Seed of the order.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub allow: TuneAllow,
+    #[command(flatten)]
+    pub wishes: TuneWishes,
+    /// A site's own mitigations.
+    #[arg(long, value_name = "DIR", default_value = SITE)]
+    pub site: PathBuf,
+}
+
+/// Where a site keeps its own mitigations, unless told otherwise.
+pub const SITE: &str = "/etc/quell/mitigations.d";

@@ -1,0 +1,133 @@
+//! `quell tune`: mitigations looked at, planned, applied, verified, given back, and proved.
+
+mod apply;
+pub mod audit;
+mod plan;
+pub mod revert;
+pub mod status;
+pub mod verify;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use quell_node::tune::Root;
+use quell_node::tune::audit::{Audit, Wishes, audit as look};
+use quell_node::tune::catalogue::{Catalogue, Risk};
+use quell_node::tune::guard::Allowed;
+use quell_node::tune::plan::Plan;
+
+use super::Outcome;
+use crate::args::{RiskName, Tune, TuneAllow, TuneMachine, TuneVerb, TuneWishes};
+use crate::plan::Usage;
+use crate::printer::Printer;
+
+/// The largest plan that is read.
+const LARGEST_PLAN: u64 = 64 << 20;
+
+/// Does what was asked for.
+pub fn run(args: &Tune, printer: Printer) -> anyhow::Result<ExitCode> {
+    let outcome = match &args.verb {
+        TuneVerb::Audit(args) => audit::run(args, printer),
+        TuneVerb::Plan(args) => plan::run(args, printer),
+        // Its exit code may be the command's own.
+        TuneVerb::Apply(args) => return apply::run(args, printer),
+        TuneVerb::Verify(args) => verify::run(args, printer),
+        TuneVerb::Revert(args) => revert::run(args, printer),
+        TuneVerb::Status(args) => status::run(args, printer),
+        TuneVerb::Export(_) | TuneVerb::Try(_) => Ok(Outcome::Done),
+    };
+    Ok(match outcome? {
+        Outcome::Done => ExitCode::SUCCESS,
+        Outcome::LimitExceeded => ExitCode::from(3),
+    })
+}
+
+/// What the hidden verb of keepers does.
+pub fn keep() -> anyhow::Result<Outcome> {
+    quell_node::tune::keeper::keep().map_err(anyhow::Error::msg)?;
+    Ok(Outcome::Done)
+}
+
+/// The machine, or the tree.
+fn root(sysroot: Option<&Path>) -> anyhow::Result<Root> {
+    match sysroot {
+        None => Ok(Root::system()),
+        Some(folder) => {
+            Root::at(folder).map_err(|e| Usage(format!("--sysroot {}: {e}", folder.display())).into())
+        }
+    }
+}
+
+/// quell's catalogue and the site's.
+fn catalogue(machine: &TuneMachine, root: &Root) -> anyhow::Result<Catalogue> {
+    let site = match machine.site == Path::new(crate::args::SITE) {
+        true => root.path(crate::args::SITE),
+        false => machine.site.clone(),
+    };
+    Ok(Catalogue::with_site(&site)?)
+}
+
+fn wishes(args: &TuneWishes) -> Wishes {
+    Wishes {
+        compute: args.cpus.as_ref().map(|list| list.0.clone()),
+        pid: args.pid,
+        values: args.values.iter().cloned().collect(),
+    }
+}
+
+/// Looks at the machine for some of the catalogue, or all of it.
+fn audited<'a>(
+    root: &Root,
+    catalogue: &'a Catalogue,
+    wishes: &Wishes,
+    only: Option<&[String]>,
+) -> anyhow::Result<Audit<'a>> {
+    if let Some(stranger) = wishes.values.keys().find(|id| catalogue.get(id).is_none()) {
+        return Err(unknown(catalogue, stranger));
+    }
+    look(root, catalogue, wishes, only).map_err(anyhow::Error::msg)
+}
+
+/// No such mitigation, and what may have been meant.
+fn unknown(catalogue: &Catalogue, id: &str) -> anyhow::Error {
+    let near = catalogue.near(id);
+    let meant = if near.is_empty() { String::new() } else { format!(" (perhaps {}?)", near.join(", ")) };
+    Usage(format!("`{id}` is not in the catalogue{meant}: `quell tune audit` lists all")).into()
+}
+
+fn allowed(args: &TuneAllow) -> Allowed {
+    let risk = match args.max_risk {
+        RiskName::Low => Risk::Low,
+        RiskName::Medium => Risk::Medium,
+        RiskName::High => Risk::High,
+    };
+    Allowed { risk, owner: args.allow_owner, users: args.allow_users }
+}
+
+/// Reads a plan that `tune plan` wrote.
+fn read_plan(path: &Path) -> anyhow::Result<Plan> {
+    use anyhow::Context as _;
+    use std::io::Read as _;
+    let failed = || format!("{} is not read", path.display());
+    let mut text = String::new();
+    let file = fs_err::File::open(path).with_context(failed)?;
+    let read = file.take(LARGEST_PLAN + 1).read_to_string(&mut text).with_context(failed)?;
+    if read as u64 > LARGEST_PLAN {
+        anyhow::bail!("{} is larger than {LARGEST_PLAN} bytes: it is no plan", path.display());
+    }
+    Plan::read(&text).map_err(|why| anyhow::anyhow!("{} is no plan to apply: {why}", path.display()))
+}
+
+/// Writing to a machine is root's.
+fn need_root(root: &Root, what: &str) -> anyhow::Result<()> {
+    // SAFETY: geteuid has no precondition.
+    if root.is_system() && unsafe { libc::geteuid() } != 0 {
+        anyhow::bail!("only root may {what} settings of this machine: run it with sudo");
+    }
+    Ok(())
+}
+
+/// This program, which keepers are started from.
+fn program() -> anyhow::Result<PathBuf> {
+    Ok(std::env::current_exe()?)
+}

@@ -1,0 +1,49 @@
+//! `quell tune plan`: what would be written.
+
+use quell_node::tune::catalogue::Profile;
+use quell_node::tune::plan::{Choice, plan};
+
+use super::{audited, catalogue, root, unknown, wishes};
+use crate::args::TunePlan;
+use crate::commands::Outcome;
+use crate::plan::Usage;
+use crate::printer::Printer;
+
+/// Plans, prints the difference, writes the plan.
+pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
+    let root = root(args.machine.sysroot.as_deref())?;
+    let catalogue = catalogue(&args.machine, &root)?;
+    let mut ids = args.ids.clone();
+    if let Some(name) = &args.profile {
+        let profile = Profile::get(name).ok_or_else(|| {
+            let all: Vec<&str> = Profile::all().iter().map(|one| one.name).collect();
+            Usage(format!("`{name}` is no profile: there are {}", all.join(", ")))
+        })?;
+        ids.extend(profile.mitigations.iter().filter(|id| !args.ids.contains(id)).cloned());
+    }
+    if let Some(stranger) = ids.iter().find(|id| catalogue.get(id).is_none()) {
+        return Err(unknown(&catalogue, stranger));
+    }
+    let audit = audited(&root, &catalogue, &wishes(&args.wishes), Some(&ids))?;
+    let plan = plan(&audit, &Choice { ids, persist: args.persist }).map_err(Usage)?;
+    if let Some(output) = &args.output {
+        let text = serde_json::to_string_pretty(&plan)? + "\n";
+        crate::whole_file::write(output, |file| file.write_all(text.as_bytes()))?;
+    }
+    if args.json {
+        printer.json(&plan)?;
+    } else {
+        printer.result(&plan.diff())?;
+    }
+    match &args.output {
+        Some(_) if plan.writes.is_empty() => {
+            printer.say("nothing to write: all of it is on, or not for this machine")
+        }
+        Some(output) => printer.say(&format!(
+            "wrote {}; `quell tune apply {0}` checks it, with --yes it is done",
+            output.display()
+        )),
+        None => {}
+    }
+    Ok(Outcome::Done)
+}

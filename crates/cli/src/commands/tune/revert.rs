@@ -1,0 +1,130 @@
+//! `quell tune revert`: what was there before is there again.
+
+use quell_node::tune::revert::{Foreign, How, Reverted, revert};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{need_root, root};
+use crate::args::TuneRevert;
+use crate::commands::Outcome;
+use crate::printer::{Printer, one_line};
+
+/// What `tune revert --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Reversion {
+    /// `quell.tune-revert/1`.
+    schema: &'static str,
+    /// Whether all is as it was before.
+    whole: bool,
+    /// Transactions, newest first.
+    transactions: Vec<String>,
+    /// Each place that was open.
+    places: Vec<Place>,
+    /// Journals with lines that cannot be read.
+    damaged: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Place {
+    place: String,
+    mitigation: String,
+    /// `restored`, `already`, `rebooted`, `gone`, `forgotten`, `nearest`, `foreign` or `failed`.
+    how: &'static str,
+    /// What it holds, for what is foreign; why, for what failed.
+    why: Option<String>,
+}
+
+/// Reverts and tells. Exit code 3 where others changed something since, 1 where something failed.
+pub fn run(args: &TuneRevert, printer: Printer) -> anyhow::Result<Outcome> {
+    let root = root(args.sysroot.as_deref())?;
+    need_root(&root, "give back")?;
+    let foreign = match (args.force, args.forget) {
+        (true, _) => Foreign::Overwrite,
+        (_, true) => Foreign::Forget,
+        _ => Foreign::Keep,
+    };
+    let reverted = revert(&root, args.id.as_deref(), foreign, "quell tune revert")?;
+    if args.json {
+        printer.json(&document(&reverted))?;
+    } else {
+        printer.result(&text(&reverted))?;
+    }
+    outcome(&reverted)
+}
+
+/// What a revert means for the exit code.
+pub fn outcome(reverted: &Reverted) -> anyhow::Result<Outcome> {
+    if let Some(error) = &reverted.unwritten {
+        anyhow::bail!(
+            "what was given back could not be written down ({error}): make room, then run `quell tune revert` again"
+        );
+    }
+    if reverted.has_failed() {
+        anyhow::bail!("not all could be given back; it is tried again by the next `quell tune revert`");
+    }
+    Ok(if reverted.is_whole() { Outcome::Done } else { Outcome::LimitExceeded })
+}
+
+/// What came of each place, in words.
+pub fn text(reverted: &Reverted) -> String {
+    if reverted.ids.is_empty() {
+        return "nothing is applied\n".into();
+    }
+    let mut text = String::new();
+    let closed = reverted.places.iter().filter(|one| matches!(one.how, How::Closed(_))).count();
+    text += &format!("{closed} of {} places are as they were before\n", reverted.places.len());
+    for one in &reverted.places {
+        let place = format!("{} ({})", one_line(&one.place), one_line(&one.mitigation));
+        match &one.how {
+            How::Closed(_) => {}
+            How::Foreign(now) => {
+                text += &format!(
+                    "  {place} was changed by somebody else to `{}`, and is left so\n",
+                    one_line(now.trim())
+                );
+            }
+            How::Nearest { original, nearest } => {
+                text += &format!(
+                    "  {place}: the kernel no longer takes {}; it is {}, the nearest that it takes\n",
+                    one_line(original),
+                    one_line(nearest)
+                );
+            }
+            How::Failed(why) => text += &format!("  {place}: {}\n", one_line(why)),
+        }
+    }
+    for (id, lines) in &reverted.damaged {
+        text += &format!(
+            "  the journal of {} has lines that cannot be read ({lines:?}): what they said is not given back\n",
+            one_line(id)
+        );
+    }
+    if reverted.places.iter().any(|one| matches!(one.how, How::Foreign(_))) {
+        text += "--force writes the originals over it; --forget leaves it to them for good\n";
+    }
+    text
+}
+
+fn document(reverted: &Reverted) -> Reversion {
+    let place = |one: &quell_node::tune::revert::Returned| {
+        use quell_node::tune::journal::Outcome as End;
+        let (how, why) = match &one.how {
+            How::Closed(End::Restored) => ("restored", None),
+            How::Closed(End::Already) => ("already", None),
+            How::Closed(End::Rebooted) => ("rebooted", None),
+            How::Closed(End::Gone) => ("gone", None),
+            How::Closed(End::Forgotten) => ("forgotten", None),
+            How::Closed(End::Nearest) | How::Nearest { .. } => ("nearest", None),
+            How::Foreign(now) => ("foreign", Some(now.clone())),
+            How::Failed(why) => ("failed", Some(why.clone())),
+        };
+        Place { place: one.place.clone(), mitigation: one.mitigation.clone(), how, why }
+    };
+    Reversion {
+        schema: "quell.tune-revert/1",
+        whole: reverted.is_whole(),
+        transactions: reverted.ids.clone(),
+        places: reverted.places.iter().map(place).collect(),
+        damaged: reverted.damaged.iter().map(|(id, lines)| format!("{id}: lines {lines:?}")).collect(),
+    }
+}

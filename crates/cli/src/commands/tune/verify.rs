@@ -1,0 +1,86 @@
+//! `quell tune verify`: whether what was applied still stands.
+
+use quell_node::tune::verify::{Standing, Verified, verify, verify_plan};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{read_plan, root};
+use crate::args::TuneVerify;
+use crate::commands::Outcome;
+use crate::printer::{Printer, one_line};
+use crate::terminal::table_with_words;
+
+/// What `tune verify --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Verification {
+    /// `quell.tune-verify/1`.
+    schema: &'static str,
+    /// Whether nothing drifted and nobody else changed anything.
+    holds: bool,
+    /// Each place.
+    places: Vec<Verified>,
+}
+
+/// Looks and tells.
+pub fn run(args: &TuneVerify, printer: Printer) -> anyhow::Result<Outcome> {
+    let root = root(args.sysroot.as_deref())?;
+    let places = match &args.plan {
+        Some(plan) => verify_plan(&root, &read_plan(plan)?),
+        None => match verify(&root) {
+            Err(error) if error.is_denied() => {
+                anyhow::bail!(
+                    "{error}: only root may read what is applied; `quell tune verify PLAN` needs no root"
+                )
+            }
+            other => other?,
+        },
+    };
+    let holds = !places.iter().any(|one| one.standing.is_bad());
+    let outcome = if holds { Outcome::Done } else { Outcome::LimitExceeded };
+    if args.json {
+        printer.json(&Verification { schema: "quell.tune-verify/1", holds, places })?;
+        return Ok(outcome);
+    }
+    if places.is_empty() {
+        printer.result("nothing is applied\n")?;
+        return Ok(outcome);
+    }
+    printer.result(&text(&places))?;
+    Ok(outcome)
+}
+
+fn text(places: &[Verified]) -> String {
+    let header = ["standing", "mitigation", "place", "wanted", "now", "why"];
+    let short = |text: &str| {
+        let text = one_line(text.trim());
+        if text.chars().count() > 40 { text.chars().take(39).collect::<String>() + "…" } else { text }
+    };
+    let row = |one: &Verified| {
+        vec![
+            one.standing.word().to_owned(),
+            one_line(&one.mitigation),
+            one_line(&one.place),
+            short(&one.want),
+            one.now.as_deref().map_or_else(|| "-".into(), short),
+            one.why.as_deref().map_or_else(String::new, one_line),
+        ]
+    };
+    let mut text = table_with_words(6, &header, places.iter().map(row));
+    let count = |standing: Standing| places.iter().filter(|one| one.standing == standing).count();
+    let all = [
+        Standing::Ok,
+        Standing::Pending,
+        Standing::Immovable,
+        Standing::Unavailable,
+        Standing::Unknown,
+        Standing::Drifted,
+        Standing::Foreign,
+    ];
+    let counted: Vec<String> = all
+        .into_iter()
+        .filter(|one| count(*one) > 0)
+        .map(|one| format!("{} {}", count(one), one.word()))
+        .collect();
+    text += &format!("{}\n", counted.join(", "));
+    text
+}

@@ -1,0 +1,187 @@
+//! Mitigations as text for a terminal.
+
+use quell_node::tune::audit::{Sight, State};
+
+use crate::commands::tune::audit::{Document, Entry};
+use crate::printer::{one_line, width};
+use crate::terminal::{table_with_words, time};
+
+/// A row per mitigation.
+pub fn table(document: &Document) -> String {
+    let mut text = heading(document);
+    let noisy = document.mitigations.iter().any(|one| one.noise.is_some());
+    let mut header = vec!["state", "mitigation", "risk", "what it does"];
+    if noisy {
+        header.extend(["noise %", "times", "longest"]);
+    }
+    let rows = document.mitigations.iter().filter(|one| one.state != State::NotHere).map(|one| {
+        let mut cells = vec![
+            word(one.state).to_owned(),
+            one.id.clone(),
+            one.risk.word().to_owned(),
+            one_line(&one.title),
+        ];
+        if let Some(noise) = one.noise {
+            let some = noise.count > 0;
+            cells.push(if some { format!("{:.4}", noise.percent) } else { "-".into() });
+            cells.push(if some { noise.count.to_string() } else { "-".into() });
+            cells.push(if some { time(noise.max_ns as f64) } else { "-".into() });
+        }
+        cells
+    });
+    text += &table_with_words(4, &header, rows);
+    let absent: Vec<&str> = document
+        .mitigations
+        .iter()
+        .filter(|one| one.state == State::NotHere)
+        .map(|one| one.id.as_str())
+        .collect();
+    if !absent.is_empty() {
+        text += &wrapped(&format!("not for this machine: {}", absent.join(" ")), "  ");
+    }
+    text += &sums(document);
+    text += &unseen(document);
+    text + "`quell tune audit ID` tells more of one; `quell tune plan ID…` what it would write\n"
+}
+
+/// Each mitigation in full.
+pub fn in_full(document: &Document) -> String {
+    let mut text = heading(document);
+    for one in &document.mitigations {
+        text.push('\n');
+        text += &entry(one);
+    }
+    text
+}
+
+fn heading(document: &Document) -> String {
+    let mut text = format!("host {} · kernel {}", one_line(&document.host), one_line(&document.kernel));
+    match (&document.compute, &document.housekeeping) {
+        (Some(compute), Some(housekeeping)) => {
+            text += &format!(" · CPUs {compute} compute, {housekeeping} left to the system");
+        }
+        _ => {
+            text +=
+                &format!(" · {}", one_line(document.no_parts.as_deref().unwrap_or("no CPUs to compute on")))
+        }
+    }
+    text.push('\n');
+    if !document.recordings.is_empty() {
+        text += &format!("ordered by the noise of {}\n", one_line(&document.recordings.join(", ")));
+    }
+    text
+}
+
+fn sums(document: &Document) -> String {
+    let states = [State::On, State::Partial, State::Off, State::CannotTell, State::NotHere];
+    let count = |state| document.mitigations.iter().filter(|one| one.state == state).count();
+    let sums: Vec<String> = states
+        .into_iter()
+        .filter(|state| count(*state) > 0)
+        .map(|state| format!("{} {}", count(state), word(state)))
+        .collect();
+    sums.join(", ") + "\n"
+}
+
+fn unseen(document: &Document) -> String {
+    let mut text = String::new();
+    let told: Vec<String> = document
+        .mitigations
+        .iter()
+        .filter(|one| one.state == State::CannotTell)
+        .map(|one| {
+            format!("  {}: {}\n", one.id, one_line(one.why.as_deref().unwrap_or("it does not say why")))
+        })
+        .collect();
+    if !told.is_empty() {
+        text += "cannot tell:\n";
+        text.extend(told);
+    }
+    if !document.unseen.is_empty() {
+        let first = document.unseen.iter().take(8);
+        let lines = first
+            .map(|one| format!("  {} ({}): {}\n", one_line(&one.place), one.mitigation, one_line(&one.why)));
+        let root = if document.unprivileged { " (root sees more)" } else { "" };
+        text += &format!("{} places could not be seen{root}:\n", document.unseen.len());
+        text.extend(lines);
+        if document.unseen.len() > 8 {
+            text += &format!("  and {} more (--json has them all)\n", document.unseen.len() - 8);
+        }
+    }
+    text
+}
+
+fn entry(one: &Entry) -> String {
+    let mut text = format!("{}: {}\n", one.id, one_line(&one.title));
+    text += &format!("  {} · risk {}", word(one.state), one.risk.word());
+    if let Some(noise) = one.noise {
+        text += &format!(
+            " · its sources took {:.4} % here, {} times, at most {}",
+            noise.percent,
+            noise.count,
+            time(noise.max_ns as f64)
+        );
+    }
+    text.push('\n');
+    text.extend(one.why.as_deref().map(|why| wrapped(why, "  ")));
+    text += &wrapped(&one.what, "  ");
+    text += &wrapped(&format!("Mind: {}", one.caveat), "  ");
+    text.extend(one.gone.as_deref().map(|gone| wrapped(gone, "  ")));
+    text.extend(one.successor.as_deref().map(|id| format!("  today: {id}\n")));
+    text += &wrapped(&format!("takes away: {}", one.patterns.join("  ")), "  ");
+    text.extend(one.places.iter().map(place));
+    for hand in &one.by_hand {
+        let mark = match hand.done {
+            Some(true) => "done",
+            Some(false) => "to do",
+            None => "by hand",
+        };
+        text += &wrapped(&format!("{mark}: {}", hand.todo), "  ");
+        text.extend(hand.seen.as_deref().map(|seen| wrapped(seen, "    ")));
+    }
+    text + &wrapped(&format!("from: {}", one.provenance.join("; ")), "  ")
+}
+
+fn place(sight: &Sight) -> String {
+    let value =
+        |text: &Option<String>| text.as_deref().map_or_else(|| "?".into(), |text| one_line(text.trim()));
+    let mut line = format!("  {} is {}", one_line(&sight.place.to_string()), value(&sight.now));
+    if sight.done {
+        line += ", as wanted";
+    } else if sight.want.is_some() {
+        line += &format!(", wanted {}", value(&sight.want));
+    }
+    if let Some(why) = &sight.why {
+        line += &format!(" ({})", one_line(why));
+    }
+    line + "\n"
+}
+
+/// The word for a state.
+pub fn word(state: State) -> &'static str {
+    match state {
+        State::On => "on",
+        State::Partial => "partial",
+        State::Off => "off",
+        State::NotHere => "not here",
+        State::CannotTell => "cannot tell",
+    }
+}
+
+/// Lines no longer than the terminal, each with the same beginning.
+fn wrapped(text: &str, begin: &str) -> String {
+    let room = usize::from(width()).saturating_sub(begin.len());
+    let mut lines = String::new();
+    let mut line = String::new();
+    for word in one_line(&text.replace('\n', " ")).split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            lines += &format!("{begin}{line}\n");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    if line.is_empty() { lines } else { lines + &format!("{begin}{line}\n") }
+}

@@ -1,0 +1,261 @@
+//! The engine on a tree: plans made by hand, journals torn, values changed behind its back.
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fs_err as fs;
+
+use super::Root;
+use super::apply::{Applied, ApplyError, Applying, apply};
+use super::audit::State;
+use super::catalogue::Risk;
+use super::place::Place;
+use super::plan::{Chosen, Plan, SCHEMA, Write};
+use super::revert::{Foreign, How, Reverted, revert};
+use super::status::{Stage, status};
+use super::store::Store;
+use super::verify::{Standing, verify};
+
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// A tree with some files, each `name → text`.
+fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files.iter().chain(&[(BOOT, "boot-1\n")]) {
+        put(folder.path(), path, text);
+    }
+    let root = Root::at(folder.path()).unwrap();
+    (folder, root)
+}
+
+fn put(folder: &Path, path: &str, text: &str) {
+    let path = folder.join(path.trim_start_matches('/'));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Everything below `/proc` and `/sys`, with its text.
+fn image(root: &Root, paths: &[&str]) -> BTreeMap<String, String> {
+    paths.iter().map(|path| ((*path).to_owned(), root.read(path).unwrap())).collect()
+}
+
+fn write(path: &str, old: &str, new: &str) -> Write {
+    let place = Place::File { path: path.into() };
+    Write {
+        id: format!("test:{path}"),
+        mitigation: "test".into(),
+        place,
+        old: old.into(),
+        new: new.into(),
+        group: Vec::new(),
+        may_fail: false,
+        staged: false,
+    }
+}
+
+fn plan(writes: Vec<Write>) -> Plan {
+    let chosen = Chosen {
+        id: "test".into(),
+        title: "a test".into(),
+        risk: Risk::Low,
+        disruptive: false,
+        state: State::Off,
+    };
+    Plan {
+        schema: SCHEMA.into(),
+        hash: String::new(),
+        host: String::new(),
+        kernel: String::new(),
+        compute: String::new(),
+        housekeeping: String::new(),
+        mitigations: vec![chosen],
+        writes,
+        left: Vec::new(),
+    }
+}
+
+fn run(root: &Root, plan: &Plan) -> Result<Applied, ApplyError> {
+    apply(root, plan, &Applying { program: "/nonexistent".into(), until: None, stopped: &|| false })
+}
+
+fn back(root: &Root) -> Reverted {
+    revert(root, None, Foreign::Keep, "a test").unwrap()
+}
+
+const A: &str = "/proc/sys/vm/a";
+const B: &str = "/sys/kernel/mm/b";
+
+fn two() -> (tempfile::TempDir, Root, Plan) {
+    let (folder, root) = tree(&[(A, "1\n"), (B, "always [madvise] never\n")]);
+    let plan = plan(vec![write(A, "1\n", "20"), write(B, "always [madvise] never\n", "never")]);
+    (folder, root, plan)
+}
+
+#[test]
+fn what_is_applied_stands_and_is_given_back_byte_by_byte() {
+    let (_folder, root, plan) = two();
+    let before = image(&root, &[A, B]);
+    let applied = run(&root, &plan).unwrap();
+    assert_eq!(applied.written.len(), 2);
+    assert_eq!(root.read(A).unwrap().trim(), "20");
+    assert!(verify(&root).unwrap().iter().all(|one| one.standing == Standing::Ok));
+    assert_eq!(status(&root).unwrap().0[0].stage, Stage::Applied);
+    assert!(back(&root).is_whole());
+    assert_eq!(image(&root, &[A, B]), before);
+    let (open, closed) = status(&root).unwrap();
+    assert!(open.is_empty());
+    assert_eq!(closed.unwrap().stage, Stage::Closed);
+    assert!(back(&root).ids.is_empty(), "the second revert finds nothing");
+}
+
+#[test]
+fn applied_twice_the_first_original_wins() {
+    let (_folder, root, first) = two();
+    let before = image(&root, &[A, B]);
+    run(&root, &first).unwrap();
+    let again = run(&root, &first).unwrap();
+    assert_eq!((again.id, again.already.len()), (None, 2));
+    // Another plan on top of it.
+    run(&root, &plan(vec![write(A, "20", "30")])).unwrap();
+    let below = status(&root).unwrap().0[0].id.clone();
+    assert!(revert(&root, Some(&below), Foreign::Keep, "a test").is_err(), "a later one stands on it");
+    assert!(back(&root).is_whole());
+    assert_eq!(image(&root, &[A, B]), before);
+}
+
+#[test]
+fn a_plan_that_no_longer_fits_is_refused_before_anything_is_written() {
+    let (folder, root, plan) = two();
+    put(folder.path(), B, "[always] madvise never\n");
+    assert!(matches!(run(&root, &plan), Err(ApplyError::Stale(_))));
+    assert_eq!(root.read(A).unwrap(), "1\n");
+    assert!(Store::open(&root).unwrap().ids().unwrap().is_empty());
+}
+
+#[test]
+fn what_others_changed_is_kept_told_and_overwritten_only_at_their_word() {
+    for (foreign, text) in [(Foreign::Overwrite, "1\n"), (Foreign::Forget, "7\n")] {
+        let (folder, root, plan) = two();
+        run(&root, &plan).unwrap();
+        put(folder.path(), A, "7\n");
+        let standing = verify(&root).unwrap();
+        assert_eq!(
+            standing.iter().map(|one| one.standing).collect::<Vec<_>>(),
+            [Standing::Foreign, Standing::Ok]
+        );
+        for _ in 0..2 {
+            let reverted = back(&root);
+            assert!(matches!(reverted.places.last().unwrap().how, How::Foreign(_)));
+            assert_eq!(root.read(A).unwrap(), "7\n");
+            assert_eq!(root.read(B).unwrap(), "always [madvise] never\n");
+        }
+        assert_eq!(status(&root).unwrap().0[0].stage, Stage::PartlyReverted);
+        assert!(revert(&root, None, foreign, "a test").unwrap().is_whole());
+        assert_eq!(root.read(A).unwrap(), text);
+        assert!(status(&root).unwrap().0.is_empty());
+    }
+}
+
+#[test]
+fn a_journal_cut_anywhere_gives_everything_back() {
+    let (_folder, root, plan) = two();
+    let before = image(&root, &[A, B]);
+    let id = run(&root, &plan).unwrap().id.unwrap();
+    let store = Store::open(&root).unwrap();
+    let whole = store.read(&id).unwrap();
+    let after = image(&root, &[A, B]);
+    back(&root);
+    for cut in 0..=whole.len() {
+        // A journal that ends here was written by a crash that changed no more than it says was intended.
+        let text = String::from_utf8_lossy(&whole[..cut]).into_owned();
+        let intents = text
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n') && line.contains("\"intent\""))
+            .count();
+        for (n, path) in [A, B].into_iter().enumerate() {
+            let image = if n < intents { &after } else { &before };
+            fs::write(root.path(path), &image[path]).unwrap();
+        }
+        fs::write(store.path_of(&id), &whole[..cut]).unwrap();
+        let interrupted = !text.lines().any(|line| line.contains("\"commit\"") && line.ends_with('}'));
+        assert_eq!(
+            matches!(run(&root, &plan), Err(ApplyError::Interrupted { .. })),
+            interrupted,
+            "cut at {cut}"
+        );
+        let reverted = back(&root);
+        assert!(reverted.is_whole(), "cut at {cut}: {reverted:?}");
+        assert_eq!(image(&root, &[A, B]), before, "cut at {cut}");
+        assert!(store.ids().unwrap().is_empty(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_damaged_line_is_told_and_the_rest_given_back() {
+    let (_folder, root, plan) = two();
+    let id = run(&root, &plan).unwrap().id.unwrap();
+    let store = Store::open(&root).unwrap();
+    let text = String::from_utf8(store.read(&id).unwrap()).unwrap();
+    let lines: Vec<String> = text
+        .lines()
+        .enumerate()
+        .map(|(i, line)| if i == 1 { "garbage}".into() } else { line.to_owned() })
+        .collect();
+    fs::write(store.path_of(&id), lines.join("\n") + "\n").unwrap();
+    let reverted = back(&root);
+    assert!(!reverted.is_whole());
+    assert_eq!(reverted.damaged[0].1[0], 2);
+    assert_eq!(root.read(B).unwrap(), "always [madvise] never\n");
+}
+
+#[test]
+fn after_a_boot_memory_is_left_alone_and_files_are_removed() {
+    let (folder, root, mut plan) = two();
+    fs::create_dir_all(folder.path().join("etc/sysctl.d")).unwrap();
+    let path = "/etc/sysctl.d/90-quell-test.conf";
+    let text = "# quell: test\nvm.a = 20\n";
+    plan.writes.push(Write { place: Place::DropIn { path: path.into() }, ..write(path, "absent", text) });
+    run(&root, &plan).unwrap();
+    assert_eq!(root.read(path).unwrap(), text);
+    put(folder.path(), BOOT, "boot-2\n");
+    put(folder.path(), A, "99\n");
+    assert_eq!(status(&root).unwrap().0[0].stage, Stage::Rebooted);
+    assert!(back(&root).is_whole());
+    assert_eq!(root.read(A).unwrap(), "99\n");
+    assert!(!root.has(path));
+}
+
+#[test]
+fn files_that_change_together_are_given_back_together() {
+    let dirty = ["/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"];
+    let (folder, root) = tree(&[(dirty[0], "0\n"), (dirty[1], "20\n")]);
+    let group: Vec<String> = dirty.iter().map(|path| (*path).to_owned()).collect();
+    let plan = plan(vec![Write { group, ..write(dirty[1], "20\n", "10") }]);
+    let before = image(&root, &dirty);
+    run(&root, &plan).unwrap();
+    assert!(back(&root).is_whole());
+    assert_eq!(image(&root, &dirty), before);
+    // Somebody chose bytes meanwhile: the pair is theirs.
+    run(&root, &plan).unwrap();
+    put(folder.path(), dirty[0], "3000000\n");
+    put(folder.path(), dirty[1], "0\n");
+    let reverted = back(&root);
+    assert!(matches!(reverted.places[0].how, How::Foreign(_)), "{reverted:?}");
+    assert_eq!(root.read(dirty[0]).unwrap(), "3000000\n");
+}
+
+#[test]
+fn what_fails_half_way_is_taken_back() {
+    let (_folder, root, mut plan) = two();
+    let before = image(&root, &[A, B]);
+    plan.writes.push(Write {
+        place: Place::Held { what: super::catalogue::Held::CpuDmaLatency },
+        ..write("held", "absent", "1")
+    });
+    // Without a program for keepers nothing can be held.
+    let error = run(&root, &plan).unwrap_err();
+    assert!(matches!(error, ApplyError::Failed { .. } | ApplyError::Stale(_)), "{error}");
+    assert_eq!(image(&root, &[A, B]), before);
+    assert!(Store::open(&root).unwrap().ids().unwrap().is_empty());
+}
