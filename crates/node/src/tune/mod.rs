@@ -4,6 +4,7 @@ pub mod audit;
 pub mod catalogue;
 mod deny;
 pub mod facts;
+pub mod masks;
 pub mod place;
 pub mod plan;
 mod root;
