@@ -13,6 +13,7 @@ mod groups;
 pub mod guard;
 pub mod journal;
 pub mod keeper;
+pub mod masks;
 pub mod place;
 pub mod plan;
 pub mod revert;
