@@ -2,9 +2,13 @@
 //! beside them (`/etc/quell/mitigations.d`).
 
 mod load;
+mod profile;
+#[cfg(test)]
+mod tests;
 mod want;
 
 pub use load::{Catalogue, CatalogueError};
+pub use profile::Profile;
 use quell_recording::SourcePattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,41 @@
+//! Profiles: mitigations of quell's catalogue that belong together on one kind of node (`crates/node/catalogue/profiles`).
+
+use serde::Deserialize;
+
+include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
+
+/// A set of mitigations for one kind of node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Profile {
+    /// Its name: its file's.
+    #[serde(skip)]
+    pub name: String,
+    /// One line, for tables.
+    pub title: String,
+    /// What it is for, and what it leaves alone.
+    pub what: String,
+    /// The ids of its mitigations. Their order says nothing: a plan orders them.
+    pub mitigations: Vec<String>,
+    /// Where the choice comes from.
+    pub provenance: Vec<String>,
+}
+
+impl Profile {
+    /// All profiles, by name.
+    ///
+    /// # Panics
+    /// Never: the tests read every file.
+    pub fn all() -> Vec<Self> {
+        let read = |(file, text): &(&str, &str)| match toml::from_str::<Self>(text) {
+            Ok(profile) => Self { name: file.trim_end_matches(".toml").to_owned(), ..profile },
+            Err(error) => unreachable!("{file}: {error}"),
+        };
+        PROFILES.iter().map(read).collect()
+    }
+
+    /// One by its name.
+    pub fn get(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|profile| profile.name == name)
+    }
+}
