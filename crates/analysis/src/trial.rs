@@ -29,7 +29,8 @@ pub struct Round {
 impl Round {
     /// Of a recording, all CPUs together.
     pub fn of(recording: &Recording, patterns: &[SourcePattern]) -> Self {
-        let watched: f64 = recording.manifest.cpus.iter().map(|cpu| cpu.span().length().as_nanos() as f64 / 1e9).sum();
+        let watched: f64 =
+            recording.manifest.cpus.iter().map(|cpu| cpu.span().length().as_nanos() as f64 / 1e9).sum();
         if watched <= 0.0 {
             return Self::default();
         }

@@ -56,12 +56,23 @@ pub struct Page<'a> {
     pub compare: Option<&'a Comparison>,
     /// What noise did to an MPI run.
     pub track: Option<&'a Tracked>,
+    /// Mitigations.
+    pub audit: Option<&'a crate::commands::tune::audit::Document>,
 }
 
 impl<'a> Page<'a> {
     /// An empty page.
     pub fn new(title: &'a str) -> Self {
-        Self { title, show: None, sources: None, traces: &[], predict: &[], compare: None, track: None }
+        Self {
+            title,
+            show: None,
+            sources: None,
+            traces: &[],
+            predict: &[],
+            compare: None,
+            track: None,
+            audit: None,
+        }
     }
 }
 
@@ -78,6 +89,7 @@ struct Data<'a> {
     predict: &'a [Prediction],
     compare: Option<&'a Comparison>,
     track: Option<track::Run<'a>>,
+    audit: Option<&'a crate::commands::tune::audit::Document>,
 }
 
 #[derive(Serialize)]
@@ -118,6 +130,7 @@ fn render(page: &Page) -> anyhow::Result<String> {
         density: page.traces.iter().filter_map(density).collect(),
         predict: page.predict,
         compare: page.compare,
+        audit: page.audit,
         track: page.track.map(track::Run::of),
     };
     let values = [

@@ -18,7 +18,7 @@ pub mod simulate;
 mod study;
 mod trace;
 mod track;
-mod tune;
+pub mod tune;
 mod watch;
 
 use std::process::ExitCode;

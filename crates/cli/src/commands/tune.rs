@@ -90,9 +90,7 @@ fn audited<'a>(
 
 /// No such mitigation, and what may have been meant.
 fn unknown(catalogue: &Catalogue, id: &str) -> anyhow::Error {
-    let near = catalogue.near(id);
-    let meant = if near.is_empty() { String::new() } else { format!(" (perhaps {}?)", near.join(", ")) };
-    Usage(format!("`{id}` is not in the catalogue{meant}: `quell tune audit` lists all")).into()
+    Usage(catalogue.unknown(id)).into()
 }
 
 fn allowed(args: &TuneAllow) -> Allowed {

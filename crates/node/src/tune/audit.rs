@@ -1,10 +1,24 @@
 //! What of the catalogue is on here: looked at, never written.
 
+mod boot;
+mod by_hand;
+mod compare;
+mod file;
+mod lasting;
+mod lists;
+mod look;
+mod state;
+mod threads;
+mod unit;
+
+pub(in crate::tune) use lasting::{sysctl_key, sysctl_path};
+use look::Looker;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{Catalogue, Mitigation};
 use super::facts::{Facts, Parts};
+use super::nearest;
 use super::place::Place;
 use super::root::Root;
 
@@ -37,13 +51,18 @@ pub struct Sight {
     pub done: bool,
     /// Whether nothing is missed where it is not there.
     pub optional: bool,
-    /// Whether the kernel lets nobody change it: a managed interrupt, a bound thread.
+    /// Whether the kernel lets nobody change it: a managed interrupt, a bound thread, a file without a mode to write.
     pub immovable: bool,
+    /// Whether it is one of many, of which the kernel may refuse some without a sign before: interrupts, kernel threads.
+    pub may_fail: bool,
     /// Whether it is only in force after the next boot, or when what reads it starts again.
     pub staged: bool,
-    /// Files that the kernel changes with this one.
+    /// Files that the kernel changes with this one, itself among them; none for one that stands alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<String>,
+    /// Files of others that set the same otherwise, and are read later at boot.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overruled_by: Vec<String>,
     /// What is unknown or impossible, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -71,6 +90,8 @@ pub struct Audited<'a> {
     pub why: Option<String>,
     /// What it touches.
     pub places: Vec<Sight>,
+    /// What else would make it stand after the next boot: files of quell's own, and units that start again.
+    pub lasting: Vec<Sight>,
     /// What quell does not do.
     pub by_hand: Vec<ByHand>,
 }
@@ -100,13 +121,26 @@ pub struct Audit<'a> {
 /// Looks at all of a catalogue, or at some of it.
 ///
 /// # Errors
-/// Where the machine does not even list its CPUs.
+/// Where the machine does not even list its CPUs, and for an id in `only` that the catalogue does not have.
 pub fn audit<'a>(
     root: &Root,
     catalogue: &'a Catalogue,
     wishes: &Wishes,
     only: Option<&[String]>,
 ) -> Result<Audit<'a>, String> {
-    let _ = (catalogue, wishes, only);
-    Ok(Audit { facts: Facts::look(root)?, parts: Ok(Parts::default()), entries: Vec::new() })
+    let known = || catalogue.iter().map(|one| one.id.as_str());
+    let named = only.unwrap_or_default().iter().chain(wishes.values.keys());
+    if let Some(stranger) = named.into_iter().find(|id| catalogue.get(id).is_none()) {
+        return Err(nearest::unknown(stranger, known()));
+    }
+    let facts = Facts::look(root)?;
+    let parts = Parts::choose(&facts, wishes.compute.as_deref());
+    let looker = Looker::new(root, &facts, parts.as_ref().map_err(String::as_str), wishes);
+    let chosen = catalogue.iter().filter(|one| only.is_none_or(|ids| ids.contains(&one.id)));
+    let entries = chosen.map(|one| looker.look_at(one)).collect();
+    Ok(Audit { facts, parts, entries })
 }
+
+#[cfg(test)]
+#[path = "audit/tests.rs"]
+mod tests;

@@ -69,7 +69,7 @@ pub struct Mitigation {
 }
 
 /// What of a machine a mitigation is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the words are the field's own")]
 pub enum Category {

@@ -1,9 +1,10 @@
 //! What a plan must know of a machine: its CPUs and how they are related, its kernel, and which CPUs are whose.
 
-use quell_recording::{Cpu, format_cpu_list};
+mod look;
+mod parts;
 
-use super::catalogue::{Fills, Part};
-use super::root::Root;
+pub use parts::{Filling, Parts};
+use quell_recording::Cpu;
 
 /// One look at a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub struct Facts {
     pub host: String,
     /// The kernel's release.
     pub kernel: String,
-    /// The processor, as in `uname -m`.
+    /// The processor, as in `uname -m`; `unknown` where nothing says.
     pub arch: String,
     /// The kernel's id of this boot; empty where it is not told.
     pub boot_id: String,
@@ -31,70 +32,22 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Looks.
-    ///
-    /// # Errors
-    /// Where the CPUs cannot be listed, without which there is nothing to plan.
-    pub fn look(_root: &Root) -> Result<Self, String> {
-        Err("not looked at".into())
+    /// The options on the kernel's command line: what follows `--` is the first program's.
+    pub fn options(&self) -> impl Iterator<Item = &str> {
+        self.cmdline.iter().map(String::as_str).take_while(|word| *word != "--")
+    }
+
+    /// Whether this is one of the processors that a mitigation is for: `powerpc64` and `ppc64` stand for either byte order.
+    pub fn is_one_of(&self, archs: &[String]) -> bool {
+        archs.is_empty() || archs.iter().any(|arch| family(arch) == family(&self.arch))
     }
 }
 
-/// Which CPUs compute, and which are left to the system.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// Those that a job computes on. Empty on a machine with one core.
-    pub compute: Vec<Cpu>,
-    /// Those that are left to the system: all others online.
-    pub housekeeping: Vec<Cpu>,
-}
-
-impl Parts {
-    /// As asked for; else the isolated CPUs compute; else all but the first core of each NUMA node.
-    ///
-    /// # Errors
-    /// CPUs that are not online, no CPU left to the system, or, without `bare_nodes`, a NUMA node left without.
-    pub fn choose(facts: &Facts, compute: Option<&[Cpu]>) -> Result<Self, String> {
-        let _ = (facts, compute);
-        Err("not chosen".into())
-    }
-}
-
-/// Fills the places of a catalogue's text for a machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Filling<'a> {
-    /// The machine.
-    pub facts: &'a Facts,
-    /// Its parts, or why it has none.
-    pub parts: Result<&'a Parts, &'a str>,
-    /// What the user set.
-    pub value: Option<&'a str>,
-}
-
-impl Filling<'_> {
-    /// The CPUs of a part.
-    ///
-    /// # Errors
-    /// Where there are none.
-    pub fn cpus(&self, _part: Part) -> Result<Vec<Cpu>, String> {
-        Ok(self.facts.online.clone())
-    }
-}
-
-impl Fills for Filling<'_> {
-    fn list(&self, part: Part) -> Result<String, String> {
-        Ok(format_cpu_list(&self.cpus(part)?))
-    }
-
-    fn mask(&self, part: Part) -> Result<String, String> {
-        // As wide as the kernel's own: it counts the CPUs that can exist.
-        let _ = part;
-        Err("no mask".into())
-    }
-
-    fn value(&self) -> Result<String, String> {
-        self.value
-            .map(str::to_owned)
-            .ok_or_else(|| "only the site knows the value: give it with --set ID=VALUE".into())
+fn family(arch: &str) -> &str {
+    match arch {
+        "ppc64le" | "ppc64" | "powerpc64" | "powerpc64le" | "powerpc" | "power" => "powerpc64",
+        "x86" | "amd64" => "x86_64",
+        "arm64" => "aarch64",
+        other => other,
     }
 }

@@ -14,6 +14,7 @@ pub mod guard;
 pub mod journal;
 pub mod keeper;
 pub mod masks;
+mod nearest;
 pub mod place;
 pub mod plan;
 pub mod revert;

@@ -1,7 +1,14 @@
 //! A plan: the list of writes that makes chosen mitigations hold on a machine, old values beside new ones. Making it writes nothing.
 
+mod diff;
+mod hostile;
+mod order;
+mod read;
+mod writes;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::audit::Audit;
 use super::catalogue::Risk;
@@ -101,13 +108,56 @@ pub struct Choice {
 /// # Errors
 /// Unknown ids, ids that may not be together, a disruptive one among others, a value that only the user knows.
 pub fn plan(audit: &Audit<'_>, choice: &Choice) -> Result<Plan, String> {
-    let _ = (audit, choice);
-    Err("not planned".into())
+    let chosen = order::choose(audit, &choice.ids)?;
+    let mut making = writes::Making::new(choice.persist);
+    for one in &chosen {
+        making.add(one)?;
+    }
+    let (writes, left) = making.done();
+    let parts = audit.parts.as_ref().ok();
+    let list = |cpus: &[quell_recording::Cpu]| quell_recording::format_cpu_list(cpus);
+    let mut plan = Plan {
+        schema: SCHEMA.to_owned(),
+        hash: String::new(),
+        host: audit.facts.host.clone(),
+        kernel: audit.facts.kernel.clone(),
+        compute: parts.map(|parts| list(&parts.compute)).unwrap_or_default(),
+        housekeeping: parts.map(|parts| list(&parts.housekeeping)).unwrap_or_default(),
+        mitigations: chosen.iter().map(|one| Chosen::of(one)).collect(),
+        writes,
+        left,
+    };
+    plan.hash = plan.hash_of();
+    Ok(plan)
+}
+
+impl Chosen {
+    fn of(audited: &super::audit::Audited<'_>) -> Self {
+        let mitigation = audited.mitigation;
+        Self {
+            id: mitigation.id.clone(),
+            title: mitigation.title.clone(),
+            risk: mitigation.risk,
+            disruptive: mitigation.disruptive,
+            state: audited.state,
+        }
+    }
 }
 
 impl Plan {
-    /// The hash that belongs to what it says.
+    /// The hash that belongs to what it says: the SHA-256, in hexadecimal, of its JSON without blanks and with an empty hash.
     pub fn hash_of(&self) -> String {
-        String::new()
+        let bare = Self { hash: String::new(), ..self.clone() };
+        let text = serde_json::to_string(&bare).unwrap_or_default();
+        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The document, for people and for [`Self::read`].
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 }
+
+#[cfg(test)]
+#[path = "plan/tests.rs"]
+mod tests;

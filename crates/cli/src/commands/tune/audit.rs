@@ -149,7 +149,8 @@ pub fn document(audit: &Audit<'_>, sources: &Sources, recordings: &[Recording]) 
 }
 
 fn unseen<'a>(one: &'a Audited<'_>) -> impl Iterator<Item = Unseen> + 'a {
-    let hidden = one.places.iter().filter(|sight| sight.unseen);
+    let here = one.state != State::NotHere;
+    let hidden = one.places.iter().filter(move |sight| here && sight.now.is_none() && sight.why.is_some());
     hidden.map(|sight| Unseen {
         mitigation: one.mitigation.id.clone(),
         place: sight.place.to_string(),

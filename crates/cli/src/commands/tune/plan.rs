@@ -16,7 +16,7 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     let mut ids = args.ids.clone();
     if let Some(name) = &args.profile {
         let profile = Profile::get(name).ok_or_else(|| {
-            let all: Vec<&str> = Profile::all().iter().map(|one| one.name).collect();
+            let all: Vec<String> = Profile::all().into_iter().map(|one| one.name).collect();
             Usage(format!("`{name}` is no profile: there are {}", all.join(", ")))
         })?;
         ids.extend(profile.mitigations.iter().filter(|id| !args.ids.contains(id)).cloned());

@@ -7,6 +7,7 @@ use fs_err as fs;
 
 use super::{Knob, Mitigation, Risk};
 use crate::tune::deny;
+use crate::tune::nearest;
 
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
@@ -89,6 +90,11 @@ impl Catalogue {
         self.by_id.get(id)
     }
 
+    /// Why there is none of this id, and which may have been meant.
+    pub fn unknown(&self, id: &str) -> String {
+        nearest::unknown(id, self.by_id.keys().map(String::as_str))
+    }
+
     /// All, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Mitigation> {
         self.by_id.values()
@@ -152,7 +158,7 @@ fn check(one: &Mitigation) -> Result<(), String> {
     for knob in &one.knob {
         match knob {
             Knob::File(file) => {
-                std::iter::once(&file.path).chain(&file.group).try_for_each(|path| deny::file(path))?
+                std::iter::once(&file.path).chain(&file.group).try_for_each(|path| deny::file(path))?;
             }
             Knob::DropIn(file) => deny::drop_in(&file.path)?,
             Knob::Unit(unit) => deny::unit(&unit.name)?,

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::Trouble;
 use super::trouble::is_root;
+use crate::tune::masks::parse_mask;
 use crate::tune::root::Root;
 
 /// A machine with many CPUs and queues has megabytes in /proc/interrupts.

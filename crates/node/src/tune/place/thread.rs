@@ -55,6 +55,12 @@ pub(super) fn write(
     }
 }
 
+/// When a process of this machine started, in clock ticks after boot; none where there is none, or where it ended and its
+/// parent has not asked how.
+pub fn started(pid: u32) -> Option<u64> {
+    stat(&Root::system(), &format!("/proc/{pid}")).filter(|stat| !stat.is_over()).map(|stat| stat.start)
+}
+
 /// The thread's folder below /proc and what its `stat` says, if it still is the one that is meant.
 fn check(root: &Root, pid: u32, start: u64, comm: &str) -> Result<(String, Stat), Trouble> {
     let gone = || Trouble::Gone(format!("{comm} ({pid}) has ended"));

@@ -17,6 +17,7 @@ pub struct Stat {
     pub pid: u32,
     /// Its name, without what a worker is at.
     pub comm: String,
+    over: bool,
     flags: u64,
     /// When it started, in ticks after boot.
     pub start: u64,
@@ -30,6 +31,11 @@ impl Stat {
     /// Whether the kernel lets nobody move it.
     pub fn bound(&self) -> bool {
         self.flags & BOUND != 0
+    }
+
+    /// Whether it has ended, and only waits for its parent to ask how.
+    pub fn is_over(&self) -> bool {
+        self.over
     }
 
     /// Whether it is one of the kernel's.
@@ -56,6 +62,7 @@ pub fn parse(line: &[u8]) -> Option<Stat> {
     Some(Stat {
         pid: pid.parse().ok()?,
         comm: name_of(comm, flags).to_owned(),
+        over: matches!(fields.first(), Some(&("Z" | "X"))),
         flags,
         start: field(22)?,
         priority: u32::try_from(field(40)?).ok()?,

@@ -1,0 +1,49 @@
+//! Threads: the kernel's, and those of the process that a plan is made for.
+
+use quell_recording::format_cpu_list;
+
+use super::lists::Task;
+use super::look::{At, Look, Looker, Verdict};
+use crate::tune::catalogue::{Compare, KernelThreadKnob, ProcessKnob, Property};
+
+impl Looker<'_> {
+    pub(super) fn kernel_threads(&self, at: At<'_>, knob: &KernelThreadKnob) -> Vec<Look> {
+        let regex = match regex::Regex::new(&knob.matches) {
+            Ok(regex) => regex,
+            Err(error) => return vec![Look::bare(Verdict::Unseen, error.to_string())],
+        };
+        let threads = self.lists.kernel_threads();
+        let mine: Vec<&Task> = threads.iter().filter(|one| regex.is_match(&one.comm)).collect();
+        if mine.is_empty() {
+            let why = format!("no kernel thread is named like `{}`", knob.matches);
+            return vec![Look::bare(Verdict::Missing, why)];
+        }
+        let look = |thread: &&Task| {
+            let want = at.filling.cpus(knob.want).map(|cpus| format_cpu_list(&cpus));
+            let mut look = self.see(thread.place(Property::Affinity), want, Compare::Within, true);
+            look.sight.iter_mut().for_each(|sight| sight.may_fail = mine.len() > 1);
+            match thread.bound {
+                true => look.immovable("bound to its CPUs by the kernel"),
+                false => look,
+            }
+        };
+        mine.iter().map(look).collect()
+    }
+
+    pub(super) fn process(&self, at: At<'_>, knob: &ProcessKnob) -> Vec<Look> {
+        let Some(pid) = self.wishes.pid else {
+            let why = "it is about a process: give --pid";
+            return vec![Look::bare(Verdict::Unseen, why)];
+        };
+        let threads = self.lists.threads_of(pid);
+        if threads.is_empty() {
+            return vec![Look::bare(Verdict::Unseen, format!("there is no process {pid}"))];
+        }
+        let how = match knob.what {
+            Property::TimerSlack => Compare::AtMost,
+            _ => Compare::Equal,
+        };
+        let see = |thread: &Task| self.see(thread.place(knob.what), at.fill(&knob.want), how, false);
+        threads.iter().map(see).collect()
+    }
+}
