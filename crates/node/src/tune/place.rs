@@ -6,6 +6,8 @@ pub mod cpuset;
 mod drop_in;
 mod file;
 pub mod held;
+#[cfg(test)]
+mod hostile;
 pub mod irq;
 pub mod thread;
 #[cfg(test)]

@@ -152,7 +152,7 @@ fn check(one: &Mitigation) -> Result<(), String> {
     for knob in &one.knob {
         match knob {
             Knob::File(file) => {
-                std::iter::once(&file.path).chain(&file.group).try_for_each(|path| deny::file(path))?
+                std::iter::once(&file.path).chain(&file.group).try_for_each(|path| deny::file(path))?;
             }
             Knob::DropIn(file) => deny::drop_in(&file.path)?,
             Knob::Unit(unit) => deny::unit(&unit.name)?,

@@ -167,6 +167,28 @@ mod tests {
         assert!(matches!(write(&root, "/etc/passwd", "x"), Err(Trouble::Denied(_))));
     }
 
+    #[test]
+    fn a_real_file_is_written_and_given_back() {
+        use super::super::{Place, trial};
+        let _alone = trial::alone();
+        let place = Place::File { path: "/proc/sys/vm/stat_interval".into() };
+        if !trial::is_root() {
+            return trial::skip("only root may write kernel settings");
+        }
+        let Some(_given_back) = trial::GiveBack::of(&place) else {
+            return trial::skip("there is no such file");
+        };
+        match place.write(&Root::system(), "7") {
+            Ok(()) => assert!(place.same(&place.read(&Root::system()).unwrap(), "7")),
+            Err(Trouble::ReadOnly | Trouble::Denied(_)) => {
+                return trial::skip("/proc/sys is not to be written here");
+            }
+            Err(other) => panic!("{other}"),
+        }
+        let refused = place.write(&Root::system(), "many");
+        assert_eq!(refused, Err(Trouble::Invalid("many".into())));
+    }
+
     proptest! {
         #[test]
         fn any_text_is_the_same_as_itself(name in "smp_affinity|cpuset.cpus|x", text in ".{0,80}") {
