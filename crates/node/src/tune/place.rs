@@ -6,6 +6,8 @@ pub mod cpuset;
 mod drop_in;
 mod file;
 pub mod held;
+#[cfg(test)]
+mod hostile;
 pub mod irq;
 pub mod thread;
 #[cfg(test)]
@@ -16,6 +18,7 @@ mod unit;
 use std::fmt;
 
 pub use held::take;
+use quell_recording::Cpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use thread::{Task, started, successor};
@@ -129,6 +132,16 @@ impl Place {
     pub fn pending(&self, root: &Root) -> Option<String> {
         match self {
             Self::Irq { number, .. } => irq::pending(root, *number),
+            _ => None,
+        }
+    }
+
+    /// The CPUs that a text stands for, in a place that holds CPUs.
+    pub fn cpus(&self, text: &str) -> Option<Vec<Cpu>> {
+        match self {
+            Self::File { path } => file::cpus(path, text),
+            Self::Irq { .. } => file::cpus("smp_affinity", text),
+            Self::Thread { property: Property::Affinity, .. } => file::cpus("cpulist", text),
             _ => None,
         }
     }
