@@ -4,6 +4,9 @@ pub mod audit;
 pub mod catalogue;
 mod deny;
 pub mod facts;
+#[cfg(test)]
+#[path = "../../../cli/tests/support/fake_machine.rs"]
+mod fake_machine;
 pub mod masks;
 pub mod place;
 pub mod plan;

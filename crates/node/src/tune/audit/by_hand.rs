@@ -27,7 +27,7 @@ impl Looker<'_> {
                 };
                 Look { verdict, why: Some(seen.clone()), sight: None, by_hand: by_hand(done, Some(seen)) }
             }
-            Err(why) => Look::bare(Verdict::Missing, why),
+            Err(why) => Look::bare(Verdict::NotMissed, why),
         }
     }
 

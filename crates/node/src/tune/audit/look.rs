@@ -207,7 +207,7 @@ impl<'a> Looker<'a> {
         let mine: Vec<_> = self.lists.irqs().iter().filter(|(_, name)| regex.is_match(name)).collect();
         if mine.is_empty() {
             let why = format!("no interrupt is named like `{}`", knob.matches);
-            return vec![Look::bare(Verdict::Missing, why)];
+            return vec![Look::bare(Verdict::NotMissed, why)];
         }
         let look = |(number, name): &(u32, String)| {
             let place = Place::Irq { number: *number, name: name.clone() };
@@ -237,7 +237,7 @@ impl<'a> Looker<'a> {
 
     fn drop_in(&self, at: At<'_>, knob: &DropInKnob) -> Look {
         if let Some(program) = knob.r#if.as_ref().filter(|program| !self.installed(program)) {
-            return Look::bare(Verdict::Missing, format!("`{program}` is not installed"));
+            return Look::bare(Verdict::NotMissed, format!("`{program}` is not installed"));
         }
         let want = at.fill(&knob.content).map(|text| super::lasting::signed(&at.mitigation.id, &text));
         self.see(Place::DropIn { path: knob.path.clone() }, want, Compare::Equal, false)

@@ -16,7 +16,7 @@ impl Looker<'_> {
         let mine: Vec<&Task> = threads.iter().filter(|one| regex.is_match(&one.comm)).collect();
         if mine.is_empty() {
             let why = format!("no kernel thread is named like `{}`", knob.matches);
-            return vec![Look::bare(Verdict::Missing, why)];
+            return vec![Look::bare(Verdict::NotMissed, why)];
         }
         let look = |thread: &&Task| {
             let want = at.filling.cpus(knob.want).map(|cpus| format_cpu_list(&cpus));

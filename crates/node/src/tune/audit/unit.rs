@@ -14,7 +14,8 @@ impl Looker<'_> {
         let mut looks = vec![match place.read(self.root) {
             Ok(now) => stopped(place, &now),
             Err(trouble) if trouble.is_absence() => {
-                Look::bare(Verdict::Missing, format!("{}: {trouble}", knob.name))
+                // A service goes by several names; a node has one of them.
+                Look::bare(Verdict::NotMissed, format!("{}: {trouble}", knob.name))
             }
             Err(trouble) => {
                 let why = Some(trouble.to_string());
@@ -58,5 +59,5 @@ fn stopped(place: Place, now: &str) -> Look {
 /// What a unit that starts at boot should hold for good; none where it does not, or where only others start it (static).
 pub fn disabled(now: &str) -> Option<String> {
     let enablement = now.split_whitespace().nth(1)?;
-    matches!(enablement, "enabled" | "enabled-runtime").then(|| "inactive disabled".to_owned())
+    (enablement == "enabled").then(|| "inactive disabled".to_owned())
 }
