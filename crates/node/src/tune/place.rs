@@ -2,12 +2,14 @@
 //!
 //! What a place holds is text: a kernel file's own bytes; a CPU list for a thread's affinity; see each file here.
 
-mod cpuset;
+pub mod cpuset;
 mod drop_in;
 mod file;
-mod held;
-mod irq;
-mod thread;
+pub mod held;
+pub mod irq;
+pub mod thread;
+#[cfg(test)]
+mod trial;
 mod trouble;
 mod unit;
 
@@ -115,6 +117,7 @@ impl Place {
             Self::File { path } => file::same(path, a, b),
             Self::Irq { .. } => file::same("smp_affinity", a, b),
             Self::Thread { property: Property::Affinity, .. } => file::same("cpulist", a, b),
+            Self::Unit { .. } => unit::same(a, b),
             Self::DropIn { .. } => a == b,
             _ => a.split_whitespace().eq(b.split_whitespace()),
         }

@@ -1,12 +1,13 @@
 //! The tree that is looked at and changed: this machine's, or a copy of another's below a folder (`--sysroot`).
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
-use fs_err::os::unix::fs::OpenOptionsExt as _;
+// The plain `std::fs` here: a place's trouble is told by the kernel's number, which `fs_err` hides, and its path is known.
 
 /// Files of the kernel's that are read are not longer; a longer one is not text of the kernel's.
 const LONGEST: u64 = 1 << 20;
@@ -28,7 +29,7 @@ impl Root {
     /// # Errors
     /// Where it is no folder.
     pub fn at(folder: &Path) -> io::Result<Self> {
-        let folder = fs::canonicalize(folder)?;
+        let folder = fs_err::canonicalize(folder)?;
         if !folder.is_dir() {
             return Err(io::Error::new(
                 io::ErrorKind::NotADirectory,
@@ -53,6 +54,16 @@ impl Root {
     /// # Errors
     /// The kernel's; `InvalidData` for what is not text, or too long; `PermissionDenied` for a link that leaves the tree.
     pub fn read(&self, path: &str) -> io::Result<String> {
+        let bytes = self.read_bytes(path, LONGEST)?;
+        String::from_utf8(bytes)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("{path} is not text")))
+    }
+
+    /// Reads a file that may hold anything, process names for instance, or be longer than most.
+    ///
+    /// # Errors
+    /// As [`Self::read`], but for what is not text.
+    pub fn read_bytes(&self, path: &str, longest: u64) -> io::Result<Vec<u8>> {
         use std::io::Read as _;
         let inside = self.inside(path)?;
         // A pipe in a hostile tree would never answer.
@@ -60,15 +71,15 @@ impl Root {
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(inside)?;
-        let mut text = String::new();
-        file.take(LONGEST + 1).read_to_string(&mut text)?;
-        if text.len() as u64 > LONGEST {
+        let mut bytes = Vec::new();
+        file.take(longest + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > longest {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                format!("{path} is longer than {LONGEST} bytes"),
+                format!("{path} is longer than {longest} bytes"),
             ));
         }
-        Ok(text)
+        Ok(bytes)
     }
 
     /// Writes all of a file that exists, in one go, as the kernel's files want it.
@@ -77,10 +88,11 @@ impl Root {
     /// The kernel's, whose number says why: see [`super::place::Trouble`].
     pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
         let inside = self.inside(path)?;
-        let mut options = fs::OpenOptions::new();
-        let options =
-            options.write(true).truncate(!self.is_system()).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
-        let mut file = options.open(inside)?;
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .truncate(!self.is_system())
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(inside)?;
         let written = file.write(text.as_bytes())?;
         if written != text.len() {
             return Err(io::Error::new(
@@ -98,7 +110,7 @@ impl Root {
 
     /// The names in a folder, in natural order (`cpu2` before `cpu10`); none where there is no such folder.
     pub fn names(&self, folder: &str) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return Vec::new() };
+        let Ok(entries) = fs::read_dir(self.path(folder)) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         names.sort_by_cached_key(|name| natural(name));
@@ -125,8 +137,21 @@ impl Root {
         found
     }
 
+    /// Where something of that name is, or is to be made: its folder is followed through links, it itself is not.
+    ///
+    /// # Errors
+    /// Where the folder is not there, or a link leads out of the tree.
+    pub(super) fn spot(&self, path: &str) -> io::Result<PathBuf> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if name.is_empty() || name == "." || name == ".." {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{path} names nothing")));
+        }
+        let folder = if folder.is_empty() { "/" } else { folder };
+        Ok(fs::canonicalize(self.inside(folder)?)?.join(name))
+    }
+
     /// A path of the tree after its links; an error if they lead out of it.
-    fn inside(&self, path: &str) -> io::Result<PathBuf> {
+    pub(super) fn inside(&self, path: &str) -> io::Result<PathBuf> {
         if self.is_system() {
             return Ok(PathBuf::from(path));
         }

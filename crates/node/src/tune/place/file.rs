@@ -1,15 +1,56 @@
 //! A file of the kernel's.
 
+use quell_recording::parse_cpu_list;
+
 use super::Trouble;
+use crate::tune::deny;
+use crate::tune::masks::parse_mask;
 use crate::tune::root::Root;
 
-pub fn read(root: &Root, path: &str) -> Result<String, Trouble> {
+/// Files that hold a mask of CPUs.
+const MASKS: [&str; 12] = [
+    "smp_affinity",
+    "default_smp_affinity",
+    "effective_affinity",
+    "affinity_hint",
+    "cpumask",
+    "cpumask_requested",
+    "cpumask_isolated",
+    "tracing_cpumask",
+    "rps_cpus",
+    "xps_cpus",
+    "rps_default_mask",
+    "flow_limit_cpu_bitmap",
+];
+
+/// Files that hold a list of numbers, whatever their name says.
+const LISTS: [&str; 11] = [
+    "watchdog_cpumask",
+    "cpuset.cpus",
+    "cpuset.cpus.exclusive",
+    "cpuset.mems",
+    "cpulist",
+    "cpus",
+    "mems",
+    "online",
+    "offline",
+    "isolated",
+    "nohz_full",
+];
+
+pub(super) fn read(root: &Root, path: &str) -> Result<String, Trouble> {
     root.read(path).map_err(|e| Trouble::from_io(&e, ""))
 }
 
-pub fn write(root: &Root, path: &str, value: &str) -> Result<(), Trouble> {
+pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), Trouble> {
+    deny::file(path).map_err(Trouble::Denied)?;
     // A tree without a kernel behind it keeps what is written, so it gets back all that stood there.
-    let word = if root.is_system() { chosen(value).unwrap_or(value) } else { value };
+    let word = match root.is_system() {
+        // The kernel does not see an empty write.
+        true if value.trim().is_empty() => "\n",
+        true => chosen(value).unwrap_or(value),
+        false => value,
+    };
     root.write(path, word).map_err(|e| Trouble::from_io(&e, word))
 }
 
@@ -18,6 +59,120 @@ fn chosen(text: &str) -> Option<&str> {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word)
 }
 
-pub fn same(_path: &str, a: &str, b: &str) -> bool {
-    chosen(a).unwrap_or(a).split_whitespace().eq(chosen(b).unwrap_or(b).split_whitespace())
+pub(super) fn same(path: &str, a: &str, b: &str) -> bool {
+    let (a, b) = (chosen(a).unwrap_or(a).trim(), chosen(b).unwrap_or(b).trim());
+    let (mut left, mut right) = (a.split_whitespace(), b.split_whitespace());
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return true,
+            (Some(a), Some(b)) if same_word(path, a, b) => {}
+            _ => return false,
+        }
+    }
+}
+
+fn same_word(path: &str, a: &str, b: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let equal = if MASKS.contains(&name) {
+        both(parse_mask(a).ok(), parse_mask(b).ok())
+    } else if LISTS.contains(&name) || name.ends_with("_list") {
+        both(parse_cpu_list(a).ok(), parse_cpu_list(b).ok())
+    } else if path.starts_with("/sys/module/") {
+        both(switch(a), switch(b)).or_else(|| both(number(a), number(b)))
+    } else {
+        both(number(a), number(b))
+    };
+    equal.unwrap_or(a == b)
+}
+
+/// Whether two readings agree, where both texts can be read so.
+fn both<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
+    Some(a? == b?)
+}
+
+fn number(text: &str) -> Option<i128> {
+    match text.strip_prefix("0x") {
+        Some(digits) if !digits.starts_with(['+', '-']) => i128::from_str_radix(digits, 16).ok(),
+        Some(_) => None,
+        None => text.parse().ok(),
+    }
+}
+
+/// A switch among a module's parameters is written as 1 and shown as Y.
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "Y" | "y" | "1" => Some(true),
+        "N" | "n" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn values_are_the_same_however_they_are_written() {
+        for (path, a, b) in [
+            ("/proc/sys/vm/stat_interval", "1\n", "1"),
+            ("/proc/sys/vm/stat_interval", "010", "10"),
+            ("/proc/sys/kernel/x", "4\t4 1\t7\n", "4 4 1 7"),
+            ("/proc/irq/default_smp_affinity", "03\n", "3"),
+            ("/proc/irq/7/smp_affinity", "00000000,00000003", "3"),
+            ("/proc/irq/7/smp_affinity_list", "0-1", "0,1"),
+            ("/proc/sys/kernel/watchdog_cpumask", "0-3", "0,1,2-3"),
+            ("/sys/fs/cgroup/cpuset/x/cpuset.cpus", "0,1", "0-1\n"),
+            ("/sys/devices/virtual/workqueue/cpumask", "0000000f", "f"),
+            ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0", "00000000,00000000"),
+            ("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n", "never"),
+            ("/sys/module/block/parameters/x", "Y\n", "1"),
+            ("/sys/x/flags", "0x10", "16"),
+        ] {
+            assert!(same(path, a, b), "{path}: {a} {b}");
+            assert!(same(path, b, a), "{path}: {b} {a}");
+        }
+    }
+
+    #[test]
+    fn values_that_differ_are_not_the_same() {
+        for (path, a, b) in [
+            ("/proc/sys/vm/stat_interval", "1", "10"),
+            ("/proc/irq/7/smp_affinity", "10", "16"),
+            ("/proc/irq/7/smp_affinity", "3", "0-1"),
+            ("/proc/irq/7/smp_affinity_list", "0-1", "0-2"),
+            ("/proc/sys/kernel/x", "1 2", "1 2 3"),
+            ("/sys/x/cpu0/power/pm_qos_resume_latency_us", "0", "n/a"),
+            ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never", "always"),
+            ("/sys/kernel/y", "Y", "1"),
+            ("/proc/sys/vm/x", "", "0"),
+        ] {
+            assert!(!same(path, a, b), "{path}: {a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_tree_gets_all_of_a_text_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = "/sys/kernel/mm/enabled";
+        fs_err::create_dir_all(folder.path().join("sys/kernel/mm")).unwrap();
+        fs_err::write(folder.path().join("sys/kernel/mm/enabled"), "always [madvise] never\n").unwrap();
+        let root = Root::at(folder.path()).unwrap();
+        let old = read(&root, path).unwrap();
+        write(&root, path, "never").unwrap();
+        assert_eq!(read(&root, path).unwrap(), "never");
+        write(&root, path, &old).unwrap();
+        assert_eq!(read(&root, path).unwrap(), old);
+        assert!(matches!(write(&root, "/etc/passwd", "x"), Err(Trouble::Denied(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_the_same_as_itself(name in "smp_affinity|cpuset.cpus|x", text in ".{0,80}") {
+            prop_assert!(same(&name, &text, &text));
+            let longer = format!("{text}\n");
+            prop_assert!(same(&name, &longer, &text));
+        }
+    }
 }

@@ -15,13 +15,13 @@ pub enum Trouble {
     #[error("it is on a read-only file system: mount it writable, or run outside of the container")]
     ReadOnly,
     /// EINVAL, ERANGE.
-    #[error("the kernel does not take `{0}` here (a limit, or another setting that it depends on)")]
+    #[error("the kernel does not take `{0}` here: it is past a limit, or another setting must change first")]
     Invalid(String),
     /// EBUSY.
     #[error("it is in use: {0}")]
     Busy(String),
     /// ENOSPC.
-    #[error("there is no space left for it")]
+    #[error("there is no space left for it: free some, or ask for less")]
     NoSpace,
     /// The kernel lets nobody move it: a managed interrupt, a bound thread.
     #[error("the kernel does not let it be moved: {0}")]
@@ -40,14 +40,37 @@ pub enum Trouble {
 impl Trouble {
     /// From what the kernel said at a read or write of `value`.
     pub fn from_io(error: &io::Error, value: &str) -> Self {
-        match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => Self::Missing,
-            Some(libc::EACCES | libc::EPERM) => Self::Denied(denied()),
-            Some(libc::EROFS) => Self::ReadOnly,
-            Some(libc::EINVAL | libc::ERANGE | libc::EOPNOTSUPP) => Self::Invalid(value.trim().to_owned()),
-            Some(libc::EBUSY) => Self::Busy(error.to_string()),
-            Some(libc::ENOSPC | libc::EDQUOT) => Self::NoSpace,
-            _ if error.kind() == io::ErrorKind::NotFound => Self::Missing,
+        let Some(code) = error.raw_os_error() else { return Self::without_code(error) };
+        match code {
+            libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR => Self::Missing,
+            libc::EACCES => Self::Denied(denied("its mode, or a security module, forbids it")),
+            libc::EPERM => Self::Denied(denied("a setting made read-only, missing hardware, or a lockdown")),
+            libc::EROFS => Self::ReadOnly,
+            libc::EINVAL | libc::ERANGE | libc::EOPNOTSUPP | libc::EOVERFLOW | libc::EDOM => {
+                Self::Invalid(shown(value))
+            }
+            libc::EBUSY | libc::ETXTBSY => {
+                Self::Busy("something else holds it; stop that, then try again".into())
+            }
+            libc::ENOSPC | libc::EDQUOT => Self::NoSpace,
+            libc::EIO => Self::Other(
+                "the kernel or the device behind it failed (EIO): see `dmesg` for what it says".into(),
+            ),
+            libc::ESRCH => Self::Gone("no such thread any more".into()),
+            libc::ELOOP => Self::Other("its path is a loop of links, or ends in a link".into()),
+            libc::EAGAIN => Self::Other("it did not answer: a pipe instead of a file?".into()),
+            _ => Self::Other(error.to_string()),
+        }
+    }
+
+    /// `fs_err` names the file and hides the kernel's number: its kind still tells most.
+    fn without_code(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace,
+            io::ErrorKind::ResourceBusy => Self::Busy(error.to_string()),
+            io::ErrorKind::PermissionDenied => Self::Denied(error.to_string()),
             _ => Self::Other(error.to_string()),
         }
     }
@@ -58,11 +81,60 @@ impl Trouble {
     }
 }
 
-fn denied() -> String {
+/// Whether the kernel takes this process for root.
+pub(super) fn is_root() -> bool {
     // SAFETY: geteuid has no precondition.
-    if unsafe { libc::geteuid() } == 0 {
-        "the kernel denies it even to root (a read-only setting, missing hardware, or kernel lockdown)".into()
-    } else {
-        "only root may".into()
+    unsafe { libc::geteuid() == 0 }
+}
+
+fn denied(reason: &str) -> String {
+    if !is_root() {
+        return "only root may: run it with sudo".into();
+    }
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    match lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')) {
+        Some((mode, _)) if mode != "none" => {
+            format!("the kernel denies it even to root: it is locked down ({mode}), or {reason}")
+        }
+        _ => format!("the kernel denies it even to root: {reason}"),
+    }
+}
+
+/// As much of a value as a message can carry, on one line.
+fn shown(value: &str) -> String {
+    value.trim().chars().take(80).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use super::*;
+
+    #[test]
+    fn each_number_of_the_kernels_has_its_own_words() {
+        let codes = [
+            libc::ENOENT,
+            libc::EACCES,
+            libc::EPERM,
+            libc::EROFS,
+            libc::EINVAL,
+            libc::EBUSY,
+            libc::ENOSPC,
+            libc::EIO,
+            libc::ESRCH,
+            libc::ELOOP,
+        ];
+        let words: std::collections::BTreeSet<String> = codes
+            .iter()
+            .map(|&code| Trouble::from_io(&io::Error::from_raw_os_error(code), "7\n").to_string())
+            .collect();
+        // Who is not root hears the same of EACCES and EPERM: the remedy is the same.
+        assert_eq!(words.len(), codes.len() - usize::from(!is_root()));
+    }
+
+    #[test]
+    fn an_error_that_names_its_file_still_tells_its_kind() {
+        let error = fs_err::read("/nowhere/at/all").unwrap_err();
+        assert_eq!(Trouble::from_io(&error, ""), Trouble::Missing);
     }
 }

@@ -1,0 +1,86 @@
+//! Scheduling policy and priority: `fifo:1`, `rr:1`, `other:0`. How nice a thread is stays as it was.
+
+use std::io;
+
+use super::super::Trouble;
+use super::stat::Stat;
+
+/// The highest real-time priority that is given: above it a loop would starve the kernel's own threads.
+const HIGHEST: u32 = 2;
+
+/// Policies by their numbers in the kernel's sched.h, which `libc` lacks in part.
+const POLICIES: [(u32, &str); 7] =
+    [(0, "other"), (1, "fifo"), (2, "rr"), (3, "batch"), (5, "idle"), (6, "deadline"), (7, "ext")];
+
+const FIFO: u32 = 1;
+const RR: u32 = 2;
+const DEADLINE: u32 = 6;
+
+/// As text.
+pub fn text(policy: u32, priority: u32) -> String {
+    match POLICIES.iter().find(|(number, _)| *number == policy) {
+        Some((_, word)) => format!("{word}:{priority}"),
+        None => format!("policy-{policy}:{priority}"),
+    }
+}
+
+fn parse(text: &str) -> Option<(u32, u32)> {
+    let (word, priority) = text.trim().split_once(':')?;
+    let (policy, _) = POLICIES.iter().find(|(_, known)| *known == word)?;
+    let priority = priority.parse().ok()?;
+    let real_time = matches!(*policy, FIFO | RR);
+    (real_time == (priority > 0)).then_some((*policy, priority))
+}
+
+/// Sets it. Children keep being born with an ordinary policy where the thread asked for that.
+pub fn set(pid: u32, now: &Stat, value: &str) -> Result<(), Trouble> {
+    let (policy, priority) = parse(value).ok_or_else(|| Trouble::Invalid(value.trim().to_owned()))?;
+    if (policy, priority) == (now.policy, now.priority) {
+        return Ok(());
+    }
+    if policy == DEADLINE || priority > HIGHEST {
+        return Err(Trouble::Unavailable(format!(
+            "quell gives no thread `{}`: real-time priority {HIGHEST} is the most, so that the kernel's own threads come first",
+            value.trim()
+        )));
+    }
+    // What could not be given back is not taken.
+    if now.policy == DEADLINE || now.priority > HIGHEST {
+        return Err(Trouble::Unavailable(format!(
+            "it has `{}` already, which quell could not give back",
+            text(now.policy, now.priority)
+        )));
+    }
+    let id = pid as libc::pid_t;
+    let failed = || Trouble::from_io(&io::Error::last_os_error(), value);
+    // SAFETY: the call only reads its argument.
+    let flags = unsafe { libc::sched_getscheduler(id) };
+    if flags < 0 {
+        return Err(failed());
+    }
+    let policy = policy as libc::c_int | (flags & libc::SCHED_RESET_ON_FORK);
+    let parameters = libc::sched_param { sched_priority: priority as libc::c_int };
+    // SAFETY: the parameters live through the call.
+    match unsafe { libc::sched_setscheduler(id, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(failed()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_read_as_they_are_written() {
+        for (policy, priority, words) in
+            [(0, 0, "other:0"), (1, 1, "fifo:1"), (2, 5, "rr:5"), (3, 0, "batch:0"), (5, 0, "idle:0")]
+        {
+            assert_eq!(text(policy, priority), words);
+            assert_eq!(parse(words), Some((policy, priority)));
+        }
+        for bad in ["fifo", "fifo:0", "other:1", "fifo:-1", "x:1", "1:1", ""] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+}

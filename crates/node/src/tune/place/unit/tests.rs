@@ -1,0 +1,141 @@
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use fs_err as fs;
+
+use super::super::Place;
+use super::*;
+
+/// Keeps `NAME.active` and `NAME.enabled` beside itself, and what a mask hides in `NAME.hidden`.
+const FAKE: &str = r#"#!/bin/sh
+cd "$(dirname "$0")/../../units" || exit 9
+echo "$1 $2" >> log
+test -f "$2.active" || { case $1 in is-active) echo inactive; exit 3;; is-enabled) echo "Failed to get unit file state for $2: No such file or directory" >&2; exit 1;; esac; exit 5; }
+case $1 in
+is-active) cat "$2.active"; grep -q '^active' "$2.active" || exit 3;;
+is-enabled) cat "$2.enabled";;
+start) echo active > "$2.active";;
+stop) echo inactive > "$2.active";;
+enable) echo enabled > "$2.enabled";;
+disable) echo disabled > "$2.enabled";;
+mask) mv "$2.enabled" "$2.hidden"; echo masked > "$2.enabled";;
+unmask) mv "$2.hidden" "$2.enabled";;
+*) exit 7;;
+esac
+"#;
+
+fn tree(script: &str) -> (tempfile::TempDir, Root) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("usr/bin")).unwrap();
+    fs::create_dir_all(folder.path().join("units")).unwrap();
+    let program = folder.path().join("usr/bin/systemctl");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let root = Root::at(folder.path()).unwrap();
+    (folder, root)
+}
+
+fn unit(root: &Root, name: &str, active: &str, enabled: &str) -> Place {
+    fs::write(root.path(&format!("/units/{name}.active")), active).unwrap();
+    fs::write(root.path(&format!("/units/{name}.enabled")), enabled).unwrap();
+    Place::Unit { name: name.to_owned() }
+}
+
+fn log(root: &Root) -> Vec<String> {
+    let text = fs::read_to_string(root.path("/units/log")).unwrap();
+    let did = text.lines().filter(|line| !line.starts_with("is-"));
+    did.map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn each_property_is_changed_by_itself_and_given_back() {
+    for (active, enabled, wanted, did) in [
+        ("active", "enabled", "inactive disabled", "disable stop start enable"),
+        ("active", "enabled", "inactive enabled", "stop start"),
+        ("active", "enabled", "inactive masked", "mask stop unmask start"),
+        ("active", "static", "inactive masked", "mask stop unmask start"),
+        ("inactive", "enabled", "inactive masked", "mask unmask"),
+        ("active", "disabled", "inactive disabled", "stop start"),
+        ("failed", "enabled", "inactive enabled", ""),
+        ("inactive", "disabled", "active masked", "start mask unmask stop"),
+    ] {
+        let (_folder, root) = tree(FAKE);
+        let place = unit(&root, "cron.service", active, enabled);
+        let old = place.read(&root).unwrap();
+        assert_eq!(old, format!("{active} {enabled}"));
+        place.write(&root, wanted).unwrap();
+        assert!(place.same(&place.read(&root).unwrap(), wanted), "{old} → {wanted}");
+        place.write(&root, &old).unwrap();
+        assert!(place.same(&place.read(&root).unwrap(), &old), "{wanted} → {old}");
+        assert_eq!(log(&root).join(" "), did, "{old} → {wanted}");
+    }
+}
+
+#[test]
+fn what_cannot_be_given_back_is_not_changed() {
+    for (enabled, wanted) in [
+        ("linked", "inactive masked"),
+        ("enabled-runtime", "inactive disabled"),
+        ("static", "inactive disabled"),
+    ] {
+        let (_folder, root) = tree(FAKE);
+        let place = unit(&root, "cron.service", "active", enabled);
+        assert!(matches!(place.write(&root, wanted), Err(Trouble::Unavailable(_))), "{enabled}");
+        assert_eq!(log(&root), [""; 0]);
+    }
+}
+
+#[test]
+fn a_unit_that_is_not_installed_is_missing() {
+    let (_folder, root) = tree(FAKE);
+    assert_eq!(read(&root, "nscd.service"), Err(Trouble::Missing));
+}
+
+#[test]
+fn what_is_not_systemds_word_says_that_it_does_not_run() {
+    for script in [
+        "#!/bin/sh\necho \"System has not been booted with\tsystemd\" >&2; exit 1\n",
+        "#!/bin/sh\necho 'a \u{1b}[31mtrap'\n",
+        "#!/bin/sh\nhead -c 100000 /dev/urandom\n",
+    ] {
+        let (_folder, root) = tree(script);
+        let refused = read(&root, "cron.service").unwrap_err();
+        let text = refused.to_string();
+        assert!(matches!(refused, Trouble::Unavailable(_)), "{text}");
+        assert!(text.starts_with("systemd does not run here") && !text.contains(['\n', '\u{1b}']), "{text}");
+    }
+}
+
+#[test]
+fn a_failure_says_what_failed() {
+    let script = FAKE.replace("stop) echo", "stop) echo 'Access denied' >&2; exit 4; echo");
+    let (_folder, root) = tree(&script);
+    let place = unit(&root, "cron.service", "active", "enabled");
+    let text = place.write(&root, "inactive enabled").unwrap_err().to_string();
+    assert_eq!(text, "`systemctl stop cron.service` failed (exit code 4): Access denied");
+}
+
+#[test]
+fn a_call_that_hangs_is_killed() {
+    let (_folder, root) = tree("#!/bin/sh\nexec sleep 60\n");
+    let systemctl = Systemctl::find(&root).unwrap().hurried();
+    let text = systemctl.state("cron.service").unwrap_err().to_string();
+    assert!(text.contains("did not end"), "{text}");
+}
+
+#[test]
+fn names_are_never_options_and_the_denied_stay() {
+    let (_folder, root) = tree(FAKE);
+    assert!(matches!(read(&root, "--version"), Err(Trouble::Invalid(_))));
+    assert!(matches!(read(&root, "a b;c"), Err(Trouble::Invalid(_))));
+    assert!(matches!(write(&root, "sshd.service", "inactive disabled"), Err(Trouble::Denied(_))));
+}
+
+#[test]
+fn failed_and_inactive_are_the_same() {
+    assert!(same("failed enabled", "inactive enabled\n"));
+    assert!(same("activating enabled", "active enabled"));
+    assert!(!same("failed enabled", "active enabled"));
+    assert!(!same("inactive masked", "inactive disabled"));
+}
