@@ -21,7 +21,7 @@ pub fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
         }
         _ => State::Partial,
     };
-    let told = [Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not];
+    let told = [Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not, Verdict::Done];
     let whys: Vec<String> = told.into_iter().flat_map(|verdict| tell(looks, verdict)).collect();
     (state, (!whys.is_empty()).then(|| whys.join("; ")))
 }

@@ -32,7 +32,7 @@ impl Looker<'_> {
 
     fn strays(&self, knob: &UnitKnob) -> Option<Look> {
         let regex = regex::Regex::new(knob.process.as_ref()?).ok()?;
-        let mine = self.lists.processes().iter().filter(|task| !task.kernel && regex.is_match(&task.comm));
+        let mine = self.lists.processes().iter().filter(|task| regex.is_match(&task.comm));
         let strays: Vec<String> = mine.map(|task| format!("{} ({})", task.comm, task.pid)).collect();
         if strays.is_empty() {
             return None;
