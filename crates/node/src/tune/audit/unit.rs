@@ -3,7 +3,7 @@
 use super::look::{Look, Looker, Verdict};
 use super::{ByHand, Sight};
 use crate::tune::catalogue::UnitKnob;
-use crate::tune::place::Place;
+use crate::tune::place::{Place, Trouble};
 
 /// States in which a unit runs, or is about to.
 const RUNNING: [&str; 3] = ["active", "activating", "reloading"];
@@ -15,7 +15,11 @@ impl Looker<'_> {
             Ok(now) => stopped(place, &now),
             Err(trouble) if trouble.is_absence() => {
                 // A service goes by several names; a node has one of them.
-                Look::bare(Verdict::NotMissed, format!("{}: {trouble}", knob.name))
+                let why = match trouble {
+                    Trouble::Missing => format!("there is no {}", knob.name),
+                    other => other.to_string(),
+                };
+                Look::bare(Verdict::NotMissed, why)
             }
             Err(trouble) => {
                 let why = Some(trouble.to_string());
