@@ -160,7 +160,7 @@ pub fn large(folder: &Path) -> Machine {
         .collect();
     let nodes: Vec<(u32, &str)> = (0..).zip(lists.iter().map(String::as_str)).collect();
     machine.cpus("0-255", "0-255", &cores).nodes(&nodes);
-    let all = vec!["ffffffff"; 8].join(",");
+    let all = ["ffffffff"; 8].join(",");
     machine.file("sys/devices/virtual/workqueue/cpumask", &all);
     machine
         .file("etc/default/grub.d/init-select.cfg", "")
