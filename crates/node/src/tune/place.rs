@@ -6,6 +6,8 @@ pub mod cpuset;
 mod drop_in;
 mod file;
 pub mod held;
+#[cfg(test)]
+mod hostile;
 pub mod irq;
 pub mod thread;
 #[cfg(test)]
@@ -15,6 +17,7 @@ mod unit;
 
 use std::fmt;
 
+use quell_recording::Cpu;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use trouble::Trouble;
@@ -120,6 +123,16 @@ impl Place {
             Self::Unit { .. } => unit::same(a, b),
             Self::DropIn { .. } => a == b,
             _ => a.split_whitespace().eq(b.split_whitespace()),
+        }
+    }
+
+    /// The CPUs that a text stands for, in a place that holds CPUs.
+    pub fn cpus(&self, text: &str) -> Option<Vec<Cpu>> {
+        match self {
+            Self::File { path } => file::cpus(path, text),
+            Self::Irq { .. } => file::cpus("smp_affinity", text),
+            Self::Thread { property: Property::Affinity, .. } => file::cpus("cpulist", text),
+            _ => None,
         }
     }
 

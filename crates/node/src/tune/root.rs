@@ -1,13 +1,12 @@
 //! The tree that is looked at and changed: this machine's, or a copy of another's below a folder (`--sysroot`).
 
 use std::ffi::OsStr;
+// Not `fs_err`: it hides the kernel's number, by which a place's trouble is told; and the path is known.
 use std::fs;
 use std::io;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-
-// The plain `std::fs` here: a place's trouble is told by the kernel's number, which `fs_err` hides, and its path is known.
 
 /// Files of the kernel's that are read are not longer; a longer one is not text of the kernel's.
 const LONGEST: u64 = 1 << 20;
@@ -202,6 +201,7 @@ fn natural(name: &str) -> Vec<(String, u64)> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may")]
     use super::*;
+    use fs_err as fs;
 
     #[test]
     fn a_star_stands_for_part_of_a_name() {

@@ -1,9 +1,11 @@
 //! A file of quell's own, in a folder that takes files of many.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use fs_err as fs;
 
 use super::{ABSENT, Trouble};
 use crate::tune::deny;
@@ -81,9 +83,9 @@ fn spot_or_make(root: &Root, path: &str) -> Result<PathBuf, Trouble> {
     let (folder, _) = path.rsplit_once('/').unwrap_or_default();
     let make = || {
         let folder = root.spot(folder)?;
-        fs::DirBuilder::new().mode(0o755).create(&folder)?;
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
-        File::create_new(folder.join(MADE))?.sync_all()?;
+        DirBuilder::new().mode(0o755).create(&folder)?;
+        fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
+        fs::File::create_new(folder.join(MADE))?.sync_all()?;
         sync(&folder)?;
         sync(folder.parent().unwrap_or(&folder))?;
         root.spot(path)
@@ -110,15 +112,14 @@ fn put(spot: &Path, text: &str) -> io::Result<()> {
         }
         other => other?,
     };
-    let written = || -> io::Result<()> {
+    let mut written = || -> io::Result<()> {
         file.write_all(text.as_bytes())?;
         // Whatever the caller's umask.
-        file.set_permissions(fs::Permissions::from_mode(0o644))?;
+        file.set_permissions(Permissions::from_mode(0o644))?;
         file.sync_all()?;
         fs::rename(&draft, spot)?;
         sync(folder)
     };
-    let mut written = written;
     written().inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 
@@ -170,7 +171,7 @@ fn draft_of(spot: &Path) -> PathBuf {
 }
 
 fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    fs::File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

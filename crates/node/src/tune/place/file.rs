@@ -1,6 +1,6 @@
 //! A file of the kernel's.
 
-use quell_recording::parse_cpu_list;
+use quell_recording::{Cpu, parse_cpu_list};
 
 use super::Trouble;
 use crate::tune::deny;
@@ -72,17 +72,33 @@ pub(super) fn same(path: &str, a: &str, b: &str) -> bool {
 }
 
 fn same_word(path: &str, a: &str, b: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let equal = if MASKS.contains(&name) {
-        both(parse_mask(a).ok(), parse_mask(b).ok())
-    } else if LISTS.contains(&name) || name.ends_with("_list") {
-        both(parse_cpu_list(a).ok(), parse_cpu_list(b).ok())
+    let equal = if holds_cpus(path) {
+        both(cpus(path, a), cpus(path, b))
     } else if path.starts_with("/sys/module/") {
         both(switch(a), switch(b)).or_else(|| both(number(a), number(b)))
     } else {
         both(number(a), number(b))
     };
     equal.unwrap_or(a == b)
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn holds_cpus(path: &str) -> bool {
+    let name = name(path);
+    MASKS.contains(&name) || LISTS.contains(&name) || name.ends_with("_list")
+}
+
+/// The CPUs (or memory nodes) that a text of the file's stands for, if it holds any such.
+pub(super) fn cpus(path: &str, text: &str) -> Option<Vec<Cpu>> {
+    match text.trim() {
+        text if MASKS.contains(&name(path)) => parse_mask(text).ok(),
+        _ if !holds_cpus(path) => None,
+        "" => Some(Vec::new()),
+        text => parse_cpu_list(text).ok(),
+    }
 }
 
 /// Whether two readings agree, where both texts can be read so.
@@ -153,6 +169,15 @@ mod tests {
     }
 
     #[test]
+    fn cpus_are_those_of_a_mask_or_a_list() {
+        assert_eq!(cpus("/proc/irq/7/smp_affinity", "11\n"), Some(vec![Cpu(0), Cpu(4)]));
+        assert_eq!(cpus("/x/watchdog_cpumask", "1,3\n"), Some(vec![Cpu(1), Cpu(3)]));
+        assert_eq!(cpus("/x/cpuset.cpus", "\n"), Some(vec![]));
+        assert_eq!(cpus("/x/cpuset.cpus", "all"), None);
+        assert_eq!(cpus("/proc/sys/vm/stat_interval", "1"), None);
+    }
+
+    #[test]
     fn a_tree_gets_all_of_a_text_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = "/sys/kernel/mm/enabled";
@@ -165,6 +190,28 @@ mod tests {
         write(&root, path, &old).unwrap();
         assert_eq!(read(&root, path).unwrap(), old);
         assert!(matches!(write(&root, "/etc/passwd", "x"), Err(Trouble::Denied(_))));
+    }
+
+    #[test]
+    fn a_real_file_is_written_and_given_back() {
+        use super::super::{Place, trial};
+        let _alone = trial::alone();
+        let place = Place::File { path: "/proc/sys/vm/stat_interval".into() };
+        if !trial::is_root() {
+            return trial::skip("only root may write kernel settings");
+        }
+        let Some(_given_back) = trial::GiveBack::of(&place) else {
+            return trial::skip("there is no such file");
+        };
+        match place.write(&Root::system(), "7") {
+            Ok(()) => assert!(place.same(&place.read(&Root::system()).unwrap(), "7")),
+            Err(Trouble::ReadOnly | Trouble::Denied(_)) => {
+                return trial::skip("/proc/sys is not to be written here");
+            }
+            Err(other) => panic!("{other}"),
+        }
+        let refused = place.write(&Root::system(), "many");
+        assert_eq!(refused, Err(Trouble::Invalid("many".into())));
     }
 
     proptest! {

@@ -6,7 +6,8 @@ mod stat;
 
 pub use list::{Process, Task, kernel_threads, processes, successor, threads_of};
 use quell_recording::{Cpu, parse_cpu_list};
-use stat::{Stat, stat};
+use stat::Stat;
+pub(super) use stat::stat;
 
 use super::Trouble;
 use crate::tune::catalogue::Property;
@@ -79,7 +80,7 @@ fn folder(root: &Root, pid: u32) -> Option<String> {
 }
 
 /// The CPUs that it may run on, from `status`, which copies of a machine have too.
-fn affinity(root: &Root, folder: &str) -> Result<String, Trouble> {
+pub(super) fn affinity(root: &Root, folder: &str) -> Result<String, Trouble> {
     let bytes =
         root.read_bytes(&format!("{folder}/status"), stat::LONGEST).map_err(|e| Trouble::from_io(&e, ""))?;
     let text = String::from_utf8_lossy(&bytes);

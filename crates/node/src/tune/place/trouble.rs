@@ -91,7 +91,7 @@ fn denied(reason: &str) -> String {
     if !is_root() {
         return "only root may: run it with sudo".into();
     }
-    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    let lockdown = fs_err::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     match lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')) {
         Some((mode, _)) if mode != "none" => {
             format!("the kernel denies it even to root: it is locked down ({mode}), or {reason}")

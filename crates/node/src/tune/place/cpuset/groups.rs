@@ -82,7 +82,7 @@ pub fn remove(root: &Root, group: &str) -> Result<(), Trouble> {
             for entry in fs::read_dir(&spot)? {
                 let entry = entry?;
                 if entry.file_type()?.is_file() {
-                    fs::remove_file(entry.path())?;
+                    fs_err::remove_file(entry.path())?;
                 }
             }
         }

@@ -7,7 +7,7 @@ use quell_recording::format_cpu_list;
 
 use super::super::Trouble;
 use super::groups::{self, Kind, get, put};
-use super::tasks::{keeps_to, list, move_all};
+use super::tasks::{keeps_its_own, list, move_all};
 use super::{CpusetKind, Parts};
 use crate::tune::root::Root;
 
@@ -115,7 +115,9 @@ fn make_shield(root: &Root, top: &str, parts: &Parts) -> Result<(), Trouble> {
     make_set(root, &job, &parts.compute, parts)?;
     put(root, &format!("{job}/{BALANCE}"), "0")?;
     let housekeeping = list(root, &format!("{system}/cpuset.cpus"))?;
-    if move_all(root, top, &system, |id| keeps_to(root, id, &housekeeping))? {
+    let effective = format!("{top}/cpuset.effective_cpus");
+    let all = list(root, &effective).or_else(|_| list(root, &format!("{top}/cpuset.cpus")))?;
+    if move_all(root, top, &system, |id| keeps_its_own(root, id, &all, &housekeeping))? {
         return Err(Trouble::Busy("tasks are born faster than they can be moved: try again".into()));
     }
     balance(root, top, ('1', '0'))

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use quell_recording::{Cpu, parse_cpu_list};
 
 use super::super::Trouble;
+use super::super::thread::{affinity, stat};
 use super::groups::get;
 use crate::tune::root::Root;
 
@@ -52,14 +53,20 @@ fn tasks(root: &Root, set: &str) -> Result<Vec<u32>, Trouble> {
     Ok(text.lines().filter_map(|line| line.trim().parse().ok()).filter(|id| *id != 0).collect())
 }
 
-/// Whether a task was given CPUs of its own, all of them within `inside`: it is in nobody's way, and moving it would make kernels
-/// before 6.2 forget its own CPUs.
-pub fn keeps_to(root: &Root, id: u32, inside: &[Cpu]) -> bool {
-    let Ok(status) = root.read_bytes(&format!("/proc/{id}/status"), 1 << 16) else { return false };
-    let status = String::from_utf8_lossy(&status);
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let cpus = list.and_then(|list| parse_cpu_list(list).ok());
-    cpus.is_some_and(|cpus| cpus.iter().all(|cpu| inside.contains(cpu)))
+/// Whether a task stays in the root set though the kernel would let it be moved.
+///
+/// The kernel gave some of its threads their CPUs itself, those of threaded interrupts for instance, and moving one makes it
+/// forget them. A task that runs within `inside` anyway is in nobody's way. Others that were given CPUs of their own are moved:
+/// since 6.2 the kernel remembers them, and gives them back with the task.
+pub fn keeps_its_own(root: &Root, id: u32, all: &[Cpu], inside: &[Cpu]) -> bool {
+    let folder = format!("/proc/{id}");
+    let list = affinity(root, &folder).ok().and_then(|list| parse_cpu_list(&list).ok());
+    let Some(cpus) = list else { return false };
+    if cpus.iter().all(|cpu| inside.contains(cpu)) {
+        return true;
+    }
+    let narrow = !all.iter().all(|cpu| cpus.contains(cpu));
+    narrow && stat(root, &folder).is_some_and(|stat| stat.of_kernel())
 }
 
 /// A set's CPUs or memory nodes.

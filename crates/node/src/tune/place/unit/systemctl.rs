@@ -174,7 +174,8 @@ fn in_tree(root: &Root) -> Result<Option<PathBuf>, Trouble> {
 
 fn is_script(program: &Path) -> bool {
     let mut start = [0u8; 2];
-    let mut file = File::open(program).ok().filter(|file| file.metadata().is_ok_and(|facts| facts.is_file()));
+    let mut file =
+        fs_err::File::open(program).ok().filter(|file| file.metadata().is_ok_and(|facts| facts.is_file()));
     file.as_mut().is_some_and(|file| file.read_exact(&mut start).is_ok()) && &start == b"#!"
 }
 

@@ -139,3 +139,12 @@ fn failed_and_inactive_are_the_same() {
     assert!(!same("failed enabled", "active enabled"));
     assert!(!same("inactive masked", "inactive disabled"));
 }
+
+#[test]
+fn this_machine_tells_of_a_unit_or_why_it_cannot() {
+    let told = read(&Root::system(), "cron.service");
+    match told {
+        Ok(value) => assert_eq!(value.split(' ').count(), 2, "{value}"),
+        Err(trouble) => assert!(trouble.is_absence() && !trouble.to_string().contains('\n'), "{trouble}"),
+    }
+}
