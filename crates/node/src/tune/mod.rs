@@ -8,6 +8,9 @@ pub mod audit;
 pub mod catalogue;
 mod deny;
 pub mod facts;
+#[cfg(test)]
+#[path = "../../../cli/tests/support/fake_machine.rs"]
+mod fake_machine;
 pub mod fault;
 mod groups;
 pub mod guard;

@@ -27,7 +27,7 @@ impl Looker<'_> {
                 };
                 Look { verdict, why: Some(seen.clone()), sight: None, by_hand: by_hand(done, Some(seen)) }
             }
-            Err(why) => Look::bare(Verdict::Missing, why),
+            Err(why) => Look::bare(Verdict::NotMissed, why),
         }
     }
 
@@ -93,8 +93,9 @@ impl Looker<'_> {
 
     fn no_process(&self, matches: &str) -> Seen {
         let regex = regex::Regex::new(matches).map_err(|e| e.to_string())?;
-        let mine = self.lists.processes().iter().filter(|task| regex.is_match(&task.comm));
-        let mut names: Vec<&str> = mine.map(|task| task.comm.as_str()).collect();
+        let processes = self.lists.processes().iter().map(|one| one.comm.as_str());
+        let all = processes.chain(self.lists.kernel_threads().iter().map(|one| one.comm.as_str()));
+        let mut names: Vec<&str> = all.filter(|name| regex.is_match(name)).collect();
         names.sort_unstable();
         names.dedup();
         Ok(match names.is_empty() {
@@ -105,7 +106,7 @@ impl Looker<'_> {
 
     fn some_irq(&self, matches: &str) -> Seen {
         let regex = regex::Regex::new(matches).map_err(|e| e.to_string())?;
-        let count = self.lists.irqs().iter().filter(|(_, name)| regex.is_match(name)).count();
+        let count = self.lists.irqs().iter().filter(|irq| regex.is_match(&irq.name)).count();
         match count {
             0 => Err(format!("no interrupt is named like `{matches}`")),
             _ => Ok((None, format!("{count} such interrupts are here; quell cannot see whether it is done"))),

@@ -1,9 +1,8 @@
 //! When what a place holds counts as what it should.
 
-use quell_recording::{Cpu, parse_cpu_list};
+use quell_recording::Cpu;
 
-use crate::tune::catalogue::{Compare, Property};
-use crate::tune::masks::parse_mask;
+use crate::tune::catalogue::Compare;
 use crate::tune::place::Place;
 
 /// Whether `now` counts as `want`.
@@ -24,31 +23,16 @@ fn number(text: &str) -> Option<i128> {
 
 /// No online CPU outside the wanted ones: a mask also names CPUs that are off, or that no machine has.
 fn within(place: &Place, now: &str, want: &str, online: &[Cpu]) -> bool {
-    let (Some(now), Some(want)) = (cpus(place, now), cpus(place, want)) else { return false };
-    let mut here = now.iter().filter(|cpu| online.binary_search(cpu).is_ok()).peekable();
-    here.peek().is_some() && here.all(|cpu| want.binary_search(cpu).is_ok())
-}
-
-fn cpus(place: &Place, text: &str) -> Option<Vec<Cpu>> {
-    match place {
-        Place::Irq { .. } => parse_mask(text).ok(),
-        Place::File { path } if is_mask(path) => parse_mask(text).ok(),
-        Place::File { .. } | Place::Thread { property: Property::Affinity, .. } => parse_cpu_list(text).ok(),
-        _ => None,
-    }
-}
-
-/// Whether a file has a mask, not a list. The watchdog's has a list, whatever its name says.
-fn is_mask(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let masked = name.contains("mask") || name.ends_with("smp_affinity");
-    matches!(name, "rps_cpus" | "xps_cpus") || masked && name != "watchdog_cpumask"
+    let (Some(now), Some(want)) = (place.cpus(now), place.cpus(want)) else { return false };
+    let mut here = now.iter().filter(|cpu| online.binary_search(cpu).is_ok());
+    here.all(|cpu| want.binary_search(cpu).is_ok())
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may")]
     use super::*;
+    use quell_recording::parse_cpu_list;
 
     #[test]
     fn each_way_of_counting() {
@@ -67,7 +51,7 @@ mod tests {
             (&file("/proc/irq/default_smp_affinity"), "ffffff03\n", "03", Compare::Within, true),
             (&file("/proc/irq/default_smp_affinity"), "7\n", "03", Compare::Within, false),
             (&file("/proc/sys/kernel/watchdog_cpumask"), "0-1\n", "0-2", Compare::Within, true),
-            (&file("/proc/sys/kernel/watchdog_cpumask"), "\n", "0-2", Compare::Within, false),
+            (&file("/proc/sys/kernel/watchdog_cpumask"), "\n", "0-2", Compare::Within, true),
         ] {
             assert_eq!(counts(place, now, want, how, &online), counted, "{now:?} {how:?} {want}");
         }

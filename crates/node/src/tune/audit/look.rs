@@ -10,7 +10,8 @@ use crate::tune::catalogue::{
     Compare, CpusetKnob, DropInKnob, Held, HoldKnob, IrqKnob, Knob, Mitigation, Want,
 };
 use crate::tune::facts::{Facts, Filling, Parts};
-use crate::tune::place::{ABSENT, Place, Trouble};
+use crate::tune::place::irq::Irq;
+use crate::tune::place::{ABSENT, Place, Trouble, cpuset};
 use crate::tune::root::Root;
 
 /// What looks, and what it looks for.
@@ -204,21 +205,22 @@ impl<'a> Looker<'a> {
             Ok(regex) => regex,
             Err(error) => return vec![Look::bare(Verdict::Unseen, error.to_string())],
         };
-        let mine: Vec<_> = self.lists.irqs().iter().filter(|(_, name)| regex.is_match(name)).collect();
+        let mine: Vec<&Irq> = self.lists.irqs().iter().filter(|irq| regex.is_match(&irq.name)).collect();
         if mine.is_empty() {
             let why = format!("no interrupt is named like `{}`", knob.matches);
-            return vec![Look::bare(Verdict::Missing, why)];
+            return vec![Look::bare(Verdict::NotMissed, why)];
         }
-        let look = |(number, name): &(u32, String)| {
-            let place = Place::Irq { number: *number, name: name.clone() };
-            let want = at.filling.mask_of(knob.want);
-            let look = self.see(place, want, Compare::Within, true);
+        let look = |irq: &&Irq| {
+            let place = Place::Irq { number: irq.number, name: irq.name.clone() };
+            let look = self.see(place, at.filling.mask_of(knob.want), Compare::Within, true);
             // Kernels of today show a managed interrupt by its mode; older ones only refuse the write.
-            let file = format!("/proc/irq/{number}/smp_affinity");
-            self.unless_writable(look, &file, "managed: the kernel spreads its driver's queues itself")
-                .with(|sight| sight.may_fail = mine.len() > 1)
+            let look = look.with(|sight| sight.may_fail = mine.len() > 1);
+            match &irq.immovable {
+                Some(why) => look.immovable(why),
+                None => look,
+            }
         };
-        mine.iter().map(|one| look(one)).collect()
+        mine.iter().map(look).collect()
     }
 
     fn hold(&self, at: At<'_>, knob: &HoldKnob) -> Look {
@@ -230,14 +232,17 @@ impl<'a> Looker<'a> {
     }
 
     fn cpuset(&self, knob: &CpusetKnob) -> Look {
-        let want =
-            self.parts.map_err(str::to_owned).map(|parts| super::lists::cpuset_wanted(knob.what, parts));
+        let wanted = |parts: &Parts| {
+            cpuset::wanted(knob.what, &parts.compute, &parts.housekeeping, self.root)
+                .map_err(|e| e.to_string())
+        };
+        let want = self.parts.map_err(str::to_owned).and_then(wanted);
         self.see(Place::Cpuset { what: knob.what }, want, Compare::Equal, false)
     }
 
     fn drop_in(&self, at: At<'_>, knob: &DropInKnob) -> Look {
         if let Some(program) = knob.r#if.as_ref().filter(|program| !self.installed(program)) {
-            return Look::bare(Verdict::Missing, format!("`{program}` is not installed"));
+            return Look::bare(Verdict::NotMissed, format!("`{program}` is not installed"));
         }
         let want = at.fill(&knob.content).map(|text| super::lasting::signed(&at.mitigation.id, &text));
         self.see(Place::DropIn { path: knob.path.clone() }, want, Compare::Equal, false)

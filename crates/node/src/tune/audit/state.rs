@@ -21,7 +21,8 @@ pub fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
         }
         _ => State::Partial,
     };
-    let told = [Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not];
+    let mut told = vec![Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not];
+    told.extend((state == State::On).then_some(Verdict::Done));
     let whys: Vec<String> = told.into_iter().flat_map(|verdict| tell(looks, verdict)).collect();
     (state, (!whys.is_empty()).then(|| whys.join("; ")))
 }

@@ -2,9 +2,10 @@
 
 use quell_recording::format_cpu_list;
 
-use super::lists::Task;
 use super::look::{At, Look, Looker, Verdict};
 use crate::tune::catalogue::{Compare, KernelThreadKnob, ProcessKnob, Property};
+use crate::tune::place::Place;
+use crate::tune::place::thread::{Task, threads_of};
 
 impl Looker<'_> {
     pub(super) fn kernel_threads(&self, at: At<'_>, knob: &KernelThreadKnob) -> Vec<Look> {
@@ -16,11 +17,11 @@ impl Looker<'_> {
         let mine: Vec<&Task> = threads.iter().filter(|one| regex.is_match(&one.comm)).collect();
         if mine.is_empty() {
             let why = format!("no kernel thread is named like `{}`", knob.matches);
-            return vec![Look::bare(Verdict::Missing, why)];
+            return vec![Look::bare(Verdict::NotMissed, why)];
         }
         let look = |thread: &&Task| {
             let want = at.filling.cpus(knob.want).map(|cpus| format_cpu_list(&cpus));
-            let mut look = self.see(thread.place(Property::Affinity), want, Compare::Within, true);
+            let mut look = self.see(place(thread, Property::Affinity), want, Compare::Within, true);
             look.sight.iter_mut().for_each(|sight| sight.may_fail = mine.len() > 1);
             match thread.bound {
                 true => look.immovable("bound to its CPUs by the kernel"),
@@ -35,15 +36,20 @@ impl Looker<'_> {
             let why = "it is about a process: give --pid";
             return vec![Look::bare(Verdict::Unseen, why)];
         };
-        let threads = self.lists.threads_of(pid);
-        if threads.is_empty() {
-            return vec![Look::bare(Verdict::Unseen, format!("there is no process {pid}"))];
-        }
+        let threads = match threads_of(self.root, pid) {
+            Ok(threads) if !threads.is_empty() => threads,
+            Ok(_) => return vec![Look::bare(Verdict::Unseen, format!("there is no process {pid}"))],
+            Err(trouble) => return vec![Look::bare(Verdict::Unseen, trouble.to_string())],
+        };
         let how = match knob.what {
             Property::TimerSlack => Compare::AtMost,
             _ => Compare::Equal,
         };
-        let see = |thread: &Task| self.see(thread.place(knob.what), at.fill(&knob.want), how, false);
+        let see = |thread: &Task| self.see(place(thread, knob.what), at.fill(&knob.want), how, false);
         threads.iter().map(see).collect()
     }
+}
+
+fn place(thread: &Task, property: Property) -> Place {
+    Place::Thread { pid: thread.pid, start: thread.start, comm: thread.comm.clone(), property }
 }

@@ -3,7 +3,7 @@
 use super::look::{Look, Looker, Verdict};
 use super::{ByHand, Sight};
 use crate::tune::catalogue::UnitKnob;
-use crate::tune::place::Place;
+use crate::tune::place::{Place, Trouble};
 
 /// States in which a unit runs, or is about to.
 const RUNNING: [&str; 3] = ["active", "activating", "reloading"];
@@ -14,7 +14,12 @@ impl Looker<'_> {
         let mut looks = vec![match place.read(self.root) {
             Ok(now) => stopped(place, &now),
             Err(trouble) if trouble.is_absence() => {
-                Look::bare(Verdict::Missing, format!("{}: {trouble}", knob.name))
+                // A service goes by several names; a node has one of them.
+                let why = match trouble {
+                    Trouble::Missing => format!("there is no {}", knob.name),
+                    other => other.to_string(),
+                };
+                Look::bare(Verdict::NotMissed, why)
             }
             Err(trouble) => {
                 let why = Some(trouble.to_string());
@@ -31,7 +36,7 @@ impl Looker<'_> {
 
     fn strays(&self, knob: &UnitKnob) -> Option<Look> {
         let regex = regex::Regex::new(knob.process.as_ref()?).ok()?;
-        let mine = self.lists.processes().iter().filter(|task| !task.kernel && regex.is_match(&task.comm));
+        let mine = self.lists.processes().iter().filter(|task| regex.is_match(&task.comm));
         let strays: Vec<String> = mine.map(|task| format!("{} ({})", task.comm, task.pid)).collect();
         if strays.is_empty() {
             return None;
@@ -58,5 +63,5 @@ fn stopped(place: Place, now: &str) -> Look {
 /// What a unit that starts at boot should hold for good; none where it does not, or where only others start it (static).
 pub fn disabled(now: &str) -> Option<String> {
     let enablement = now.split_whitespace().nth(1)?;
-    matches!(enablement, "enabled" | "enabled-runtime").then(|| "inactive disabled".to_owned())
+    (enablement == "enabled").then(|| "inactive disabled".to_owned())
 }

@@ -38,6 +38,9 @@ impl Making {
             for sight in self.places(one) {
                 self.place(one, sight)?;
             }
+            let fixed = one.places.iter().filter(|sight| sight.immovable && !sight.done);
+            let told = by_why(fixed.map(|sight| (unsaid(sight), &sight.place)));
+            told.into_iter().for_each(|(what, why)| self.leave(one, what, why));
         } else {
             self.leave_all(one);
             // What is on already still holds its places.
@@ -64,13 +67,11 @@ impl Making {
 
     fn place(&mut self, one: &Audited<'_>, sight: &Sight) -> Result<(), String> {
         self.claim(one, sight)?;
-        if sight.done || sight.optional && sight.now.is_none() {
+        if sight.done || sight.immovable || sight.optional && sight.now.is_none() {
             return Ok(());
         }
         let what = sight.place.to_string();
-        let unsaid = || sight.why.clone().unwrap_or_else(|| "it cannot be seen".into());
         match (&sight.now, &sight.want) {
-            _ if sight.immovable => self.leave(one, what, unsaid()),
             (Some(now), Some(want)) if sight.staged && sight.place.same(now, want) => {
                 self.leave(one, what, "staged already: in force after the next boot");
             }
@@ -78,7 +79,7 @@ impl Making {
                 self.leave(one, what, "only at boot: plan with --persist");
             }
             (Some(now), Some(want)) => self.write(one, sight, now, want),
-            _ => self.leave(one, what, unsaid()),
+            _ => self.leave(one, what, unsaid(sight)),
         }
         Ok(())
     }
@@ -131,7 +132,7 @@ impl Making {
         let why = match one.state {
             _ if one.mitigation.risk == Risk::External => "it is not this machine's to change".to_owned(),
             State::On => because("it is on already"),
-            State::NotHere => because("it is not on this machine"),
+            State::NotHere => because("nothing of it can be changed here"),
             _ => because("how it stands cannot be told"),
         };
         let title = one.mitigation.title.clone();
@@ -172,22 +173,9 @@ impl Making {
 
     /// Tells of writes that the next boot undoes, by kind.
     fn passing(&mut self, one: &Audited<'_>, before: usize) {
-        let mut passing: Vec<(&str, Vec<&Place>)> = Vec::new();
-        for write in self.writes.iter().skip(before) {
-            let Some(why) = why_passing(write) else { continue };
-            match passing.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, places)) => places.push(&write.place),
-                None => passing.push((why, vec![&write.place])),
-            }
-        }
-        let told: Vec<(String, String)> = passing
-            .into_iter()
-            .map(|(why, places)| match places.as_slice() {
-                [place] => (place.to_string(), why.to_owned()),
-                [first, ..] => (format!("{first}, and {} more", places.len() - 1), why.to_owned()),
-                [] => (String::new(), why.to_owned()),
-            })
-            .collect();
+        let mine = self.writes.iter().skip(before);
+        let passing = mine.filter_map(|write| Some((why_passing(write)?.to_owned(), &write.place)));
+        let told = by_why(passing);
         told.into_iter().for_each(|(what, why)| self.leave(one, what, why));
     }
 
@@ -199,6 +187,26 @@ impl Making {
             self.leave(one, "the boot loader's menu".into(), why);
         }
     }
+}
+
+fn unsaid(sight: &Sight) -> String {
+    sight.why.clone().unwrap_or_else(|| "it cannot be seen".into())
+}
+
+/// Places with the same reason, told once: the first, and how many more.
+fn by_why<'p>(places: impl Iterator<Item = (String, &'p Place)>) -> Vec<(String, String)> {
+    let mut told: Vec<(String, &Place, usize)> = Vec::new();
+    for (why, place) in places {
+        match told.iter_mut().find(|(known, ..)| *known == why) {
+            Some((.., more)) => *more += 1,
+            None => told.push((why, place, 0)),
+        }
+    }
+    let tell = |(why, place, more): (String, &Place, usize)| match more {
+        0 => (place.to_string(), why),
+        _ => (format!("{place}, and {more} more"), why),
+    };
+    told.into_iter().map(tell).collect()
 }
 
 /// Why a write does not stand after the next boot; none where it does, or where a file of quell's repeats it.
