@@ -21,6 +21,7 @@ mod terminal_simulate;
 mod terminal_sources;
 mod terminal_track;
 mod terminal_tune;
+mod terminal_tune_try;
 mod terminal_validate;
 mod watch;
 mod whole_file;

@@ -272,7 +272,7 @@ pub struct TuneTry {
     #[arg(long)]
     pub keep: bool,
     /// Ranks to predict for, with and without.
-    #[arg(long, default_value = "16..16Ki", value_name = "LIST")]
+    #[arg(long, default_value = "2,16,128,1Ki", value_name = "LIST")]
     pub ranks: RankList,
     /// Length of a compute phase of the prediction.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
@@ -283,9 +283,9 @@ pub struct TuneTry {
     /// Write the recordings of all rounds, with and without, below this folder.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Seed of the order.
-    #[arg(long)]
-    pub seed: Option<u64>,
+    /// Seed of the order, and of the predictions.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,

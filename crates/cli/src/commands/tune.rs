@@ -1,6 +1,7 @@
 //! `quell tune`: mitigations looked at, planned, applied, verified, given back, and proved.
 
 mod apply;
+pub mod attempt;
 pub mod audit;
 mod plan;
 pub mod revert;
@@ -34,7 +35,8 @@ pub fn run(args: &Tune, printer: Printer) -> anyhow::Result<ExitCode> {
         TuneVerb::Verify(args) => verify::run(args, printer),
         TuneVerb::Revert(args) => revert::run(args, printer),
         TuneVerb::Status(args) => status::run(args, printer),
-        TuneVerb::Export(_) | TuneVerb::Try(_) => Ok(Outcome::Done),
+        TuneVerb::Try(args) => attempt::run(args, printer),
+        TuneVerb::Export(_) => Ok(Outcome::Done),
     };
     Ok(match outcome? {
         Outcome::Done => ExitCode::SUCCESS,
@@ -60,9 +62,13 @@ fn root(sysroot: Option<&Path>) -> anyhow::Result<Root> {
 
 /// quell's catalogue and the site's.
 fn catalogue(machine: &TuneMachine, root: &Root) -> anyhow::Result<Catalogue> {
-    let site = match machine.site == Path::new(crate::args::SITE) {
+    catalogue_at(&machine.site, root)
+}
+
+fn catalogue_at(site: &Path, root: &Root) -> anyhow::Result<Catalogue> {
+    let site = match site == Path::new(crate::args::SITE) {
         true => root.path(crate::args::SITE),
-        false => machine.site.clone(),
+        false => site.to_owned(),
     };
     Ok(Catalogue::with_site(&site)?)
 }

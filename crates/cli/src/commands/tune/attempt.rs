@@ -1,0 +1,147 @@
+//! `quell tune try`: a mitigation is measured with and without, in pairs of random order, and kept only if it helps.
+
+mod document;
+mod rounds;
+
+use std::collections::BTreeSet;
+
+pub use document::{Attempt, Attempts, Scale};
+use quell_analysis::trial::{Trial, Verdict, trial};
+use quell_node::tune::Root;
+use quell_node::tune::audit::Audit;
+use quell_node::tune::catalogue::Catalogue;
+use quell_node::tune::guard::refusals;
+use quell_node::tune::plan::{Choice, Plan, plan};
+use quell_recording::Cpu;
+use rounds::{Rounds, Sides};
+
+use super::apply::applied;
+use super::{allowed, audited, catalogue_at, need_root, unknown, wishes};
+use crate::args::TuneTry;
+use crate::commands::Outcome;
+use crate::plan::{self, Usage};
+use crate::printer::Printer;
+use crate::terminal_tune_try;
+
+/// Tries each by itself.
+pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
+    check(args)?;
+    let root = Root::system();
+    let catalogue = catalogue_at(&args.site, &root)?;
+    if let Some(stranger) = args.ids.iter().find(|id| catalogue.get(id).is_none()) {
+        return Err(unknown(&catalogue, stranger));
+    }
+    let mut tried = BTreeSet::new();
+    let ids: Vec<&String> = args.ids.iter().filter(|id| tried.insert(*id)).collect();
+    let plans =
+        ids.iter().map(|id| planned(args, &root, &catalogue, id)).collect::<anyhow::Result<Vec<_>>>()?;
+    if !args.yes {
+        return dry(args, &plans, printer);
+    }
+    need_root(&root, "change")?;
+    let refused: Vec<String> = plans
+        .iter()
+        .flat_map(|(plan, _)| refusals(&root, plan, allowed(&args.allow)))
+        .map(|refusal| refusal.to_string())
+        .collect();
+    if !refused.is_empty() {
+        let once: BTreeSet<String> = refused.into_iter().collect();
+        once.iter().for_each(|refusal| printer.tell(&format!("refused: {refusal}")));
+        return Ok(Outcome::LimitExceeded);
+    }
+    let seed = args.seed;
+    let mut attempts = Vec::new();
+    for (plan, cpus) in &plans {
+        attempts.push(one(args, &root, &catalogue, plan, cpus, seed, printer)?);
+    }
+    let document = Attempts::new(args, seed, attempts);
+    if args.json {
+        printer.json(&document)?;
+    } else {
+        printer.result(&terminal_tune_try::text(&document))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn check(args: &TuneTry) -> anyhow::Result<()> {
+    plan::positive(args.duration, "--duration")?;
+    plan::positive(args.quantum, "--quantum")?;
+    if !(args.confidence > 0.0 && args.confidence < 1.0) {
+        return Err(Usage("--confidence must lie between 0 and 1, as in 0.99".into()).into());
+    }
+    Ok(())
+}
+
+/// The plan of one, and the CPUs to watch.
+fn planned(
+    args: &TuneTry,
+    root: &Root,
+    catalogue: &Catalogue,
+    id: &String,
+) -> anyhow::Result<(Plan, Vec<Cpu>)> {
+    let only = [id.clone()];
+    let audit = audited(root, catalogue, &wishes(&args.wishes), Some(&only))?;
+    let cpus = watched(&audit)?;
+    let choice = Choice { ids: only.to_vec(), persist: false };
+    Ok((plan(&audit, &choice).map_err(Usage)?, cpus))
+}
+
+/// The compute CPUs: that is where noise matters.
+fn watched(audit: &Audit<'_>) -> anyhow::Result<Vec<Cpu>> {
+    match &audit.parts {
+        Ok(parts) if !parts.compute.is_empty() => Ok(parts.compute.clone()),
+        Ok(_) => anyhow::bail!("no CPU computes here: name those to watch with --cpus"),
+        Err(why) => anyhow::bail!("{why}: name the CPUs to watch with --cpus"),
+    }
+}
+
+fn dry(args: &TuneTry, plans: &[(Plan, Vec<Cpu>)], printer: Printer) -> anyhow::Result<Outcome> {
+    for (plan, _) in plans {
+        printer.result(&plan.diff())?;
+    }
+    let rounds =
+        u64::from(args.pairs) * 2 * plans.iter().filter(|(plan, _)| !plan.writes.is_empty()).count() as u64;
+    let seconds = (args.duration.as_secs_f64() + args.settle.as_secs_f64() + 0.5) * rounds as f64;
+    printer.tell(&format!(
+        "nothing was written: with --yes it is switched on and off for {rounds} recordings of {}, about {seconds:.0} s",
+        args.duration
+    ));
+    Ok(Outcome::Done)
+}
+
+/// Tries one.
+fn one(
+    args: &TuneTry,
+    root: &Root,
+    catalogue: &Catalogue,
+    plan: &Plan,
+    cpus: &[Cpu],
+    seed: u64,
+    printer: Printer,
+) -> anyhow::Result<Attempt> {
+    let id = plan.mitigations.first().map_or("", |one| one.id.as_str());
+    let mitigation = catalogue.get(id).ok_or_else(|| unknown(catalogue, id))?;
+    if plan.writes.is_empty() {
+        let why = plan.left.first().map_or("there is nothing to change here", |left| left.why.as_str());
+        return Ok(Attempt::not_tried(mitigation, why));
+    }
+    let rounds = Rounds { args, root, plan, patterns: &mitigation.noise, cpus, seed, printer };
+    let Sides { pairs, without, with, not_taken, .. } = rounds.run()?;
+    let trial = trial(&pairs, args.confidence);
+    let scale = Scale::predict(args, seed, &without, &with, printer)?;
+    let kept = args.keep && trial.verdict == Verdict::Helps;
+    if kept {
+        let applied = applied(root, plan, None)?;
+        printer.say(&format!("{id} stays applied as {}", applied.id.as_deref().unwrap_or("what it was")));
+    }
+    Ok(Attempt::tried(mitigation, plan, trial, scale, kept, not_taken))
+}
+
+/// What came of it, in words.
+pub fn words(trial: &Trial) -> &'static str {
+    match trial.verdict {
+        Verdict::Helps => "it helps",
+        Verdict::Hurts => "it makes more noise",
+        Verdict::NoMeasurableEffect => "no measurable effect",
+    }
+}

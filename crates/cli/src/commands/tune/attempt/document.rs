@@ -1,0 +1,133 @@
+//! What `tune try --json` prints.
+
+use quell_analysis::predict::{Options, Point};
+use quell_analysis::trial::{Trial, Verdict};
+use quell_node::tune::catalogue::Mitigation;
+use quell_node::tune::plan::Plan;
+use quell_recording::Recording;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::args::TuneTry;
+use crate::commands::predict::curve;
+use crate::noise_file;
+use crate::printer::Printer;
+
+/// The document.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Attempts {
+    /// `quell.tune-try/1`.
+    pub schema: &'static str,
+    /// Length of each recording.
+    pub duration_ns: u64,
+    /// The seed of the order.
+    pub seed: u64,
+    /// Each mitigation.
+    pub mitigations: Vec<Attempt>,
+}
+
+/// One mitigation.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Attempt {
+    /// Its id.
+    pub id: String,
+    /// One line.
+    pub title: String,
+    /// Why it was not tried.
+    pub not_tried: Option<String>,
+    /// What came of it; null where it was not tried.
+    pub verdict: Option<Verdict>,
+    /// The figures.
+    pub trial: Option<Trial>,
+    /// What it means at scale.
+    pub scale: Option<Scale>,
+    /// Ids of what was written each time.
+    pub writes: Vec<String>,
+    /// What the kernel refused, and why.
+    pub not_taken: Vec<(String, String)>,
+    /// Whether it was left applied.
+    pub kept: bool,
+}
+
+/// What a program of many ranks would lose, without and with.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Scale {
+    /// Length of a compute phase.
+    pub quantum_ns: u64,
+    /// Without the mitigation.
+    pub without: Vec<Point>,
+    /// With it.
+    pub with: Vec<Point>,
+    /// Up to so many ranks the recordings speak.
+    pub supported_ranks: u64,
+}
+
+impl Attempts {
+    /// Of what was tried.
+    pub fn new(args: &TuneTry, seed: u64, mitigations: Vec<Attempt>) -> Self {
+        Self { schema: "quell.tune-try/1", duration_ns: args.duration.as_nanos(), seed, mitigations }
+    }
+}
+
+impl Attempt {
+    /// One for which there is nothing to switch on and off here.
+    pub fn not_tried(mitigation: &Mitigation, why: &str) -> Self {
+        Self {
+            id: mitigation.id.clone(),
+            title: mitigation.title.clone(),
+            not_tried: Some(why.to_owned()),
+            verdict: None,
+            trial: None,
+            scale: None,
+            writes: Vec::new(),
+            not_taken: Vec::new(),
+            kept: false,
+        }
+    }
+
+    /// One that was tried.
+    pub fn tried(
+        mitigation: &Mitigation,
+        plan: &Plan,
+        trial: Trial,
+        scale: Option<Scale>,
+        kept: bool,
+        not_taken: Vec<(String, String)>,
+    ) -> Self {
+        Self {
+            verdict: Some(trial.verdict),
+            trial: Some(trial),
+            scale,
+            writes: plan.writes.iter().map(|write| write.id.clone()).collect(),
+            not_taken,
+            kept,
+            not_tried: None,
+            ..Self::not_tried(mitigation, "")
+        }
+    }
+}
+
+impl Scale {
+    /// Predicts from the recordings of each side; none where one of them holds no detour, and so no noise to predict from.
+    pub fn predict(
+        args: &TuneTry,
+        seed: u64,
+        without: &[Recording],
+        with: &[Recording],
+        printer: Printer,
+    ) -> anyhow::Result<Option<Self>> {
+        let options = Options { quantum: args.quantum, seed, ..Options::new(args.ranks.0.clone()) };
+        let side = |recordings: &[Recording]| {
+            let noise = recordings.iter().filter_map(|recording| noise_file::of_recording(recording).ok());
+            let noise: Vec<_> = noise.collect();
+            if noise.is_empty() { Ok(None) } else { curve(&noise, &options, printer).map(Some) }
+        };
+        let (Some(without), Some(with)) = (side(without)?, side(with)?) else { return Ok(None) };
+        Ok(Some(Self {
+            quantum_ns: args.quantum.as_nanos(),
+            supported_ranks: without.supported_ranks.min(with.supported_ranks),
+            without: without.points,
+            with: with.points,
+        }))
+    }
+}

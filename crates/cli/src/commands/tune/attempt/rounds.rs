@@ -1,0 +1,153 @@
+//! The recordings of a trial: in each pair one with the mitigation and one without, whichever is drawn first.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quell_analysis::trial::Round;
+use quell_node::probe::{self, Threshold};
+use quell_node::tune::Root;
+use quell_node::tune::keeper::Until;
+use quell_node::tune::place::started;
+use quell_node::tune::plan::Plan;
+use quell_node::tune::revert::{Foreign, revert};
+use quell_recording::{Cpu, Method, Nanos, Recording, SourcePattern};
+use rand::SeedableRng as _;
+use rand::seq::SliceRandom as _;
+
+use crate::args::{SourcesWish, TuneTry};
+use crate::commands::tune::apply::applied;
+use crate::kernel_side::KernelSide;
+use crate::printer::Printer;
+use crate::progress::Step;
+
+/// Shorter detours are the probe's own loop.
+const THRESHOLD: Nanos = Nanos::from_nanos(150);
+
+/// What a trial is made of.
+pub struct Rounds<'a> {
+    pub args: &'a TuneTry,
+    pub root: &'a Root,
+    pub plan: &'a Plan,
+    pub patterns: &'a [SourcePattern],
+    pub cpus: &'a [Cpu],
+    pub seed: u64,
+    pub printer: Printer,
+}
+
+/// What was recorded.
+#[derive(Default)]
+pub struct Sides {
+    /// Each pair, without and with.
+    pub pairs: Vec<(Round, Round)>,
+    /// The recordings without, for predictions.
+    pub without: Vec<Recording>,
+    /// Those with.
+    pub with: Vec<Recording>,
+    /// Writes that the kernel refused, and why.
+    pub not_taken: Vec<(String, String)>,
+    /// What limits the recordings, each once.
+    pub warnings: BTreeSet<String>,
+}
+
+impl Rounds<'_> {
+    /// Runs all pairs. Whatever happens, the mitigation is off at the end.
+    pub fn run(&self) -> anyhow::Result<Sides> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
+        {
+            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+        }
+        let scratch = tempfile::tempdir()?;
+        let folder = self.args.output.as_deref().unwrap_or(scratch.path());
+        let mut sides = Sides::default();
+        let bar = Step::new(self.printer, "try", Some(u64::from(self.args.pairs) * 2));
+        for (pair, with_first) in self.order().into_iter().enumerate() {
+            let mut rounds = [None, None];
+            for with in [with_first, !with_first] {
+                let recording = self.round(folder, pair, with, &stopped, &mut sides)?;
+                if stopped.load(Ordering::SeqCst) {
+                    anyhow::bail!("interrupted after {pair} pairs; the machine is as it was");
+                }
+                bar.reach((2 * pair + 1 + usize::from(with != with_first)) as u64);
+                rounds[usize::from(with)] = Some(Round::of(&recording, self.patterns));
+                if with { sides.with.push(recording) } else { sides.without.push(recording) }
+            }
+            if let [Some(without), Some(with)] = rounds {
+                sides.pairs.push((without, with));
+            }
+        }
+        Ok(sides)
+    }
+
+    /// As many pairs begin with the one as with the other, so that a drift within pairs cancels too.
+    fn order(&self) -> Vec<bool> {
+        let pairs = self.args.pairs as usize;
+        let mut order: Vec<bool> = (0..pairs).map(|pair| pair % 2 == 0).collect();
+        order.shuffle(&mut rand_pcg::Pcg64::seed_from_u64(self.seed));
+        order
+    }
+
+    fn round(
+        &self,
+        folder: &Path,
+        pair: usize,
+        with: bool,
+        stopped: &AtomicBool,
+        sides: &mut Sides,
+    ) -> anyhow::Result<Recording> {
+        if !with {
+            return self.record(folder, pair, with, stopped, sides);
+        }
+        let me = std::process::id();
+        let start =
+            started(me).ok_or_else(|| anyhow::anyhow!("/proc does not tell when this process started"))?;
+        // Should quell be killed now, a keeper gives back.
+        let applied = applied(self.root, self.plan, Some(Until { after: None, process: Some((me, start)) }))?;
+        sides.not_taken.clone_from(&applied.refused);
+        let recorded = self.record(folder, pair, with, stopped, sides);
+        if let Some(id) = &applied.id {
+            let reverted = revert(self.root, Some(id), Foreign::Keep, "quell tune try")?;
+            if !reverted.is_whole() {
+                anyhow::bail!("{}", crate::commands::tune::revert::text(&reverted).trim_end());
+            }
+        }
+        recorded
+    }
+
+    fn record(
+        &self,
+        folder: &Path,
+        pair: usize,
+        with: bool,
+        stopped: &AtomicBool,
+        sides: &mut Sides,
+    ) -> anyhow::Result<Recording> {
+        std::thread::sleep(Duration::from_nanos(self.args.settle.as_nanos()));
+        let side = if with { "with" } else { "without" };
+        let id = self.plan.mitigations.first().map_or("", |one| one.id.as_str());
+        let output: PathBuf = folder.join(id).join(format!("{:03}-{side}.quell", pair + 1));
+        fs_err::create_dir_all(folder.join(id))?;
+        let plan = probe::Plan {
+            cpus: self.cpus.to_vec(),
+            method: Method::Detour,
+            quantum: Nanos::from_nanos(1_000_000),
+            threshold: Threshold::Absolute(THRESHOLD),
+            duration: Some(self.args.duration),
+            count: None,
+            realtime: None,
+            command: std::env::args().collect(),
+        };
+        let watched =
+            quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false, adopt: false, cost: false };
+        let mut side = KernelSide::start(SourcesWish::On, watched, Printer::new(true))?;
+        let manifest = probe::record(&plan, &output, stopped, &mut side, &mut |_| ())?;
+        for warning in manifest.warnings.iter().filter(|warning| !sides.warnings.contains(*warning)) {
+            self.printer.warn(warning);
+        }
+        sides.warnings.extend(manifest.warnings);
+        Ok(Recording::open(&output)?)
+    }
+}
