@@ -386,6 +386,9 @@ pub struct Generate {
     /// Folder for the JSON schemas.
     #[arg(long, value_name = "DIR")]
     pub schemas: PathBuf,
+    /// File for the page of all mitigations.
+    #[arg(long, value_name = "FILE.md")]
+    pub mitigations: Option<PathBuf>,
 }
 
 /// `quell generate-run`: the program of Nataraj et al. 2007, §4.1.

@@ -56,18 +56,18 @@ impl Drop for Preset {
 /// What all places of a plan hold, byte by byte, read without quell.
 fn image(plan: &Value) -> BTreeMap<String, String> {
     let mut image = BTreeMap::new();
-    let mut note = |path: String| {
+    let note = |image: &mut BTreeMap<String, String>, path: String| {
         let text = fs_err::read_to_string(&path).unwrap_or_else(|e| e.to_string());
         image.insert(path, text);
     };
     for write in plan["writes"].as_array().unwrap() {
         let place = &write["place"];
         for path in write["group"].as_array().into_iter().flatten() {
-            note(path.as_str().unwrap().to_owned());
+            note(&mut image, path.as_str().unwrap().to_owned());
         }
         match place["kind"].as_str().unwrap() {
-            "file" | "drop-in" => note(place["path"].as_str().unwrap().to_owned()),
-            "irq" => note(format!("/proc/irq/{}/smp_affinity", place["number"])),
+            "file" | "drop-in" => note(&mut image, place["path"].as_str().unwrap().to_owned()),
+            "irq" => note(&mut image, format!("/proc/irq/{}/smp_affinity", place["number"])),
             "thread" => {
                 let status = fs_err::read_to_string(format!("/proc/{}/status", place["pid"])).unwrap();
                 let stat = fs_err::read_to_string(format!("/proc/{}/stat", place["pid"])).unwrap();
@@ -86,7 +86,7 @@ fn image(plan: &Value) -> BTreeMap<String, String> {
                 for path in
                     ["/sys/fs/cgroup/cpuset/cpuset.sched_load_balance", "/sys/fs/cgroup/cpuset/cpuset.cpus"]
                 {
-                    note(path.into());
+                    note(&mut image, path.into());
                 }
                 let sets = std::fs::read_dir("/sys/fs/cgroup/cpuset").into_iter().flatten();
                 let sets: Vec<String> = sets
@@ -385,10 +385,11 @@ fn a_read_only_sys_a_full_disk_and_another_boot() {
     assert_eq!(code(&output), Some(1), "{}", text(&output));
     assert!(text(&output).contains("No space left"), "{}", text(&output));
     assert_eq!(image(&plan), before);
-    // The disk is full at the revert: values come back all the same, and it says what is left to do.
+    // The journal cannot be written at the revert: values come back all the same, and it says what is left to do.
     let script = format!(
-        "mount -t tmpfs -o size=64k,mode=700 none /var/lib; {apply}; dd if=/dev/zero of=/var/lib/fill bs=1k 2>/dev/null || true; \
-         \"$QUELL\" tune revert && exit 9; test \"$(cat /proc/sys/vm/stat_interval)\" = 1; rm /var/lib/fill; \"$QUELL\" tune revert"
+        "mount -t tmpfs -o mode=755 none /var/lib; {apply}; mount -o remount,ro /var/lib; \
+         \"$QUELL\" tune revert && exit 9; test \"$(cat /proc/sys/vm/stat_interval)\" = 1; mount -o remount,rw /var/lib; \
+         \"$QUELL\" tune revert"
     );
     let output = in_private_mounts(folder, &script);
     assert_eq!(code(&output), Some(0), "{}", text(&output));

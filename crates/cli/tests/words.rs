@@ -128,6 +128,18 @@ fn doctor_answers_whether_sources_can_be_named() {
 }
 
 #[test]
+fn the_committed_page_of_mitigations_is_that_of_the_catalogue() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["generate", "--schemas", "new", "--mitigations", "mitigations.md"];
+    assert!(run(dir.path(), &args).status.success());
+    let committed =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/mitigations.md");
+    let old = fs_err::read_to_string(committed).unwrap_or_default();
+    let new = fs_err::read_to_string(dir.path().join("mitigations.md")).unwrap();
+    assert!(old == new, "docs/reference/mitigations.md is stale: run ./x docs");
+}
+
+#[test]
 fn the_committed_schemas_are_those_of_the_program() {
     let dir = tempfile::tempdir().unwrap();
     assert!(run(dir.path(), &["generate", "--schemas", "new"]).status.success());

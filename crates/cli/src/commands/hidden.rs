@@ -1,6 +1,8 @@
 //! Verbs for the build: schemas, and the timing of the probe's loop.
 
 use quell_node::probe;
+use quell_node::tune::catalogue::{Catalogue, Profile};
+use quell_node::tune::plan::Plan;
 use quell_recording::Cpu;
 use rand::{RngExt as _, SeedableRng as _};
 use schemars::schema_for;
@@ -31,11 +33,22 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         ("replay", schema_for!(quell_analysis::replay::Replay)),
         ("validate", schema_for!(quell_analysis::validation::Validation)),
         ("track", schema_for!(quell_analysis::track::Tracked)),
+        ("tune-audit", schema_for!(super::tune::audit::Document)),
+        ("tune-plan", schema_for!(Plan)),
+        ("tune-apply", schema_for!(super::tune::apply::Application)),
+        ("tune-verify", schema_for!(super::tune::verify::Verification)),
+        ("tune-revert", schema_for!(super::tune::revert::Reversion)),
+        ("tune-status", schema_for!(super::tune::status::StatusDocument)),
+        ("tune-try", schema_for!(super::tune::attempt::Attempts)),
         ("doctor", schema_for!(super::doctor::Examination)),
     ];
     for (name, schema) in schemas {
         let path = args.schemas.join(format!("{name}.json"));
         fs_err::write(&path, serde_json::to_string_pretty(&schema)? + "\n")?;
+        printer.say(&format!("wrote {}", path.display()));
+    }
+    if let Some(path) = &args.mitigations {
+        fs_err::write(path, super::tune::reference::page(&Catalogue::built_in(), &Profile::all()))?;
         printer.say(&format!("wrote {}", path.display()));
     }
     Ok(Outcome::Done)

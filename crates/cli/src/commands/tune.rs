@@ -1,9 +1,10 @@
 //! `quell tune`: mitigations looked at, planned, applied, verified, given back, and proved.
 
-mod apply;
+pub mod apply;
 pub mod attempt;
 pub mod audit;
 mod plan;
+pub mod reference;
 pub mod revert;
 pub mod status;
 pub mod verify;

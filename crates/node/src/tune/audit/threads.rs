@@ -42,7 +42,7 @@ impl Looker<'_> {
             Err(trouble) => return vec![Look::bare(Verdict::Unseen, trouble.to_string())],
         };
         let how = match knob.what {
-            Property::TimerSlack => Compare::AtMost,
+            Property::TimerSlack => Compare::AtLeast,
             _ => Compare::Equal,
         };
         let see = |thread: &Task| self.see(place(thread, knob.what), at.fill(&knob.want), how, false);
