@@ -56,25 +56,30 @@ function part(name, make) {
 }
 
 function title(data) {
-    return clean(data.title || "quell report");
+    const audit = audited(data);
+    return clean(data.title || "quell report") + (audit ? ` on ${clean(audit.host)}` : "");
 }
 
 function head(data) {
     const show = record(data.show);
     const compare = record(data.compare);
     const run = tracked(data);
-    const kind = run
-        ? "Operating-system noise in an MPI run"
-        : show
-          ? "Operating-system noise"
-          : compare
-            ? "Operating-system noise, two recordings compared"
-            : "Operating-system noise, predicted";
+    const audit = audited(data);
+    const kind = audit
+        ? "Mitigations of operating-system noise"
+        : run
+          ? "Operating-system noise in an MPI run"
+          : show
+            ? "Operating-system noise"
+            : compare
+              ? "Operating-system noise, two recordings compared"
+              : "Operating-system noise, predicted";
     return [
         paragraph(kind, "kind"),
         element("h1", {}, title(data)),
         show ? part("The recording", () => facts(show)) : null,
         run ? part("The run", () => factsOfTrack(run)) : null,
+        audit ? part("The machine", () => factsOfAudit(audit)) : null,
     ];
 }
 
@@ -85,6 +90,7 @@ function limits(data) {
         ...limitsOfPredictions(predictions(data)),
         ...(record(data.compare) ? limitsOfComparison(data.compare) : []),
         ...(tracked(data) ? limitsOfTrack(tracked(data)) : []),
+        ...(audited(data) ? limitsOfAudit(audited(data)) : []),
     ]);
     if (!Array.isArray(all)) {
         return all;
@@ -104,6 +110,7 @@ function headline(data) {
         ...predictions(data).slice(0, 1).flatMap(headlineOfPrediction),
         ...(record(data.compare) ? headlineOfComparison(data.compare) : []),
         ...(tracked(data) ? headlineOfTrack(tracked(data)) : []),
+        ...(audited(data) ? headlineOfAudit(audited(data)) : []),
     ]);
     if (!Array.isArray(tiles) || tiles.length === 0) {
         return Array.isArray(tiles) ? null : tiles;
@@ -127,7 +134,9 @@ function sections(data) {
     const curves = predictions(data);
     const detours = show || records(data.timeline).length > 0 || records(data.density).length > 0;
     const run = tracked(data);
+    const audit = audited(data);
     const parts = [
+        audit && ["The mitigations", () => auditSections(audit)],
         run && ["The run", () => trackSections(run)],
         compare && ["The comparison", () => comparisonSections(compare)],
         curves.length > 0 && ["The prediction", () => predictionSection(curves)],
@@ -157,7 +166,7 @@ function noPrediction(show) {
 }
 
 function words(data) {
-    const shown = tracked(data) ? TRACK_WORDS : WORDS;
+    const shown = audited(data) ? AUDIT_WORDS : tracked(data) ? TRACK_WORDS : WORDS;
     return section("words", "How to read this", pairs("words-list", shown));
 }
 

@@ -20,7 +20,7 @@ const STYLES: [&str; 2] =
     [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 /// In the order in which they build on one another.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("../assets/report/text.js"),
     include_str!("../assets/report/elements.js"),
     include_str!("../assets/report/plot.js"),
@@ -31,6 +31,9 @@ const SCRIPTS: [&str; 11] = [
     include_str!("../assets/report/comparison.js"),
     include_str!("../assets/report/track_plots.js"),
     include_str!("../assets/report/track.js"),
+    include_str!("../assets/report/audit_row.js"),
+    include_str!("../assets/report/audit_table.js"),
+    include_str!("../assets/report/audit.js"),
     include_str!("../assets/report.js"),
 ];
 
