@@ -7,6 +7,7 @@ pub mod apply;
 pub mod audit;
 pub mod catalogue;
 mod deny;
+pub mod export;
 pub mod facts;
 #[cfg(test)]
 #[path = "../../../cli/tests/support/fake_machine.rs"]
