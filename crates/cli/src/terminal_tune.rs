@@ -143,8 +143,7 @@ fn entry(one: &Entry) -> String {
 }
 
 fn place(sight: &Sight) -> String {
-    let value =
-        |text: &Option<String>| text.as_deref().map_or_else(|| "?".into(), |text| one_line(text.trim()));
+    let value = |text: &Option<String>| text.as_deref().map_or_else(|| "?".into(), short);
     let mut line = format!("  {} is {}", one_line(&sight.place.to_string()), value(&sight.now));
     if sight.done {
         line += ", as wanted";
@@ -155,6 +154,13 @@ fn place(sight: &Sight) -> String {
         line += &format!(" ({})", one_line(why));
     }
     line + "\n"
+}
+
+/// A value in a line: of a file of quell's own what it says, without its comments.
+fn short(text: &str) -> String {
+    let lines: Vec<String> =
+        text.trim().lines().filter(|line| !line.starts_with('#')).map(one_line).collect();
+    lines.join("; ")
 }
 
 /// The word for a state.

@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod attempt;
 pub mod audit;
+mod export;
 mod plan;
 pub mod reference;
 pub mod revert;
@@ -37,7 +38,7 @@ pub fn run(args: &Tune, printer: Printer) -> anyhow::Result<ExitCode> {
         TuneVerb::Revert(args) => revert::run(args, printer),
         TuneVerb::Status(args) => status::run(args, printer),
         TuneVerb::Try(args) => attempt::run(args, printer),
-        TuneVerb::Export(_) => Ok(Outcome::Done),
+        TuneVerb::Export(args) => export::run(args, printer),
     };
     Ok(match outcome? {
         Outcome::Done => ExitCode::SUCCESS,
@@ -92,7 +93,12 @@ fn audited<'a>(
     if let Some(stranger) = wishes.values.keys().find(|id| catalogue.get(id).is_none()) {
         return Err(unknown(catalogue, stranger));
     }
-    look(root, catalogue, wishes, only).map_err(anyhow::Error::msg)
+    let audit = look(root, catalogue, wishes, only).map_err(anyhow::Error::msg)?;
+    match (&wishes.compute, &audit.parts) {
+        // Not every mitigation needs the CPUs; whoever names them means them.
+        (Some(_), Err(why)) => Err(Usage(format!("--cpus: {why}")).into()),
+        _ => Ok(audit),
+    }
 }
 
 /// No such mitigation, and what may have been meant.
