@@ -79,8 +79,9 @@ pub(super) fn why_not(write: &Write) -> Option<&'static str> {
 
 /// A script of some writes: what is its own, then what is the same in all.
 pub(super) fn script(name: &str, usage: &str, plan: &Plan, head: &str, writes: &[&Write]) -> String {
-    let mut text =
-        format!("#!/bin/sh\n{head}\n# shellcheck disable=SC2034,SC2317 # all is called by number\n");
+    let mut text = format!(
+        "#!/bin/sh\n{head}\n# shellcheck disable=SC1003,SC2016,SC2034,SC2317 # all is called by number, and names may hold anything\n"
+    );
     let (name, usage, hash) = (quoted(name), quoted(usage), quoted(&plan.hash));
     let _ = writeln!(text, "NAME={name}\nUSAGE={usage}\nPLAN={hash}\nCOUNT={}\n", writes.len());
     for (number, write) in (1..).zip(writes) {

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 
 use super::shell::{about, script, why_not};
 use super::{Export, File, comments, left, told};
-use crate::tune::audit::sysctl_key;
 use crate::tune::catalogue::Held;
 use crate::tune::place::Place;
 use crate::tune::plan::{Left, Plan, Write};
@@ -115,7 +114,7 @@ fn line(write: &Write) -> Option<(&'static str, String)> {
         // Each file is given back by itself, which fails where a 0 stands for its partner's value.
         Place::File { .. } if !write.group.is_empty() && write.old.trim() == "0" => None,
         Place::File { path } if path.starts_with("/proc/sys/") => {
-            Some(("sysctl", format!("{}={value}", sysctl_key(path)?)))
+            Some(("sysctl", format!("{}={value}", key(path)?)))
         }
         // A file that shows nothing is one that it cannot give back.
         Place::File { path } if path.starts_with("/sys/") && !write.old.trim().is_empty() => {
@@ -130,6 +129,16 @@ fn line(write: &Write) -> Option<(&'static str, String)> {
     };
     let found = found.filter(|(_, line)| safe(line));
     found.filter(|_| !value.is_empty() && !value.starts_with(['<', '>', '"']))
+}
+
+/// A path below /proc/sys as the plugin has it: it always swaps dots and slashes, unlike sysctl.d.
+fn key(path: &str) -> Option<String> {
+    let swap = |c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    Some(path.strip_prefix("/proc/sys/")?.chars().map(swap).collect())
 }
 
 /// The plugin knows start, stop, enable and disable; it tells `enabled` and `disabled` from each other, and nothing else.

@@ -11,15 +11,18 @@ $group
 END
 }
 
+# What $spot holds. The kernel's files say nothing of their size, by which cmp would tell them apart: so it reads a pipe.
+# shellcheck disable=SC2002 # see above
+holds() { cat "$spot" | cmp -s - "$1"; }
 group_old() { [ -f "$STATE/$i.g$n" ] || cat "$spot" >"$STATE/$i.g$n"; }
 group_set() { cat "$spot" >"$STATE/$i.s$n"; }
 group_foreign() {
-    cmp -s "$spot" "$STATE/$i.g$n" || { [ -f "$STATE/$i.s$n" ] && ! cmp -s "$spot" "$STATE/$i.s$n" && foreign=1; } || :
+    holds "$STATE/$i.g$n" || { [ -f "$STATE/$i.s$n" ] && ! holds "$STATE/$i.s$n" && foreign=1; } || :
 }
-group_wrong() { cmp -s "$spot" "$STATE/$i.g$n" || wrong=1; }
+group_wrong() { holds "$STATE/$i.g$n" || wrong=1; }
 group_put() {
     if [ "$(cat "$STATE/$i.g$n")" = 0 ]; then is_zero=1; else is_zero=0; fi
-    if [ "$is_zero" = "$zeros" ] && ! cmp -s "$spot" "$STATE/$i.g$n"; then put_file "$STATE/$i.g$n"; fi
+    if [ "$is_zero" = "$zeros" ] && ! holds "$STATE/$i.g$n"; then put_file "$STATE/$i.g$n"; fi
 }
 
 # A zero may be refused as long as its partner stands, and is implied once that is set: the others first, until all is right.
@@ -92,6 +95,8 @@ write_one() {
     why='it is gone'
     if ! { find_place && printf '%s' "$new" >"$STATE/$i.new" && put "$STATE/$i.new"; }; then
         say "$label: $(because)"
+        # Half of it may be done.
+        if find_place && look "$STATE/now" && ! cmp -s "$STATE/now" "$STATE/$i.old"; then put "$STATE/$i.old"; fi
         [ "$may_fail" = 1 ] && rm -f "$STATE/$i.old" "$STATE/$i.new"
         return
     fi

@@ -42,9 +42,9 @@ fn ranks_land_where_the_files_say() {
         }
         let wanted: Vec<String> = two.iter().take(ranks as usize).map(ToString::to_string).collect();
         let of = |name: &str, begin: &str| {
-            let lines =
+            let mut lines =
                 text(&export, name).lines().map(|line| line.trim_start_matches(['#', ' ']).to_owned());
-            lines.filter(|line| line.starts_with(begin)).next_back().unwrap()
+            lines.find(|line| line.starts_with(begin)).unwrap()
         };
         let lines = [
             of("rankfile", "mpirun").replace("mpirun", "mpirun.openmpi"),

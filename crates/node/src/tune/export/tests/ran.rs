@@ -157,14 +157,14 @@ fn what_is_applied_is_given_back_to_the_byte() {
     let applied = tree.image();
     let (code, said) = tree.run("apply");
     assert_eq!(code, 3, "{said}");
-    assert_eq!(tree.image(), applied);
+    assert!(tree.image() == applied);
 
     let holder = holder(&tree);
     assert!(Path::new(&format!("/proc/{holder}")).exists());
     assert_eq!(tree.run("undo"), (0, String::new()));
-    assert_eq!(tree.image(), before);
+    assert!(tree.image() == before);
     assert_eq!(tree.run("undo").0, 0);
-    assert_eq!(tree.image(), before);
+    assert!(tree.image() == before);
     let over = |text: String| text.contains(") Z ");
     assert!(fs::read_to_string(format!("/proc/{holder}/stat")).map_or(true, over));
 }
@@ -195,7 +195,7 @@ fn what_others_changed_is_left_to_them_and_told() {
     tree.put("/proc/sys/vm/stat_interval", "1\n");
     tree.put("/proc/sys/vm/dirty_bytes", "0\n");
     assert_eq!(tree.run("undo").0, 0);
-    assert_eq!(tree.image(), before);
+    assert!(tree.image() == before);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_failure_gives_back_what_was_written_and_one_before_writes_nothing() {
     let tree = Tree::new(&script(&plan(list.clone())));
     let before = tree.image();
     assert_eq!(tree.run("apply").0, 1);
-    assert_eq!(tree.image(), before);
+    assert!(tree.image() == before);
     // A unit that does not stop.
     list.truncate(8);
     let tree = Tree::new(&script(&plan(list)));
@@ -213,10 +213,8 @@ fn a_failure_gives_back_what_was_written_and_one_before_writes_nothing() {
     let before = tree.image();
     let (code, said) = tree.run("apply");
     assert_eq!(code, 1, "{said}");
-    let mut after = tree.image();
-    // What failed had begun.
-    after.insert(tree.path("/unit"), b"active enabled\n".to_vec());
-    assert_eq!(after, before, "{said}");
+    // Half of what failed was done: it was disabled.
+    assert!(tree.image() == before, "{said}");
 }
 
 #[test]
@@ -262,6 +260,6 @@ fn tuneds_script_keeps_the_first_originals_when_it_starts_again() {
         assert_eq!(tree.run("verify").0, 0);
     }
     assert_eq!(tree.run("stop"), (0, String::new()));
-    assert_eq!(tree.image(), before);
+    assert!(tree.image() == before);
     assert_eq!(tree.run("verify").0, 1);
 }
