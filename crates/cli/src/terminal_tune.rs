@@ -62,7 +62,7 @@ fn heading(document: &Document) -> String {
         }
         _ => {
             text +=
-                &format!(" · {}", one_line(document.no_parts.as_deref().unwrap_or("no CPUs to compute on")))
+                &format!(" · {}", one_line(document.no_parts.as_deref().unwrap_or("no CPUs to compute on")));
         }
     }
     text.push('\n');

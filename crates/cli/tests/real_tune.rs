@@ -1,5 +1,5 @@
 //! Mitigations on the real kernel: applied, verified and given back byte by byte, whatever happens in between.
-#![expect(clippy::unwrap_used, reason = "a test may")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may")]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Whether a mitigation helps, measured on the real kernel: a disturber that one entry removes, and a setting that does nothing.
-#![expect(clippy::unwrap_used, reason = "a test may")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may")]
 
 mod support;
 

@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 #[path = "support/fake_machine.rs"]
-#[expect(dead_code, reason = "other tests use the rest")]
 mod fake;
 mod support;
 

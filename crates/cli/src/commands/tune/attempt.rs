@@ -73,13 +73,8 @@ fn check(args: &TuneTry) -> anyhow::Result<()> {
 }
 
 /// The plan of one, and the CPUs to watch.
-fn planned(
-    args: &TuneTry,
-    root: &Root,
-    catalogue: &Catalogue,
-    id: &String,
-) -> anyhow::Result<(Plan, Vec<Cpu>)> {
-    let only = [id.clone()];
+fn planned(args: &TuneTry, root: &Root, catalogue: &Catalogue, id: &str) -> anyhow::Result<(Plan, Vec<Cpu>)> {
+    let only = [id.to_owned()];
     let audit = audited(root, catalogue, &wishes(&args.wishes), Some(&only))?;
     let cpus = watched(&audit)?;
     let choice = Choice { ids: only.to_vec(), persist: false };

@@ -37,7 +37,7 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     }
     match &args.output {
         Some(_) if plan.writes.is_empty() => {
-            printer.say("nothing to write: all of it is on, or not for this machine")
+            printer.say("nothing to write: all of it is on, or not for this machine");
         }
         Some(output) => printer.say(&format!(
             "wrote {}; `quell tune apply {0}` checks it, with --yes it is done",
