@@ -42,6 +42,16 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// What tells that this is a container, if it is one.
+pub fn container(root: &Root) -> Option<String> {
+    container::sign(root)
+}
+
+/// The program that owns the node's settings, if one does.
+pub fn owner(root: &Root) -> Option<String> {
+    processes::owner(root, &processes::all(root))
+}
+
 /// All reasons not to apply a plan here.
 pub fn refusals(root: &Root, plan: &Plan, allowed: Allowed) -> Vec<Refusal> {
     let mut all = Vec::new();

@@ -1,7 +1,7 @@
 //! A TuneD profile: its own plugins where they give back what they found, a script beside them for the rest.
 //!
 //! Checked against TuneD 2.20 and 2.28: a value ends at ` #`; `${…}` is a variable or a function, some of which run programs;
-//! [sysfs] takes only paths below /sys, and `*` in them; a sysctl's value may begin with `<` or `>`, or lose its quotes.
+//! `[sysfs]` takes only paths below /sys, and `*` in them; a sysctl's value may begin with `<` or `>`, or lose its quotes.
 
 use std::fmt::Write as _;
 
