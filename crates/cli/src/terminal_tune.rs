@@ -58,7 +58,7 @@ fn heading(document: &Document) -> String {
     let mut text = format!("host {} · kernel {}", one_line(&document.host), one_line(&document.kernel));
     match (&document.compute, &document.housekeeping) {
         (Some(compute), Some(housekeeping)) => {
-            text += &format!(" · CPUs {compute} compute, {housekeeping} left to the system");
+            text += &format!(" · compute on CPUs {compute}; CPUs {housekeeping} left to the system");
         }
         _ => {
             text +=

@@ -34,6 +34,12 @@ fn one(attempt: &Attempt) -> String {
     if trial.addressed.without_ns_per_s == 0.0 && trial.addressed.with_ns_per_s == 0.0 {
         text += "none of the noise that it addresses was seen on these CPUs\n";
     }
+    if attempt.lost_without + attempt.lost_with > 0 {
+        text += &format!(
+            "events were lost, {} without it and {} with it: what was lost is in no figure\n",
+            attempt.lost_without, attempt.lost_with
+        );
+    }
     text += &effects(trial);
     text.extend(attempt.scale.as_ref().map(scale));
     text

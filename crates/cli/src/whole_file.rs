@@ -5,6 +5,13 @@ use std::path::Path;
 
 /// Writes beside the place, then moves there, so that nothing half written stays.
 pub fn write(output: &Path, make: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    // A device, a pipe, or a link to one is written into: nothing may take its place.
+    if output.symlink_metadata().is_ok_and(|facts| !facts.is_file()) {
+        let mut file =
+            BufWriter::with_capacity(1 << 20, fs_err::OpenOptions::new().write(true).open(output)?);
+        make(&mut file)?;
+        return file.flush();
+    }
     let mut beside = output.as_os_str().to_owned();
     beside.push(".part");
     let beside = Path::new(&beside);

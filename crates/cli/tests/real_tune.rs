@@ -24,6 +24,11 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
         eprintln!("SKIPPED: settings of the kernel are only root's on a machine of its own");
         return None;
     }
+    let applied = Command::new(env!("CARGO_BIN_EXE_quell")).args(["tune", "verify"]).output().unwrap();
+    if applied.stdout != b"nothing is applied\n" {
+        eprintln!("SKIPPED: somebody has applied a plan on this machine, which the tests would take back");
+        return None;
+    }
     Some(lock)
 }
 
@@ -329,14 +334,46 @@ fn a_keeper_gives_back_in_time_and_after_its_process() {
     assert_eq!((code(&output), String::from_utf8_lossy(&output.stdout).trim()), (Some(7), "20"));
     assert_eq!(image(&plan), before);
     // quell killed meanwhile: its keeper gives back.
-    let mut child = quell(folder).args(APPLY).args(["--with", "--", "sleep", "600"]).spawn().unwrap();
-    while image(&plan) == before {
+    let script = "echo $$ > pid; exec sleep 600";
+    let mut child = quell(folder).args(APPLY).args(["--with", "--", "sh", "-c", script]).spawn().unwrap();
+    let pid = folder.join("pid");
+    while fs_err::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')) == (image(&plan) == before) {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     child.kill().unwrap();
     child.wait().unwrap();
     back();
-    let _ = Command::new("pkill").args(["-x", "-P", "1", "sleep"]).status();
+    assert!(
+        Command::new("kill").arg(fs_err::read_to_string(&pid).unwrap().trim()).status().unwrap().success()
+    );
+    // A signal to quell is for the command, which may take its time; then all is given back.
+    fs_err::remove_file(&pid).unwrap();
+    let script =
+        "trap 'cat /proc/sys/vm/stat_interval; exit 3' TERM; echo $$ > pid; while :; do sleep 0.05; done";
+    let child = quell(folder)
+        .args(APPLY)
+        .args(["--with", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !fs_err::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((code(&output), String::from_utf8_lossy(&output.stdout).trim()), (Some(3), "20"));
+    assert_eq!(image(&plan), before);
+    // Of two that stand on one another, each with a time of its own, nothing is left.
+    apply(&["--for", "1s"]);
+    fs_err::write("/proc/sys/vm/stat_interval", "20").unwrap();
+    let over = quell(folder)
+        .args(["tune", "plan", "vm-stat-interval", "--set", "vm-stat-interval=60", "-o", "over"])
+        .output()
+        .unwrap();
+    assert_eq!(code(&over), Some(0), "{}", text(&over));
+    let over = run(folder, &["tune", "apply", "over", "--yes", "--allow-users", "--for", "2s"]);
+    assert_eq!(code(&over), Some(0), "{}", text(&over));
+    back();
 }
 
 #[test]
@@ -352,6 +389,13 @@ fn two_at_once_one_refuses() {
     let codes: Vec<_> = [first, second].map(|one| one.wait_with_output().unwrap()).iter().map(code).collect();
     assert!(codes.contains(&Some(0)), "{codes:?}");
     assert_eq!(code(&revert(folder)), Some(0));
+    // For sure: somebody has the lock.
+    let script = "exec 9>/run/quell/tune.lock; flock 9; \"$QUELL\" tune apply plan --yes --max-risk high --allow-users";
+    let mut held = Command::new("sh");
+    held.args(["-c", script]).env("QUELL", env!("CARGO_BIN_EXE_quell")).current_dir(folder);
+    let held = held.output().unwrap();
+    assert_eq!(code(&held), Some(1), "{}", text(&held));
+    assert!(text(&held).contains("another quell"), "{}", text(&held));
     assert_eq!(image(&plan), before);
     assert_eq!(text(&revert(folder)), "nothing is applied\n");
 }

@@ -93,11 +93,35 @@ fn audited<'a>(
     if let Some(stranger) = wishes.values.keys().find(|id| catalogue.get(id).is_none()) {
         return Err(unknown(catalogue, stranger));
     }
+    check(wishes, only)?;
     let audit = look(root, catalogue, wishes, only).map_err(anyhow::Error::msg)?;
     match (&wishes.compute, &audit.parts) {
         // Not every mitigation needs the CPUs; whoever names them means them.
         (Some(_), Err(why)) => Err(Usage(format!("--cpus: {why}")).into()),
         _ => Ok(audit),
+    }
+}
+
+/// What was typed for a mitigation that is not asked for, a value that no file takes, a process that is not to be touched.
+fn check(wishes: &Wishes, only: Option<&[String]>) -> anyhow::Result<()> {
+    for (id, value) in &wishes.values {
+        if only.is_some_and(|only| !only.contains(id)) {
+            return Err(Usage(format!(
+                "--set {id}={}: {id} is not asked for here",
+                quell_recording::one_line(value)
+            ))
+            .into());
+        }
+        let plain = value.chars().all(|c| !c.is_control()) && !value.trim().is_empty();
+        if !plain || value.len() > 4096 {
+            return Err(Usage(format!("--set {id}=…: a value is one line of at most 4096 characters")).into());
+        }
+    }
+    match wishes.pid {
+        Some(pid @ (0..=2)) => {
+            Err(Usage(format!("--pid {pid} is the system's own: name a process of the job")).into())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -126,13 +150,18 @@ fn read_plan(path: &Path) -> anyhow::Result<Plan> {
     if read as u64 > LARGEST_PLAN {
         anyhow::bail!("{} is larger than {LARGEST_PLAN} bytes: it is no plan", path.display());
     }
-    Plan::read(&text).map_err(|why| anyhow::anyhow!("{} is no plan to apply: {why}", path.display()))
+    Plan::read(&text).map_err(|why| anyhow::anyhow!("{} is not taken: {why}", path.display()))
+}
+
+/// Whether this user may write to a machine.
+fn may_write(root: &Root) -> bool {
+    // SAFETY: geteuid has no precondition.
+    !root.is_system() || unsafe { libc::geteuid() } == 0
 }
 
 /// Writing to a machine is root's.
 fn need_root(root: &Root, what: &str) -> anyhow::Result<()> {
-    // SAFETY: geteuid has no precondition.
-    if root.is_system() && unsafe { libc::geteuid() } != 0 {
+    if !may_write(root) {
         anyhow::bail!("only root may {what} settings of this machine: run it with sudo");
     }
     Ok(())

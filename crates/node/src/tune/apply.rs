@@ -1,6 +1,5 @@
 //! Applying a plan: each original is in the journal, on disk, before its place is written; what cannot be finished is taken back.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -65,6 +64,11 @@ pub enum ApplyError {
         /// Whether lines of its journal cannot be read.
         damaged: bool,
     },
+    /// All of it is applied already, by another plan, which will take it back when it ends.
+    #[error(
+        "all of it is applied already, as {0}, and ends with that: `quell tune revert {0}` first, then apply again"
+    )]
+    Applied(String),
     /// The machine is not as the plan saw it.
     #[error("the plan no longer fits this machine: {}; make a new one with `quell tune plan`", .0.join("; "))]
     Stale(Vec<String>),
@@ -99,7 +103,10 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
     let (writes, already) = due(root, plan)?;
     let mut applied = Applied { already, ..Applied::default() };
     if writes.is_empty() {
-        return Ok(applied);
+        return match holder(&store, plan)? {
+            Some(id) if applying.until.is_some() => Err(ApplyError::Applied(id)),
+            _ => Ok(applied),
+        };
     }
     let id = new_id(&store)?;
     let journal = store.create(&id)?;
@@ -117,6 +124,29 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
     }
 }
 
+/// What applying a plan would do now, without doing it.
+///
+/// # Errors
+/// [`ApplyError::Stale`] where it no longer fits the machine.
+pub fn check(root: &Root, plan: &Plan) -> Result<Applied, ApplyError> {
+    let (writes, already) = due(root, plan)?;
+    let written = writes.iter().map(|(write, _)| write.id.clone()).collect();
+    Ok(Applied { written, already, ..Applied::default() })
+}
+
+/// The open transaction that wrote what a plan wants.
+fn holder(store: &Store, plan: &Plan) -> Result<Option<String>, ApplyError> {
+    let mut last = None;
+    for id in store.ids()? {
+        let transaction = Transaction::read(&id, &store.read(&id)?);
+        let wrote = |place: &Place| transaction.entries.iter().any(|entry| entry.intent.place == *place);
+        if plan.writes.iter().any(|write| wrote(&write.place)) {
+            last = Some(id);
+        }
+    }
+    Ok(last)
+}
+
 fn refuse_interrupted(store: &Store) -> Result<(), ApplyError> {
     for id in store.ids()? {
         let transaction = Transaction::read(&id, &store.read(&id)?);
@@ -131,17 +161,12 @@ fn refuse_interrupted(store: &Store) -> Result<(), ApplyError> {
 type Due<'a> = Vec<(&'a Write, Place)>;
 
 fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Due<'a>, Vec<String>), ApplyError> {
-    let (mut writes, mut already, mut stale) = (Vec::new(), Vec::new(), Vec::new());
-    // What earlier writes of the plan change cannot be held against later ones.
-    let mut touched = BTreeSet::new();
+    let (mut writes, mut already, mut stale) = (Vec::new(), Vec::new(), other_machine(root, plan));
     for write in &plan.writes {
         let place = meant(root, &write.place);
         match place.read(root) {
             Ok(now) if place.same(&now, &write.new) => already.push(write.id.clone()),
-            Ok(now) if place.same(&now, &write.old) || touched.contains(&write.place.to_string()) => {
-                touched.extend(write.group.iter().cloned());
-                writes.push((write, place));
-            }
+            Ok(now) if place.same(&now, &write.old) => writes.push((write, place)),
             Ok(now) => {
                 stale.push(format!("{} is `{}` and was `{}`", write.place, now.trim(), write.old.trim()));
             }
@@ -150,6 +175,21 @@ fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Due<'a>, Vec<String>), ApplyE
         }
     }
     if stale.is_empty() { Ok((writes, already)) } else { Err(ApplyError::Stale(stale)) }
+}
+
+/// What says that a plan was made for another machine, or for another kernel of it.
+fn other_machine(root: &Root, plan: &Plan) -> Vec<String> {
+    let told = |path: &str| root.read(path).map(|text| text.trim().to_owned()).unwrap_or_default();
+    let mut reasons = Vec::new();
+    for (word, of_plan, here) in [
+        ("host", &plan.host, told("/proc/sys/kernel/hostname")),
+        ("kernel", &plan.kernel, told("/proc/sys/kernel/osrelease")),
+    ] {
+        if !of_plan.is_empty() && !here.is_empty() && *of_plan != here {
+            reasons.push(format!("it is for {word} {of_plan}, and this is {here}"));
+        }
+    }
+    reasons
 }
 
 /// The place that a plan means: a kernel thread may have been replaced by another of its name.
@@ -187,6 +227,17 @@ pub(super) fn now() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }
 
+/// The mitigations that have writes, in their order.
+fn written_for(writes: &Due<'_>) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for (write, _) in writes {
+        if !ids.contains(&write.mitigation) {
+            ids.push(write.mitigation.clone());
+        }
+    }
+    ids
+}
+
 struct Run<'a> {
     root: &'a Root,
     journal: Journal,
@@ -206,7 +257,7 @@ impl Run<'_> {
             at: now(),
             boot_id: boot_id(self.root),
             plan: plan.hash.clone(),
-            mitigations: plan.mitigations.iter().map(|one| one.id.clone()).collect(),
+            mitigations: written_for(writes),
         }))?;
         let mut held = Vec::new();
         for (n, (write, place)) in writes.iter().enumerate() {
@@ -254,13 +305,27 @@ impl Run<'_> {
                 Ok(())
             }
             Err(trouble) if write.may_fail => {
+                self.took(n, write, place)?;
                 let why = trouble.to_string();
                 let immovable = matches!(trouble, Trouble::Immovable(_));
                 self.applied.refused.push((write.id.clone(), why.clone()));
                 self.log(&Record::Refused { n, why, immovable })
             }
-            Err(trouble) => Err(format!("{place} cannot be set to `{}`: {trouble}", write.new.trim())),
+            Err(trouble) => {
+                self.took(n, write, place)?;
+                Err(format!("{place} cannot be set to `{}`: {trouble}", write.new.trim()))
+            }
         }
+    }
+
+    /// Notes what a failed write left, if it left anything: nobody else did it.
+    fn took(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
+        let Ok(readback) = place.read(self.root) else { return Ok(()) };
+        let group = groups::read(self.root, &write.group).unwrap_or_default();
+        if place.same(&readback, &write.old) && group.is_empty() {
+            return Ok(());
+        }
+        self.log(&Record::Took { n, readback, group })
     }
 
     /// Starts the keeper, which lives on once its name is in the journal, and not before.

@@ -34,6 +34,16 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Group::is_empty")]
         group: Group,
     },
+    /// Something else than was wanted came of a write; this is what stands there, and it is quell's.
+    Took {
+        /// Which intent.
+        n: usize,
+        /// What the place holds now, as read.
+        readback: String,
+        /// What its group holds now.
+        #[serde(default, skip_serializing_if = "Group::is_empty")]
+        group: Group,
+    },
     /// The kernel refused, and the plan goes on without.
     Refused {
         /// Which intent.
@@ -56,6 +66,11 @@ pub enum Record {
         n: usize,
         /// What came of it.
         how: Outcome,
+    },
+    /// A revert went through all, and could not close all.
+    Left {
+        /// When.
+        at: String,
     },
     /// The last.
     End {
@@ -184,6 +199,8 @@ pub struct Transaction {
     pub keeper: Option<KeeperRecord>,
     /// Whether all was written.
     pub committed: bool,
+    /// Whether a revert could not close all.
+    pub left: bool,
     /// Who ended it, if it is over.
     pub ended: Option<(String, String)>,
     /// Lines that nobody can read, other than the last; by number, from 1.
@@ -243,11 +260,17 @@ impl Transaction {
                 }
                 good
             }
-            Record::Done { n, readback, group } => self.entry(n).is_some_and(|entry| {
-                entry.readback = Some(readback);
-                entry.group_after = group;
+            Record::Left { .. } => {
+                self.left = true;
                 true
-            }),
+            }
+            Record::Done { n, readback, group } | Record::Took { n, readback, group } => {
+                self.entry(n).is_some_and(|entry| {
+                    entry.readback = Some(readback);
+                    entry.group_after = group;
+                    true
+                })
+            }
             Record::Refused { n, why, immovable } => {
                 self.entry(n).is_some_and(|entry| entry.refused.replace((why, immovable)).is_none())
             }
@@ -273,6 +296,17 @@ impl Transaction {
         self.entries.iter_mut().find(|entry| entry.intent.n == n)
     }
 
+    /// Whether the machine was booted since: what was only in memory is gone. `boot` is the id of this boot.
+    pub fn rebooted(&self, boot: &str) -> bool {
+        let then = self.begin.as_ref().map_or("", |begin| begin.boot_id.as_str());
+        !boot.is_empty() && !then.is_empty() && boot != then
+    }
+
+    /// Whether it set something that a boot does not take back.
+    pub fn outlives_boots(&self) -> bool {
+        self.entries.iter().any(|entry| entry.closed.is_none() && entry.intent.place.survives_boot())
+    }
+
     /// Whether it stopped half-way: a crash, or a power cut.
     pub fn is_interrupted(&self) -> bool {
         !self.committed && self.ended.is_none()
@@ -287,5 +321,8 @@ impl Transaction {
 /// Whether a line is the beginning of a record that was cut, and then ended by whoever came next.
 fn is_torn(line: &[u8]) -> bool {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
+    // A power cut may leave a length without what was written.
+    let line =
+        line.iter().rposition(|byte| *byte != 0).and_then(|last| line.get(..=last)).unwrap_or_default();
     serde_json::from_slice::<serde_json::Value>(line).is_err_and(|error| error.is_eof())
 }

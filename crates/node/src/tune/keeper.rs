@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::Held;
@@ -18,14 +18,15 @@ use super::journal::KeeperRecord;
 use super::place::{self, Trouble};
 use super::revert::{Foreign, RevertError, revert};
 use super::root::Root;
-use super::store::StoreError;
 
 /// The hidden verb that a keeper is.
 pub const VERB: &str = "tune-keep";
 /// How long a keeper that is told to go may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a keeper waits for the lock when it is time to revert.
-const LOCK_PATIENCE: Duration = Duration::from_secs(300);
+/// How often a process without a descriptor is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a keeper waits before it tries again to revert.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// What ends a transaction by itself: what comes first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,6 +149,9 @@ pub fn keep() -> Result<(), String> {
         return Ok(());
     }
     leave_the_caller();
+    if request.until.is_some() {
+        revert_when_told_to_end(&request);
+    }
     let ended = wait(request.until.as_ref().and_then(|until| until.after), process.as_ref());
     drop(held);
     match ended {
@@ -184,49 +188,95 @@ fn leave_the_caller() {
     }
 }
 
-/// The process, or none where it is gone already.
-fn follow(pid: u32, start: u64) -> Option<OwnedFd> {
-    let fd = pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()?;
-    (place::started(pid) == Some(start)).then_some(fd)
+/// A process that is waited for.
+enum Followed {
+    /// It is gone already.
+    Gone,
+    /// By its descriptor.
+    Fd(OwnedFd),
+    /// A thread, or a kernel without such descriptors: looked at now and then.
+    Seen(u32, u64),
+}
+
+fn follow(pid: u32, start: u64) -> Followed {
+    let lives = || place::started(pid) == Some(start);
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    match number.map(|number| pidfd_open(number, PidfdFlags::empty())) {
+        // The number may have been given anew before it was opened.
+        Some(Ok(fd)) if lives() => Followed::Fd(fd),
+        _ if lives() => Followed::Seen(pid, start),
+        _ => Followed::Gone,
+    }
 }
 
 /// Waits for the time or the process; none where there is nothing to wait for but a signal, which ends this process.
-fn wait(after: Option<Duration>, process: Option<&Option<OwnedFd>>) -> Option<&'static str> {
+fn wait(after: Option<Duration>, process: Option<&Followed>) -> Option<&'static str> {
     let end = after.and_then(|after| Instant::now().checked_add(after));
     loop {
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             return Some("its time was over");
         }
-        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         match process {
-            Some(None) => return Some("its process ended"),
-            Some(Some(fd)) => {
-                let mut fds = [PollFd::new(fd, PollFlags::IN)];
-                if poll(&mut fds, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
+            Some(Followed::Gone) => return Some("its process ended"),
+            Some(Followed::Fd(fd)) => {
+                let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+                if poll(&mut [PollFd::new(fd, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
+                {
                     return Some("its process ended");
                 }
             }
+            Some(Followed::Seen(pid, start)) => {
+                if place::started(*pid) != Some(*start) {
+                    return Some("its process ended");
+                }
+                std::thread::sleep(left.unwrap_or(LOOK).min(LOOK));
+            }
             None => {
+                let timeout = left.and_then(|left| Timespec::try_from(left).ok());
                 let _ = poll(&mut [], timeout.as_ref());
             }
         }
     }
 }
 
-/// Reverts the transaction. Another quell may have the lock for a while.
+/// Reverts the transaction. Another quell may have the lock for a while, a later plan may stand on it, and a disk may be full: it is
+/// tried again until nothing of it is left but what is somebody else's.
 fn give_back(request: &Request, why: &str) -> Result<(), String> {
     let root = Root::at(&request.root).map_err(|e| e.to_string())?;
-    let end = Instant::now() + LOCK_PATIENCE;
     loop {
         match revert(&root, Some(&request.id), Foreign::Keep, why) {
-            Err(RevertError::Store(StoreError::Locked(_))) if Instant::now() < end => {
-                std::thread::sleep(Duration::from_millis(200));
-            }
-            Ok(_) | Err(RevertError::Unknown(_)) => return Ok(()),
-            Err(error) => return Err(error.to_string()),
+            Ok(reverted) if !reverted.has_failed() => return Ok(()),
+            Err(RevertError::Unknown(_)) => return Ok(()),
+            Ok(_) | Err(_) => std::thread::sleep(RETRY),
         }
     }
+}
+
+/// Who ends all processes of a session or a machine ends this one too: then it is time. `revert` uses another signal.
+fn revert_when_told_to_end(request: &Request) {
+    // SAFETY: an empty set is initialised before use; the mask is this process's own, set before its other thread begins.
+    let signals = unsafe {
+        let mut signals: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut signals);
+        libc::sigaddset(&raw mut signals, libc::SIGTERM);
+        libc::sigaddset(&raw mut signals, libc::SIGHUP);
+        libc::sigaddset(&raw mut signals, libc::SIGINT);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, std::ptr::null_mut());
+        signals
+    };
+    let request = request.clone();
+    std::thread::spawn(move || {
+        let mut signal = 0;
+        // SAFETY: both live through the call.
+        while unsafe { libc::sigwait(&raw const signals, &raw mut signal) } == 0 {
+            if signal == libc::SIGTERM {
+                let _ = give_back(&request, "it was told to end");
+                // SAFETY: nothing of this process is worth a destructor's while.
+                unsafe { libc::_exit(0) };
+            }
+        }
+    });
 }
 
 /// Whether a keeper still lives.
@@ -239,13 +289,25 @@ pub(super) fn stop(keeper: &KeeperRecord) {
     if keeper.pid == std::process::id() {
         return;
     }
-    let Some(fd) = follow(keeper.pid, keeper.start) else { return };
-    for signal in [Signal::TERM, Signal::KILL] {
-        let _ = pidfd_send_signal(&fd, signal);
-        if gone(fd.as_fd(), PATIENCE) {
-            return;
+    let ended = |signal: Signal| match follow(keeper.pid, keeper.start) {
+        Followed::Gone => true,
+        Followed::Fd(fd) => {
+            let _ = pidfd_send_signal(&fd, signal);
+            gone(fd.as_fd(), PATIENCE)
         }
-    }
+        Followed::Seen(pid, start) => {
+            if let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(number, signal);
+            }
+            let end = Instant::now() + PATIENCE;
+            while place::started(pid) == Some(start) && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            place::started(pid) != Some(start)
+        }
+    };
+    // Not TERM, at which it would give back itself.
+    let _ = ended(Signal::USR1) || ended(Signal::KILL);
 }
 
 fn gone(fd: impl AsFd, patience: Duration) -> bool {

@@ -146,9 +146,39 @@ impl Place {
         }
     }
 
-    /// Whether what is written stays over a boot.
+    /// Whether some of what is written stays over a boot.
     pub fn survives_boot(&self) -> bool {
-        matches!(self, Self::DropIn { .. })
+        matches!(self, Self::DropIn { .. } | Self::Unit { .. })
+    }
+
+    /// What to give back after a boot: whether a unit runs is the boot's own matter, whether it starts with the machine is not.
+    pub fn after_boot(&self, original: &str, now: &str) -> Option<String> {
+        match self {
+            Self::DropIn { .. } => Some(original.to_owned()),
+            Self::Unit { .. } => {
+                let (runs, _) = now.trim().split_once(' ')?;
+                let (_, starts) = original.trim().split_once(' ')?;
+                Some(format!("{runs} {starts}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether quell itself may have left this, on the way from one value to the other: for places that take several steps.
+    pub fn half_way(&self, now: &str, original: &str, new: &str) -> bool {
+        match self {
+            Self::Unit { .. } => {
+                let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+                let (from, to) = (words(original), words(new));
+                words(now)
+                    .iter()
+                    .enumerate()
+                    .all(|(i, word)| from.get(i) == Some(word) || to.get(i) == Some(word))
+            }
+            // Its name is quell's.
+            Self::Cpuset { .. } => true,
+            _ => false,
+        }
     }
 }
 

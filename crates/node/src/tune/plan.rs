@@ -1,6 +1,6 @@
 //! A plan: the list of writes that makes chosen mitigations hold on a machine, old values beside new ones. Making it writes nothing.
 
-mod diff;
+pub(in crate::tune) mod diff;
 mod hostile;
 mod order;
 mod read;

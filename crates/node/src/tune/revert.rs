@@ -1,6 +1,7 @@
 //! Giving back: each place that still holds what quell wrote gets its original, in reverse order; what others changed since is theirs.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use super::apply::{boot_id, now};
 use super::fault;
@@ -134,7 +135,11 @@ pub enum RevertError {
 fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), RevertError> {
     let places = |id: &str| -> Result<BTreeSet<String>, StoreError> {
         let transaction = Transaction::read(id, &store.read(id)?);
-        Ok(transaction.entries.iter().map(|entry| entry.intent.place.to_string()).collect())
+        let of = |entry: &Entry| {
+            let group: Vec<String> = entry.intent.group.keys().cloned().collect();
+            group.into_iter().chain([entry.intent.place.to_string()])
+        };
+        Ok(transaction.entries.iter().flat_map(of).collect())
     };
     let mine = places(id)?;
     for above in newest_first.iter().take_while(|one| *one != id) {
@@ -143,6 +148,27 @@ fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Reverts one as soon as no other quell is at it.
+///
+/// # Errors
+/// As [`revert`]; [`StoreError::Locked`] if another is at it for longer than the patience.
+pub fn revert_patiently(
+    root: &Root,
+    id: &str,
+    by: &str,
+    patience: Duration,
+) -> Result<Reverted, RevertError> {
+    let end = Instant::now() + patience;
+    loop {
+        match revert(root, Some(id), Foreign::Keep, by) {
+            Err(RevertError::Store(StoreError::Locked(_))) if Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Reverts one, under the lock.
@@ -171,24 +197,28 @@ pub(super) fn revert_one(
         }
         Err(error) => return Err(error),
     };
-    if let Some(keeper) = &transaction.keeper {
-        keeper::stop(keeper);
+    let rebooted = transaction.rebooted(&boot_id(root));
+    let mut run = Run { root, journal, foreign, rebooted, transaction: &transaction, reverted };
+    run.all();
+    let (mut journal, mut reverted) = (run.journal, run.reverted);
+    let open = reverted.places.iter().any(|one| !matches!(one.how, How::Closed(_)));
+    let unread = !reverted.damaged.is_empty() && foreign != Foreign::Forget;
+    if reverted.unwritten.is_some() {
+        return Ok(reverted);
     }
-    let now_boot = boot_id(root);
-    let then_boot = transaction.begin.as_ref().map_or("", |begin| begin.boot_id.as_str());
-    let rebooted = !now_boot.is_empty() && !then_boot.is_empty() && now_boot != then_boot;
-    let mut run = Run { root, journal, foreign, rebooted, reverted };
-    run.all(&transaction);
-    let mut reverted = run.reverted;
-    if reverted.places.iter().all(|one| matches!(one.how, How::Closed(_) | How::Nearest { .. }))
-        && reverted.unwritten.is_none()
-    {
-        let end = Record::End { at: now(), by: by.to_owned() };
-        let ended = run.journal.as_mut().map_or(Ok(()), |journal| journal.append(&end));
-        match ended.map_err(|e| e.to_string()).and_then(|()| store.close(id).map_err(|e| e.to_string())) {
-            Ok(()) => fault::point(),
-            Err(error) => reverted.unwritten = Some(error),
-        }
+    let last = if open || unread {
+        Record::Left { at: now() }
+    } else {
+        Record::End { at: now(), by: by.to_owned() }
+    };
+    let written = journal.as_mut().map_or(Ok(()), |journal| journal.append(&last)).map_err(|e| e.to_string());
+    let closed = match last {
+        Record::End { .. } => written.and_then(|()| store.close(id).map_err(|e| e.to_string())),
+        _ => written,
+    };
+    match closed {
+        Ok(()) => fault::point(),
+        Err(error) => reverted.unwritten = Some(error),
     }
     Ok(reverted)
 }
@@ -198,13 +228,15 @@ struct Run<'a> {
     journal: Option<Journal>,
     foreign: Foreign,
     rebooted: bool,
+    transaction: &'a Transaction,
     reverted: Reverted,
 }
 
 impl Run<'_> {
-    fn all(&mut self, transaction: &Transaction) {
-        let mut open: Vec<&Entry> =
-            transaction.entries.iter().rev().filter(|entry| entry.closed.is_none()).collect();
+    fn all(&mut self) {
+        let entries = self.transaction.entries.iter().rev().filter(|entry| entry.closed.is_none());
+        let (held, mut open): (Vec<&Entry>, Vec<&Entry>) =
+            entries.partition(|entry| matches!(entry.intent.place, Place::Held { .. }));
         while !open.is_empty() {
             let first = open.remove(0);
             if first.intent.group.is_empty() || self.rebooted {
@@ -224,71 +256,136 @@ impl Run<'_> {
             });
             self.together(&group);
         }
+        // Last: until here it gives back, should this process be killed. After a boot its number is another's.
+        if let Some(keeper) = self.transaction.keeper.as_ref().filter(|_| !self.rebooted) {
+            keeper::stop(keeper);
+        }
+        for entry in held {
+            let outcome = if self.rebooted { Outcome::Rebooted } else { Outcome::Restored };
+            self.close(entry, How::Closed(outcome));
+        }
     }
 
     fn one(&self, entry: &Entry) -> How {
         let intent = &entry.intent;
         let place = &intent.place;
-        if self.rebooted && !place.survives_boot() {
-            return How::Closed(Outcome::Rebooted);
-        }
-        if let Place::Held { .. } = place {
-            // It went with its keeper.
-            return How::Closed(Outcome::Restored);
-        }
         let current = match place.read(self.root) {
             Ok(current) => current,
-            Err(trouble) if trouble.is_absence() => return How::Closed(Outcome::Gone),
-            Err(trouble) => return How::Failed(format!("it cannot be read: {trouble}")),
+            Err(_) if self.rebooted && !place.survives_boot() => return How::Closed(Outcome::Rebooted),
+            Err(trouble) => return self.unseen(place, &trouble),
         };
-        if place.same(&current, &intent.original) {
+        let mut original = intent.original.clone();
+        if self.rebooted {
+            match place.after_boot(&original, &current) {
+                Some(value) => original = value,
+                // What a drop-in of the same plan set anew at the boot is still quell's.
+                None if self.sets_at_boot(entry) && place.same(&current, &intent.write.new) => {}
+                None => return How::Closed(Outcome::Rebooted),
+            }
+        }
+        if place.same(&current, &original) {
+            if entry.readback.is_none() && matches!(place, Place::DropIn { .. }) {
+                // A crash may have left what stands beside the file while it is made.
+                let _ = place.write(self.root, &original);
+            }
             return How::Closed(Outcome::Already);
         }
-        let ours = entry.readback.as_ref().unwrap_or(&intent.write.new);
-        let foreign = !place.same(&current, ours) && !place.same(&current, &intent.write.new);
-        match self.foreign {
-            Foreign::Keep if foreign => return How::Foreign(current),
-            Foreign::Forget if foreign => return How::Closed(Outcome::Forgotten),
-            _ => {}
+        if !self.is_ours(entry, &current) {
+            match self.foreign {
+                Foreign::Keep => return How::Foreign(current),
+                Foreign::Forget => return How::Closed(Outcome::Forgotten),
+                Foreign::Overwrite => {}
+            }
         }
         fault::point();
-        let written = place.write(self.root, &intent.original);
+        let written = place.write(self.root, &original);
         fault::point();
         match written {
             Ok(()) => match place.read(self.root) {
-                Ok(now) if place.same(&now, &intent.original) => How::Closed(Outcome::Restored),
+                Ok(now) if place.same(&now, &original) => How::Closed(Outcome::Restored),
                 Ok(now) => {
-                    How::Failed(format!("it shows `{}` in place of `{}`", now.trim(), intent.original.trim()))
+                    How::Failed(format!("it shows `{}` in place of `{}`", now.trim(), original.trim()))
                 }
                 Err(trouble) => How::Failed(trouble.to_string()),
             },
-            Err(Trouble::Gone(_) | Trouble::Missing) => How::Closed(Outcome::Gone),
-            Err(Trouble::Invalid(_)) => self.nearest(place, &intent.original, &current),
-            Err(trouble) => How::Failed(trouble.to_string()),
+            Err(Trouble::Invalid(_)) => self.nearest(place, &original, &current),
+            Err(trouble) => self.unseen(place, &trouble),
         }
     }
 
-    /// The kernel may refuse a value that it once had (a limit moved since): then the nearest that it takes is better than ours.
-    fn nearest(&self, place: &Place, original: &str, ours: &str) -> How {
-        let refused = How::Failed(format!("the kernel no longer takes `{}`", original.trim()));
-        let (Place::File { .. }, Ok(target), Ok(from)) =
-            (place, original.trim().parse::<i64>(), ours.trim().parse::<i64>())
-        else {
-            return refused;
+    fn sets_at_boot(&self, entry: &Entry) -> bool {
+        let mine = |other: &&Entry| {
+            other.intent.write.mitigation == entry.intent.write.mitigation
+                && matches!(other.intent.place, Place::DropIn { .. })
         };
-        // From the original away from zero, where limits have their room, then towards what stands now.
-        let step = (target.abs() / 100).max(1);
-        let away = (1..=100).map(|i| target.saturating_add(i * step));
-        let towards = (1..100).map(|i| target.saturating_add((from.saturating_sub(target)) / 100 * i));
-        for value in away.take(20).chain(towards) {
-            if place.write(self.root, &value.to_string()).is_ok() {
-                return How::Nearest { original: original.trim().to_owned(), nearest: value.to_string() };
-            }
-        }
-        refused
+        self.transaction.entries.iter().any(|other| mine(&other))
     }
 
-    /// Entries whose files the kernel changes together, newest first.
+    fn is_ours(&self, entry: &Entry, current: &str) -> bool {
+        let (intent, place) = (&entry.intent, &entry.intent.place);
+        place.same(current, &intent.write.new)
+            || entry.readback.as_ref().is_some_and(|readback| place.same(current, readback))
+            || (entry.readback.is_none() || self.rebooted)
+                && place.half_way(current, &intent.original, &intent.write.new)
+    }
+
+    /// What cannot be read or written may be gone for good, with its device or thread; else it is tried again the next time.
+    fn unseen(&self, place: &Place, trouble: &Trouble) -> How {
+        let gone = match (place, trouble) {
+            (_, Trouble::Gone(_)) => true,
+            (Place::Unit { .. }, Trouble::Missing) => true,
+            // Of a file system that is not mounted now all is missing, and there all the same.
+            (Place::File { path }, Trouble::Missing) => {
+                let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
+                !path.starts_with("/sys/kernel/debug/") && !self.root.has(folder)
+            }
+            _ => false,
+        };
+        match (gone, self.foreign) {
+            (true, _) => How::Closed(Outcome::Gone),
+            (false, Foreign::Forget) => How::Closed(Outcome::Forgotten),
+            (false, _) => How::Failed(trouble.to_string()),
+        }
+    }
+
+    /// The kernel may refuse a value that it once had (a limit moved since): then the nearest that it takes is better than ours. The
+    /// place stays open, for what stands in the way may move back.
+    fn nearest(&self, place: &Place, original: &str, ours: &str) -> How {
+        let refused = || How::Failed(format!("the kernel no longer takes `{}`", original.trim()));
+        if self.foreign == Foreign::Forget {
+            return How::Closed(Outcome::Forgotten);
+        }
+        let (Place::File { .. }, Ok(target)) = (place, original.trim().parse::<i64>()) else {
+            return refused();
+        };
+        let takes = |value: i64| {
+            place.write(self.root, &value.to_string()).is_ok()
+                && place.read(self.root).is_ok_and(|now| place.same(&now, &value.to_string()))
+        };
+        let mut best = ours.trim().parse::<i64>().ok();
+        for sign in [1, -1] {
+            let far = |steps: u32| {
+                target.saturating_add(sign * (target.saturating_abs() / 1000 + 1).saturating_mul(1 << steps))
+            };
+            let Some(mut good) = (0..10).map(far).find(|value| takes(*value)) else { continue };
+            let mut bad = target;
+            for _ in 0..24 {
+                let middle = bad + (good - bad) / 2;
+                if middle == bad || middle == good {
+                    break;
+                }
+                if takes(middle) { good = middle } else { bad = middle }
+            }
+            let nearer = |best: i64| target.abs_diff(good) < target.abs_diff(best);
+            best = if best.is_none_or(nearer) { Some(good) } else { best };
+        }
+        match best.filter(|best| takes(*best)) {
+            Some(best) => How::Nearest { original: original.trim().to_owned(), nearest: best.to_string() },
+            None => refused(),
+        }
+    }
+
+    /// Entries whose files the kernel changes together, newest first. If somebody else changed one of them, all of them are theirs.
     fn together(&mut self, entries: &[&Entry]) {
         // The oldest snapshot is what was there; the newest that was read back is what quell left.
         let target = entries.iter().rev().fold(Group::new(), |mut target, entry| {
@@ -297,51 +394,57 @@ impl Run<'_> {
             }
             target
         });
-        let left = entries.iter().find(|entry| !entry.group_after.is_empty()).map(|entry| &entry.group_after);
-        // Where it crashed between a write and its readback, nobody knows what the kernel made of it.
-        let certain =
-            entries.first().is_some_and(|entry| entry.readback.is_some() || entry.refused.is_some());
-        let mut target = target;
-        let mut foreign = Vec::new();
-        if let (Some(left), true, true) = (left, certain, self.foreign != Foreign::Overwrite) {
-            target.retain(|path, original| {
-                let place = Place::File { path: path.clone() };
-                let Ok(now) = place.read(self.root) else { return true };
-                let ours = left.get(path).is_none_or(|left| place.same(&now, left));
-                let theirs = !ours && !place.same(&now, original);
-                if theirs {
-                    foreign.push((path.clone(), now));
-                }
-                !theirs
-            });
+        let foreign = match self.foreign {
+            Foreign::Overwrite => None,
+            _ => target.iter().find_map(|(path, original)| self.stranger(entries, path, original)),
+        };
+        if let Some((path, now)) = foreign {
+            for entry in entries {
+                let how = match self.foreign {
+                    Foreign::Forget => How::Closed(Outcome::Forgotten),
+                    _ => How::Foreign(format!("{} ({path})", now.trim())),
+                };
+                self.close(entry, how);
+            }
+            return;
         }
         fault::point();
         let settled = groups::settle(self.root, &target).err().unwrap_or_default();
         fault::point();
         for entry in entries {
-            let failed = settled.first().filter(|_| !settled.is_empty());
-            let stranger = foreign
-                .iter()
-                .find(|(path, _)| entry.intent.place.to_string() == *path)
-                .or_else(|| foreign.first());
-            let how = match (failed, stranger, self.foreign) {
-                (Some((path, trouble)), ..) => How::Failed(format!("{path}: {trouble}")),
-                (None, Some((_, now)), Foreign::Keep) => How::Foreign(now.clone()),
-                (None, Some(_), _) => How::Closed(Outcome::Forgotten),
-                (None, None, _) => How::Closed(Outcome::Restored),
+            let how = match settled.first() {
+                Some((path, trouble)) => How::Failed(format!("{path}: {trouble}")),
+                None => How::Closed(Outcome::Restored),
             };
             self.close(entry, how);
         }
     }
 
+    /// What somebody else wrote into a file of a group.
+    fn stranger(&self, entries: &[&Entry], path: &str, original: &str) -> Option<(String, String)> {
+        let place = Place::File { path: path.to_owned() };
+        let now = place.read(self.root).ok()?;
+        let is = |text: &str| place.same(&now, text);
+        let left = entries.iter().find_map(|entry| entry.group_after.get(path));
+        // Where it was killed between a write and its readback, the file holds what was to be written, or the 0 that the kernel makes of
+        // the other one of a pair.
+        let torn = entries.first().is_none_or(|entry| entry.readback.is_none());
+        let written = entries.iter().filter(|entry| entry.intent.place == place);
+        let half = torn && (is("0") || written.map(|entry| &entry.intent.write.new).any(|new| is(new)));
+        let known = is(original) || left.map_or(!torn, |left| is(left)) || half;
+        (!known).then(|| (path.to_owned(), now))
+    }
+
     fn close(&mut self, entry: &Entry, how: How) {
-        let outcome = match &how {
-            How::Closed(outcome) => Some(*outcome),
-            How::Nearest { .. } => Some(Outcome::Nearest),
+        let record = match &how {
+            How::Closed(how) => Some(Record::Closed { n: entry.intent.n, how: *how }),
+            How::Nearest { nearest, .. } => {
+                Some(Record::Took { n: entry.intent.n, readback: nearest.clone(), group: Group::new() })
+            }
             How::Foreign(_) | How::Failed(_) => None,
         };
-        if let (Some(how), Some(journal)) = (outcome, &mut self.journal)
-            && let Err(error) = journal.append(&Record::Closed { n: entry.intent.n, how })
+        if let (Some(record), Some(journal)) = (record, &mut self.journal)
+            && let Err(error) = journal.append(&record)
         {
             self.reverted.unwritten.get_or_insert(error.to_string());
         }

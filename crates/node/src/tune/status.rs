@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::apply::boot_id;
-use super::journal::{Outcome, Transaction};
+use super::journal::Transaction;
 use super::keeper;
 use super::root::Root;
 use super::store::{Store, StoreError};
@@ -67,6 +67,13 @@ pub struct Status {
     pub ended: Option<String>,
 }
 
+impl Status {
+    /// Whether somebody must do something.
+    pub fn calls(&self) -> bool {
+        self.stage != Stage::Applied || self.keeper_is_gone || !self.damaged_lines.is_empty()
+    }
+}
+
 /// All open transactions, oldest first, and the last that was closed.
 ///
 /// # Errors
@@ -76,7 +83,9 @@ pub fn status(root: &Root) -> Result<(Vec<Status>, Option<Status>), StoreError> 
     let boot = boot_id(root);
     let mut open = Vec::new();
     for id in store.ids()? {
-        let transaction = Transaction::read(&id, &store.read(&id)?);
+        // Another quell may close it meanwhile.
+        let Some(bytes) = store.read_if_there(&id)? else { continue };
+        let transaction = Transaction::read(&id, &bytes);
         open.push(of(&transaction, &boot, store.path_of(&id).display().to_string()));
     }
     let closed = store.last_closed()?.map(|(id, bytes)| {
@@ -87,20 +96,22 @@ pub fn status(root: &Root) -> Result<(Vec<Status>, Option<Status>), StoreError> 
 }
 
 fn of(transaction: &Transaction, boot: &str, journal: String) -> Status {
-    let then = transaction.begin.as_ref().map_or("", |begin| begin.boot_id.as_str());
     let left = transaction.entries.iter().filter(|entry| entry.closed.is_none()).count();
     let stage = if transaction.ended.is_some() {
         Stage::Closed
-    } else if !then.is_empty() && !boot.is_empty() && then != boot {
+    } else if transaction.rebooted(boot) && !transaction.outlives_boots() {
         Stage::Rebooted
     } else if transaction.is_interrupted() {
         Stage::Interrupted
-    } else if transaction.entries.iter().any(|entry| entry.closed.is_some_and(|how| how != Outcome::Gone)) {
+    } else if transaction.left || transaction.entries.iter().any(|entry| entry.closed.is_some()) {
         Stage::PartlyReverted
     } else {
         Stage::Applied
     };
-    let alive = transaction.keeper.as_ref().map(|keeper| (keeper, keeper::lives(keeper)));
+    let alive = transaction
+        .keeper
+        .as_ref()
+        .map(|keeper| (keeper, !transaction.rebooted(boot) && keeper::lives(keeper)));
     let words = |(keeper, lives): (&super::journal::KeeperRecord, bool)| {
         let until =
             keeper.until.as_ref().map_or("holds settings".to_owned(), |until| format!("reverts at {until}"));
@@ -120,7 +131,7 @@ fn of(transaction: &Transaction, boot: &str, journal: String) -> Status {
         places: transaction.entries.len(),
         open: if stage == Stage::Closed { 0 } else { left },
         keeper: alive.map(words),
-        keeper_is_gone: alive.is_some_and(|(_, lives)| !lives) && stage != Stage::Closed,
+        keeper_is_gone: alive.is_some_and(|(_, lives)| !lives) && stage == Stage::Applied,
         damaged_lines: transaction.damaged.clone(),
         ended: transaction.ended.as_ref().map(|(at, by)| format!("{at}, {by}")),
     }

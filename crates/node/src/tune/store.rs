@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -58,7 +58,8 @@ pub struct Store {
 /// Held while something is applied or reverted. Given up with the process, however that ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: OwnedFd,
+    _folder: OwnedFd,
+    _file: Option<OwnedFd>,
 }
 
 impl Store {
@@ -119,6 +120,17 @@ impl Store {
         Ok(bytes)
     }
 
+    /// As [`Self::read`]; none where it is not there any more.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn read_if_there(&self, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.read(id) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
     /// A new journal; its name is on disk when this returns.
     ///
     /// # Errors
@@ -146,6 +158,7 @@ impl Store {
         let name = file_name(id);
         fs::renameat(&self.folder, &name, &closed, &name).map_err(|e| self.failed(id, e))?;
         self.sync(id)?;
+        fs::fsync(&closed).map_err(|e| self.failed(id, e))?;
         let ids = self.ids_in(closed.as_fd())?;
         for old in ids.iter().take(ids.len().saturating_sub(KEPT)) {
             // One too many is no harm.
@@ -214,22 +227,44 @@ impl Lock {
     /// # Errors
     /// [`StoreError::Locked`] where another has it.
     pub fn take(root: &Root) -> Result<Self, StoreError> {
-        let (folder, path) = private_folder(root, &LOCKS, true)?;
-        let path = path.join("tune.lock");
-        let failed = |e: Errno| StoreError::Io { path: path.clone(), source: e.into() };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = fs::openat(&folder, "tune.lock", flags, Mode::from(0o600)).map_err(|e| match e {
-            Errno::LOOP => {
-                StoreError::Unsafe { path: path.clone(), reason: "it is a link: remove it".into() }
-            }
-            e => failed(e),
-        })?;
-        match fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(Errno::WOULDBLOCK) => Err(StoreError::Locked(path)),
-            Err(e) => Err(failed(e)),
-        }
+        let (folder, path) = private_folder(root, &JOURNALS, true)?;
+        exclusive(&folder, &path)?;
+        let file = match in_run(root) {
+            Ok(file) => Some(file),
+            // A full or read-only /run must not keep anything from being given back; the folder's own lock is held.
+            Err(StoreError::Io { source, .. }) if no_room(&source) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { _folder: folder, _file: file })
     }
+}
+
+/// The lock where others look for it.
+fn in_run(root: &Root) -> Result<OwnedFd, StoreError> {
+    let (folder, path) = private_folder(root, &LOCKS, true)?;
+    let path = path.join("tune.lock");
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = fs::openat(&folder, "tune.lock", flags, Mode::from(0o600)).map_err(|e| match e {
+        Errno::LOOP => StoreError::Unsafe { path: path.clone(), reason: "it is a link: remove it".into() },
+        e => StoreError::Io { path: path.clone(), source: e.into() },
+    })?;
+    exclusive(&file, &path)?;
+    Ok(file)
+}
+
+fn exclusive(file: &OwnedFd, path: &Path) -> Result<(), StoreError> {
+    match fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(StoreError::Locked(path.to_owned())),
+        Err(e) => Err(StoreError::Io { path: path.to_owned(), source: e.into() }),
+    }
+}
+
+fn no_room(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::QuotaExceeded
+    )
 }
 
 fn file_name(id: &str) -> String {
@@ -269,7 +304,9 @@ fn private_folder(root: &Root, parts: &[&str], make: bool) -> Result<(OwnedFd, P
 fn step_into(folder: impl AsFd, name: &str, make: bool, closed_to_others: bool) -> Result<OwnedFd, Step> {
     if make {
         match fs::mkdirat(&folder, name, Mode::from(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => {}
+            // A journal in a folder that a power cut takes away is none.
+            Ok(()) => fs::fsync(&folder).map_err(Step::Io)?,
+            Err(Errno::EXIST) => {}
             Err(e) => return Err(Step::Io(e)),
         }
     }

@@ -166,7 +166,9 @@ fn a_journal_cut_anywhere_gives_everything_back() {
     let whole = store.read(&id).unwrap();
     let after = image(&root, &[A, B]);
     back(&root);
-    for cut in 0..=whole.len() {
+    for cut in
+        (0..=whole.len()).filter(|cut| cut % 7 == 0 || whole.get(*cut).is_some_and(|byte| *byte == b'\n'))
+    {
         // A journal that ends here was written by a crash that changed no more than it says was intended.
         let text = String::from_utf8_lossy(&whole[..cut]).into_owned();
         let intents = text
@@ -203,14 +205,31 @@ fn a_damaged_line_is_told_and_the_rest_given_back() {
         .map(|(i, line)| if i == 1 { "garbage}".into() } else { line.to_owned() })
         .collect();
     fs::write(store.path_of(&id), lines.join("\n") + "\n").unwrap();
-    let reverted = back(&root);
-    assert!(!reverted.is_whole());
-    assert_eq!(reverted.damaged[0].1[0], 2);
-    assert_eq!(root.read(B).unwrap(), "always [madvise] never\n");
+    for _ in 0..2 {
+        let reverted = back(&root);
+        assert!(!reverted.is_whole());
+        assert_eq!(reverted.damaged[0].1[0], 2);
+        assert_eq!(root.read(B).unwrap(), "always [madvise] never\n");
+    }
+    assert!(!status(&root).unwrap().0[0].damaged_lines.is_empty(), "it stays until it is forgotten");
+    revert(&root, None, Foreign::Forget, "a test").unwrap();
+    assert!(status(&root).unwrap().0.is_empty());
 }
 
 #[test]
-fn after_a_boot_memory_is_left_alone_and_files_are_removed() {
+fn after_a_boot_memory_is_left_alone() {
+    let (folder, root, plan) = two();
+    run(&root, &plan).unwrap();
+    put(folder.path(), BOOT, "boot-2\n");
+    put(folder.path(), A, "99\n");
+    assert_eq!(status(&root).unwrap().0[0].stage, Stage::Rebooted);
+    assert!(back(&root).is_whole());
+    assert_eq!(root.read(A).unwrap(), "99\n");
+    assert_eq!(root.read(B).unwrap(), "never", "not even what still stands by chance");
+}
+
+#[test]
+fn what_a_boot_sets_anew_by_our_own_file_stands_and_is_given_back() {
     let (folder, root, mut plan) = two();
     fs::create_dir_all(folder.path().join("etc/sysctl.d")).unwrap();
     let path = "/etc/sysctl.d/90-quell-test.conf";
@@ -219,11 +238,87 @@ fn after_a_boot_memory_is_left_alone_and_files_are_removed() {
     run(&root, &plan).unwrap();
     assert_eq!(root.read(path).unwrap(), text);
     put(folder.path(), BOOT, "boot-2\n");
-    put(folder.path(), A, "99\n");
-    assert_eq!(status(&root).unwrap().0[0].stage, Stage::Rebooted);
+    put(folder.path(), B, "always [madvise] never\n");
+    assert_eq!(status(&root).unwrap().0[0].stage, Stage::Applied);
+    let standing: Vec<_> = verify(&root).unwrap().iter().map(|one| one.standing).collect();
+    assert_eq!(standing, [Standing::Ok, Standing::Drifted, Standing::Ok]);
     assert!(back(&root).is_whole());
-    assert_eq!(root.read(A).unwrap(), "99\n");
+    assert_eq!(root.read(A).unwrap(), "1\n");
     assert!(!root.has(path));
+}
+
+/// A systemctl that keeps the state of one unit in a file.
+const SYSTEMCTL: &str = "#!/bin/sh\nfile=$(dirname \"$0\")/../../run/unit\nread -r active enabled <\"$file\"\ncase $1 in\nis-active) echo \"$active\" ;;\nis-enabled) echo \"$enabled\" ;;\nstart) echo \"active $enabled\" >\"$file\" ;;\nstop) echo \"inactive $enabled\" >\"$file\" ;;\nenable) echo \"$active enabled\" >\"$file\" ;;\ndisable) echo \"$active disabled\" >\"$file\" ;;\nesac\n";
+
+fn unit() -> (tempfile::TempDir, Root, Plan) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (folder, root) = tree(&[("/run/unit", "active enabled\n"), ("/usr/bin/systemctl", SYSTEMCTL)]);
+    fs::set_permissions(root.path("/usr/bin/systemctl"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let place = Place::Unit { name: "cron.service".into() };
+    let plan = plan(vec![Write { place, ..write("unit", "active enabled", "inactive disabled") }]);
+    (folder, root, plan)
+}
+
+#[test]
+fn a_unit_that_was_disabled_is_enabled_again_after_a_boot_and_not_started() {
+    let (folder, root, plan) = unit();
+    run(&root, &plan).unwrap();
+    put(folder.path(), BOOT, "boot-2\n");
+    assert_eq!(verify(&root).unwrap()[0].standing, Standing::Ok);
+    assert!(back(&root).is_whole());
+    assert_eq!(root.read("/run/unit").unwrap(), "inactive enabled\n");
+}
+
+#[test]
+fn a_unit_half_way_is_not_somebody_elses() {
+    let (folder, root, plan) = unit();
+    let id = run(&root, &plan).unwrap().id.unwrap();
+    let store = Store::open(&root).unwrap();
+    let text = String::from_utf8(store.read(&id).unwrap()).unwrap();
+    // Killed between disable and stop.
+    let cut: String = text.split_inclusive('\n').take(2).collect();
+    fs::write(store.path_of(&id), cut).unwrap();
+    put(folder.path(), "/run/unit", "active disabled\n");
+    assert!(back(&root).is_whole());
+    assert_eq!(root.read("/run/unit").unwrap(), "active enabled\n");
+}
+
+#[test]
+fn what_cannot_be_seen_for_now_stays_open() {
+    let (folder, root, plan) = unit();
+    run(&root, &plan).unwrap();
+    let program = root.path("/usr/bin/systemctl");
+    fs::rename(&program, folder.path().join("away")).unwrap();
+    assert!(back(&root).has_failed());
+    assert_eq!(status(&root).unwrap().0[0].stage, Stage::PartlyReverted);
+    fs::rename(folder.path().join("away"), &program).unwrap();
+    assert!(back(&root).is_whole());
+    assert_eq!(root.read("/run/unit").unwrap(), "active enabled\n");
+}
+
+#[test]
+fn a_plan_of_another_machine_is_refused() {
+    let (folder, root, mut plan) = two();
+    put(folder.path(), "/proc/sys/kernel/hostname", "here\n");
+    plan.host = "there".into();
+    assert!(matches!(run(&root, &plan), Err(ApplyError::Stale(_))));
+    plan.host = "here".into();
+    run(&root, &plan).unwrap();
+}
+
+#[test]
+fn a_group_of_two_plans_is_reverted_in_order() {
+    let dog =
+        ["/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog", "/proc/sys/kernel/nmi_watchdog"];
+    let (_folder, root) = tree(&[(dog[0], "1\n"), (dog[1], "1\n"), (dog[2], "1\n")]);
+    let group: Vec<String> = dog.iter().map(|path| (*path).to_owned()).collect();
+    let before = image(&root, &dog);
+    let plan_of = |path: &str| plan(vec![Write { group: group.clone(), ..write(path, "1\n", "0") }]);
+    let first = run(&root, &plan_of(dog[1])).unwrap().id.unwrap();
+    run(&root, &plan_of(dog[2])).unwrap();
+    assert!(revert(&root, Some(&first), Foreign::Keep, "a test").is_err(), "they share files");
+    assert!(back(&root).is_whole());
+    assert_eq!(image(&root, &dog), before);
 }
 
 #[test]
@@ -243,19 +338,42 @@ fn files_that_change_together_are_given_back_together() {
     let reverted = back(&root);
     assert!(matches!(reverted.places[0].how, How::Foreign(_)), "{reverted:?}");
     assert_eq!(root.read(dirty[0]).unwrap(), "3000000\n");
+    // The other way round, where what stood there is not in bytes any more.
+    let (folder, root) = tree(&[(dirty[0], "3000000\n"), (dirty[1], "0\n")]);
+    let plan = self::plan(vec![Write {
+        group: dirty.iter().map(|path| (*path).to_owned()).collect(),
+        ..write(dirty[1], "0\n", "10")
+    }]);
+    run(&root, &plan).unwrap();
+    put(folder.path(), dirty[1], "30\n");
+    back(&root);
+    assert_eq!(
+        (root.read(dirty[1]).unwrap(), root.read(dirty[0]).unwrap()),
+        ("30\n".into(), "3000000\n".into())
+    );
 }
 
 #[test]
 fn what_fails_half_way_is_taken_back() {
-    let (_folder, root, mut plan) = two();
+    let (folder, root, mut plan) = two();
     let before = image(&root, &[A, B]);
-    plan.writes.push(Write {
-        place: Place::Held { what: super::catalogue::Held::CpuDmaLatency },
-        ..write("held", "absent", "1")
-    });
-    // Without a program for keepers nothing can be held.
+    // Readable, and not writable: the folder of the drop-in is none.
+    put(folder.path(), "/etc/sysctl.d", "a file");
+    let path = "/etc/sysctl.d/90-quell-test.conf";
+    plan.writes
+        .push(Write { place: Place::DropIn { path: path.into() }, ..write(path, "absent", "# quell: x\n") });
     let error = run(&root, &plan).unwrap_err();
     assert!(matches!(error, ApplyError::Failed { .. } | ApplyError::Stale(_)), "{error}");
+    assert_eq!(image(&root, &[A, B]), before);
+    assert!(Store::open(&root).unwrap().ids().unwrap().is_empty());
+    // Interrupted in the middle.
+    plan.writes.pop();
+    let asked = std::cell::Cell::new(0);
+    let stopped = || asked.replace(asked.get() + 1) == 1;
+    let error = apply(&root, &plan, &Applying { program: "/none".into(), until: None, stopped: &stopped })
+        .unwrap_err();
+    assert!(matches!(error, ApplyError::Failed { .. }), "{error}");
+    assert_eq!(asked.get(), 2);
     assert_eq!(image(&root, &[A, B]), before);
     assert!(Store::open(&root).unwrap().ids().unwrap().is_empty());
 }

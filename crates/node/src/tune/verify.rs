@@ -1,13 +1,17 @@
 //! Looking whether what was applied still stands. Never writes.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::apply::boot_id;
+use super::catalogue::Held;
 use super::journal::{Entry, Transaction};
 use super::keeper;
 use super::place::{Place, Trouble};
 use super::plan::Plan;
+use super::plan::diff::shown;
 use super::root::Root;
 use super::store::{Store, StoreError};
 
@@ -80,12 +84,18 @@ pub fn verify(root: &Root) -> Result<Vec<Verified>, StoreError> {
     let mut all = Vec::new();
     let Some(store) = Store::open_if_there(root)? else { return Ok(all) };
     let now_boot = boot_id(root);
-    for id in store.ids()? {
-        let transaction = Transaction::read(&id, &store.read(&id)?);
-        let then = transaction.begin.as_ref().map_or("", |begin| begin.boot_id.as_str());
-        let rebooted = !then.is_empty() && !now_boot.is_empty() && then != now_boot;
-        let keeper = transaction.keeper.as_ref().is_some_and(keeper::lives);
+    // Of plans that stand on one another only the last is held to what it wrote.
+    let mut above = BTreeSet::new();
+    for id in store.ids()?.into_iter().rev() {
+        // Another quell may close it meanwhile.
+        let Some(bytes) = store.read_if_there(&id)? else { continue };
+        let transaction = Transaction::read(&id, &bytes);
+        let rebooted = transaction.rebooted(&now_boot);
+        let keeper = !rebooted && transaction.keeper.as_ref().is_some_and(keeper::lives);
         for entry in transaction.entries.iter().filter(|entry| entry.closed.is_none()) {
+            if !above.insert(entry.intent.place.clone()) {
+                continue;
+            }
             all.push(entry_stands(root, &id, entry, rebooted, keeper));
         }
     }
@@ -104,8 +114,8 @@ pub fn verify_plan(root: &Root, plan: &Plan) -> Vec<Verified> {
                 mitigation: write.mitigation.clone(),
                 place: write.place.to_string(),
                 standing,
-                want: write.new.trim().to_owned(),
-                now,
+                want: shown(&write.place, &write.new),
+                now: now.map(|now| shown(&write.place, &now)),
                 why,
             }
         })
@@ -121,7 +131,18 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
             (standing, intent.place.read(root).ok(), Some(why.clone()))
         }
         (place, _) if rebooted && !place.survives_boot() => {
-            (Standing::Drifted, place.read(root).ok(), Some("a boot took it back".into()))
+            // A drop-in of the same plan may have set it anew.
+            let now = place.read(root).ok();
+            match now.as_ref().is_some_and(|now| place.same(now, ours)) {
+                true => (Standing::Ok, now, None),
+                false => (Standing::Drifted, now, Some("a boot took it back".into())),
+            }
+        }
+        (place @ Place::Unit { .. }, _) if rebooted => {
+            // Whether it runs now is the boot's matter.
+            let now = place.read(root).unwrap_or_default();
+            let want = place.after_boot(ours, &now).unwrap_or_else(|| ours.clone());
+            stands(root, place, &intent.original, &want, false, false)
         }
         (Place::Held { .. }, _) if !keeper => {
             (Standing::Drifted, None, Some("the process that held it is gone".into()))
@@ -134,8 +155,8 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
         mitigation: intent.write.mitigation.clone(),
         place: intent.place.to_string(),
         standing,
-        want: intent.write.new.trim().to_owned(),
-        now: now.map(|now| now.trim().to_owned()),
+        want: shown(&intent.place, &intent.write.new),
+        now: now.map(|now| shown(&intent.place, &now)),
         why,
     }
 }
@@ -143,10 +164,11 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
 type Stands = (Standing, Option<String>, Option<String>);
 
 /// Somebody else may hold it lower; nobody can hold it higher.
-fn held_stands(root: &Root, what: super::catalogue::Held, want: &str) -> Stands {
+fn held_stands(root: &Root, what: Held, want: &str) -> Stands {
     let now = (Place::Held { what }).read(root);
     let number = |text: &str| text.trim().parse::<i64>().ok();
     match now {
+        Ok(_) if what == Held::TimestampSocket => (Standing::Ok, None, Some("its keeper lives".into())),
         Ok(now) => match (number(&now), number(want)) {
             (Some(has), Some(want)) if has > want => (Standing::Foreign, Some(now), None),
             _ => (Standing::Ok, Some(now), None),
@@ -158,10 +180,10 @@ fn held_stands(root: &Root, what: super::catalogue::Held, want: &str) -> Stands 
 fn stands(root: &Root, place: &Place, original: &str, ours: &str, staged: bool, may_fail: bool) -> Stands {
     match place.read(root) {
         Ok(now) if place.same(&now, ours) => {
-            let pending = if staged {
-                Some("in force after the next boot or start".to_owned())
-            } else {
-                place.pending(root)
+            let pending = match staged {
+                true if in_force(root, place, ours) => None,
+                true => Some("in force after the next boot or start".to_owned()),
+                false => place.pending(root),
             };
             (if pending.is_some() { Standing::Pending } else { Standing::Ok }, Some(now), pending)
         }
@@ -173,4 +195,16 @@ fn stands(root: &Root, place: &Place, original: &str, ours: &str, staged: bool, 
         }
         Err(trouble) => (Standing::Unknown, None, Some(trouble.to_string())),
     }
+}
+
+/// Whether a staged option of the kernel's is on its command line now.
+fn in_force(root: &Root, place: &Place, text: &str) -> bool {
+    let Place::DropIn { path } = place else { return false };
+    let option = text.lines().find_map(|line| {
+        let value = line.strip_prefix("GRUB_CMDLINE_LINUX=\"${GRUB_CMDLINE_LINUX} ")?;
+        value.strip_suffix('"')
+    });
+    let cmdline = root.read("/proc/cmdline").unwrap_or_default();
+    path.starts_with("/etc/default/grub.d/")
+        && option.is_some_and(|option| cmdline.split_whitespace().any(|word| word == option))
 }

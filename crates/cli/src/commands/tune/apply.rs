@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quell_node::tune::Root;
-use quell_node::tune::apply::{Applied, ApplyError, Applying, apply};
+use quell_node::tune::apply::{Applied, ApplyError, Applying, apply, check};
 use quell_node::tune::guard::{Refusal, refusals};
 use quell_node::tune::keeper::Until;
 use quell_node::tune::place::started;
 use quell_node::tune::plan::Plan;
-use quell_node::tune::revert::{Foreign, revert};
+use quell_node::tune::revert::{RevertError, revert_patiently};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{allowed, need_root, program, read_plan, root};
+use super::{allowed, may_write, need_root, program, read_plan, root};
 use crate::args::TuneApply;
 use crate::commands::Outcome;
 use crate::commands::record::stopped_by_signals;
@@ -50,13 +50,20 @@ pub fn run(args: &TuneApply, printer: Printer) -> anyhow::Result<ExitCode> {
     let until = until(args)?;
     let refused = refusals(&root, &plan, allowed(&args.allow));
     if !refused.is_empty() || !args.yes {
-        return dry(args, &plan, refused, printer);
+        return dry(args, &root, &plan, refused, printer);
     }
     need_root(&root, "change")?;
     if !args.command.is_empty() {
         return with(args, &root, &plan, printer);
     }
-    let applied = applied(&root, &plan, until)?;
+    let stop = stopped_by_signals()?;
+    let applied = match applied(&root, &plan, until, &|| stop.load(Ordering::SeqCst)) {
+        Err(error) if error.is::<Taken>() => {
+            printer.error(&error);
+            return Ok(ExitCode::from(3));
+        }
+        other => other?,
+    };
     if args.json {
         printer.json(&document(&applied))?;
     } else {
@@ -79,25 +86,37 @@ fn until(args: &TuneApply) -> anyhow::Result<Option<Until>> {
     Ok((after.is_some() || process.is_some()).then_some(Until { after, process }))
 }
 
-/// Applies; Ctrl-C takes back what was begun.
-pub fn applied(root: &Root, plan: &Plan, until: Option<Until>) -> anyhow::Result<Applied> {
-    let stop = stopped_by_signals()?;
-    let applying = Applying { program: program()?, until, stopped: &|| stop.load(Ordering::SeqCst) };
-    let applied = apply(root, plan, &applying);
-    // From here on a signal ends quell as usual.
-    stop.store(true, Ordering::SeqCst);
-    match applied {
+/// Another plan has applied it for a time of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Taken(ApplyError);
+
+/// Applies; what was begun is taken back if `stopped` says so.
+pub fn applied(
+    root: &Root,
+    plan: &Plan,
+    until: Option<Until>,
+    stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<Applied> {
+    match apply(root, plan, &Applying { program: program()?, until, stopped }) {
         Err(ApplyError::Store(error)) if error.is_denied() => anyhow::bail!("{error}: only root may apply"),
+        Err(error @ ApplyError::Applied(_)) => Err(Taken(error).into()),
         other => Ok(other?),
     }
 }
 
 /// Says what would be done, and what stands against it.
-fn dry(args: &TuneApply, plan: &Plan, refused: Vec<Refusal>, printer: Printer) -> anyhow::Result<ExitCode> {
+fn dry(
+    args: &TuneApply,
+    root: &Root,
+    plan: &Plan,
+    refused: Vec<Refusal>,
+    printer: Printer,
+) -> anyhow::Result<ExitCode> {
     let code = if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(3) };
+    let checked = if refused.is_empty() { check(root, plan)? } else { Applied::default() };
     if args.json {
-        let document = Application { dry_run: true, refused, ..document(&Applied::default()) };
-        printer.json(&document)?;
+        printer.json(&Application { dry_run: !args.yes, refused, ..document(&checked) })?;
         return Ok(code);
     }
     if !args.yes {
@@ -107,7 +126,10 @@ fn dry(args: &TuneApply, plan: &Plan, refused: Vec<Refusal>, printer: Printer) -
         printer.tell(&format!("refused: {refusal}"));
     }
     if refused.is_empty() {
-        printer.tell("nothing was written: add --yes to apply it");
+        let (due, already) = (checked.written.len(), checked.already.len());
+        let so = if already > 0 { format!("; {already} are so already") } else { String::new() };
+        let who = if may_write(root) { "" } else { " (only root may)" };
+        printer.tell(&format!("nothing was written: --yes does the {due} writes that are due{so}{who}"));
     }
     Ok(code)
 }
@@ -118,13 +140,22 @@ fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow:
     let start =
         started(me).ok_or_else(|| anyhow::anyhow!("/proc does not tell when this process started"))?;
     let after = args.time.map(|time| Duration::from_nanos(time.as_nanos()));
-    let applied = applied(root, plan, Some(Until { after, process: Some((me, start)) }))?;
+    // From here on signals are the command's, and never end quell before it has given back.
+    let signals = Signals::catch()?;
+    let until = Some(Until { after, process: Some((me, start)) });
+    let applied = match applied(root, plan, until, &|| signals.stopped()) {
+        Err(error) if error.is::<Taken>() => {
+            printer.error(&error);
+            return Ok(ExitCode::from(3));
+        }
+        other => other?,
+    };
     printer.say(text(&applied, args).trim_end());
-    let ended = run_command(args);
+    let ended = run_command(args, &signals);
     let Some(id) = &applied.id else { return ended };
-    let reverted = match revert(root, Some(id), Foreign::Keep, "the end of its command") {
+    let reverted = match revert_patiently(root, id, "the end of its command", PATIENCE) {
         // Its time may have been over before the command's.
-        Err(quell_node::tune::revert::RevertError::Unknown(_)) => return ended,
+        Err(RevertError::Unknown(_)) => return ended,
         other => other?,
     };
     printer.say(super::revert::text(&reverted).trim_end());
@@ -134,10 +165,13 @@ fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow:
     }
 }
 
-/// Runs the command to its end; signals are its.
-fn run_command(args: &TuneApply) -> anyhow::Result<ExitCode> {
+/// How long another quell may be at work when it is time to give back.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs the command to its end; signals are passed on to it.
+fn run_command(args: &TuneApply, signals: &Signals) -> anyhow::Result<ExitCode> {
+    use std::os::unix::process::ExitStatusExt as _;
     let (program, rest) = args.command.split_first().ok_or_else(|| Usage("--with needs a command".into()))?;
-    let signals = Signals::catch()?;
     let mut child = Command::new(program)
         .args(rest)
         .spawn()
@@ -153,7 +187,6 @@ fn run_command(args: &TuneApply) -> anyhow::Result<ExitCode> {
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    use std::os::unix::process::ExitStatusExt as _;
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
@@ -162,7 +195,7 @@ fn text(applied: &Applied, args: &TuneApply) -> String {
     let Some(id) = &applied.id else {
         return "nothing to write: all of it is as the plan wants it\n".into();
     };
-    let mut text = format!("applied {} writes as {id}\n", applied.written.len());
+    let mut text = format!("applied as {id}: {} written\n", applied.written.len());
     if !applied.already.is_empty() {
         text += &format!("{} were so already\n", applied.already.len());
     }

@@ -12,8 +12,8 @@ use quell_node::tune::audit::Audit;
 use quell_node::tune::catalogue::Catalogue;
 use quell_node::tune::guard::refusals;
 use quell_node::tune::plan::{Choice, Plan, plan};
-use quell_recording::Cpu;
-use rounds::{Rounds, Sides};
+use quell_recording::{Cpu, Nanos};
+use rounds::Rounds;
 
 use super::apply::applied;
 use super::{allowed, audited, catalogue_at, need_root, unknown, wishes};
@@ -51,8 +51,16 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
     }
     let seed = args.seed;
     let mut attempts = Vec::new();
+    let mut failed = None;
     for (plan, cpus) in &plans {
-        attempts.push(one(args, &root, &catalogue, plan, cpus, seed, printer)?);
+        match one(args, &root, &catalogue, plan, cpus, seed, printer) {
+            Ok(attempt) => attempts.push(attempt),
+            // What was measured before is told all the same.
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
     }
     let document = Attempts::new(args, seed, attempts);
     if args.json {
@@ -60,11 +68,20 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
     } else {
         printer.result(&terminal_tune_try::text(&document))?;
     }
-    Ok(Outcome::Done)
+    failed.map_or(Ok(Outcome::Done), Err)
 }
 
+/// Shorter recordings hold next to nothing.
+const SHORTEST: Nanos = Nanos::from_nanos(50_000_000);
+
 fn check(args: &TuneTry) -> anyhow::Result<()> {
-    plan::positive(args.duration, "--duration")?;
+    if args.duration < SHORTEST {
+        return Err(Usage(format!(
+            "--duration {} is too short to see noise: give at least {SHORTEST}",
+            args.duration
+        ))
+        .into());
+    }
     plan::positive(args.quantum, "--quantum")?;
     if !(args.confidence > 0.0 && args.confidence < 1.0) {
         return Err(Usage("--confidence must lie between 0 and 1, as in 0.99".into()).into());
@@ -121,15 +138,26 @@ fn one(
         return Ok(Attempt::not_tried(mitigation, why));
     }
     let rounds = Rounds { args, root, plan, patterns: &mitigation.noise, cpus, seed, printer };
-    let Sides { pairs, without, with, not_taken, .. } = rounds.run()?;
-    let trial = trial(&pairs, args.confidence);
-    let scale = Scale::predict(args, seed, &without, &with, printer)?;
-    let kept = args.keep && trial.verdict == Verdict::Helps;
+    let sides = rounds.run()?;
+    if sides.not_taken.len() == plan.writes.len() {
+        let why = sides.not_taken.first().map_or("", |(_, why)| why.as_str());
+        return Ok(Attempt::not_tried(mitigation, &format!("the kernel took none of it: {why}")));
+    }
+    let trial = trial(&sides.pairs, args.confidence);
+    let scale = Scale::predict(args, seed, &sides.without, &sides.with, printer)?;
+    // Noise that was lost looks like noise that went.
+    let lost = (sides.lost_without, sides.lost_with);
+    let kept = args.keep && trial.verdict == Verdict::Helps && lost == (0, 0);
     if kept {
-        let applied = applied(root, plan, None)?;
+        let applied = applied(root, plan, None, &|| false)?;
         printer.say(&format!("{id} stays applied as {}", applied.id.as_deref().unwrap_or("what it was")));
     }
-    Ok(Attempt::tried(mitigation, plan, trial, scale, kept, not_taken))
+    Ok(Attempt {
+        kept,
+        lost_without: lost.0,
+        lost_with: lost.1,
+        ..Attempt::tried(mitigation, plan, trial, scale, sides)
+    })
 }
 
 /// What came of it, in words.

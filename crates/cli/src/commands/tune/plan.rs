@@ -1,5 +1,8 @@
 //! `quell tune plan`: what would be written.
 
+use std::io::Read as _;
+use std::path::Path;
+
 use quell_node::tune::catalogue::Profile;
 use quell_node::tune::plan::{Choice, plan};
 
@@ -27,6 +30,7 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     let audit = audited(&root, &catalogue, &wishes(&args.wishes), Some(&ids))?;
     let plan = plan(&audit, &Choice { ids, persist: args.persist }).map_err(Usage)?;
     if let Some(output) = &args.output {
+        keep_others(output)?;
         let text = serde_json::to_string_pretty(&plan)? + "\n";
         crate::whole_file::write(output, |file| file.write_all(text.as_bytes()))?;
     }
@@ -35,15 +39,34 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     } else {
         printer.result(&plan.diff())?;
     }
+    let tree = args
+        .machine
+        .sysroot
+        .as_ref()
+        .map_or_else(String::new, |tree| format!(" --sysroot {}", tree.display()));
     match &args.output {
         Some(_) if plan.writes.is_empty() => {
             printer.say("nothing to write: all of it is on, or not for this machine");
         }
         Some(output) => printer.say(&format!(
-            "wrote {}; `quell tune apply {0}` checks it, with --yes it is done",
+            "wrote {}; `quell tune apply {0}{tree}` checks it, with --yes it is done",
             output.display()
         )),
         None => {}
     }
     Ok(Outcome::Done)
+}
+
+/// A plan may take the place of a plan, and of nothing else.
+fn keep_others(output: &Path) -> anyhow::Result<()> {
+    let is_file = output.symlink_metadata().is_ok_and(|facts| facts.is_file());
+    if !is_file {
+        return Ok(());
+    }
+    let mut begin = Vec::new();
+    fs_err::File::open(output)?.take(4096).read_to_end(&mut begin)?;
+    if !begin.is_empty() && !String::from_utf8_lossy(&begin).contains("quell.tune-plan/") {
+        anyhow::bail!("{} exists already, and is no plan: choose another name", output.display());
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! `quell tune revert`: what was there before is there again.
 
+use quell_node::tune::journal::Outcome as End;
 use quell_node::tune::revert::{Foreign, How, Reverted, revert};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -71,8 +72,23 @@ pub fn text(reverted: &Reverted) -> String {
         return "nothing is applied\n".into();
     }
     let mut text = String::new();
-    let closed = reverted.places.iter().filter(|one| matches!(one.how, How::Closed(_))).count();
-    text += &format!("{closed} of {} places are as they were before\n", reverted.places.len());
+    let back = |how: &How| matches!(how, How::Closed(End::Restored | End::Already));
+    let closed = reverted.places.iter().filter(|one| back(&one.how)).count();
+    text += &format!(
+        "{closed} of {} places are as they were before ({})\n",
+        reverted.places.len(),
+        reverted.ids.join(", ")
+    );
+    for (how, words) in [
+        (End::Rebooted, "went with a boot"),
+        (End::Gone, "are gone, with their thread or device"),
+        (End::Forgotten, "stay as others left them"),
+    ] {
+        let some = reverted.places.iter().filter(|one| one.how == How::Closed(how)).count();
+        if some > 0 {
+            text += &format!("{some} {words}\n");
+        }
+    }
     for one in &reverted.places {
         let place = format!("{} ({})", one_line(&one.place), one_line(&one.mitigation));
         match &one.how {
@@ -85,7 +101,7 @@ pub fn text(reverted: &Reverted) -> String {
             }
             How::Nearest { original, nearest } => {
                 text += &format!(
-                    "  {place}: the kernel no longer takes {}; it is {}, the nearest that it takes\n",
+                    "  {place}: the kernel no longer takes {}; it is {}, the nearest that it takes now; it is tried again the next time\n",
                     one_line(original),
                     one_line(nearest)
                 );
@@ -107,7 +123,6 @@ pub fn text(reverted: &Reverted) -> String {
 
 fn document(reverted: &Reverted) -> Reversion {
     let place = |one: &quell_node::tune::revert::Returned| {
-        use quell_node::tune::journal::Outcome as End;
         let (how, why) = match &one.how {
             How::Closed(End::Restored) => ("restored", None),
             How::Closed(End::Already) => ("already", None),

@@ -44,7 +44,7 @@ fn text(open: &[Status], closed: Option<&Status>) -> String {
         text += "nothing is applied\n";
     }
     for one in open {
-        text += &format!("{}  {}, {} places\n", one_line(&one.id), one.stage.words(), one.places);
+        text += &format!("{}  {}, places: {}\n", one_line(&one.id), one.stage.words(), one.places);
         text += &format!("  {}\n", one_line(&one.mitigations.join(" ")));
         if one.open != one.places {
             text += &format!("  {} of them are not given back\n", one.open);
@@ -64,7 +64,7 @@ fn text(open: &[Status], closed: Option<&Status>) -> String {
             Stage::Applied | Stage::Closed => "",
             Stage::Interrupted => "  it stopped half-way: `quell tune revert` gives back what it changed\n",
             Stage::PartlyReverted => {
-                "  others changed what is left: `quell tune revert` tells, --force overwrites, --forget leaves it to them\n"
+                "  what is left was changed by others, or could not be given back: `quell tune revert` tells, and tries again;\n  --force overwrites what others changed, --forget leaves it to them\n"
             }
             Stage::Rebooted => "  `quell tune revert` removes what it left on disk, and closes it\n",
         };

@@ -1,5 +1,6 @@
 //! `quell tune verify`: whether what was applied still stands.
 
+use quell_node::tune::status::{Status, status};
 use quell_node::tune::verify::{Standing, Verified, verify, verify_plan};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,7 +36,14 @@ pub fn run(args: &TuneVerify, printer: Printer) -> anyhow::Result<Outcome> {
             other => other?,
         },
     };
-    let holds = !places.iter().any(|one| one.standing.is_bad());
+    let calls = match (&args.plan, status(&root)) {
+        (None, Ok((open, _))) => open.into_iter().filter(Status::calls).collect(),
+        _ => Vec::new(),
+    };
+    for one in &calls {
+        printer.warn(&format!("{} is {}: `quell tune status` says what to do", one.id, one.stage.words()));
+    }
+    let holds = calls.is_empty() && !places.iter().any(|one| one.standing.is_bad());
     let outcome = if holds { Outcome::Done } else { Outcome::LimitExceeded };
     if args.json {
         printer.json(&Verification { schema: "quell.tune-verify/1", holds, places })?;

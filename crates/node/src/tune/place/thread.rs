@@ -70,9 +70,7 @@ fn check(root: &Root, pid: u32, start: u64, comm: &str) -> Result<(String, Stat)
     if now.start != start {
         return Err(Trouble::Gone(format!("{comm} ended, and {pid} is now another thread, `{}`", now.comm)));
     }
-    if now.comm != comm {
-        return Err(Trouble::Gone(format!("thread {pid} is now called `{}`, not `{comm}`", now.comm)));
-    }
+    // Its name may be another by now: `exec`, or it gave itself one.
     Ok((folder, now))
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use quell_recording::one_line;
+use quell_recording::{format_cpu_list, one_line};
 
 use super::{Chosen, Plan, Write};
 use crate::tune::catalogue::Risk;
@@ -14,7 +14,7 @@ impl Plan {
         let mut text = format!("host {}, kernel {}\n", one_line(&self.host), one_line(&self.kernel));
         if !self.compute.is_empty() {
             let (compute, housekeeping) = (one_line(&self.compute), one_line(&self.housekeeping));
-            let _ = writeln!(text, "CPUs {compute} compute, {housekeeping} are left to the system");
+            let _ = writeln!(text, "compute on CPUs {compute}; CPUs {housekeeping} left to the system");
         }
         for chosen in &self.mitigations {
             let mine: Vec<&Write> =
@@ -80,11 +80,17 @@ fn side(sign: char, write: &Write, value: &str, notes: &str) -> String {
 }
 
 /// A value on one line; of a file that shows all words, the one that is chosen.
-fn shown(place: &Place, value: &str) -> String {
+pub(in crate::tune) fn shown(place: &Place, value: &str) -> String {
     let chosen = || value.split_once('[')?.1.split_once(']').map(|(word, _)| word);
     let value = match place {
         Place::File { .. } => chosen().unwrap_or(value),
         _ => value,
     };
+    // `3` for CPUs 0-1 reads like CPU 3.
+    if let Some(cpus) = place.cpus(value)
+        && format_cpu_list(&cpus) != value.trim()
+    {
+        return format!("CPUs {} (mask {})", format_cpu_list(&cpus), one_line(value.trim()));
+    }
     one_line(&value.trim().lines().collect::<Vec<_>>().join(" "))
 }

@@ -8,6 +8,7 @@ use quell_recording::Recording;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::rounds::Sides;
 use crate::args::TuneTry;
 use crate::commands::predict::curve;
 use crate::noise_file;
@@ -45,6 +46,12 @@ pub struct Attempt {
     pub writes: Vec<String>,
     /// What the kernel refused, and why.
     pub not_taken: Vec<(String, String)>,
+    /// Events that the recorder lost without it; what was lost is in no figure.
+    pub lost_without: u64,
+    /// Those that it lost with it.
+    pub lost_with: u64,
+    /// What limits the recordings, in sentences.
+    pub warnings: Vec<String>,
     /// Whether it was left applied.
     pub kept: bool,
 }
@@ -81,6 +88,9 @@ impl Attempt {
             scale: None,
             writes: Vec::new(),
             not_taken: Vec::new(),
+            lost_without: 0,
+            lost_with: 0,
+            warnings: Vec::new(),
             kept: false,
         }
     }
@@ -91,16 +101,15 @@ impl Attempt {
         plan: &Plan,
         trial: Trial,
         scale: Option<Scale>,
-        kept: bool,
-        not_taken: Vec<(String, String)>,
+        sides: Sides,
     ) -> Self {
         Self {
             verdict: Some(trial.verdict),
             trial: Some(trial),
             scale,
             writes: plan.writes.iter().map(|write| write.id.clone()).collect(),
-            not_taken,
-            kept,
+            not_taken: sides.not_taken,
+            warnings: sides.warnings.into_iter().collect(),
             not_tried: None,
             ..Self::not_tried(mitigation, "")
         }

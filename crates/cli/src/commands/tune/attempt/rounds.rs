@@ -12,13 +12,13 @@ use quell_node::tune::Root;
 use quell_node::tune::keeper::Until;
 use quell_node::tune::place::started;
 use quell_node::tune::plan::Plan;
-use quell_node::tune::revert::{Foreign, revert};
+use quell_node::tune::revert::{RevertError, revert_patiently};
 use quell_recording::{Cpu, Method, Nanos, Recording, SourcePattern};
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 
 use crate::args::{SourcesWish, TuneTry};
-use crate::commands::tune::apply::applied;
+use crate::commands::tune::apply::{PATIENCE, applied};
 use crate::kernel_side::KernelSide;
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -48,6 +48,9 @@ pub struct Sides {
     pub with: Vec<Recording>,
     /// Writes that the kernel refused, and why.
     pub not_taken: Vec<(String, String)>,
+    /// Events that were lost without it, and with it: what was lost is no gain.
+    pub lost_without: u64,
+    pub lost_with: u64,
     /// What limits the recordings, each once.
     pub warnings: BTreeSet<String>,
 }
@@ -105,11 +108,17 @@ impl Rounds<'_> {
         let start =
             started(me).ok_or_else(|| anyhow::anyhow!("/proc does not tell when this process started"))?;
         // Should quell be killed now, a keeper gives back.
-        let applied = applied(self.root, self.plan, Some(Until { after: None, process: Some((me, start)) }))?;
+        let until = Some(Until { after: None, process: Some((me, start)) });
+        let applied = applied(self.root, self.plan, until, &|| stopped.load(Ordering::SeqCst))?;
         sides.not_taken.clone_from(&applied.refused);
         let recorded = self.record(folder, pair, with, stopped, sides);
         if let Some(id) = &applied.id {
-            let reverted = revert(self.root, Some(id), Foreign::Keep, "quell tune try")?;
+            let reverted = match revert_patiently(self.root, id, "quell tune try", PATIENCE) {
+                Err(RevertError::Unknown(_)) => {
+                    anyhow::bail!("somebody else reverted it meanwhile, so the trial is void: try it again")
+                }
+                other => other?,
+            };
             if !reverted.is_whole() {
                 anyhow::bail!("{}", crate::commands::tune::revert::text(&reverted).trim_end());
             }
@@ -147,6 +156,7 @@ impl Rounds<'_> {
         for warning in manifest.warnings.iter().filter(|warning| !sides.warnings.contains(*warning)) {
             self.printer.warn(warning);
         }
+        *(if with { &mut sides.lost_with } else { &mut sides.lost_without }) += manifest.lost();
         sides.warnings.extend(manifest.warnings);
         Ok(Recording::open(&output)?)
     }

@@ -51,7 +51,8 @@ fn a_thread_is_read_only_if_it_is_the_one_that_is_meant() {
     let (_folder, root) = tree();
     assert_eq!(read(&root, 900, 5000, "a) (b", Property::Affinity).unwrap(), "0-1");
     assert_eq!(read(&root, 901, 5001, "worker", Property::Policy).unwrap(), "other:0");
-    for (pid, start, comm) in [(900, 5001, "a) (b"), (900, 5000, "x"), (5, 1, "x"), (77, 1, "x")] {
+    assert_eq!(read(&root, 900, 5000, "before exec", Property::Affinity).unwrap(), "0-1");
+    for (pid, start, comm) in [(900, 5001, "a) (b"), (5, 1, "x"), (77, 1, "x")] {
         let refused = read(&root, pid, start, comm, Property::Affinity);
         assert!(matches!(refused, Err(Trouble::Gone(_))), "{refused:?}");
     }
