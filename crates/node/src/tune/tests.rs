@@ -12,9 +12,9 @@ use super::audit::State;
 use super::catalogue::Risk;
 use super::place::Place;
 use super::plan::{Chosen, Plan, SCHEMA, Write};
-use super::revert::{Foreign, How, Reverted, revert};
+use super::revert::{Foreign, How, RevertError, Reverted, revert};
 use super::status::{Stage, status};
-use super::store::Store;
+use super::store::{Store, StoreError};
 use super::verify::{Standing, verify};
 
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -75,12 +75,30 @@ fn plan(writes: Vec<Write>) -> Plan {
     }
 }
 
+/// A test beside this one that starts a program holds this one's lock too, from its fork to its exec.
+fn unlocked<T, E>(mut does: impl FnMut() -> Result<T, E>, locked: impl Fn(&E) -> bool) -> Result<T, E> {
+    loop {
+        match does() {
+            Err(error) if locked(&error) => std::thread::yield_now(),
+            other => return other,
+        }
+    }
+}
+
 fn run(root: &Root, plan: &Plan) -> Result<Applied, ApplyError> {
-    apply(root, plan, &Applying { program: "/nonexistent".into(), until: None, stopped: &|| false })
+    let applying = Applying { program: "/nonexistent".into(), until: None, stopped: &|| false };
+    unlocked(|| apply(root, plan, &applying), |e| matches!(e, ApplyError::Store(StoreError::Locked(_))))
+}
+
+fn undo(root: &Root, id: Option<&str>, foreign: Foreign) -> Result<Reverted, RevertError> {
+    unlocked(
+        || revert(root, id, foreign, "a test"),
+        |e| matches!(e, RevertError::Store(StoreError::Locked(_))),
+    )
 }
 
 fn back(root: &Root) -> Reverted {
-    revert(root, None, Foreign::Keep, "a test").unwrap()
+    undo(root, None, Foreign::Keep).unwrap()
 }
 
 const A: &str = "/proc/sys/vm/a";
@@ -119,7 +137,7 @@ fn applied_twice_the_first_original_wins() {
     // Another plan on top of it.
     run(&root, &plan(vec![write(A, "20", "30")])).unwrap();
     let below = status(&root).unwrap().0[0].id.clone();
-    assert!(revert(&root, Some(&below), Foreign::Keep, "a test").is_err(), "a later one stands on it");
+    assert!(undo(&root, Some(&below), Foreign::Keep).is_err(), "a later one stands on it");
     assert!(back(&root).is_whole());
     assert_eq!(image(&root, &[A, B]), before);
 }
@@ -151,7 +169,7 @@ fn what_others_changed_is_kept_told_and_overwritten_only_at_their_word() {
             assert_eq!(root.read(B).unwrap(), "always [madvise] never\n");
         }
         assert_eq!(status(&root).unwrap().0[0].stage, Stage::PartlyReverted);
-        assert!(revert(&root, None, foreign, "a test").unwrap().is_whole());
+        assert!(undo(&root, None, foreign).unwrap().is_whole());
         assert_eq!(root.read(A).unwrap(), text);
         assert!(status(&root).unwrap().0.is_empty());
     }
@@ -212,7 +230,7 @@ fn a_damaged_line_is_told_and_the_rest_given_back() {
         assert_eq!(root.read(B).unwrap(), "always [madvise] never\n");
     }
     assert!(!status(&root).unwrap().0[0].damaged_lines.is_empty(), "it stays until it is forgotten");
-    revert(&root, None, Foreign::Forget, "a test").unwrap();
+    undo(&root, None, Foreign::Forget).unwrap();
     assert!(status(&root).unwrap().0.is_empty());
 }
 
@@ -316,7 +334,7 @@ fn a_group_of_two_plans_is_reverted_in_order() {
     let plan_of = |path: &str| plan(vec![Write { group: group.clone(), ..write(path, "1\n", "0") }]);
     let first = run(&root, &plan_of(dog[1])).unwrap().id.unwrap();
     run(&root, &plan_of(dog[2])).unwrap();
-    assert!(revert(&root, Some(&first), Foreign::Keep, "a test").is_err(), "they share files");
+    assert!(undo(&root, Some(&first), Foreign::Keep).is_err(), "they share files");
     assert!(back(&root).is_whole());
     assert_eq!(image(&root, &dog), before);
 }
