@@ -337,7 +337,8 @@ fn a_keeper_gives_back_in_time_and_after_its_process() {
     let script = "echo $$ > pid; exec sleep 600";
     let mut child = quell(folder).args(APPLY).args(["--with", "--", "sh", "-c", script]).spawn().unwrap();
     let pid = folder.join("pid");
-    while fs_err::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')) == (image(&plan) == before) {
+    let runs = || fs_err::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n'));
+    while !runs() || image(&plan) == before {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     child.kill().unwrap();
@@ -356,7 +357,7 @@ fn a_keeper_gives_back_in_time_and_after_its_process() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    while !fs_err::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')) {
+    while !runs() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());

@@ -84,8 +84,8 @@ impl Reverted {
 /// # Errors
 /// The store's; an id that is not open; one on which a later one stands.
 pub fn revert(root: &Root, id: Option<&str>, foreign: Foreign, by: &str) -> Result<Reverted, RevertError> {
-    let _lock = Lock::take(root)?;
     let Some(store) = Store::open_if_there(root)? else { return none_or_unknown(id) };
+    let _lock = Lock::take(root)?;
     let mut ids = store.ids()?;
     ids.reverse();
     if let Some(id) = id {
