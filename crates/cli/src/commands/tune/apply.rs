@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quell_node::tune::Root;
 use quell_node::tune::apply::{Applied, ApplyError, Applying, apply};
+use quell_node::tune::catalogue::Catalogue;
 use quell_node::tune::guard::{Refusal, refusals};
 use quell_node::tune::keeper::Until;
 use quell_node::tune::place::started;
@@ -48,7 +49,8 @@ pub fn run(args: &TuneApply, printer: Printer) -> anyhow::Result<ExitCode> {
     let root = root(args.sysroot.as_deref())?;
     let plan = read_plan(&args.plan)?;
     let until = until(args)?;
-    let refused = refusals(&root, &plan, allowed(&args.allow));
+    let catalogue = Catalogue::with_site(&root.path(crate::args::SITE))?;
+    let refused = refusals(&root, &plan, allowed(&args.allow), &catalogue);
     if !refused.is_empty() || !args.yes {
         return dry(args, &plan, refused, printer);
     }
