@@ -227,4 +227,38 @@ mod tests {
         }
         Catalogue::built_in().check_references().unwrap();
     }
+
+    #[test]
+    fn a_site_gets_no_further_than_a_plan_would() {
+        let head = "id = \"x\"\ntitle = \"t\"\ncategory = \"boot\"\nwhat = \"w\"\ncaveat = \"c\"\nrisk = \"low\"\n\
+            kernel = \"any\"\nprovenance = []\nnoise = []\n[[knob]]\n";
+        let add = |knob: &str| {
+            let mut catalogue = Catalogue { by_id: BTreeMap::new() };
+            catalogue.add(Path::new("x.toml"), &format!("{head}{knob}")).map_err(|error| error.reason)
+        };
+        for (knob, part) in [
+            ("kind = \"file\"\npath = \"/proc/sys/vm/x\"\nwant = \"1\"\ncpus = \"compute\"", "`cpus`"),
+            ("kind = \"file\"\npath = \"/sys//x\"\nwant = \"1\"", "plain path"),
+            (
+                "kind = \"file\"\npath = \"/sys/x/cpu*/y\"\nwant = \"1\"\ngroup = [\"/proc/sys//x\"]",
+                "plain path",
+            ),
+            ("kind = \"boot\"\noption = \"init\"\nwant = \"/x\"", "no boot option"),
+            (
+                "kind = \"drop-in\"\npath = \"/etc/systemd/system/x.service.d/90-quell.conf\"\ncontent = \"[Service]\\nExecStart=/x\"",
+                "nothing that quell puts",
+            ),
+            ("kind = \"drop-in\"\npath = \"/etc/udev/rules.d/90-quell.rules\"\ncontent = \"\"", "no drop-in"),
+        ] {
+            let told = add(knob).unwrap_err();
+            assert!(told.contains(part), "{knob}: {told}");
+        }
+        for knob in [
+            "kind = \"file\"\npath = \"/sys/x/cpu*/y\"\nwant = \"1\"\ncpus = \"compute\"",
+            "kind = \"boot\"\noption = \"nohz_full\"\nwant = \"${compute}\"",
+            "kind = \"drop-in\"\npath = \"/etc/systemd/system/x.service.d/90-quell.conf\"\ncontent = \"[Service]\\nCPUAffinity=${housekeeping}\"",
+        ] {
+            assert_eq!(add(knob), Ok(()), "{knob}");
+        }
+    }
 }
