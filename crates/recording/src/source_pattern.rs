@@ -29,7 +29,7 @@ impl SourcePattern {
             }
             Self::Timer(callback) => {
                 let runs_timers = matches!(source, Source::Tick)
-                    || matches!(source, Source::Softirq(name) if &**name == "TIMER");
+                    || matches!(source, Source::Softirq(name) if matches!(&**name, "TIMER" | "HRTIMER"));
                 runs_timers && detail.is_some_and(|detail| callback.is_match(detail))
             }
             Self::Work(function) => {
@@ -108,6 +108,9 @@ mod tests {
         assert!(matches("work:vmstat", "task:kworker/1:2", Some("vmstat_update")));
         assert!(!matches("work:vmstat", "task:kworker/1:2", None));
         assert!(matches("timer:watchdog", "tick", Some("watchdog_timer_fn")));
+        assert!(matches("timer:watchdog", "softirq:TIMER", Some("watchdog_timer_fn")));
+        assert!(matches("timer:watchdog", "softirq:HRTIMER", Some("watchdog_timer_fn")));
+        assert!(!matches("timer:watchdog", "softirq:SCHED", Some("watchdog_timer_fn")));
         assert!(!matches("timer:watchdog", "task:watchdog", Some("watchdog_timer_fn")));
     }
 

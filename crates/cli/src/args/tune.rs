@@ -162,6 +162,9 @@ pub struct TuneApply {
     /// The tree that the plan is for.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
+    /// A site's own mitigations: a plan writes nothing that the catalogue does not know.
+    #[arg(long, value_name = "DIR", default_value = SITE)]
+    pub site: PathBuf,
     /// The command of --with.
     #[arg(last = true, value_name = "CMD", requires = "with")]
     pub command: Vec<OsString>,

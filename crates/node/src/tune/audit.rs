@@ -11,7 +11,7 @@ mod state;
 mod threads;
 mod unit;
 
-pub(in crate::tune) use lasting::{sysctl_key, sysctl_path};
+pub(in crate::tune) use lasting::sysctl_path;
 use look::Looker;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -7,12 +7,16 @@ mod profile;
 mod tests;
 mod want;
 
+pub(super) use load::boot_options;
 pub use load::{Catalogue, CatalogueError};
 pub use profile::Profile;
 use quell_recording::SourcePattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use want::{Fills, Part, Want};
+
+/// In a knob's path: the folder of each CPU that is meant.
+pub(super) const EACH_CPU: &str = "/cpu*/";
 
 /// A change that removes or moves noise.
 #[derive(Clone, Debug, Deserialize)]
@@ -145,15 +149,14 @@ pub enum Knob {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FileKnob {
-    /// The file; `*` stands for any one part of a name. In `/sys/devices/system/cpu/cpu*/…` it stands for the CPUs of
-    /// [`Self::cpus`].
+    /// The file; `*` stands for any one part of a name. In `…/cpu*/…` it stands for the CPUs of [`Self::cpus`].
     pub path: String,
     /// What to write.
     pub want: Want,
     /// When it counts as done.
     #[serde(default)]
     pub compare: Compare,
-    /// The CPUs whose files are meant, for a path with `cpu*`.
+    /// The CPUs whose files are meant, for a path with `/cpu*/`.
     #[serde(default)]
     pub cpus: Part,
     /// Files that the kernel changes with this one: they are kept and given back together.
@@ -189,6 +192,8 @@ pub enum Compare {
     AtMost,
     /// A number that is not smaller, or 0, which stands for never.
     AtLeastOrZero,
+    /// A number of µs that is not larger, but for 0, which stands for no limit; or `n/a`, which stands for no time at all.
+    LatencyAtMost,
     /// CPUs, none of them outside the wanted ones.
     Within,
 }

@@ -1,10 +1,14 @@
 //! What is never written, whatever a catalogue says: what keeps a node reachable, its users known and its data whole.
 
+mod contents;
+
+pub use contents::{Setting, contents};
+
 /// Folders below which a knob may be a file.
 const FILES: [&str; 3] = ["/proc/sys/", "/proc/irq/", "/sys/"];
 
-/// Files in them that do something else than set a value: they run programs, crash, load code or cut the network.
-const NOT_THESE: [&str; 16] = [
+/// Files in them that do something else than set a value: they run programs, crash, load code, lower a protection or cut the network.
+const NOT_THESE: [&str; 24] = [
     "/proc/sys/kernel/core_pattern",
     "/proc/sys/kernel/core_pipe_limit",
     "/proc/sys/kernel/hotplug",
@@ -14,37 +18,91 @@ const NOT_THESE: [&str; 16] = [
     "/proc/sys/kernel/poweroff_cmd",
     "/proc/sys/kernel/sysrq",
     "/proc/sys/kernel/panic",
+    "/proc/sys/kernel/randomize_va_space",
+    "/proc/sys/kernel/usermodehelper/",
+    "/proc/sys/kernel/yama/",
     "/proc/sys/fs/",
+    "/proc/sys/net/",
     "/proc/sys/user/",
-    "/proc/sys/net/ipv4/ip_forward",
-    "/sys/power/",
+    "/sys/firmware/",
     "/sys/fs/bpf/",
-    "/sys/kernel/security/",
+    "/sys/fs/selinux/",
+    "/sys/kernel/config/",
     "/sys/kernel/debug/provoke-crash/",
+    "/sys/kernel/kexec",
+    "/sys/kernel/security/",
+    "/sys/kernel/uevent_helper",
+    "/sys/power/",
+];
+
+/// Files there that only set a value.
+const BUT_THESE: [&str; 6] = [
+    "/proc/sys/net/core/busy_poll",
+    "/proc/sys/net/core/busy_read",
+    "/proc/sys/net/core/rps_default_mask",
+    "/proc/sys/net/ipv4/route/gc_interval",
+    "/proc/sys/net/ipv6/route/gc_interval",
+    "/sys/fs/selinux/avc/cache_threshold",
+];
+
+/// Files, by their last parts, that take a device, or the CPU that a node boots on, away.
+const NOT_THESE_ENDS: [&str; 12] = [
+    "/bind",
+    "/cpu0/online",
+    "/delete",
+    "/device/state",
+    "/driver_override",
+    "/drivers_probe",
+    "/new_id",
+    "/remove",
+    "/remove_id",
+    "/rescan",
+    "/reset",
+    "/unbind",
 ];
 
 /// Folders that take files of others, and nothing else that quell writes to disk.
-const DROP_INS: [&str; 7] = [
+const DROP_INS: [&str; 5] = [
     "/etc/sysctl.d/",
     "/etc/tmpfiles.d/",
-    "/etc/systemd/",
     "/etc/default/grub.d/",
-    "/etc/modprobe.d/",
-    "/etc/udev/rules.d/",
-    "/etc/tuned/",
+    "/etc/systemd/system.conf.d/",
+    "/etc/systemd/journald.conf.d/",
 ];
 
-/// Services that are never stopped: how one gets in, who one is, and where the data is. By the beginning of their names.
-const UNITS: [&str; 22] = [
+/// The folder in which each unit has one of its own for such files.
+const UNITS_DROP_INS: &str = "/etc/systemd/system/";
+
+/// A unit that is never stopped, and may get other CPUs.
+const PLACED: &str = "systemd-timesyncd.service";
+
+/// Kinds of units that can be stopped with nothing lost but what they do: not mounts, devices, targets, slices.
+const KINDS: [&str; 4] = [".service", ".timer", ".socket", ".path"];
+
+/// Services that are never stopped: how one gets in, who one is, where the data is, and what others' work runs in. By the beginning
+/// of their names.
+const UNITS: [&str; 44] = [
     "ssh",
     "sshd",
     "dropbear",
     "network",
     "NetworkManager",
+    "wicked",
+    "firewalld",
+    "nftables",
+    "iptables",
+    "ip6tables",
+    "ufw",
+    "openibd",
+    "opensm",
+    "rdma",
     "systemd-",
     "dbus",
+    "cloud-",
     "sssd",
     "nslcd",
+    "winbind",
+    "munge",
     "polkit",
     "getty@",
     "serial-getty@",
@@ -57,15 +115,32 @@ const UNITS: [&str; 22] = [
     "autofs",
     "lustre",
     "beegfs",
-    "slurmd",
+    "gpfs",
+    "mmfs",
+    "ceph",
+    "slurm",
+    "pbs",
+    "kubelet",
+    "k3s",
+    "docker",
+    "containerd",
+    "crio",
+    "podman",
 ];
+
+/// Whether a path has no part that stands for another folder, or for none.
+fn plain(path: &str) -> bool {
+    let parts = path.strip_prefix('/');
+    let good = |part: &str| !matches!(part, "" | "." | "..");
+    parts.is_some_and(|parts| parts.split('/').all(good)) && !path.contains(char::is_control)
+}
 
 /// Whether a knob may be this file.
 ///
 /// # Errors
 /// Why not.
 pub fn file(path: &str) -> Result<(), String> {
-    if path.split('/').any(|part| part == ".." || part == ".") || path.contains('\0') || path.contains('\n') {
+    if !plain(path) {
         return Err(format!("`{path}` is not a plain path"));
     }
     if !FILES.iter().any(|folder| path.starts_with(folder)) {
@@ -74,7 +149,11 @@ pub fn file(path: &str) -> Result<(), String> {
             FILES.join(", ")
         ));
     }
-    match NOT_THESE.iter().find(|one| path.starts_with(*one)) {
+    if BUT_THESE.contains(&path) {
+        return Ok(());
+    }
+    let denied = NOT_THESE.iter().find(|one| path.starts_with(*one));
+    match denied.or_else(|| NOT_THESE_ENDS.iter().find(|one| path.ends_with(*one))) {
         Some(denied) => Err(format!("`{path}` is on the deny-list ({denied}): quell never writes it")),
         None => Ok(()),
     }
@@ -85,14 +164,25 @@ pub fn file(path: &str) -> Result<(), String> {
 /// # Errors
 /// Why not.
 pub fn drop_in(path: &str) -> Result<(), String> {
-    let plain = !path.split('/').any(|part| part == ".." || part == ".") && !path.contains(['\0', '\n']);
-    let ours = path.rsplit('/').next().is_some_and(|name| name.contains("quell"));
-    match DROP_INS.iter().any(|folder| path.starts_with(folder)) {
-        true if plain && ours => Ok(()),
-        _ => Err(format!(
-            "`{path}` is no drop-in of quell's: it must be below {} and have `quell` in its name",
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let folder = format!("{folder}/");
+    if let Some(unit) = folder.strip_prefix(UNITS_DROP_INS).and_then(|rest| rest.strip_suffix(".d/")) {
+        if unit != PLACED {
+            self::unit(unit)?;
+        }
+        if !unit.ends_with(".service") {
+            return Err(format!("`{path}` is for a unit that is no service"));
+        }
+    } else if !DROP_INS.contains(&folder.as_str()) {
+        return Err(format!(
+            "`{path}` is no drop-in of quell's: it must be in {} or {UNITS_DROP_INS}NAME.service.d/",
             DROP_INS.join(", ")
-        )),
+        ));
+    }
+    let end = if folder == "/etc/default/grub.d/" { ".cfg" } else { ".conf" };
+    match plain(path) && name.contains("quell") && !name.starts_with('.') && name.ends_with(end) {
+        true => Ok(()),
+        false => Err(format!("`{path}` is no drop-in of quell's: name it 90-quell-NAME{end}")),
     }
 }
 
@@ -104,6 +194,9 @@ pub fn unit(name: &str) -> Result<(), String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "@-_.:\\".contains(c);
     if name.is_empty() || !name.chars().all(good) || name.starts_with('-') || !name.contains('.') {
         return Err(format!("`{name}` is not the name of a unit with its type, as in `cron.service`"));
+    }
+    if !KINDS.iter().any(|kind| name.ends_with(kind)) {
+        return Err(format!("`{name}` is none of {}: quell stops no other units", KINDS.join(", ")));
     }
     // What systemd itself does on a timer may go; what it keeps running may not.
     if name.ends_with(".timer") {
@@ -127,6 +220,27 @@ mod tests {
             "/proc/sys/../../etc/x",
             "/sys/power/state",
             "/dev/sda",
+            "/proc/sys//kernel/core_pattern",
+            "/proc/sys/kernel//core_pattern",
+            "//proc/sys/vm/stat_interval",
+            "/proc/sys/vm/",
+            "/sys/devices/*//remove",
+            "/sys/kernel/uevent_helper",
+            "/proc/sys/kernel/usermodehelper/bset",
+            "/proc/sys/kernel/yama/ptrace_scope",
+            "/proc/sys/kernel/randomize_va_space",
+            "/proc/sys/net/ipv4/ip_forward",
+            "/proc/sys/net/core/busy_poll_x",
+            "/sys/fs/selinux/enforce",
+            "/sys/firmware/efi/efivars/x",
+            "/sys/bus/pci/devices/0000:00:01.0/remove",
+            "/sys/bus/pci/devices/0000:00:01.0/reset",
+            "/sys/bus/pci/rescan",
+            "/sys/bus/pci/drivers/nvme/unbind",
+            "/sys/bus/pci/drivers/nvme/bind",
+            "/sys/block/sda/device/delete",
+            "/sys/block/sda/device/state",
+            "/sys/devices/system/cpu/cpu0/online",
         ] {
             assert!(file(bad).is_err(), "{bad}");
         }
@@ -137,15 +251,66 @@ mod tests {
             "multipathd.service",
             "-x.service",
             "cron",
+            "home.mount",
+            "multi-user.target",
+            "user.slice",
+            "init.scope",
+            "ssh.socket",
+            "dbus.socket",
+            "firewalld.service",
+            "nftables.service",
+            "iptables.service",
+            "munge.service",
+            "winbind.service",
+            "wickedd.service",
+            "openibd.service",
+            "opensm.service",
+            "gpfs.service",
+            "mmfs.service",
+            "cloud-init.service",
+            "k3s-agent.service",
+            "kubelet.service",
+            "docker.socket",
+            "containerd.service",
         ] {
             assert!(unit(bad).is_err(), "{bad}");
         }
-        for bad in ["/etc/sysctl.conf", "/etc/sysctl.d/99-site.conf", "/etc/sysctl.d/../quell"] {
+        for bad in [
+            "/etc/sysctl.conf",
+            "/etc/sysctl.d/99-site.conf",
+            "/etc/sysctl.d/../quell",
+            "/etc/sysctl.d//90-quell.conf",
+            "/etc/sysctl.d/x/90-quell.conf",
+            "/etc/sysctl.d/90-quell",
+            "/etc/sysctl.d/.90-quell.conf",
+            "/etc/default/grub.d/90-quell.conf",
+            "/etc/modprobe.d/90-quell.conf",
+            "/etc/udev/rules.d/90-quell.rules",
+            "/etc/tuned/quell/tuned.conf",
+            "/etc/systemd/system/quell.service",
+            "/etc/systemd/system/sshd.service.d/90-quell.conf",
+            "/etc/systemd/system/user.slice.d/90-quell.conf",
+            "/etc/systemd/system/cups.socket.d/90-quell.conf",
+            "/etc/systemd/system/../system/x.service.d/90-quell.conf",
+            "/etc/systemd/user.conf.d/90-quell.conf",
+        ] {
             assert!(drop_in(bad).is_err(), "{bad}");
         }
         assert_eq!(file("/proc/sys/vm/stat_interval"), Ok(()));
         assert_eq!(unit("systemd-tmpfiles-clean.timer"), Ok(()));
         assert_eq!(unit("cron.service"), Ok(()));
-        assert_eq!(drop_in("/etc/sysctl.d/90-quell-thp.conf"), Ok(()));
+        for good in [
+            "/etc/sysctl.d/90-quell-thp.conf",
+            "/etc/default/grub.d/90-quell-isolcpus.cfg",
+            "/etc/systemd/system.conf.d/90-quell.conf",
+            "/etc/systemd/journald.conf.d/90-quell.conf",
+            "/etc/systemd/system/chronyd.service.d/90-quell.conf",
+            "/etc/systemd/system/systemd-timesyncd.service.d/90-quell.conf",
+        ] {
+            assert_eq!(drop_in(good), Ok(()));
+        }
+        for good in BUT_THESE {
+            assert_eq!(file(good), Ok(()));
+        }
     }
 }

@@ -1,17 +1,19 @@
 //! Guard rails: where a plan is not applied unless the user says more, and where it never is.
 
 mod container;
+mod covers;
 mod processes;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::catalogue::Risk;
+use super::catalogue::{Catalogue, Mitigation, Risk};
 use super::deny;
-use super::place::Place;
-use super::plan::Plan;
+use super::place::{ABSENT, Place};
+use super::plan::{Plan, Write};
 use super::root::Root;
 
 /// What the user allows.
@@ -52,8 +54,9 @@ pub fn owner(root: &Root) -> Option<String> {
     processes::owner(root, &processes::all(root))
 }
 
-/// All reasons not to apply a plan here.
-pub fn refusals(root: &Root, plan: &Plan, allowed: Allowed) -> Vec<Refusal> {
+/// All reasons not to apply a plan here. What a mitigation risks and touches is the catalogue's to say: a plan is a file that anybody
+/// may have written.
+pub fn refusals(root: &Root, plan: &Plan, allowed: Allowed, catalogue: &Catalogue) -> Vec<Refusal> {
     let mut all = Vec::new();
     all.extend(container::sign(root).map(|sign| Refusal {
         rule: "container",
@@ -75,14 +78,20 @@ pub fn refusals(root: &Root, plan: &Plan, allowed: Allowed) -> Vec<Refusal> {
             next: "wait until they are done, drain the node, or add --allow-users".into(),
         }));
     }
-    all.extend(too_risky(plan, allowed.risk));
-    all.extend(denied(plan));
-    all.extend(in_bulk(plan));
+    let ids = plan.mitigations.iter().map(|one| &one.id).chain(plan.writes.iter().map(|one| &one.mitigation));
+    let ids: BTreeSet<&String> = ids.collect();
+    // One that writes nothing here risks nothing.
+    let written: BTreeSet<&String> = plan.writes.iter().map(|one| &one.mitigation).collect();
+    let chosen: Vec<&Mitigation> = written.iter().filter_map(|id| catalogue.get(id)).collect();
+    all.extend(too_risky(&chosen, allowed.risk));
+    all.extend(ids.into_iter().filter(|id| catalogue.get(id).is_none()).map(|id| unknown(id)));
+    all.extend(plan.writes.iter().filter_map(|write| denied(write, catalogue)));
+    all.extend(in_bulk(&chosen));
     all
 }
 
-fn too_risky(plan: &Plan, most: Risk) -> Option<Refusal> {
-    let beyond: Vec<_> = plan.mitigations.iter().filter(|one| one.risk > most).collect();
+fn too_risky(chosen: &[&Mitigation], most: Risk) -> Option<Refusal> {
+    let beyond: Vec<_> = chosen.iter().filter(|one| one.risk > most).collect();
     let highest = beyond.iter().map(|one| one.risk).max()?;
     let named: Vec<String> = beyond.iter().map(|one| format!("{} ({})", one.id, one.risk.word())).collect();
     Some(Refusal {
@@ -95,23 +104,44 @@ fn too_risky(plan: &Plan, most: Risk) -> Option<Refusal> {
     })
 }
 
-/// A plan is a file that anybody may have written.
-fn denied(plan: &Plan) -> Vec<Refusal> {
-    let check = |place: &Place| match place {
-        Place::File { path } => deny::file(path),
-        Place::DropIn { path } => deny::drop_in(path),
-        Place::Unit { name } => deny::unit(name),
-        _ => Ok(()),
-    };
-    let reasons = plan.writes.iter().filter_map(|write| check(&write.place).err());
-    reasons.map(|what| Refusal { rule: "deny-list", what, next: "leave it out of the plan".into() }).collect()
+fn unknown(id: &str) -> Refusal {
+    Refusal {
+        rule: "deny-list",
+        what: format!("`{}` is not in the catalogue of this machine", quell_recording::one_line(id)),
+        next: "put the site's file for it into /etc/quell/mitigations.d here, or leave it out of the plan"
+            .into(),
+    }
 }
 
-fn in_bulk(plan: &Plan) -> Option<Refusal> {
-    let disruptive = plan.mitigations.iter().find(|one| one.disruptive)?;
-    (plan.mitigations.len() > 1).then(|| Refusal {
+fn denied(write: &Write, catalogue: &Catalogue) -> Option<Refusal> {
+    let check = || {
+        write.group.iter().try_for_each(|path| deny::file(path))?;
+        match &write.place {
+            Place::File { path } => deny::file(path)?,
+            Place::DropIn { path } if write.new == ABSENT => deny::drop_in(path)?,
+            Place::DropIn { path } => drop(deny::contents(path, &write.new)?),
+            Place::Unit { name } => deny::unit(name)?,
+            _ => {}
+        }
+        // One that is not known is refused as such.
+        let Some(one) = catalogue.get(&write.mitigation) else { return Ok(()) };
+        match covers::covers(one, write) {
+            true => Ok(()),
+            false => Err(format!("`{}` does not touch {}", one.id, write.place)),
+        }
+    };
+    let what = quell_recording::one_line(&check().err()?);
+    Some(Refusal { rule: "deny-list", what, next: "leave it out of the plan".into() })
+}
+
+fn in_bulk(chosen: &[&Mitigation]) -> Option<Refusal> {
+    let disruptive = chosen.iter().find(|one| one.disruptive)?;
+    (chosen.len() > 1).then(|| Refusal {
         rule: "bulk",
         what: format!("{} disturbs every program on the node", disruptive.id),
         next: "apply it in a plan of its own".into(),
     })
 }
+
+#[cfg(test)]
+mod tests;

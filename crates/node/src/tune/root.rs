@@ -170,7 +170,7 @@ impl AsRef<OsStr> for Root {
 }
 
 /// Whether a name fits a pattern in which `*` stands for anything.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };
     let mut rest = rest;

@@ -14,7 +14,7 @@ use quell_node::tune::revert::{RevertError, revert_patiently};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{allowed, may_write, need_root, program, read_plan, root};
+use super::{allowed, catalogue_at, may_write, need_root, program, read_plan, root};
 use crate::args::TuneApply;
 use crate::commands::Outcome;
 use crate::commands::record::stopped_by_signals;
@@ -48,7 +48,8 @@ pub fn run(args: &TuneApply, printer: Printer) -> anyhow::Result<ExitCode> {
     let root = root(args.sysroot.as_deref())?;
     let plan = read_plan(&args.plan)?;
     let until = until(args)?;
-    let refused = refusals(&root, &plan, allowed(&args.allow));
+    let catalogue = catalogue_at(&args.site, &root)?;
+    let refused = refusals(&root, &plan, allowed(&args.allow), &catalogue);
     if !refused.is_empty() || !args.yes {
         return dry(args, &root, &plan, refused, printer);
     }

@@ -41,7 +41,7 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
     need_root(&root, "change")?;
     let refused: Vec<String> = plans
         .iter()
-        .flat_map(|(plan, _)| refusals(&root, plan, allowed(&args.allow)))
+        .flat_map(|(plan, _)| refusals(&root, plan, allowed(&args.allow), &catalogue))
         .map(|refusal| refusal.to_string())
         .collect();
     if !refused.is_empty() {

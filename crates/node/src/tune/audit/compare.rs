@@ -13,6 +13,9 @@ pub fn counts(place: &Place, now: &str, want: &str, how: Compare, online: &[Cpu]
         Compare::AtLeast => numbers().is_some_and(|(now, want)| now >= want),
         Compare::AtMost => numbers().is_some_and(|(now, want)| now <= want),
         Compare::AtLeastOrZero => numbers().is_some_and(|(now, want)| now == 0 || now >= want),
+        Compare::LatencyAtMost => {
+            now.trim() == "n/a" || numbers().is_some_and(|(now, want)| now != 0 && now <= want)
+        }
         Compare::Within => within(place, now, want, online),
     }
 }
@@ -47,6 +50,11 @@ mod tests {
             (&vm, "0\n", "600", Compare::AtLeastOrZero, true),
             (&vm, "120\n", "600", Compare::AtLeastOrZero, false),
             (&vm, "n/a\n", "600", Compare::AtLeast, false),
+            (&vm, "1\n", "3", Compare::LatencyAtMost, true),
+            (&vm, "3\n", "3", Compare::LatencyAtMost, true),
+            (&vm, "n/a\n", "3", Compare::LatencyAtMost, true),
+            (&vm, "0\n", "3", Compare::LatencyAtMost, false),
+            (&vm, "100\n", "3", Compare::LatencyAtMost, false),
             (&file("/proc/irq/default_smp_affinity"), "1\n", "03", Compare::Within, true),
             (&file("/proc/irq/default_smp_affinity"), "ffffff03\n", "03", Compare::Within, true),
             (&file("/proc/irq/default_smp_affinity"), "7\n", "03", Compare::Within, false),

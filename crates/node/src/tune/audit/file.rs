@@ -1,11 +1,8 @@
 //! Files of the kernel's: what a path with stars stands for here.
 
 use super::look::{At, Look, Looker, Verdict};
-use crate::tune::catalogue::{FileKnob, Where};
+use crate::tune::catalogue::{EACH_CPU, FileKnob, Where};
 use crate::tune::place::Place;
-
-/// Before the number of a CPU's folder.
-const CPU: &str = "/sys/devices/system/cpu/cpu";
 
 impl Looker<'_> {
     pub(super) fn file(&self, at: At<'_>, knob: &FileKnob) -> Vec<Look> {
@@ -23,11 +20,11 @@ impl Looker<'_> {
 
     /// What a path stands for. A CPU that vanished has no files.
     fn paths(&self, at: At<'_>, knob: &FileKnob) -> Result<Vec<String>, String> {
-        let Some(rest) = knob.path.strip_prefix(CPU).and_then(|rest| rest.strip_prefix("*/")) else {
+        let Some((before, after)) = knob.path.split_once(EACH_CPU) else {
             return Ok(self.root.glob(&knob.path));
         };
         let cpus = at.filling.cpus(knob.cpus)?;
-        Ok(cpus.iter().flat_map(|cpu| self.root.glob(&format!("{CPU}{cpu}/{rest}"))).collect())
+        Ok(cpus.iter().flat_map(|cpu| self.root.glob(&format!("{before}/cpu{cpu}/{after}"))).collect())
     }
 
     fn meets(&self, path: &str, test: &Where) -> bool {

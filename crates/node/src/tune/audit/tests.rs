@@ -93,6 +93,23 @@ fn all_of_the_catalogue_is_looked_at_on_every_machine_without_a_write() {
     }
 }
 
+#[test]
+fn a_knob_of_each_cpu_is_of_those_that_compute_wherever_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = fake::services(folder.path());
+    for cpu in 0..4 {
+        machine.file(&format!("sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"), "50000000");
+    }
+    let root = Root::at(folder.path()).unwrap();
+    let catalogue = Catalogue::built_in();
+    let compute = quell_recording::parse_cpu_list("2-3").unwrap();
+    let wishes = Wishes { compute: Some(compute), ..Wishes::default() };
+    let audit = audit(&root, &catalogue, &wishes, Some(&["fair-server".to_owned()])).unwrap();
+    let places: Vec<String> = audit.entries[0].places.iter().map(|sight| sight.place.to_string()).collect();
+    let path = |cpu| format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+    assert_eq!(places, [path(2), path(3)]);
+}
+
 /// When the newest of all files and folders was written.
 fn newest(folder: &Path) -> std::time::SystemTime {
     let entries = fs_err::read_dir(folder).unwrap().map(Result::unwrap);

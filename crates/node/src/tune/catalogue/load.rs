@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use fs_err as fs;
 
-use super::{Knob, Mitigation, Risk};
+use super::{EACH_CPU, Fills, Knob, Mitigation, Part, Risk};
 use crate::tune::deny;
 use crate::tune::nearest;
 
@@ -146,6 +147,33 @@ fn trusted(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// The boot options that quell's own mitigations set.
+pub fn boot_options() -> &'static BTreeSet<String> {
+    static OPTIONS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let knobs = FILES.iter().filter_map(|(_, text)| Some(toml::from_str::<Mitigation>(text).ok()?.knob));
+        let option = |knob| if let Knob::Boot(boot) = knob { Some(boot.option) } else { None };
+        knobs.flatten().filter_map(option).collect()
+    });
+    &OPTIONS
+}
+
+/// Fills texts whose values are not known yet, so that the rest of them can be looked at.
+struct Anything;
+
+impl Fills for Anything {
+    fn list(&self, _part: Part) -> Result<String, String> {
+        Ok("0".into())
+    }
+
+    fn mask(&self, _part: Part) -> Result<String, String> {
+        Ok("1".into())
+    }
+
+    fn value(&self) -> Result<String, String> {
+        Ok("0".into())
+    }
+}
+
 fn check(one: &Mitigation) -> Result<(), String> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if one.id.is_empty() || one.id.len() > 64 || !one.id.chars().all(good) {
@@ -158,9 +186,21 @@ fn check(one: &Mitigation) -> Result<(), String> {
     for knob in &one.knob {
         match knob {
             Knob::File(file) => {
+                if file.cpus != Part::All && !file.path.contains(EACH_CPU) {
+                    return Err(format!(
+                        "`{}` is not of a CPU, so it has no `cpus`: write `/cpu*/`",
+                        file.path
+                    ));
+                }
                 std::iter::once(&file.path).chain(&file.group).try_for_each(|path| deny::file(path))?;
             }
-            Knob::DropIn(file) => deny::drop_in(&file.path)?,
+            Knob::DropIn(file) => {
+                let text = file.content.fill(&Anything)?;
+                deny::contents(&file.path, &text)?;
+            }
+            Knob::Boot(boot) if !boot_options().contains(&boot.option) => {
+                return Err(format!("`{}` is no boot option that quell knows to be harmless", boot.option));
+            }
             Knob::Unit(unit) => deny::unit(&unit.name)?,
             Knob::Irq(irq) => regex(&irq.matches)?,
             Knob::KernelThread(threads) => regex(&threads.matches)?,
@@ -186,5 +226,39 @@ mod tests {
             catalogue.add(Path::new(name), text).unwrap();
         }
         Catalogue::built_in().check_references().unwrap();
+    }
+
+    #[test]
+    fn a_site_gets_no_further_than_a_plan_would() {
+        let head = "id = \"x\"\ntitle = \"t\"\ncategory = \"boot\"\nwhat = \"w\"\ncaveat = \"c\"\nrisk = \"low\"\n\
+            kernel = \"any\"\nprovenance = []\nnoise = []\n[[knob]]\n";
+        let add = |knob: &str| {
+            let mut catalogue = Catalogue { by_id: BTreeMap::new() };
+            catalogue.add(Path::new("x.toml"), &format!("{head}{knob}")).map_err(|error| error.reason)
+        };
+        for (knob, part) in [
+            ("kind = \"file\"\npath = \"/proc/sys/vm/x\"\nwant = \"1\"\ncpus = \"compute\"", "`cpus`"),
+            ("kind = \"file\"\npath = \"/sys//x\"\nwant = \"1\"", "plain path"),
+            (
+                "kind = \"file\"\npath = \"/sys/x/cpu*/y\"\nwant = \"1\"\ngroup = [\"/proc/sys//x\"]",
+                "plain path",
+            ),
+            ("kind = \"boot\"\noption = \"init\"\nwant = \"/x\"", "no boot option"),
+            (
+                "kind = \"drop-in\"\npath = \"/etc/systemd/system/x.service.d/90-quell.conf\"\ncontent = \"[Service]\\nExecStart=/x\"",
+                "nothing that quell puts",
+            ),
+            ("kind = \"drop-in\"\npath = \"/etc/udev/rules.d/90-quell.rules\"\ncontent = \"\"", "no drop-in"),
+        ] {
+            let told = add(knob).unwrap_err();
+            assert!(told.contains(part), "{knob}: {told}");
+        }
+        for knob in [
+            "kind = \"file\"\npath = \"/sys/x/cpu*/y\"\nwant = \"1\"\ncpus = \"compute\"",
+            "kind = \"boot\"\noption = \"nohz_full\"\nwant = \"${compute}\"",
+            "kind = \"drop-in\"\npath = \"/etc/systemd/system/x.service.d/90-quell.conf\"\ncontent = \"[Service]\\nCPUAffinity=${housekeeping}\"",
+        ] {
+            assert_eq!(add(knob), Ok(()), "{knob}");
+        }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::Root;
 
-/// Users of a machine, as opposed to its services, have ids from here…
+/// Users of a machine, as opposed to its services, have ids from here: those of a directory (LDAP, AD) have any.
 const FIRST_USER: u32 = 1000;
-/// … to here; what follows is for `nobody` and for containers.
-const LAST_USER: u32 = 60_000;
+/// Whoever is nobody here.
+const NOBODY: u32 = 65_534;
 /// What being logged in brings along, whether or not somebody works.
 const NOT_WORK: [&str; 22] = [
     "systemd",
@@ -40,6 +40,8 @@ pub struct Process {
     pid: u32,
     comm: String,
     uid: u32,
+    /// Whether it has, or waits for, a CPU right now.
+    runs: bool,
     /// The names of the program and of its first argument.
     names: Vec<String>,
 }
@@ -55,10 +57,13 @@ fn look(root: &Root, pid: u32) -> Option<Process> {
     let status = root.read(&format!("/proc/{pid}/status")).unwrap_or_default();
     let uid =
         status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse().ok());
+    let runs = status
+        .lines()
+        .any(|line| line.strip_prefix("State:").is_some_and(|state| state.trim().starts_with('R')));
     let command = root.read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let base = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
     let names = command.split('\0').take(2).map(base).collect();
-    Some(Process { pid, comm, uid: uid.unwrap_or(0), names })
+    Some(Process { pid, comm, uid: uid.unwrap_or(0), runs, names })
 }
 
 /// The program that keeps the node's settings, if one runs.
@@ -103,10 +108,19 @@ pub fn others_work(root: &Root, processes: &[Process]) -> Option<String> {
         return Some(format!("a job of Slurm's ({job})"));
     }
     let me = own_users();
+    let lent = subordinate(root);
+    let is_user = |uid: u32| {
+        uid >= FIRST_USER
+            && uid != NOBODY
+            && !me.contains(&uid)
+            && !lent.iter().any(|(first, count)| uid >= *first && uid - first < *count)
+            // A service of systemd's with an id for the time that it runs.
+            && !root.has(&format!("/run/systemd/dynamic-uid/{uid}"))
+    };
     let mut work: BTreeMap<u32, Vec<&Process>> = BTreeMap::new();
     for one in processes {
-        let user = (FIRST_USER..=LAST_USER).contains(&one.uid) && !me.contains(&one.uid);
-        if user && !NOT_WORK.contains(&one.comm.as_str()) {
+        // A shell may be asleep at its prompt, or at work in a loop.
+        if is_user(one.uid) && (one.runs || !NOT_WORK.contains(&one.comm.as_str())) {
             work.entry(one.uid).or_default().push(one);
         }
     }
@@ -117,6 +131,16 @@ pub fn others_work(root: &Root, processes: &[Process]) -> Option<String> {
     let others =
         if work.len() > 1 { format!(", and of {} other users", work.len() - 1) } else { String::new() };
     Some(format!("processes of user {uid} ({} {}{more}){others}", first.comm, first.pid))
+}
+
+/// Ids that users lend to their containers: the first, and how many.
+fn subordinate(root: &Root) -> Vec<(u32, u32)> {
+    let text = root.read("/etc/subuid").unwrap_or_default();
+    let range = |line: &str| {
+        let mut words = line.trim().split(':').skip(1);
+        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+    };
+    text.lines().filter_map(range).collect()
 }
 
 /// The user who runs this, also behind sudo.
@@ -134,4 +158,39 @@ fn slurm_job(root: &Root) -> Option<String> {
     ];
     let jobs = places.iter().flat_map(|pattern| root.glob(pattern));
     jobs.map(|path| path.rsplit('/').next().unwrap_or_default().to_owned()).next()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use super::*;
+    use fs_err as fs;
+
+    #[test]
+    fn users_of_a_directory_are_users_and_services_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("etc")).unwrap();
+        fs::create_dir_all(folder.path().join("run/systemd/dynamic-uid")).unwrap();
+        fs::write(folder.path().join("etc/subuid"), "ann:100000:65536\n# x\nbob:4294967000:9999\n").unwrap();
+        fs::write(folder.path().join("run/systemd/dynamic-uid/61200"), "").unwrap();
+        let root = Root::at(folder.path()).unwrap();
+        for (uid, is_user) in [
+            (0, false),
+            (999, false),
+            (1000, true),
+            (60_001, true),
+            (61_200, false),
+            (61_201, true),
+            (65_534, false),
+            (99_999, true),
+            (100_000, false),
+            (165_535, false),
+            (165_536, true),
+            (1_234_567_890, true),
+            (4_294_967_100, false),
+        ] {
+            let one = Process { pid: 7, comm: "solver".into(), uid, names: Vec::new() };
+            assert_eq!(others_work(&root, &[one]).is_some(), is_user, "{uid}");
+        }
+    }
 }

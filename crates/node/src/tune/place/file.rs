@@ -38,7 +38,15 @@ const LISTS: [&str; 11] = [
     "nohz_full",
 ];
 
+/// The kernel takes isolated CPUs out of this mask by itself; what was asked for stands in a file beside it, where the kernel has that.
+const WORKERS: &str = "/workqueue/cpumask";
+
 pub(super) fn read(root: &Root, path: &str) -> Result<String, Trouble> {
+    if path.ends_with(WORKERS)
+        && let Ok(text) = root.read(&format!("{path}_requested"))
+    {
+        return Ok(text);
+    }
     root.read(path).map_err(|e| Trouble::from_io(&e, ""))
 }
 
@@ -190,6 +198,22 @@ mod tests {
         write(&root, path, &old).unwrap();
         assert_eq!(read(&root, path).unwrap(), old);
         assert!(matches!(write(&root, "/etc/passwd", "x"), Err(Trouble::Denied(_))));
+    }
+
+    #[test]
+    fn of_a_mask_that_the_kernel_narrows_what_was_asked_for_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let workers = folder.path().join("sys/devices/virtual/workqueue");
+        fs_err::create_dir_all(&workers).unwrap();
+        fs_err::write(workers.join("cpumask"), "3\n").unwrap();
+        let root = Root::at(folder.path()).unwrap();
+        let path = "/sys/devices/virtual/workqueue/cpumask";
+        assert_eq!(read(&root, path).unwrap(), "3\n");
+        fs_err::write(workers.join("cpumask_requested"), "f\n").unwrap();
+        assert_eq!(read(&root, path).unwrap(), "f\n");
+        write(&root, path, "7").unwrap();
+        assert_eq!(fs_err::read_to_string(workers.join("cpumask")).unwrap(), "7");
+        assert_eq!(fs_err::read_to_string(workers.join("cpumask_requested")).unwrap(), "f\n");
     }
 
     #[test]
