@@ -40,8 +40,8 @@ fn one(write: &Write) -> Result<(), String> {
         Place::Unit { name } => deny::unit(name),
         Place::DropIn { path } => {
             deny::drop_in(path)?;
-            let texts = values.into_iter().filter(|text| *text != ABSENT);
-            texts.map(|text| deny::contents(path, text).map(drop)).collect()
+            let mut texts = values.into_iter().filter(|text| *text != ABSENT);
+            texts.try_for_each(|text| deny::contents(path, text).map(drop))
         }
         Place::Irq { name, .. } if name.contains('/') => Err("an interrupt has no such name".into()),
         Place::Thread { pid: 0, .. } => Err("there is no thread 0".into()),
