@@ -1,110 +1,17 @@
 //! Mitigations on the real kernel: applied, verified and given back byte by byte, whatever happens in between.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may")]
+#![expect(clippy::unwrap_used, reason = "a test may")]
 
 mod support;
+#[path = "support/tuned.rs"]
+mod tuned;
 
-use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard};
 
 use serde_json::Value;
 use support::{Guard, json, quell, run};
-
-/// The kernel has one set of settings: one test at a time.
-fn alone() -> Option<MutexGuard<'static, ()>> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let lock = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let uid = fs_err::read_to_string("/proc/self/status").unwrap();
-    let root = uid.lines().any(|line| line.starts_with("Uid:\t0\t"));
-    let kernel = fs_err::read_to_string("/proc/2/comm").is_ok_and(|comm| comm == "kthreadd\n");
-    if !root || !kernel || fs_err::OpenOptions::new().write(true).open("/proc/sys/vm/stat_interval").is_err()
-    {
-        eprintln!("SKIPPED: settings of the kernel are only root's on a machine of its own");
-        return None;
-    }
-    let applied = Command::new(env!("CARGO_BIN_EXE_quell")).args(["tune", "verify"]).output().unwrap();
-    if applied.stdout != b"nothing is applied\n" {
-        eprintln!("SKIPPED: somebody has applied a plan on this machine, which the tests would take back");
-        return None;
-    }
-    Some(lock)
-}
-
-/// Files that a test sets first, given back at its end however that comes.
-#[derive(Default)]
-struct Preset(Vec<(String, String)>);
-
-impl Preset {
-    /// Sets a file, if it is there.
-    fn set(&mut self, path: &str, value: &str) {
-        let Ok(original) = fs_err::read_to_string(path) else { return };
-        let word = original.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-        let original = word.map_or(original.clone(), |(word, _)| word.to_owned());
-        if fs_err::write(path, value).is_ok() {
-            self.0.push((path.to_owned(), original));
-        }
-    }
-}
-
-impl Drop for Preset {
-    fn drop(&mut self) {
-        let _ =
-            Command::new(env!("CARGO_BIN_EXE_quell")).args(["--quiet", "tune", "revert", "--force"]).output();
-        for (path, original) in self.0.iter().rev() {
-            let _ = fs_err::write(path, original);
-        }
-    }
-}
-
-/// What all places of a plan hold, byte by byte, read without quell.
-fn image(plan: &Value) -> BTreeMap<String, String> {
-    let mut image = BTreeMap::new();
-    let note = |image: &mut BTreeMap<String, String>, path: String| {
-        let text = fs_err::read_to_string(&path).unwrap_or_else(|e| e.to_string());
-        image.insert(path, text);
-    };
-    for write in plan["writes"].as_array().unwrap() {
-        let place = &write["place"];
-        for path in write["group"].as_array().into_iter().flatten() {
-            note(&mut image, path.as_str().unwrap().to_owned());
-        }
-        match place["kind"].as_str().unwrap() {
-            "file" | "drop-in" => note(&mut image, place["path"].as_str().unwrap().to_owned()),
-            "irq" => note(&mut image, format!("/proc/irq/{}/smp_affinity", place["number"])),
-            "thread" => {
-                let status = fs_err::read_to_string(format!("/proc/{}/status", place["pid"])).unwrap();
-                let stat = fs_err::read_to_string(format!("/proc/{}/stat", place["pid"])).unwrap();
-                let slack = fs_err::read_to_string(format!("/proc/{}/timerslack_ns", place["pid"])).unwrap();
-                let cpus =
-                    status.lines().find(|line| line.starts_with("Cpus_allowed_list")).unwrap().to_owned();
-                let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
-                image.insert(place.to_string(), format!("{cpus} {} {} {slack}", fields[37], fields[38]));
-            }
-            "held" => {
-                let text = fs_err::read("/dev/cpu_dma_latency")
-                    .map_or_else(|e| e.to_string(), |bytes| format!("{bytes:?}"));
-                image.insert(place.to_string(), text);
-            }
-            "cpuset" => {
-                for path in
-                    ["/sys/fs/cgroup/cpuset/cpuset.sched_load_balance", "/sys/fs/cgroup/cpuset/cpuset.cpus"]
-                {
-                    note(&mut image, path.into());
-                }
-                let sets = std::fs::read_dir("/sys/fs/cgroup/cpuset").into_iter().flatten();
-                let sets: Vec<String> = sets
-                    .filter_map(|entry| entry.ok().filter(|entry| entry.path().is_dir()))
-                    .map(|entry| entry.file_name().to_string_lossy().into_owned())
-                    .collect();
-                image.insert(place.to_string(), format!("{sets:?}"));
-            }
-            other => panic!("no way to look at {other}"),
-        }
-    }
-    image
-}
+use tuned::{Preset, alone, image};
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
@@ -459,16 +366,16 @@ fn values_that_the_kernel_couples_or_no_longer_takes() {
     let folder = folder.path();
     let mut preset = Preset::default();
     // A pair of which one switches the other off, set the other way round first.
-    preset.set("/proc/sys/vm/dirty_ratio", "20");
-    preset.set("/proc/sys/vm/dirty_bytes", "3000000000");
+    preset.set("/proc/sys/vm/dirty_background_ratio", "10");
+    preset.set("/proc/sys/vm/dirty_background_bytes", "300000000");
     let plan = plan(folder, &["dirty-writeback"]);
     let before = image(&plan);
     assert_eq!(code(&run(folder, &APPLY)), Some(0));
-    assert_eq!(fs_err::read_to_string("/proc/sys/vm/dirty_bytes").unwrap(), "0\n");
+    assert_eq!(fs_err::read_to_string("/proc/sys/vm/dirty_background_bytes").unwrap(), "0\n");
     let reverted = revert(folder);
     assert_eq!(code(&reverted), Some(0), "{}", text(&reverted));
     assert_eq!(image(&plan), before);
-    assert_eq!(before["/proc/sys/vm/dirty_bytes"], "3000000000\n");
+    assert_eq!(before["/proc/sys/vm/dirty_background_bytes"], "300000000\n");
 }
 
 #[test]

@@ -189,7 +189,7 @@ mod tests {
             (1_234_567_890, true),
             (4_294_967_100, false),
         ] {
-            let one = Process { pid: 7, comm: "solver".into(), uid, names: Vec::new() };
+            let one = Process { pid: 7, comm: "solver".into(), uid, runs: false, names: Vec::new() };
             assert_eq!(others_work(&root, &[one]).is_some(), is_user, "{uid}");
         }
     }
