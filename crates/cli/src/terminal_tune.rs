@@ -10,6 +10,8 @@ use crate::terminal::{table_with_words, time};
 pub fn table(document: &Document) -> String {
     let mut text = heading(document);
     let noisy = document.mitigations.iter().any(|one| one.noise.is_some());
+    // The other columns are as wide as their words.
+    let room = usize::from(width()).saturating_sub(if noisy { 82 } else { 56 }).max(24);
     let mut header = vec!["state", "mitigation", "risk", "what it does"];
     if noisy {
         header.extend(["noise %", "times", "longest"]);
@@ -19,7 +21,7 @@ pub fn table(document: &Document) -> String {
             word(one.state).to_owned(),
             one.id.clone(),
             one.risk.word().to_owned(),
-            one_line(&one.title),
+            cut(&one_line(&one.title), room),
         ];
         if let Some(noise) = one.noise {
             let some = noise.count > 0;
@@ -154,6 +156,14 @@ fn place(sight: &Sight) -> String {
         line += &format!(" ({})", one_line(why));
     }
     line + "\n"
+}
+
+/// Text that is cut where it is longer than its room.
+fn cut(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(1)).collect::<String>().trim_end().to_owned() + "…"
 }
 
 /// A value in a line: of a file of quell's own what it says, without its comments.

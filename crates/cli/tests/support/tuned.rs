@@ -1,5 +1,5 @@
 //! Settings of the real kernel in tests: one test at a time, looked at without quell, and given back however a test ends.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, dead_code, reason = "a test may, and uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -4,12 +4,44 @@ use std::collections::BTreeMap;
 
 use quell_node::tune::catalogue::{Catalogue, Category, Held, Knob, Mitigation, Profile, Property};
 
+/// How a site writes its own.
+const SITE: &str = r#"## A file of one's own
+
+A file `ID.toml` that only root may write. The kinds of knob are `file`, `irq`, `kernel-thread`, `process`, `unit`, `hold`, `cpuset`, `boot`, `drop-in` and
+`by-hand`; their fields are described in `crates/node/src/tune/catalogue.rs`, and every entry below is an example in `crates/node/catalogue`.
+
+```toml
+id = "site-thp"                          # the file's name
+title = "Huge pages as our codes want them"
+category = "memory"
+what = "Our codes ask for huge pages by themselves."
+caveat = "Codes of guests do not."
+risk = "low"                             # low, medium or high: `apply` takes low unless told more
+kernel = "any"
+provenance = ["our measurements of 2026"]
+noise = ['task:^khugepaged$', 'fault']   # sources as quell names them, each with a regular expression
+after = ["smt-off"]                      # what comes first in a plan with both
+
+[[knob]]
+kind = "file"
+path = "/sys/kernel/mm/transparent_hugepage/enabled"
+want = "madvise"                         # ${compute}, ${housekeeping}, ${housekeeping:mask} … stand for this node's CPUs
+
+[[knob]]
+kind = "kernel-thread"
+matches = '^khugepaged$'
+want = "housekeeping"
+```
+
+"#;
+
 /// The page as Markdown.
 pub fn page(catalogue: &Catalogue, profiles: &[Profile]) -> String {
     let mut text = String::from(
         "# Mitigations\n\nMade from `crates/node/catalogue` by `./x docs`. `quell tune audit` says which of them are on a node, and `quell tune audit ID` tells \
-         more of one there. A site adds its own in `/etc/quell/mitigations.d`, in the form of quell's.\n\n",
+         more of one there. A site adds its own in `/etc/quell/mitigations.d`, and may replace one of quell's by its id.\n\n",
     );
+    text += SITE;
     text += "## Profiles\n\n";
     for profile in profiles {
         let ids: Vec<String> = profile.mitigations.iter().map(|id| format!("[{id}](#{id})")).collect();

@@ -1,7 +1,7 @@
 //! Files of the kernel's: what a path with stars stands for here.
 
 use super::look::{At, Look, Looker, Verdict};
-use crate::tune::catalogue::{EACH_CPU, FileKnob, Where};
+use crate::tune::catalogue::{Compare, EACH_CPU, FileKnob, Where};
 use crate::tune::place::Place;
 
 impl Looker<'_> {
@@ -35,7 +35,9 @@ impl Looker<'_> {
 
     fn one_file(&self, at: At<'_>, knob: &FileKnob, path: &str) -> Look {
         let place = Place::File { path: path.to_owned() };
-        let look = self.see(place, at.fill(&knob.want), knob.compare, knob.optional);
+        // A value that the user named is meant as it is.
+        let compare = if at.instead.is_some() { Compare::Equal } else { knob.compare };
+        let look = self.see(place, at.fill(&knob.want), compare, knob.optional);
         let mut look = self.unless_writable(look, path, "its mode lets nobody write it, not even root");
         if let Some(sight) = look.sight.as_mut().filter(|_| !knob.group.is_empty()) {
             sight.group = knob.group.clone();

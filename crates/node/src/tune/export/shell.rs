@@ -87,7 +87,9 @@ pub(super) fn script(name: &str, usage: &str, plan: &Plan, head: &str, writes: &
     for (number, write) in (1..).zip(writes) {
         let _ = writeln!(text, "w{number}() {{\n{}}}", fields(write));
     }
-    text + "\n" + &BODY.concat()
+    // Their first lines are for shellcheck, which looks at the parts one by one too.
+    let body = BODY.iter().filter_map(|part| part.split_once('\n'));
+    text + "\n" + &body.map(|(_, part)| part).collect::<String>()
 }
 
 /// One write as variables. All are set, so that none of the write before is left over.

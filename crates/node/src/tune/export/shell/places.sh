@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034,SC2154 # its variables are those of the whole script
 
 set -u
 LC_ALL=C

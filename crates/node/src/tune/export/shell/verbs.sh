@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034,SC2154 # its variables are those of the whole script
 # --- files that the kernel changes together --------------------------------------------------------------------------------
 
 each_of_group() {
