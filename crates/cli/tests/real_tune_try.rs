@@ -113,7 +113,8 @@ impl Ksmd {
         let pid = String::from_utf8(pid.stdout).ok()?.trim().to_owned();
         let status = fs_err::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned();
-        let bound = Command::new("taskset").args(["-cp", cpu, &pid]).stdout(Stdio::null()).status().ok()?.success();
+        let bound =
+            Command::new("taskset").args(["-cp", cpu, &pid]).stdout(Stdio::null()).status().ok()?.success();
         bound.then_some(Self { pid, cpus })
     }
 }
