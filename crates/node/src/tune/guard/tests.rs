@@ -54,10 +54,13 @@ fn risk_and_disturbance_are_the_catalogues_to_say() {
     let risky = Catalogue::built_in().iter().find(|one| one.risk == Risk::High).unwrap().id.clone();
     plan.mitigations[0].id.clone_from(&risky);
     plan.mitigations[0].risk = Risk::Low;
+    assert!(!rules(&root, &plan, LOW).contains(&"risk"), "one that writes nothing risks nothing");
+    plan.writes.iter_mut().for_each(|write| write.mitigation.clone_from(&risky));
     assert!(rules(&root, &plan, LOW).contains(&"risk"), "{risky}");
     let (_folder, root, mut plan) = made(fake::large, &["vm-stat-interval", "thp"]);
     plan.mitigations[0].id = "smt-off".into();
     plan.mitigations[0].disruptive = false;
+    plan.writes[0].mitigation = "smt-off".into();
     assert!(rules(&root, &plan, HIGH).contains(&"bulk"));
 }
 
