@@ -21,6 +21,7 @@ has() {
         clang) clang -target bpf -c -o /dev/null -x c /dev/null ;;
         libelf-dev) cc -fsyntax-only -include gelf.h -x c /dev/null ;;
         iproute2) command -v ip ;;
+        lammps) command -v lmp || command -v lammps ;;
         libmpich-dev) mpicc.mpich -fsyntax-only -include mpi.h -x c /dev/null ;;
         libopenmpi-dev) mpicc.openmpi -fsyntax-only -include mpi.h -x c /dev/null ;;
         libotf2-trace-dev) cc -fsyntax-only -include otf2/otf2.h -x c /dev/null ;;

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import fleet
 import machine
 import metric_container
 import predict_scale
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "replay": replay,
     "trace": traced,
     "track": tracked,
+    "fleet": fleet,
 }
 FAILED = 1
 LIMIT_BROKEN = 3

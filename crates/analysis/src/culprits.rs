@@ -1,94 +1,66 @@
 //! Which sources of noise made a simulated program late: the detours on its critical path, split by who took them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use quell_recording::{Recording, Trace};
+use quell_recording::Nanos;
 use quell_sim::loggops::{Culprits, Hit, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::attribution::blames;
+use crate::whatif::{Piece, Sourced, SourcedTrace, UNATTRIBUTED};
 
 /// So many of the worst hits are listed.
 const WORST: usize = 10;
 /// Up to so many iterations are listed.
 const MOST_ITERATIONS: usize = 4_096;
-/// The source of what nothing explains, or of noise whose sources nobody recorded.
-const UNATTRIBUTED: &str = "unattributed";
 
-/// What each source took of a detour, in nanoseconds.
-type Shares = Vec<(String, u64)>;
-
-/// The detours of one clock, by start, each with what its sources took.
-#[derive(Clone, Debug, Default)]
+/// Which source had which part of a clock's detours.
+#[derive(Clone, Debug)]
 pub struct ClockSources {
     period: u64,
-    /// (start, end, shares).
-    detours: Vec<(u64, u64, Shares)>,
+    /// The names of the sources, by number.
+    names: Arc<[Arc<str>]>,
+    /// Start, end, and the number of the source; in order.
+    parts: Vec<(u64, u64, u32)>,
 }
 
 impl ClockSources {
-    /// A trace of which only the detours are known; the clock runs over `trace.span` cut to `start..end`.
-    pub fn unknown(trace: &Trace, start: u64, end: u64) -> Self {
-        let detours = trace.noise().map(|detour| {
-            let (from, length) = (detour.start.as_nanos(), detour.duration.as_nanos());
-            (from, from.saturating_add(length), vec![(UNATTRIBUTED.to_owned(), length.max(1))])
-        });
-        Self::placed(detours, start, end)
-    }
-
-    /// The CPUs of a recording, in the order of its traces, with the sources that its attribution names.
-    pub fn of_recording(recording: &Recording, start: u64, end: u64) -> Vec<Self> {
-        let sides = blames(recording);
-        let of_trace = |trace: &Trace| {
-            let Some((_, blames)) = sides.iter().find(|(cpu, _)| *cpu == trace.cpu) else {
-                return Self::unknown(trace, start, end);
-            };
-            let intervals = recording.intervals.iter().find(|side| side.cpu == trace.cpu);
-            let name = |interval: usize| {
-                let interval = intervals.and_then(|side| side.intervals.get(interval));
-                interval.map_or_else(|| UNATTRIBUTED.to_owned(), |interval| interval.source.to_string())
-            };
-            let detours = blames.iter().map(|blame| {
-                let mut shares: Vec<_> =
-                    blame.parts.iter().map(|part| (name(part.interval), part.ns)).collect();
-                shares.push(("steal".to_owned(), blame.stolen_ns));
-                shares.push((UNATTRIBUTED.to_owned(), blame.left_ns));
-                shares.retain(|share| share.1 > 0);
-                (blame.detour.start.as_nanos(), blame.detour.end().as_nanos(), shares)
-            });
-            Self::placed(detours, start, end)
+    /// The CPUs of a node, in the order of its traces; their clocks run from `start` to `end`. Sources of one family are one.
+    pub fn of(node: &Sourced, start: u64, end: u64) -> Vec<Self> {
+        let names: Arc<[Arc<str>]> = node.kinds().iter().map(|kind| kind.family.clone()).collect();
+        let place = |at: Nanos| at.as_nanos().clamp(start, end) - start;
+        let part = |piece: &Piece| (place(piece.start), place(piece.end()), piece.kind);
+        let of_trace = |trace: &SourcedTrace| {
+            let mut parts: Vec<_> = trace.pieces.iter().map(part).filter(|one| one.0 < one.1).collect();
+            parts.sort_by_key(|part| part.0);
+            Self { period: end - start, names: names.clone(), parts }
         };
-        recording.traces.iter().map(of_trace).collect()
+        node.traces().iter().map(of_trace).collect()
     }
 
-    fn placed(detours: impl Iterator<Item = (u64, u64, Shares)>, start: u64, end: u64) -> Self {
-        let place = |at: u64| at.clamp(start, end) - start;
-        let mut detours: Vec<_> =
-            detours.map(|(from, to, shares)| (place(from), place(to), shares)).collect();
-        detours.retain(|(from, to, _)| from < to);
-        detours.sort_by_key(|detour| detour.0);
-        Self { period: end - start, detours }
-    }
-
-    /// How much each source took of the time that a hit lasted, in nanoseconds, weighted by its share of each detour.
-    fn taken(&self, hit: &Hit) -> BTreeMap<&str, f64> {
+    /// How much each source took of the `length` nanoseconds from `at` on.
+    pub(crate) fn taken(&self, at: u64, length: u64) -> BTreeMap<&str, f64> {
         let mut taken = BTreeMap::new();
-        let length = hit.end - hit.start;
-        let turns = (hit.at + length).checked_div(self.period).map_or(0, |turns| turns + 1);
-        for turn in 0..turns.min(1_000) {
-            let shift = turn * self.period;
-            let first = self.detours.partition_point(|detour| detour.1 + shift <= hit.at);
-            for (from, to, shares) in &self.detours[first..] {
-                let (from, to) = ((from + shift).max(hit.at), (to + shift).min(hit.at + length));
-                if from >= hit.at + length {
-                    break;
-                }
-                let all: u64 = shares.iter().map(|share| share.1).sum();
-                for (source, ns) in shares {
-                    let part = to.saturating_sub(from) as f64 * *ns as f64 / all.max(1) as f64;
-                    *taken.entry(source.as_str()).or_insert(0.0) += part;
-                }
+        if self.period == 0 {
+            return taken;
+        }
+        let mut add = |source: u32, ns: f64| {
+            if ns > 0.0 {
+                *taken.entry(&*self.names[source as usize]).or_insert(0.0) += ns;
+            }
+        };
+        // Whole turns of the trace first, then what is left, which may go on from its start.
+        let turns = length / self.period;
+        if turns > 0 {
+            self.parts.iter().for_each(|(from, to, source)| add(*source, turns as f64 * (to - from) as f64));
+        }
+        let (from, rest) = (at % self.period, length % self.period);
+        let end = from + rest;
+        for (from, to) in [(from, end.min(self.period)), (0, end.saturating_sub(self.period))] {
+            let first = self.parts.partition_point(|part| part.1 <= from);
+            for (start, stop, source) in self.parts[first..].iter().take_while(|part| part.0 < to) {
+                add(*source, (*stop).min(to).saturating_sub((*start).max(from)) as f64);
             }
         }
         taken
@@ -152,7 +124,10 @@ impl CulpritFacts {
         let last = culprits.hits.iter().map(|hit| hit.iteration as usize + 1).max().unwrap_or(0);
         let mut iterations = vec![0u64; if last <= MOST_ITERATIONS { last } else { 0 }];
         for hit in &culprits.hits {
-            let taken = clocks.get(hit.clock as usize).map(|clock| clock.taken(hit)).unwrap_or_default();
+            let taken = clocks
+                .get(hit.clock as usize)
+                .map(|clock| clock.taken(hit.at, hit.end - hit.start))
+                .unwrap_or_default();
             let all: f64 = taken.values().sum();
             let mut main = (UNATTRIBUTED, 0.0);
             for (&source, &ns) in &taken {
@@ -216,6 +191,7 @@ mod tests {
 
     use super::*;
     use crate::attribution::fixture::{detour, interval, recording, task, tick, trace};
+    use crate::predict::NodeNoise;
 
     fn hit(at: u64, length: u64, delay: u64) -> Hit {
         Hit { rank: 3, iteration: 1, start: 500, end: 500 + length, delay, clock: 0, at }
@@ -230,7 +206,8 @@ mod tests {
         let trace = trace(10_000, vec![detour(1_000, 100), detour(4_000, 300)]);
         let intervals =
             vec![tick(1_000, 100), task("daemon", 7, 4_000, 200), interval(Source::Nmi, 4_200, 50)];
-        let clocks = ClockSources::of_recording(&recording(vec![trace], vec![intervals]), 0, 10_000);
+        let node = Sourced::of_recording(&recording(vec![trace], vec![intervals]), Vec::new());
+        let clocks = ClockSources::of(&node, 0, 10_000);
         let culprits =
             Culprits { hits: vec![hit(900, 400, 100), hit(3_900, 600, 300)], propagated: vec![0, 0, 0, 400] };
         let facts = CulpritFacts::new(&culprits, &outcome(2_000), &clocks, true);
@@ -251,8 +228,9 @@ mod tests {
     #[test]
     fn a_hit_over_the_end_of_the_trace_meets_its_beginning() {
         let ends = trace(1_000, vec![detour(10, 20), detour(980, 20)]);
-        let clock = ClockSources::unknown(&ends, 0, 1_000);
-        let taken: f64 = clock.taken(&hit(990, 60, 30)).values().sum();
+        let noise = NodeNoise { name: String::new(), traces: vec![ends], limits: Vec::new() };
+        let clocks = ClockSources::of(&Sourced::unknown(&noise), 0, 1_000);
+        let taken: f64 = clocks[0].taken(990, 60).values().sum();
         assert!((taken - 30.0).abs() < 1e-9, "{taken}");
     }
 }

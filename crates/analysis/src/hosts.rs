@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::attribution::{SourceRow, attribution};
+use crate::fleet::Fleet;
 
 pub use row::{Binding, Events, HostRow, HostSource, WorstCpu};
 pub use sources::SourceOverHosts;
@@ -30,6 +31,8 @@ pub struct Hosts {
     pub typical: Vec<Typical>,
     /// One entry a source, summed over the hosts, most time first; null where no host knows its sources.
     pub sources: Option<Vec<SourceOverHosts>>,
+    /// Which hosts are unlike the rest, and by which source; null where they are too few to tell, or nobody looked.
+    pub fleet: Option<Fleet>,
     /// Recordings that could not be read.
     pub unread: Vec<Unread>,
     /// What a reader of the figures must know.
@@ -58,6 +61,13 @@ pub fn one_host(recording: &Recording) -> OneHost {
     OneHost { row: row::row(recording, sources.as_deref()), sources }
 }
 
+/// Sums one of very many recordings up: sources by all of their time, and not by what they took of detours, which takes a join.
+pub fn one_of_many(recording: &Recording) -> OneHost {
+    let known = recording.manifest.sources.as_ref().is_some_and(|facts| facts.unknown_because.is_none());
+    let sources = known.then(|| row::of_the_node(recording, sources::plain(recording)));
+    OneHost { row: row::row(recording, sources.as_deref()), sources }
+}
+
 /// Puts hosts together.
 pub fn hosts(folder: String, hosts: Vec<OneHost>, unread: Vec<Unread>) -> Hosts {
     let known: Vec<(&str, &[SourceRow])> =
@@ -78,7 +88,7 @@ pub fn hosts(folder: String, hosts: Vec<OneHost>, unread: Vec<Unread>) -> Hosts 
     }
     let noise = |row: &HostRow| row.overhead_percent.unwrap_or(-1.0);
     rows.sort_by(|a, b| noise(b).total_cmp(&noise(a)).then_with(|| a.name.cmp(&b.name)));
-    Hosts { schema: SCHEMA, folder, hosts: rows, typical, sources, unread, warnings }
+    Hosts { schema: SCHEMA, folder, hosts: rows, typical, sources, fleet: None, unread, warnings }
 }
 
 #[cfg(test)]
@@ -112,6 +122,18 @@ mod tests {
         assert_eq!((sources[0].source.as_str(), sources[0].hosts, sources[0].total_ns), ("tick", 3, 6_000));
         assert_eq!(sources[0].worst_host, "b");
         assert!(hosts.hosts.iter().all(|row| row.stands_out.is_empty()));
+    }
+
+    #[test]
+    fn one_of_many_has_the_same_sources() {
+        let recording = host("a", 1_000);
+        let (one, many) = (one_host(&recording), one_of_many(&recording));
+        let figures = |host: &OneHost| -> Vec<(String, u64, u64, u64)> {
+            let rows = host.sources.iter().flatten();
+            rows.map(|row| (row.source.clone(), row.count, row.total_ns, row.max_ns)).collect()
+        };
+        assert_eq!(figures(&one), figures(&many));
+        assert_eq!(one.row.top_source, many.row.top_source);
     }
 
     #[test]

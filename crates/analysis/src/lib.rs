@@ -4,12 +4,14 @@
 //! from tables. The documents that `--json` prints are the structs of this crate; their schemas are generated.
 
 pub mod addressed;
+pub mod advise;
 pub mod attribution;
 pub mod bench;
 pub mod compare;
 pub mod culprits;
 pub mod density;
 pub mod emulation;
+pub mod fleet;
 pub mod hosts;
 pub mod live;
 pub mod overview;
@@ -17,6 +19,8 @@ pub mod periods;
 pub mod predict;
 pub mod quantiles;
 pub mod replay;
+pub mod sweep;
 pub mod track;
 pub mod trial;
 pub mod validation;
+pub mod whatif;

@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quell_recording::{Recording, Source, SourceKind, SourcePattern};
+use quell_recording::{Recording, SourcePattern};
 use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+use crate::whatif::family;
 
 /// Sources that are compared one by one; the noisiest.
 const MOST_SOURCES: usize = 12;
@@ -47,16 +49,6 @@ impl Round {
             }
         }
         round
-    }
-}
-
-/// The name of a source without the numbers that tell one CPU's worker from another's: `task:kworker/1:2` is `task:kworker`.
-fn family(source: &Source) -> String {
-    match (source.kind(), source.name()) {
-        (SourceKind::Task, Some(name)) => {
-            format!("task:{}", name.split_once('/').map_or(name, |(first, _)| first))
-        }
-        _ => source.to_string(),
     }
 }
 

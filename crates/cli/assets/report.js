@@ -65,6 +65,8 @@ function head(data) {
     const compare = record(data.compare);
     const run = tracked(data);
     const audit = audited(data);
+    const advice = advised(data);
+    const tried = trialsOf(data);
     const kind = audit
         ? "Mitigations of operating-system noise"
         : run
@@ -73,7 +75,11 @@ function head(data) {
             ? "Operating-system noise"
             : compare
               ? "Operating-system noise, two recordings compared"
-              : "Operating-system noise, predicted";
+              : advice
+                ? "Operating-system noise: what it costs, and what to do about it"
+                : tried.length > 0
+                  ? "Operating-system noise, before and after"
+                  : "Operating-system noise, predicted";
     return [
         paragraph(kind, "kind"),
         element("h1", {}, title(data)),
@@ -88,6 +94,8 @@ function limits(data) {
         ...(record(data.show) ? limitsOfRecording(data.show) : []),
         ...(record(data.sources) ? limitsOfSources(data.sources) : []),
         ...limitsOfPredictions(predictions(data)),
+        ...(advised(data) ? limitsOfAdvice(advised(data), predictions(data)) : []),
+        ...limitsOfTrials(trialsOf(data)),
         ...(record(data.compare) ? limitsOfComparison(data.compare) : []),
         ...(tracked(data) ? limitsOfTrack(tracked(data)) : []),
         ...(audited(data) ? limitsOfAudit(audited(data)) : []),
@@ -108,6 +116,8 @@ function headline(data) {
     const tiles = part("The headline", () => [
         ...(record(data.show) ? headlineOfRecording(data.show) : []),
         ...predictions(data).slice(0, 1).flatMap(headlineOfPrediction),
+        ...(advised(data) ? headlineOfAdvice(advised(data), predictions(data).length > 0) : []),
+        ...headlineOfTrials(trialsOf(data)),
         ...(record(data.compare) ? headlineOfComparison(data.compare) : []),
         ...(tracked(data) ? headlineOfTrack(tracked(data)) : []),
         ...(audited(data) ? headlineOfAudit(audited(data)) : []),
@@ -135,10 +145,14 @@ function sections(data) {
     const detours = show || records(data.timeline).length > 0 || records(data.density).length > 0;
     const run = tracked(data);
     const audit = audited(data);
+    const advice = advised(data);
+    const tried = trialsOf(data);
     const parts = [
         audit && ["The mitigations", () => auditSections(audit)],
         run && ["The run", () => trackSections(run)],
         compare && ["The comparison", () => comparisonSections(compare)],
+        advice && ["The advice", () => adviceSections(advice)],
+        tried.length > 0 && ["The trials", () => trialSections(tried, advice)],
         curves.length > 0 && ["The prediction", () => predictionSection(curves)],
         curves.length === 0 && show && ["The prediction", () => noPrediction(show)],
         detours && ["The detours", () => detourSection(data)],
@@ -166,7 +180,11 @@ function noPrediction(show) {
 }
 
 function words(data) {
-    const shown = audited(data) ? AUDIT_WORDS : tracked(data) ? TRACK_WORDS : WORDS;
+    const shown = audited(data)
+        ? AUDIT_WORDS
+        : tracked(data)
+          ? TRACK_WORDS
+          : [...WORDS, ...(advised(data) ? ADVICE_WORDS : [])];
     return section("words", "How to read this", pairs("words-list", shown));
 }
 

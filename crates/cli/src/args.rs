@@ -1,12 +1,17 @@
 //! What was typed: the command line as clap sees it. What it means is in [`crate::plan`].
 
+mod advise;
 mod bench;
+mod fleet;
+mod metrics;
 mod predict;
 mod replay;
 mod simulate;
+mod sweep;
 mod trace;
 mod track;
 mod tune;
+mod whatif;
 
 use std::path::PathBuf;
 
@@ -14,16 +19,20 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use quell_analysis::compare::Limit;
 use quell_recording::Nanos;
 
+pub use advise::{Advise, this_machine};
 pub use bench::{
     Bench, BenchAllreduce, BenchBsp, BenchFwq, BenchHalo, BenchLoggp, BenchNode, BenchShow, BenchVerb,
     JobArgs, Operation,
 };
+pub use fleet::{GenerateFleet, Way};
+pub use metrics::ServeMetrics;
 pub use predict::{Predict, SyncName};
 pub use replay::{ContextName, PhaseCall, Replay};
 pub use simulate::{
     Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, NetArgs, PatternArgs,
     Simulate,
 };
+pub use sweep::SweepArgs;
 pub use track::Track;
 
 pub use trace::{Trace, TraceNode};
@@ -31,6 +40,7 @@ pub use tune::{
     ExportForm, RiskName, SITE, Tune, TuneAllow, TuneApply, TuneAudit, TuneExport, TuneMachine, TunePlan,
     TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify, TuneWishes,
 };
+pub use whatif::WhatIf;
 
 use crate::plan::{CpuList, RankList, ThresholdText};
 
@@ -41,7 +51,7 @@ use crate::plan::{CpuList, RankList, ThresholdText};
     version,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n  quell replay a.quell -- mpirun -n 4 ./app      its noise inside this program\n  quell trace -o run -- mpirun -n 4 ./app        every MPI call, and the noise between\n  quell tune audit node.quell         what could be done about it here\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
+    after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell advise a.quell --ranks 4096   which source costs how much there, and what to do about it\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n  quell replay a.quell -- mpirun -n 4 ./app      its noise inside this program\n  quell trace -o run -- mpirun -n 4 ./app        every MPI call, and the noise between\n  quell tune audit node.quell         what could be done about it here\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
 )]
 pub struct Args {
     /// Say nothing but results and errors.
@@ -54,7 +64,7 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// The main job: record this node, show it, predict to scale, write a report.
+    /// The main job: record this node, show it, predict to scale, advise, write a report.
     Study(Study),
     /// Record the noise of this node.
     Record(Record),
@@ -62,10 +72,14 @@ pub enum Verb {
     Show(Show),
     /// The same, live, in the terminal.
     Watch(Watch),
+    /// The noise of this node as counters for Prometheus (OpenMetrics over HTTP).
+    ServeMetrics(ServeMetrics),
     /// Two recordings side by side: what changed, and whether it is more than chance.
     Compare(Compare),
     /// What the noise costs a bulk-synchronous program, by number of ranks.
-    Predict(Predict),
+    Predict(Box<Predict>),
+    /// Which source of noise costs how much at scale, and which mitigation to try.
+    Advise(Box<Advise>),
     /// A message schedule or a named pattern, under LogGOPS and noise: when each rank is done.
     Simulate(Box<Simulate>),
     /// Recorded noise inside any program, or under quell's own phases.
@@ -101,6 +115,9 @@ pub enum Verb {
     /// Simulate a bulk-synchronous run under periodic noise, and write it as a tracer would.
     #[command(hide = true)]
     GenerateRun(GenerateRun),
+    /// Make up recordings of many nodes, of which some are ill.
+    #[command(hide = true)]
+    GenerateFleet(GenerateFleet),
     /// Time the probe's loop beside a bare clock loop.
     #[command(hide = true)]
     BenchLoop(BenchLoop),
@@ -137,7 +154,7 @@ pub enum SourcesWish {
 }
 
 /// The prediction that goes into a report.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, PartialEq, Eq, ClapArgs)]
 pub struct Scaling {
     /// Ranks to predict for.
     #[arg(long, default_value = "16..1Mi", value_name = "LIST")]
@@ -151,6 +168,18 @@ pub struct Scaling {
     /// Seed of the prediction.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+impl Default for Scaling {
+    /// As if nothing were typed.
+    fn default() -> Self {
+        #[derive(clap::Parser)]
+        struct Nothing {
+            #[command(flatten)]
+            scaling: Scaling,
+        }
+        <Nothing as clap::Parser>::parse_from(["quell"]).scaling
+    }
 }
 
 /// `quell study`.
@@ -230,7 +259,7 @@ pub enum By {
 /// `quell show`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell show a.quell\n  quell show runs                 a folder of recordings: a row per host, those that stand out marked\n  quell show runs --by source     what took most over all hosts\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
+    after_help = "EXAMPLES\n  quell show a.quell\n  quell show runs                 a folder of recordings: a row per host; which are unlike the rest, and why\n  quell show runs --by source     what took most over all hosts\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
 )]
 pub struct Show {
     /// The recording, or a folder of recordings, as of many hosts or of a `bench` run.
@@ -239,6 +268,9 @@ pub struct Show {
     /// What a row stands for; of a folder, `cpu` is a row per host.
     #[arg(long, value_enum, default_value = "cpu")]
     pub by: By,
+    /// Of a folder, a row for every host, however many there are.
+    #[arg(long)]
+    pub all: bool,
     /// Print one JSON document (schema quell.show/1; of a folder quell.show-hosts/1).
     #[arg(long)]
     pub json: bool,
@@ -359,13 +391,13 @@ pub struct Convert {
 /// `quell report`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell report a.quell\n  quell report a.quell -o a.html --ranks 16..64Ki --quantum 500us\n  quell report run -o run.html      an MPI run that `quell trace` made, as `quell track --html`"
+    after_help = "EXAMPLES\n  quell report a.quell\n  quell report a.quell -o a.html --ranks 16..64Ki --quantum 500us\n  quell report study-node7          a study's page again, with every `try*.json` in its folder: before and after\n  quell report run -o run.html      an MPI run that `quell trace` made, as `quell track --html`"
 )]
 pub struct Report {
-    /// The recording, or an MPI run: its folder, or the anchor of an OTF2 archive.
-    #[arg(value_name = "R.quell|ARCHIVE")]
+    /// The recording, a study's folder, or an MPI run: its folder, or the anchor of an OTF2 archive.
+    #[arg(value_name = "R.quell|STUDY|ARCHIVE")]
     pub recording: PathBuf,
-    /// The page to write; beside the recording if not given.
+    /// The page to write; beside the recording, or the study's own, if not given.
     #[arg(long, short, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

@@ -5,6 +5,7 @@ mod track;
 use std::path::Path;
 use std::time::SystemTime;
 
+use quell_analysis::advise::Advice;
 use quell_analysis::attribution::Attribution;
 use quell_analysis::compare::Comparison;
 use quell_analysis::density::Density;
@@ -20,7 +21,7 @@ const STYLES: [&str; 2] =
     [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 /// In the order in which they build on one another.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 22] = [
     include_str!("../assets/report/text.js"),
     include_str!("../assets/report/elements.js"),
     include_str!("../assets/report/plot.js"),
@@ -29,6 +30,14 @@ const SCRIPTS: [&str; 14] = [
     include_str!("../assets/report/sources.js"),
     include_str!("../assets/report/prediction.js"),
     include_str!("../assets/report/comparison.js"),
+    include_str!("../assets/report/advice.js"),
+    include_str!("../assets/report/advice_marks.js"),
+    include_str!("../assets/report/advice_split.js"),
+    include_str!("../assets/report/advice_whatif.js"),
+    include_str!("../assets/report/advice_costs.js"),
+    include_str!("../assets/report/advice_sets.js"),
+    include_str!("../assets/report/advice_remedies.js"),
+    include_str!("../assets/report/trial.js"),
     include_str!("../assets/report/track_plots.js"),
     include_str!("../assets/report/track.js"),
     include_str!("../assets/report/audit_row.js"),
@@ -61,6 +70,10 @@ pub struct Page<'a> {
     pub track: Option<&'a Tracked>,
     /// Mitigations.
     pub audit: Option<&'a crate::commands::tune::audit::Document>,
+    /// What each source costs, and what to do about it.
+    pub advice: Option<&'a Advice>,
+    /// What `tune try --json` told, before and after.
+    pub trials: &'a [serde_json::Value],
 }
 
 impl<'a> Page<'a> {
@@ -75,6 +88,8 @@ impl<'a> Page<'a> {
             compare: None,
             track: None,
             audit: None,
+            advice: None,
+            trials: &[],
         }
     }
 }
@@ -93,6 +108,8 @@ struct Data<'a> {
     compare: Option<&'a Comparison>,
     track: Option<track::Run<'a>>,
     audit: Option<&'a crate::commands::tune::audit::Document>,
+    advice: Option<&'a Advice>,
+    trials: &'a [serde_json::Value],
 }
 
 #[derive(Serialize)]
@@ -134,6 +151,8 @@ fn render(page: &Page) -> anyhow::Result<String> {
         predict: page.predict,
         compare: page.compare,
         audit: page.audit,
+        advice: page.advice,
+        trials: page.trials,
         track: page.track.map(track::Run::of),
     };
     let values = [
@@ -213,14 +232,91 @@ fn density(trace: &Trace) -> Option<CpuDensity> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use quell_analysis::advise::{Question, advise};
+    use quell_analysis::predict::Options;
+    use quell_analysis::whatif::Job;
+    use quell_recording::Nanos;
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::noise_file::{self, ModelScale};
+
+    const HOSTILE: &str = "</script><img src=x onerror=alert(1)>{{SCRIPT}}\u{1b}[31m\u{2028}";
+
+    /// Advice about two sources, of which one has a hostile name.
+    fn advice() -> Advice {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.toml");
+        let component = |name: &str| {
+            let name = json!(name);
+            format!(
+                "[[component]]\nname = {name}\nperiodic = {{ period = \"4ms\" }}\nduration = {{ constant = \"9us\" }}\n"
+            )
+        };
+        let hostile = HOSTILE.replace('\u{1b}', "");
+        fs_err::write(&path, format!("name = \"m\"\n{}{}", component("tick"), component(&hostile))).unwrap();
+        let scale = ModelScale { quantum: Nanos::from_nanos(1_000_000), ranks: 16, seed: 1 };
+        let nodes = [noise_file::sourced(&path, scale).unwrap().0];
+        let job = Job::Phases(Options { phases: 50, replicates: 8, ..Options::new(vec![2, 16]) });
+        let question = Question { nodes: &nodes, job: &job, candidates: &[], compute: &[], most_sources: 8 };
+        advise(&question, &|_, _| ()).unwrap()
+    }
+
+    /// The document within a page.
+    fn data(text: &str) -> Value {
+        let start = "<script type=\"application/json\" id=\"data\">";
+        let from = text.find(start).unwrap() + start.len();
+        let length = text[from..].find("</script>").unwrap();
+        serde_json::from_str(&text[from..from + length]).unwrap()
+    }
 
     #[test]
     fn data_cannot_leave_its_element() {
-        let hostile = "</script><img src=x onerror=alert(1)>{{SCRIPT}}\u{1b}[31m\n";
-        let text = render(&Page::new(hostile)).unwrap();
+        let text = render(&Page::new(HOSTILE)).unwrap();
         assert!(!text.contains("<img src=x"), "the title must be escaped");
         assert_eq!(text.matches("</script>").count(), TEMPLATE.matches("</script>").count());
-        assert!(text.contains("{{SCRIPT}}\\u001b[31m\\n"), "a placeholder in data stays data");
+        assert!(text.contains("{{SCRIPT}}\\u001b[31m\\u2028"), "a placeholder in data stays data");
+    }
+
+    #[test]
+    fn neither_can_names_of_sources_and_trials() {
+        let advice = advice();
+        let trials =
+            [json!({"schema": "quell.tune-try/1", "mitigations": [{"id": HOSTILE, "title": HOSTILE}]})];
+        let page = Page { advice: Some(&advice), trials: &trials, ..Page::new("node") };
+        let text = render(&page).unwrap();
+        assert!(!text.contains("<img src=x"));
+        assert_eq!(text.matches("</script>").count(), TEMPLATE.matches("</script>").count());
+        let data = data(&text);
+        assert_eq!(data["trials"][0]["mitigations"][0]["id"], HOSTILE);
+        let names: Vec<_> =
+            data["advice"]["sources"].as_array().unwrap().iter().map(|one| &one["source"]).collect();
+        assert!(names.iter().any(|name| name.as_str().unwrap().contains("<img src=x")), "{names:?}");
+        assert_eq!(data["advice"]["what_if"]["slowdown_percent"].as_array().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_in_the_data() {
+        let data = data(&render(&Page::new("node")).unwrap());
+        assert!(data["advice"].is_null() && data["trials"].as_array().unwrap().is_empty());
+    }
+
+    /// The scripts are one: a name that two of them give would end the page.
+    #[test]
+    fn scripts_give_each_name_once() {
+        let mut names: Vec<&str> = SCRIPTS
+            .iter()
+            .flat_map(|script| script.lines())
+            .filter_map(|line| {
+                ["function ", "async function ", "const ", "let "]
+                    .iter()
+                    .find_map(|word| line.strip_prefix(word))
+            })
+            .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
+            .collect();
+        names.sort_unstable();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        assert!(names.len() > 100 && twice.is_empty(), "{twice:?}");
     }
 }

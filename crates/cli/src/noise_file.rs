@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use quell_analysis::predict::NodeNoise;
+use quell_analysis::whatif::Sourced;
 use quell_recording::{Method, Nanos, Recording, State, formats};
 use quell_sim::Model;
 
@@ -29,8 +30,33 @@ pub fn open(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
     }
 }
 
+/// The same with its sources, and the host that it was recorded on. A file named as a model is one.
+pub fn sourced(path: &Path, scale: ModelScale) -> anyhow::Result<(Sourced, Option<String>)> {
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        let model = read_model(path)?;
+        let name = name_of(&model, path);
+        let ModelScale { quantum, ranks, seed } = scale;
+        let node = Sourced::from_model(&name, &model, quantum, ranks, seed);
+        return Ok((node.with_context(|| path.display().to_string())?, None));
+    }
+    let recording = if path.is_file() { formats::import(path)? } else { Recording::open(path)? };
+    Ok((sources_of(&recording)?, recording.manifest.host.clone()))
+}
+
+/// The noise of a recorded node, with its sources.
+pub fn sources_of(recording: &Recording) -> anyhow::Result<Sourced> {
+    check(recording)?;
+    Ok(Sourced::of_recording(recording, limits(recording)))
+}
+
 /// The noise of a recorded node.
 pub fn of_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
+    check(recording)?;
+    Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone(), limits: limits(recording) })
+}
+
+/// Whether there is noise to predict from.
+pub fn check(recording: &Recording) -> anyhow::Result<()> {
     let path = recording.path.display();
     if recording.manifest.method != Method::Detour {
         anyhow::bail!(
@@ -43,7 +69,7 @@ pub fn of_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
             "{path} holds no detours, so there is nothing to predict from: record for longer, or with a lower --threshold"
         );
     }
-    Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone(), limits: limits(recording) })
+    Ok(())
 }
 
 /// What the reader of any figure from this recording must know.
@@ -66,10 +92,17 @@ pub fn limits(recording: &Recording) -> Vec<String> {
 
 /// A model's noise.
 pub fn model(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
-    let text = fs_err::read_to_string(path)?;
-    let model = Model::from_toml(&text).with_context(|| path.display().to_string())?;
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let name = model.name().unwrap_or(&stem);
-    NodeNoise::from_model(name, &model, scale.quantum, scale.ranks, scale.seed)
+    let model = read_model(path)?;
+    NodeNoise::from_model(&name_of(&model, path), &model, scale.quantum, scale.ranks, scale.seed)
         .with_context(|| path.display().to_string())
+}
+
+fn read_model(path: &Path) -> anyhow::Result<Model> {
+    let text = fs_err::read_to_string(path)?;
+    Model::from_toml(&text).with_context(|| path.display().to_string())
+}
+
+fn name_of(model: &Model, path: &Path) -> String {
+    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    model.name().map_or_else(stem, str::to_owned)
 }

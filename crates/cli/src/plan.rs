@@ -4,6 +4,7 @@ pub mod net;
 pub mod pattern;
 pub mod place;
 pub mod replay;
+pub mod share;
 pub mod size;
 
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use quell_node::machine::{self, Cpus};
 use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Cpu, Method, Nanos, parse_cpu_list};
 
-use crate::args::{MethodName, Record, SourcesWish, Study, Watch, Watching};
+use crate::args::{MethodName, Record, ServeMetrics, SourcesWish, Study, Watch, Watching};
 
 /// A mistake of the reader's in what was typed: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -147,15 +148,30 @@ pub fn of_study(args: &Study) -> anyhow::Result<Plan> {
 const SHORTEST_INTERVAL: Nanos = Nanos::from_nanos(100_000_000);
 const LONGEST_INTERVAL: Nanos = Nanos::from_secs(3_600);
 
+/// The probes' plan for `serve-metrics`; of its method `kernel` without them.
+pub fn of_metrics(args: &ServeMetrics) -> anyhow::Result<Plan> {
+    check_interval(args.interval)?;
+    let watching = Watching {
+        cpus: args.cpus.clone(),
+        threshold: ThresholdText(Threshold::Absolute(Nanos::from_nanos(150))),
+        realtime: None,
+        sources: SourcesWish::Auto,
+    };
+    plan(&watching, if args.probe { Method::Detour } else { Method::Kernel }, Nanos::from_secs(1), None)
+}
+
+fn check_interval(interval: Nanos) -> Result<(), Usage> {
+    match (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&interval) {
+        true => Ok(()),
+        false => Err(Usage(format!(
+            "--interval {interval} is out of range: give {SHORTEST_INTERVAL} to {LONGEST_INTERVAL}"
+        ))),
+    }
+}
+
 /// The probes' plan for `watch`; of its method `kernel` without them.
 pub fn of_watch(args: &Watch) -> anyhow::Result<Plan> {
-    if !(SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&args.interval) {
-        return Err(Usage(format!(
-            "--interval {} is out of range: give {SHORTEST_INTERVAL} to {LONGEST_INTERVAL}",
-            args.interval
-        ))
-        .into());
-    }
+    check_interval(args.interval)?;
     if args.passive && args.watching.sources == SourcesWish::Off {
         let text = "without a probe only the kernel tells anything: leave --sources or --passive out";
         return Err(Usage(text.into()).into());

@@ -227,6 +227,9 @@ pub fn predict(prediction: &Prediction) -> String {
             .iter()
             .map(|network| format!("network: {}\n", terminal_simulate::net(&network.net))),
     );
+    if !prediction.what_if.is_empty() {
+        text += &format!("what if: {}\n", one_line(&prediction.what_if.join("; ")));
+    }
     let rows = prediction.points.iter().map(|point| {
         vec![
             point.ranks.to_string(),

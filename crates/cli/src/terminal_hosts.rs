@@ -4,14 +4,22 @@ use quell_analysis::hosts::{FEWEST, HostRow, Hosts, SourceOverHosts, Typical};
 
 use crate::printer::one_line;
 use crate::terminal::{table_with_words, time};
+use crate::terminal_fleet;
 
+/// Rows of the table of hosts.
+const MOST_HOSTS: usize = 40;
+/// Hosts that are unlike the rest, and are told.
+const MOST_UNLIKE: usize = 40;
+/// Hosts that a warning names.
+const MOST_NAMED: usize = 8;
 /// Rows of the table of sources.
 const MOST_SOURCES: usize = 40;
 /// Ranks of a host that are listed.
 const MOST_RANKS: usize = 4;
 
-/// A row per host, and what is usual.
-pub fn by_host(hosts: &Hosts) -> String {
+/// A row per host, and what is usual; of very many hosts the noisiest, unless `all` are wanted.
+pub fn by_host(hosts: &Hosts, all: bool) -> String {
+    let shown = if all { hosts.hosts.len() } else { MOST_HOSTS.min(hosts.hosts.len()) };
     let ranks = hosts.hosts.iter().any(|row| !row.ranks.is_empty());
     let mut header = vec![
         "host",
@@ -27,15 +35,24 @@ pub fn by_host(hosts: &Hosts) -> String {
     ];
     header.extend(ranks.then_some("rank@CPUs"));
     header.push("stands out (× median)");
-    let rows = hosts.hosts.iter().map(|row| {
+    let rows = hosts.hosts.iter().take(shown).map(|row| {
         let mut cells = host(row);
         cells.extend(ranks.then(|| bindings(row)));
         cells.push(stands_out(row));
         cells
     });
     let mut text = heading(hosts) + &table_with_words(3, &header, rows);
+    if shown < hosts.hosts.len() {
+        text += &format!("... and {} more (--all shows them)\n", hosts.hosts.len() - shown);
+    }
     text.push('\n');
     text.extend(hosts.typical.iter().map(typical));
+    if let Some(fleet) = &hosts.fleet {
+        text.extend(fleet.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+        let most = if all { fleet.unlike.len() } else { MOST_UNLIKE };
+        text += &format!("\n{}", terminal_fleet::unlike(fleet, most));
+        text += &terminal_fleet::differences(&fleet.differences);
+    }
     text
 }
 
@@ -78,7 +95,7 @@ fn heading(hosts: &Hosts) -> String {
         .map(label)
         .collect();
     if !cut.is_empty() {
-        text += &format!("warning: not complete: {}\n", cut.join(", "));
+        text += &format!("warning: not complete: {}\n", first_of(&cut));
     }
     let lost: Vec<String> = hosts
         .hosts
@@ -87,9 +104,17 @@ fn heading(hosts: &Hosts) -> String {
         .map(|row| format!("{} {}", label(row), row.lost))
         .collect();
     if !lost.is_empty() {
-        text += &format!("warning: rows were lost: {}\n", lost.join(", "));
+        text += &format!("warning: rows were lost: {}\n", first_of(&lost));
     }
     text.push('\n');
+    text
+}
+
+fn first_of(names: &[String]) -> String {
+    let mut text = names.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > MOST_NAMED {
+        text += &format!(" and {} more", names.len() - MOST_NAMED);
+    }
     text
 }
 

@@ -1,6 +1,8 @@
 //! Whether a mitigation helps, measured on the real kernel: a disturber that one entry removes, and a setting that does nothing.
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test may")]
 
+#[path = "support/ksm.rs"]
+mod ksm;
 mod support;
 #[path = "support/tuned.rs"]
 mod tuned;
@@ -92,65 +94,19 @@ fn a_disturber_that_is_moved_away_is_a_proved_gain() {
     );
 }
 
-/// Memory of which every page may be merged with others.
-const MERGEABLE: &str = "import mmap, time
-memory = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-memory.madvise(12)
-for page in range(64 << 8):
-    memory[page * 4096] = page % 251
-print('ready', flush=True)
-time.sleep(600)";
-
-/// Where the kernel's merging thread may run, given back at the end.
-struct Ksmd {
-    pid: String,
-    cpus: String,
-}
-
-impl Ksmd {
-    fn bound_to(cpu: &str) -> Option<Self> {
-        let pid = Command::new("pgrep").args(["-x", "ksmd"]).output().ok()?;
-        let pid = String::from_utf8(pid.stdout).ok()?.trim().to_owned();
-        let status = fs_err::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned();
-        let bound =
-            Command::new("taskset").args(["-cp", cpu, &pid]).stdout(Stdio::null()).status().ok()?.success();
-        bound.then_some(Self { pid, cpus })
-    }
-}
-
-impl Drop for Ksmd {
-    fn drop(&mut self) {
-        let _ = Command::new("taskset").args(["-cp", &self.cpus, &self.pid]).stdout(Stdio::null()).status();
-    }
-}
-
 #[test]
 fn a_kernel_thread_that_disturbs_is_moved_away_by_the_catalogue() {
-    use std::io::BufRead as _;
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut settings = Preset::default();
-    let Some(_ksmd) = Ksmd::bound_to("1") else {
+    let Some(_ksmd) = ksm::Ksmd::bound_to("1") else {
         eprintln!("SKIPPED: this kernel merges no pages, or its thread cannot be moved");
         return;
     };
     settings.set("/sys/kernel/mm/ksm/pages_to_scan", "500");
     settings.set("/sys/kernel/mm/ksm/sleep_millisecs", "20");
     settings.set("/sys/kernel/mm/ksm/run", "1");
-    let mut memory = Command::new("taskset");
-    memory.args(["-c", "0", "python3", "-c", MERGEABLE]).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut memory = Guard(memory.spawn().unwrap());
-    let mut line = String::new();
-    std::io::BufReader::new(memory.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    // The first rounds over the memory merge it; what comes then is steady.
-    let scans =
-        || fs_err::read_to_string("/sys/kernel/mm/ksm/full_scans").unwrap().trim().parse::<u64>().unwrap();
-    let (first, end) = (scans(), std::time::Instant::now() + std::time::Duration::from_secs(60));
-    while scans() < first + 3 && std::time::Instant::now() < end {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    let _memory = ksm::memory(64);
     let document = trial(folder.path(), &["kthread-affinity", "--pairs", "10", "--duration", "400ms"]);
     let tried = &document["mitigations"][0];
     assert_eq!(tried["verdict"], "helps", "{tried:#}");

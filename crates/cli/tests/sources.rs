@@ -129,6 +129,29 @@ fn hostile_names_do_no_harm_anywhere() {
 }
 
 #[test]
+fn a_study_is_reported_again_with_its_trials() {
+    let dir = tempfile::tempdir().unwrap();
+    let study = dir.path().join("s");
+    fs_err::create_dir(&study).unwrap();
+    node(&study);
+    let write = |name: &str, text: &str| fs_err::write(study.join(name), text).unwrap();
+    write(
+        "predict-none.json",
+        r#"{"quantum_ns":500000,"phases":50,"seed":9,"points":[{"ranks":16},{"ranks":4}]}"#,
+    );
+    write("try-ksm.json", r#"{"schema":"quell.tune-try/1","mitigations":[{"id":"ksm","title":"told"}]}"#);
+    write("try-other.json", r#"{"schema":"quell.show/1","title":"untold"}"#);
+    let output = run(dir.path(), &["report", "s"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("try-other.json is not on the page") && !told.contains("try-ksm.json"), "{told}");
+    let page = fs_err::read_to_string(study.join("report.html")).unwrap();
+    assert_eq!(page.matches(r#""title":"told""#).count(), 1);
+    assert!(page.contains(r#""job":{"quantum_ns":500000,"op":"max","sync":"none","phases":50,"seed":9}"#));
+    assert!(!page.contains(r#""title":"untold""#));
+}
+
+#[test]
 fn json_of_sources_has_the_fields_that_others_rely_on() {
     let dir = tempfile::tempdir().unwrap();
     node(dir.path());

@@ -16,6 +16,7 @@ mod nanos;
 mod phase;
 pub mod rank_file;
 mod read;
+pub mod results;
 mod source;
 mod source_pattern;
 mod table;

@@ -182,7 +182,7 @@ fn whole_messages(bytes: &[u8]) -> usize {
 }
 
 /// Runs a decoder of a foreign crate on bytes that may be hostile: where it panics, that is an error of the file.
-fn contain<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn contain<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode))
         .map_err(|_| "its content is damaged".to_owned())
 }

@@ -296,7 +296,7 @@ fn arrow_error(path: &Path, error: ArrowError) -> Error {
 }
 
 /// Text repeats, so a dictionary holds it; numbers seldom do.
-fn parquet_properties(schema: &Schema) -> WriterProperties {
+pub(crate) fn parquet_properties(schema: &Schema) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_dictionary_enabled(false);

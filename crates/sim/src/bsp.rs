@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::clock::ClockError;
 use crate::draws::Draws;
-use fleet::Fleet;
+use fleet::{Fleet, Slowest};
 use layout::Layout;
 pub use node::Node;
 use node::Pace;
@@ -25,6 +25,8 @@ pub const MAX_RANKS: u64 = 1 << 24;
 const MAX_PHASES: u64 = 100_000_000;
 /// Phases are split over this many independent runs, to average over where the nodes start.
 const MAX_CHAINS: u64 = 8;
+/// So many phases of a chain are told of.
+const MOST_STRIKES: usize = 1 << 16;
 /// A chain of fewer phases says too little for its set-up.
 const MIN_CHAIN: u64 = 50;
 /// The largest clock error, in parts per million, that is still a clock.
@@ -122,6 +124,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// All chains of a job together.
+    pub fn of(chains: &[Self]) -> Self {
+        chains.iter().fold(Self::default(), |all, chain| all.join(*chain))
+    }
+
     /// The mean length of a phase, in nanoseconds; NaN where none ran.
     pub fn mean_ns(&self) -> f64 {
         self.total_ns as f64 / self.phases as f64
@@ -141,6 +148,19 @@ impl Run {
             longest: self.longest.max(other.longest),
         }
     }
+}
+
+/// A phase that noise made longer: its slowest rank, and where that stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strike {
+    /// Whose noise it had: the number of the node that was given.
+    pub kind: usize,
+    /// The number of its trace on that node.
+    pub cpu: usize,
+    /// Where its quantum began, in nanoseconds from the start of the trace, which repeats.
+    pub at: u64,
+    /// How much longer than the quantum it took, in nanoseconds.
+    pub delay: u64,
 }
 
 /// Why a program cannot run.
@@ -174,6 +194,8 @@ pub enum BspError {
 pub struct Program {
     paces: Vec<Pace>,
     quantum: u64,
+    /// What strikes all nodes at the same time.
+    common: Option<Node>,
 }
 
 impl Program {
@@ -190,7 +212,18 @@ impl Program {
         if quantum == 0 {
             return Err(BspError::NoQuantum);
         }
-        Ok(Self { paces: nodes.into_par_iter().map(|node| Pace::new(node, quantum)).collect(), quantum })
+        let paces = nodes.into_par_iter().map(|node| Pace::new(node, quantum)).collect();
+        Ok(Self { paces, quantum, common: None })
+    }
+
+    /// The same with noise that strikes every node at the same time, whatever the sync mode of the rest: sources that are
+    /// co-scheduled.
+    ///
+    /// Each phase's slowest rank is taken to meet the worst CPU of that noise. That is exact for nodes of one CPU, and else at most
+    /// as much too long as the noise of a node's CPUs differs.
+    #[must_use]
+    pub fn with_common(self, common: Node) -> Self {
+        Self { common: Some(common), ..self }
     }
 
     /// Runs a job. Its phases are split over up to eight chains with starts of their own, run in parallel; with
@@ -199,15 +232,41 @@ impl Program {
     /// # Errors
     /// As for [`Job::check`].
     pub fn run(&self, job: &Job) -> Result<Run, BspError> {
-        job.check()?;
-        let chains = job.chains();
-        let runs: Vec<Run> =
-            (0..chains).into_par_iter().map(|chain| self.chain(job, chain, job.phases_of(chain))).collect();
-        Ok(runs.into_iter().fold(Run::default(), Run::join))
+        Ok(Run::of(&self.run_chains(job)?))
     }
 
-    /// One chain: a fresh placement of the nodes, then phase after phase.
-    fn chain(&self, job: &Job, chain: u64, phases: u64) -> Run {
+    /// The same chain by chain, of which [`Run::of`] makes the whole: they differ by where the nodes start.
+    ///
+    /// # Errors
+    /// As for [`Job::check`].
+    pub fn run_chains(&self, job: &Job) -> Result<Vec<Run>, BspError> {
+        job.check()?;
+        Ok((0..job.chains()).into_par_iter().map(|chain| self.chain(job, chain, |_| ())).collect())
+    }
+
+    /// Runs a job as [`Program::run`] does, and tells of each phase that noise made longer, chain after chain; of each chain the first
+    /// 65,536. What is common to all
+    /// nodes is not among it.
+    ///
+    /// # Errors
+    /// As for [`Job::check`].
+    pub fn watch(&self, job: &Job) -> Result<(Run, Vec<Strike>), BspError> {
+        job.check()?;
+        let watched = |chain| {
+            let mut strikes = Vec::new();
+            let run = self.chain(job, chain, |strike: Strike| {
+                let told = strike.delay > 0 && strikes.len() < MOST_STRIKES;
+                strikes.extend(told.then_some(strike));
+            });
+            (run, strikes)
+        };
+        let chains: Vec<(Run, Vec<Strike>)> = (0..job.chains()).into_par_iter().map(watched).collect();
+        let runs: Vec<Run> = chains.iter().map(|(run, _)| *run).collect();
+        Ok((Run::of(&runs), chains.into_iter().flat_map(|(_, strikes)| strikes).collect()))
+    }
+
+    /// One chain: a fresh placement of the nodes, then phase after phase, each told to `tell`.
+    fn chain(&self, job: &Job, chain: u64, mut tell: impl FnMut(Strike)) -> Run {
         let layouts = Layout::of(job.ranks, &self.paces.iter().map(Pace::cpus).collect::<Vec<_>>());
         let fleets: Vec<Fleet<'_>> = self
             .paces
@@ -218,16 +277,35 @@ impl Program {
         let places = job.places(chain);
         let mut elapsed = 0u128;
         let mut run = Run::default();
-        for phase in 0..phases {
-            let delay = fleets.iter().map(|fleet| {
+        for phase in 0..job.phases_of(chain) {
+            let mut slowest = Strike { kind: 0, cpu: 0, at: 0, delay: 0 };
+            for (kind, fleet) in fleets.iter().enumerate() {
                 let (place, elapsed) = job.common_place(&places, phase, elapsed, fleet.period());
-                fleet.slowest(place, elapsed)
-            });
-            let length = self.quantum.saturating_add(delay.max().unwrap_or(0));
+                let Slowest { delay, cpu, at } = fleet.slowest(place, elapsed);
+                if delay > slowest.delay {
+                    slowest = Strike { kind, cpu, at, delay };
+                }
+            }
+            tell(slowest);
+            let work = self.quantum.saturating_add(slowest.delay);
+            let length = work.saturating_add(self.common_delay(job, chain, elapsed, work));
             elapsed += u128::from(length);
             run = run.add_phase(length);
         }
         run
+    }
+
+    /// What noise that is common to all nodes adds to so much work, `elapsed` after the start.
+    fn common_delay(&self, job: &Job, chain: u64, elapsed: u128, work: u64) -> u64 {
+        let Some(common) = &self.common else { return 0 };
+        let used = common.clocks().iter().take(usize::try_from(job.ranks).unwrap_or(usize::MAX));
+        let delay = |clock: &crate::clock::ProgressClock| {
+            let period = clock.period();
+            let place = Draws::new(job.seed, &[stream::COMMON, chain]).below(0, period);
+            let at = (u128::from(place) + elapsed % u128::from(period)) % u128::from(period);
+            clock.delay(at as u64, work)
+        };
+        used.map(delay).max().unwrap_or(0)
     }
 }
 
@@ -236,6 +314,7 @@ mod stream {
     pub(super) const PLACE: u64 = 0;
     pub(super) const OFFSET: u64 = 1;
     pub(super) const DRIFT: u64 = 2;
+    pub(super) const COMMON: u64 = 3;
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub struct Model {
 /// One source within a model.
 #[derive(Clone, Debug)]
 struct Component {
+    name: String,
     arrival: Arrival,
     duration: Duration,
 }
@@ -104,6 +105,11 @@ impl Model {
         self.cpus
     }
 
+    /// The names of its components, in their order.
+    pub fn components(&self) -> impl Iterator<Item = &str> {
+        self.components.iter().map(|component| component.name.as_str())
+    }
+
     /// How many detours to expect on one CPU in `span`.
     pub fn expected_detours(&self, span: Nanos) -> f64 {
         self.components.iter().map(|component| component.arrival.expected(span)).sum()
@@ -117,6 +123,14 @@ impl Model {
         (0..self.cpus).map(|cpu| self.trace(Cpu(cpu), span, seed)).collect()
     }
 
+    /// The same, with the number of the component that each detour comes from.
+    ///
+    /// # Errors
+    /// As for [`Model::node`].
+    pub fn node_by_component(&self, span: Nanos, seed: u64) -> Result<Vec<(Trace, Vec<u32>)>, ModelError> {
+        (0..self.cpus).map(|cpu| self.trace_by_component(Cpu(cpu), span, seed)).collect()
+    }
+
     /// The trace of one CPU: a function of the arguments alone, whatever was made before it.
     ///
     /// A detour that would begin within another begins when that one ends, as in a queue, so no noise is lost;
@@ -125,6 +139,10 @@ impl Model {
     /// # Errors
     /// When the trace would hold more than [`MAX_DETOURS`].
     pub fn trace(&self, cpu: Cpu, span: Nanos, seed: u64) -> Result<Trace, ModelError> {
+        Ok(self.trace_by_component(cpu, span, seed)?.0)
+    }
+
+    fn trace_by_component(&self, cpu: Cpu, span: Nanos, seed: u64) -> Result<(Trace, Vec<u32>), ModelError> {
         let expected = self.expected_detours(span);
         if expected > MAX_DETOURS as f64 {
             return Err(ModelError::TooMany { span, expected });
@@ -133,12 +151,14 @@ impl Model {
         for (number, component) in self.components.iter().enumerate() {
             let mut rng = stream(seed, cpu, number);
             component.arrival.each(span, &mut rng, |start, rng| {
-                detours.push(Detour { start, duration: component.duration.draw(rng), own: false });
+                let duration = component.duration.draw(rng);
+                detours.push((Detour { start, duration, own: false }, number as u32));
             });
         }
-        detours.sort_by_key(|detour| detour.start);
+        detours.sort_by_key(|(detour, _)| detour.start);
         let span = Span { start: Nanos::ZERO, end: span };
-        Ok(Trace { cpu, span, detours: queued(detours, span.end) })
+        let (detours, components) = queued(detours, span.end).into_iter().unzip();
+        Ok((Trace { cpu, span, detours }, components))
     }
 }
 
@@ -150,14 +170,14 @@ fn stream(seed: u64, cpu: Cpu, component: usize) -> Pcg64 {
 }
 
 /// Pushes each detour behind the one before it and cuts at `end`.
-fn queued(mut detours: Vec<Detour>, end: Nanos) -> Vec<Detour> {
+fn queued(mut detours: Vec<(Detour, u32)>, end: Nanos) -> Vec<(Detour, u32)> {
     let mut free = Nanos::ZERO;
-    for detour in &mut detours {
+    for (detour, _) in &mut detours {
         detour.start = detour.start.max(free);
         detour.duration = detour.duration.min(end - detour.start);
         free = detour.end();
     }
-    detours.retain(|detour| detour.duration > Nanos::ZERO);
+    detours.retain(|(detour, _)| detour.duration > Nanos::ZERO);
     detours
 }
 

@@ -13,6 +13,7 @@ mod figures;
 pub(crate) mod fixture;
 mod groups;
 mod join;
+mod lay;
 mod near;
 mod rows;
 pub(crate) mod steal;
@@ -30,6 +31,8 @@ pub use document::{
 };
 pub use join::{Blame, Part};
 pub use unattributed::{Hypothesis, LeftOver, Suspect, Unattributed};
+
+pub(crate) use lay::{By, Laid, laid_out};
 
 use activity::Stretch;
 use join::Joined;

@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use quell_recording::{Recording, Source, SourceKind};
+use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::attribution::SourceRow;
+use crate::attribution::{Class, SourceRow};
 
 /// One source on all hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -59,4 +61,47 @@ pub(super) fn over_hosts(hosts: &[(&str, &[SourceRow])]) -> Vec<SourceOverHosts>
     let mut sums: Vec<SourceOverHosts> = sums.into_values().collect();
     sums.sort_by_key(|sum| Reverse(sum.total_ns));
     sums
+}
+
+/// The sources of a recording by their intervals alone: no join, no periods, no causes.
+pub(super) fn plain(recording: &Recording) -> Vec<SourceRow> {
+    let own_pid = recording.manifest.sources.as_ref().and_then(|facts| facts.own_pid);
+    let mut rows: FxHashMap<(&Source, bool), SourceRow> = FxHashMap::default();
+    for one in recording.intervals.iter().flat_map(|side| &side.intervals) {
+        let own = one.source.kind() == SourceKind::Task && Some(one.pid) == own_pid;
+        let row = rows.entry((&one.source, own)).or_insert_with(|| empty(&one.source, own));
+        let ns = one.net.as_nanos();
+        row.count += 1;
+        row.total_ns = row.total_ns.saturating_add(ns);
+        row.min_ns = row.min_ns.min(ns);
+        row.max_ns = row.max_ns.max(ns);
+        row.mean_ns = row.total_ns as f64 / row.count as f64;
+    }
+    let mut rows: Vec<SourceRow> = rows.into_values().collect();
+    rows.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.source.cmp(&b.source)));
+    rows
+}
+
+fn empty(source: &Source, own: bool) -> SourceRow {
+    let class = match source.kind() {
+        _ if own => Class::Own,
+        SourceKind::Task => Class::Type2,
+        SourceKind::Steal => Class::Hypervisor,
+        _ => Class::Interrupt,
+    };
+    SourceRow {
+        source: source.to_string(),
+        class,
+        own,
+        pid: None,
+        count: 0,
+        total_ns: 0,
+        min_ns: u64::MAX,
+        max_ns: 0,
+        mean_ns: 0.0,
+        period_ns: None,
+        in_detours_ns: None,
+        details: Vec::new(),
+        causes: Vec::new(),
+    }
 }

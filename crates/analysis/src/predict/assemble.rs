@@ -5,7 +5,7 @@ use quell_sim::Run;
 
 use super::document::{Mode, NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
 use super::resample::Blocks;
-use super::{NodeNoise, Options};
+use super::{NodeNoise, Options, Sample};
 
 /// So many quanta a trace must hold for each rank. A phase of N ranks lasts as long as the worst of N quanta: what one
 /// in N is like. With ten such in the trace that is known to about a third; with one, a mean over the tail is mostly
@@ -51,31 +51,23 @@ pub(super) struct Resampled {
 pub(super) fn write(
     nodes: &[NodeNoise],
     options: &Options,
-    runs: &[Run],
-    replicates: &[Option<Vec<Run>>],
+    (runs, samples): (&[Run], &[Sample]),
+    (done, tried): (u64, u64),
 ) -> Prediction {
     let support = Support::of(nodes, options);
-    let base = options.quantum.as_nanos();
-    let tried = replicates.len() as u64;
-    let replicates: Vec<&Vec<Run>> = replicates.iter().flatten().collect();
-    let slowdown = |run: &Run| 100.0 * (run.mean_ns() - base as f64) / base as f64;
-    let point = |(scale, (&ranks, run)): (usize, (&u64, &Run))| {
-        let slowdown_percent = slowdown(run);
-        let resampled = replicates.iter().map(|runs| slowdown(&runs[scale])).collect();
-        Point {
-            ranks,
-            phases: run.phases,
-            replicates: replicates.len() as u64,
-            base_phase_ns: base,
-            mean_phase_ns: run.mean_ns(),
-            slowdown_percent,
-            ci95_percent: interval(slowdown_percent, resampled),
-            max_phase_ns: run.longest.as_nanos(),
-            supported: support.holds(ranks),
-        }
+    let point = |(&ranks, (run, sample)): (&u64, (&Run, &Sample))| Point {
+        ranks,
+        phases: run.phases,
+        replicates: done,
+        base_phase_ns: options.quantum.as_nanos(),
+        mean_phase_ns: run.mean_ns(),
+        slowdown_percent: sample.slowdown_percent(),
+        ci95_percent: sample.slowdown_interval(),
+        max_phase_ns: run.longest.as_nanos(),
+        supported: support.holds(ranks),
     };
-    let points = options.ranks.iter().zip(runs).enumerate().map(point).collect();
-    assemble(nodes, options, points, Resampled { done: replicates.len() as u64, tried })
+    let points = options.ranks.iter().zip(runs.iter().zip(samples)).map(point).collect();
+    assemble(nodes, options, points, Resampled { done, tried })
 }
 
 /// The document around the points.
@@ -101,21 +93,12 @@ pub(super) fn assemble(
         skew_ns: options.skew.as_nanos(),
         drift_ppm: options.drift_ppm,
         replicates: points.iter().map(|point| point.replicates).max().unwrap_or(0),
+        what_if: Vec::new(),
         noise: nodes.iter().map(NoiseSource::of).collect(),
         supported_ranks: support.ranks(),
         warnings: warnings(nodes, options, &support, &points, resampled),
         points,
     }
-}
-
-/// The 2.5 % and 97.5 % points of the replicates (nearest rank), moved so that their median is the point: where
-/// detours are long and many, those that meet at the seams of blocks queue up, which shifts all replicates alike.
-fn interval(point: f64, mut replicates: Vec<f64>) -> Option<[f64; 2]> {
-    replicates.sort_by(f64::total_cmp);
-    let last = replicates.len().checked_sub(1)?;
-    let low = (last as f64 * 0.025).floor() as usize;
-    let at = |rank: usize| (point + replicates[rank] - replicates[last / 2]).max(0.0);
-    Some([at(low).min(point), at(last - low).max(point)])
 }
 
 fn warnings(
@@ -194,18 +177,4 @@ fn warning_on(node: &NodeNoise, quantum: Nanos) -> Option<String> {
              record for longer"
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_hold_their_point() {
-        assert_eq!(interval(5.0, vec![]), None);
-        assert_eq!(interval(5.0, vec![6.0, 7.0]), Some([5.0, 6.0]));
-        let hundred = || (0..100).map(f64::from).collect();
-        assert_eq!(interval(80.0, hundred()), Some([33.0, 128.0]));
-        assert_eq!(interval(5.0, hundred()), Some([0.0, 53.0]), "a slowdown is not negative");
-    }
 }

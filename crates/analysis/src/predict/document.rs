@@ -33,6 +33,9 @@ pub struct Prediction {
     pub drift_ppm: f64,
     /// The most resampled runs behind a confidence interval; huge traces and scales get fewer, as their points say.
     pub replicates: u64,
+    /// How the noise is otherwise than it was recorded, in words; empty where it is not.
+    #[serde(default)]
+    pub what_if: Vec<String>,
     /// The traces that the noise is drawn from, in the order in which nodes take them.
     pub noise: Vec<NoiseSource>,
     /// Up to so many ranks the traces hold ten quanta for each; beyond, the prediction extrapolates.

@@ -12,8 +12,8 @@ use rayon::prelude::*;
 
 use super::assemble::{self, Resampled, Support};
 use super::resample::Blocks;
-use super::{Mode, NodeNoise, Options, Point, PredictError, Prediction, stream};
-use interval::{half_width, mean};
+use super::{Mode, NodeNoise, Options, Point, PredictError, Prediction, Sample, stream};
+use interval::mean;
 
 /// The messages that end each phase.
 ///
@@ -49,6 +49,8 @@ pub struct Network {
 
 /// What a scale may cost, in events.
 const EFFORT: u64 = 60_000_000;
+/// About what an event takes.
+const NS_OF_EVENT: u64 = 50;
 /// What one phase may cost.
 const EFFORT_OF_ONE: u64 = 500_000_000;
 /// So many runs of each kind, if there are as many phases …
@@ -97,17 +99,13 @@ pub(super) fn predict(
     options: &Options,
     network: &Network,
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Prediction, PredictError> {
+) -> Result<(Prediction, Vec<Sample>), PredictError> {
     if options.drift_ppm != 0.0 {
         return Err(PredictError::Drift);
     }
     let scales = options.ranks.iter().map(|&ranks| scale(options, network, ranks));
     let scales = scales.collect::<Result<Vec<_>, _>>()?;
-    let of_scale = |scale: &Scale| {
-        let phases = scale.runs.all() + scale.resampled.as_ref().map_or(0, Runs::all) + scale.silent_phases();
-        phases.saturating_mul(scale.events)
-    };
-    let all = scales.iter().map(of_scale).fold(0, u64::saturating_add);
+    let all = scales.iter().map(Scale::all_events).fold(0, u64::saturating_add);
     let done = AtomicU64::new(0);
     let tick = |more: u64| progress((done.fetch_add(more, Ordering::Relaxed) + more).min(all), all);
     let engine = Engine { options, network, tick: &tick };
@@ -122,11 +120,38 @@ pub(super) fn predict(
     drop(clocks);
     let (resampled, tally) = resample(nodes, &scales, &engine)?;
     let support = Support::of(nodes, options);
-    let point = |(index, scale): (usize, &Scale)| {
-        point(scale, silent[index], &noisy[index], &resampled[index], &support)
+    let samples = scales.iter().zip(silent).zip(noisy.into_iter().zip(resampled));
+    let samples: Vec<Sample> = samples
+        .map(|((scale, silent_ns), (noisy_ns, resampled_ns))| Sample {
+            silent_ns,
+            noisy_ns,
+            chains_ns: Vec::new(),
+            resampled_ns,
+            longer: scale.longer(),
+        })
+        .collect();
+    let points = scales.iter().zip(&samples).map(|(scale, sample)| point(scale, sample, &support)).collect();
+    Ok((assemble::assemble(nodes, options, points, tally), samples))
+}
+
+/// So many runs of a scale are looked at for what was on their critical path.
+const WATCHED_RUNS: u64 = 4;
+
+/// The noise on the critical paths of some runs of each scale, the first of those that [`predict`] does.
+pub(crate) fn culprits_of_messages(
+    nodes: &[NodeNoise],
+    options: &Options,
+) -> Result<Vec<Vec<loggops::Hit>>, PredictError> {
+    let Some(network) = &options.network else { return Ok(Vec::new()) };
+    let clocks = Clocks::of(&super::clocks(nodes)?);
+    let engine = Engine { options, network, tick: &|_| () };
+    let of_scale = |&ranks: &u64| {
+        let scale = scale(options, network, ranks)?;
+        let runs = (0..scale.runs.count.min(WATCHED_RUNS)).into_par_iter();
+        let hits = runs.map(|number| engine.culprits(&scale, &clocks, number));
+        Ok(hits.collect::<Result<Vec<_>, PredictError>>()?.concat())
     };
-    let points = scales.iter().enumerate().map(point).collect();
-    Ok(assemble::assemble(nodes, options, points, tally))
+    options.ranks.par_iter().map(of_scale).collect()
 }
 
 /// How much of what was asked for a scale can afford.
@@ -144,7 +169,7 @@ fn scale(options: &Options, network: &Network, ranks: u64) -> Result<Scale, Pred
         let (op, most) = (network.op.clone(), EFFORT_OF_ONE);
         return Err(PredictError::TooLarge { op, ranks, events, most });
     }
-    let affordable = EFFORT / events;
+    let affordable = EFFORT / options.thrift.max(1) / events;
     let runs = Runs::of((affordable / 4).clamp(1, options.phases), options, &params)?;
     let resamples = options.replicates > 0 && runs.count >= FEWEST_RUNS;
     let resampled = resamples.then(|| Runs::of(affordable / 4 * 3, options, &params)).transpose()?;
@@ -152,10 +177,30 @@ fn scale(options: &Options, network: &Network, ranks: u64) -> Result<Scale, Pred
 }
 
 impl Scale {
+    /// Events of all its runs.
+    fn all_events(&self) -> u64 {
+        let resampled = self.resampled.as_ref().map_or(0, Runs::all);
+        (self.runs.all() + resampled + self.silent_phases()).saturating_mul(self.events)
+    }
+
     /// Phases of the run without noise.
     fn silent_phases(&self) -> u64 {
         u64::from(self.runs.steps.iterations())
     }
+
+    /// How many times as long resampled runs are.
+    fn longer(&self) -> f64 {
+        self.resampled.as_ref().map_or(1.0, |runs| runs.phases as f64 / self.runs.phases as f64)
+    }
+}
+
+/// About how much CPU time all scales take, in nanoseconds.
+pub(super) fn cost_ns(options: &Options, network: &Network) -> Result<u64, PredictError> {
+    let mut events = 0u64;
+    for &ranks in &options.ranks {
+        events = events.saturating_add(scale(options, network, ranks)?.all_events());
+    }
+    Ok(events.saturating_mul(NS_OF_EVENT))
 }
 
 /// The progress clocks of all nodes, ready to be shared by runs.
@@ -219,6 +264,21 @@ impl Engine<'_> {
         Ok(total / runs.phases as f64)
     }
 
+    /// The noise on the critical path of the run with this number; of phases that are runs of their own, of its first.
+    fn culprits(
+        &self,
+        scale: &Scale,
+        clocks: &Clocks,
+        number: u64,
+    ) -> Result<Vec<loggops::Hit>, PredictError> {
+        let seed = Draws::new(self.options.seed, &[stream::BATCHES]).at(number);
+        let places = clocks.place(scale.ranks, self.options, Draws::new(seed, &[stream::PHASES]).at(0))?;
+        let (noise, progress) = (Noise::Clocks(places), |_| ());
+        let (net, rules) = (self.network.net, Rules::Physical);
+        let run = loggops::Run { net, rules, noise: &noise, threads: 1, progress: &progress };
+        Ok(loggops::run_for_culprits(&scale.runs.steps, &run)?.1.hits)
+    }
+
     /// When the last rank is done, in nanoseconds.
     fn play(&self, runs: &Runs, noise: &Noise) -> Result<u64, PredictError> {
         let told = AtomicU64::new(0);
@@ -233,12 +293,15 @@ impl Engine<'_> {
     }
 }
 
-/// The mean phases of each scale's runs on resampled traces, and how many traces there were.
+/// The mean phase of each run on resampled traces.
+type OfScale = Vec<Option<f64>>;
+
+/// The mean phases of each scale's runs on resampled traces, `None` where a trace left no useful time, and how many traces there were.
 fn resample(
     nodes: &[NodeNoise],
     scales: &[Scale],
     engine: &Engine<'_>,
-) -> Result<(Vec<Vec<f64>>, Resampled), PredictError> {
+) -> Result<(Vec<OfScale>, Resampled), PredictError> {
     let options = engine.options;
     let tried = scales.iter().filter_map(|scale| Some(scale.resampled.as_ref()?.count)).max().unwrap_or(0);
     let mut means = vec![Vec::new(); scales.len()];
@@ -248,8 +311,16 @@ fn resample(
             let draws = Draws::new(options.seed, &[stream::BLOCKS, number, source as u64]);
             Node::new(&Blocks::of(node, options.quantum)?.resample(node, &draws))
         });
+        let here = |scale: &Scale| scale.resampled.as_ref().filter(|runs| number < runs.count).is_some();
         // A draw may leave no useful time at all.
-        let Ok(anew) = anew.collect::<Result<Vec<_>, _>>() else { continue };
+        let Ok(anew) = anew.collect::<Result<Vec<_>, _>>() else {
+            means
+                .iter_mut()
+                .zip(scales)
+                .filter(|(_, scale)| here(scale))
+                .for_each(|(means, _)| means.push(None));
+            continue;
+        };
         let clocks = Clocks::of(&anew);
         drop(anew);
         done += 1;
@@ -259,26 +330,23 @@ fn resample(
             runs.map(|runs| engine.run(scale, runs, &clocks, MOST_RUNS + number)).transpose()
         };
         let found = scales.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
-        means.iter_mut().zip(found).for_each(|(means, mean)| means.extend(mean));
+        means.iter_mut().zip(found).for_each(|(means, mean)| means.extend(mean.map(Some)));
     }
     Ok((means, Resampled { done, tried }))
 }
 
-fn point(scale: &Scale, silent: f64, noisy: &[f64], resampled: &[f64], support: &Support) -> Point {
+fn point(scale: &Scale, sample: &Sample, support: &Support) -> Point {
+    let (silent, noisy) = (sample.silent_ns, &sample.noisy_ns);
     let mean_phase_ns = mean(noisy);
     let slowdown = |phase: f64| if silent > 0.0 { 100.0 * (phase - silent) / silent } else { 0.0 };
-    let longer = scale.resampled.as_ref().map_or(1.0, |runs| runs.phases as f64 / scale.runs.phases as f64);
-    let half = half_width(noisy, resampled, longer);
     Point {
         ranks: scale.ranks.into(),
         phases: scale.runs.all(),
-        replicates: resampled.len() as u64,
+        replicates: sample.resampled_ns.iter().flatten().count() as u64,
         base_phase_ns: silent.round() as u64,
         mean_phase_ns,
         slowdown_percent: slowdown(mean_phase_ns),
-        ci95_percent: half.map(|half| {
-            [mean_phase_ns - half, mean_phase_ns + half].map(|phase| slowdown(phase.max(silent)))
-        }),
+        ci95_percent: sample.slowdown_interval(),
         max_phase_ns: noisy.iter().copied().fold(0.0, f64::max).round() as u64,
         supported: support.holds(scale.ranks.into()),
     }

@@ -1,6 +1,6 @@
 //! Where a prediction's noise comes from: a recorded node, or a model's.
 
-use quell_recording::{Nanos, Span, Trace};
+use quell_recording::{Detour, Nanos, Span, Trace};
 use quell_sim::{BspError, Model, ModelError, Node};
 
 /// The noise of one node: the traces of its CPUs, recorded together.
@@ -34,15 +34,48 @@ impl NodeNoise {
         most_ranks: u64,
         seed: u64,
     ) -> Result<Self, ModelError> {
-        let span = model.span().unwrap_or_else(|| {
+        let span = Self::span_of_model(model, quantum, most_ranks);
+        Ok(Self { name: name.to_owned(), traces: model.node(span, seed)?, limits: Vec::new() })
+    }
+
+    pub(crate) fn span_of_model(model: &Model, quantum: Nanos, most_ranks: u64) -> Nanos {
+        model.span().unwrap_or_else(|| {
             let wanted = quantum.as_nanos().saturating_mul(most_ranks).saturating_mul(4);
             let per_ns =
                 model.expected_detours(SHORTEST) * f64::from(model.cpus()) / SHORTEST.as_nanos() as f64;
             let affordable = Nanos::from_nanos_f64(MOST_DETOURS / per_ns).unwrap_or(Nanos::MAX);
             // A day bounds what a model that is nearly silent may ask for.
             SHORTEST.max(Nanos::from_nanos(wanted)).min(affordable).min(Nanos::from_secs(86_400))
-        });
-        Ok(Self { name: name.to_owned(), traces: model.node(span, seed)?, limits: Vec::new() })
+        })
+    }
+
+    /// One node of several recordings of the same CPUs, one after the other, as if they were one; `None` where the CPUs differ.
+    pub fn joined(name: &str, parts: &[Self]) -> Option<Self> {
+        let first = parts.first()?;
+        let mut traces: Vec<Trace> =
+            first.traces.iter().map(|trace| Trace { detours: Vec::new(), ..trace.clone() }).collect();
+        let mut end = Nanos::ZERO;
+        for part in parts {
+            let span = part.span().ok()?;
+            if part.traces.len() != traces.len()
+                || part.traces.iter().zip(&traces).any(|(a, b)| a.cpu != b.cpu)
+            {
+                return None;
+            }
+            for (joined, trace) in traces.iter_mut().zip(&part.traces) {
+                let inside =
+                    trace.noise().filter(|detour| detour.start >= span.start && detour.end() <= span.end);
+                joined.detours.extend(
+                    inside.map(|detour| Detour { start: end + (detour.start - span.start), ..*detour }),
+                );
+            }
+            end += span.length();
+        }
+        traces.iter_mut().for_each(|trace| trace.span = Span { start: Nanos::ZERO, end });
+        let mut limits: Vec<String> = parts.iter().flat_map(|part| part.limits.iter().cloned()).collect();
+        limits.sort();
+        limits.dedup();
+        Some(Self { name: name.to_owned(), traces, limits })
     }
 
     /// The time in which all CPUs were observed.
@@ -56,7 +89,7 @@ impl NodeNoise {
     }
 
     /// How many quanta its CPUs were observed for: as many ranks can draw a different one each.
-    pub(super) fn quanta(&self, quantum: Nanos) -> u64 {
+    pub(crate) fn quanta(&self, quantum: Nanos) -> u64 {
         let span = self.span().map_or(0, |span| span.length().as_nanos());
         (span / quantum.as_nanos().max(1)).saturating_mul(self.traces.len() as u64)
     }
@@ -66,5 +99,33 @@ impl NodeNoise {
         let lost: f64 = self.traces.iter().flat_map(Trace::noise).map(|d| d.duration.as_nanos() as f64).sum();
         let observed: f64 = self.traces.iter().map(|trace| trace.observed().as_nanos() as f64).sum();
         if observed > 0.0 { 100.0 * lost / observed } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use quell_recording::Cpu;
+
+    use super::*;
+
+    fn node(cpu: u32, start: u64, detours: &[u64]) -> NodeNoise {
+        let ns = Nanos::from_nanos;
+        let detour = |&at: &u64| Detour { start: ns(start + at), duration: ns(5), own: false };
+        let span = Span { start: ns(start), end: ns(start + 100) };
+        let trace = Trace { cpu: Cpu(cpu), span, detours: detours.iter().map(detour).collect() };
+        NodeNoise { name: "n".into(), traces: vec![trace], limits: vec!["same".into()] }
+    }
+
+    #[test]
+    fn recordings_of_the_same_cpus_follow_one_another() {
+        let joined = NodeNoise::joined("all", &[node(1, 1_000, &[10, 98]), node(1, 50, &[20])]).unwrap();
+        let starts: Vec<u64> =
+            joined.traces[0].detours.iter().map(|detour| detour.start.as_nanos()).collect();
+        assert_eq!(starts, [10, 120], "one that outlasts its recording is left out");
+        assert_eq!(joined.traces[0].span.length(), Nanos::from_nanos(200));
+        assert_eq!(joined.limits, ["same"]);
+        assert_eq!(NodeNoise::joined("all", &[node(1, 0, &[]), node(2, 0, &[])]), None);
+        assert_eq!(NodeNoise::joined("all", &[]), None);
     }
 }

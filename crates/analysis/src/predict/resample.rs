@@ -7,7 +7,7 @@ use super::NodeNoise;
 
 /// A node's span, cut for the bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     span: Span,
     /// Nanoseconds per block.
     length: u64,
@@ -16,7 +16,7 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Blocks of a hundredth of the span, or of ten quanta where that is more, so that what strikes within one
     /// phase stays together; but at least four in all, for fewer would hardly vary.
-    pub(super) fn of(node: &NodeNoise, quantum: Nanos) -> Result<Self, BspError> {
+    pub(crate) fn of(node: &NodeNoise, quantum: Nanos) -> Result<Self, BspError> {
         let span = node.span()?;
         let whole = span.length().as_nanos();
         let length = (whole / 100).max(quantum.as_nanos().saturating_mul(10)).min(whole / 4).max(1);
@@ -33,7 +33,7 @@ impl Blocks {
     ///
     /// A detour goes with the block in which it begins, and whole: cutting it would soften just those detours
     /// that matter at scale. What it then overlaps comes after it.
-    pub(super) fn resample(self, node: &NodeNoise, draws: &Draws) -> Vec<Trace> {
+    pub(crate) fn resample(self, node: &NodeNoise, draws: &Draws) -> Vec<Trace> {
         let whole = self.span.length().as_nanos();
         node.traces
             .iter()

@@ -317,15 +317,10 @@ function planOf(row) {
     if (options === null) {
         return element("span", { class: "quiet" }, whyNoPlan(row));
     }
-    const command = element(
-        "code",
-        { tabindex: "0" },
+    return commandLine(
         ["quell tune plan", id, ...options, "-o PLAN"].join(" "),
+        `Copy the command for ${id}`,
     );
-    const copy = element("button", { type: "button", "aria-label": `Copy the command for ${id}` }, "Copy");
-    const said = element("span", { class: "quiet", role: "status" });
-    copy.addEventListener("click", () => copyText(command).then((how) => (said.textContent = how)));
-    return element("span", { class: "command" }, command, copy, said);
 }
 
 /** What the command needs besides the id, for a plan that writes something; null where none does. */
@@ -376,16 +371,5 @@ function whyNoPlan(row) {
             return records(row.by_hand).length > 0
                 ? "A plan would write nothing: what is to be done is done by hand."
                 : "A plan would write nothing.";
-    }
-}
-
-/** Copies an element's text; where the browser does not let a page do so, it is selected. */
-async function copyText(from) {
-    try {
-        await navigator.clipboard.writeText(from.textContent);
-        return "copied";
-    } catch {
-        getSelection().selectAllChildren(from);
-        return "selected, to be copied";
     }
 }

@@ -109,3 +109,23 @@ function column(head, field, show, hint = null) {
 function filled(columns, rows) {
     return columns.filter((one) => rows.some((row) => one.text(row) !== NOTHING));
 }
+
+/** A command with a button that copies it. */
+function commandLine(text, label) {
+    const command = element("code", { tabindex: "0" }, text);
+    const copy = element("button", { type: "button", "aria-label": label }, "Copy");
+    const said = element("span", { class: "quiet", role: "status" });
+    copy.addEventListener("click", () => copyText(command).then((how) => (said.textContent = how)));
+    return element("span", { class: "command" }, command, copy, said);
+}
+
+/** Copies an element's text; where the browser does not let a page do so, it is selected. */
+async function copyText(from) {
+    try {
+        await navigator.clipboard.writeText(from.textContent);
+        return "copied";
+    } catch {
+        getSelection().selectAllChildren(from);
+        return "selected, to be copied";
+    }
+}

@@ -36,7 +36,8 @@ function colour(name) {
  * `text(places, data)`;
  * `at(place)`: what the cursor's place is called;
  * `near`: whether the cursor looks for single dots;
- * `shade(u)`: draws below the series.
+ * `still`: whether the legend only tells, and switches nothing;
+ * `shade(u)`, `over(u)`: draw below the series, and above them.
  */
 function plotFigure(caption, build) {
     const box = element("div", { class: "plot", role: "img" });
@@ -65,8 +66,17 @@ function draw(plot) {
     plot.box.style.zoom = sharpness === 1 ? "" : String(1 / sharpness);
     plot.drawn = new uPlot(options(plot, spec), spec.data, plot.box);
     if (spec.groups.length > 1) {
-        plot.keys.append(...spec.groups.map((group) => keyOf(plot, group)));
+        const key = (group) =>
+            spec.still
+                ? element("span", { class: "key still" }, swatch(group), group.name)
+                : keyOf(plot, group);
+        plot.keys.append(...spec.groups.map(key));
     }
+}
+
+/** Draws the plots within an element again: what they show has changed. */
+function redraw(within) {
+    plots.filter((plot) => within.contains(plot.box)).forEach(draw);
 }
 
 function sizeOf(plot) {
@@ -84,7 +94,7 @@ function options(plot, spec) {
         series: [{}, ...series],
         bands: (spec.bands ?? []).map((band) => ({
             series: band.series,
-            fill: faded(colour(band.colour), 0.18),
+            fill: faded(colour(band.colour), band.share ?? 0.18),
         })),
         scales: { x: { time: false, range: wholeOrZoomed(spec) }, y: { range: () => spec.y.range } },
         axes: [axis(spec.x, true), axis(spec.y, false)],
@@ -93,6 +103,7 @@ function options(plot, spec) {
             ready: [(u) => addReading(u, spec)],
             setCursor: [(u) => read(u, spec)],
             drawAxes: [(u) => spec.shade?.(u)],
+            draw: [(u) => spec.over?.(u)],
         },
     };
 }
@@ -333,6 +344,8 @@ function swatch(group) {
     const ink = `var(${group.style.colour})`;
     if (group.kind === "dots") {
         drawing.append(shapeElement("path", { d: SWATCHES[group.style.shape], style: `fill: ${ink}` }));
+    } else if (group.kind === "area") {
+        drawing.append(shapeElement("path", { d: "M2 0H22V12H2z", style: `fill: ${ink}` }));
     } else {
         const dash = group.style.dash.join(" ") || "none";
         drawing.append(

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use quell_analysis::predict::Mode;
 use quell_recording::Nanos;
 
 use super::simulate::NetArgs;
+use super::sweep::SweepArgs;
+use super::whatif::WhatIf;
 use crate::plan::RankList;
 use crate::plan::pattern::OpText;
 use crate::plan::size::Size;
@@ -21,14 +24,24 @@ pub enum SyncName {
     Phase,
 }
 
+impl From<SyncName> for Mode {
+    fn from(name: SyncName) -> Self {
+        match name {
+            SyncName::None => Self::None,
+            SyncName::Start => Self::Start,
+            SyncName::Phase => Self::Phase,
+        }
+    }
+}
+
 /// `quell predict`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell predict a.quell --ranks 16..2048\n  quell predict a.quell --ranks 1Mi --quantum 500us --sync phase\n  quell predict a.quell --op allreduce --bytes 64Ki --net L=1500,o=300,g=100,G=0.04\n  quell predict --noise model.toml --ranks 16,256,2048 --seed 7 --json"
+    after_help = "EXAMPLES\n  quell predict a.quell --ranks 16..2048\n  quell predict a.quell --ranks 1Mi --quantum 500us --sync phase\n  quell predict a.quell --op allreduce --bytes 64Ki --net L=1500,o=300,g=100,G=0.04\n  quell predict --noise model.toml --ranks 16,256,2048 --seed 7 --json\n  quell predict a.quell --without tick --on-cpu 'task:^kworker=0'      what if\n  srun -n 64 quell predict --sweep plan.toml      every combination of what the plan lists, as one Parquet dataset"
 )]
 pub struct Predict {
     /// Recordings; several make the nodes of one machine in turn.
-    #[arg(value_name = "R.quell", required_unless_present = "noise")]
+    #[arg(value_name = "R.quell", required_unless_present_any = ["noise", "sweep"])]
     pub recordings: Vec<PathBuf>,
     /// A synthetic noise model in TOML, in place of or beside recordings.
     #[arg(long, value_name = "MODEL.toml")]
@@ -67,6 +80,14 @@ pub struct Predict {
     /// Print one JSON document (schema quell.predict/1).
     #[arg(long)]
     pub json: bool,
+    /// Predict all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset.
+    /// The processes of srun, mpirun or a Slurm job array share them; run again, it does what is missing.
+    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases", "seed", "NetArgs", "WhatIf"])]
+    pub sweep: Option<PathBuf>,
+    #[command(flatten)]
+    pub sweeping: SweepArgs,
     #[command(flatten)]
     pub net: NetArgs,
+    #[command(flatten)]
+    pub what_if: WhatIf,
 }

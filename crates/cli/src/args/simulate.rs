@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use quell_recording::Nanos;
 
+use super::sweep::SweepArgs;
+use super::whatif::WhatIf;
 use crate::plan::net::{NetText, PerByteText, TimeText};
 use crate::plan::size::{DimsText, Ranks, Size};
 
@@ -100,7 +102,7 @@ impl NetArgs {
 /// `quell simulate`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell simulate app.goal\n  quell simulate --pattern dissemination --ranks 64Ki --bytes 8 --noise a.quell --baseline --culprits\n  quell simulate app.bin --net L=3700,o=200,g=5,G=0.04,S=0\n  quell simulate app.goal --noise a.quell --timeline app.pftrace\n  quell simulate app.goal --compat --noise selfish.txt     as LogGOPSim would, to the nanosecond\n\nA program that does not end (a deadlock, messages that nobody receives) is told on stderr, with exit code 1."
+    after_help = "EXAMPLES\n  quell simulate app.goal\n  quell simulate --pattern dissemination --ranks 64Ki --bytes 8 --noise a.quell --baseline --culprits\n  quell simulate app.bin --net L=3700,o=200,g=5,G=0.04,S=0\n  quell simulate app.goal --noise a.quell --timeline app.pftrace\n  quell simulate app.goal --compat --noise selfish.txt     as LogGOPSim would, to the nanosecond\n  srun -n 64 quell simulate --sweep plan.toml      every combination of what the plan lists, as one Parquet dataset\n\nA program that does not end (a deadlock, messages that nobody receives) is told on stderr, with exit code 1."
 )]
 pub struct Simulate {
     /// The schedule to play: GOAL as text, or LogGOPSim's binary form of it; its content tells which.
@@ -146,8 +148,16 @@ pub struct Simulate {
     /// Times of every rank in the JSON document, above 4,096 ranks too.
     #[arg(long)]
     pub all_times: bool,
+    /// Simulate all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset.
+    /// The processes of srun, mpirun or a Slurm job array share them; run again, it does what is missing.
+    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["schedule", "pattern", "compat", "noise", "offsets", "cosched", "skew", "baseline", "culprits", "seed", "timeline", "all_times", "NetArgs", "PatternArgs"])]
+    pub sweep: Option<PathBuf>,
+    #[command(flatten)]
+    pub sweeping: SweepArgs,
     #[command(flatten)]
     pub net: NetArgs,
+    #[command(flatten)]
+    pub what_if: WhatIf,
     #[command(flatten)]
     pub parameters: PatternArgs,
 }

@@ -274,6 +274,9 @@ pub struct TuneTry {
     /// Leave those that help applied.
     #[arg(long)]
     pub keep: bool,
+    /// The CPUs to record, as in `0,2-5`; those that compute, if not given.
+    #[arg(long, value_name = "LIST")]
+    pub watch: Option<CpuList>,
     /// Ranks to predict for, with and without.
     #[arg(long, default_value = "2,16,128,1Ki", value_name = "LIST")]
     pub ranks: RankList,

@@ -1,17 +1,21 @@
 //! One file a verb: each does one thing, and says what it did.
 
+pub mod advise;
+mod advise_fleet;
 mod bench;
 mod compare;
 mod convert;
 mod doctor;
+mod generate_fleet;
 mod generate_run;
 mod goal;
 mod hidden;
 mod predict;
-mod record;
+pub mod record;
 mod record_kernel;
 mod replay;
 mod report;
+mod serve_metrics;
 mod show;
 mod show_hosts;
 pub mod simulate;
@@ -44,8 +48,10 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Record(args) => record::run(&args, printer),
         Verb::Show(args) => show::run(&args, printer),
         Verb::Watch(args) => watch::run(&args, printer),
+        Verb::ServeMetrics(args) => serve_metrics::run(&args, printer),
         Verb::Compare(args) => compare::run(&args, printer),
         Verb::Predict(args) => predict::run(&args, printer),
+        Verb::Advise(args) => advise::run(&args, printer),
         Verb::Simulate(args) => simulate::run(&args, printer),
         // Its exit code is the command's own.
         Verb::Replay(args) => match replay::run(&args, printer) {
@@ -77,6 +83,7 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Doctor(args) => doctor::run(&args, printer),
         Verb::Generate(args) => hidden::generate(&args, printer),
         Verb::GenerateRun(args) => generate_run::run(&args, printer),
+        Verb::GenerateFleet(args) => generate_fleet::run(&args, printer),
         Verb::BenchLoop(args) => hidden::bench_loop(&args, printer),
     };
     match outcome {

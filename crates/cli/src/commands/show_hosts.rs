@@ -2,15 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use quell_analysis::hosts::{OneHost, Unread, hosts, one_host};
+use quell_analysis::fleet::{FEWEST_NODES, NodeSummary, fleet};
+use quell_analysis::hosts::{OneHost, hosts, one_host, one_of_many};
 use quell_recording::Recording;
-use rayon::prelude::*;
 
 use super::Outcome;
+use super::advise_fleet::read_all;
 use crate::args::{By, Show};
 use crate::plan::Usage;
 use crate::printer::Printer;
 use crate::terminal_hosts;
+
+/// Of more recordings than this, sources are told by all of their time: to join each with its detours would take minutes.
+const MANY: usize = 64;
 
 /// The recordings in a folder that is none itself; empty where it holds none.
 pub fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -34,40 +38,27 @@ pub fn run(args: &Show, paths: &[PathBuf], printer: Printer) -> anyhow::Result<O
         let text = "over many hosts there is `--by cpu`, a row per host, and `--by source`; for tasks and classes name one recording";
         return Err(Usage(text.into()).into());
     }
-    let read: Vec<Result<OneHost, Unread>> = paths.par_iter().map(|path| read(path)).collect();
-    let (mut known, mut unread) = (Vec::new(), Vec::new());
-    for one in read {
-        match one {
-            Ok(host) => known.push(host),
-            Err(one) => {
-                printer.warn(&format!("{} is left out: {}", one.name, one.reason));
-                unread.push(one);
-            }
-        }
-    }
+    let host = if paths.len() > MANY { one_of_many } else { one_host };
+    let sum_up = |recording: &Recording| (host(recording), NodeSummary::of(recording, None, 0));
+    let (read, unread) = read_all(paths, printer, sum_up);
+    let (known, nodes): (Vec<OneHost>, Vec<NodeSummary>) = read.into_iter().unzip();
     anyhow::ensure!(
         !known.is_empty(),
         "none of the {} recordings in {} can be read",
         paths.len(),
         args.recording.display()
     );
-    let mut document = hosts(args.recording.display().to_string(), known, unread);
+    let folder = args.recording.display().to_string();
+    let mut document = hosts(folder.clone(), known, unread);
+    document.fleet = (nodes.len() >= FEWEST_NODES).then(|| fleet(folder, nodes, Vec::new(), None));
     if args.json {
         document.sources = document.sources.filter(|_| args.by == By::Source);
         printer.json(&document)?;
     } else {
         printer.result(&match args.by {
             By::Source => terminal_hosts::by_source(&document),
-            _ => terminal_hosts::by_host(&document),
+            _ => terminal_hosts::by_host(&document, args.all),
         })?;
     }
     Ok(Outcome::Done)
-}
-
-/// One after the other on each thread: the rows of a recording are gone before the next is read.
-fn read(path: &Path) -> Result<OneHost, Unread> {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Recording::open(path)
-        .map(|recording| one_host(&recording))
-        .map_err(|error| Unread { name, reason: error.to_string() })
 }

@@ -6,6 +6,7 @@ mod noise;
 mod noise_trace;
 pub mod program;
 mod stuck;
+mod sweep;
 mod timeline;
 
 use std::collections::BTreeMap;
@@ -24,10 +25,16 @@ use crate::args::Simulate;
 use crate::plan::net::{self, NetText};
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::sweep::Asked;
 use crate::terminal_simulate;
 
 /// Plays the program and says when its ranks are done.
 pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
+    if let Some(file) = &args.sweep {
+        let asked = Asked { file, args: &args.sweeping, threads: args.threads, json: args.json };
+        return crate::sweep::run(sweep::Runs::new(), asked, printer);
+    }
+    args.sweeping.refuse()?;
     if args.net.net == Some(NetText::Help) {
         printer.result(&net::help())?;
         return Ok(Outcome::Done);

@@ -1,4 +1,4 @@
-//! `quell study`: the main job. Record this node, show it, predict to scale, report.
+//! `quell study`: the main job. Record this node, show it, predict to scale, advise, report.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::{Outcome, record, report};
 use crate::args::Study;
 use crate::plan::{self, name_of_now};
 use crate::printer::Printer;
-use crate::{terminal, terminal_sources};
+use crate::{terminal, terminal_advise, terminal_sources};
 
 /// Runs every step and leaves a folder with all of it.
 pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
@@ -36,11 +36,14 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     let mut text = terminal::show(&overview, &attribution, &recording);
     text += &terminal_sources::after_brief(&attribution);
     write_json(&folder.join("show.json"), &Show { overview: &overview, attribution: &attribution })?;
-    let curves = match report::can_predict(&recording) {
-        Ok(()) => report::curves(&recording, &args.scaling, printer)?,
+    let (curves, advice) = match report::can_predict(&recording) {
+        Ok(()) => (
+            report::curves(&recording, &args.scaling, printer)?,
+            report::advice(&recording, &args.scaling, printer),
+        ),
         Err(why) => {
             printer.warn(&format!("the study has no prediction: {why}"));
-            Vec::new()
+            (Vec::new(), None)
         }
     };
     for (index, curve) in curves.iter().enumerate() {
@@ -48,14 +51,15 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
         text += &if index == 0 { terminal::predict(curve) } else { terminal::predict_briefly(curve) };
         write_json(&folder.join(format!("predict-{}.json", terminal::mode_name(curve.sync))), curve)?;
     }
-    report::write(&folder.join("report.html"), &recording, &overview, &attribution, &curves)?;
+    if let Some(advice) = &advice {
+        text += &terminal_advise::briefly(advice);
+        write_json(&folder.join("advise.json"), advice)?;
+    }
+    let page = folder.join("report.html");
+    report::write(&page, &recording, &overview, &attribution, (&curves, advice.as_ref(), &[]))?;
     fs_err::write(folder.join("report.txt"), &text)?;
     printer.result(&text)?;
-    printer.say(&format!(
-        "the study is in {}: open {}",
-        folder.display(),
-        folder.join("report.html").display()
-    ));
+    printer.say(&format!("the study is in {}: open {}", folder.display(), page.display()));
     Ok(Outcome::Done)
 }
 

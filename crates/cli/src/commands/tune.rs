@@ -53,7 +53,7 @@ pub fn keep() -> anyhow::Result<Outcome> {
 }
 
 /// The machine, or the tree.
-fn root(sysroot: Option<&Path>) -> anyhow::Result<Root> {
+pub fn root(sysroot: Option<&Path>) -> anyhow::Result<Root> {
     match sysroot {
         None => Ok(Root::system()),
         Some(folder) => {
@@ -63,7 +63,7 @@ fn root(sysroot: Option<&Path>) -> anyhow::Result<Root> {
 }
 
 /// quell's catalogue and the site's.
-fn catalogue(machine: &TuneMachine, root: &Root) -> anyhow::Result<Catalogue> {
+pub fn catalogue(machine: &TuneMachine, root: &Root) -> anyhow::Result<Catalogue> {
     catalogue_at(&machine.site, root)
 }
 
@@ -84,7 +84,7 @@ fn wishes(args: &TuneWishes) -> Wishes {
 }
 
 /// Looks at the machine for some of the catalogue, or all of it.
-fn audited<'a>(
+pub fn audited<'a>(
     root: &Root,
     catalogue: &'a Catalogue,
     wishes: &Wishes,

@@ -154,6 +154,12 @@ fn refuse_unused(name: &str, args: &PatternArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Whether an option sets a parameter of a pattern, or of the one within it.
+pub fn takes(name: &str, inner: Option<&str>, option: &str) -> bool {
+    let field = OPTIONS.iter().find(|(known, _)| known.strip_prefix("--") == Some(option));
+    field.is_none_or(|(_, field)| uses(name, inner, field))
+}
+
 /// Whether a pattern, or the one within it, has a parameter.
 fn uses(name: &str, inner: Option<&str>, field: &str) -> bool {
     let has = |name: &str| entry(name).is_some_and(|entry| entry.uses.contains(&field));

@@ -72,6 +72,30 @@ pub struct Mitigation {
     pub knob: Vec<Knob>,
 }
 
+impl Mitigation {
+    /// Whether it only does something for a job that is placed by hand.
+    pub fn is_the_jobs(&self) -> bool {
+        !self.knob.is_empty()
+            && self.knob.iter().all(|knob| match knob {
+                Knob::Process(_) | Knob::ByHand(_) => true,
+                Knob::Cpuset(cpuset) => cpuset.what == CpusetKind::Job,
+                _ => false,
+            })
+    }
+
+    /// Whether it keeps noise from some CPUs by giving it to others, so that it helps only a job that leaves those alone.
+    pub fn moves(&self) -> bool {
+        self.knob.iter().any(|knob| match knob {
+            Knob::Irq(_) | Knob::KernelThread(_) | Knob::Cpuset(_) => true,
+            Knob::File(file) => file.want.needs_parts() || file.cpus != Part::All,
+            Knob::Boot(boot) => boot.want.needs_parts(),
+            Knob::DropIn(drop_in) => drop_in.content.needs_parts(),
+            Knob::Process(process) => process.what == Property::Affinity,
+            Knob::Unit(_) | Knob::Hold(_) | Knob::ByHand(_) => false,
+        })
+    }
+}
+
 /// What of a machine a mitigation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

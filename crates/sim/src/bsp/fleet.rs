@@ -10,6 +10,24 @@ use super::{Job, Layout, SyncMode, stream};
 use crate::draws::Draws;
 use crate::sorted::Sorted;
 
+/// The slowest rank of a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slowest {
+    /// How much longer than the quantum it takes, in nanoseconds.
+    pub(super) delay: u64,
+    /// Its CPU on its node.
+    pub(super) cpu: usize,
+    /// Where in the trace it begins, in nanoseconds.
+    pub(super) at: u64,
+}
+
+impl Slowest {
+    /// The slower of two; of equals the first.
+    pub(super) fn or(self, other: Self) -> Self {
+        if other.delay > self.delay { other } else { self }
+    }
+}
+
 /// Below this many steps the plain way is as fast as any.
 const FEW: usize = 64;
 
@@ -80,24 +98,24 @@ impl<'a> Fleet<'a> {
         self.pace.period()
     }
 
-    /// The delay of the slowest rank in nanoseconds, with all nodes `elapsed` past `place`.
-    pub(super) fn slowest(&self, place: u64, elapsed: u128) -> u64 {
+    /// The slowest rank, with all nodes `elapsed` past `place`.
+    pub(super) fn slowest(&self, place: u64, elapsed: u128) -> Slowest {
         let period = self.period();
         let all = self.pace.cpus();
-        let partial =
-            self.partial.map_or(0, |(node, cpus)| self.pace.delay(node.at(place, elapsed, period), cpus));
+        let partial = self.partial.map_or(Slowest::default(), |(node, cpus)| {
+            self.pace.slowest(node.at(place, elapsed, period), cpus)
+        });
         let full = match &self.crew {
             Crew::Drifting(nodes) => nodes
                 .iter()
-                .map(|node| self.pace.delay(node.at(place, elapsed, period), all))
-                .max()
-                .unwrap_or(0),
+                .map(|node| self.pace.slowest(node.at(place, elapsed, period), all))
+                .fold(Slowest::default(), Slowest::or),
             Crew::Rigid(offsets) => {
                 let shift = (u128::from(place) + elapsed % u128::from(period)) % u128::from(period);
                 Shifted { pace: self.pace, offsets, shift: shift as u64 }.slowest()
             }
         };
-        full.max(partial)
+        full.or(partial)
     }
 }
 
@@ -109,9 +127,9 @@ struct Shifted<'a> {
 }
 
 impl Shifted<'_> {
-    fn slowest(&self) -> u64 {
+    fn slowest(&self) -> Slowest {
         if self.offsets.keys().is_empty() {
-            return 0;
+            return Slowest::default();
         }
         let nodes = self.offsets.keys().len() * self.pace.cpus();
         if nodes <= FEW {
@@ -123,25 +141,25 @@ impl Shifted<'_> {
     }
 
     /// Asks every node.
-    fn by_node(&self) -> u64 {
+    fn by_node(&self) -> Slowest {
         let period = self.pace.period();
         let starts = self.offsets.keys().iter().map(|offset| (offset + self.shift) % period);
-        starts.map(|start| self.pace.delay(start, self.pace.cpus())).max().unwrap_or(0)
+        starts.map(|start| self.pace.slowest(start, self.pace.cpus())).fold(Slowest::default(), Slowest::or)
     }
 
     /// Goes from the worst stretch down until no later one can be worse than what was found; `None` when that
     /// takes more than `steps`, or more stretches than are kept.
-    fn by_peak(&self, steps: usize) -> Option<u64> {
-        let mut worst = 0;
+    fn by_peak(&self, steps: usize) -> Option<Slowest> {
+        let mut worst = Slowest::default();
         for stretch in self.pace.stretches.iter().take(steps) {
-            if worst >= stretch.peak {
+            if worst.delay >= stretch.peak {
                 return Some(worst);
             }
             if let Some(start) = self.first_within(stretch) {
-                worst = worst.max(self.pace.clocks[stretch.cpu as usize].delay(start, self.pace.quantum));
+                worst = worst.or(self.pace.slowness(stretch.cpu as usize, start));
             }
         }
-        (steps >= self.pace.stretches.len() && worst >= self.pace.rest_peak).then_some(worst)
+        (steps >= self.pace.stretches.len() && worst.delay >= self.pace.rest_peak).then_some(worst)
     }
 
     /// The earliest position of a node in a stretch: of those there, the slowest.
@@ -155,16 +173,15 @@ impl Shifted<'_> {
     }
 
     /// Goes over the stretches of each CPU from the first node's to the last node's.
-    fn by_stretch(&self) -> u64 {
+    fn by_stretch(&self) -> Slowest {
         let keys = self.offsets.keys();
         let period = self.pace.period();
-        let mut worst = self.pace.delay((keys[0] + self.shift) % period, self.pace.cpus());
+        let mut worst = self.pace.slowest((keys[0] + self.shift) % period, self.pace.cpus());
         for (cpu, first, count) in self.occupied() {
             let starts = self.pace.worst_starts[cpu].keys();
             for start in starts[first..].iter().chain(starts).take(count) {
                 let offset = keys[self.offsets.below(minus(*start, self.shift, period))];
-                worst =
-                    worst.max(self.pace.clocks[cpu].delay((offset + self.shift) % period, self.pace.quantum));
+                worst = worst.or(self.pace.slowness(cpu, (offset + self.shift) % period));
             }
         }
         worst
@@ -214,9 +231,12 @@ mod tests {
             for turn in 0..200 {
                 let shifted =
                     Shifted { pace: &pace, offsets: &offsets, shift: draws.below(turn, 10_000_000) };
-                let slowest = shifted.by_node();
-                assert_eq!(shifted.by_stretch(), slowest);
-                assert_eq!(shifted.by_peak(usize::MAX).unwrap_or(slowest), slowest);
+                let slowest = shifted.by_node().delay;
+                assert_eq!(shifted.by_stretch().delay, slowest);
+                for found in [Some(shifted.by_stretch()), shifted.by_peak(usize::MAX)].into_iter().flatten() {
+                    assert_eq!(found.delay, slowest);
+                    assert_eq!(pace.clocks[found.cpu].delay(found.at, pace.quantum), slowest);
+                }
                 found += usize::from(shifted.by_peak(usize::MAX).is_some());
             }
         }

@@ -3,6 +3,7 @@
 use quell_recording::{Nanos, Span, Trace};
 
 use super::BspError;
+use super::fleet::Slowest;
 use crate::clock::ProgressClock;
 use crate::sorted::Sorted;
 
@@ -93,9 +94,14 @@ impl Pace {
         self.clocks[0].period()
     }
 
-    /// The delay of the slowest of the first `cpus` CPUs from one start.
-    pub(super) fn delay(&self, start: u64, cpus: usize) -> u64 {
-        self.clocks[..cpus].iter().map(|clock| clock.delay(start, self.quantum)).max().unwrap_or(0)
+    /// The slowest of the first `cpus` CPUs from one start.
+    pub(super) fn slowest(&self, at: u64, cpus: usize) -> Slowest {
+        (0..cpus).map(|cpu| self.slowness(cpu, at)).fold(Slowest::default(), Slowest::or)
+    }
+
+    /// One CPU from one start.
+    pub(super) fn slowness(&self, cpu: usize, at: u64) -> Slowest {
+        Slowest { delay: self.clocks[cpu].delay(at, self.quantum), cpu, at }
     }
 }
 

@@ -72,16 +72,17 @@ impl Document {
 
 impl WrittenComponent {
     fn check(self, number: usize) -> Result<Component, ModelError> {
+        let unnamed = format!("component {number}");
         let place = Place(match &self.name {
-            Some(name) => format!("component {number} ({name:?})"),
-            None => format!("component {number}"),
+            Some(name) => format!("{unnamed} ({name:?})"),
+            None => unnamed.clone(),
         });
         let arrival = match (self.periodic, self.poisson) {
             (Some(periodic), None) => periodic.check(&place)?,
             (None, Some(poisson)) => Arrival::Poisson { per_ns: place.rate("poisson.rate", &poisson.rate)? },
             _ => return Err(place.refuse("periodic, poisson", "write exactly one of the two")),
         };
-        Ok(Component { arrival, duration: self.duration.check(&place)? })
+        Ok(Component { name: self.name.unwrap_or(unnamed), arrival, duration: self.duration.check(&place)? })
     }
 }
 

@@ -4,7 +4,7 @@
 pub(super) const FEWEST: usize = 8;
 
 /// Half the length of the interval, in nanoseconds, where resampled runs are so many times as long.
-pub(super) fn half_width(noisy: &[f64], resampled: &[f64], longer: f64) -> Option<f64> {
+pub(crate) fn half_width(noisy: &[f64], resampled: &[f64], longer: f64) -> Option<f64> {
     let (chance, both) = (variance(noisy)?, variance(resampled)?);
     let variance = (both - chance / longer).max(0.0) + chance / noisy.len() as f64;
     Some(student(resampled.len()) * variance.sqrt())
@@ -27,7 +27,7 @@ fn student(values: usize) -> f64 {
     }
 }
 
-pub(super) fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 

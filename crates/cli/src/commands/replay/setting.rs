@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use quell_node::injector::calibrate::calibrate;
+use quell_node::injector::calibrate::{CalibrationError, calibrate};
 use quell_node::injector::job::{self, Loading};
 use quell_node::injector::{preload, process};
 use quell_node::machine::Cpus;
@@ -21,6 +21,9 @@ use crate::printer::Printer;
 
 /// How folders begin that are deleted at the end.
 const FOLDER: &str = "quell-replay-";
+
+/// The least time between two detours by a timer, where what one costs could not be measured: the longest that is tried then.
+const CAREFUL_GAP_NS: u64 = 64_000;
 
 /// The context that was asked for, or the one that fits the command; says which.
 pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
@@ -105,14 +108,20 @@ pub fn cost(
                 smallest_gap_ns: found.overhead_ns,
             }
         }
-        (_, None) => {
-            let found = calibrate(Cpus::of_this_machine()?.allowed.last().copied(), period_ns)?;
-            Cost {
-                overhead_ns: found.overhead_ns,
-                early_ns: found.early_ns,
-                smallest_gap_ns: found.apart_ns(),
+        (_, None) => match (calibrate(Cpus::of_this_machine()?.allowed.last().copied(), period_ns), given) {
+            // A CPU that is too busy to tell: what was given then stands alone, with the most careful gap.
+            (Err(CalibrationError::Silent { .. }), Some(given)) => {
+                Cost { overhead_ns: given, early_ns: 0, smallest_gap_ns: CAREFUL_GAP_NS.max(2 * given) }
             }
-        }
+            (found, _) => {
+                let found = found?;
+                Cost {
+                    overhead_ns: found.overhead_ns,
+                    early_ns: found.early_ns,
+                    smallest_gap_ns: found.apart_ns(),
+                }
+            }
+        },
     };
     cost.overhead_ns = given.unwrap_or(cost.overhead_ns);
     Ok(cost)

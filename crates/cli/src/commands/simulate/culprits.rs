@@ -1,7 +1,6 @@
 //! Who made the program late: the sources of the noise files, for the clocks that the engine names.
 
 use quell_analysis::culprits::ClockSources;
-use quell_recording::Recording;
 use quell_sim::Node;
 
 use super::noise;
@@ -11,14 +10,9 @@ use crate::args::Simulate;
 pub fn clocks(args: &Simulate, ranks: u32) -> anyhow::Result<Vec<ClockSources>> {
     let mut clocks = Vec::new();
     for path in &args.noise {
-        let node = noise::open(path, args, ranks)?;
-        let span = Node::shared_span(&node.traces)?;
-        let (start, end) = (span.start.as_nanos(), span.end.as_nanos());
-        if path.is_dir() {
-            clocks.extend(ClockSources::of_recording(&Recording::open(path)?, start, end));
-        } else {
-            clocks.extend(node.traces.iter().map(|trace| ClockSources::unknown(trace, start, end)));
-        }
+        let node = noise::sourced(path, args, ranks)?;
+        let span = Node::shared_span(&node.noise().traces)?;
+        clocks.extend(ClockSources::of(&node, span.start.as_nanos(), span.end.as_nanos()));
     }
     Ok(clocks)
 }

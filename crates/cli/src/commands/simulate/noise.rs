@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use quell_analysis::predict::{NodeNoise, NoiseSource};
+use quell_analysis::whatif::Sourced;
 use quell_recording::Nanos;
 use quell_sim::loggops::{Noise, NoiseError, Place, RankClocks, Rules, Start, WindowNoise};
 use quell_sim::{Node, ProgressClock};
@@ -14,9 +15,10 @@ use super::noise_trace;
 use crate::args::Simulate;
 use crate::noise_file::{self, ModelScale};
 use crate::plan::Usage;
+use crate::whatif;
 
 /// A model without a span of its own makes noise for ranks that wait for each other about so often.
-const MODEL_QUANTUM: Nanos = Nanos::from_nanos(1_000_000);
+pub const MODEL_QUANTUM: Nanos = Nanos::from_nanos(1_000_000);
 
 /// The noise of a run, and what is to be said of it.
 pub struct Given {
@@ -47,6 +49,9 @@ pub fn rules(args: &Simulate) -> Rules {
 
 /// LogGOPSim's: one trace for all, whatever CPU it is from.
 fn compatible(args: &Simulate, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow::Result<Given> {
+    if args.what_if.is_given() {
+        return Err(Usage("LogGOPSim knows no what-ifs: leave them out, or --compat".into()).into());
+    }
     if args.skew.is_some() {
         return Err(Usage("LogGOPSim knows no skew: leave --skew out, or --compat".into()).into());
     }
@@ -107,16 +112,21 @@ fn physical(args: &Simulate, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow::R
     let (clocks, start) = match offsets {
         Some(offsets) => (at_offsets(&nodes, &offsets)?, StartName::Offsets),
         None => {
-            let start = match args.skew {
-                None if !args.cosched => Start::Independent,
-                skew => Start::Together { skew: skew.unwrap_or_default().as_nanos() },
-            };
-            (RankClocks::on_nodes(&nodes, ranks, start, args.seed)?, StartName::of(args.cosched, args.skew))
+            let clocks = RankClocks::on_nodes(&nodes, ranks, start(args), args.seed)?;
+            (clocks, StartName::of(args.cosched, args.skew))
         }
     };
     let facts = NoiseFacts::new(given.iter().map(NoiseSource::of).collect(), start, args.skew);
     let warnings = given.iter().flat_map(limits).collect();
     Ok(Given { noise: Noise::Clocks(clocks), facts: Some(facts), warnings })
+}
+
+/// Where in the noise ranks begin, if no file says so.
+pub fn start(args: &Simulate) -> Start {
+    match args.skew {
+        None if !args.cosched => Start::Independent,
+        skew => Start::Together { skew: skew.unwrap_or_default().as_nanos() },
+    }
 }
 
 /// Ranks on one trace at the given places.
@@ -161,7 +171,28 @@ fn offsets(path: &Path, ranks: u32) -> anyhow::Result<Vec<u64>> {
 
 /// A file's noise.
 pub fn open(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<NodeNoise> {
-    noise_file::open(path, ModelScale { quantum: MODEL_QUANTUM, ranks: ranks.into(), seed: args.seed })
+    if args.what_if.is_given() {
+        return Ok(sourced(path, args, ranks)?.noise());
+    }
+    noise_file::open(path, scale(args, ranks))
+}
+
+/// The same with its sources, and otherwise than it was recorded where that was asked for.
+pub fn sourced(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<Sourced> {
+    let node = noise_file::sourced(path, scale(args, ranks))?.0;
+    if !args.what_if.is_given() {
+        return Ok(node);
+    }
+    if !args.what_if.coschedule.is_empty() {
+        let text = "messages have all noise of a node at the same time as other nodes, or none: use --cosched, or `quell predict --coschedule`";
+        return Err(Usage(text.into()).into());
+    }
+    let mut changed = whatif::apply(vec![node], &args.what_if)?;
+    changed.nodes.pop().ok_or_else(|| anyhow::anyhow!("{} holds no node", path.display()))
+}
+
+fn scale(args: &Simulate, ranks: u32) -> ModelScale {
+    ModelScale { quantum: MODEL_QUANTUM, ranks: ranks.into(), seed: args.seed }
 }
 
 fn refuse(path: &Path, error: &NoiseError) -> anyhow::Error {

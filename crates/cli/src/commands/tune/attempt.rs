@@ -1,12 +1,13 @@
 //! `quell tune try`: a mitigation is measured with and without, in pairs of random order, and kept only if it helps.
 
-mod document;
+pub mod document;
 mod rounds;
 
 use std::collections::BTreeSet;
 
-pub use document::{Attempt, Attempts, Scale};
+pub use document::{Attempt, Attempts, RANK_PHASES, Scale};
 use quell_analysis::trial::{Trial, Verdict, trial};
+use quell_node::machine::Cpus;
 use quell_node::tune::Root;
 use quell_node::tune::audit::Audit;
 use quell_node::tune::catalogue::Catalogue;
@@ -93,7 +94,13 @@ fn check(args: &TuneTry) -> anyhow::Result<()> {
 fn planned(args: &TuneTry, root: &Root, catalogue: &Catalogue, id: &str) -> anyhow::Result<(Plan, Vec<Cpu>)> {
     let only = [id.to_owned()];
     let audit = audited(root, catalogue, &wishes(&args.wishes), Some(&only))?;
-    let cpus = watched(&audit)?;
+    let cpus = match &args.watch {
+        Some(list) => {
+            Cpus::of_this_machine()?.check(&list.0).map_err(|e| Usage(e.to_string()))?;
+            list.0.clone()
+        }
+        None => watched(&audit)?,
+    };
     let choice = Choice { ids: only.to_vec(), persist: false };
     Ok((plan(&audit, &choice).map_err(Usage)?, cpus))
 }

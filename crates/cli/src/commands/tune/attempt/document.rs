@@ -1,6 +1,6 @@
 //! What `tune try --json` prints.
 
-use quell_analysis::predict::{Options, Point};
+use quell_analysis::predict::{NodeNoise, Options, Point};
 use quell_analysis::trial::{Trial, Verdict};
 use quell_node::tune::catalogue::Mitigation;
 use quell_node::tune::plan::Plan;
@@ -13,6 +13,9 @@ use crate::args::TuneTry;
 use crate::commands::predict::curve;
 use crate::noise_file;
 use crate::printer::Printer;
+
+/// Phases of all ranks together that are simulated at least, so that what is rare is met at two ranks too.
+pub const RANK_PHASES: u64 = 100_000;
 
 /// The document.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -69,10 +72,13 @@ pub struct Scale {
     pub supported_ranks: u64,
 }
 
+/// The schema's name and version.
+pub const SCHEMA: &str = "quell.tune-try/1";
+
 impl Attempts {
     /// Of what was tried.
     pub fn new(args: &TuneTry, seed: u64, mitigations: Vec<Attempt>) -> Self {
-        Self { schema: "quell.tune-try/1", duration_ns: args.duration.as_nanos(), seed, mitigations }
+        Self { schema: SCHEMA, duration_ns: args.duration.as_nanos(), seed, mitigations }
     }
 }
 
@@ -125,10 +131,17 @@ impl Scale {
         with: &[Recording],
         printer: Printer,
     ) -> anyhow::Result<Option<Self>> {
-        let options = Options { quantum: args.quantum, seed, ..Options::new(args.ranks.0.clone()) };
+        let options = Options {
+            quantum: args.quantum,
+            seed,
+            rank_phases: RANK_PHASES,
+            ..Options::new(args.ranks.0.clone())
+        };
         let side = |recordings: &[Recording]| {
             let noise = recordings.iter().filter_map(|recording| noise_file::of_recording(recording).ok());
             let noise: Vec<_> = noise.collect();
+            // Few ranks would be struck by the first recordings alone.
+            let noise = NodeNoise::joined("all recordings", &noise).map_or(noise, |all| vec![all]);
             if noise.is_empty() { Ok(None) } else { curve(&noise, &options, printer).map(Some) }
         };
         let (Some(without), Some(with)) = (side(without)?, side(with)?) else { return Ok(None) };

@@ -1,0 +1,97 @@
+//! The best set of mitigations: one after the other, as long as the next one is worth it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::proposals::{Effect, Standing, Weighed, gain};
+use super::{Base, Candidate};
+use crate::predict::PredictError;
+use crate::whatif::Ran;
+
+/// So many are tried at most.
+const MOST_TRIED: usize = 12;
+
+/// Mitigations that are worth it together.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Best {
+    /// Their ids, in the order in which they were chosen.
+    pub ids: Vec<String>,
+    /// The CPUs of the job, where the others are left to the system.
+    pub on_cpus: Option<String>,
+    /// What comes of all of them at each scale.
+    pub effects: Vec<Effect>,
+}
+
+/// Greedily by gain at the last scale: a mitigation joins if the job then saves more for sure. What is done by hand may join.
+pub(super) fn best(
+    base: &Base<'_>,
+    proposals: &[Weighed],
+    candidates: &[Candidate],
+    moving: bool,
+) -> Result<Option<Best>, PredictError> {
+    let mut order: Vec<&Weighed> = proposals
+        .iter()
+        .filter(|one| {
+            one.proposal.standing <= Standing::ByHand && one.proposal.worth_it && (moving || !one.moves)
+        })
+        .collect();
+    order.sort_by(|a, b| gain(&b.proposal).total_cmp(&gain(&a.proposal)));
+    let mut picked: Vec<&Weighed> = Vec::new();
+    let mut so_far = base.ran.clone();
+    for one in order.into_iter().take(MOST_TRIED) {
+        if conflicts(one, &picked, candidates) {
+            continue;
+        }
+        let joined = joined(&picked, one, base, candidates);
+        let ran = base.without(&joined)?;
+        if is_worth_adding(&so_far, &ran) {
+            (so_far, picked) = (ran, picked.into_iter().chain([one]).collect());
+        }
+    }
+    if picked.is_empty() {
+        return Ok(None);
+    }
+    let on_cpus = picked.iter().find_map(|one| one.proposal.on_cpus.clone());
+    let ids = picked.iter().map(|one| one.proposal.id.clone()).collect();
+    Ok(Some(Best { ids, on_cpus, effects: base.effects(&so_far) }))
+}
+
+fn conflicts(one: &Weighed, picked: &[&Weighed], candidates: &[Candidate]) -> bool {
+    let names = |id: &str, other: &str| {
+        candidates
+            .iter()
+            .any(|candidate| candidate.id == id && candidate.conflicts.iter().any(|it| it == other))
+    };
+    let id = &one.proposal.id;
+    picked.iter().any(|other| names(id, &other.proposal.id) || names(&other.proposal.id, id))
+}
+
+/// What all of them choose of the base's nodes, which may be fewer CPUs than they were proposed for.
+fn joined(
+    picked: &[&Weighed],
+    one: &Weighed,
+    base: &Base<'_>,
+    candidates: &[Candidate],
+) -> Vec<crate::whatif::Chosen> {
+    let ids: Vec<&str> = picked.iter().chain([&one]).map(|one| one.proposal.id.as_str()).collect();
+    let patterns: Vec<_> = candidates
+        .iter()
+        .filter(|candidate| ids.contains(&candidate.id.as_str()))
+        .flat_map(|candidate| candidate.patterns.iter().cloned())
+        .collect();
+    base.nodes.iter().map(|node| crate::whatif::Chosen::addressed(node, &patterns)).collect()
+}
+
+fn is_worth_adding(so_far: &Ran, ran: &Ran) -> bool {
+    let (Some(before), Some(after)) = (so_far.samples.last(), ran.samples.last()) else { return false };
+    let gain = before.gain(after);
+    let effect = Effect {
+        ranks: 0,
+        before_percent: before.slowdown_percent(),
+        after_percent: after.slowdown_percent(),
+        after_ci95_percent: None,
+        gain_percent: gain.value,
+        gain_ci95_percent: gain.ci95,
+    };
+    effect.is_worth_it()
+}

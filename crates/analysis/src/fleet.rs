@@ -1,0 +1,120 @@
+//! A fleet: which of many nodes are unlike the rest, and what the mixture of them costs.
+//!
+//! Each recording is read once and summed up in a few KiB ([`NodeSummary`]); all findings are made of those.
+
+mod bands;
+mod cost;
+mod curve;
+mod differences;
+mod document;
+mod says;
+mod score;
+mod summary;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod unlike;
+
+use std::collections::BTreeMap;
+
+pub use cost::FleetJob;
+pub use document::{
+    Cost, Difference, Figure, Fleet, SCHEMA, Scale, SlowNode, TypicalSource, UnlikeNode, Why, WorstShare,
+};
+pub use summary::NodeSummary;
+pub use unlike::FEWEST_NODES;
+
+use crate::hosts::Unread;
+
+/// Puts nodes together. With a job it is told what they cost; they must have been summed up for its quantum.
+pub fn fleet(
+    folder: String,
+    mut nodes: Vec<NodeSummary>,
+    unread: Vec<Unread>,
+    job: Option<FleetJob>,
+) -> Fleet {
+    nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut warnings = Vec::new();
+    let (whys, typical) = compare(&nodes, &mut warnings);
+    let ill: Vec<bool> = whys.iter().map(|whys| !whys.is_empty()).collect();
+    warnings.extend(without_curve(&nodes));
+    let found = job.and_then(|job| cost::cost(&nodes, &ill, job));
+    let (cost, shares) = match found {
+        Some((cost, shares)) => (Some(cost), shares),
+        None => (None, vec![None; nodes.len()]),
+    };
+    let mut unlike: Vec<UnlikeNode> = Vec::new();
+    for ((node, why), delay_share_percent) in nodes.iter().zip(whys).zip(shares) {
+        if !why.is_empty() {
+            let (node, host) = (node.name.clone(), node.host.clone());
+            unlike.push(UnlikeNode { node, host, why, delay_share_percent });
+        }
+    }
+    let excess = |node: &UnlikeNode| node.why.iter().map(|why| why.excess_ns_per_s).fold(0.0, f64::max);
+    unlike.sort_by(|a, b| {
+        let share = |node: &UnlikeNode| node.delay_share_percent.unwrap_or(0.0);
+        share(b).total_cmp(&share(a)).then(excess(b).total_cmp(&excess(a))).then_with(|| a.node.cmp(&b.node))
+    });
+    Fleet {
+        schema: SCHEMA,
+        folder,
+        nodes: nodes.len() as u64,
+        nodes_with_sources: nodes.iter().filter(|node| node.sources_known).count() as u64,
+        unread,
+        unlike,
+        typical,
+        differences: differences::differences(&nodes),
+        cost,
+        warnings,
+    }
+}
+
+/// Each node is held against those that were recorded alike. What is usual is told of the largest such group.
+fn compare(nodes: &[NodeSummary], warnings: &mut Vec<String>) -> (Vec<Vec<Why>>, Vec<TypicalSource>) {
+    let mut groups: BTreeMap<(String, bool), Vec<usize>> = BTreeMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        groups.entry((node.method.to_string(), node.sources_known)).or_default().push(at);
+    }
+    if groups.len() > 1 {
+        warnings.push(format!(
+            "the nodes were recorded in {} ways (method, and whether sources are known): each is held against its like",
+            groups.len()
+        ));
+    }
+    let mut whys = vec![Vec::new(); nodes.len()];
+    let (mut typical, mut largest) = (Vec::new(), 0);
+    for ((method, known), members) in groups {
+        if members.len() < FEWEST_NODES {
+            warnings.push(format!(
+                "{} {} recorded by {method}{}: too few to say which is unlike the rest (it takes {FEWEST_NODES})",
+                members.len(),
+                if members.len() == 1 { "node was" } else { "nodes were" },
+                if known { " with sources" } else { "" }
+            ));
+        }
+        let of: Vec<&NodeSummary> = members.iter().map(|&at| &nodes[at]).collect();
+        let found = unlike::unlike(&of);
+        warnings.extend(found.warnings);
+        for (&at, why) in members.iter().zip(found.whys) {
+            whys[at] = why;
+        }
+        if members.len() > largest {
+            (typical, largest) = (found.typical, members.len());
+        }
+    }
+    (whys, typical)
+}
+
+fn without_curve(nodes: &[NodeSummary]) -> Vec<String> {
+    let mut reasons: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for node in nodes {
+        if let Some(why) = &node.no_curve_because {
+            reasons.entry(why).or_insert((0, &node.name)).0 += 1;
+        }
+    }
+    let say = |(why, (count, first)): (&str, (usize, &str))| match count {
+        1 => format!("{first} has no part in the cost: {why}"),
+        _ => format!("{count} nodes ({first} among them) have no part in the cost: {why}"),
+    };
+    reasons.into_iter().map(say).collect()
+}

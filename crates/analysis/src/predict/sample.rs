@@ -1,0 +1,124 @@
+//! The runs behind a point, for what compares two predictions: equal options and seed draw alike for both, so differences are paired.
+
+use super::{half_width, half_width_of_mean, mean};
+
+/// Mean phases of one scale's runs, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sample {
+    /// Without noise.
+    pub silent_ns: f64,
+    /// Of each run on the traces themselves; without messages one run stands for all.
+    pub noisy_ns: Vec<f64>,
+    /// Of the chains of that one run.
+    pub chains_ns: Vec<f64>,
+    /// Of each run on resampled traces; `None` where those left no useful time.
+    pub resampled_ns: Vec<Option<f64>>,
+    /// So many times as long were runs on resampled traces.
+    pub longer: f64,
+}
+
+/// A difference, and where it lies with 95 % confidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Difference {
+    pub value: f64,
+    pub ci95: Option<[f64; 2]>,
+}
+
+impl Sample {
+    /// 100 × (mean − silent) / silent.
+    pub(crate) fn slowdown_percent(&self) -> f64 {
+        self.percent(mean(&self.noisy_ns))
+    }
+
+    /// Where the slowdown, which is not negative, lies with 95 % confidence.
+    pub(crate) fn slowdown_interval(&self) -> Option<[f64; 2]> {
+        let silent = Self {
+            silent_ns: self.silent_ns,
+            noisy_ns: vec![self.silent_ns; self.noisy_ns.len()],
+            chains_ns: vec![self.silent_ns; self.chains_ns.len()],
+            resampled_ns: vec![Some(self.silent_ns); self.resampled_ns.len()],
+            longer: self.longer,
+        };
+        Some(self.gain(&silent).ci95?.map(|end| end.max(0.0)))
+    }
+
+    fn percent(&self, phase_ns: f64) -> f64 {
+        if self.silent_ns > 0.0 { 100.0 * (phase_ns - self.silent_ns) / self.silent_ns } else { 0.0 }
+    }
+
+    /// By how many percentage points the slowdown is less in `other`, which was drawn with the same options and seed.
+    ///
+    /// As for a prediction: with one run the interval has the 2.5 % and 97.5 % points of the resampled differences, moved so that
+    /// their median is the difference, and at least what chance leaves in a mean of the run's chains; with several runs it is
+    /// Student's (see [`super::Network`]).
+    pub(crate) fn gain(&self, other: &Self) -> Difference {
+        let value = self.slowdown_percent() - other.slowdown_percent();
+        let pair = |mine: f64, theirs: f64| self.percent(mine) - other.percent(theirs);
+        let pairs = |mine: &[f64], theirs: &[f64]| -> Vec<f64> {
+            mine.iter().zip(theirs).map(|(mine, theirs)| pair(*mine, *theirs)).collect()
+        };
+        let resampled = self.resampled_ns.iter().zip(&other.resampled_ns);
+        let mut resampled: Vec<f64> =
+            resampled.filter_map(|(mine, theirs)| Some(pair((*mine)?, (*theirs)?))).collect();
+        let ci95 = if self.noisy_ns.len() > 1 {
+            let noisy = pairs(&self.noisy_ns, &other.noisy_ns);
+            half_width(&noisy, &resampled, self.longer).map(|half| [value - half, value + half])
+        } else {
+            let half = half_width_of_mean(&pairs(&self.chains_ns, &other.chains_ns)).unwrap_or(0.0);
+            middle(value, &mut resampled).map(|[low, high]| [low.min(value - half), high.max(value + half)])
+        };
+        Difference { value, ci95 }
+    }
+}
+
+/// The middle 95 % of some values (nearest rank), moved so that their median is the value: where detours are long and many, those that
+/// meet at the seams of blocks queue up, which shifts all resampled runs alike.
+fn middle(value: f64, resampled: &mut [f64]) -> Option<[f64; 2]> {
+    resampled.sort_by(f64::total_cmp);
+    let last = resampled.len().checked_sub(1)?;
+    let low = (last as f64 * 0.025).floor() as usize;
+    let at = |rank: usize| value + resampled[rank] - resampled[last / 2];
+    Some([at(low).min(value), at(last - low).max(value)])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    fn sample(mean: f64, resampled: Vec<Option<f64>>) -> Sample {
+        let chains_ns = Vec::new();
+        Sample { silent_ns: 100.0, noisy_ns: vec![mean], chains_ns, resampled_ns: resampled, longer: 1.0 }
+    }
+
+    #[test]
+    fn gains_are_paired() {
+        // Wild, but alike on both sides.
+        let wild = |more: f64| (0..40).map(|i| (i != 3).then(|| 150.0 + more + f64::from(i * i))).collect();
+        let gain = sample(170.0, wild(20.0)).gain(&sample(150.0, wild(0.0)));
+        assert_eq!(gain, Difference { value: 20.0, ci95: Some([20.0, 20.0]) });
+        let none = sample(150.0, Vec::new());
+        assert_eq!(none.gain(&none).ci95, None);
+    }
+
+    #[test]
+    fn intervals_hold_their_point() {
+        let interval = |mean, resampled: &[f64]| {
+            sample(100.0 + mean, resampled.iter().map(|one| Some(100.0 + one)).collect()).slowdown_interval()
+        };
+        assert_eq!(interval(5.0, &[]), None);
+        assert_eq!(interval(5.0, &[6.0, 7.0]), Some([5.0, 6.0]));
+        let hundred: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(interval(80.0, &hundred), Some([33.0, 128.0]));
+        assert_eq!(interval(5.0, &hundred), Some([0.0, 53.0]), "a slowdown is not negative");
+    }
+
+    #[test]
+    fn replicates_that_are_all_alike_leave_what_chance_does() {
+        let chains_ns: Vec<f64> = (0..8).map(|chain| if chain == 3 { 1_000.0 } else { 1_100.0 }).collect();
+        let noisy_ns = vec![mean(&chains_ns)];
+        let alike = Sample { noisy_ns, chains_ns, ..sample(0.0, vec![Some(1_100.0); 20]) };
+        let [low, high] = alike.slowdown_interval().unwrap();
+        assert!(low < 970.0 && high > 1_000.0, "{low} to {high}");
+    }
+}

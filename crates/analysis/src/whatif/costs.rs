@@ -1,0 +1,264 @@
+//! What each source costs a job: its part of the critical path, what its removal gains, and what it would cost alone.
+//!
+//! The three differ, because noise overlaps: where two sources strike different ranks in one phase, the longer hides the shorter.
+//! Nataraj et al. ("The Ghost in the Machine", SC 2007, section 4) compose noise from its sources as measured; here each is really
+//! taken away, and run alone, under the same draws, at any scale.
+
+use std::collections::{BTreeMap, HashSet};
+
+use quell_recording::Nanos;
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::job::{Cost, Job, Ran};
+use super::sourced::Sourced;
+use super::which::Chosen;
+use crate::predict::{Difference, NodeNoise, PredictError};
+
+/// What all sources together are called that are too small to stand alone.
+pub const OTHERS: &str = "all others";
+
+/// What one source did to the CPUs of the nodes, whatever it costs a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct OnNode {
+    /// Detours that it had part in.
+    pub count: u64,
+    /// What it took of them, in nanoseconds.
+    pub total_ns: u64,
+    /// The most that it took of one.
+    pub max_ns: u64,
+    /// What it took, in percent of the time that all CPUs were watched.
+    pub percent: f64,
+}
+
+/// What one source costs at one scale. All percentages are points of the slowdown.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SourceCost {
+    /// Its part of the slowdown: what it took of the slowest ranks' detours. The parts of all sources add up to the slowdown.
+    pub part_percent: f64,
+    /// The slowdown that is left without it.
+    pub without_percent: f64,
+    /// 95 % confidence interval of that.
+    pub without_ci95_percent: Option<[f64; 2]>,
+    /// By how much its removal lessens the slowdown.
+    pub gain_percent: f64,
+    /// 95 % confidence interval of the gain, from pairs of runs.
+    pub gain_ci95_percent: Option<[f64; 2]>,
+    /// The slowdown if there were no other noise.
+    pub alone_percent: f64,
+    /// 95 % confidence interval of that.
+    pub alone_ci95_percent: Option<[f64; 2]>,
+}
+
+/// A source, on the nodes and at every scale.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Source {
+    /// Its name, which is a process's or a driver's own: hostile input.
+    pub source: String,
+    /// On the nodes.
+    pub node: OnNode,
+    /// One entry for each scale, in their order.
+    pub costs: Vec<SourceCost>,
+}
+
+/// A scale, all noise together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Scale {
+    /// Ranks.
+    pub ranks: u64,
+    /// The job's time without noise: of a phase, or of a whole application, in nanoseconds.
+    pub base_ns: u64,
+    /// The slowdown.
+    pub slowdown_percent: f64,
+    /// 95 % confidence interval of that.
+    pub ci95_percent: Option<[f64; 2]>,
+    /// Whether the traces speak for so many ranks.
+    pub supported: bool,
+    /// What no single removal gains, in points of the slowdown: it takes the removal of several. Below 0 the gains add up to more
+    /// than the slowdown, since some noise is only late enough to matter behind other noise.
+    pub overlap_percent: f64,
+}
+
+/// What comes of it all.
+#[derive(Clone, Debug)]
+pub struct Costs {
+    /// The scales, in their order.
+    pub scales: Vec<Scale>,
+    /// The sources, the costliest at the last scale first.
+    pub sources: Vec<Source>,
+    /// What limits the figures.
+    pub warnings: Vec<String>,
+    pub(crate) whole: Ran,
+}
+
+/// A source as it is chosen from the nodes.
+struct Group {
+    name: String,
+    chosen: Vec<Chosen>,
+}
+
+/// How a job would run with only the chosen noise of its nodes, or with all but that.
+pub(crate) fn run_with(
+    nodes: &[Sourced],
+    job: &Job<'_>,
+    chosen: &[Chosen],
+    keep: bool,
+) -> Result<Ran, PredictError> {
+    let left = |(node, chosen): (&Sourced, &Chosen)| {
+        let gone = |kind| if chosen.has(kind) == keep { 1.0 } else { 0.0 };
+        node.weighed(gone).noise()
+    };
+    let noise: Vec<NodeNoise> = nodes.par_iter().zip(chosen).map(left).collect();
+    job.run(&noise, None, &|_, _| ())
+}
+
+/// What each source of some nodes costs a job, for at most `most` sources; what is left is one of them.
+///
+/// `progress` is told how many of how many predictions are done.
+///
+/// # Errors
+/// As for a prediction.
+pub fn costs(
+    nodes: &[Sourced],
+    job: &Job<'_>,
+    most: usize,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Costs, PredictError> {
+    let noise: Vec<NodeNoise> = nodes.iter().map(Sourced::noise).collect();
+    let whole = job.run(&noise, None, &|_, _| ())?;
+    drop(noise);
+    let split = job.split(nodes)?;
+    let groups = groups(nodes, &split, most);
+    let all = 2 * groups.len() as u64 + 2;
+    progress(2, all);
+    let mut sources = Vec::new();
+    for (number, group) in groups.iter().enumerate() {
+        let without = run_with(nodes, job, &group.chosen, false)?;
+        progress(2 * number as u64 + 3, all);
+        let alone = run_with(nodes, job, &group.chosen, true)?;
+        progress(2 * number as u64 + 4, all);
+        let cost = |scale: usize| {
+            let part = part(&split[scale], &groups, number) * whole.costs[scale].slowdown_percent;
+            let gain = whole.samples[scale].gain(&without.samples[scale]);
+            source_cost(part, gain, &without.costs[scale], &alone.costs[scale])
+        };
+        let costs = (0..whole.costs.len()).map(cost).collect();
+        sources.push(Source { source: group.name.clone(), node: on_node(nodes, &group.chosen), costs });
+    }
+    let scales = (0..whole.costs.len()).map(|scale| sum_up(job, &whole, &sources, scale)).collect();
+    let last = |source: &Source| source.costs.last().map_or(0.0, |cost| cost.part_percent);
+    sources.sort_by(|a, b| last(b).total_cmp(&last(a)).then(b.node.total_ns.cmp(&a.node.total_ns)));
+    Ok(Costs { scales, sources, warnings: whole.warnings.clone(), whole })
+}
+
+fn source_cost(part_percent: f64, gain: Difference, without: &Cost, alone: &Cost) -> SourceCost {
+    SourceCost {
+        part_percent,
+        without_percent: without.slowdown_percent,
+        without_ci95_percent: without.ci95_percent,
+        gain_percent: gain.value,
+        gain_ci95_percent: gain.ci95,
+        alone_percent: alone.slowdown_percent,
+        alone_ci95_percent: alone.ci95_percent,
+    }
+}
+
+fn sum_up(job: &Job<'_>, whole: &Ran, sources: &[Source], scale: usize) -> Scale {
+    let cost = whole.costs[scale];
+    let gains: f64 = sources.iter().map(|source| source.costs[scale].gain_percent).sum();
+    Scale {
+        ranks: job.ranks()[scale],
+        base_ns: whole.samples[scale].silent_ns.round() as u64,
+        slowdown_percent: cost.slowdown_percent,
+        ci95_percent: cost.ci95_percent,
+        supported: cost.supported,
+        overlap_percent: cost.slowdown_percent - gains,
+    }
+}
+
+/// The families of sources that stand alone, and the rest together.
+fn groups(nodes: &[Sourced], split: &[BTreeMap<String, f64>], most: usize) -> Vec<Group> {
+    let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut raise = |family, weight: f64| {
+        let known = weights.entry(family).or_insert(0.0);
+        *known = known.max(weight);
+    };
+    for of_scale in split {
+        let all: f64 = of_scale.values().sum();
+        of_scale.iter().for_each(|(family, ns)| raise(family, ns / all.max(1.0)));
+    }
+    let times = times(nodes);
+    let all: f64 = times.values().sum();
+    times.iter().for_each(|(family, ns)| raise(family, ns / all.max(1.0)));
+    let mut ranked: Vec<(&str, f64)> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    // One that would be alone among the rest stands alone.
+    let kept = if ranked.len() == most + 1 { ranked.len() } else { ranked.len().min(most) };
+    let (alone, rest) = ranked.split_at(kept);
+    let choose = |meant: &(dyn Fn(&str) -> bool + Sync)| {
+        nodes.iter().map(|node| Chosen::by(node, |kind| meant(&kind.family))).collect()
+    };
+    let of =
+        |&(name, _): &(&str, f64)| Group { name: name.to_owned(), chosen: choose(&|family| family == name) };
+    let mut groups: Vec<Group> = alone.iter().map(of).collect();
+    if !rest.is_empty() {
+        let names: HashSet<&str> = rest.iter().map(|one| one.0).collect();
+        let chosen = choose(&|family| names.contains(family));
+        groups.push(Group { name: OTHERS.to_owned(), chosen });
+    }
+    groups
+}
+
+/// Which part of all noise on the critical path a group took.
+fn part(split: &BTreeMap<String, f64>, groups: &[Group], number: usize) -> f64 {
+    let all: f64 = split.values().sum();
+    let mine: f64 = match groups[number].name.as_str() {
+        OTHERS => {
+            let alone = |family: &String| groups.iter().any(|group| group.name == *family);
+            split.iter().filter(|(family, _)| !alone(family)).map(|one| one.1).sum()
+        }
+        name => split.get(name).copied().unwrap_or(0.0),
+    };
+    if all > 0.0 { mine / all } else { 0.0 }
+}
+
+/// What each family took on all nodes, in nanoseconds.
+fn times(nodes: &[Sourced]) -> BTreeMap<&str, f64> {
+    let mut times = BTreeMap::new();
+    for node in nodes {
+        for piece in node.traces().iter().flat_map(|trace| &trace.pieces) {
+            *times.entry(&*node.kinds()[piece.kind as usize].family).or_insert(0.0) += piece.ns as f64;
+        }
+    }
+    times
+}
+
+/// What the chosen sources did on the nodes.
+pub(crate) fn on_node(nodes: &[Sourced], chosen: &[Chosen]) -> OnNode {
+    let of_node = |(node, chosen): (&Sourced, &Chosen)| {
+        let mut sum = OnNode::default();
+        let mut watched = Nanos::ZERO;
+        for trace in node.traces() {
+            watched += trace.span.length();
+            for pieces in trace.detours() {
+                let mine = pieces.iter().filter(|piece| chosen.has(piece.kind as usize));
+                let ns = mine.fold(0u64, |sum, piece| sum.saturating_add(piece.ns));
+                sum.count += u64::from(ns > 0);
+                sum.total_ns = sum.total_ns.saturating_add(ns);
+                sum.max_ns = sum.max_ns.max(ns);
+            }
+        }
+        (sum, watched.as_nanos())
+    };
+    let each: Vec<(OnNode, u64)> = nodes.par_iter().zip(chosen).map(of_node).collect();
+    let watched: f64 = each.iter().map(|one| one.1 as f64).sum();
+    let mut all = each.iter().fold(OnNode::default(), |all, (one, _)| OnNode {
+        count: all.count + one.count,
+        total_ns: all.total_ns.saturating_add(one.total_ns),
+        max_ns: all.max_ns.max(one.max_ns),
+        percent: 0.0,
+    });
+    all.percent = if watched > 0.0 { 100.0 * all.total_ns as f64 / watched } else { 0.0 };
+    all
+}

@@ -1,0 +1,223 @@
+//! What runs under a node's noise, at one or several scales, and what of that noise was on its critical path.
+
+use std::collections::BTreeMap;
+
+use quell_sim::goal::Schedule;
+use quell_sim::loggops::{self, Net, Noise, Program as _, RankClocks, Rules, Run, Start};
+use quell_sim::{Draws, Node, Program, Strike};
+use rayon::prelude::*;
+
+use super::sourced::Sourced;
+use crate::culprits::ClockSources;
+use crate::predict::{self, Blocks, NodeNoise, Options, PredictError, Sample, culprits_of_messages, stream};
+
+/// A job whose cost is asked for.
+#[derive(Clone, Debug)]
+pub enum Job<'a> {
+    /// A bulk-synchronous program at each of its scales.
+    Phases(Options),
+    /// A schedule of messages, as of a traced application.
+    Schedule(Application<'a>),
+}
+
+/// A schedule, on a network.
+#[derive(Clone, Copy, Debug)]
+pub struct Application<'a> {
+    /// Its operations.
+    pub schedule: &'a Schedule,
+    /// What a message costs.
+    pub net: Net,
+    /// Where nodes begin in their noise, and the resampling.
+    pub seed: u64,
+    /// Runs with starts of their own, and as many more on resampled traces.
+    pub runs: u64,
+}
+
+/// What noise costs at one scale.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// 100 × (with noise − without) / without.
+    pub slowdown_percent: f64,
+    /// 95 % confidence interval.
+    pub ci95_percent: Option<[f64; 2]>,
+    /// Whether the traces speak for so many ranks.
+    pub supported: bool,
+}
+
+/// A run of the job at all its scales.
+#[derive(Clone, Debug)]
+pub(crate) struct Ran {
+    pub costs: Vec<Cost>,
+    pub samples: Vec<Sample>,
+    /// What limits it, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// Resampled traces are cut into blocks of at least so much of a schedule's length, as of ten quanta of phases.
+const BLOCK_QUANTA: u64 = 10;
+
+impl Job<'_> {
+    /// Its scales, in ranks.
+    pub fn ranks(&self) -> Vec<u64> {
+        match self {
+            Self::Phases(options) => options.ranks.clone(),
+            Self::Schedule(application) => vec![application.schedule.ranks().into()],
+        }
+    }
+
+    /// Runs it; `common` strikes all nodes at the same time.
+    pub(crate) fn run(
+        &self,
+        nodes: &[NodeNoise],
+        common: Option<&NodeNoise>,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Ran, PredictError> {
+        match self {
+            Self::Phases(options) => {
+                let (prediction, samples) = predict::sample(nodes, common, options, progress)?;
+                let cost = |point: &predict::Point| Cost {
+                    slowdown_percent: point.slowdown_percent,
+                    ci95_percent: point.ci95_percent,
+                    supported: point.supported,
+                };
+                let costs = prediction.points.iter().map(cost).collect();
+                Ok(Ran { costs, samples, warnings: prediction.warnings })
+            }
+            Self::Schedule(_) if common.is_some() => Err(PredictError::Common),
+            Self::Schedule(application) => application.run(nodes),
+        }
+    }
+
+    /// The noise on the critical path at each scale, by family of sources, in any unit.
+    pub(crate) fn split(&self, nodes: &[Sourced]) -> Result<Vec<BTreeMap<String, f64>>, PredictError> {
+        let noise: Vec<NodeNoise> = nodes.iter().map(Sourced::noise).collect();
+        let clocks = clocks(nodes, &noise)?;
+        match self {
+            Self::Phases(options) if options.network.is_none() => {
+                let kinds = noise.iter().map(predict::clock).collect::<Result<_, _>>()?;
+                let program = Program::new(kinds, options.quantum)?;
+                let of_job = |job| {
+                    let (_, strikes) = program.watch(&job)?;
+                    Ok(taken(&strikes, options.quantum.as_nanos(), &clocks))
+                };
+                options.jobs()?.into_par_iter().map(of_job).collect()
+            }
+            Self::Phases(options) => {
+                let flat: Vec<&ClockSources> = clocks.iter().flatten().collect();
+                let hits = culprits_of_messages(&noise, options)?;
+                Ok(hits.iter().map(|hits| taken_by_hits(hits, &flat)).collect())
+            }
+            Self::Schedule(application) => {
+                let flat: Vec<&ClockSources> = clocks.iter().flatten().collect();
+                Ok(vec![taken_by_hits(&application.hits(&noise)?, &flat)])
+            }
+        }
+    }
+}
+
+/// The clocks of each node, over the time in which all its CPUs were watched.
+fn clocks(nodes: &[Sourced], noise: &[NodeNoise]) -> Result<Vec<Vec<ClockSources>>, PredictError> {
+    let of_node = |(node, noise): (&Sourced, &NodeNoise)| {
+        let span = Node::shared_span(&noise.traces)?;
+        Ok(ClockSources::of(node, span.start.as_nanos(), span.end.as_nanos()))
+    };
+    nodes.iter().zip(noise).map(of_node).collect()
+}
+
+/// What each family took of the phases' delays.
+fn taken(strikes: &[Strike], quantum: u64, clocks: &[Vec<ClockSources>]) -> BTreeMap<String, f64> {
+    let mut all = BTreeMap::new();
+    for strike in strikes {
+        let length = quantum.saturating_add(strike.delay);
+        let shares = clocks[strike.kind][strike.cpu].taken(strike.at, length);
+        add(&mut all, shares, strike.delay);
+    }
+    all
+}
+
+fn taken_by_hits(hits: &[loggops::Hit], clocks: &[&ClockSources]) -> BTreeMap<String, f64> {
+    let mut all = BTreeMap::new();
+    for hit in hits {
+        if let Some(clock) = clocks.get(hit.clock as usize) {
+            add(&mut all, clock.taken(hit.at, hit.end - hit.start), hit.delay);
+        }
+    }
+    all
+}
+
+/// Shares a delay out.
+fn add(all: &mut BTreeMap<String, f64>, shares: BTreeMap<&str, f64>, delay: u64) {
+    let sum: f64 = shares.values().sum();
+    for (family, ns) in shares {
+        if sum > 0.0 {
+            *all.entry(family.to_owned()).or_default() += ns / sum * delay as f64;
+        }
+    }
+}
+
+impl Application<'_> {
+    fn run(&self, nodes: &[NodeNoise]) -> Result<Ran, PredictError> {
+        let kinds = nodes.iter().map(predict::clock).collect::<Result<Vec<_>, _>>()?;
+        let silent_ns = self.play(&Noise::None)? as f64;
+        let noisy = (0..self.runs).into_par_iter().map(|number| self.number(&kinds, number));
+        let noisy_ns = noisy.collect::<Result<Vec<f64>, _>>()?;
+        let resampled = (0..self.runs).into_par_iter().map(|number| {
+            let anew = |(source, node): (usize, &NodeNoise)| {
+                let quantum = quell_recording::Nanos::from_nanos(silent_ns as u64 / BLOCK_QUANTA);
+                let draws = Draws::new(self.seed, &[stream::BLOCKS, number, source as u64]);
+                Node::new(&Blocks::of(node, quantum)?.resample(node, &draws))
+            };
+            let Ok(kinds) = nodes.iter().enumerate().map(anew).collect::<Result<Vec<_>, _>>() else {
+                return Ok(None);
+            };
+            self.number(&kinds, self.runs + number).map(Some)
+        });
+        let resampled_ns = resampled.collect::<Result<Vec<_>, PredictError>>()?;
+        let sample = Sample { silent_ns, noisy_ns, chains_ns: Vec::new(), resampled_ns, longer: 1.0 };
+        let slowdown_percent = sample.slowdown_percent();
+        let ci95_percent = sample.slowdown_interval();
+        // As for phases: ten stretches of the trace, each as long as the job, for each rank.
+        let length = quell_recording::Nanos::from_nanos(silent_ns as u64);
+        let stretches: u64 = nodes.iter().map(|node| node.quanta(length)).sum();
+        let supported = stretches >= BLOCK_QUANTA.saturating_mul(self.schedule.ranks().into());
+        let cost = Cost { slowdown_percent, ci95_percent, supported };
+        Ok(Ran {
+            costs: vec![cost],
+            samples: vec![sample],
+            warnings: nodes.iter().flat_map(limits).collect(),
+        })
+    }
+
+    /// When the last rank ends in the run with this number, in nanoseconds.
+    fn number(&self, kinds: &[Node], number: u64) -> Result<f64, PredictError> {
+        Ok(self.play(&Noise::Clocks(self.place(kinds, number)?))? as f64)
+    }
+
+    fn place(&self, kinds: &[Node], number: u64) -> Result<RankClocks, PredictError> {
+        let seed = Draws::new(self.seed, &[stream::BATCHES]).at(number);
+        let clocks = RankClocks::on_nodes(kinds, self.schedule.ranks(), Start::Independent, seed);
+        Ok(clocks.map_err(loggops::RunError::from)?)
+    }
+
+    fn play(&self, noise: &Noise) -> Result<u64, PredictError> {
+        let run = Run { net: self.net, rules: Rules::Physical, noise, threads: 1, progress: &|_| () };
+        Ok(loggops::run(self.schedule, &run)?.last().1)
+    }
+
+    /// The noise on the critical paths of its runs.
+    fn hits(&self, nodes: &[NodeNoise]) -> Result<Vec<loggops::Hit>, PredictError> {
+        let kinds = nodes.iter().map(predict::clock).collect::<Result<Vec<_>, _>>()?;
+        let of_run = |number| {
+            let noise = Noise::Clocks(self.place(&kinds, number)?);
+            let run =
+                Run { net: self.net, rules: Rules::Physical, noise: &noise, threads: 1, progress: &|_| () };
+            Ok(loggops::run_for_culprits(self.schedule, &run)?.1.hits)
+        };
+        let runs = (0..self.runs).into_par_iter().map(of_run).collect::<Result<Vec<_>, PredictError>>()?;
+        Ok(runs.concat())
+    }
+}
+
+fn limits(node: &NodeNoise) -> impl Iterator<Item = String> + '_ {
+    node.limits.iter().map(|limit| format!("{}: {limit}", node.name))
+}

@@ -1,0 +1,60 @@
+//! All combinations of a few sources switched off, for a reader who tries them.
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::costs::{OTHERS, Source};
+use super::job::Job;
+use super::sourced::Sourced;
+use crate::predict::{NodeNoise, Options, PredictError};
+
+/// So many sources can be switched for phases without messages: each doubles the predictions.
+const MOST: usize = 5;
+/// With messages.
+const MOST_WITH_MESSAGES: usize = 3;
+
+/// The slowdown with any of some sources gone.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Switches {
+    /// The sources, the costliest first; hostile input.
+    pub sources: Vec<String>,
+    /// The scales.
+    pub ranks: Vec<u64>,
+    /// For each combination the slowdown at each scale, in percent. Bit i of a combination's number is set where source i is gone.
+    pub slowdown_percent: Vec<Vec<f64>>,
+}
+
+/// Predicts every combination, without intervals.
+pub(crate) fn switches(
+    nodes: &[Sourced],
+    job: &Job<'_>,
+    sources: &[Source],
+) -> Result<Switches, PredictError> {
+    let (job, most) = match job {
+        Job::Phases(options) if options.network.is_none() => {
+            (Job::Phases(Options { replicates: 0, ..options.clone() }), MOST)
+        }
+        Job::Phases(options) => {
+            (Job::Phases(Options { replicates: 0, ..options.clone() }), MOST_WITH_MESSAGES)
+        }
+        Job::Schedule(_) => (job.clone(), MOST_WITH_MESSAGES),
+    };
+    let costs =
+        |source: &&Source| source.source != OTHERS && source.costs.iter().any(|cost| cost.part_percent > 0.0);
+    let names: Vec<String> =
+        sources.iter().filter(costs).take(most).map(|source| source.source.clone()).collect();
+    let of_combination = |combination: usize| {
+        let gone = |family: &str| {
+            names.iter().enumerate().any(|(i, name)| combination >> i & 1 == 1 && name == family)
+        };
+        let noise = nodes.par_iter().map(|node| {
+            node.weighed(|kind| if gone(&node.kinds()[kind].family) { 0.0 } else { 1.0 }).noise()
+        });
+        let ran = job.run(&noise.collect::<Vec<NodeNoise>>(), None, &|_, _| ())?;
+        Ok(ran.costs.iter().map(|cost| cost.slowdown_percent).collect())
+    };
+    let slowdown_percent =
+        (0..1usize << names.len()).map(of_combination).collect::<Result<_, PredictError>>()?;
+    Ok(Switches { sources: names, ranks: job.ranks(), slowdown_percent })
+}

@@ -1,0 +1,96 @@
+//! Which noise a what-if is about.
+
+use std::fmt;
+use std::str::FromStr;
+
+use quell_recording::SourcePattern;
+
+use super::sourced::{Kind, Sourced, UNATTRIBUTED};
+
+/// Some noise, as typed: a pattern of sources (`tick`, `task:^kworker`, `timer:CALLBACK`), `unattributed`, or the name of a model's component.
+#[derive(Clone, Debug)]
+pub enum Which {
+    /// Sources, or what they worked at.
+    Pattern(SourcePattern),
+    /// What nothing explains.
+    Unattributed,
+    /// A family of sources by its full name, or a model's component.
+    Named(String),
+}
+
+impl Which {
+    /// Whether this kind is meant.
+    pub fn matches(&self, kind: &Kind) -> bool {
+        match self {
+            Self::Pattern(pattern) => {
+                kind.source.as_ref().is_some_and(|source| pattern.matches(source, kind.detail.as_deref()))
+            }
+            Self::Unattributed => *kind.family == *UNATTRIBUTED,
+            Self::Named(name) => *kind.family == **name,
+        }
+    }
+}
+
+impl FromStr for Which {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Err("no source is named: write `tick`, `task:NAME`, `unattributed` …".into()),
+            UNATTRIBUTED => Ok(Self::Unattributed),
+            // With a colon, or a kind's own word, it is a pattern or a mistake.
+            _ if text.contains(':') => text.parse().map(Self::Pattern),
+            _ => Ok(text.parse().map_or_else(|_| Self::Named(text.to_owned()), Self::Pattern)),
+        }
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pattern(pattern) => pattern.fmt(f),
+            Self::Unattributed => f.write_str(UNATTRIBUTED),
+            Self::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Kinds of one node that are meant, by their number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Chosen(Vec<bool>);
+
+impl Chosen {
+    /// Those that any of the patterns means.
+    pub fn of(node: &Sourced, which: &[Which]) -> Self {
+        Self::by(node, |kind| which.iter().any(|one| one.matches(kind)))
+    }
+
+    /// Those that a mitigation's patterns mean.
+    pub fn addressed(node: &Sourced, patterns: &[SourcePattern]) -> Self {
+        Self::by(node, |kind| {
+            let detail = kind.detail.as_deref();
+            kind.source.as_ref().is_some_and(|source| patterns.iter().any(|one| one.matches(source, detail)))
+        })
+    }
+
+    /// Those for which this holds.
+    pub fn by(node: &Sourced, meant: impl Fn(&Kind) -> bool) -> Self {
+        Self(node.kinds().iter().map(meant).collect())
+    }
+
+    /// Whether the kind with this number is among them.
+    pub fn has(&self, kind: usize) -> bool {
+        self.0.get(kind).copied().unwrap_or(false)
+    }
+
+    /// Whether nothing is meant.
+    pub fn is_empty(&self) -> bool {
+        !self.0.contains(&true)
+    }
+
+    /// What either means.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self((0..self.0.len().max(other.0.len())).map(|kind| self.has(kind) || other.has(kind)).collect())
+    }
+}

@@ -1,0 +1,90 @@
+//! What could be done on this machine: the catalogue, as an audit finds it.
+
+use quell_analysis::advise::{Candidate, Standing};
+use quell_node::tune::audit::{Audited, State, Wishes};
+use quell_recording::Cpu;
+
+use crate::args::TuneMachine;
+use crate::commands::tune;
+use crate::plan::CpuList;
+
+/// Mitigations, and the CPUs that they leave to a job.
+#[derive(Debug, Default)]
+pub struct Remedies {
+    /// All of the catalogue.
+    pub candidates: Vec<Candidate>,
+    /// The CPUs that compute where some are left to the system; none where that cannot be.
+    pub compute: Vec<Cpu>,
+    /// What limits the audit, in sentences.
+    pub warnings: Vec<String>,
+}
+
+impl Remedies {
+    /// Looks at a machine. Where the recordings are of other hosts, what could be done there is not known.
+    pub fn look(
+        machine: &TuneMachine,
+        cpus: Option<&CpuList>,
+        hosts: &[Option<String>],
+    ) -> anyhow::Result<Self> {
+        let root = tune::root(machine.sysroot.as_deref())?;
+        let catalogue = tune::catalogue(machine, &root)?;
+        let wishes = Wishes { compute: cpus.map(|list| list.0.clone()), ..Wishes::default() };
+        let audit = tune::audited(&root, &catalogue, &wishes, None)?;
+        let mut warnings = Vec::new();
+        let stranger = hosts.iter().flatten().find(|host| **host != audit.facts.host);
+        if let Some(host) = stranger {
+            warnings.push(format!(
+                "the noise is that of {host}, and this is {}: whether a mitigation is on or possible there is not known; \
+                 ask there, or give a copy of its /proc, /sys and /etc with --sysroot",
+                audit.facts.host
+            ));
+        }
+        if hosts.iter().any(Option::is_none) {
+            warnings.push(format!(
+                "whose noise it is is not known: whether a mitigation is on or possible is told of this machine, {}",
+                audit.facts.host
+            ));
+        }
+        let candidates = audit.entries.iter().map(|one| candidate(one, stranger.is_some())).collect();
+        let compute = match &audit.parts {
+            Ok(parts) => parts.compute.clone(),
+            Err(_) => Vec::new(),
+        };
+        Ok(Self { candidates, compute, warnings })
+    }
+}
+
+fn candidate(one: &Audited<'_>, elsewhere: bool) -> Candidate {
+    let mitigation = one.mitigation;
+    let writes = one.places.iter().any(|sight| !sight.done && !sight.immovable && sight.want.is_some());
+    let standing = match one.state {
+        _ if elsewhere => Standing::CannotTell,
+        State::On => Standing::On,
+        State::NotHere => Standing::Impossible,
+        State::CannotTell => Standing::CannotTell,
+        State::Off | State::Partial if mitigation.is_the_jobs() => Standing::ByHand,
+        State::Off | State::Partial if writes => Standing::Possible,
+        State::Off | State::Partial if one.by_hand.is_empty() => Standing::Impossible,
+        State::Off | State::Partial => Standing::ByHand,
+    };
+    let by_hand = || one.by_hand.iter().find(|hand| hand.done != Some(true)).map(|hand| hand.todo.clone());
+    let placed = || {
+        mitigation.is_the_jobs().then(|| "it does something only for a job that is placed there".to_owned())
+    };
+    let why = match standing {
+        Standing::ByHand => by_hand().or_else(placed).or_else(|| one.why.clone()),
+        _ if elsewhere => None,
+        _ => one.why.clone(),
+    };
+    Candidate {
+        id: mitigation.id.clone(),
+        title: mitigation.title.clone(),
+        risk: mitigation.risk.word().to_owned(),
+        standing,
+        why,
+        patterns: mitigation.noise.clone(),
+        moves: mitigation.moves(),
+        reboot: mitigation.reboot,
+        conflicts: mitigation.conflicts.clone(),
+    }
+}

@@ -1,0 +1,145 @@
+//! `quell advise --sweep`: what each source costs in each combination, without mitigations.
+
+use quell_analysis::predict::{self, NodeNoise, Options};
+use quell_analysis::sweep::{AxisKind, Form, Unit};
+use quell_analysis::whatif::{Costs, Job, Source, Sourced, costs};
+use quell_recording::results::{Cell, Kind};
+
+use super::options;
+use crate::args::Advise;
+use crate::noise_file::{self, ModelScale};
+use crate::plan::Usage;
+use crate::plan::pattern::OpText;
+use crate::sweep::words::{NET, NOISE, SEED, number, parsed, ranks, size, sync, time};
+use crate::sweep::{self, Context, Row, Swept};
+
+/// The sweeps of `advise`.
+#[derive(Debug)]
+pub struct CostsOfSources(sweep::Options);
+
+/// Predictions for a source: with it gone, and with it alone.
+const RUNS_A_SOURCE: u64 = 2;
+
+impl CostsOfSources {
+    /// Ready for any plan.
+    pub fn new() -> Self {
+        Self(sweep::Options::of::<Advise>())
+    }
+
+    /// What a unit's points mean: the nodes, the job at all its scales, and how many sources stand alone.
+    fn asked(&self, context: &Context, unit: &Unit) -> Result<(Vec<Sourced>, Options, usize), String> {
+        let Some(first) = unit.points.first() else { return Err("there is no point".into()) };
+        let mut words = context.words(first, &["noise", "ranks"]);
+        // The verb wants noise; which it is, the plan says.
+        words.push("--noise=plan".to_owned());
+        let args: Advise = self.0.read(words)?;
+        let number = |point| context.plan.value(point, "ranks").and_then(|value| value.word().parse().ok());
+        let options = Options {
+            ranks: unit.points.iter().filter_map(number).collect(),
+            ..options(&args).map_err(|error| format!("{error:#}"))?
+        };
+        let most = options.ranks.iter().copied().max().unwrap_or(1);
+        let scale = ModelScale { quantum: options.quantum, ranks: most, seed: options.seed };
+        let nodes =
+            context.paths(first, "noise").into_iter().map(|path| Ok(noise_file::sourced(&path, scale)?.0));
+        let nodes = nodes.collect::<anyhow::Result<Vec<Sourced>>>().map_err(|error| format!("{error:#}"))?;
+        Ok((nodes, options, args.sources as usize))
+    }
+}
+
+impl Swept for CostsOfSources {
+    const VERB: &'static str = "advise";
+
+    const FORM: Form = Form {
+        axes: &[
+            AxisKind { decides: true, default: Some("max"), ..AxisKind::text("op", parsed::<OpText>) },
+            AxisKind { default: Some("none"), ..AxisKind::text("sync", sync) },
+            NOISE,
+            AxisKind { default: Some("loggopsim"), ..NET },
+            AxisKind { default: Some("8"), ..number("bytes", size) },
+            AxisKind { default: Some("1ms"), ..time("quantum", "quantum_ns") },
+            AxisKind { default: Some("1000"), ..number("phases", size) },
+            AxisKind { default: Some("8"), ..number("sources", size) },
+            SEED,
+            AxisKind { default: Some("4096"), ..number("ranks", ranks) },
+        ],
+        applies: |axis, known| match axis {
+            "net" | "bytes" => known("op") != Some("max"),
+            _ => true,
+        },
+        curve: Some("ranks"),
+    };
+
+    const COLUMNS: &'static [(&'static str, Kind)] = &[
+        ("source", Kind::Text),
+        ("node_percent", Kind::F64),
+        ("node_count", Kind::U64),
+        ("node_max_ns", Kind::U64),
+        ("slowdown_percent", Kind::F64),
+        ("overlap_percent", Kind::F64),
+        ("part_percent", Kind::F64),
+        ("gain_percent", Kind::F64),
+        ("gain_ci95_low_percent", Kind::F64),
+        ("gain_ci95_high_percent", Kind::F64),
+        ("without_percent", Kind::F64),
+        ("alone_percent", Kind::F64),
+        ("supported", Kind::Bool),
+    ];
+
+    fn check(&self, context: &Context) -> anyhow::Result<()> {
+        if !context.plan.axes.iter().any(|axis| axis.kind.name == "noise") {
+            let text =
+                "there is no noise to advise on: name recordings or models, as in noise = [\"a.quell\"]";
+            return Err(Usage(text.into()).into());
+        }
+        Ok(context.check_nets()?)
+    }
+
+    fn rows(&self, context: &Context, unit: &Unit) -> Vec<Row> {
+        let found = self.asked(context, unit).and_then(|(nodes, options, most)| {
+            costs(&nodes, &Job::Phases(options), most, &|_, _| ()).map_err(|error| error.to_string())
+        });
+        match found {
+            Ok(costs) => (0..unit.points.len()).flat_map(|point| of_point(&costs, point)).collect(),
+            Err(reason) => {
+                let row = |point| Row { point, cells: Err(reason.clone()) };
+                (0..unit.points.len()).map(row).collect()
+            }
+        }
+    }
+
+    fn cost_ns(&self, context: &Context, unit: &Unit) -> anyhow::Result<u64> {
+        let (nodes, options, most) = self.asked(context, unit).map_err(anyhow::Error::msg)?;
+        let noise: Vec<NodeNoise> = nodes.iter().map(Sourced::noise).collect();
+        Ok(predict::cost_ns(&noise, &options)?.saturating_mul(1 + RUNS_A_SOURCE * most as u64))
+    }
+}
+
+/// A row for each source; one without, where there is no noise.
+fn of_point(costs: &Costs, point: usize) -> Vec<Row> {
+    let scale = costs.scales[point];
+    let of_source = |source: &Source| {
+        let cost = source.costs[point];
+        let end = |at: usize| cost.gain_ci95_percent.map_or(Cell::Empty, |ends| Cell::F64(ends[at]));
+        let cells = vec![
+            Cell::Text(source.source.clone()),
+            Cell::F64(source.node.percent),
+            Cell::U64(source.node.count),
+            Cell::U64(source.node.max_ns),
+            Cell::F64(scale.slowdown_percent),
+            Cell::F64(scale.overlap_percent),
+            Cell::F64(cost.part_percent),
+            Cell::F64(cost.gain_percent),
+            end(0),
+            end(1),
+            Cell::F64(cost.without_percent),
+            Cell::F64(cost.alone_percent),
+            Cell::Bool(scale.supported),
+        ];
+        Row { point, cells: Ok(cells) }
+    };
+    if costs.sources.is_empty() {
+        return vec![Row { point, cells: Err("there is no noise".into()) }];
+    }
+    costs.sources.iter().map(of_source).collect()
+}

@@ -1,0 +1,145 @@
+//! What a made-up node does: periodic ticks, random interrupts and workers, rare tasks of heavy-tailed length, and what is wrong with it.
+
+use quell_recording::Source;
+use rand::{Rng, RngExt as _};
+
+use crate::args::{GenerateFleet, Way};
+
+/// Something that takes a CPU.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub start: u64,
+    pub ns: u64,
+    /// None where the kernel does not see it.
+    pub source: Option<Source>,
+    pub pid: u32,
+}
+
+/// How long events of a kind last.
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    /// Evenly within a quarter around the mean.
+    Near(f64),
+    Exponential(f64),
+    /// From a scale on, with the exponent 1.5, up to 200 times the scale.
+    Pareto(f64),
+}
+
+/// A kind of event on some CPUs.
+#[derive(Clone, Debug)]
+struct Habit {
+    source: Option<Source>,
+    pid: u32,
+    /// None for all.
+    cpu: Option<u32>,
+    rate: f64,
+    periodic: bool,
+    length: Length,
+}
+
+/// One node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    habits: Vec<Habit>,
+    span_ns: u64,
+    /// The CPU on which all takes four times as long.
+    slow_cpu: Option<u32>,
+}
+
+impl Node {
+    /// A node whose rates are its own to within a tenth, and whose durations to within 3 %.
+    pub fn draw(args: &GenerateFleet, way: Option<Way>, draws: &mut impl Rng) -> Self {
+        let hz = f64::from(args.tick_hz);
+        let task = |name: &str| Some(Source::Task(name.into()));
+        let mut habits = vec![
+            habit(Some(Source::Tick), hz, true, Length::Near(2_500.0)),
+            habit(Some(Source::Softirq("TIMER".into())), hz / 4.0, false, Length::Exponential(1_200.0)),
+            habit(Some(Source::Ipi("reschedule".into())), 5.0, false, Length::Near(900.0)),
+            Habit {
+                cpu: Some(0),
+                ..habit(Some(Source::Irq("eth0".into())), 60.0, false, Length::Exponential(3_000.0))
+            },
+            habit(task("kworker/1:2"), 1.0, false, Length::Exponential(20_000.0)),
+            habit(task("sshd"), 0.05 / f64::from(args.cpus), false, Length::Pareto(200_000.0)),
+            habit(task("cron"), 0.002 / f64::from(args.cpus), false, Length::Exponential(1_000_000.0)),
+        ];
+        let cpu = draws.random_range(0..args.cpus);
+        for habit in &mut habits {
+            habit.rate *= 1.0 + 0.1 * normal(draws);
+            let factor = 1.0 + 0.03 * normal(draws);
+            habit.length = match habit.length {
+                Length::Near(ns) => Length::Near(ns * factor),
+                Length::Exponential(ns) => Length::Exponential(ns * factor),
+                Length::Pareto(ns) => Length::Pareto(ns * factor),
+            };
+        }
+        let mut slow_cpu = None;
+        match way {
+            None => {}
+            Some(Way::Daemon) => {
+                habits.push(Habit { cpu: Some(cpu), ..habit(task("crawld"), 0.5, true, Length::Near(10e6)) });
+            }
+            Some(Way::TicksOften) => habits[0].rate *= 2.0,
+            Some(Way::TicksLong) => {
+                if let Length::Near(ns) = &mut habits[0].length {
+                    *ns *= 2.0;
+                }
+            }
+            Some(Way::Storm) => {
+                let source = Some(Source::Irq("nvme0q1".into()));
+                habits.push(Habit {
+                    cpu: Some(cpu),
+                    ..habit(source, 3_000.0, false, Length::Exponential(4_000.0))
+                });
+            }
+            Some(Way::Hiccup) => habits.push(habit(None, 1.0, true, Length::Near(5e6))),
+            Some(Way::Steal) => {
+                habits.push(habit(Some(Source::Steal), 10.0, false, Length::Exponential(300_000.0)));
+            }
+            Some(Way::OneCpu) => slow_cpu = Some(cpu),
+        }
+        Self { habits, span_ns: args.duration.as_nanos(), slow_cpu }
+    }
+
+    /// What happens on a CPU, in order.
+    pub fn events(&self, cpu: u32, draws: &mut impl Rng) -> Vec<Event> {
+        let factor = if self.slow_cpu == Some(cpu) { 4.0 } else { 1.0 };
+        let mut events = Vec::new();
+        for habit in self.habits.iter().filter(|habit| habit.cpu.is_none_or(|one| one == cpu)) {
+            let gap = 1e9 / habit.rate.max(1e-9);
+            let mut at = gap * draws.random::<f64>();
+            while at < self.span_ns as f64 {
+                let ns = ((habit.length.draw(draws) * factor) as u64).max(200);
+                events.push(Event { start: at as u64, ns, source: habit.source.clone(), pid: habit.pid });
+                at += if habit.periodic { gap } else { exponential(gap, draws) };
+            }
+        }
+        events.sort_by_key(|event| event.start);
+        events
+    }
+}
+
+fn habit(source: Option<Source>, rate: f64, periodic: bool, length: Length) -> Habit {
+    let pid = if matches!(source, Some(Source::Task(_))) { 100 } else { 0 };
+    Habit { source, pid, cpu: None, rate, periodic, length }
+}
+
+impl Length {
+    fn draw(self, draws: &mut impl Rng) -> f64 {
+        match self {
+            Self::Near(mean) => mean * (0.875 + 0.25 * draws.random::<f64>()),
+            Self::Exponential(mean) => exponential(mean, draws),
+            Self::Pareto(scale) => scale * (1.0 - draws.random::<f64>()).powf(-1.0 / 1.5).min(200.0),
+        }
+    }
+}
+
+fn exponential(mean: f64, draws: &mut impl Rng) -> f64 {
+    -mean * (1.0 - draws.random::<f64>()).ln()
+}
+
+/// A standard normal draw, cut off at three (Irwin & Hall: the sum of twelve even ones).
+fn normal(draws: &mut impl Rng) -> f64 {
+    let sum: f64 = (0..12).map(|_| draws.random::<f64>()).sum();
+    (sum - 6.0).clamp(-3.0, 3.0)
+}

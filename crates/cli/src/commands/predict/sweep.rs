@@ -1,0 +1,155 @@
+//! `quell predict --sweep`: a curve for each combination.
+
+use quell_analysis::predict::{self, NodeNoise, Options, Point};
+use quell_analysis::sweep::{AxisKind, Form, Unit};
+use quell_recording::results::{Cell, Kind};
+
+use super::options;
+use crate::args::Predict;
+use crate::noise_file::ModelScale;
+use crate::plan::Usage;
+use crate::plan::pattern::OpText;
+use crate::sweep::words::{NET, NOISE, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, time};
+use crate::sweep::{self, Context, Row, Swept};
+
+/// The sweeps of `predict`.
+#[derive(Debug)]
+pub struct Curves(sweep::Options);
+
+impl Curves {
+    /// Ready for any plan.
+    pub fn new() -> Self {
+        Self(sweep::Options::of::<Predict>())
+    }
+
+    /// What the options of a unit's points mean.
+    fn options(&self, context: &Context, unit: &Unit) -> Result<Options, String> {
+        let Some(first) = unit.points.first() else { return Err("there is no point".into()) };
+        let mut words = context.words(first, &["noise", "without", "ranks", "replicates"]);
+        // The verb wants noise; which it is, the plan says.
+        words.push("--noise=plan".to_owned());
+        let args: Predict = self.0.read(words)?;
+        let number =
+            |point, axis| context.plan.value(point, axis).and_then(|value| value.word().parse().ok());
+        Ok(Options {
+            ranks: unit.points.iter().filter_map(|point| number(point, "ranks")).collect(),
+            replicates: number(first, "replicates").unwrap_or(predict::REPLICATES),
+            ..options(&args).map_err(|error| format!("{error:#}"))?
+        })
+    }
+}
+
+/// The noise of a prediction is made for its largest scale.
+fn scale(options: &Options) -> ModelScale {
+    let ranks = options.ranks.iter().copied().max().unwrap_or(1);
+    ModelScale { quantum: options.quantum, ranks, seed: options.seed }
+}
+
+impl Swept for Curves {
+    const VERB: &'static str = "predict";
+
+    const FORM: Form = Form {
+        axes: &[
+            AxisKind { decides: true, default: Some("max"), ..AxisKind::text("op", parsed::<OpText>) },
+            AxisKind { decides: true, default: Some("none"), ..AxisKind::text("sync", sync) },
+            NOISE,
+            WITHOUT,
+            AxisKind { default: Some("loggopsim"), ..NET },
+            AxisKind { default: Some("8"), ..number("bytes", size) },
+            AxisKind { default: Some("1ms"), ..time("quantum", "quantum_ns") },
+            time("skew", "skew_ns"),
+            AxisKind { kind: Kind::F64, column: "drift_ppm", ..AxisKind::text("drift", decimal) },
+            AxisKind { default: Some("2000"), ..number("phases", size) },
+            AxisKind { default: Some("40"), ..number("replicates", size) },
+            SEED,
+            AxisKind { default: Some("16..2048"), ..number("ranks", ranks) },
+        ],
+        applies: |axis, known| match axis {
+            "net" | "bytes" => known("op") != Some("max"),
+            "skew" | "drift" => known("sync") == Some("start"),
+            _ => true,
+        },
+        curve: Some("ranks"),
+    };
+
+    const COLUMNS: &'static [(&'static str, Kind)] = &[
+        ("slowdown_percent", Kind::F64),
+        ("ci95_low_percent", Kind::F64),
+        ("ci95_high_percent", Kind::F64),
+        ("base_phase_ns", Kind::U64),
+        ("mean_phase_ns", Kind::F64),
+        ("max_phase_ns", Kind::U64),
+        ("phases_run", Kind::U64),
+        ("replicates_run", Kind::U64),
+        ("supported", Kind::Bool),
+        ("supported_ranks", Kind::U64),
+    ];
+
+    fn check(&self, context: &Context) -> anyhow::Result<()> {
+        if !context.plan.axes.iter().any(|axis| axis.kind.name == "noise") {
+            let text =
+                "there is nothing to predict from: name recordings or models, as in noise = [\"a.quell\"]";
+            return Err(Usage(text.into()).into());
+        }
+        Ok(context.check_nets()?)
+    }
+
+    fn rows(&self, context: &Context, unit: &Unit) -> Vec<Row> {
+        let fail = |reason: &str| {
+            let row = |point| Row { point, cells: Err(reason.to_owned()) };
+            (0..unit.points.len()).map(row).collect()
+        };
+        let options = match self.options(context, unit) {
+            Ok(options) => options,
+            Err(reason) => return fail(&reason),
+        };
+        let noise = unit.points.first().map(|point| context.noise(point, scale(&options)));
+        match noise {
+            Some(Ok(noise)) => curve(&noise.nodes, &options),
+            Some(Err(reason)) => fail(&reason),
+            None => Vec::new(),
+        }
+    }
+
+    fn cost_ns(&self, context: &Context, unit: &Unit) -> anyhow::Result<u64> {
+        let options = self.options(context, unit).map_err(anyhow::Error::msg)?;
+        let Some(first) = unit.points.first() else { return Ok(0) };
+        let noise = context.noise(first, scale(&options)).map_err(anyhow::Error::msg)?;
+        Ok(predict::cost_ns(&noise.nodes, &options)?)
+    }
+}
+
+/// The rows of all scales: as one prediction, or where one of them cannot be, of each by itself.
+fn curve(noise: &[NodeNoise], options: &Options) -> Vec<Row> {
+    match predict::predict(noise, options, &|_, _| ()) {
+        Ok(prediction) => {
+            let row =
+                |(point, of_scale)| Row { point, cells: Ok(cells(of_scale, prediction.supported_ranks)) };
+            prediction.points.iter().enumerate().map(row).collect()
+        }
+        Err(error) if options.ranks.len() == 1 => vec![Row { point: 0, cells: Err(error.to_string()) }],
+        Err(_) => {
+            let single = |(point, ranks): (usize, &u64)| {
+                let rows = curve(noise, &Options { ranks: vec![*ranks], ..options.clone() });
+                rows.into_iter().map(move |row| Row { point, ..row })
+            };
+            options.ranks.iter().enumerate().flat_map(single).collect()
+        }
+    }
+}
+
+fn cells(point: &Point, supported_ranks: u64) -> Vec<Cell> {
+    let end = |index: usize| point.ci95_percent.map_or(Cell::Empty, |ends| Cell::F64(ends[index]));
+    vec![
+        Cell::F64(point.slowdown_percent),
+        end(0),
+        end(1),
+        Cell::U64(point.base_phase_ns),
+        Cell::F64(point.mean_phase_ns),
+        Cell::U64(point.max_phase_ns),
+        Cell::U64(point.phases),
+        Cell::U64(point.replicates),
+        Cell::Bool(point.supported),
+        Cell::U64(supported_ranks),
+    ]
+}

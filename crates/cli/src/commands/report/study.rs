@@ -1,0 +1,163 @@
+//! A study's folder, as `quell report` finds it: the recording, what was asked, and trials that were put beside them.
+
+use std::path::{Path, PathBuf};
+
+use quell_recording::Nanos;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::args::Scaling;
+use crate::commands::record;
+use crate::commands::tune::attempt::document::SCHEMA as TRIAL;
+use crate::printer::Printer;
+
+/// A trial's document is some kilobytes; what is larger is something else.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A folder that `quell study` made.
+#[derive(Clone, Copy, Debug)]
+pub struct Study<'a>(&'a Path);
+
+/// What a study was asked to predict, as far as its prediction tells.
+#[derive(Deserialize)]
+struct Asked {
+    quantum_ns: u64,
+    phases: u64,
+    seed: u64,
+    points: Vec<AskedPoint>,
+}
+
+#[derive(Deserialize)]
+struct AskedPoint {
+    ranks: u64,
+}
+
+impl<'a> Study<'a> {
+    /// `None` for what is a recording itself, and for what holds none.
+    pub fn at(path: &'a Path) -> Option<Self> {
+        let is_recording = |path: &Path| path.join("manifest.json").is_file();
+        (!is_recording(path) && is_recording(&record::inside(path))).then_some(Self(path))
+    }
+
+    /// Its recording.
+    pub fn recording(self) -> PathBuf {
+        record::inside(self.0)
+    }
+
+    /// Its page.
+    pub fn page(self) -> PathBuf {
+        self.0.join("report.html")
+    }
+
+    /// What was typed, or where nothing was, what the study itself was asked.
+    pub fn scaling(self, typed: &Scaling) -> Scaling {
+        let own = || {
+            let asked = json(&self.0.join("predict-none.json")).ok()?;
+            let asked: Asked = serde_json::from_value(asked).ok()?;
+            let ranks: Vec<String> = asked.points.iter().map(|point| point.ranks.to_string()).collect();
+            Some(Scaling {
+                ranks: ranks.join(",").parse().ok()?,
+                quantum: Nanos::from_nanos(asked.quantum_ns),
+                phases: asked.phases,
+                seed: asked.seed,
+            })
+        };
+        if *typed == Scaling::default() { own().unwrap_or_else(|| typed.clone()) } else { typed.clone() }
+    }
+
+    /// Documents that `quell tune try --json` printed, of all files `try*.json`; others are told and left out.
+    pub fn trials(self, printer: Printer) -> anyhow::Result<Vec<Value>> {
+        let mut paths: Vec<PathBuf> = fs_err::read_dir(self.0)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()?;
+        paths.retain(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("try") && name.ends_with(".json")
+        });
+        paths.sort();
+        let read = |path: &PathBuf| match trial(path) {
+            Ok(document) => Some(document),
+            Err(why) => {
+                printer.warn(&format!("{} is not on the page: {why:#}", path.display()));
+                None
+            }
+        };
+        Ok(paths.iter().filter_map(read).collect())
+    }
+}
+
+fn trial(path: &Path) -> anyhow::Result<Value> {
+    let document = json(path)?;
+    match document.get("schema").and_then(Value::as_str) {
+        Some(TRIAL) => Ok(document),
+        _ => anyhow::bail!("it is no document {TRIAL}, which `quell tune try --json` prints"),
+    }
+}
+
+/// Reads a small JSON file; neither a pipe, which might never end, nor what would fill the page.
+fn json(path: &Path) -> anyhow::Result<Value> {
+    let facts = fs_err::metadata(path)?;
+    anyhow::ensure!(facts.is_file(), "it is no file");
+    anyhow::ensure!(
+        facts.len() <= MOST_BYTES,
+        "it has {} bytes, more than the {MOST_BYTES} that are read",
+        facts.len()
+    );
+    Ok(serde_json::from_slice(&fs_err::read(path)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::create_dir(record::inside(dir.path())).unwrap();
+        fs_err::write(record::inside(dir.path()).join("manifest.json"), "{}").unwrap();
+        dir
+    }
+
+    #[test]
+    fn only_what_holds_a_recording_is_a_study() {
+        let dir = folder();
+        assert!(Study::at(dir.path()).is_some());
+        assert!(Study::at(&record::inside(dir.path())).is_none(), "a recording is none");
+        assert!(Study::at(&dir.path().join("nothing")).is_none());
+    }
+
+    #[test]
+    fn only_trials_come_onto_the_page() {
+        let dir = folder();
+        let write = |name: &str, text: &str| fs_err::write(dir.path().join(name), text).unwrap();
+        write("try-b.json", r#"{"schema":"quell.tune-try/1","seed":2}"#);
+        write("try-a.json", r#"{"schema":"quell.tune-try/1","seed":1}"#);
+        write("try-other.json", r#"{"schema":"quell.show/1"}"#);
+        write("try-cut.json", r#"{"schema":"quell.tune-try/1","#);
+        write("try-long.json", &" ".repeat(MOST_BYTES as usize + 1));
+        write("show.json", r#"{"schema":"quell.tune-try/1","seed":3}"#);
+        fs_err::create_dir(dir.path().join("try-folder.json")).unwrap();
+        let trials = Study::at(dir.path()).unwrap().trials(Printer::new(true)).unwrap();
+        let seeds: Vec<_> = trials.iter().map(|one| one["seed"].as_u64().unwrap()).collect();
+        assert_eq!(seeds, [1, 2], "in the order of their names, and no others");
+    }
+
+    #[test]
+    fn a_study_is_drawn_again_as_it_was_asked() {
+        let dir = folder();
+        let study = Study::at(dir.path()).unwrap();
+        let usual = Scaling::default();
+        assert_eq!(study.scaling(&usual), usual, "without a prediction nothing is known");
+        let asked = r#"{"quantum_ns":500000,"phases":7,"seed":9,"points":[{"ranks":16},{"ranks":64}]}"#;
+        fs_err::write(dir.path().join("predict-none.json"), asked).unwrap();
+        let own = study.scaling(&usual);
+        assert_eq!(
+            (own.quantum.as_nanos(), own.phases, own.seed, own.ranks.0),
+            (500_000, 7, 9, vec![16, 64])
+        );
+        let typed = Scaling { phases: 100, ..usual };
+        assert_eq!(study.scaling(&typed), typed, "what is typed counts");
+        fs_err::write(dir.path().join("predict-none.json"), r#"{"points":[{"ranks":0}]}"#).unwrap();
+        assert_eq!(study.scaling(&Scaling::default()), Scaling::default());
+    }
+}

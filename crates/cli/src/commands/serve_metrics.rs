@@ -1,0 +1,181 @@
+//! `quell serve-metrics`: the noise of this node as counters for Prometheus and its like.
+
+mod http;
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use quell_analysis::live::{Counters, openmetrics};
+use quell_node::clock::monotonic_ns;
+use quell_node::probe::{self, Plan, Sink, Status};
+use quell_recording::{Cpu, Detour, Error, Manifest, Method, Nanos, Progress, Quantum, format_cpu_list};
+
+use super::record::stopped_by_signals;
+use super::{Outcome, record_kernel};
+use crate::args::{ServeMetrics, SourcesWish};
+use crate::kernel_side::KernelSide;
+use crate::plan;
+use crate::printer::Printer;
+
+/// Rows are taken at least so often, which keeps buffers small.
+const PACE: Nanos = Nanos::from_nanos(250_000_000);
+/// A signal is seen at least so often.
+const LONGEST_NAP: Duration = Duration::from_millis(50);
+
+/// What is served: replaced whole at the end of each interval.
+pub type Page = Arc<Mutex<Arc<str>>>;
+
+/// Serves until a signal ends it.
+pub fn run(args: &ServeMetrics, printer: Printer) -> anyhow::Result<Outcome> {
+    let plan = plan::of_metrics(args)?;
+    // Work beside this thread would be noise on the watched CPUs.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
+    let listener = listen(args)?;
+    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), ..Default::default() };
+    let wish = if args.probe { SourcesWish::Auto } else { SourcesWish::On };
+    let side = KernelSide::start(wish, watched, printer)?;
+    let stop = stopped_by_signals()?;
+    if !args.listen.ip().is_loopback() {
+        printer.warn("everyone who reaches this address can read the names of this node's processes: there is no password");
+    }
+    let address = listener.local_addr()?;
+    printer.say(&format!("CPUs {}: http://{address}/metrics", format_cpu_list(&plan.cpus)));
+    let served = serve(&plan, args.interval, side, &listener, &stop);
+    // From here on a signal ends quell as usual.
+    stop.store(true, Ordering::SeqCst);
+    served?;
+    Ok(Outcome::Done)
+}
+
+fn listen(args: &ServeMetrics) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(args.listen).with_context(|| {
+        format!("cannot listen on {} (--listen names another address, port 0 any free one)", args.listen)
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// The recorder on this thread, the server on one beside it; neither outlives the other.
+fn serve(
+    plan: &Plan,
+    interval: Nanos,
+    side: KernelSide,
+    listener: &TcpListener,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<()> {
+    let mut live = Live::new(plan, interval, side);
+    live.publish();
+    let page = Arc::clone(&live.page);
+    std::thread::scope(|scope| {
+        if plan.method == Method::Kernel {
+            // Before the server's thread begins, so that it is off the watched CPUs too, where there are others.
+            let _ = record_kernel::leave(&plan.cpus);
+        }
+        let server = scope.spawn(|| {
+            let served = http::serve(listener, &page, stop);
+            stop.store(true, Ordering::SeqCst);
+            served
+        });
+        let gathered = match plan.method {
+            Method::Kernel => passive(plan, stop, &mut live),
+            _ => probe::stream(plan, stop, &mut live).map(drop).map_err(anyhow::Error::new),
+        };
+        stop.store(true, Ordering::SeqCst);
+        let served = server.join().map_err(|_| anyhow::anyhow!("the server's thread broke down"))?;
+        gathered.and(served.context("the server cannot go on"))
+    })
+}
+
+/// The loop without probes.
+fn passive(plan: &Plan, stop: &AtomicBool, live: &mut Live) -> anyhow::Result<()> {
+    let zero = monotonic_ns();
+    let mut manifest = probe::first_manifest(Method::Kernel, &plan.cpus, &plan.command);
+    manifest.zero_monotonic_ns = Some(zero);
+    live.begin(&mut manifest)?;
+    while !stop.load(Ordering::SeqCst) {
+        live.doze(LONGEST_NAP);
+        live.look()?;
+        let elapsed = Nanos::from_nanos(monotonic_ns() - zero);
+        if elapsed >= live.due {
+            let (lost, intervals_lost) = (Vec::new(), live.lost());
+            live.progress(&Progress { until_ns: elapsed, lost, intervals_lost })?;
+        }
+    }
+    Ok(())
+}
+
+/// Everything between the rows and the page.
+struct Live {
+    side: KernelSide,
+    counters: Counters,
+    page: Page,
+    interval: Nanos,
+    due: Nanos,
+}
+
+impl Live {
+    fn new(plan: &Plan, interval: Nanos, side: KernelSide) -> Self {
+        let counters = Counters::new(&plan.cpus, plan.method != Method::Kernel, std::process::id());
+        Self { side, counters, page: Arc::new(Mutex::new("".into())), interval, due: interval }
+    }
+
+    fn publish(&self) {
+        let text: Arc<str> = openmetrics(&self.counters, env!("CARGO_PKG_VERSION")).into();
+        *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+}
+
+impl Sink for Live {
+    fn begin(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
+        quell_node::probe::Beside::begin(&mut self.side, manifest);
+        Ok(())
+    }
+
+    fn detours(&mut self, rows: &[(Cpu, Detour)]) -> Result<(), Error> {
+        self.counters.detours(rows);
+        Ok(())
+    }
+
+    fn quanta(&mut self, _: &[(Cpu, Quantum)]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn progress(&mut self, progress: &Progress) -> Result<(), Error> {
+        if progress.until_ns >= self.due {
+            while self.due <= progress.until_ns {
+                self.due += self.interval;
+            }
+            self.counters.turn(progress.until_ns, self.lost(), progress.lost.iter().sum());
+            self.publish();
+        }
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<f64, Error> {
+        Ok(match &mut self.side {
+            KernelSide::Known(rows) => rows.drain(|rows| self.counters.intervals(rows)),
+            _ => 0.0,
+        })
+    }
+
+    fn lost(&self) -> u64 {
+        quell_node::probe::Beside::lost(&self.side)
+    }
+
+    fn status(&mut self, _: Status) {}
+
+    fn next_flush(&self, flushed: Nanos) -> Nanos {
+        (flushed + PACE).min(self.due)
+    }
+
+    fn doze(&mut self, length: Duration) {
+        std::thread::sleep(length);
+    }
+
+    fn end(&mut self, _: &mut Manifest, written: Result<(), Error>) -> Result<(), Error> {
+        written
+    }
+}

@@ -1,0 +1,265 @@
+//! `quell simulate --sweep`: a run for each combination, and its like without noise.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use quell_analysis::sweep::{AxisKind, Form, Paths, Point, Sets, Unit, Word};
+use quell_recording::results::{Cell, Kind};
+use quell_sim::goal::Schedule;
+use quell_sim::loggops::{self, Noise, Outcome, Program, RankClocks, Rules, Run, RunError};
+
+use super::document::StuckFacts;
+use super::program::{self, Source};
+use super::{network, noise, stuck};
+use crate::args::Simulate;
+use crate::noise_file::ModelScale;
+use crate::plan::Usage;
+use crate::plan::pattern::{self, Named};
+use crate::printer::Printer;
+use crate::sweep::words::{NET, NOISE, SEED, WITHOUT, decimal, flag, number, size, text, time};
+use crate::sweep::{Context, Options, Recent, Row, Swept};
+
+/// The sweeps of `simulate`.
+#[derive(Debug)]
+pub struct Runs {
+    options: Options,
+    schedules: Recent<PathBuf, Checked>,
+    /// When the last rank is done without noise, by the words that matter to that.
+    silent: Recent<Vec<String>, u64>,
+}
+
+/// A schedule, and what keeps it from its end by physical rules.
+struct Checked {
+    schedule: Schedule,
+    errors: Option<String>,
+}
+
+/// Schedules are large; runs without noise are a number each.
+const MOST_SCHEDULES: usize = 4;
+const MOST_SILENT: usize = 1_024;
+
+/// What is played at a point.
+enum Playable {
+    Schedule(Arc<Checked>),
+    Pattern(Box<Named>),
+}
+
+impl Runs {
+    /// Ready for any plan.
+    pub fn new() -> Self {
+        Self {
+            options: Options::of::<Simulate>(),
+            schedules: Recent::new(MOST_SCHEDULES),
+            silent: Recent::new(MOST_SILENT),
+        }
+    }
+
+    fn args(&self, context: &Context, point: &Point) -> Result<Simulate, String> {
+        let mut args: Simulate =
+            self.options.read(context.words(point, &["schedule", "noise", "without", "cosched", "skew"]))?;
+        // These want `--noise`, which a point may be without.
+        args.noise = context.paths(point, "noise");
+        args.cosched = context.plan.value(point, "cosched").is_some_and(|value| value.word() == "true");
+        let skew = context.plan.value(point, "skew").map(|value| value.word().parse());
+        args.skew = skew.transpose().map_err(|error: quell_recording::NanosError| error.to_string())?;
+        Ok(args)
+    }
+
+    fn program(&self, context: &Context, point: &Point, args: &Simulate) -> anyhow::Result<Playable> {
+        if let Some(name) = &args.pattern {
+            return Ok(Playable::Pattern(Box::new(pattern::of(name, &args.parameters)?)));
+        }
+        let Some(path) = context.paths(point, "schedule").pop() else {
+            anyhow::bail!("there is no schedule")
+        };
+        let read = || {
+            let (schedule, format) = program::read(&path, Printer::new(true))?;
+            let errors = program::errors(&schedule, &Source { path: path.clone(), format })?;
+            Ok(Checked { schedule, errors })
+        };
+        self.schedules.get(&path, read).map(Playable::Schedule).map_err(anyhow::Error::msg)
+    }
+
+    fn cells(&self, context: &Context, point: &Point) -> anyhow::Result<Vec<Cell>> {
+        let args = self.args(context, point).map_err(Usage)?;
+        match self.program(context, point, &args)? {
+            Playable::Pattern(named) => self.played(context, point, &args, &named.steps),
+            Playable::Schedule(checked) => {
+                if let (Rules::Physical, Some(errors)) = (noise::rules(&args), &checked.errors) {
+                    anyhow::bail!("{errors}");
+                }
+                self.played(context, point, &args, &checked.schedule)
+            }
+        }
+    }
+
+    /// Plays a point with its noise, and without unless that was done of late.
+    fn played<P: Program>(
+        &self,
+        context: &Context,
+        point: &Point,
+        args: &Simulate,
+        program: &P,
+    ) -> anyhow::Result<Vec<Cell>> {
+        let silent_too = !args.noise.is_empty();
+        let noise = noise_of(context, point, args, program.ranks())?;
+        let outcome = ended(play(program, args, &noise)?)?;
+        let (max_rank, max_ns) = outcome.last();
+        let key = context.words(point, &["noise", "without", "seed", "cosched", "skew"]);
+        let silent = || Ok(ended(play(program, args, &Noise::None)?)?.last().1);
+        let base = silent_too.then(|| self.silent.get(&key, silent)).transpose();
+        let base = base.map_err(anyhow::Error::msg)?.map(|base| *base);
+        let slowdown = base.filter(|base| *base > 0);
+        let slowdown = slowdown.map(|base| 100.0 * (max_ns as f64 - base as f64) / base as f64);
+        let injected = outcome.noise.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
+        let number = |n: Option<u64>| n.map_or(Cell::Empty, Cell::U64);
+        Ok(vec![
+            Cell::U64(program.ranks().into()),
+            Cell::U64(outcome.events),
+            Cell::U64(max_ns),
+            Cell::U64(max_rank.into()),
+            number(base),
+            slowdown.map_or(Cell::Empty, Cell::F64),
+            number(silent_too.then_some(injected)),
+        ])
+    }
+}
+
+/// The noise of a point's ranks.
+fn noise_of(context: &Context, point: &Point, args: &Simulate, ranks: u32) -> anyhow::Result<Noise> {
+    let without = context.plan.value(point, "without").map_or(&[][..], |value| &value.words);
+    if args.noise.is_empty() {
+        return Ok(Noise::None);
+    }
+    if noise::rules(args) == Rules::Compatible {
+        if !without.is_empty() {
+            anyhow::bail!("LogGOPSim's noise has no sources: take `without` out, or `compat`");
+        }
+        return Ok(noise::of(args, ranks)?.noise);
+    }
+    let scale = ModelScale { quantum: noise::MODEL_QUANTUM, ranks: ranks.into(), seed: args.seed };
+    let opened = context.noise(point, scale).map_err(anyhow::Error::msg)?;
+    let nodes = opened.clocks().map_err(anyhow::Error::msg)?;
+    Ok(Noise::Clocks(RankClocks::on_nodes(nodes, ranks, noise::start(args), args.seed)?))
+}
+
+fn play<P: Program>(program: &P, args: &Simulate, noise: &Noise) -> Result<Outcome, RunError> {
+    let run = Run {
+        net: network(args).0,
+        rules: noise::rules(args),
+        noise,
+        threads: rayon::current_num_threads(),
+        progress: &|_| (),
+    };
+    loggops::run(program, &run)
+}
+
+/// The outcome of what ended.
+fn ended(outcome: Outcome) -> anyhow::Result<Outcome> {
+    match &outcome.stuck {
+        Some(left) => {
+            let facts: StuckFacts = stuck::facts(left, &[]);
+            Err(anyhow::anyhow!(stuck::message(&facts)))
+        }
+        None => Ok(outcome),
+    }
+}
+
+fn pattern_name(name: &str) -> Result<Vec<Word>, String> {
+    match pattern::entry(name) {
+        Some(_) => text(name),
+        None => Err(format!("there is no pattern `{name}`: `quell goal list` names them")),
+    }
+}
+
+impl Swept for Runs {
+    const VERB: &'static str = "simulate";
+
+    const FORM: Form = Form {
+        axes: &[
+            AxisKind { decides: true, ..AxisKind::text("pattern", pattern_name) },
+            AxisKind { decides: true, ..AxisKind::text("inner", pattern_name) },
+            AxisKind { paths: Paths::All, ..AxisKind::text("schedule", text) },
+            AxisKind { default: Some("false"), ..flag("compat") },
+            AxisKind { sets: Sets::Any, default: Some(""), ..NOISE },
+            WITHOUT,
+            flag("cosched"),
+            time("skew", "skew_ns"),
+            AxisKind { default: Some("loggopsim"), ..NET },
+            time("work", "work_ns"),
+            number("bytes", size),
+            number("iterations", size),
+            AxisKind::text("dims", text),
+            flag("periodic"),
+            number("root", size),
+            number("nway", size),
+            AxisKind { column: "segment_bytes", ..number("segment-bytes", size) },
+            AxisKind { column: "node_ranks", ..number("node-ranks", size) },
+            number("buckets", size),
+            time("optimizer", "optimizer_ns"),
+            number("blocks", size),
+            AxisKind {
+                kind: Kind::F64,
+                column: "reduce_per_byte_ns",
+                ..AxisKind::text("reduce-per-byte", decimal)
+            },
+            SEED,
+            number("ranks", size),
+        ],
+        applies: |axis, known| match axis {
+            "pattern" | "schedule" | "compat" | "noise" | "without" | "cosched" | "skew" | "net" | "seed" => {
+                true
+            }
+            _ => known("pattern").is_some_and(|name| pattern::takes(name, known("inner"), axis)),
+        },
+        curve: None,
+    };
+
+    const COLUMNS: &'static [(&'static str, Kind)] = &[
+        ("program_ranks", Kind::U64),
+        ("events", Kind::U64),
+        ("max_ns", Kind::U64),
+        ("max_rank", Kind::U64),
+        ("base_ns", Kind::U64),
+        ("slowdown_percent", Kind::F64),
+        ("injected_total_ns", Kind::U64),
+    ];
+
+    fn check(&self, context: &Context) -> anyhow::Result<()> {
+        let has = |name: &str| context.plan.axes.iter().any(|axis| axis.kind.name == name);
+        if has("pattern") == has("schedule") {
+            let text = "give either patterns or schedules, as in pattern = [\"allreduce\"] or schedule = [\"app.goal\"]";
+            return Err(Usage(text.into()).into());
+        }
+        Ok(context.check_nets()?)
+    }
+
+    fn rows(&self, context: &Context, unit: &Unit) -> Vec<Row> {
+        let row = |(point, of): (usize, &Point)| {
+            let cells = self.cells(context, of).map_err(|error| format!("{error:#}"));
+            Row { point, cells }
+        };
+        unit.points.iter().enumerate().map(row).collect()
+    }
+
+    fn cost_ns(&self, context: &Context, unit: &Unit) -> anyhow::Result<u64> {
+        let Some(point) = unit.points.first() else { return Ok(0) };
+        let args = self.args(context, point).map_err(Usage)?;
+        let totals = match self.program(context, point, &args)? {
+            Playable::Pattern(named) => named.steps.totals(),
+            Playable::Schedule(checked) => checked.schedule.totals(),
+        };
+        let (operations, sends) = totals.context("its events cannot be counted beforehand")?;
+        Ok(operations.saturating_add(sends).saturating_mul(NS_OF_EVENT))
+    }
+}
+
+/// About what an event takes.
+const NS_OF_EVENT: u64 = 50;
+
+impl std::fmt::Debug for Checked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Checked").field("errors", &self.errors).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,217 @@
+//! The dataset's folder: `_sweep.json`, and a file for each chunk that is there whole or not at all.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use quell_recording::results::{Cell, Kind, Results};
+
+use super::identity::Identity;
+use super::{Context, Row};
+use crate::plan::Usage;
+
+/// What is written is named so until it is whole. No pattern of `*.parquet` takes it.
+const TEMPORARY: &str = ".tmp";
+
+/// The folder of a dataset.
+#[derive(Debug)]
+pub struct Folder {
+    /// Where.
+    pub path: PathBuf,
+    /// Whose.
+    pub identity: Identity,
+    columns: Vec<(String, Kind)>,
+}
+
+/// What a chunk's file holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// Rows.
+    pub rows: u64,
+    /// Those with an error.
+    pub failed: u64,
+}
+
+impl Folder {
+    /// Of a verb's plan; nothing is written yet.
+    pub fn new(
+        path: PathBuf,
+        verb: &str,
+        results: &[(&str, Kind)],
+        context: &Context,
+    ) -> anyhow::Result<Self> {
+        let axes = context.plan.axes.iter().map(|axis| (axis.kind.column, axis.kind.kind));
+        let all = std::iter::once(("point", Kind::U64)).chain(axes).chain(results.iter().copied());
+        let columns =
+            all.chain([("error", Kind::Text)]).map(|(name, kind)| (name.to_owned(), kind)).collect();
+        Ok(Self { path, identity: Identity::of(verb, context)?, columns })
+    }
+
+    /// Makes the folder this plan's, or finds that it is. Others may be at it at the same time.
+    ///
+    /// # Errors
+    /// For another plan's folder, with what differs, and one that holds other things.
+    pub fn claim(&self) -> anyhow::Result<()> {
+        fs_err::create_dir_all(&self.path)?;
+        if self.compare()? {
+            return Ok(());
+        }
+        let mut text = serde_json::to_vec_pretty(&self.identity)?;
+        text.push(b'\n');
+        let file = self.temporary(".sweep-", &text)?;
+        match file.persist_noclobber(self.path.join("_sweep.json")) {
+            Ok(_) => Ok(()),
+            Err(error) if error.error.kind() == ErrorKind::AlreadyExists => self.compare().map(|_| ()),
+            Err(error) => Err(error.error).with_context(|| self.path.display().to_string()),
+        }
+    }
+
+    /// Whether the folder has this plan; `false` if it has none.
+    ///
+    /// # Errors
+    /// As [`Self::claim`].
+    pub fn compare(&self) -> anyhow::Result<bool> {
+        let found = match self.found()? {
+            Some(found) => found,
+            None if !self.holds_others()? => return Ok(false),
+            // Another process may have begun in between.
+            None => self.found()?.ok_or_else(|| {
+                Usage(format!(
+                    "{} holds other files and no sweep: name another folder with --output",
+                    self.path.display()
+                ))
+            })?,
+        };
+        let differences = self.identity.differences(&found);
+        if differences.is_empty() {
+            return Ok(true);
+        }
+        let list: String = differences.iter().map(|text| format!("\n  {text}")).collect();
+        Err(Usage(format!(
+            "{} holds another sweep: name another folder with --output, or remove it{list}",
+            self.path.display()
+        ))
+        .into())
+    }
+
+    fn found(&self) -> anyhow::Result<Option<Identity>> {
+        let path = self.path.join("_sweep.json");
+        match fs_err::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| Usage(format!("{} is no plan of a sweep: {error}", path.display())).into()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn holds_others(&self) -> anyhow::Result<bool> {
+        let entries = match fs_err::read_dir(&self.path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        for entry in entries {
+            if !entry?.file_name().as_encoded_bytes().starts_with(b".") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn part(&self, chunk: u64) -> PathBuf {
+        self.path.join(format!("part-{chunk:06}.parquet"))
+    }
+
+    /// Whether a chunk has a file, whatever is in it.
+    pub fn has(&self, chunk: u64) -> bool {
+        self.part(chunk).exists()
+    }
+
+    /// How many chunks have a file.
+    pub fn there(&self) -> u64 {
+        (0..self.identity.files).filter(|chunk| self.has(*chunk)).count() as u64
+    }
+
+    /// What a chunk's file holds, if it is whole: of this plan's columns, with a row for each of its points.
+    pub fn held(&self, chunk: u64) -> Option<Held> {
+        let table = Results::read(&self.part(chunk)).ok().filter(|table| table.columns == self.columns)?;
+        let points = self.identity.points_a_file;
+        let mut next = chunk.checked_mul(points)?;
+        let end = next.saturating_add(points).min(self.identity.points);
+        for row in &table.rows {
+            match row.first() {
+                Some(Cell::U64(point)) if *point == next => next += 1,
+                // A point may have several rows.
+                Some(Cell::U64(point)) if next.checked_sub(1) == Some(*point) => {}
+                _ => return None,
+            }
+        }
+        let failed =
+            table.rows.iter().filter(|row| row.last().is_some_and(|cell| *cell != Cell::Empty)).count();
+        (next == end).then_some(Held { rows: table.rows.len() as u64, failed: failed as u64 })
+    }
+
+    /// The table of a chunk from the rows of its units.
+    pub fn table(&self, context: &Context, units: &[(quell_analysis::sweep::Unit, Vec<Row>)]) -> Results {
+        let results = self.columns.len() - context.plan.axes.len() - 2;
+        let mut rows = Vec::new();
+        for (unit, of_unit) in units {
+            for row in of_unit {
+                let point = &unit.points[row.point];
+                let (cells, error) = match &row.cells {
+                    Ok(cells) => (cells.clone(), Cell::Empty),
+                    Err(reason) => (vec![Cell::Empty; results], Cell::Text(reason.clone())),
+                };
+                let number = std::iter::once(Cell::U64(point.number));
+                rows.push(number.chain(context.plan.cells(point)).chain(cells).chain([error]).collect());
+            }
+        }
+        Results { columns: self.columns.clone(), rows }
+    }
+
+    /// Writes a chunk's file: to a name of its own, to the disk, then to its place.
+    ///
+    /// # Errors
+    /// For instance on a full disk; the folder is then as before.
+    pub fn write(&self, chunk: u64, table: &Results) -> anyhow::Result<()> {
+        let file = self.temporary(&format!(".part-{chunk:06}-"), &table.to_parquet()?)?;
+        match file.persist(self.part(chunk)) {
+            Ok(_) => Ok(()),
+            // Somebody else has the same share, wrote the same, and cleaned up.
+            Err(_) if self.held(chunk).is_some() => Ok(()),
+            Err(error) => Err(error.error).with_context(|| self.part(chunk).display().to_string()),
+        }
+    }
+
+    fn temporary(&self, prefix: &str, bytes: &[u8]) -> anyhow::Result<tempfile::NamedTempFile> {
+        let write = || {
+            // As any file that is made here: the others of a group may read it.
+            let usual = std::fs::Permissions::from_mode(0o666);
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(prefix).suffix(TEMPORARY).permissions(usual);
+            let mut file = builder.tempfile_in(&self.path)?;
+            file.write_all(bytes)?;
+            file.as_file().sync_all()?;
+            Ok::<_, std::io::Error>(file)
+        };
+        write().with_context(|| self.path.display().to_string())
+    }
+
+    /// Removes what processes left that were killed while they wrote. Only for a dataset that is complete.
+    pub fn clean(&self) {
+        let entries = fs_err::read_dir(&self.path).into_iter().flatten().filter_map(Result::ok);
+        for path in entries.map(|entry| entry.path()) {
+            if is_left_over(&path) {
+                // What stays is in nobody's way.
+                let _ = fs_err::remove_file(path);
+            }
+        }
+    }
+}
+
+fn is_left_over(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    (name.starts_with(".part-") || name.starts_with(".sweep-")) && name.ends_with(TEMPORARY)
+}

@@ -1,0 +1,84 @@
+//! The noise of a point, opened once for all points that take it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use anyhow::Context as _;
+use quell_analysis::predict::NodeNoise;
+use quell_analysis::whatif::Which;
+use quell_sim::Node;
+
+use super::Recent;
+use crate::noise_file::{self, ModelScale};
+
+/// A file's noise as a point takes it, less the sources that it leaves out.
+///
+/// # Errors
+/// For what is no noise.
+pub fn noise_without(path: &Path, without: &[Which], scale: ModelScale) -> anyhow::Result<NodeNoise> {
+    if without.is_empty() {
+        return noise_file::open(path, scale);
+    }
+    Ok(noise_file::sourced(path, scale)?.0.without(without))
+}
+
+/// The nodes of one machine.
+#[derive(Debug)]
+pub struct Noise {
+    /// Their traces.
+    pub nodes: Vec<NodeNoise>,
+    clocks: OnceLock<Result<Vec<Node>, String>>,
+}
+
+impl Noise {
+    /// Their progress clocks, made when they are first asked for.
+    ///
+    /// # Errors
+    /// For traces that make no clocks.
+    pub fn clocks(&self) -> Result<&[Node], String> {
+        let of_node = |noise: &NodeNoise| {
+            Node::new(&noise.traces).map_err(|reason| format!("{}: {reason}", noise.name))
+        };
+        let clocks = self.clocks.get_or_init(|| self.nodes.iter().map(of_node).collect());
+        clocks.as_deref().map_err(Clone::clone)
+    }
+}
+
+/// The noise that was opened of late.
+#[derive(Debug)]
+pub struct Opened(Recent<(Vec<PathBuf>, Vec<String>), Noise>);
+
+/// Noise changes slowly from point to point; so many recordings are kept in memory.
+const MOST_OPEN: usize = 8;
+
+impl Opened {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self(Recent::new(MOST_OPEN))
+    }
+
+    /// The noise of these files less these sources. What a model makes depends on the point, and is not kept.
+    ///
+    /// # Errors
+    /// As [`noise_without`].
+    pub fn get(
+        &self,
+        paths: &[PathBuf],
+        without: &[String],
+        scale: ModelScale,
+    ) -> Result<Arc<Noise>, String> {
+        let open = || {
+            let patterns = without.iter().map(|text| text.parse().map_err(anyhow::Error::msg));
+            let patterns = patterns.collect::<anyhow::Result<Vec<Which>>>()?;
+            let nodes = paths.iter().map(|path| {
+                noise_without(path, &patterns, scale).with_context(|| path.display().to_string())
+            });
+            Ok(Noise { nodes: nodes.collect::<anyhow::Result<_>>()?, clocks: OnceLock::new() })
+        };
+        let model = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+        if paths.iter().any(model) {
+            return open().map(Arc::new).map_err(|error: anyhow::Error| format!("{error:#}"));
+        }
+        self.0.get(&(paths.to_vec(), without.to_vec()), open)
+    }
+}

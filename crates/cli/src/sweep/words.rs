@@ -1,0 +1,114 @@
+//! How axes are written: as the options of verbs are, with ranges where they help.
+
+use std::str::FromStr;
+
+use quell_analysis::sweep::{AxisKind, MOST_VALUES, Paths, Sets, Word};
+use quell_analysis::whatif::Which;
+use quell_recording::Nanos;
+use quell_recording::results::{Cell, Kind};
+
+use crate::args::SyncName;
+use crate::plan::RankList;
+use crate::plan::size::whole;
+
+/// An axis of files with noise, of which several make a machine.
+pub const NOISE: AxisKind =
+    AxisKind { sets: Sets::Filled, paths: Paths::All, ..AxisKind::text("noise", text) };
+/// Sources that are left out of the noise.
+pub const WITHOUT: AxisKind =
+    AxisKind { sets: Sets::Any, default: Some(""), ..AxisKind::text("without", parsed::<Which>) };
+/// Networks; files of one are checked later.
+pub const NET: AxisKind = AxisKind { paths: Paths::Toml, ..AxisKind::text("net", text) };
+/// Seeds, and ranges of them.
+pub const SEED: AxisKind = AxisKind { default: Some("1"), ..number("seed", range) };
+
+/// An axis of numbers.
+pub const fn number(name: &'static str, read: fn(&str) -> Result<Vec<Word>, String>) -> AxisKind {
+    AxisKind { kind: Kind::U64, ..AxisKind::text(name, read) }
+}
+
+/// An axis of times, with a column that says so.
+pub const fn time(name: &'static str, column: &'static str) -> AxisKind {
+    AxisKind { kind: Kind::U64, column, ..AxisKind::text(name, nanos) }
+}
+
+/// An axis of yes and no.
+pub const fn flag(name: &'static str) -> AxisKind {
+    AxisKind { kind: Kind::Bool, ..AxisKind::text(name, yes_or_no) }
+}
+
+fn one(text: String, cell: Cell) -> Result<Vec<Word>, String> {
+    Ok(vec![Word { text, cell }])
+}
+
+/// Any text.
+pub fn text(text: &str) -> Result<Vec<Word>, String> {
+    if text.is_empty() {
+        return Err("it is empty".into());
+    }
+    one(text.to_owned(), Cell::Text(text.to_owned()))
+}
+
+/// `none`, `start` or `phase`.
+pub fn sync(written: &str) -> Result<Vec<Word>, String> {
+    <SyncName as clap::ValueEnum>::from_str(written, false)
+        .map_err(|_| format!("`{written}` is none of none, start and phase"))?;
+    text(written)
+}
+
+/// Text that means something to an option.
+pub fn parsed<T: FromStr<Err: std::fmt::Display>>(written: &str) -> Result<Vec<Word>, String> {
+    if written.is_empty() {
+        return Ok(Vec::new());
+    }
+    written.parse::<T>().map_err(|reason| reason.to_string())?;
+    text(written)
+}
+
+/// `8`, `64Ki`.
+pub fn size(text: &str) -> Result<Vec<Word>, String> {
+    let n = whole(text).ok_or_else(|| format!("`{text}` is not a number (write 8, or '64Ki')"))?;
+    one(n.to_string(), Cell::U64(n))
+}
+
+/// `7`, or `1..20`: all of them, the last too.
+pub fn range(text: &str) -> Result<Vec<Word>, String> {
+    let Some((first, last)) = text.split_once("..") else { return size(text) };
+    let number = |part: &str| whole(part).ok_or_else(|| format!("`{text}` is not a range (write '1..20')"));
+    let (first, last) = (number(first)?, number(last)?);
+    match last.checked_sub(first) {
+        Some(more) if more < MOST_VALUES as u64 => {
+            Ok((first..=last).map(|n| Word { text: n.to_string(), cell: Cell::U64(n) }).collect())
+        }
+        Some(_) => Err(format!("`{text}` are more than the {MOST_VALUES} values that an axis may have")),
+        None => Err(format!("the range `{text}` runs backwards")),
+    }
+}
+
+/// As `--ranks` takes them: `16`, `1Mi`, or `16..65536`, which doubles.
+pub fn ranks(text: &str) -> Result<Vec<Word>, String> {
+    let list = text.parse::<RankList>()?;
+    Ok(list.0.into_iter().map(|n| Word { text: n.to_string(), cell: Cell::U64(n) }).collect())
+}
+
+/// `1ms`.
+pub fn nanos(text: &str) -> Result<Vec<Word>, String> {
+    let time = text.parse::<Nanos>().map_err(|reason| reason.to_string())?.as_nanos();
+    one(format!("{time}ns"), Cell::U64(time))
+}
+
+/// `0.5`.
+pub fn decimal(text: &str) -> Result<Vec<Word>, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x.is_finite() => one(x.to_string(), Cell::F64(x)),
+        _ => Err(format!("`{text}` is not a number")),
+    }
+}
+
+/// `true` and `false`.
+pub fn yes_or_no(text: &str) -> Result<Vec<Word>, String> {
+    match text.parse() {
+        Ok(yes) => one(text.to_owned(), Cell::Bool(yes)),
+        Err(_) => Err(format!("`{text}` is neither true nor false")),
+    }
+}

@@ -1,0 +1,170 @@
+//! A fleet as text for a terminal.
+
+use quell_analysis::fleet::{Cost, Difference, Fleet, Scale, SlowNode, TypicalSource, UnlikeNode};
+use quell_recording::Nanos;
+
+use crate::printer::one_line;
+use crate::terminal::{table, time};
+
+/// Nodes that are unlike the rest, and are shown.
+const MOST_UNLIKE: usize = 20;
+/// Causes that are shown of one of them.
+const MOST_CAUSES: usize = 3;
+/// Of the slowest nodes, so many are shown.
+const MOST_SLOWEST: usize = 10;
+/// Sources that are shown as usual.
+const MOST_SOURCES: usize = 8;
+
+/// What the nodes cost together, and what to look at next.
+pub fn advise(fleet: &Fleet) -> String {
+    let mut text = format!("{} · {} nodes", one_line(&fleet.folder), fleet.nodes);
+    if !fleet.unread.is_empty() {
+        text += &format!(" · {} left out", fleet.unread.len());
+    }
+    text.push('\n');
+    text.extend(fleet.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += "\n";
+    text += &unlike(fleet, MOST_UNLIKE);
+    if let Some(cost) = &fleet.cost {
+        text += &costs(cost);
+    }
+    text += &usual(&fleet.typical);
+    text += &differences(&fleet.differences);
+    text + &next(fleet)
+}
+
+/// The nodes that are unlike the rest, so many of them.
+pub fn unlike(fleet: &Fleet, most: usize) -> String {
+    if fleet.unlike.is_empty() {
+        return format!("No node of {} stands out by any {}.\n", fleet.nodes, noun(fleet));
+    }
+    let mut text = format!("{} of {} nodes are unlike the rest:\n", fleet.unlike.len(), fleet.nodes);
+    if fleet.nodes_with_sources == 0 {
+        text += "(sources unknown: how long detours last is compared instead)\n";
+    }
+    text.extend(fleet.unlike.iter().take(most).map(one_unlike));
+    if fleet.unlike.len() > most {
+        text += &format!("  ... and {} more (--json has them all)\n", fleet.unlike.len() - most);
+    }
+    text
+}
+
+fn noun(fleet: &Fleet) -> &'static str {
+    if fleet.nodes_with_sources == 0 { "length of detours (sources unknown)" } else { "source" }
+}
+
+fn one_unlike(node: &UnlikeNode) -> String {
+    let share = node.delay_share_percent.filter(|share| *share >= 0.1);
+    let share = share.map_or_else(String::new, |share| format!(" (makes {share:.1} % of the lost time)"));
+    let mut text = format!("  {}{share}\n", label(&node.node, node.host.as_deref()));
+    text.extend(node.why.iter().take(MOST_CAUSES).map(|why| format!("      {}\n", one_line(&why.says))));
+    text
+}
+
+fn label(node: &str, host: Option<&str>) -> String {
+    let short = |text: &str| one_line(text).chars().take(40).collect::<String>();
+    match host {
+        Some(host) if host != node => format!("{} ({})", short(host), short(node)),
+        _ => short(node),
+    }
+}
+
+fn costs(cost: &Cost) -> String {
+    let quantum = Nanos::from_nanos(cost.quantum_ns);
+    let mut text = format!(
+        "\nWhat a phase of {quantum} loses to noise, nodes not synchronised (median node: {}):\n",
+        one_line(&cost.median_node)
+    );
+    let header = ["ranks", "nodes", "as they are", "all as the median node", "without the unlike"];
+    let percent = |value: f64| format!("{value:.2} %");
+    let row = |scale: &Scale| {
+        vec![
+            scale.ranks.to_string(),
+            scale.nodes.to_string(),
+            percent(scale.mixture_percent),
+            percent(scale.median_percent),
+            percent(scale.without_unlike_percent),
+        ]
+    };
+    text += &table(&header, cost.scales.iter().map(row));
+    let shares: Vec<String> = cost
+        .worst_share
+        .iter()
+        .filter(|share| share.nodes <= 100)
+        .map(|share| format!("{}: {:.0} %", share.nodes, share.share_percent))
+        .collect();
+    if !shares.is_empty() {
+        let all = format!("with all {} nodes", cost.nodes);
+        text += &format!(
+            "Of that loss, {all}, goes when the slowest are as the median node: {}\n",
+            shares.join(", ")
+        );
+    }
+    text += "\nWho is last (with all nodes):\n";
+    let header = ["node", "alone", "of phases", "of lost time"];
+    let row = |slow: &SlowNode| {
+        vec![
+            label(&slow.node, slow.host.as_deref()),
+            percent(slow.own_percent),
+            format!("{:.1} %", slow.holds_up_percent),
+            format!("{:.1} %", slow.delay_share_percent),
+        ]
+    };
+    text + &table(&header, cost.slowest.iter().take(MOST_SLOWEST).map(row))
+}
+
+fn usual(typical: &[TypicalSource]) -> String {
+    let seen: Vec<&TypicalSource> =
+        typical.iter().filter(|one| one.ns_per_s > 0.0).take(MOST_SOURCES).collect();
+    if seen.is_empty() {
+        return String::new();
+    }
+    let header = ["usual", "nodes", "per s and CPU", "of each s", "longest"];
+    let row = |one: &&TypicalSource| {
+        vec![
+            one_line(&one.source).chars().take(40).collect(),
+            one.nodes.to_string(),
+            format!("{:.2}", one.per_s),
+            time(one.ns_per_s),
+            time(one.longest_ns as f64),
+        ]
+    };
+    format!("\n{}", table(&header, seen.iter().map(row)))
+}
+
+/// In what else nodes differ.
+pub fn differences(differences: &[Difference]) -> String {
+    let line = |one: &Difference| {
+        let more = if one.nodes > one.names.len() as u64 { ", ..." } else { "" };
+        let names: Vec<String> = one.names.iter().map(|name| one_line(name)).collect();
+        format!(
+            "  {}: {} have {}, most {} ({}{more})\n",
+            one.what,
+            one.nodes,
+            one_line(&one.value),
+            one_line(&one.usual),
+            names.join(", ")
+        )
+    };
+    if differences.is_empty() {
+        return String::new();
+    }
+    "\nNot all nodes are alike (no fault of theirs):\n".to_owned()
+        + &differences.iter().map(line).collect::<String>()
+}
+
+/// What to look at next.
+fn next(fleet: &Fleet) -> String {
+    let Some(first) = fleet.unlike.first() else {
+        return String::new();
+    };
+    let folder = one_line(&fleet.folder);
+    let worst = one_line(&first.node);
+    let by = if fleet.nodes_with_sources > 0 { " --by source" } else { "" };
+    let mut text = format!("\nNext:\n  quell show {folder}/{worst}.quell{by}\n");
+    if let Some(cost) = &fleet.cost {
+        let median = one_line(&cost.median_node);
+        text += &format!("  quell compare {folder}/{median}.quell {folder}/{worst}.quell\n");
+    }
+    text
+}

@@ -1,0 +1,263 @@
+"""Repeats IBM's page on OS jitter (2013): its tables of tasks and of mitigations, vpsum, and CG bound and unbound.
+
+Usage: ibm_jitter.py QUELL, where QUELL is the program to run. Writes ibm-jitter.md and ibm-jitter.svg beside this
+script. vpsum and CG need an MPI; their figures are measured, and no two runs give the same.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+from collections import Counter
+from statistics import median
+
+from report import HERE, Bench, Row, effort, main, rounds, say, table, write_page
+from report.drawing import BLUE, GREY, ORANGE, panels, save
+from report.papers import IBM
+
+# Some 0.5 s on idle CPUs.
+CG = ("300", "48")
+CG_RUNS, CG_S = 8, 50
+VPSUM_ROUNDS, VPSUM_S = 2, 50
+PAPER_CG = {"not mitigated": "7.1, 355.41, 109.38", "affinity": "5.11, 5.15, 5.14", "all": "5.14, 5.14, 5.15"}
+KERNEL_THREADS = ("kworker", "ksoftirqd", "rcu_", "kdamond", "migration", "kswapd", "khugepaged", "kcompactd", "jbd2")
+# What a test harness does beside its run: it looks at the machine and writes what it saw.
+HARNESS = """#!/bin/bash
+(while :; do date; ps ax; sleep 0.05; done) >log 2>&1 &
+beside=$!
+"$@"
+code=$?
+kill $beside
+exit $code
+"""
+SCRIPT = """#!/bin/bash
+"$@"
+exit $?
+"""
+VARIANTS = {
+    "vpsum, not mitigated": ("harness", ["--no-bind"], "under a test harness, ranks not bound"),
+    "vpsum, mitigated": ("harness", [], "under the harness, each rank bound to a CPU"),
+    "vpsum, without harness": ("script", [], "from a shell script, bound"),
+    "vpsum, without script": ("", [], "directly, bound"),
+}
+
+INTRODUCTION = """\
+What IBM's PowerLinux team showed in 2013 in *OS Jitter Mitigation Techniques*, of POWER6 nodes of 32 cores under SLES
+11: a table of the tasks that ran, vpsum and psnap, their mitigations, and NAS's conjugate gradients with and without
+them. Here: `quell show`, `quell bench fwq`, `quell tune audit`, and conjugate gradients of our own (`kernels/cg.c`)
+on two CPUs. Written by `ibm_jitter.py`; do not edit.
+"""
+
+WHY = """\
+## Why they differ
+
+- **No kernel setting was changed** for this: which mitigations are on is only looked at. *Mitigated* is affinity
+  alone, which the page itself found to matter most; `quell tune try` measures the others, one at a time, on a machine
+  that is one's own.
+- **vpsum's graphs** print no numbers. The mean slow-down is the page's own figure for them: the slowest rank of each
+  iteration, above the quantum.
+- **CG.** 128 processes without affinity met on the same cores of 4 nodes, for minutes. 2 ranks on 2 CPUs do so now
+  and then, where other programs push them about; a bound rank shares its CPU with those alone.
+"""
+
+
+def osjitter(bench: Bench) -> list[dict]:
+    """Records a CPU without a probe; its tasks."""
+    words = ["--method", "kernel", "--duration", f"{effort(10)}s"]
+    bench.run(bench.quell, "-q", "record", "-o", "tasks.quell", *words)
+    return bench.document("show", "tasks.quell", "--by", "task")["tasks"]
+
+
+def name(task: dict) -> str:
+    """A task's name, which anybody may choose, as code in a table."""
+    return "`" + "".join(one if one.isalnum() or one in " .:_/-+()" else "?" for one in task["name"]) + "`"
+
+
+def task_table(tasks: list[dict]) -> str:
+    """The osjitter table: times in ms."""
+    cells = []
+    for task in tasks[:12]:
+        times = [f"{task[key] / 1e6:,.3f}" for key in ("total_ns", "min_ns", "max_ns", "mean_ns")]
+        period = f"{task['period_ns'] / 1e6:.3f}" if task["period_ns"] else ""
+        cells.append([str(task["pid"]), name(task), str(task["count"]), *times, period])
+    header = ["pid", "name", "count", "total (ms)", "min (ms)", "max (ms)", "avg (ms)", "period (ms)"]
+    return table(header, cells, "rlr")
+
+
+def formats(bench: Bench) -> tuple[list[list[int]], dict[int, int]]:
+    """A run of 1 ms as vpsum prints it: iteration, us; and one of 100 us as psnap does: us, how often on rank 0."""
+    bench.document("bench", "fwq", "-n", "2", "--duration", "2s", "-o", "vpsum")
+    bench.run(bench.quell, "-q", "convert", recording(bench, "vpsum"), "out.vpsum", "--to", "vpsum")
+    lines = (bench.folder / "out.vpsum" / "vpsum.0").read_text(encoding="utf-8").splitlines()
+    iterations = [list(map(int, line.split())) for line in lines if line[:1].isdigit()]
+    bench.document("bench", "fwq", "-n", "2", "--duration", "2s", "--quantum", "100us", "-o", "psnap")
+    bench.run(bench.quell, "-q", "convert", recording(bench, "psnap"), "out.psnap", "--to", "psnap")
+    lines = (bench.folder / "out.psnap").read_text(encoding="utf-8").splitlines()
+    bins = [line.split() for line in lines if line.startswith("0 ")]
+    return iterations, {int(one[1]): int(one[2]) for one in bins}
+
+
+def recording(bench: Bench, folder: str) -> str:
+    """The recording of this host in a run's folder."""
+    return str(next((bench.folder / folder).glob("*.quell")))
+
+
+def vpsum(bench: Bench) -> dict[str, list[float]]:
+    """The mean slow-down of 10 ms quanta, each way, in rounds of random order."""
+    for script, text in (("harness", HARNESS), ("script", SCRIPT)):
+        path = bench.folder / script
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+    found: dict[str, list[float]] = {one: [] for one in VARIANTS}
+    for _ in rounds("vpsum", VPSUM_ROUNDS, VPSUM_S):
+        for one in random.sample(list(VARIANTS), len(VARIANTS)):
+            script, options, _ = VARIANTS[one]
+            shutil.rmtree(bench.folder / "run", ignore_errors=True)
+            words = ["-n", "2", "--quantum", "10ms", "--duration", f"{effort(4)}s", "-o", "run", *options]
+            before = [str(bench.folder / script)] if script else []
+            bench.run(*before, bench.quell, "-q", "bench", "fwq", *words)
+            shown = bench.document("bench", "show", "run")
+            found[one].append(shown["mean_slowdown_percent"])
+            shutil.rmtree(bench.folder / one, ignore_errors=True)
+            (bench.folder / "run").rename(bench.folder / one)
+    return found
+
+
+def quanta_ms(bench: Bench, one: str) -> list[float]:
+    """Each quantum of rank 0 of the last run of a kind, in ms."""
+    shutil.rmtree(bench.folder / "graph", ignore_errors=True)
+    bench.run(bench.quell, "-q", "convert", recording(bench, one), "graph", "--to", "vpsum")
+    lines = (bench.folder / "graph" / "vpsum.0").read_text(encoding="utf-8").splitlines()
+    return [int(line.split()[1]) / 1000 for line in lines if line[:1].isdigit()]
+
+
+def gradients(bench: Bench, launch: list[str]) -> dict[str, list[float]]:
+    """Seconds of each run of CG, unbound and bound, in random order."""
+    launcher, _, _, *rest = launch
+    found: dict[str, list[float]] = {"unbound": [], "bound": []}
+    for _ in rounds("CG", CG_RUNS, CG_S, least=6):
+        for how in random.sample(list(found), 2):
+            bind = ["--bind-to", "none" if how == "unbound" else "core"]
+            said = bench.run(launcher, *bind, *rest, *CG).stdout.split()
+            found[how].append(float(said[0]) / 1e9)
+    return found
+
+
+def audit(bench: Bench) -> list[dict]:
+    """The page's mitigations in quell's catalogue, and whether they are on here."""
+    return [one for one in bench.document("tune", "audit")["mitigations"] if one["ibm"]]
+
+
+def draw(graphs: dict[str, list[float]], found: dict[str, list[float]]) -> None:
+    """Vpsum's graphs, and CG."""
+    figure, (spikes, runs) = panels(1, 2, (11, 4))
+    for (one, values), colour in zip(graphs.items(), (ORANGE, BLUE)):
+        changes = [10 * value - 100 for value in values]
+        spikes.plot(changes, color=colour, linewidth=0.8, label=VARIANTS[one][2])
+    spikes.set_xlabel("iteration of 10 ms")
+    spikes.set_ylabel("above 10 ms, %")
+    spikes.set_title("vpsum, rank 0", fontsize=10)
+    spikes.legend(fontsize=8)
+    for (how, values), colour in zip(found.items(), (ORANGE, BLUE)):
+        runs.plot(range(1, len(values) + 1), values, color=colour, marker="o", linestyle="none", label=how)
+        runs.axhline(median(values), color=colour, linewidth=0.8)
+    runs.axhline(0, color=GREY, linewidth=0.5)
+    runs.set_xlabel("run")
+    runs.set_ylabel("seconds")
+    runs.set_title("conjugate gradients", fontsize=10)
+    if found:
+        runs.legend(fontsize=8)
+    save(figure, "ibm-jitter")
+
+
+def looked_at(tasks: list[dict], known: list[dict]) -> list[Row]:
+    """The table of tasks, and the mitigations."""
+    others = [task for task in tasks if task["name"] != "idle" and not task["own"]]
+    kernel = [task for task in others if task["name"].startswith(KERNEL_THREADS)]
+    most = "; ".join(f"{name(task)} {task['count']} times, {task['mean_ns'] / 1000:.0f} us" for task in kernel[:4])
+    states = ", ".join(f"{count} {state}" for state, count in Counter(one["state"] for one in known).most_common())
+    return [
+        Row(
+            IBM,
+            "osjitter table",
+            "vpsum's ranks, 8 ms at a time; in the mean qmgr and pickup 47 us, cron 48 us, irqbalance 148 us",
+            f"{len(others)} tasks in {effort(10)} s; of the kernel's: {most or 'none'}",
+            "Another system without those daemons; who else worked on the machine is in the page's table.",
+        ),
+        Row(
+            IBM,
+            "mitigation tables",
+            "22 techniques",
+            f"{len({one['ibm'] for one in known})} of 22 in the catalogue; here: {states}",
+            "What a virtual x86 machine has not (SMT snooze, LPARs, compugard) is off, or cannot be told from inside.",
+        ),
+    ]
+
+
+def ran(
+    iterations: list[list[int]], bins: dict[int, int], slow: dict[str, list[float]], found: dict[str, list[float]]
+) -> list[Row]:
+    """vpsum, psnap, the graphs and CG."""
+    first = ", ".join(str(row[1]) for row in iterations[:13])
+    whole, usual = sum(bins.values()), max(bins, key=lambda one: bins[one])
+    near = 100 * sum(count for us, count in bins.items() if us <= usual + 2) / whole
+    busy = "Two virtual CPUs that others use; the quantum is that of undisturbed work, not the shortest seen."
+    rows = [
+        Row(IBM, "vpsum output", "the first 13 iterations of 1 ms: 1000 to 1003 us", f"{first} us", busy),
+        Row(IBM, "psnap output", "100 us quanta: 99 % of the excerpt at 100 to 102 us, the rest to 109 us",
+            f"{near:.1f} % up to {usual + 2} us; longest {max(bins):,} us", busy),
+    ]  # fmt: skip
+    for one, values in slow.items():
+        rows.append(Row(IBM, one, "a graph, without numbers: spikes shrink from one to the next",
+                        f"{VARIANTS[one][2]}: mean slow-down {median(values):.1f} %", busy))  # fmt: skip
+    spread = {how: max(values) / min(values) for how, values in found.items()}
+    three = {how: ", ".join(f"{value:.2f}" for value in values[:3]) for how, values in found.items()}
+    paper = f"s, unbound: {PAPER_CG['not mitigated']}; affinity: {PAPER_CG['affinity']}; all: {PAPER_CG['all']}"
+    ours = f"s, unbound: {three['unbound']} ({spread['unbound']:.2f} between {len(found['unbound'])} runs); "
+    ours += f"bound: {three['bound']} ({spread['bound']:.2f})"
+    why = "2 ranks on 2 CPUs meet on one CPU only where other programs push them about, and never for minutes."
+    return [*rows, Row(IBM, "CG table", paper, ours, why)]
+
+
+def make(bench: Bench) -> list[Row]:
+    """Measures everything and writes the page and the figure."""
+    say("tasks")
+    tasks, known = osjitter(bench), audit(bench)
+    cells = [[one["ibm"], f"`{one['id']}`", one["state"]] for one in known]
+    parts = [
+        INTRODUCTION,
+        "![vpsum's spikes, and runs of CG](ibm-jitter.svg)",
+        "## Tasks on both CPUs (the osjitter table)",
+        task_table(tasks),
+        "## Mitigations of the page, on this machine",
+        table(["the page", "quell", "state"], cells),
+    ]
+    launch = bench.mpi_program(HERE / "kernels/cg.c")
+    if not launch:
+        why = "Not measured: there is no MPI here."
+        write_page("ibm-jitter", "IBM, OS jitter", [*parts, WHY])
+        rest = ["vpsum output", "psnap output", *VARIANTS, "CG table"]
+        return looked_at(tasks, known) + [Row(IBM, one, "", "", why) for one in rest]
+    iterations, bins = formats(bench)
+    slow = vpsum(bench)
+    graphs = {one: quanta_ms(bench, one) for one in ("vpsum, not mitigated", "vpsum, without script")}
+    found = gradients(bench, launch)
+    draw(graphs, found)
+    runs = [
+        [VARIANTS[one][2], *(f"{value:.2f}" for value in (min(values), median(values), max(values)))]
+        for one, values in slow.items()
+    ]
+    seconds = [[how, *(f"{value:.2f}" for value in values)] for how, values in found.items()]
+    parts += [
+        "## Mean slow-down of 10 ms quanta, %",
+        table(["run", "least", "middle", "most"], runs, "lr"),
+        "## Conjugate gradients, s",
+        table(["ranks", *(f"run {at + 1}" for at in range(len(found["bound"])))], seconds, "lr"),
+    ]
+    write_page("ibm-jitter", "IBM, OS jitter", [*parts, WHY])
+    return looked_at(tasks, known) + ran(iterations, bins, slow, found)
+
+
+if __name__ == "__main__":
+    sys.exit(main("ibm-jitter", 150, __doc__, make))

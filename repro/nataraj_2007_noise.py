@@ -1,0 +1,290 @@
+"""Repeats Figures 4 to 9 of Nataraj et al. (SC 2007): noise profiles, what accumulates, amplification and composition.
+
+Usage: nataraj_2007_noise.py QUELL, where QUELL is the program to run. Writes nataraj-2007-noise.md and
+nataraj-2007-noise.svg beside this script. The real ranks need an MPI and eBPF; their figures are measured, and no two
+runs give the same.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+from statistics import median
+
+from nataraj_2007 import SOURCES, Tracked, middle, percent, tracked
+from report import HERE, Bench, Row, effort, main, rounds, say, table, write_page
+from report.drawing import BLUE, GREEN, GREY, ORANGE, PINK, panels, save
+from report.papers import NATARAJ
+
+RANKS = [32, 128]
+PHASES = 200
+SWEEPS = 6
+# As long as Sweep3D's and the processors' times allow to tell: strong scaling, so a phase of 128 ranks is a fourth.
+TOTAL_NS = 64_000_000
+COLOURS = dict(zip(SOURCES, (BLUE, GREEN, PINK, ORANGE, GREY)))
+# Iterations, blocks, doubles, turns: some 0.5 s on an idle CPU.
+PROGRAMS = {"sweep": ("wavefront", ("25", "8", "5000", "5")), "LU": ("wavefront", ("10", "40", "2500", "5"))}
+PROGRAMS["CG"] = ("cg", ("60", "48"))
+ROUNDS = 5
+ROUNDS_S = 75
+SETS = {"base": [], "pinned": ["--bind-to", "core"]}
+
+INTRODUCTION = """\
+Noise profiles of LU and CG, and what accumulates, is amplified and absorbed in Sweep3D, after Nataraj, Morris,
+Malony, Sottile & Beckman, *The Ghost in the Machine*, SC 2007, sections 4.2 and 4.3. The paper had 32 and 128 cores
+of a cluster. Here programs of the same kind (a wavefront as Sweep3D and LU have it, conjugate gradients; `kernels/`)
+run on two real ranks by `quell trace`, unbound and bound to a CPU each, and `quell track` analyses them; for 32 and
+128 ranks a sweep is simulated under this machine's noise, and the paper's bulk-synchronous program under each of its
+sources. Written by `nataraj_2007_noise.py`; do not edit.
+"""
+
+HOW = """\
+*Local* noise struck the rank, *accumulated* is by how much it ended later than without noise, and their quotient is
+the *amplification ratio*: below 1 the program absorbs noise, above it others' noise is added. *Composition* is what
+each source alone accumulated, of what all of them did; the sum of all is the *orthogonal sum*: above 1, sources hide
+one another.
+"""
+
+WHY = """\
+## Why they differ
+
+- The paper's `timer_interrupt` came to one core of a node, `smp_apic_timer_interrupt` to every core; on this kernel
+  there is only the latter, `tick`. `schedule` is `task`. Device interrupts and softirqs are watched too.
+- Two ranks on two CPUs of one virtual machine can pass noise only to one another: ratios stay near 1, where 32 and
+  128 ranks spread around it. Open MPI's ranks poll while they wait, so what strikes a waiting rank is absorbed.
+- On a machine that others use, `task` is their work. Pinning helps against migration then, not against them.
+- The sweep is simulated under a recording of one CPU, from which each rank goes through a part of its own; what it
+  adds is held against the same run without noise, and composed by the noise on its critical path.
+- The bulk-synchronous program has one source at a time, at its measured period and mean, and a collective at the end
+  of each phase. So nothing is absorbed but in the wait for the last rank.
+"""
+
+
+def real(bench: Bench) -> dict[tuple[str, str], list[Tracked]]:
+    """Every program, unbound and bound, in rounds of random order. Nothing where there is no MPI or no counter."""
+    launches = {}
+    for name, (kernel, words) in PROGRAMS.items():
+        launch = bench.mpi_program(HERE / f"kernels/{kernel}.c")
+        if not launch:
+            return {}
+        launches[name] = [launch, words]
+    found: dict[tuple[str, str], list[Tracked]] = {(name, how): [] for name in PROGRAMS for how in SETS}
+    for _ in rounds("traced programs", ROUNDS, ROUNDS_S):
+        for name, how in random.sample(list(found), len(found)):
+            shutil.rmtree(bench.folder / "run", ignore_errors=True)
+            (launcher, _, _, *rest), words = launches[name]
+            launch = [launcher, *(SETS[how] or ["--bind-to", "none"]), *rest, *words]
+            bench.run(bench.quell, "-q", "trace", "-o", "run", "--sources", "on", "--", *launch)
+            found[name, how].append(tracked(bench.document("track", "run")))
+    return found
+
+
+def sources_here(bench: Bench) -> dict[str, tuple[float, float]]:
+    """Period and mean of the tick, of softirqs and of tasks on CPU 1, in ns."""
+    bench.run(bench.quell, "-q", "record", "-o", "node.quell", "--cpus", "1", "--duration", f"{effort(8)}s")
+    shown = bench.document("show", "node.quell", "--by", "source")
+    span = float(shown["cpus"][0]["observed_ns"])
+    found = {}
+    for kind in ("tick", "softirq", "task"):
+        rows = [row for row in shown["sources"] if row["source"].split(":")[0] == kind and not row["own"]]
+        count, total = sum(row["count"] for row in rows), sum(row["total_ns"] for row in rows)
+        if count:
+            found[kind] = (span / count, min(total / count, 0.9 * span / count))
+    return found
+
+
+def simulated(bench: Bench, ranks: int, period_ns: float, detour_ns: float) -> Tracked:
+    """The bulk-synchronous program under one source."""
+    shutil.rmtree(bench.folder / "simulated", ignore_errors=True)
+    words = ["--ranks", str(ranks), "--phases", str(PHASES), "--quantum", f"{TOTAL_NS // ranks}ns"]
+    words += ["--period", f"{period_ns:.0f}ns", "--detour", f"{detour_ns:.0f}ns", "-o", "simulated"]
+    bench.run(bench.quell, "-q", "generate-run", *words)
+    return tracked(bench.document("track", "simulated"))
+
+
+def swept(bench: Bench, ranks: int) -> dict:
+    """A simulated sweep of wavefronts, as Sweep3D has, under all of this machine's noise: its cost, and by whom."""
+    words = ["--pattern", "sweep", "--ranks", str(ranks), "--bytes", "4Ki", "--iterations", str(SWEEPS)]
+    words += ["--work", f"{TOTAL_NS // ranks}ns", "--noise", "node.quell", "--baseline", "--culprits"]
+    found = bench.document("simulate", *words)
+    culprits, composition = found["culprits"], dict.fromkeys(SOURCES, 0.0)
+    for row in culprits["sources"]:
+        kind = row["source"].split(":")[0]
+        composition[kind if kind in composition else "other"] += row["delay_ns"]
+    added = found["max_ns"] - found["baseline"]["max_ns"]
+    struck = culprits["struck_ns"] / ranks
+    return {"ms": found["max_ns"] / 1e6, "added_ms": added / 1e6, "struck_ms": struck / 1e6, "composition": composition}
+
+
+def real_table(found: dict[tuple[str, str], list[Tracked]]) -> str:
+    """Figures 4, 5 to 9, on two ranks."""
+    cells = []
+    for (name, how), runs in found.items():
+        local, accumulated = middle(runs, "local"), middle(runs, "accumulated")
+        ratio = median(ratio for run in runs for ratio in run.ratios)
+        whole = max(1e-9, median(max(run.whole) for run in runs))
+        orthogonal = median(run.orthogonal for run in runs)
+        figures = [f"{local[source]:.2f} / {accumulated[source]:.2f}" for source in SOURCES]
+        cells.append([name, how, *figures, f"{whole:.2f}", f"{ratio:.2f}", f"{orthogonal:.2f}"])
+    header = [
+        "program",
+        "ranks",
+        *(f"{source}, ms" for source in SOURCES),
+        "all, ms",
+        "amplification",
+        "orthogonal sum",
+    ]
+    return table(header, cells, "llr")
+
+
+def simulated_table(found: dict[tuple[int, str], Tracked]) -> str:
+    """Figures 5 and 6 at the paper's sizes."""
+    cells = []
+    for (ranks, source), run in found.items():
+        low, high = run.ratios[0], run.ratios[-1]
+        cells.append(
+            [str(ranks), source, f"{median(run.whole_local):.3f}", f"{max(run.whole):.3f}", f"{low:.2f} to {high:.2f}"]
+        )
+    return table(
+        ["ranks", "source", "local, ms (median)", "accumulated, ms (most)", "amplification ratio"], cells, "rlr"
+    )
+
+
+def swept_table(found: dict[int, dict]) -> str:
+    """Figures 5 to 7, of a simulated sweep under all noise together."""
+    cells = []
+    for ranks, one in found.items():
+        shares = [
+            f"{100 * value / max(1, sum(one['composition'].values())):.1f}" for value in one["composition"].values()
+        ]
+        ratio = f"{one['added_ms'] / max(1e-9, one['struck_ms']):.2f}"
+        cells.append([str(ranks), *(f"{one[key]:,.1f}" for key in ("ms", "struck_ms", "added_ms")), ratio, *shares])
+    header = [
+        "ranks",
+        "took, ms",
+        "struck a rank, ms",
+        "added, ms",
+        "over what struck",
+        *(f"{one}, %" for one in SOURCES),
+    ]
+    return table(header, cells, "r")
+
+
+def draw(found: dict[tuple[str, str], list[Tracked]], made: dict[tuple[int, str], Tracked]) -> None:
+    """Local noise of each program by source; ratios sorted, at 32 and 128 ranks; composition."""
+    figure, (profile, ratios, composition) = panels(1, 3, (13, 4.2))
+    names = [f"{name}\n{how}" for name, how in found]
+    bottom = [0.0] * len(names)
+    for at, source in enumerate(SOURCES):
+        local = [middle(runs, "local")[source] for runs in found.values()]
+        places = [name + (at - 2) * 0.16 for name in range(len(names))]
+        profile.bar(places, local, width=0.16, color=COLOURS[source], label=source)
+        accumulated = [middle(runs, "accumulated") for runs in found.values()]
+        heights = [one[source] / (sum(one.values()) or 1) for one in accumulated]
+        composition.bar(range(len(names)), heights, bottom=bottom, color=COLOURS[source], label=source)
+        bottom = [low + height for low, height in zip(bottom, heights)]
+    profile.set_yscale("log")
+    profile.set_ylabel("noise of a rank, ms")
+    profile.set_title("Figure 4: local noise, two real ranks", fontsize=10)
+    composition.set_ylabel("share of what accumulated")
+    composition.set_title("Figures 7 and 9: composition, two real ranks", fontsize=10)
+    for axes in (profile, composition):
+        axes.set_xticks(range(len(names)), names, fontsize=7)
+        if found:
+            axes.legend(fontsize=7)
+    for (ranks, source), run in made.items():
+        places = [(at + 1) / len(run.ratios) for at in range(len(run.ratios))]
+        line = "-" if ranks == RANKS[0] else "--"
+        ratios.plot(places, run.ratios, color=COLOURS[source], linestyle=line, label=f"{source}, {ranks} ranks")
+    ratios.axhline(1, color="black", linewidth=0.8)
+    ratios.set_yscale("log")
+    ratios.set_xlabel("ranks, sorted")
+    ratios.set_ylabel("accumulated over local")
+    ratios.set_title("Figure 6: amplification, simulated", fontsize=10)
+    ratios.legend(fontsize=7)
+    save(figure, "nataraj-2007-noise")
+
+
+def at_scale(made: dict[tuple[int, str], Tracked], ranks: int) -> tuple[str, str]:
+    """What accumulates, and the ratios, at a size."""
+    runs = {source: run for (size, source), run in made.items() if size == ranks}
+    accumulated = ", ".join(f"{source} {max(run.whole):.1f} ms" for source, run in runs.items())
+    ratios = ", ".join(f"{source} {median(run.ratios):.1f}" for source, run in runs.items() if run.ratios)
+    return accumulated, ratios
+
+
+def scale_rows(made: dict[tuple[int, str], Tracked], sweeps: dict[int, dict]) -> list[Row]:
+    """Figures 5 to 7 at the paper's sizes."""
+    accumulated, ratios = zip(*(at_scale(made, ranks) for ranks in RANKS))
+    alone = "One source at a time, at this machine's period and mean, under a bulk-synchronous program."
+    together = "This node's noise, other people's work in it, under wavefronts like Sweep3D's, on LogGOPSim's network."
+    costs = "; ".join(f"{ranks} ranks: {one['added_ms']:,.0f} of {one['ms']:,.0f} ms" for ranks, one in sweeps.items())
+    times = ", ".join(f"{one['added_ms'] / max(1e-9, one['struck_ms']):.1f}" for one in sweeps.values())
+    shares = "; ".join(
+        f"{ranks}: {percent(one['composition'], max(1.0, sum(one['composition'].values())))}"
+        for ranks, one in sweeps.items()
+    )
+    five = "32 ranks would be 1.6 s faster without noise; the local tick is most of it"
+    six = "32 ranks: below 1 for most; 128: up to 4; the rare timer_interrupt is amplified most"
+    seven = "32 ranks: local tick 60 %, schedule 50 %; 128: schedule would eliminate 85 %"
+    return [
+        Row(NATARAJ, "Fig. 5", five, f"simulated sweep, all noise: {costs}", together),
+        Row(NATARAJ, "Fig. 5", five, f"simulated, 32 and 128 ranks: {accumulated[0]}; {accumulated[1]}", alone),
+        Row(NATARAJ, "Fig. 6", six, f"simulated sweep, all noise, added over struck: {times}", together),
+        Row(NATARAJ, "Fig. 6", six, f"simulated, medians: 32 ranks {ratios[0]}; 128 ranks {ratios[1]}", alone),
+        Row(NATARAJ, "Fig. 7", seven, f"simulated sweep, on the critical path: {shares}", together),
+    ]
+
+
+def real_rows(found: dict[tuple[str, str], list[Tracked]]) -> list[Row]:
+    """Figures 4 and 6 to 9 of two ranks."""
+    if not found:
+        why = "Real ranks could not be traced with counters here: no MPI, or no eBPF (`quell doctor`)."
+        return [Row(NATARAJ, f"Fig. {number}", "", "", why) for number in (4, 8, 9)]
+    local = {key: middle(runs, "local") for key, runs in found.items()}
+    sweep = {how: found["sweep", how] for how in SETS}
+    whole = {how: median(sum(run.whole) / len(run.whole) for run in runs) for how, runs in sweep.items()}
+    shares = {how: percent(middle(runs, "accumulated"), whole[how]) for how, runs in sweep.items()}
+    ratio = median(one for run in sweep["base"] for one in run.ratios)
+    sums = {how: median(run.orthogonal for run in runs) for how, runs in sweep.items()}
+    two = "Two ranks on one virtual machine: `task` is other people's work, and a partner absorbs little."
+    profiles = "; ".join(
+        f"{name} {how}: tick {local[name, how]['tick']:.2f}, task {local[name, how]['task']:.1f} ms"
+        for name in ("LU", "CG")
+        for how in SETS
+    )
+    four = "local ticks even over ranks, timer_interrupt and schedule not; pinned: one rank in four has more"
+    seven = "orthogonal sum 1.35 at 32 ranks, over half overlaid at 128"
+    eight = "pinned, no irq balancing: noise shrinks fourfold from 32 to 128 ranks, as the run time does"
+    nine = "pinned: schedule no longer dominates, no source does"
+    bound = f"two real ranks, bound over unbound: {whole['pinned'] / max(1e-9, whole['base']):.2f} times the noise"
+    return [
+        Row(NATARAJ, "Fig. 4", four, profiles, "Two ranks, so no pattern of four; one kind of tick on this kernel."),
+        Row(NATARAJ, "Fig. 6", "overall ratio below 1 for most of 32 ranks", f"two real ranks: {ratio:.2f}", two),
+        Row(NATARAJ, "Fig. 7", seven, f"two real ranks: {shares['base']}; sum {sums['base']:.2f}", two),
+        Row(NATARAJ, "Fig. 8", eight, bound, two),
+        Row(NATARAJ, "Fig. 9", nine, f"two real ranks, bound: {shares['pinned']}; sum {sums['pinned']:.2f}", two),
+    ]
+
+
+def make(bench: Bench) -> list[Row]:
+    """Measures and simulates everything, and writes the page and the figure."""
+    found = real(bench)
+    say("sources of this machine")
+    kinds = sources_here(bench)
+    say("at scale")
+    made = {(ranks, kind): simulated(bench, ranks, *kinds[kind]) for ranks in RANKS for kind in kinds}
+    sweeps = {ranks: swept(bench, ranks) for ranks in RANKS}
+    draw(found, made)
+    parts = [INTRODUCTION, "![Noise by source, amplification, composition](nataraj-2007-noise.svg)", HOW]
+    if found:
+        parts += ["## Two real ranks: local / accumulated noise of a rank, medians of runs", real_table(found)]
+    parts += ["## A simulated sweep under all of this machine's noise", swept_table(sweeps)]
+    parts += ["## A simulated bulk-synchronous program, one source at a time", simulated_table(made), WHY]
+    write_page("nataraj-2007-noise", "Nataraj 2007, Figures 4 to 9", parts)
+    return scale_rows(made, sweeps) + real_rows(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main("nataraj-2007-noise", 120, __doc__, make))
