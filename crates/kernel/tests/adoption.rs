@@ -7,6 +7,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use quell_kernel::{Plan, Recorder, container};
 
@@ -44,13 +45,17 @@ fn who_asks_is_followed_with_all_threads() {
     let name = format!("quell-adoption-{}", std::process::id());
     let (code, said) = ask(&program, &recorder, &name);
     assert_eq!(code, Some(0), "{said}");
-    let (mut intervals, mut threads) = (Vec::new(), Vec::new());
-    while recorder.drain(&mut intervals, &mut threads).more {}
+    // A thread's last switch may come after its process was waited for, but not long after.
+    let (mut intervals, mut ends, begin) = (Vec::new(), Vec::new(), Instant::now());
+    while ends.len() < 3 && begin.elapsed() < Duration::from_secs(20) {
+        recorder.drain(&mut intervals, &mut ends);
+        ends.retain(|(_, thread)| &*thread.comm == "adopted");
+    }
     // Each told its own end: two threads and the one that asked.
-    let ended = threads.iter().filter(|(_, thread)| &*thread.comm == "adopted").count();
-    assert_eq!(ended, 3, "{threads:?}");
+    let facts = recorder.facts();
+    assert_eq!(ends.len(), 3, "{ends:?}, living: {:?}, {facts:?}", recorder.living(0));
     assert!(!recorder.follows_any(), "no slot is left behind");
-    assert_eq!(recorder.facts().lost_threads, 0);
+    assert_eq!(facts.lost_threads, 0);
 }
 
 #[test]

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Slurm Epilog: gives back what prolog.sh applied, with the last job that asked for it. Ends with 0, as the prolog does.
+set -u
+
+quell=${QUELL:-/usr/bin/quell}
+state=${QUELL_SLURM_STATE:-/run/quell-slurm}
+job=${SLURM_JOB_ID:-}
+
+case $job in
+    '' | *[!0-9]*) exit 0 ;;
+esac
+[ -e "$state/jobs/$job" ] || exit 0
+(
+    flock -w 30 9 || exit 0
+    rm -f "$state/jobs/$job"
+    [ -z "$(ls -A "$state/jobs")" ] || exit 0
+    [ -e "$state/applied" ] || exit 0
+    # 3: something is not as it was left; the log says what, and an administrator decides.
+    "$quell" --quiet tune revert >/dev/null && rm -f "$state/applied"
+) 9>"$state/lock" >>"$state/prolog.log" 2>&1
+exit 0
