@@ -50,7 +50,6 @@ use crate::plan::{CpuList, RankList, ThresholdText};
     name = "quell",
     version,
     subcommand_required = true,
-    arg_required_else_help = true,
     after_help = "EXAMPLES\n  quell study                         this node: record, predict, report\n  quell record -o a.quell --cpus 1    watch CPU 1 for ten seconds\n  quell show a.quell --by source      what was found, and who did it\n  quell predict a.quell --ranks 16..2048\n  quell advise a.quell --ranks 4096   which source costs how much there, and what to do about it\n  quell simulate --pattern allreduce --ranks 64Ki --noise a.quell --baseline\n  quell replay a.quell -- mpirun -n 4 ./app      its noise inside this program\n  quell trace -o run -- mpirun -n 4 ./app        every MPI call, and the noise between\n  quell tune audit node.quell         what could be done about it here\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 done, but a stated limit does not hold"
 )]
 pub struct Args {
@@ -100,7 +99,7 @@ pub enum Verb {
     Report(Report),
     /// What this machine lets quell do, and what to do about the rest.
     Doctor(Doctor),
-    /// Write the JSON schemas of all documents.
+    /// Write what is made of the program itself: the reference, man pages, completions.
     #[command(hide = true)]
     Generate(Generate),
     /// What a launcher starts in place of each rank of `bench`.
@@ -406,7 +405,13 @@ pub struct Report {
 
 /// `quell doctor`.
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell doctor\n  quell doctor --commands            what lifts the limits, to be pasted into a shell\n  quell doctor --json | jq -r '.checks[] | select(.verdict != \"good\") | .subject'"
+)]
 pub struct Doctor {
+    /// Print only the commands that would lift limits here, as a shell script.
+    #[arg(long, conflicts_with = "json")]
+    pub commands: bool,
     /// Print one JSON document (schema quell.doctor/1).
     #[arg(long)]
     pub json: bool,
@@ -415,12 +420,15 @@ pub struct Doctor {
 /// `quell generate`.
 #[derive(Debug, ClapArgs)]
 pub struct Generate {
-    /// Folder for the JSON schemas.
+    /// Folder for the generated reference: JSON schemas, mitigations, a page for each verb.
     #[arg(long, value_name = "DIR")]
-    pub schemas: PathBuf,
-    /// File for the page of all mitigations.
-    #[arg(long, value_name = "FILE.md")]
-    pub mitigations: Option<PathBuf>,
+    pub reference: Option<PathBuf>,
+    /// Folder for man pages.
+    #[arg(long, value_name = "DIR")]
+    pub man: Option<PathBuf>,
+    /// Folder for completions of bash, zsh and fish, laid out as in /usr/share.
+    #[arg(long, value_name = "DIR")]
+    pub completions: Option<PathBuf>,
 }
 
 /// `quell generate-run`: the program of Nataraj et al. 2007, §4.1.

@@ -36,7 +36,10 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     silence_decoders();
-    commands::run(args::Args::parse())
+    match std::env::args_os().len() {
+        0 | 1 => commands::welcome(),
+        _ => commands::run(args::Args::parse()),
+    }
 }
 
 /// Decoders of Arrow and Parquet panic on some damaged files. `quell_recording` turns that into an error; the panic's

@@ -2,8 +2,15 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use clap::builder::styling::{AnsiColor, Style};
+
 pub use quell_recording::one_line;
 use serde::Serialize;
+
+/// Terminals alone get colours, and none with NO_COLOR: `anstream` takes them out. What they say is said in words too.
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
 
 /// Where output goes.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +28,23 @@ impl Printer {
     pub fn result(self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// A result of lines that begin with a mark (`✓`, `~`, `✗`), which terminals show in colours.
+    pub fn marked(self, text: &str) -> io::Result<()> {
+        let mut out = anstream::stdout().lock();
+        for line in text.lines() {
+            let style = match line.chars().next() {
+                Some('✓') => GOOD,
+                Some('~') => WARNING,
+                Some('✗') => ERROR,
+                _ => Style::new(),
+            };
+            let mark = line.chars().next().filter(|_| style != Style::new()).map_or(0, char::len_utf8);
+            let (mark, rest) = line.split_at(mark);
+            writeln!(out, "{style}{mark}{style:#}{rest}")?;
+        }
         out.flush()
     }
 
@@ -46,12 +70,13 @@ impl Printer {
 
     /// What limits a result. Not silenced.
     pub fn warn(self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "warning: {}", printable(text));
+        let _ = writeln!(anstream::stderr().lock(), "{WARNING}warning:{WARNING:#} {}", printable(text));
     }
 
     /// Why a command failed.
     pub fn error(self, error: &anyhow::Error) {
-        let _ = writeln!(io::stderr().lock(), "error: {}", printable(&format!("{error:#}")));
+        let text = printable(&format!("{error:#}"));
+        let _ = writeln!(anstream::stderr().lock(), "{ERROR}error:{ERROR:#} {text}");
     }
 
     /// Whether progress may be drawn.

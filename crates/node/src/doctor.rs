@@ -1,6 +1,7 @@
 //! What this machine lets quell do: each check looks at one thing, without changing anything.
 
 mod files;
+mod remedy;
 mod sources;
 
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use quell_recording::format_cpu_list;
 
 use self::files::{Capability, Files};
+pub use self::remedy::{Remedy, commands, quoted};
 use crate::clock::{ClockKind, Scale};
 use crate::machine::{self, Cpus, read_line};
 use crate::tune::{Root, guard};
@@ -35,6 +37,8 @@ pub struct Finding {
     pub text: String,
     /// What to do about it, where something can be done.
     pub advice: Option<String>,
+    /// What a shell would have to be told, where commands can lift the limit.
+    pub remedy: Option<Remedy>,
 }
 
 fn finding(
@@ -43,7 +47,7 @@ fn finding(
     text: impl Into<String>,
     advice: Option<&str>,
 ) -> Finding {
-    Finding { subject, verdict, text: text.into(), advice: advice.map(str::to_owned) }
+    Finding { subject, verdict, text: text.into(), advice: advice.map(str::to_owned), remedy: None }
 }
 
 /// Looks at everything.
@@ -83,7 +87,8 @@ fn cpus() -> Finding {
             Verdict::Limited,
             format!("{} of {} may be probed", format_cpu_list(&cpus.allowed), format_cpu_list(&cpus.online)),
             Some("widen the affinity (taskset) or the cpuset of this process to probe the others"),
-        ),
+        )
+        .lifted_by(format!("taskset --cpu-list --pid {} $$", format_cpu_list(&cpus.online))),
         Ok(cpus) if cpus.online.len() == 1 => finding(
             "CPUs",
             Verdict::Limited,
@@ -112,7 +117,8 @@ fn memory_lock(files: Files<'_>) -> Finding {
             Verdict::Limited,
             format!("{} KiB: buffers are touched, but not locked", bytes >> 10),
             Some("raise it with `ulimit -l` or in /etc/security/limits.conf"),
-        ),
+        )
+        .lifted_with(&["ipc_lock"]),
         _ => finding("locked memory", Verdict::Good, "enough for all buffers", None),
     }
 }
@@ -122,7 +128,8 @@ fn realtime(files: Files<'_>) -> Finding {
         files.holds(Capability::SysNice) || limit(libc::RLIMIT_RTPRIO).is_none_or(|priority| priority > 0);
     if !allowed {
         let advice = "run as root, or grant CAP_SYS_NICE or an rtprio limit; nothing but --realtime needs it";
-        return finding("real-time priority", Verdict::Missing, "not permitted", Some(advice));
+        return finding("real-time priority", Verdict::Missing, "not permitted", Some(advice))
+            .lifted_with(&["sys_nice"]);
     }
     match crate::realtime::throttled_share() {
         Some(share) if share > 0.0 => finding(
@@ -161,7 +168,8 @@ fn tracing() -> Finding {
             Verdict::Limited,
             "not mounted, or closed to this user",
             Some("`mount -t tracefs nodev /sys/kernel/tracing` as root; eBPF does not need it"),
-        ),
+        )
+        .lifted_by("sudo mount -t tracefs nodev /sys/kernel/tracing"),
     }
 }
 
@@ -190,12 +198,15 @@ fn settings() -> Finding {
         return finding("settings", Verdict::Limited, "only root may change them", Some(advice));
     }
     match guard::owner(&root) {
-        Some(owner) => finding(
-            "settings",
-            Verdict::Limited,
-            format!("{owner} owns them"),
-            Some("`quell tune apply` refuses beside it: stop it, or give it the plan (`quell tune export`)"),
-        ),
+        Some(owner) => {
+            let stop = match owner.contains("TuneD") {
+                true => Some(Remedy::Commands(vec!["sudo systemctl stop tuned".into()])),
+                false => None,
+            };
+            let advice = "`quell tune apply` refuses beside it: stop it, or give it the plan (`quell tune export`)";
+            let found = finding("settings", Verdict::Limited, format!("{owner} owns them"), Some(advice));
+            Finding { remedy: stop, ..found }
+        }
         None => finding("settings", Verdict::Good, "`quell tune` may change them", None),
     }
 }
@@ -206,12 +217,16 @@ fn mpi() -> Finding {
     let names: Vec<&str> =
         ["mpicc", "mpirun", "mpiexec", "srun"].into_iter().filter(|name| found(name)).collect();
     if names.is_empty() {
-        return finding(
+        let found = finding(
             "MPI",
             Verdict::Missing,
             "no mpicc, mpirun, mpiexec or srun in PATH",
             Some("load the site's MPI module; recording and prediction do not need it"),
         );
+        return match remedy::install_mpi(Files::of_this_machine()) {
+            Some(command) => found.lifted_by(command),
+            None => found,
+        };
     }
     finding("MPI", Verdict::Good, names.join(", "), None)
 }

@@ -29,13 +29,19 @@ struct Check {
     finding: String,
     /// What to do about it.
     advice: Option<String>,
+    /// What lifts it, line by line, for a shell; empty where no command does.
+    commands: Vec<String>,
 }
 
 /// Examines the machine; that something is missing is a finding, not a failure.
 pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
-    let checks: Vec<Check> = doctor::examine()
+    let findings = doctor::examine();
+    let program = std::env::current_exe().unwrap_or_else(|_| "quell".into());
+    let commands = doctor::commands(&findings, &program.to_string_lossy());
+    let checks: Vec<Check> = findings
         .into_iter()
-        .map(|finding| Check {
+        .zip(commands)
+        .map(|(finding, commands)| Check {
             subject: finding.subject,
             verdict: match finding.verdict {
                 Verdict::Good => "good",
@@ -44,14 +50,47 @@ pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
             },
             finding: finding.text,
             advice: finding.advice,
+            commands,
         })
         .collect();
     if args.json {
         printer.json(&Examination { schema: "quell.doctor/1", checks })?;
+    } else if args.commands {
+        printer.result(&script(&checks))?;
     } else {
-        printer.result(&table(&checks))?;
+        printer.marked(&table(&checks))?;
+        let liftable = checks.iter().filter(|check| !check.commands.is_empty()).count();
+        if liftable > 0 {
+            printer.say(&format!(
+                "`quell doctor --commands` prints what lifts {liftable} of these limits, to be pasted into a shell"
+            ));
+        }
     }
     Ok(Outcome::Done)
+}
+
+/// A script that lifts what can be lifted, and says of the rest why no command does.
+fn script(checks: &[Check]) -> String {
+    let mut text =
+        "# What lifts limits of quell on this machine: read it, then paste what you want.\n".to_owned();
+    let mut said: Vec<&[String]> = Vec::new();
+    for check in checks.iter().filter(|check| !check.commands.is_empty()) {
+        if said.contains(&check.commands.as_slice()) {
+            continue;
+        }
+        let same = checks.iter().filter(|other| other.commands == check.commands);
+        for of in same {
+            text += &format!("\n# {}: {}", of.subject, of.finding);
+        }
+        text += &format!("\n{}\n", check.commands.join("\n"));
+        said.push(&check.commands);
+    }
+    let stays = checks.iter().filter(|check| check.verdict != "good" && check.commands.is_empty());
+    for check in stays {
+        let advice = check.advice.as_deref().unwrap_or("nothing is to be done about it");
+        text += &format!("\n# no command lifts this: {}: {}\n#   {advice}\n", check.subject, check.finding);
+    }
+    text
 }
 
 fn table(checks: &[Check]) -> String {

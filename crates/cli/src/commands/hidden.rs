@@ -1,4 +1,8 @@
-//! Verbs for the build: schemas, and the timing of the probe's loop.
+//! Verbs for the build: the generated reference, and the timing of the probe's loop.
+
+mod words;
+
+use std::path::Path;
 
 use quell_node::probe;
 use quell_node::tune::catalogue::{Catalogue, Profile};
@@ -12,9 +16,29 @@ use super::Outcome;
 use crate::args::{BenchLoop, Generate};
 use crate::printer::Printer;
 
-/// Writes the schema of each document that `--json` prints.
+/// Writes what was asked for.
 pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
-    fs_err::create_dir_all(&args.schemas)?;
+    if let Some(folder) = &args.reference {
+        schemas(&folder.join("schemas"))?;
+        let mitigations = super::tune::reference::page(&Catalogue::built_in(), &Profile::all());
+        fs_err::write(folder.join("mitigations.md"), mitigations)?;
+        words::pages(&folder.join("commands"))?;
+        printer.say(&format!("wrote the reference into {}", folder.display()));
+    }
+    if let Some(folder) = &args.man {
+        words::man(folder)?;
+        printer.say(&format!("wrote man pages into {}", folder.display()));
+    }
+    if let Some(folder) = &args.completions {
+        words::completions(folder)?;
+        printer.say(&format!("wrote completions into {}", folder.display()));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Writes the schema of each document that `--json` prints.
+fn schemas(folder: &Path) -> anyhow::Result<()> {
+    fs_err::create_dir_all(folder)?;
     let schemas = [
         ("show", schema_for!(quell_analysis::attribution::Show)),
         ("show-hosts", schema_for!(quell_analysis::hosts::Hosts)),
@@ -47,15 +71,10 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         ("doctor", schema_for!(super::doctor::Examination)),
     ];
     for (name, schema) in schemas {
-        let path = args.schemas.join(format!("{name}.json"));
+        let path = folder.join(format!("{name}.json"));
         fs_err::write(&path, serde_json::to_string_pretty(&schema)? + "\n")?;
-        printer.say(&format!("wrote {}", path.display()));
     }
-    if let Some(path) = &args.mitigations {
-        fs_err::write(path, super::tune::reference::page(&Catalogue::built_in(), &Profile::all()))?;
-        printer.say(&format!("wrote {}", path.display()));
-    }
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 /// Times both loops in random order and prints the means as JSON.

@@ -10,6 +10,7 @@ mod generate_fleet;
 mod generate_run;
 mod goal;
 mod hidden;
+mod nearby;
 mod predict;
 pub mod record;
 mod record_kernel;
@@ -24,6 +25,7 @@ mod trace;
 mod track;
 pub mod tune;
 mod watch;
+mod welcome;
 
 use std::process::ExitCode;
 
@@ -86,6 +88,16 @@ pub fn run(args: Args) -> ExitCode {
         Verb::GenerateFleet(args) => generate_fleet::run(&args, printer),
         Verb::BenchLoop(args) => hidden::bench_loop(&args, printer),
     };
+    finish(outcome, printer)
+}
+
+/// What `quell` alone says.
+pub fn welcome() -> ExitCode {
+    let printer = Printer::new(false);
+    finish(welcome::run(printer), printer)
+}
+
+fn finish(outcome: anyhow::Result<Outcome>, printer: Printer) -> ExitCode {
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::LimitExceeded) => ExitCode::from(3),
@@ -93,6 +105,9 @@ pub fn run(args: Args) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             printer.error(&error);
+            if let Some(hint) = nearby::hint(&error) {
+                printer.tell(&hint);
+            }
             ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
         }
     }

@@ -119,6 +119,7 @@ fn privileges(files: Files<'_>) -> Finding {
              on a file system that keeps capabilities (no NFS, no nosuid mount){why_more}{barred}"
         )),
     )
+    .lifted_with(if old { &["bpf", "perfmon", "sys_resource"] } else { &["bpf", "perfmon"] })
 }
 
 fn lockdown(files: Files<'_>) -> Finding {
@@ -202,7 +203,11 @@ fn symbols(files: Files<'_>) -> Finding {
     } else {
         "run as root, or add cap_syslog: `sudo setcap cap_bpf,cap_perfmon,cap_syslog=ep $(command -v quell)`"
     };
-    finding(SUBJECT, Verdict::Limited, text, Some(advice))
+    let found = finding(SUBJECT, Verdict::Limited, text, Some(advice));
+    match restrict > 1 {
+        true => found.lifted_by("sudo sysctl kernel.kptr_restrict=1"),
+        false => found.lifted_with(&["syslog"]),
+    }
 }
 
 fn statistics(files: Files<'_>) -> Finding {
@@ -210,7 +215,8 @@ fn statistics(files: Files<'_>) -> Finding {
     if files.setting("kernel/bpf_stats_enabled") == Some(1) {
         let text = "on (kernel.bpf_stats_enabled is 1): the kernel times every run of every program, which costs time itself";
         let advice = "`sudo sysctl kernel.bpf_stats_enabled=0`, unless they are being read";
-        return finding(SUBJECT, Verdict::Limited, text, Some(advice));
+        return finding(SUBJECT, Verdict::Limited, text, Some(advice))
+            .lifted_by("sudo sysctl kernel.bpf_stats_enabled=0");
     }
     finding(SUBJECT, Verdict::Good, "off", None)
 }

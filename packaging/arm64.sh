@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Builds the static arm64 `quell` on an x86-64 machine, and runs the tests of the portable crates under qemu:
+#   packaging/arm64.sh FOLDER [--test]
+# Debian's own Rust has the standard library of other architectures as packages, so all of it is done in a Debian root of its own
+# (.x/arm64-root, made by debootstrap, some 2 GB), and nothing is installed here but debootstrap and qemu.
+set -euo pipefail
+
+folder=$(realpath -m "${1:?usage: packaging/arm64.sh FOLDER [--test]}")
+tests=${2:-}
+root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+cd "$root"
+# shellcheck source=../tools/need.sh
+source tools/need.sh
+[[ $EUID -eq 0 ]] || fail "a Debian root of its own can be made by root alone: sudo packaging/arm64.sh ..."
+need debootstrap qemu-user-static
+
+# The first Debian whose Rust is new enough for the workspace.
+suite=forky
+mirror=http://deb.debian.org/debian
+tree=$root/.x/arm64-root
+packages=(build-essential ca-certificates cargo clang git gcc-aarch64-linux-gnu libc6-dev-arm64-cross pkgconf rustc)
+foreign=(libstd-rust-dev libelf-dev zlib1g-dev libzstd-dev libotf2-trace-dev libc6-dev)
+
+if [[ ! -e $tree/.made ]]; then
+    script=/usr/share/debootstrap/scripts/$suite
+    [[ -e $script ]] || script=/usr/share/debootstrap/scripts/sid
+    rm -rf "$tree"
+    step debootstrap --variant=minbase "$suite" "$tree" "$mirror" "$script" >&2
+    chroot "$tree" dpkg --add-architecture arm64
+    # A mirror may lag behind: what it holds is signed all the same.
+    echo 'Acquire::Check-Valid-Until "false";' >"$tree/etc/apt/apt.conf.d/lagging"
+    chroot "$tree" apt-get update -qq
+    step chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        "${packages[@]}" "${foreign[@]/%/:arm64}" >/dev/null
+    touch "$tree/.made"
+fi
+
+mkdir -p "$tree/quell" "$tree/out" "$tree/cargo"
+cleanup() {
+    umount "$tree/quell" "$tree/proc" "$tree/dev" 2>/dev/null || true
+}
+trap cleanup EXIT
+cleanup
+mount --bind "$root" "$tree/quell"
+mount -t proc proc "$tree/proc"
+mount --bind /dev "$tree/dev"
+inside() {
+    chroot "$tree" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin CARGO_HOME=/cargo CARGO_TARGET_DIR=/target OTF2_CONFIG=/bin/false \
+        SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}" "$@"
+}
+cp /etc/resolv.conf "$tree/etc/resolv.conf"
+# A registry that is reached through a proxy's own certificate is reached from inside too.
+cp -rT /etc/ssl/certs "$tree/etc/ssl/certs"
+step inside /quell/packaging/static.sh aarch64 /out
+install -D -m 755 "$tree/out/quell" "$folder/quell"
+step qemu-aarch64-static "$folder/quell" --version
+
+if [[ $tests == --test ]]; then
+    cp "$(command -v qemu-aarch64-static)" "$tree/usr/bin/"
+    step inside sh -c "cd /quell && CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Ctarget-feature=+crt-static \
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64-static \
+        cargo test --locked --target aarch64-unknown-linux-gnu -p quell-recording -p quell-sim -p quell-analysis --lib"
+fi
