@@ -9,7 +9,7 @@ folder=$(realpath -m "${1:?usage: packaging/arm64.sh FOLDER [--test]}")
 tests=${2:-}
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 cd "$root"
-# shellcheck source=../tools/need.sh
+# shellcheck source=tools/need.sh
 source tools/need.sh
 [[ $EUID -eq 0 ]] || fail "a Debian root of its own can be made by root alone: sudo packaging/arm64.sh ..."
 need debootstrap qemu-user-static

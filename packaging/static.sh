@@ -9,8 +9,9 @@ folder=${2:?usage: packaging/static.sh x86_64|aarch64 FOLDER}
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 target=$machine-unknown-linux-gnu
 cd "$root"
-# shellcheck source=../tools/need.sh
+# shellcheck source=tools/need.sh
 source tools/need.sh
+# shellcheck disable=SC2119
 need_compilers
 
 # Nothing of this machine's paths or clock goes into the program.
@@ -19,10 +20,10 @@ export SOURCE_DATE_EPOCH CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_STRIP=symbols
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 paths="--remap-path-prefix=$root=/quell --remap-path-prefix=$cargo_home=/cargo"
 export CFLAGS="-O2 -ffile-prefix-map=$root=/quell -ffile-prefix-map=$cargo_home=/cargo"
-export "CARGO_TARGET_$(tr a-z A-Z <<<"$machine")_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Ctarget-feature=+crt-static -Crelocation-model=static $paths"
+export "CARGO_TARGET_${machine^^}_UNKNOWN_LINUX_GNU_RUSTFLAGS=-Ctarget-feature=+crt-static -Crelocation-model=static $paths"
 export LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$machine-linux-gnu
 if [[ $machine != "$(uname -m)" ]]; then
-    export "CARGO_TARGET_$(tr a-z A-Z <<<"$machine")_UNKNOWN_LINUX_GNU_LINKER=$machine-linux-gnu-gcc"
+    export "CARGO_TARGET_${machine^^}_UNKNOWN_LINUX_GNU_LINKER=$machine-linux-gnu-gcc"
     export "CC_${machine}_unknown_linux_gnu=$machine-linux-gnu-gcc" "AR_${machine}_unknown_linux_gnu=$machine-linux-gnu-ar"
 fi
 

@@ -1,0 +1,146 @@
+"""The packages' files: Slurm's prolog and epilog, the systemd unit, the Debian package, the list of what is inside."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGING = ROOT / "packaging"
+QUELL = ROOT / "target/debug/quell"
+
+
+class Slurm(unittest.TestCase):
+    """With a quell that only notes what it was asked."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.quell = self.folder / "quell"
+        self.fail(code=0)
+
+    def fail(self, code: int) -> None:
+        """From now on quell ends with this code."""
+        self.quell.write_text(f'#!/bin/sh\necho "$@" >>{self.folder}/asked\nexit {code}\n')
+        self.quell.chmod(0o755)
+
+    def run_script(self, name: str, job: str, **more: str) -> None:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "QUELL": str(self.quell),
+            "QUELL_SLURM_STATE": str(self.folder / "state"),
+            "SLURM_JOB_ID": job,
+            **more,
+        }
+        script = PACKAGING / "slurm" / name
+        ended = subprocess.run([script], env=environment, check=False, capture_output=True, text=True, timeout=60)
+        self.assertEqual((ended.returncode, ended.stdout), (0, ""), "a prolog that fails or talks would harm the node")
+
+    def asked(self) -> list[str]:
+        """What quell was asked since the last look."""
+        path = self.folder / "asked"
+        lines = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return lines
+
+    def test_the_first_job_applies_and_the_last_gives_back(self) -> None:
+        self.run_script("prolog.sh", "7", SLURM_JOB_CONSTRAINTS="gpu&quiet")
+        plan, apply = self.asked()
+        self.assertIn("tune plan --profile hpc-node", plan)
+        self.assertIn("tune apply", apply)
+        self.assertIn("--for 86400s", apply)
+        self.run_script("prolog.sh", "8", SLURM_JOB_COMMENT="quiet")
+        self.run_script("epilog.sh", "7")
+        self.assertEqual(self.asked(), [], "another job still wants the node quiet")
+        self.run_script("epilog.sh", "8")
+        self.assertEqual(self.asked(), ["--quiet tune revert"])
+        self.run_script("epilog.sh", "8")
+        self.assertEqual(self.asked(), [])
+
+    def test_who_does_not_ask_gets_nothing(self) -> None:
+        for wish in [{}, {"SLURM_JOB_COMMENT": "quieter"}, {"SLURM_JOB_CONSTRAINTS": "unquiet"}]:
+            self.run_script("prolog.sh", "7", **wish)
+        self.run_script("prolog.sh", "../7", SLURM_JOB_COMMENT="quiet")
+        self.run_script("epilog.sh", "7")
+        self.assertEqual(self.asked(), [])
+
+    def test_a_node_that_cannot_be_tuned_is_not_drained(self) -> None:
+        self.fail(code=3)
+        self.run_script("prolog.sh", "7", SLURM_JOB_COMMENT="quiet")
+        self.assertIn("stays as it is", (self.folder / "state/prolog.log").read_text())
+        self.asked()
+        self.run_script("epilog.sh", "7")
+        self.assertEqual(self.asked(), [], "nothing was applied")
+
+    def test_the_settings_end_with_the_time_limit(self) -> None:
+        far = str(4_000_000_000)
+        self.run_script("prolog.sh", "7", SLURM_JOB_COMMENT="quiet", SLURM_JOB_END_TIME=far)
+        seconds = int(self.asked()[1].split("--for ")[1].split("s")[0])
+        self.assertGreater(seconds, 1_000_000_000)
+
+
+class Unit(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze here")
+    def test_systemd_takes_every_line(self) -> None:
+        text = (PACKAGING / "systemd/quell-metrics.service").read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            unit = Path(folder) / "quell-metrics.service"
+            unit.write_text(text.replace("/usr/bin/quell", "/bin/true").replace("Documentation=man", "#"))
+            said = subprocess.run(["systemd-analyze", "verify", unit], check=False, capture_output=True, text=True)
+        about = [line for line in said.stderr.splitlines() if "quell-metrics" in line]
+        self.assertEqual(about, [])
+
+
+@unittest.skipUnless(QUELL.exists(), "no target/debug/quell: run cargo build first")
+@unittest.skipUnless(shutil.which("dpkg-deb"), "no dpkg-deb here")
+class Package(unittest.TestCase):
+    def build(self, folder: Path) -> Path:
+        sbom = folder / "sbom.json"
+        sbom.write_text("{}\n")
+        stub = folder / "quell"
+        stub.write_text("#!/bin/sh\n")
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "QUELL_HERE": str(QUELL)}
+        command = [PACKAGING / "deb.sh", stub, "amd64", sbom, folder]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        (package,) = folder.glob("*.deb")
+        return package
+
+    def test_it_holds_what_it_should_and_is_the_same_twice(self) -> None:
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+            first, second = self.build(Path(one)), self.build(Path(two))
+            self.assertEqual(first.read_bytes(), second.read_bytes())
+            listing = subprocess.run(["dpkg-deb", "--contents", first], check=True, capture_output=True, text=True)
+        for part in [
+            "./usr/bin/quell",
+            "./usr/share/man/man1/quell-serve-metrics.1.gz",
+            "./usr/share/bash-completion/completions/quell",
+            "./usr/lib/systemd/system/quell-metrics.service",
+            "./usr/share/doc/quell/copyright",
+            "./usr/share/doc/quell/examples/slurm/prolog.sh",
+        ]:
+            self.assertIn(part, listing.stdout)
+        self.assertTrue(all(" root/root " in line for line in listing.stdout.splitlines()))
+
+
+@unittest.skipUnless(shutil.which("cargo"), "no cargo here")
+class WhatIsInside(unittest.TestCase):
+    def test_every_component_has_a_version_and_a_licence(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "sbom.json"
+            command = [PACKAGING / "sbom.py", "x86_64-unknown-linux-gnu", path]
+            subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+            document = json.loads(path.read_text())
+        names = {component["name"] for component in document["components"]}
+        self.assertTrue({"libbpf-sys", "parquet", "quell-sim", "glibc", "otf2"} <= names)
+        self.assertFalse({"proptest", "insta", "libbpf-cargo"} & names, "what only builds or tests is not inside")
+        for component in document["components"]:
+            ours = component["name"].startswith("quell-")
+            self.assertTrue(component["version"] and (ours or component.get("licenses")), component)
+
+
+if __name__ == "__main__":
+    unittest.main()
