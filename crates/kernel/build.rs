@@ -14,9 +14,12 @@ fn main() {
         "aarch64" => "-D__TARGET_ARCH_arm64",
         other => panic!("the kernel recorder is not made for {other}"),
     };
+    // The programs carry the names of their files: the same wherever they are built.
+    let here = env::var("CARGO_MANIFEST_DIR").unwrap();
+    let names = format!("-ffile-prefix-map={here}=/quell/crates/kernel");
     SkeletonBuilder::new()
         .source("src/bpf/recorder.bpf.c")
-        .clang_args([OsStr::new(target), OsStr::new("-mcpu=v3"), OsStr::new("-Wall")])
+        .clang_args([OsStr::new(target), OsStr::new("-mcpu=v3"), OsStr::new("-Wall"), OsStr::new(&names)])
         .build_and_generate(&out)
         .unwrap();
     println!("cargo:rerun-if-changed=src/bpf");

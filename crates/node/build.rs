@@ -63,9 +63,12 @@ fn build(feature: &str, folder: &Path) {
         command.arg("--target").arg(&target);
     }
     // What is loaded into a job of others can't bring a C library of its own, even where quell does.
-    let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", target.to_string_lossy().to_uppercase().replace('-', "_"));
+    let flags =
+        format!("CARGO_TARGET_{}_RUSTFLAGS", target.to_string_lossy().to_uppercase().replace('-', "_"));
     let kept = env::var(&flags).unwrap_or_default();
-    let kept = kept.split_whitespace().filter(|flag| !flag.contains("crt-static") && !flag.contains("relocation-model"));
+    let kept = kept
+        .split_whitespace()
+        .filter(|flag| !flag.contains("crt-static") && !flag.contains("relocation-model"));
     command.env(flags, kept.collect::<Vec<_>>().join(" "));
     // What the outer build is wrapped in, such as clippy, or instrumented with, is not for this one.
     for name in ["RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR"] {

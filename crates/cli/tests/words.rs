@@ -11,15 +11,21 @@ fn help_names_every_verb() {
     let dir = tempfile::tempdir().unwrap();
     assert_snapshot!(transcript(dir.path(), &["--help"]));
     assert_snapshot!(transcript(dir.path(), &[]));
-    assert_eq!(run(dir.path(), &["--quiet"]).status.code(), Some(2), "an option without a verb is wrong usage");
+    assert_eq!(
+        run(dir.path(), &["--quiet"]).status.code(),
+        Some(2),
+        "an option without a verb is wrong usage"
+    );
 }
 
 #[test]
 fn each_verb_explains_itself_with_examples() {
     let dir = tempfile::tempdir().unwrap();
     let help = transcript(dir.path(), &["--help"]);
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let verbs: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help").collect();
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let verbs: Vec<&str> =
+        listed.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help").collect();
     assert!(verbs.len() >= 18, "{help}");
     for verb in verbs {
         let text = transcript(dir.path(), &[verb, "--help"]);
@@ -161,9 +167,11 @@ fn man_pages_and_completions_know_every_verb_that_people_see() {
     for page in ["quell.1", "quell-study.1", "quell-tune-try.1"] {
         assert!(read(&format!("man/{page}")).contains(".SH NAME"), "{page}");
     }
-    for script in
-        ["bash-completion/completions/quell", "zsh/vendor-completions/_quell", "fish/vendor_completions.d/quell.fish"]
-    {
+    for script in [
+        "bash-completion/completions/quell",
+        "zsh/vendor-completions/_quell",
+        "fish/vendor_completions.d/quell.fish",
+    ] {
         let text = read(&format!("share/{script}"));
         assert!(text.contains("serve-metrics") && text.contains("--threshold"), "{script}");
         assert!(!text.contains("bench-node"), "{script} shows what people do not type");

@@ -203,7 +203,8 @@ fn settings() -> Finding {
                 true => Some(Remedy::Commands(vec!["sudo systemctl stop tuned".into()])),
                 false => None,
             };
-            let advice = "`quell tune apply` refuses beside it: stop it, or give it the plan (`quell tune export`)";
+            let advice =
+                "`quell tune apply` refuses beside it: stop it, or give it the plan (`quell tune export`)";
             let found = finding("settings", Verdict::Limited, format!("{owner} owns them"), Some(advice));
             Finding { remedy: stop, ..found }
         }

@@ -25,7 +25,8 @@ fn near(missing: &Path) -> Vec<String> {
     let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let wanted = name(missing);
     let entries = fs_err::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
-    let recordings = entries.take(LOOKED_AT).map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists());
+    let recordings =
+        entries.take(LOOKED_AT).map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists());
     let mut found: Vec<(usize, String)> = recordings
         .map(|path| (strsim::levenshtein(&wanted, &name(&path)), path))
         .filter(|(far, path)| *far <= (wanted.len() / 3).max(1) || name(path).starts_with(&wanted))

@@ -88,7 +88,9 @@ pub(super) fn install_mpi(files: Files<'_>) -> Option<&'static str> {
     let mut families = id.split_whitespace().chain(like.split_whitespace());
     families.find_map(|family| match family {
         "debian" | "ubuntu" => Some("sudo apt-get install openmpi-bin libopenmpi-dev"),
-        "rhel" | "fedora" | "centos" => Some("sudo dnf install openmpi-devel && module load mpi/openmpi-x86_64"),
+        "rhel" | "fedora" | "centos" => {
+            Some("sudo dnf install openmpi-devel && module load mpi/openmpi-x86_64")
+        }
         "suse" | "sles" | "opensuse" => Some("sudo zypper install openmpi4-devel"),
         "arch" => Some("sudo pacman -S openmpi"),
         _ => None,
@@ -104,7 +106,9 @@ mod tests {
 
     #[test]
     fn capabilities_are_granted_together_and_to_the_file() {
-        let lack = |subject, names: &[&'static str]| finding(subject, Verdict::Missing, "", Some("x")).lifted_with(names);
+        let lack = |subject, names: &[&'static str]| {
+            finding(subject, Verdict::Missing, "", Some("x")).lifted_with(names)
+        };
         let mounted = finding("tracefs", Verdict::Limited, "", Some("x")).lifted_by("mount it");
         let findings = [lack("a", &["bpf", "perfmon"]), mounted, lack("b", &["syslog"]), lack("c", &[])];
         let lines = commands(&findings, "/opt/my tools/quell");

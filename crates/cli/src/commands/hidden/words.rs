@@ -39,7 +39,8 @@ pub fn pages(folder: &Path) -> std::io::Result<()> {
         }
         fs_err::write(folder.join(format!("{name}.md")), page)?;
     }
-    list += "\nEvery verb knows `--quiet` (nothing but results and errors), and `NO_COLOR` in the environment.\n";
+    list +=
+        "\nEvery verb knows `--quiet` (nothing but results and errors), and `NO_COLOR` in the environment.\n";
     fs_err::write(folder.join("index.md"), list)
 }
 
