@@ -20,6 +20,7 @@ has() {
         build-essential) cc -fsyntax-only -include stdio.h -x c /dev/null && command -v make ;;
         clang) clang -target bpf -c -o /dev/null -x c /dev/null ;;
         libelf-dev) cc -fsyntax-only -include gelf.h -x c /dev/null ;;
+        dpkg-dev) command -v dpkg-deb ;;
         iproute2) command -v ip ;;
         lammps) command -v lmp || command -v lammps ;;
         libmpich-dev) mpicc.mpich -fsyntax-only -include mpi.h -x c /dev/null ;;
@@ -34,8 +35,10 @@ has() {
         python3) python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' ;;
         python3-otf2) /usr/bin/python3 -c 'import otf2' ;;
         python3-venv) python3 -c 'import ensurepip, venv' ;;
+        qemu-user-static) command -v qemu-aarch64-static ;;
         rt-tests) command -v oslat ;;
         slurm-wlm) PATH=$PATH:/usr/sbin command -v slurmd && command -v srun ;;
+        xz-utils) command -v xz ;;
         zlib1g-dev) cc -fsyntax-only -include zlib.h -x c /dev/null ;;
         *) command -v "$1" ;;
     esac >/dev/null 2>&1
@@ -45,6 +48,8 @@ why() {
     case $1 in
         build-essential) echo "make, and a C compiler and linker, which Rust links with" ;;
         clang) echo "compiles the eBPF programs of crates/kernel" ;;
+        debootstrap) echo "makes a Debian root of its own, to build for another architecture in" ;;
+        dpkg-dev) echo "makes Debian packages" ;;
         iproute2) echo "brings ip, to make hosts with a network of their own on one machine" ;;
         libelf-dev) echo "libelf's headers, for libbpf, which loads the eBPF programs" ;;
         libmpich-dev) echo "MPICH's mpicc, for the tests of benchmarks" ;;
@@ -60,11 +65,13 @@ why() {
         python3) echo "Python 3.9 or later, for the checks and the benchmarks" ;;
         python3-otf2) echo "writes archives in the tests, as others do" ;;
         python3-venv) echo "keeps the Python tools in .x/venv, apart from the system's" ;;
+        qemu-user-static) echo "runs programs of another architecture, to test what was built for it" ;;
         rt-tests) echo "brings oslat, to measure beside" ;;
         rustup) echo "installs the Rust toolchain" ;;
         shellcheck) echo "checks the shell scripts" ;;
         slurm-wlm) echo "Slurm, for the tests with many hosts" ;;
         trace-cmd) echo "records what the kernel itself traces, to hold the recorder's figures against" ;;
+        xz-utils) echo "compresses Debian packages" ;;
         zlib1g-dev) echo "zlib's headers, for libbpf" ;;
     esac
 }
