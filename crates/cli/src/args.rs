@@ -406,7 +406,6 @@ pub struct Report {
 
 /// `quell doctor`.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "EXAMPLES\n  quell doctor\n  quell doctor --json")]
 pub struct Doctor {
     /// Print one JSON document (schema quell.doctor/1).
     #[arg(long)]
