@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 """Draws docs/pictures: what the main signatures of noise look like. `pictures.py QUELL [NAME...]`.
 
-Each is a recording of this machine while something disturbs it (as root, with eBPF), or a computed one where the machine
-cannot show it; the caption on the page says which. Needs what tools/requirements-pictures.txt pins.
+Each is a recording of a program on this machine while something disturbs it (as root, with eBPF), or a computed one
+where the machine cannot show it alone; the caption says which. Needs what tools/requirements-pictures.txt pins.
 """
 
 from __future__ import annotations
 
 import bisect
-import contextlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -26,8 +24,6 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -37,7 +33,7 @@ DISTURBERS = HERE / "disturb.py"
 # Okabe and Ito's palette by kind of source; the strokes differ in length, so grey print tells them apart too.
 COLOURS = {
     "tick": "#0072B2", "task": "#D55E00", "irq": "#009E73", "softirq": "#E69F00", "ipi": "#CC79A7", "steal": "#56B4E9",
-    "fault": "#F0E442", "nmi": "#000000", "unattributed": "#777777",
+    "unattributed": "#777777", "fault": "#F0E442", "nmi": "#000000",
 }  # fmt: skip
 MS = 1e6
 # On busy machines others run too: these many of the longest strokes are named.
@@ -68,30 +64,38 @@ def strokes(recording: Path, cpu: int) -> list[Stroke]:
     intervals = [row[1:] for row in rows(recording, "intervals", [*columns, "net_ns", "source"]) if row[0] == cpu]
     if not detours:
         return [Stroke(start, net, source) for start, _, net, source in intervals]
-    starts = [interval[0] for interval in intervals]
+    kernel = [one for one in intervals if one[3] != "steal"]
+    starts = [one[0] for one in kernel]
     found = []
     for start, duration in detours:
-        first = bisect.bisect_left(starts, start - 2_000)
-        within = [one for one in intervals[first : bisect.bisect_right(starts, start + duration)] if one[3] != "steal"]
-        stolen = next((one for one in reversed(intervals[:first]) if one[3] == "steal"), None)
+        within = kernel[bisect.bisect_left(starts, start - 2_000) : bisect.bisect_right(starts, start + duration)]
         blamed = max(within, key=lambda one: one[2], default=None)
-        if blamed is None and stolen and stolen[0] + stolen[1] >= start and 2 * stolen[2] >= duration:
-            blamed = stolen
         found.append(Stroke(start, duration, blamed[3] if blamed else "unattributed"))
+    return with_steal(found, [one for one in intervals if one[3] == "steal"])
+
+
+def with_steal(found: list[Stroke], windows: list[tuple]) -> list[Stroke]:
+    """Stolen time goes to the longest of what nothing explains in its window (docs/concepts/attribution.md)."""
+    starts = [one.start for one in found]
+    for start, length, net, _ in windows:
+        within = range(bisect.bisect_left(starts, start), bisect.bisect_right(starts, start + length))
+        left = [at for at in within if found[at].source == "unattributed"]
+        longest = max(left, key=lambda at: found[at].duration, default=None)
+        if longest is not None and 2 * net >= found[longest].duration:
+            found[longest] = found[longest]._replace(source="steal")
     return found
 
 
 def quietest(all_strokes: list[Stroke], length: float, wanted: Callable[[str], bool]) -> tuple[float, float]:
-    """Where in the recording a window of this length holds least of what is not wanted, and some of what is."""
+    """The window of this length that shows most of what is wanted, and of equals least of the rest."""
     end = max(stroke.start + stroke.duration for stroke in all_strokes)
     begins = [length * step / 4 for step in range(1, max(2, int(4 * (end - length) / length)))]
 
-    def cost(begin: float) -> float:
+    def worth(begin: float) -> tuple[int, int]:
         within = [one for one in all_strokes if begin <= one.start < begin + length]
-        shown = sum(wanted(one.source) for one in within)
-        return sum(one.duration for one in within if not wanted(one.source)) / (shown + 1e-3)
+        return sum(wanted(one.source) for one in within), -sum(not wanted(one.source) for one in within)
 
-    begin = min(begins, key=cost)
+    begin = max(begins, key=worth)
     return begin, begin + length
 
 
@@ -103,21 +107,32 @@ def timeline(all_strokes: list[Stroke], window: tuple[float, float], least: floa
     sources: dict[str, float] = {}
     for one in shown:
         sources[one.source] = sources.get(one.source, 0) + one.duration
-    named = sorted(sources, key=sources.__getitem__, reverse=True)[:NAMED]
+    colours = colours_of(sorted(sources, key=sources.__getitem__, reverse=True)[:NAMED])
     top = max((one.duration for one in shown), default=least)
-    for source in sorted(sources, key=lambda name: name in named):
+    for source in sorted(sources, key=lambda name: name in colours):
         xs, ys = [], []
         for one in (one for one in shown if one.source == source):
             at = (one.start - begin) / MS
             xs += [at, at, None]
             ys += [least, one.duration, None]
-        colour = COLOURS[source.partition(":")[0]] if source in named else "#bbbbbb"
-        axes.plot(xs, ys, color=colour, linewidth=1.5, label=source if source in named else None, solid_capstyle="butt")
-    axes.set(yscale="log", ylim=(least, top * 1.8), xlim=(0, (end - begin) / MS), xlabel="time, ms", ylabel="detour")
+        label = source if source in colours else None
+        colour = colours.get(source, "#bbbbbb")
+        axes.plot(xs, ys, color=colour, linewidth=1.5, label=label, solid_capstyle="butt")
+    axes.set(yscale="log", ylim=(least, top * 1.8), xlim=(0, (end - begin) / MS), xlabel="time, ms", ylabel="length")
     axes.yaxis.set_major_formatter(FuncFormatter(duration))
     axes.yaxis.set_minor_formatter(NullFormatter())
     figure.legend(loc="outside upper left", ncols=NAMED, frameon=False, handlelength=0.8, fontsize=9)
     return figure
+
+
+def colours_of(sources: list[str]) -> dict[str, str]:
+    """Each source in its kind's colour; a further one of a kind takes a colour that no kind here has."""
+    found: dict[str, str] = {}
+    kinds = [source.partition(":")[0] for source in sources]
+    spare = [colour for kind, colour in COLOURS.items() if kind not in kinds]
+    for source, kind in zip(sources, kinds):
+        found[source] = spare.pop() if COLOURS[kind] in found.values() else COLOURS[kind]
+    return found
 
 
 def duration(ns: float, _: object = None) -> str:
@@ -138,18 +153,6 @@ def blank(height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-@contextlib.contextmanager
-def disturbed(*words: str) -> Iterator[None]:
-    """While something disturbs CPU 1."""
-    process = subprocess.Popen([sys.executable, DISTURBERS, *words], stdout=subprocess.PIPE)
-    process.stdout.readline()  # it says when it has begun
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait()
-
-
 class Studio:
     """Makes the recordings, and draws them."""
 
@@ -162,16 +165,15 @@ class Studio:
         command = [str(self.quell), *map(str, words)]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
-    def recorded(self, length_ms: float, wanted: Callable[[str], bool], *words: str, time: str = "4s") -> Figure:
-        """This machine's CPU 1, while it is disturbed."""
+    def recorded(self, length_ms: float, wanted: Callable[[str], bool], way: str) -> Figure:
+        """What a program on CPU 1 suffers here, but for the other tasks that happen to be at work."""
         to = self.folder / "real.quell"
         shutil.rmtree(to, ignore_errors=True)
-        with disturbed(*words) if words else contextlib.nullcontext():
-            self.run("record", "-o", to, "--cpus", "1", "--duration", time, "--sources", "on")
-        found = strokes(to, 1)
-        return timeline(found, quietest(found, length_ms * MS, wanted))
+        self.run("record", "-o", to, "--", sys.executable, DISTURBERS, way, "4")
+        found = [one for one in strokes(to, 1) if not one.source.startswith(("task", "fault", "steal"))]
+        return timeline(found, quietest(found, length_ms * MS, wanted), least=300)
 
-    def computed(self, length_ms: float, way: str, wanted: Callable[[str], bool]) -> Figure:
+    def computed(self, length_ms: float, way: str, wanted: Callable[[str], bool], least: float = 1_000) -> Figure:
         """A made-up node that is ill in some way."""
         to = self.folder / "fleet"
         shutil.rmtree(to, ignore_errors=True)
@@ -179,28 +181,23 @@ class Studio:
             "generate-fleet", "-o", to, "--nodes", "1", "--ill", "1", "--ways", way, "--cpus", "1", "--duration", "10s"
         )
         found = strokes(to / "node00000.quell", 0)
-        return timeline(found, quietest(found, length_ms * MS, wanted))
+        return timeline(found, quietest(found, length_ms * MS, wanted), least)
 
     def tick(self) -> Figure:
         """The scheduler's tick, and the softirqs that it raises."""
-        return self.recorded(100, lambda source: source.startswith(("tick", "softirq")))
+        return self.recorded(60, lambda source: source == "tick", "compute")
 
     def daemon(self) -> Figure:
-        """Type 2: rare and long."""
-        wanted = {"task:healthd", "tick"}.__contains__
-        return self.recorded(1_500, wanted, "daemon", time="8s")
+        """Type 2: rare and long, beside ticks."""
+        return self.computed(5_000, "daemon", lambda source: source == "task:crawld", least=20_000)
 
     def timer_storm(self) -> Figure:
         """A timer every 200 us that nobody waits for."""
-        return self.recorded(40, lambda source: source == "tick", "timer-storm")
+        return self.recorded(20, lambda source: source == "tick", "timer-storm")
 
     def tlb_shootdown(self) -> Figure:
         """One thread maps and unmaps, the other computes and is interrupted for it."""
-        to = self.folder / "command.quell"
-        shutil.rmtree(to, ignore_errors=True)
-        self.run("record", "-o", to, "--", sys.executable, DISTURBERS, "tlb", "--seconds", "3")
-        found = [one for one in strokes(to, 1) if not one.source.startswith("task")]
-        return timeline(found, quietest(found, 40 * MS, lambda source: source.startswith("ipi")), least=300)
+        return self.recorded(20, lambda source: source.startswith("ipi:call"), "tlb")
 
     def interrupt_storm(self) -> Figure:
         """A device whose interrupt is bound to this CPU."""
@@ -208,13 +205,14 @@ class Studio:
 
     def steal(self) -> Figure:
         """A hypervisor that runs somebody else."""
-        return self.computed(1_000, "steal", lambda source: source == "steal")
+        return self.computed(1_000, "steal", lambda source: source == "steal", least=4_000)
 
     def throttling(self) -> Figure:
         """The kernel takes 5 % of each second from real-time threads: computed, and read by quell as CSV."""
         table = self.folder / "throttled.csv"
-        ticks = [(at * 4_000_000, 2_600) for at in range(750) if (at * 4) % 1_000 < 950]
-        gaps = [(second * 1_000_000_000 + 950_000_000, 50_000_000) for second in range(3)]
+        runs = 950_000_000  # of each second
+        ticks = [(at, 2_600) for at in range(0, 3_000_000_000, 20_000_000) if at % 1_000_000_000 < runs]
+        gaps = [(second * 1_000_000_000 + runs, 50_000_000) for second in range(3)]
         lines = [f"0,{start},{length}" for start, length in sorted(ticks + gaps)]
         table.write_text("\n".join(["cpu,start_ns,duration_ns", *lines, ""]), "utf-8")
         to = self.folder / "throttled.quell"
@@ -226,13 +224,14 @@ class Studio:
         """What a daemon of 0.1 % costs at scale, and what is left without it."""
         to = self.folder / "fleet"
         shutil.rmtree(to, ignore_errors=True)
-        self.run("generate-fleet", "-o", to, "--nodes", "1", "--ill", "1", "--ways", "daemon", "--duration", "10s")
+        words = ["--nodes", "1", "--ill", "1", "--ways", "daemon", "--duration", "10s"]
+        self.run("generate-fleet", "-o", to, *words)
         figure, axes = blank(2.6)
-        for words, label, colour in (
+        for changes, label, colour in (
             ([], "as recorded", COLOURS["task"]),
             (["--without", "task:crawld"], "without the daemon", COLOURS["tick"]),
         ):
-            said = json.loads(self.run("predict", to / "node00000.quell", "--ranks", "16..64Ki", "--json", *words))
+            said = json.loads(self.run("predict", to / "node00000.quell", "--ranks", "16..64Ki", "--json", *changes))
             points = said["points"]
             ranks = [point["ranks"] for point in points]
             low, high = zip(*(point["ci95_percent"] for point in points))
@@ -267,7 +266,7 @@ class Studio:
 
 def main() -> None:
     """Draws those that are named, or all."""
-    if len(sys.argv) < 2:
+    if not sys.argv[1:]:
         sys.exit("usage: pictures.py QUELL [NAME...]")
     quell, names = Path(sys.argv[1]).resolve(), sys.argv[2:]
     TO.mkdir(exist_ok=True)
@@ -280,7 +279,7 @@ def main() -> None:
             to = TO / f"{name}.svg"
             figure.savefig(to, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
             plt.close(figure)
-            print(f"{to}: {os.path.getsize(to)} bytes")
+            print(f"{to}: {to.stat().st_size} bytes")
 
 
 if __name__ == "__main__":
