@@ -232,6 +232,30 @@ class TheDocumentation(unittest.TestCase):
                 self.assertIn(name, MAKERS, f"{page.name}: tools/documented.py cannot make {name}")
 
 
+class TheReference(unittest.TestCase):
+    def listed(self, page: str) -> set[str]:
+        return set(re.findall(r"`([^`]+)`", (ROOT / "docs/reference" / page).read_text("utf-8")))
+
+    def test_every_column_of_a_recording_is_listed(self) -> None:
+        sources = [ROOT / "crates/recording/src/table.rs", *(ROOT / "crates/recording/src/table").glob("*.rs")]
+        column = re.compile(r"""(?:required|optional)\("(\w+)"|\("(\w+)", DataType""")
+        columns = {a or b for path in sources for a, b in column.findall(path.read_text("utf-8"))}
+        self.assertIn("net_ns", columns)
+        self.assertEqual(columns - self.listed("recording.md"), set())
+
+    def test_every_environment_variable_is_listed(self) -> None:
+        sources = [path for room in ("crates", "mpi", "python") for path in (ROOT / room).rglob("*.*")]
+        sources = [
+            path
+            for path in sources
+            if path.suffix in {".rs", ".c", ".h", ".py"} and not {"tests", "tests.rs"} & {*path.parts}
+        ]
+        # Whole strings, so that the C headers' own macros are left out.
+        found = {name for path in sources for name in re.findall(r'"(QUELL_[A-Z_]+)"', path.read_text("utf-8"))}
+        self.assertIn("QUELL_METRICS", found)
+        self.assertEqual(found - self.listed("index.md"), set())
+
+
 class TheReaderOfPages(unittest.TestCase):
     def page(self, text: str) -> DocPage:
         return DocPage(ROOT / "docs/x.md", text)
