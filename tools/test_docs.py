@@ -238,8 +238,8 @@ class TheReference(unittest.TestCase):
 
     def test_every_column_of_a_recording_is_listed(self) -> None:
         sources = [ROOT / "crates/recording/src/table.rs", *(ROOT / "crates/recording/src/table").glob("*.rs")]
-        column = re.compile(r"""(?:required|optional)\("(\w+)"|\("(\w+)", DataType""")
-        columns = {a or b for path in sources for a, b in column.findall(path.read_text("utf-8"))}
+        column = re.compile(r"""(?:required|optional)\("(\w+)"|\("(\w+)", DataType|"(\w+_ns)\"""")
+        columns = {"".join(found) for path in sources for found in column.findall(path.read_text("utf-8"))}
         self.assertIn("net_ns", columns)
         self.assertEqual(columns - self.listed("recording.md"), set())
 
@@ -254,6 +254,26 @@ class TheReference(unittest.TestCase):
         found = {name for path in sources for name in re.findall(r'"(QUELL_[A-Z_]+)"', path.read_text("utf-8"))}
         self.assertIn("QUELL_METRICS", found)
         self.assertEqual(found - self.listed("index.md"), set())
+
+
+class TheWordsOfWarnings(unittest.TestCase):
+    def test_what_the_page_of_limits_quotes_is_said(self) -> None:
+        said = " ".join(path.read_text("utf-8") for path in (ROOT / "crates").rglob("*.rs"))
+        said = re.sub(r"\\\n\s*", "", said)  # strings that go on in the next line
+        page = (ROOT / "docs/tasks/limits.md").read_text("utf-8")
+        quoted = [
+            quote
+            for row in re.findall(r"^\| (\*.*?) \|", page, re.MULTILINE)
+            for quote in re.findall(r"\*(.+?)\*", row)
+        ]
+        self.assertGreater(len(quoted), 20)
+        unsaid = [quote for quote in quoted if not re.search(self.pattern(quote), said)]
+        self.assertEqual(unsaid, [], "nothing in crates says this")
+
+    def pattern(self, quote: str) -> str:
+        """Numbers and names stand for what is put in."""
+        words = re.split(r"node7?\b|\b[\d.]+(?:ms)?(?:-\d+)?\b|\(low\)", quote)
+        return r"[^\"]{0,60}?".join(re.escape(word) for word in words if word)
 
 
 class TheReaderOfPages(unittest.TestCase):
