@@ -240,6 +240,9 @@ pub struct BenchLoggp {
 
 /// `quell bench show`.
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell bench show bench-bsp-node7-20261121T103000Z\n  quell bench show bench-bsp-node7-20261121T103000Z --json"
+)]
 pub struct BenchShow {
     /// The folder of a run.
     #[arg(value_name = "DIR")]

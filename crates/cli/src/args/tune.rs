@@ -71,6 +71,9 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 /// `quell tune audit`.
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell tune audit\n  quell tune audit node.quell              ordered by the noise that was recorded here\n  quell tune audit thp irq-cpu0            these, place by place\n  quell tune audit --cpus 2-7 --json"
+)]
 pub struct TuneAudit {
     /// Mitigations to show in full, and recordings of this node to order all by.
     #[arg(value_name = "ID|RECORDING")]
@@ -89,6 +92,9 @@ pub struct TuneAudit {
 
 /// `quell tune plan`.
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell tune plan thp vm-stat-interval -o PLAN\n  quell tune plan --profile hpc-node -o PLAN\n  quell tune plan vm-stat-interval --set vm-stat-interval=60 --json"
+)]
 pub struct TunePlan {
     /// Mitigations, by id.
     #[arg(value_name = "ID", required_unless_present = "profile")]
@@ -138,6 +144,9 @@ pub struct TuneAllow {
 
 /// `quell tune apply`.
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell tune apply PLAN                    checks, and writes nothing\n  quell tune apply PLAN --yes --for 1h     writes, and takes back after an hour\n  quell tune apply PLAN --yes --until-pid 4711\n  quell tune apply PLAN --yes --with -- ./job"
+)]
 pub struct TuneApply {
     /// What `quell tune plan -o` wrote.
     #[arg(value_name = "PLAN")]
@@ -172,6 +181,9 @@ pub struct TuneApply {
 
 /// `quell tune verify`.
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell tune verify                        what was applied\n  quell tune verify PLAN --json"
+)]
 pub struct TuneVerify {
     /// A plan to hold the machine against; what is applied, if not given.
     #[arg(value_name = "PLAN")]
@@ -186,6 +198,9 @@ pub struct TuneVerify {
 
 /// `quell tune revert`.
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell tune revert                        everything\n  quell tune revert --forget               what others changed meanwhile is theirs"
+)]
 pub struct TuneRevert {
     /// The transaction; all, if not given.
     #[arg(value_name = "TRANSACTION")]
@@ -206,6 +221,7 @@ pub struct TuneRevert {
 
 /// `quell tune status`.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "EXAMPLES\n  quell tune status\n  quell tune status --json")]
 pub struct TuneStatus {
     /// Print one JSON document.
     #[arg(long)]
@@ -230,6 +246,9 @@ pub enum ExportForm {
 
 /// `quell tune export`.
 #[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "EXAMPLES\n  quell tune export tuned PLAN -o profile\n  quell tune export slurm PLAN -o slurm    a prolog and an epilog\n  quell tune export bindings --ranks 4"
+)]
 pub struct TuneExport {
     /// The form.
     #[arg(value_enum)]
@@ -253,7 +272,7 @@ pub struct TuneExport {
 /// `quell tune try`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Each pair is a time with the mitigation and one without, in random order (with, without, without, with, …). A source counts\nas changed if the confidence interval of its difference leaves out 0, corrected for the number of sources that are compared."
+    after_help = "EXAMPLES\n  quell tune try irq-cpu0                  says what would be tried\n  quell tune try irq-cpu0 --yes            ten pairs of three seconds each\n  quell tune try ksm thp --yes --pairs 20 --max-risk medium --json\n\nEach pair is a time with the mitigation and one without, in random order (with, without, without, with, …). A source counts\nas changed if the confidence interval of its difference leaves out 0, corrected for the number of sources that are compared."
 )]
 pub struct TuneTry {
     /// Mitigations, each tried by itself.

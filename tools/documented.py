@@ -1,0 +1,188 @@
+"""What the documentation shows: its pages, their commands, and what these need to be there. For tools/test_docs.py.
+
+A page says in comments and in the words behind a fence's language how it is tried:
+
+- `<!-- needs: a.quell runs -->`: these stand in the folder before its first command (the names are in `MAKERS`).
+- A `toml` fence with `title="plan.toml"` is that file.
+- A `console` fence holds commands behind `$ `, run one after another in the page's folder. Behind the word `console`:
+  `no-run: WHY` for what no test can run, `needs: ebpf` (or mpi, root, slurm; several with commas) for what only some
+  machines can, `exact` where the lines below a command are what it prints (`…` stands for lines that are left out).
+- A command that ends with `# exit code 3` is to end with that one.
+- A page's `python` fences are one script.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Callable, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parent.parent
+FENCE = re.compile(
+    r"^(?P<fence>```+)(?P<language>\w+)(?P<words>[^\n]*)\n(?P<body>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL
+)
+NEEDS = re.compile(r"^<!-- needs: (?P<names>[^>]+) -->$", re.MULTILINE)
+TITLE = re.compile(r'title="(?P<name>[^"/]+)"')
+EXIT_CODE = re.compile(r"# exit code (?P<code>\d+)\b")
+
+
+class Command(NamedTuple):
+    """One command of a fence, with the lines that are shown below it."""
+
+    text: str
+    shown: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """What it is to end with."""
+        told = EXIT_CODE.search(self.text)
+        return int(told["code"]) if told else 0
+
+    @property
+    def is_quell(self) -> bool:
+        """Whether a test may run it: quell itself, perhaps with standard tools behind a pipe."""
+        return self.text.startswith("quell ")
+
+
+class Block(NamedTuple):
+    """One fence."""
+
+    line: int
+    language: str
+    words: str
+    body: str
+
+    @property
+    def why_not(self) -> str | None:
+        """Why no test can run it."""
+        return self.words.partition("no-run:")[2].strip() or None
+
+    @property
+    def wanted(self) -> list[str]:
+        """What a machine must have to run it."""
+        told = re.match(r"\s*needs:\s*([\w, ]+)", self.words)
+        return [name.strip() for name in told[1].split(",")] if told else []
+
+    @property
+    def exact(self) -> bool:
+        """Whether the lines below a command are what it prints."""
+        return "exact" in self.words.split()
+
+    def commands(self) -> list[Command]:
+        """Its commands in order; a line that ends with a backslash goes on."""
+        found: list[Command] = []
+        goes_on = False
+        for line in self.body.splitlines():
+            if goes_on:
+                found[-1] = found[-1]._replace(text=found[-1].text[:-1] + line.strip())
+            elif line.startswith("$ "):
+                found.append(Command(line[2:].strip(), ()))
+            elif found:
+                found[-1] = found[-1]._replace(shown=(*found[-1].shown, line))
+            goes_on = bool(found) and found[-1].text.endswith("\\") and not found[-1].shown
+        return found
+
+
+class DocPage(NamedTuple):
+    """One page."""
+
+    path: Path
+    text: str
+
+    @property
+    def name(self) -> str:
+        """From the root of the repository."""
+        return self.path.relative_to(ROOT).as_posix()
+
+    def blocks(self, language: str) -> list[Block]:
+        """Its fences in that language."""
+        return [
+            Block(self.text.count("\n", 0, found.start()) + 1, found["language"], found["words"], found["body"])
+            for found in FENCE.finditer(self.text)
+            if found["language"] == language
+        ]
+
+    def needs(self) -> list[str]:
+        """What stands in its folder before its first command."""
+        return [name.rstrip("/") for found in NEEDS.finditer(self.text) for name in found["names"].split()]
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """The files that it shows."""
+        for block in self.blocks("toml"):
+            title = TITLE.search(block.words)
+            if title:
+                yield title["name"], block.body
+
+
+def pages() -> list[DocPage]:
+    """README.md and all of docs/; generated pages of commands are the help, which is checked by itself."""
+    paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [DocPage(path, path.read_text("utf-8")) for path in paths if "commands" not in path.parts]
+
+
+def one_node(*options: str) -> Callable[[Path, Path], None]:
+    """Makes a computed recording of a node with four CPUs, with sources, as a machine without root can show too."""
+
+    def make(quell: Path, to: Path) -> None:
+        fleet = to.with_name(f"{to.name}.fleet")
+        run(quell, "generate-fleet", "-o", fleet, "--nodes", "1", "--duration", "10s", *options)
+        (fleet / "node00000.quell").rename(to)
+        shutil.rmtree(fleet)
+
+    return make
+
+
+def many_nodes(quell: Path, to: Path) -> None:
+    """Makes twelve of them, one ill."""
+    run(quell, "generate-fleet", "-o", to, "--nodes", "12", "--ill", "1", "--duration", "5s")
+
+
+def mpi_run(quell: Path, to: Path) -> None:
+    """Makes the archive of a simulated run of eight ranks."""
+    words = ["--ranks", "8", "--phases", "200", "--quantum", "1ms", "--detour", "20us"]
+    run(quell, "generate-run", "-o", to, *words)
+
+
+def selfish(quell: Path, to: Path) -> None:
+    """Makes a file of netgauge's."""
+    node = to.with_name("selfish.quell")
+    one_node()(quell, node)
+    run(quell, "convert", node, to, "--to", "netgauge", "--cpu", "0")
+    shutil.rmtree(node)
+
+
+def goal(quell: Path, to: Path) -> None:
+    """Makes a schedule."""
+    run(quell, "goal", "make", "--pattern", "dissemination", "--ranks", "16", "-o", to)
+
+
+def study(quell: Path, to: Path) -> None:
+    """Makes a study's folder with nothing but its recording."""
+    to.mkdir()
+    one_node()(quell, to / "node.quell")
+
+
+# How each thing that a page may need is made: the program, and the path to make.
+MAKERS: dict[str, Callable[[Path, Path], None]] = {
+    "a.quell": one_node(),
+    "b.quell": one_node("--seed", "2"),
+    "node.quell": one_node("--ill", "1", "--ways", "daemon"),
+    "before.quell": one_node("--ill", "1", "--ways", "ticks-often"),
+    "after.quell": one_node("--seed", "2"),
+    "runs": many_nodes,
+    "run": mpi_run,
+    "study": study,
+    "selfish.txt": selfish,
+    "app.goal": goal,
+    "app.bin": goal,
+}
+
+
+def run(quell: Path, *words: str | Path) -> None:
+    """Runs quell, or fails with its words."""
+    subprocess.run([quell, *words], check=True, capture_output=True, text=True)
