@@ -5,6 +5,7 @@
 
 pub mod addressed;
 pub mod advise;
+pub mod asked;
 pub mod attribution;
 pub mod bench;
 pub mod compare;
@@ -17,6 +18,7 @@ pub mod live;
 pub mod overview;
 pub mod periods;
 pub mod predict;
+mod progress;
 pub mod quantiles;
 pub mod replay;
 pub mod sweep;
@@ -24,3 +26,5 @@ pub mod track;
 pub mod trial;
 pub mod validation;
 pub mod whatif;
+
+pub use progress::{GO_ON, Progress, Stopped};

@@ -12,6 +12,7 @@ mod noise;
 mod resample;
 mod sample;
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quell_recording::Nanos;
@@ -19,6 +20,8 @@ use quell_sim::loggops::RunError;
 use quell_sim::pattern::PatternError;
 use quell_sim::{BspError, Draws, Job, Node, Program, Run, SyncMode};
 use rayon::prelude::*;
+
+use crate::{Progress, Stopped};
 
 pub use document::{Mode, NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
 pub use network::Network;
@@ -149,6 +152,9 @@ pub enum PredictError {
         /// So many would do.
         most: u64,
     },
+    /// Stopped by who looked at its progress.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// The program or the job cannot run.
     #[error(transparent)]
     Job(#[from] BspError),
@@ -164,7 +170,7 @@ pub enum PredictError {
 
 /// Predicts the slowdown at each scale. Nodes of the job take the given nodes' noise in turn.
 ///
-/// `progress` is told how many of how many runs (with messages, of how many events) are done, from any thread.
+/// `progress` is told how many of how many runs (with messages, of how many events) are done, from any thread, and may stop it.
 ///
 /// # Confidence
 /// Each replicate cuts every node's traces into blocks, all CPUs alike, draws as many anew with replacement
@@ -180,7 +186,7 @@ pub enum PredictError {
 pub fn predict(
     nodes: &[NodeNoise],
     options: &Options,
-    progress: &(dyn Fn(u64, u64) + Sync),
+    progress: Progress<'_>,
 ) -> Result<Prediction, PredictError> {
     Ok(sample(nodes, None, options, progress)?.0)
 }
@@ -193,7 +199,7 @@ pub fn predict_in_step(
     nodes: &[NodeNoise],
     common: &NodeNoise,
     options: &Options,
-    progress: &(dyn Fn(u64, u64) + Sync),
+    progress: Progress<'_>,
 ) -> Result<Prediction, PredictError> {
     Ok(sample(nodes, Some(common), options, progress)?.0)
 }
@@ -207,7 +213,7 @@ pub(crate) fn sample(
     nodes: &[NodeNoise],
     common: Option<&NodeNoise>,
     options: &Options,
-    progress: &(dyn Fn(u64, u64) + Sync),
+    progress: Progress<'_>,
 ) -> Result<(Prediction, Vec<Sample>), PredictError> {
     let jobs = options.jobs()?;
     if let Some(network) = &options.network {
@@ -220,7 +226,10 @@ pub(crate) fn sample(
     let affordable = affordable_replicates(nodes, &jobs, options.replicates);
     let total = jobs.len() as u64 * (affordable + 1);
     let done = AtomicU64::new(0);
-    let tick = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+    let tick = || match progress(done.fetch_add(1, Ordering::Relaxed) + 1, total) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(PredictError::Stopped(Stopped)),
+    };
 
     let chains = run_all(&program, &jobs, &tick)?;
     drop(program);
@@ -253,6 +262,9 @@ fn program(nodes: Vec<Node>, common: Option<Node>, quantum: Nanos) -> Result<Pro
     })
 }
 
+/// Told that a run is done; fails where that stops the prediction.
+type Tick<'a> = &'a (dyn Fn() -> Result<(), PredictError> + Sync);
+
 /// One resampled run of every scale; `None` where the draw left no useful time at all.
 fn replicate(
     nodes: &[NodeNoise],
@@ -260,7 +272,7 @@ fn replicate(
     options: &Options,
     jobs: &[Job],
     number: u64,
-    tick: &(dyn Fn() + Sync),
+    tick: Tick<'_>,
 ) -> Result<Option<Vec<Run>>, PredictError> {
     let anew = |(source, node): (usize, &NodeNoise)| {
         let blocks = Blocks::of(node, options.quantum)?;
@@ -270,7 +282,7 @@ fn replicate(
     let common = common.map(|common| anew((0, common))).transpose();
     let resampled = nodes.par_iter().enumerate().map(anew).collect::<Result<Vec<_>, _>>();
     let (Ok(resampled), Ok(common)) = (resampled, common) else {
-        jobs.iter().for_each(|_| tick());
+        jobs.iter().try_for_each(|_| tick())?;
         return Ok(None);
     };
     let seed = Draws::new(options.seed, &[stream::SEEDS]).at(number);
@@ -298,10 +310,10 @@ pub(crate) fn clock(node: &NodeNoise) -> Result<Node, PredictError> {
 }
 
 /// The chains of each job.
-fn run_all(program: &Program, jobs: &[Job], tick: &(dyn Fn() + Sync)) -> Result<Vec<Vec<Run>>, PredictError> {
+fn run_all(program: &Program, jobs: &[Job], tick: Tick<'_>) -> Result<Vec<Vec<Run>>, PredictError> {
     let run = |job| {
         let run = program.run_chains(job)?;
-        tick();
+        tick()?;
         Ok(run)
     };
     jobs.par_iter().map(run).collect()

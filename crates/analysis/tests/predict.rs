@@ -129,8 +129,6 @@ fn place(node: &PlainNode, options: &Options, common: u64, dice: &mut Dice) -> (
 const PHASES: u64 = 250;
 const REPEATS: u64 = 256;
 
-fn quiet(_: u64, _: u64) {}
-
 fn options(mode: Mode, skew: u64, drift_ppm: f64, ranks: Vec<u64>) -> Options {
     Options {
         quantum: Nanos::from_nanos(10_000),
@@ -159,8 +157,11 @@ fn agrees_with_the_definition_in_every_mode() {
         ] {
             // 20 and 97 ranks leave the last node part empty in two of the three.
             let options = Options { phases: PHASES, ..options(mode, skew, drift, vec![1, 20, 97]) };
-            let run =
-                |seed| predict(&noise(nodes), &Options { seed, ..options.clone() }, &quiet).unwrap().points;
+            let run = |seed| {
+                predict(&noise(nodes), &Options { seed, ..options.clone() }, quell_analysis::GO_ON)
+                    .unwrap()
+                    .points
+            };
             let runs: Vec<_> = (0..REPEATS).map(run).collect();
             for (scale, &ranks) in options.ranks.iter().enumerate() {
                 let predicted =
@@ -186,7 +187,7 @@ fn equal_seeds_give_equal_documents_on_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let options = Options { seed, ..options.clone() };
         // Debug prints every bit of a float that tells it from the next.
-        format!("{:?}", pool.install(|| predict(&nodes, &options, &quiet).unwrap()).points)
+        format!("{:?}", pool.install(|| predict(&nodes, &options, quell_analysis::GO_ON).unwrap()).points)
     };
     assert_eq!(on(1, 7), on(2, 7));
     assert_ne!(on(1, 7), on(1, 8));
@@ -197,7 +198,7 @@ fn the_document_says_where_it_extrapolates() {
     let nodes = noise(&[plain_node(&mut Dice(3), 2)]);
     let mut options = options(Mode::None, 0, 0.0, vec![10, 60, 100_000]);
     (options.phases, options.replicates) = (100, 20);
-    let prediction = predict(&nodes, &options, &quiet).unwrap();
+    let prediction = predict(&nodes, &options, quell_analysis::GO_ON).unwrap();
     let span = nodes[0].traces[0].span.length().as_nanos();
     assert_eq!(prediction.supported_ranks, span / 10_000 * 2 / 10, "ten quanta for each rank");
     assert_eq!(
@@ -213,7 +214,7 @@ fn the_document_says_where_it_extrapolates() {
     let [low, high] = prediction.points[0].ci95_percent.unwrap();
     assert!(low < high);
     options.mode = Mode::Phase;
-    let in_step = predict(&nodes, &options, &quiet).unwrap();
+    let in_step = predict(&nodes, &options, quell_analysis::GO_ON).unwrap();
     assert!(in_step.points.iter().all(|point| point.supported), "nodes in step are one node");
     assert_eq!((prediction.replicates, prediction.noise[0].cpus, prediction.noise[0].span_ns), (20, 2, span));
 }
@@ -221,7 +222,8 @@ fn the_document_says_where_it_extrapolates() {
 #[test]
 fn larger_jobs_are_never_faster() {
     let nodes = noise(&[plain_node(&mut Dice(4), 2)]);
-    let prediction = predict(&nodes, &options(Mode::None, 0, 0.0, (1..60).collect()), &quiet).unwrap();
+    let prediction =
+        predict(&nodes, &options(Mode::None, 0, 0.0, (1..60).collect()), quell_analysis::GO_ON).unwrap();
     let slowdowns: Vec<f64> = prediction.points.iter().map(|point| point.slowdown_percent).collect();
     let falls = slowdowns.windows(2).filter(|pair| pair[1] < pair[0] * 0.99).count();
     assert_eq!(falls, 0, "{slowdowns:?}");
@@ -230,7 +232,7 @@ fn larger_jobs_are_never_faster() {
 fn alone(period: u64, detours: &[(u64, u64)], quantum: u64) -> Result<Prediction, PredictError> {
     let mut options = options(Mode::None, 0, 0.0, vec![1, 64]);
     (options.quantum, options.phases, options.replicates) = (Nanos::from_nanos(quantum), 100, 20);
-    predict(&noise(&[(period, vec![detours.to_vec()])]), &options, &quiet)
+    predict(&noise(&[(period, vec![detours.to_vec()])]), &options, quell_analysis::GO_ON)
 }
 
 #[test]
@@ -270,7 +272,7 @@ fn refuses_what_cannot_be_asked() {
     let refuse = |change: &dyn Fn(&mut Options)| {
         let mut options = options(Mode::None, 0, 0.0, vec![4]);
         change(&mut options);
-        predict(&nodes, &options, &quiet).unwrap_err().to_string()
+        predict(&nodes, &options, quell_analysis::GO_ON).unwrap_err().to_string()
     };
     assert!(refuse(&|o| o.ranks.clear()).contains("no number of ranks"));
     assert!(refuse(&|o| o.ranks.push(0)).contains("0 ranks"));
@@ -279,6 +281,6 @@ fn refuses_what_cannot_be_asked() {
     assert!(refuse(&|o| o.phases = 0).contains("0 phases"));
     assert!(refuse(&|o| o.skew = Nanos::from_nanos(1)).contains("`start` alone"));
     assert!(refuse(&|o| (o.mode, o.drift_ppm) = (Mode::Start, f64::NAN)).contains("NaN ppm"));
-    let nothing = predict(&[], &options(Mode::None, 0, 0.0, vec![4]), &quiet).unwrap_err();
+    let nothing = predict(&[], &options(Mode::None, 0, 0.0, vec![4]), quell_analysis::GO_ON).unwrap_err();
     assert!(nothing.to_string().contains("no trace"));
 }

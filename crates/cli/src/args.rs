@@ -11,11 +11,12 @@ mod sweep;
 mod trace;
 mod track;
 mod tune;
-mod whatif;
 
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+pub use quell_analysis::asked::predict::SyncName;
+use quell_analysis::asked::{compare, show};
 use quell_analysis::compare::Limit;
 use quell_recording::Nanos;
 
@@ -26,11 +27,10 @@ pub use bench::{
 };
 pub use fleet::{GenerateFleet, Way};
 pub use metrics::ServeMetrics;
-pub use predict::{Predict, SyncName};
+pub use predict::Predict;
 pub use replay::{ContextName, PhaseCall, Replay};
 pub use simulate::{
-    Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, NetArgs, PatternArgs,
-    Simulate,
+    Goal, GoalCheck, GoalConvert, GoalForm, GoalList, GoalMake, GoalTarget, GoalVerb, Simulate,
 };
 pub use sweep::SweepArgs;
 pub use track::Track;
@@ -40,7 +40,6 @@ pub use tune::{
     ExportForm, RiskName, SITE, Tune, TuneAllow, TuneApply, TuneAudit, TuneExport, TuneMachine, TunePlan,
     TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify, TuneWishes,
 };
-pub use whatif::WhatIf;
 
 use crate::plan::{CpuList, RankList, ThresholdText};
 
@@ -242,31 +241,14 @@ pub struct Record {
     pub command: Vec<String>,
 }
 
-/// How `show` groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    /// A row per CPU.
-    Cpu,
-    /// A row per noise source.
-    Source,
-    /// A row per task that ran in the program's place.
-    Task,
-    /// A row per class of source: Type 1 (short, periodic), Type 2 (daemons), and so on.
-    Class,
-}
-
 /// `quell show`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell show a.quell\n  quell show runs                 a folder of recordings: a row per host; which are unlike the rest, and why\n  quell show runs --by source     what took most over all hosts\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
 )]
 pub struct Show {
-    /// The recording, or a folder of recordings, as of many hosts or of a `bench` run.
-    #[arg(value_name = "R.quell|DIR")]
-    pub recording: PathBuf,
-    /// What a row stands for; of a folder, `cpu` is a row per host.
-    #[arg(long, value_enum, default_value = "cpu")]
-    pub by: By,
+    #[command(flatten)]
+    pub asked: show::Asked,
     /// Of a folder, a row for every host, however many there are.
     #[arg(long)]
     pub all: bool,
@@ -326,12 +308,8 @@ pub struct Watch {
     after_help = "EXAMPLES\n  quell compare before.quell after.quell\n  quell compare before.quell after.quell --fail-above 10%          noise overhead may rise by a tenth\n  quell compare before.quell after.quell --fail-above p99=20% --fail-above kl=0.5"
 )]
 pub struct Compare {
-    /// The recording to compare with.
-    #[arg(value_name = "BEFORE.quell")]
-    pub before: PathBuf,
-    /// The recording that is compared.
-    #[arg(value_name = "AFTER.quell")]
-    pub after: PathBuf,
+    #[command(flatten)]
+    pub asked: compare::Asked,
     /// Exit with 3 where AFTER exceeds a limit: `10%` (noise overhead, relative), `overhead=0.1` (percentage points),
     /// `p99=20%` (also p50, p90, p99.9, max, rate), `kl=0.5`, `wasserstein=5us`. May be repeated.
     #[arg(long, value_name = "LIMIT")]
@@ -339,9 +317,6 @@ pub struct Compare {
     /// Write the comparison as an HTML page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Seed of the resampling.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
     /// Print one JSON document (schema quell.compare/1).
     #[arg(long)]
     pub json: bool,

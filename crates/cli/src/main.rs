@@ -4,7 +4,6 @@ mod args;
 mod commands;
 mod html;
 mod kernel_side;
-mod noise_file;
 mod plan;
 mod plots;
 mod printer;
@@ -27,29 +26,18 @@ mod terminal_tune;
 mod terminal_tune_try;
 mod terminal_validate;
 mod watch;
-mod whatif;
 mod whole_file;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
+// Files with noise are the same for every verb.
+use quell_analysis::asked::noise_file;
 
 fn main() -> ExitCode {
-    silence_decoders();
+    quell_recording::silence_decoders();
     match std::env::args_os().len() {
         0 | 1 => commands::welcome(),
         _ => commands::run(args::Args::parse()),
     }
-}
-
-/// Decoders of Arrow and Parquet panic on some damaged files. `quell_recording` turns that into an error; the panic's
-/// own message would only confuse.
-fn silence_decoders() {
-    let default = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let foreign = |file: &str| file.contains("/arrow-") || file.contains("/parquet-");
-        if !panic.location().is_some_and(|location| foreign(location.file())) {
-            default(panic);
-        }
-    }));
 }

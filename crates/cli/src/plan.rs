@@ -1,26 +1,19 @@
 //! What the typed words mean, checked: lists of CPUs and ranks, thresholds, names of files that do not exist yet.
 
-pub mod net;
-pub mod pattern;
 pub mod place;
 pub mod replay;
 pub mod share;
-pub mod size;
 
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::SystemTime;
 
+pub use quell_analysis::asked::{RankList, Usage, net, pattern, positive, size};
 use quell_node::machine::{self, Cpus};
 use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Cpu, Method, Nanos, parse_cpu_list};
 
 use crate::args::{MethodName, Record, ServeMetrics, SourcesWish, Study, Watch, Watching};
-
-/// A mistake of the reader's in what was typed: exit code 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Usage(pub String);
 
 /// A list of CPUs, sorted, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,49 +45,6 @@ impl FromStr for ThresholdText {
         } else {
             Err(format!("`{text}` is out of range: a multiple is between 1x and 1000000000x"))
         }
-    }
-}
-
-/// A list of numbers of ranks, ascending, at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RankList(pub Vec<u64>);
-
-/// The most ranks that a prediction takes.
-const MOST_RANKS: u64 = quell_sim::MAX_RANKS;
-
-impl FromStr for RankList {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut ranks = Vec::new();
-        for part in text.split(',') {
-            match part.split_once("..") {
-                Some((first, last)) => {
-                    let (first, last) = (rank(first)?, rank(last)?);
-                    if first > last {
-                        return Err(format!("the range `{part}` runs backwards"));
-                    }
-                    ranks.extend(
-                        std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(|n| *n < last),
-                    );
-                    ranks.push(last);
-                }
-                None => ranks.push(rank(part)?),
-            }
-        }
-        ranks.sort_unstable();
-        ranks.dedup();
-        Ok(Self(ranks))
-    }
-}
-
-fn rank(text: &str) -> Result<u64, String> {
-    match size::whole(text) {
-        Some(0) => Err("0 ranks do no work: give at least 1".into()),
-        Some(n) if n > MOST_RANKS => {
-            Err(format!("{text} ranks are more than the {MOST_RANKS} that a prediction takes"))
-        }
-        Some(n) => Ok(n),
-        None => Err(format!("`{text}` is not a number of ranks (write `16,256`, `16..2048`, `1Mi`)")),
     }
 }
 
@@ -220,14 +170,6 @@ fn plan(
     })
 }
 
-/// Refuses a time of nothing.
-pub fn positive(time: Nanos, option: &str) -> Result<(), Usage> {
-    match time {
-        Nanos::ZERO => Err(Usage(format!("{option} is zero: give a time such as 1ms"))),
-        _ => Ok(()),
-    }
-}
-
 /// A name for what is made now on this host, as `node17-20261121T093337Z`.
 pub fn name_of_now() -> String {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(['-', ':'], "");
@@ -244,15 +186,6 @@ pub fn recording_of_now() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranks_are_lists_and_doubling_ranges() {
-        assert_eq!("16..100".parse::<RankList>().unwrap().0, [16, 32, 64, 100]);
-        assert_eq!("2048,16,1Ki".parse::<RankList>().unwrap().0, [16, 1024, 2048]);
-        for bad in ["", "0", "16..", "8..2", "x", "-1", "2Gi", "99999999999", "9999999999999999999Mi"] {
-            assert!(bad.parse::<RankList>().is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn thresholds_are_times_or_multiples() {

@@ -1,5 +1,7 @@
 //! Progress bars: drawn on a terminal, silent in a pipe, and never by a thread of their own, which would be noise.
 
+use std::ops::ControlFlow;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quell_node::probe::Status;
 use quell_recording::Nanos;
@@ -60,6 +62,15 @@ impl Step {
             Some(length) => self.0.set_position(done.min(length)),
             None => self.0.set_message(format!("{done} events")),
         }
+    }
+
+    /// Sets how far work is that would stop if it were told to. Of how much it is, may not be known, which is 0.
+    pub fn go_on(&self, done: u64, all: u64) -> ControlFlow<()> {
+        match all {
+            0 => self.reach(done),
+            all => self.set(done, all),
+        }
+        ControlFlow::Continue(())
     }
 
     /// Sets how far any step is.

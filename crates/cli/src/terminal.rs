@@ -6,7 +6,9 @@ use quell_analysis::density::LogHistogram;
 use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
 use quell_analysis::predict::{Mode, Prediction};
 use quell_analysis::quantiles::Durations;
-use quell_recording::{Method, Nanos, Recording, Trace};
+use quell_recording::{Method, Recording, Trace};
+
+pub use quell_analysis::asked::time;
 
 use crate::plots::{self, Scale, Series};
 use crate::printer::{one_line, width};
@@ -300,12 +302,4 @@ pub fn mode_name(mode: Mode) -> &'static str {
         Mode::Start => "start",
         Mode::Phase => "phase",
     }
-}
-
-/// A time in ns as people read it.
-pub fn time(ns: f64) -> String {
-    if ns > 0.0 && ns < 10.0 {
-        return format!("{ns:.1}ns");
-    }
-    Nanos::from_nanos_f64(ns).map_or_else(|| "-".into(), |time| time.to_string())
 }

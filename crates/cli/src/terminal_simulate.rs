@@ -1,10 +1,10 @@
 //! A simulation as text for a terminal.
 
+use quell_analysis::asked::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
 use quell_analysis::culprits::{CulpritFacts, SourceDelay};
 use quell_analysis::predict::{NetFacts, NoiseSource};
 use quell_sim::loggops::Outcome;
 
-use crate::commands::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
 use crate::plots;
 use crate::printer::{one_line, width};
 use crate::terminal::{table, time};

@@ -5,6 +5,7 @@
 //! becomes Parquet. Other tools' files come in and go out through [`formats`]. This crate imports no other crate
 //! of quell.
 
+mod batches;
 mod cpu;
 mod error;
 pub mod formats;
@@ -24,6 +25,7 @@ mod trace;
 mod words;
 mod write;
 
+pub use batches::{Batches, Kind as TableKind};
 pub use cpu::{Cpu, format_cpu_list, parse_cpu_list};
 pub use error::Error;
 pub use interval::{Interval, Intervals, Taken, Thread};
@@ -32,7 +34,7 @@ pub use manifest::{
 };
 pub use nanos::{Nanos, NanosError};
 pub use phase::{MpiFacts, Phase, RankFacts, add_phases, read_phases};
-pub use read::Recording;
+pub use read::{Recording, silence_decoders};
 pub use source::{Source, SourceKind};
 pub use source_pattern::SourcePattern;
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};

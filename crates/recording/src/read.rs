@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use fs_err as fs;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -107,53 +108,63 @@ fn counts(cpus: impl Iterator<Item = Cpu>) -> BTreeMap<Cpu, u64> {
     counts
 }
 
+/// Takes a batch of the file of this name; may refuse it.
+type Take<'a> = &'a mut dyn FnMut(&Path, RecordBatch) -> Result<(), Error>;
+
 /// All rows of a table, and whether it ends in the middle of a batch. A table that is not there has no rows.
 pub(crate) fn read_table<R: Row>(folder: &Path) -> Result<(Vec<(Cpu, R)>, bool), Error> {
-    let path = folder.join(R::TABLE).with_extension("parquet");
-    if path.exists() {
-        return Ok((read_parquet(&path)?, false));
-    }
-    let path = folder.join(R::TABLE).with_extension("arrow");
-    if path.exists() { read_stream(&path) } else { Ok((Vec::new(), false)) }
+    let mut rows = Vec::new();
+    let torn = read_batches(folder, R::TABLE, &mut |path, batch| {
+        rows.extend(R::from_batch(&batch).map_err(|reason| Error::malformed(path, reason))?);
+        Ok(())
+    })?;
+    Ok((rows, torn))
 }
 
-fn read_parquet<R: Row>(path: &Path) -> Result<Vec<(Cpu, R)>, Error> {
+/// Gives the batches of a table in order, and says whether it ends in the middle of one.
+pub(crate) fn read_batches(folder: &Path, table: &str, take: Take<'_>) -> Result<bool, Error> {
+    let path = folder.join(table).with_extension("parquet");
+    if path.exists() {
+        return read_parquet(&path, take).map(|()| false);
+    }
+    let path = folder.join(table).with_extension("arrow");
+    if path.exists() { read_stream(&path, take) } else { Ok(false) }
+}
+
+/// Rows of a batch: few enough to be forgotten, many enough to compute with.
+const BATCH: usize = 1 << 16;
+
+fn read_parquet(path: &Path, take: Take<'_>) -> Result<(), Error> {
     let damaged =
         |e: &dyn std::fmt::Display| Error::malformed(path, format!("not a whole Parquet table: {e}"));
     let file = fs::File::open(path)?.into_parts().0;
-    let reader =
-        contain(|| ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build()))
-            .and_then(|result| result.map_err(|e| e.to_string()))
-            .map_err(|e| damaged(&e))?;
-    let mut rows = Vec::new();
+    let reader = contain(|| {
+        ParquetRecordBatchReaderBuilder::try_new(file)
+            .and_then(|builder| builder.with_batch_size(BATCH).build())
+    })
+    .and_then(|result| result.map_err(|e| e.to_string()))
+    .map_err(|e| damaged(&e))?;
     let mut batches = reader.into_iter();
     while let Some(batch) = contain(|| batches.next()).map_err(|e| damaged(&e))? {
-        let batch = batch.map_err(|e| damaged(&e))?;
-        rows.extend(R::from_batch(&batch).map_err(|reason| Error::malformed(path, reason))?);
+        take(path, batch.map_err(|e| damaged(&e))?)?;
     }
-    Ok(rows)
+    Ok(())
 }
 
-fn read_stream<R: Row>(path: &Path) -> Result<(Vec<(Cpu, R)>, bool), Error> {
+fn read_stream(path: &Path, take: Take<'_>) -> Result<bool, Error> {
     let bytes = fs::read(path)?;
     let whole = &bytes[..whole_messages(&bytes)];
-    let mut torn = whole.len() < bytes.len();
-    let mut rows = Vec::new();
+    let torn = whole.len() < bytes.len();
     // A stream whose schema is cut off is that of a writer killed before its first flush.
     let Ok(Ok(mut batches)) = contain(|| StreamReader::try_new(whole, None)) else {
-        return Ok((rows, true));
+        return Ok(true);
     };
     loop {
         match contain(|| batches.next()) {
-            Ok(None) => {
-                torn |= !batches.is_finished();
-                return Ok((rows, torn));
-            }
-            Ok(Some(Ok(batch))) => {
-                rows.extend(R::from_batch(&batch).map_err(|reason| Error::malformed(path, reason))?);
-            }
+            Ok(None) => return Ok(torn || !batches.is_finished()),
+            Ok(Some(Ok(batch))) => take(path, batch)?,
             // Whole batches before the damage are good; nothing after it can be trusted.
-            Ok(Some(Err(_))) | Err(_) => return Ok((rows, true)),
+            Ok(Some(Err(_))) | Err(_) => return Ok(true),
         }
     }
 }
@@ -185,6 +196,18 @@ fn whole_messages(bytes: &[u8]) -> usize {
 pub(crate) fn contain<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode))
         .map_err(|_| "its content is damaged".to_owned())
+}
+
+/// Decoders of Arrow and Parquet panic on some damaged files. Readers here turn that into an error; the panic's own
+/// message would only confuse, and is kept from stderr.
+pub fn silence_decoders() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let foreign = |file: &str| file.contains("/arrow-") || file.contains("/parquet-");
+        if !panic.location().is_some_and(|location| foreign(location.file())) {
+            default(panic);
+        }
+    }));
 }
 
 /// The last line of the progress file that is whole says where the recording ends; without one, the last row does.

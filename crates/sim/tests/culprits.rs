@@ -31,7 +31,13 @@ fn noise(detours: &[Vec<(u64, u64)>]) -> Noise {
 
 fn play(name: &str, params: &Params, noise: &Noise) -> (Outcome, Culprits) {
     let program = by_name(name, params).unwrap();
-    let how = Run { net: Net::default(), rules: Rules::Physical, noise, threads: 1, progress: &|_| {} };
+    let how = Run {
+        net: Net::default(),
+        rules: Rules::Physical,
+        noise,
+        threads: 1,
+        progress: quell_sim::loggops::GO_ON,
+    };
     let (outcome, culprits) = run_for_culprits(&program, &how).unwrap();
     assert_eq!(run(&program, &how).unwrap(), outcome, "who looks on changes nothing");
     assert!(outcome.stuck.is_none());

@@ -39,8 +39,13 @@ fn slowdown(inner: &str, period_us: u64, together: bool) -> f64 {
     let places = (0..u64::from(RANKS)).map(place).collect();
     let noise = Noise::Clocks(RankClocks::new(vec![Arc::clone(&clock)], places).unwrap());
     let end = |noise: &Noise| {
-        let options =
-            Run { net: Net::default(), rules: Rules::Physical, noise, threads: 1, progress: &|_| {} };
+        let options = Run {
+            net: Net::default(),
+            rules: Rules::Physical,
+            noise,
+            threads: 1,
+            progress: quell_sim::loggops::GO_ON,
+        };
         run(&program, &options).unwrap().last().1 as f64
     };
     100.0 * (end(&noise) / end(&Noise::None) - 1.0)

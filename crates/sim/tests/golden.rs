@@ -99,8 +99,13 @@ fn the_engine_gives_loggopsims_results() {
     for case in cases() {
         let noise = case.strikes.as_ref().map_or(Noise::None, Strikes::window_noise);
         for threads in [1, 2] {
-            let options =
-                Run { net: case.net, rules: Rules::Compatible, noise: &noise, threads, progress: &|_| {} };
+            let options = Run {
+                net: case.net,
+                rules: Rules::Compatible,
+                noise: &noise,
+                threads,
+                progress: quell_sim::loggops::GO_ON,
+            };
             let outcome = run(&case.program, &options).unwrap();
             check("engine", &case, &Found::from(&outcome));
             let (rank, at) = outcome.last();
@@ -122,8 +127,13 @@ fn the_physical_rules_are_the_same_on_plain_programs() {
     };
     for case in cases().into_iter().filter(plain) {
         check("physical reference", &case, &physical(&case.program, case.net, None).found);
-        let options =
-            Run { net: case.net, rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: &|_| {} };
+        let options = Run {
+            net: case.net,
+            rules: Rules::Physical,
+            noise: &Noise::None,
+            threads: 1,
+            progress: quell_sim::loggops::GO_ON,
+        };
         check("physical engine", &case, &Found::from(&run(&case.program, &options).unwrap()));
     }
 }

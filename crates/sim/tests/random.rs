@@ -45,7 +45,10 @@ fn played<P: Program>(
         Rules::Physical => schedule.strikes.as_ref().map(rank_clocks),
     };
     let noise = noise.unwrap_or(Noise::None);
-    run(program, &Run { net: schedule.net, rules, noise: &noise, threads, progress: &|_| {} })
+    run(
+        program,
+        &Run { net: schedule.net, rules, noise: &noise, threads, progress: quell_sim::loggops::GO_ON },
+    )
 }
 
 /// What the engine does otherwise than expected, if anything, on any number of threads.

@@ -74,7 +74,7 @@ pub(super) fn leave(nodes: &[Sourced], job: &Job<'_>, whole: &Ran) -> Result<Opt
                 true => node.weighed(|kind| if is_movable(&node.kinds()[kind]) { 0.0 } else { 1.0 }).noise(),
             })
             .collect();
-        Job::Phases(options.clone()).run(&noise, None, &|_, _| ())
+        Job::Phases(options.clone()).run(&noise, None, crate::GO_ON)
     };
     let (as_is, moved) = (quiet(false)?, quiet(true)?);
     let longer = cpus as f64 / (cpus - 1) as f64;

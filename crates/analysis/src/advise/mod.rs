@@ -100,7 +100,7 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
     let leaving = match apart && fewer.iter().all(|node| node.cpus().next().is_some()) {
         true => {
             let noise: Vec<_> = fewer.iter().map(Sourced::noise).collect();
-            Some(Base { nodes: &fewer, job, ran: job.run(&noise, None, &|_, _| ())? })
+            Some(Base { nodes: &fewer, job, ran: job.run(&noise, None, crate::GO_ON)? })
         }
         // All that was recorded computes already: what moves, moves away.
         false if !compute.is_empty() && !apart => Some(Base { nodes, job, ran: base.ran.clone() }),

@@ -5,10 +5,12 @@ pub(crate) mod interval;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quell_sim::loggops::{self, Net, Noise, Place, Program as _, RankClocks, Rules};
+use quell_sim::loggops::{self, Net, Noise, Place, Program as _, RankClocks, Rules, RunError};
 use quell_sim::pattern::{self, AnyPattern, Params, Steps};
 use quell_sim::{Draws, Node, ProgressClock};
 use rayon::prelude::*;
+
+use crate::Progress;
 
 use super::assemble::{self, Resampled, Support};
 use super::resample::Blocks;
@@ -98,7 +100,7 @@ pub(super) fn predict(
     nodes: &[NodeNoise],
     options: &Options,
     network: &Network,
-    progress: &(dyn Fn(u64, u64) + Sync),
+    progress: Progress<'_>,
 ) -> Result<(Prediction, Vec<Sample>), PredictError> {
     if options.drift_ppm != 0.0 {
         return Err(PredictError::Drift);
@@ -144,7 +146,7 @@ pub(crate) fn culprits_of_messages(
 ) -> Result<Vec<Vec<loggops::Hit>>, PredictError> {
     let Some(network) = &options.network else { return Ok(Vec::new()) };
     let clocks = Clocks::of(&super::clocks(nodes)?);
-    let engine = Engine { options, network, tick: &|_| () };
+    let engine = Engine { options, network, tick: loggops::GO_ON };
     let of_scale = |&ranks: &u64| {
         let scale = scale(options, network, ranks)?;
         let runs = (0..scale.runs.count.min(WATCHED_RUNS)).into_par_iter();
@@ -243,7 +245,7 @@ impl Clocks {
 struct Engine<'a> {
     options: &'a Options,
     network: &'a Network,
-    tick: &'a (dyn Fn(u64) + Sync),
+    tick: loggops::Progress<'a>,
 }
 
 impl Engine<'_> {
@@ -273,9 +275,9 @@ impl Engine<'_> {
     ) -> Result<Vec<loggops::Hit>, PredictError> {
         let seed = Draws::new(self.options.seed, &[stream::BATCHES]).at(number);
         let places = clocks.place(scale.ranks, self.options, Draws::new(seed, &[stream::PHASES]).at(0))?;
-        let (noise, progress) = (Noise::Clocks(places), |_| ());
+        let (noise, progress) = (Noise::Clocks(places), loggops::GO_ON);
         let (net, rules) = (self.network.net, Rules::Physical);
-        let run = loggops::Run { net, rules, noise: &noise, threads: 1, progress: &progress };
+        let run = loggops::Run { net, rules, noise: &noise, threads: 1, progress };
         Ok(loggops::run_for_culprits(&scale.runs.steps, &run)?.1.hits)
     }
 
@@ -288,7 +290,9 @@ impl Engine<'_> {
         let run =
             loggops::Run { net: self.network.net, rules: Rules::Physical, noise, threads, progress: &tell };
         let outcome = loggops::run(&runs.steps, &run)?;
-        tell(outcome.events);
+        if tell(outcome.events).is_break() {
+            return Err(RunError::Stopped.into());
+        }
         Ok(outcome.last().1)
     }
 }

@@ -186,8 +186,13 @@ fn prove(schedule: &Schedule) -> Result<(u64, bool), GoalError> {
     for (needs_buffers, net) in
         [(false, Net::default()), (true, Net { eager_limit: u64::MAX, ..Net::default() })]
     {
-        let quiet =
-            loggops::Run { net, rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: &|_| () };
+        let quiet = loggops::Run {
+            net,
+            rules: Rules::Physical,
+            noise: &Noise::None,
+            threads: 1,
+            progress: quell_sim::loggops::GO_ON,
+        };
         let outcome = loggops::run(schedule, &quiet)?;
         match outcome.stuck {
             None => return Ok((outcome.last().1, needs_buffers)),

@@ -110,7 +110,7 @@ pub(crate) fn run_with(
         node.weighed(gone).noise()
     };
     let noise: Vec<NodeNoise> = nodes.par_iter().zip(chosen).map(left).collect();
-    job.run(&noise, None, &|_, _| ())
+    job.run(&noise, None, crate::GO_ON)
 }
 
 /// What each source of some nodes costs a job, for at most `most` sources; what is left is one of them.
@@ -126,7 +126,7 @@ pub fn costs(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Costs, PredictError> {
     let noise: Vec<NodeNoise> = nodes.iter().map(Sourced::noise).collect();
-    let whole = job.run(&noise, None, &|_, _| ())?;
+    let whole = job.run(&noise, None, crate::GO_ON)?;
     drop(noise);
     let split = job.split(nodes)?;
     let groups = groups(nodes, &split, most);

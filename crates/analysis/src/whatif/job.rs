@@ -8,6 +8,7 @@ use quell_sim::{Draws, Node, Program, Strike};
 use rayon::prelude::*;
 
 use super::sourced::Sourced;
+use crate::Progress;
 use crate::culprits::ClockSources;
 use crate::predict::{self, Blocks, NodeNoise, Options, PredictError, Sample, culprits_of_messages, stream};
 
@@ -70,7 +71,7 @@ impl Job<'_> {
         &self,
         nodes: &[NodeNoise],
         common: Option<&NodeNoise>,
-        progress: &(dyn Fn(u64, u64) + Sync),
+        progress: Progress<'_>,
     ) -> Result<Ran, PredictError> {
         match self {
             Self::Phases(options) => {
@@ -200,7 +201,13 @@ impl Application<'_> {
     }
 
     fn play(&self, noise: &Noise) -> Result<u64, PredictError> {
-        let run = Run { net: self.net, rules: Rules::Physical, noise, threads: 1, progress: &|_| () };
+        let run = Run {
+            net: self.net,
+            rules: Rules::Physical,
+            noise,
+            threads: 1,
+            progress: quell_sim::loggops::GO_ON,
+        };
         Ok(loggops::run(self.schedule, &run)?.last().1)
     }
 
@@ -209,8 +216,13 @@ impl Application<'_> {
         let kinds = nodes.iter().map(predict::clock).collect::<Result<Vec<_>, _>>()?;
         let of_run = |number| {
             let noise = Noise::Clocks(self.place(&kinds, number)?);
-            let run =
-                Run { net: self.net, rules: Rules::Physical, noise: &noise, threads: 1, progress: &|_| () };
+            let run = Run {
+                net: self.net,
+                rules: Rules::Physical,
+                noise: &noise,
+                threads: 1,
+                progress: quell_sim::loggops::GO_ON,
+            };
             Ok(loggops::run_for_culprits(self.schedule, &run)?.1.hits)
         };
         let runs = (0..self.runs).into_par_iter().map(of_run).collect::<Result<Vec<_>, PredictError>>()?;

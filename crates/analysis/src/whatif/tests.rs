@@ -78,7 +78,7 @@ fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
         for name in ["tick", "task:daemon"] {
             // Another seed, and noise in which the source never was.
             let options = Options { seed: 99, ..options(&ranks) };
-            let really = predict::predict(&[really_without(name)], &options, &|_, _| ()).unwrap();
+            let really = predict::predict(&[really_without(name)], &options, crate::GO_ON).unwrap();
             let [low, high] = cost(name).without_ci95_percent.unwrap();
             let left = really.points[scale].slowdown_percent;
             assert!(
@@ -154,7 +154,7 @@ fn noise_in_step_on_all_nodes_costs_what_one_node_pays() {
         let common = changed.common.as_ref().map(Sourced::noise);
         let nodes = [changed.node.noise()];
         let (prediction, _) =
-            predict::sample(&nodes, common.as_ref(), &options(&[4_096]), &|_, _| ()).unwrap();
+            predict::sample(&nodes, common.as_ref(), &options(&[4_096]), crate::GO_ON).unwrap();
         prediction.points[0].slowdown_percent
     };
     let (gone, together, apart) =

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use quell_analysis::asked::net::NetArgs;
+use quell_analysis::asked::predict::SyncName;
 use quell_recording::Nanos;
 
-use super::predict::SyncName;
-use super::simulate::NetArgs;
 use super::sweep::SweepArgs;
 use super::tune::{SITE, TuneMachine};
 use crate::plan::pattern::OpText;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use quell_recording::Nanos;
 
-use super::predict::SyncName;
+use super::SyncName;
 use crate::plan::replay::{Percent, ScaleText, Share};
 use crate::plan::{CpuList, RankList};
 

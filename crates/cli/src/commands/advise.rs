@@ -6,15 +6,17 @@ mod sweep;
 use std::path::{Path, PathBuf};
 
 use quell_analysis::advise::{Advice, Question, advise};
+use quell_analysis::asked::predict;
+use quell_analysis::asked::show::recordings_in;
+use quell_analysis::asked::simulate::program;
 use quell_analysis::fleet::FleetJob;
 use quell_analysis::predict::Options;
 use quell_analysis::whatif::{Application, Job, Sourced};
 
 pub use candidates::Remedies;
 
-use super::simulate::program;
 use super::tune::attempt::RANK_PHASES;
-use super::{Outcome, advise_fleet, predict, show_hosts};
+use super::{Outcome, advise_fleet};
 use crate::args::{Advise, SyncName};
 use crate::html::{self, Page};
 use crate::noise_file::{self, ModelScale};
@@ -51,7 +53,7 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
     }
     if let [folder] = args.recordings.as_slice() {
-        let paths = show_hosts::recordings_in(folder)?;
+        let paths = recordings_in(folder)?;
         if !paths.is_empty() {
             return of_many(args, folder, &paths, printer);
         }
@@ -64,7 +66,7 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
             of(&nodes, &Job::Phases(options), &remedies, args.sources as usize, printer)?
         }
         Some(path) => {
-            let (schedule, format) = program::read(path, printer)?;
+            let (schedule, format) = program::read(path, &mut |text| printer.warn(text))?;
             let source = program::Source { path: path.clone(), format };
             if let Some(errors) = program::errors(&schedule, &source)? {
                 anyhow::bail!("{}: {errors}", path.display());

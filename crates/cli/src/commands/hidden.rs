@@ -47,7 +47,7 @@ fn schemas(folder: &Path) -> anyhow::Result<()> {
         ("predict", schema_for!(quell_analysis::predict::Prediction)),
         ("advise", schema_for!(quell_analysis::advise::Advice)),
         ("emulate", schema_for!(quell_analysis::emulation::Emulation)),
-        ("simulate", schema_for!(super::simulate::document::Simulation)),
+        ("simulate", schema_for!(quell_analysis::asked::simulate::document::Simulation)),
         ("sweep", schema_for!(crate::sweep::document::Sweep)),
         ("sweep-plan", schema_for!(crate::sweep::document::Identity)),
         ("goal-check", schema_for!(super::goal::check::Examined)),

@@ -18,7 +18,6 @@ mod replay;
 mod report;
 mod serve_metrics;
 mod show;
-mod show_hosts;
 pub mod simulate;
 mod study;
 mod trace;

@@ -1,15 +1,16 @@
 //! `quell show`: a recording at a glance, or those of many hosts.
 
-use std::path::{Path, PathBuf};
-
-use quell_analysis::attribution::{Attribution, Show as Document, attribution};
-use quell_analysis::overview::overview;
+use quell_analysis::asked::show::{self as asked, By, Shown};
+use quell_analysis::attribution::Attribution;
+use quell_analysis::hosts::Hosts;
+use quell_analysis::overview::Overview;
 use quell_recording::Recording;
 
-use super::{Outcome, show_hosts};
-use crate::args::{By, Show};
+use super::Outcome;
+use crate::args::Show;
 use crate::printer::Printer;
-use crate::{terminal, terminal_sources};
+use crate::progress::Step;
+use crate::{terminal, terminal_hosts, terminal_sources};
 
 /// Where the rest of the sources is.
 fn hint(attribution: &Attribution) -> &'static str {
@@ -19,44 +20,34 @@ fn hint(attribution: &Attribution) -> &'static str {
     }
 }
 
-/// The first run in the folder of a benchmark that made several.
-fn one_of_several_runs(folder: &Path) -> Option<PathBuf> {
-    let inside = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    inside.filter(|path| path.join("run.json").is_file()).min()
-}
-
-/// Prints the recording as tables and plots, or as JSON.
+/// Prints what there is as tables and plots, or as JSON.
 pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
-    let hosts = show_hosts::recordings_in(&args.recording)?;
-    if !hosts.is_empty() {
-        return show_hosts::run(args, &hosts, printer);
-    }
-    if let Some(run) = one_of_several_runs(&args.recording) {
-        anyhow::bail!(
-            "{} holds several runs of a benchmark: `quell bench show` shows them together, `quell show {}` the hosts of one",
-            args.recording.display(),
-            run.display()
-        );
-    }
-    let recording = Recording::open(&args.recording)?;
-    let overview = overview(&recording);
-    let mut attribution = attribution(&recording);
-    if args.json {
-        attribution.tasks = attribution.tasks.filter(|_| args.by == By::Task);
-        attribution.classes = attribution.classes.filter(|_| args.by == By::Class);
-        printer.json(&Document { overview: &overview, attribution: &attribution })?;
-        return Ok(Outcome::Done);
-    }
-    let view = match args.by {
-        By::Cpu => None,
-        By::Source => Some(terminal_sources::by_source(&attribution)),
-        By::Task => Some(terminal_sources::by_task(&attribution)),
-        By::Class => Some(terminal_sources::by_class(&attribution)),
+    let shown = {
+        let step = Step::long(printer, "read", Some(1));
+        asked::shown(&args.asked, &mut |text| printer.warn(text), &|done, all| step.go_on(done, all))?
     };
-    let text = match view {
-        Some(view) => terminal::heading(&overview) + &view,
-        None => terminal::show(&overview, &attribution, &recording) + hint(&attribution),
+    let text = match &shown {
+        _ if args.json => asked::json(shown, args.asked.by)? + "\n",
+        Shown::Many(hosts) => many(hosts, args),
+        Shown::One(one) => self::one(&one.0, &one.1, &one.2, args.asked.by),
     };
     printer.result(&text)?;
     Ok(Outcome::Done)
+}
+
+fn one(recording: &Recording, overview: &Overview, attribution: &Attribution, by: By) -> String {
+    let view = match by {
+        By::Cpu => return terminal::show(overview, attribution, recording) + hint(attribution),
+        By::Source => terminal_sources::by_source(attribution),
+        By::Task => terminal_sources::by_task(attribution),
+        By::Class => terminal_sources::by_class(attribution),
+    };
+    terminal::heading(overview) + &view
+}
+
+fn many(hosts: &Hosts, args: &Show) -> String {
+    match args.asked.by {
+        By::Source => terminal_hosts::by_source(hosts),
+        _ => terminal_hosts::by_host(hosts, args.all),
+    }
 }

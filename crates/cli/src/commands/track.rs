@@ -6,6 +6,7 @@ mod timeline;
 
 use std::path::Path;
 
+use quell_analysis::asked::track::failure;
 use quell_analysis::track::{Network, Tracked, Watch, track};
 use quell_otf2::Archive;
 
@@ -48,12 +49,12 @@ fn name_recording(archive: &Path, printer: Printer) {
 
 /// Analyses the archive and shows what came of it.
 pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
-    if args.net.net == Some(NetText::Help) {
+    if args.asked.net.net == Some(NetText::Help) {
         printer.result(&net::help())?;
         return Ok(Outcome::Done);
     }
     if let Some(output) = &args.goal {
-        if args.net.is_given() {
+        if args.asked.net.is_given() {
             return Err(Usage("a schedule has no network: give it to `quell simulate`".to_owned()).into());
         }
         return goal::run(args, output, printer);
@@ -61,19 +62,19 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(output) = &args.timeline {
         timeline::refuse(output)?;
     }
-    let network = args.net.is_given().then(|| Network::of(net::of(&args.net, None).0));
-    let tracked = analyse(&args.archive, network, printer)?;
+    let network = args.asked.network();
+    let tracked = analyse(&args.asked.archive, network, printer)?;
     if args.json {
         printer.json(&tracked)?;
     } else {
         printer.result(&terminal_track::tracked(&tracked))?;
-        name_recording(&args.archive, printer);
+        name_recording(&args.asked.archive, printer);
     }
     if let Some(output) = &args.html {
-        page::write(&args.archive, &tracked, output, printer)?;
+        page::write(&args.asked.archive, &tracked, output, printer)?;
     }
     if let Some(output) = &args.timeline {
-        timeline::draw(&args.archive, network, &tracked, output, printer)?;
+        timeline::draw(&args.asked.archive, network, &tracked, output, printer)?;
     }
     verdict(&tracked, printer)
 }
@@ -100,8 +101,8 @@ fn verdict(tracked: &Tracked, printer: Printer) -> anyhow::Result<Outcome> {
     if told.len() > MOST_TOLD {
         printer.warn(&format!("and {} more: `--json` has them under `findings`", told.len() - MOST_TOLD));
     }
-    if tracked.findings.broken() {
-        anyhow::bail!("the archive is not whole or contradicts itself: what is said holds for what is there");
+    if let Some(failure) = failure(tracked) {
+        anyhow::bail!(failure);
     }
     Ok(Outcome::Done)
 }

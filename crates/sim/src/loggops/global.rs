@@ -192,7 +192,9 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
             self.spread(me, turn.0);
             if self.events - told >= 1 << 16 {
                 told = self.events;
-                (run.progress)(told);
+                if (run.progress)(told).is_break() {
+                    return Err(RunError::Stopped);
+                }
             }
         }
         let ranks = self.seats.into_iter().map(|seat| seat.rank).collect();

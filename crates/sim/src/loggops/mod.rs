@@ -17,6 +17,8 @@ mod stuck;
 mod watch;
 mod windows;
 
+use std::ops::ControlFlow;
+
 pub use net::{Net, PerByte};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
@@ -48,9 +50,15 @@ pub struct Run<'a> {
     pub noise: &'a Noise,
     /// On how many threads, at least 1; results do not depend on it.
     pub threads: usize,
-    /// Told now and then how many events are done.
-    pub progress: &'a (dyn Fn(u64) + Sync),
+    /// Told now and then how many events are done. It may stop the run, which is then [`RunError::Stopped`].
+    pub progress: Progress<'a>,
 }
+
+/// Looks at how many events are done, and says whether to go on.
+pub type Progress<'a> = &'a (dyn Fn(u64) -> ControlFlow<()> + Sync);
+
+/// Looks at nothing and goes on.
+pub const GO_ON: Progress<'static> = &|_| ControlFlow::Continue(());
 
 impl std::fmt::Debug for Run<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

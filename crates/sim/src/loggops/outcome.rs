@@ -89,6 +89,9 @@ pub enum RunError {
         /// How many there are.
         ranks: u32,
     },
+    /// Stopped by who looked at its progress.
+    #[error("it was stopped before its end")]
+    Stopped,
     /// A time past 2⁶² ns.
     #[error(
         "times grow past 146 years: the work or the messages of this program are larger than can be simulated"

@@ -219,7 +219,10 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             }
             if self.number == 0 && self.events - told >= 1 << 16 {
                 told = self.events;
-                (run.progress)(told * self.out.len() as u64);
+                if (run.progress)(told * self.out.len() as u64).is_break() {
+                    // The others hear of it at the end of the next turn.
+                    self.effects.error = Some(RunError::Stopped);
+                }
             }
         }
         match self.effects.error {

@@ -60,7 +60,13 @@ fn play(net: &Net, ranks: &[Vec<(Shape, u32)>]) -> Option<f64> {
         }
         builder.finish()
     };
-    let run = Run { net: *net, rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: &|_| {} };
+    let run = Run {
+        net: *net,
+        rules: Rules::Physical,
+        noise: &Noise::None,
+        threads: 1,
+        progress: quell_sim::loggops::GO_ON,
+    };
     let outcome = loggops::run(&schedule().ok()?, &run).ok()?;
     outcome.stuck.is_none().then(|| outcome.last().1 as f64)
 }

@@ -15,7 +15,13 @@ fn made(made: &mut Made, ranks: Option<u32>) -> Result<Replayable, GoalError> {
 }
 
 fn finish(program: &impl Program, net: Net) -> Vec<u64> {
-    let silence = Run { net, rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: &|_| () };
+    let silence = Run {
+        net,
+        rules: Rules::Physical,
+        noise: &Noise::None,
+        threads: 1,
+        progress: quell_sim::loggops::GO_ON,
+    };
     let outcome = run(program, &silence).unwrap();
     assert!(outcome.stuck.is_none());
     outcome.finish

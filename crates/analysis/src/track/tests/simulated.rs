@@ -65,7 +65,13 @@ pub fn schedule(program: &[Vec<Step>], sources: [bool; 2]) -> Schedule {
 /// When each rank's steps end: of work and sends the simulator says it; a receive ends when its message is there.
 pub fn ends(program: &[Vec<Step>], net: Net, sources: [bool; 2]) -> Vec<Vec<u64>> {
     let schedule = schedule(program, sources);
-    let run = Run { net, rules: Rules::Physical, noise: &Noise::None, threads: 1, progress: &|_| () };
+    let run = Run {
+        net,
+        rules: Rules::Physical,
+        noise: &Noise::None,
+        threads: 1,
+        progress: quell_sim::loggops::GO_ON,
+    };
     let mut timeline = Timeline::of((0..program.len() as u32).collect(), usize::MAX);
     let outcome = run_for_timeline(&schedule, &run, &mut timeline).unwrap();
     assert!(outcome.stuck.is_none());

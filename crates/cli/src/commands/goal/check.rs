@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::args::GoalCheck;
 use crate::commands::Outcome;
-use crate::commands::simulate::program;
 use crate::printer::{Printer, one_line};
 use crate::terminal::table_with_words;
+use quell_analysis::asked::simulate::program;
 
 /// The schema's name and version.
 const SCHEMA: &str = "quell.goal-check/1";

@@ -3,14 +3,14 @@
 use super::{form, keep, size, write};
 use crate::args::GoalConvert;
 use crate::commands::Outcome;
-use crate::commands::simulate::program;
 use crate::printer::Printer;
+use quell_analysis::asked::simulate::program;
 
 /// Reads either form, writes the one that was asked for.
 pub fn run(args: &GoalConvert, printer: Printer) -> anyhow::Result<Outcome> {
     let format = form(&args.target)?;
     keep(&args.target)?;
-    let (schedule, _) = program::read(&args.schedule, printer)?;
+    let (schedule, _) = program::read(&args.schedule, &mut |text| printer.warn(text))?;
     let bytes = write(&schedule, format, &args.target.output)?;
     let output = args.target.output.display();
     printer.say(&format!("{output} holds {}: {}", size(&schedule), super::bytes(bytes)));

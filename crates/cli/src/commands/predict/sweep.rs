@@ -1,12 +1,11 @@
 //! `quell predict --sweep`: a curve for each combination.
 
+use quell_analysis::asked::predict::{options, scale};
 use quell_analysis::predict::{self, NodeNoise, Options, Point};
 use quell_analysis::sweep::{AxisKind, Form, Unit};
 use quell_recording::results::{Cell, Kind};
 
-use super::options;
 use crate::args::Predict;
-use crate::noise_file::ModelScale;
 use crate::plan::Usage;
 use crate::plan::pattern::OpText;
 use crate::sweep::words::{NET, NOISE, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, time};
@@ -34,15 +33,9 @@ impl Curves {
         Ok(Options {
             ranks: unit.points.iter().filter_map(|point| number(point, "ranks")).collect(),
             replicates: number(first, "replicates").unwrap_or(predict::REPLICATES),
-            ..options(&args).map_err(|error| format!("{error:#}"))?
+            ..options(&args.asked).map_err(|error| format!("{error:#}"))?
         })
     }
-}
-
-/// The noise of a prediction is made for its largest scale.
-fn scale(options: &Options) -> ModelScale {
-    let ranks = options.ranks.iter().copied().max().unwrap_or(1);
-    ModelScale { quantum: options.quantum, ranks, seed: options.seed }
 }
 
 impl Swept for Curves {
@@ -121,7 +114,7 @@ impl Swept for Curves {
 
 /// The rows of all scales: as one prediction, or where one of them cannot be, of each by itself.
 fn curve(noise: &[NodeNoise], options: &Options) -> Vec<Row> {
-    match predict::predict(noise, options, &|_, _| ()) {
+    match predict::predict(noise, options, quell_analysis::GO_ON) {
         Ok(prediction) => {
             let row =
                 |(point, of_scale)| Row { point, cells: Ok(cells(of_scale, prediction.supported_ranks)) };

@@ -64,7 +64,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         if options.phases == 0 {
             continue;
         }
-        let predicted = predict::predict(&nodes, &options, &|_, _| ())?;
+        let predicted = predict::predict(&nodes, &options, quell_analysis::GO_ON)?;
         // Chains that were cut short are not those that a prediction of as many phases runs.
         let whole = args.share.is_none() && !interrupted;
         let slowdown = predicted.points.first().filter(|_| whole).map(|point| point.slowdown_percent);

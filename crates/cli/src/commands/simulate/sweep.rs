@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use quell_analysis::asked::simulate::document::StuckFacts;
+use quell_analysis::asked::simulate::program::{self, Source};
+use quell_analysis::asked::simulate::{Asked, network, noise, stuck};
 use quell_analysis::sweep::{AxisKind, Form, Paths, Point, Sets, Unit, Word};
 use quell_recording::results::{Cell, Kind};
 use quell_sim::goal::Schedule;
 use quell_sim::loggops::{self, Noise, Outcome, Program, RankClocks, Rules, Run, RunError};
 
-use super::document::StuckFacts;
-use super::program::{self, Source};
-use super::{network, noise, stuck};
 use crate::args::Simulate;
 use crate::noise_file::ModelScale;
 use crate::plan::Usage;
@@ -55,9 +55,10 @@ impl Runs {
         }
     }
 
-    fn args(&self, context: &Context, point: &Point) -> Result<Simulate, String> {
-        let mut args: Simulate =
+    fn args(&self, context: &Context, point: &Point) -> Result<Asked, String> {
+        let typed: Simulate =
             self.options.read(context.words(point, &["schedule", "noise", "without", "cosched", "skew"]))?;
+        let mut args = typed.asked;
         // These want `--noise`, which a point may be without.
         args.noise = context.paths(point, "noise");
         args.cosched = context.plan.value(point, "cosched").is_some_and(|value| value.word() == "true");
@@ -66,7 +67,7 @@ impl Runs {
         Ok(args)
     }
 
-    fn program(&self, context: &Context, point: &Point, args: &Simulate) -> anyhow::Result<Playable> {
+    fn program(&self, context: &Context, point: &Point, args: &Asked) -> anyhow::Result<Playable> {
         if let Some(name) = &args.pattern {
             return Ok(Playable::Pattern(Box::new(pattern::of(name, &args.parameters)?)));
         }
@@ -74,7 +75,7 @@ impl Runs {
             anyhow::bail!("there is no schedule")
         };
         let read = || {
-            let (schedule, format) = program::read(&path, Printer::new(true))?;
+            let (schedule, format) = program::read(&path, &mut |text| Printer::new(true).warn(text))?;
             let errors = program::errors(&schedule, &Source { path: path.clone(), format })?;
             Ok(Checked { schedule, errors })
         };
@@ -99,7 +100,7 @@ impl Runs {
         &self,
         context: &Context,
         point: &Point,
-        args: &Simulate,
+        args: &Asked,
         program: &P,
     ) -> anyhow::Result<Vec<Cell>> {
         let silent_too = !args.noise.is_empty();
@@ -127,7 +128,7 @@ impl Runs {
 }
 
 /// The noise of a point's ranks.
-fn noise_of(context: &Context, point: &Point, args: &Simulate, ranks: u32) -> anyhow::Result<Noise> {
+fn noise_of(context: &Context, point: &Point, args: &Asked, ranks: u32) -> anyhow::Result<Noise> {
     let without = context.plan.value(point, "without").map_or(&[][..], |value| &value.words);
     if args.noise.is_empty() {
         return Ok(Noise::None);
@@ -144,13 +145,13 @@ fn noise_of(context: &Context, point: &Point, args: &Simulate, ranks: u32) -> an
     Ok(Noise::Clocks(RankClocks::on_nodes(nodes, ranks, noise::start(args), args.seed)?))
 }
 
-fn play<P: Program>(program: &P, args: &Simulate, noise: &Noise) -> Result<Outcome, RunError> {
+fn play<P: Program>(program: &P, args: &Asked, noise: &Noise) -> Result<Outcome, RunError> {
     let run = Run {
         net: network(args).0,
         rules: noise::rules(args),
         noise,
         threads: rayon::current_num_threads(),
-        progress: &|_| (),
+        progress: quell_sim::loggops::GO_ON,
     };
     loggops::run(program, &run)
 }

@@ -5,13 +5,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use anyhow::Context as _;
+use quell_analysis::asked::simulate::network;
+use quell_analysis::asked::simulate::noise::rules;
 use quell_recording::Nanos;
 use quell_recording::formats::perfetto::{self, Label, Track};
 use quell_sim::loggops::{self, Activity, Noise, Program, Rules, Run, Shape, Slice, Timeline};
 
-use super::noise::rules;
 use crate::args::Simulate;
 use crate::plan::Usage;
 use crate::printer::Printer;
@@ -26,7 +28,7 @@ const MOST_SLICES: usize = 2_000_000;
 /// Refuses, before anything is played, what cannot be drawn.
 pub fn refuse(args: &Simulate) -> anyhow::Result<()> {
     let Some(output) = &args.timeline else { return Ok(()) };
-    if rules(args) == Rules::Compatible {
+    if rules(&args.asked) == Rules::Compatible {
         let text =
             "a time line shows the physical rules, and --compat plays LogGOPSim's: leave one of them out";
         return Err(Usage(text.into()).into());
@@ -50,9 +52,12 @@ pub fn draw<P: Program>(
     {
         let events = program.totals().map(|(operations, sends)| operations.saturating_add(sends));
         let step = Step::long(printer, "time line", events);
-        let progress = |done| step.reach(done);
+        let progress = |done| {
+            step.reach(done);
+            ControlFlow::Continue(())
+        };
         let run = Run {
-            net: super::network(args).0,
+            net: network(&args.asked).0,
             rules: Rules::Physical,
             noise,
             threads: 1,

@@ -26,7 +26,7 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     if output.exists() {
         anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
     }
-    let mut archive = Archive::open(&args.archive)?;
+    let mut archive = Archive::open(&args.asked.archive)?;
     let extrapolation = args.extrapolate.map(|ranks| Extrapolation { ranks: ranks.0, seed: args.seed });
     let made = {
         let step = Step::new(printer, "track", None);

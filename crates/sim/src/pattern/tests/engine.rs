@@ -13,7 +13,7 @@ fn noise(ranks: u32, seed: u64) -> Noise {
 }
 
 fn play(program: &impl Program, rules: Rules, noise: &Noise, threads: usize, net: Net) -> Outcome {
-    let outcome = run(program, &Run { net, rules, noise, threads, progress: &|_| {} }).unwrap();
+    let outcome = run(program, &Run { net, rules, noise, threads, progress: crate::loggops::GO_ON }).unwrap();
     assert_eq!(outcome.stuck, None);
     outcome
 }

@@ -57,7 +57,8 @@ impl Costs {
     /// When each rank finishes, under some rules.
     fn finish_under(self, rules: Rules, name: &str, params: Params) -> Vec<u64> {
         let steps = by_name(name, &Params { bytes: self.bytes, ..params }).unwrap();
-        let run_of = Run { net: self.net, rules, noise: &Noise::None, threads: 1, progress: &|_| {} };
+        let run_of =
+            Run { net: self.net, rules, noise: &Noise::None, threads: 1, progress: crate::loggops::GO_ON };
         let outcome = run(&steps, &run_of).unwrap();
         assert_eq!(outcome.stuck, None);
         outcome.finish

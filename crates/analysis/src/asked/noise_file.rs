@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use quell_analysis::predict::NodeNoise;
-use quell_analysis::whatif::Sourced;
 use quell_recording::{Method, Nanos, Recording, State, formats};
 use quell_sim::Model;
+
+use crate::predict::NodeNoise;
+use crate::whatif::Sourced;
 
 /// For what a model is to make noise; a recording has as much as it has.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,9 @@ pub struct ModelScale {
 }
 
 /// A recording; or, as anywhere that one is accepted, a model or another tool's file.
+///
+/// # Errors
+/// Where the file cannot be read, or holds no noise.
 pub fn open(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         model(path, scale)
@@ -31,6 +35,9 @@ pub fn open(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
 }
 
 /// The same with its sources, and the host that it was recorded on. A file named as a model is one.
+///
+/// # Errors
+/// Where the file cannot be read, or holds no noise.
 pub fn sourced(path: &Path, scale: ModelScale) -> anyhow::Result<(Sourced, Option<String>)> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         let model = read_model(path)?;
@@ -44,18 +51,27 @@ pub fn sourced(path: &Path, scale: ModelScale) -> anyhow::Result<(Sourced, Optio
 }
 
 /// The noise of a recorded node, with its sources.
+///
+/// # Errors
+/// Where it holds no noise.
 pub fn sources_of(recording: &Recording) -> anyhow::Result<Sourced> {
     check(recording)?;
     Ok(Sourced::of_recording(recording, limits(recording)))
 }
 
 /// The noise of a recorded node.
+///
+/// # Errors
+/// Where it holds no noise.
 pub fn of_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
     check(recording)?;
     Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone(), limits: limits(recording) })
 }
 
 /// Whether there is noise to predict from.
+///
+/// # Errors
+/// Where it holds no noise.
 pub fn check(recording: &Recording) -> anyhow::Result<()> {
     let path = recording.path.display();
     if recording.manifest.method != Method::Detour {
@@ -91,6 +107,9 @@ pub fn limits(recording: &Recording) -> Vec<String> {
 }
 
 /// A model's noise.
+///
+/// # Errors
+/// Where the file cannot be read, or holds no noise.
 pub fn model(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
     let model = read_model(path)?;
     NodeNoise::from_model(&name_of(&model, path), &model, scale.quantum, scale.ranks, scale.seed)

@@ -1,8 +1,9 @@
-//! What was typed for a node's noise otherwise than it was recorded.
+//! A node's noise otherwise than it was recorded: the options.
 
 use clap::Args as ClapArgs;
-use quell_analysis::whatif::Which;
 use quell_recording::Cpu;
+
+use crate::whatif::Which;
 
 /// Changes of the noise, in the order in which they are listed here. SOURCE is a source (`tick`, `steal`, `unattributed`), a kind and a
 /// regular expression (`task:^kworker`, `irq:nvme`, `timer:CALLBACK`, `work:FUNCTION`), or the name of a model's component.

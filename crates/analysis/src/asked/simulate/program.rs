@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use quell_sim::goal::{self, Findings, Format, Schedule, Severity};
 
-use crate::args::Simulate;
-use crate::plan::Usage;
-use crate::plan::pattern::{self, Named};
-use crate::printer::Printer;
+use super::Asked;
+use crate::asked::Usage;
+use crate::asked::pattern::{self, Named};
 
 /// A program that can be played.
+#[derive(Debug)]
 pub enum Playable {
     /// From a file.
     Schedule(Schedule, Source),
@@ -20,6 +20,7 @@ pub enum Playable {
 }
 
 /// Where a schedule is from.
+#[derive(Debug)]
 pub struct Source {
     /// The file.
     pub path: PathBuf,
@@ -28,14 +29,17 @@ pub struct Source {
 }
 
 /// What was asked for.
-pub fn of(args: &Simulate, printer: Printer) -> anyhow::Result<Playable> {
-    match (&args.schedule, &args.pattern) {
+///
+/// # Errors
+/// [`Usage`] if that is nothing, or a pattern with what it does not take; or what is wrong with the file.
+pub fn of(asked: &Asked, warn: &mut dyn FnMut(&str)) -> anyhow::Result<Playable> {
+    match (&asked.schedule, &asked.pattern) {
         (Some(path), None) => {
-            pattern::refuse_all(&args.parameters)?;
-            let (schedule, format) = read(path, printer)?;
+            pattern::refuse_all(&asked.parameters)?;
+            let (schedule, format) = read(path, warn)?;
             Ok(Playable::Schedule(schedule, Source { path: path.clone(), format }))
         }
-        (None, Some(name)) => Ok(Playable::Pattern(pattern::of(name, &args.parameters)?)),
+        (None, Some(name)) => Ok(Playable::Pattern(pattern::of(name, &asked.parameters)?)),
         _ => {
             let text = "there is nothing to simulate: give a schedule, or --pattern NAME (`quell goal list` names them)";
             Err(Usage(text.into()).into())
@@ -43,8 +47,11 @@ pub fn of(args: &Simulate, printer: Printer) -> anyhow::Result<Playable> {
     }
 }
 
-/// Reads a schedule in either form.
-pub fn read(path: &Path, printer: Printer) -> anyhow::Result<(Schedule, Format)> {
+/// Reads a schedule in either form. `warn` is told what is odd about it.
+///
+/// # Errors
+/// Where it cannot be read.
+pub fn read(path: &Path, warn: &mut dyn FnMut(&str)) -> anyhow::Result<(Schedule, Format)> {
     let (format, input) = open(path)?;
     let mut notes = Findings::default();
     let schedule = match format {
@@ -53,12 +60,15 @@ pub fn read(path: &Path, printer: Printer) -> anyhow::Result<(Schedule, Format)>
     };
     let schedule = schedule.with_context(|| path.display().to_string())?;
     for note in notes.list() {
-        printer.warn(&format!("{}: {note}", path.display()));
+        warn(&format!("{}: {note}", path.display()));
     }
     Ok((schedule, format))
 }
 
 /// A file at its beginning, and what its first bytes say that it is.
+///
+/// # Errors
+/// Where it cannot be read.
 pub fn open(path: &Path) -> anyhow::Result<(Format, impl BufRead + use<>)> {
     let mut file = fs_err::File::open(path)?;
     let mut head = Vec::new();
@@ -68,6 +78,9 @@ pub fn open(path: &Path) -> anyhow::Result<(Format, impl BufRead + use<>)> {
 }
 
 /// What a look at a schedule finds that keeps it from its end: as many lines as a message may have, with places.
+///
+/// # Errors
+/// Where the file cannot be read again.
 pub fn errors(schedule: &Schedule, source: &Source) -> anyhow::Result<Option<String>> {
     let mut findings = goal::check(schedule);
     if findings.errors() == 0 {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::printer::one_line;
+use quell_recording::one_line;
 
 /// No trace is longer than 146 years.
 const MOST_NS: f64 = (1u64 << 62) as f64;

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use quell_analysis::bench::loggp::preset::Preset as Measured;
 use quell_recording::Nanos;
 use quell_sim::loggops::{Net, PerByte};
 
+use super::Usage;
+pub use super::net_args::NetArgs;
 use super::size::whole;
-use crate::args::NetArgs;
+use crate::bench::loggp::preset::Preset as Measured;
 
 /// A network that somebody published.
 #[derive(Clone, Copy, Debug)]
@@ -222,6 +223,17 @@ pub fn text(net: &Net) -> String {
         net.overhead_per_byte.as_nanos(),
         net.eager_limit
     )
+}
+
+/// Refuses `help` for a network, which is for people.
+///
+/// # Errors
+/// [`Usage`], with the help.
+pub fn refuse_help(args: &NetArgs) -> Result<(), Usage> {
+    match args.net {
+        Some(NetText::Help) => Err(Usage(format!("`help` is no network; these are known:\n{}", help()))),
+        _ => Ok(()),
+    }
 }
 
 /// The presets, for `--net help`.

@@ -1,12 +1,12 @@
-//! A node's noise otherwise than it was recorded, as typed.
+//! A node's noise otherwise than it was recorded: what the options make of it.
 
-use quell_analysis::whatif::{Change, Chosen, Sourced, Which};
+use quell_recording::one_line;
 
-use crate::args::WhatIf;
-use crate::plan::Usage;
-use crate::printer::one_line;
+use super::{Usage, WhatIf};
+use crate::whatif::{Change, Chosen, Sourced, Which};
 
 /// Nodes after all changes.
+#[derive(Debug)]
 pub struct Changed {
     /// Each node by itself.
     pub nodes: Vec<Sourced>,
@@ -20,6 +20,9 @@ pub struct Changed {
 const MOST_NAMED: usize = 20;
 
 /// Makes the changes, one after the other.
+///
+/// # Errors
+/// [`Usage`] for what names no noise, or cannot be done to it.
 pub fn apply(mut nodes: Vec<Sourced>, what_if: &WhatIf) -> anyhow::Result<Changed> {
     let mut words = Vec::new();
     if let Some(count) = what_if.leave {

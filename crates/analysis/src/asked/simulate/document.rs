@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use quell_analysis::culprits::CulpritFacts;
-use quell_analysis::predict::{NetFacts, NoiseSource};
 use quell_recording::Nanos;
 use quell_sim::loggops::{Outcome, Rules};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::culprits::CulpritFacts;
+use crate::predict::{NetFacts, NoiseSource};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.simulate/1";

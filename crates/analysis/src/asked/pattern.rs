@@ -7,8 +7,8 @@ use quell_recording::Nanos;
 use quell_sim::pattern::{self, AnyPattern, Entry, LIST, Params, Steps};
 
 use super::Usage;
+pub use super::pattern_args::PatternArgs;
 use super::size::Size;
-use crate::args::PatternArgs;
 
 /// The options that set parameters, with the field of [`Params`] by which [`Entry::uses`] names them.
 const OPTIONS: [(&str, &str); 13] = [
@@ -28,6 +28,7 @@ const OPTIONS: [(&str, &str); 13] = [
 ];
 
 /// A named pattern with its parameters.
+#[derive(Debug)]
 pub struct Named {
     /// The program.
     pub steps: Steps<AnyPattern>,
@@ -64,6 +65,9 @@ impl FromStr for OpText {
 }
 
 /// The pattern of a name with what was typed for it.
+///
+/// # Errors
+/// [`Usage`] for parameters that it does not have or take.
 pub fn of(name: &str, args: &PatternArgs) -> anyhow::Result<Named> {
     refuse_unused(name, args)?;
     let params = params(args)?;
@@ -110,6 +114,9 @@ fn exact(ns: u64) -> String {
 }
 
 /// Refuses parameters where there is no pattern.
+///
+/// # Errors
+/// [`Usage`] with the first of them.
 pub fn refuse_all(args: &PatternArgs) -> Result<(), Usage> {
     let of_all = [("--ranks", args.ranks.is_some()), ("--iterations", args.iterations.is_some())];
     let of_all = of_all.into_iter().filter(|(_, typed)| *typed).map(|(option, _)| option);

@@ -4,23 +4,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use quell_analysis::predict::{NodeNoise, NoiseSource};
-use quell_analysis::whatif::Sourced;
 use quell_recording::Nanos;
 use quell_sim::loggops::{Noise, NoiseError, Place, RankClocks, Rules, Start, WindowNoise};
 use quell_sim::{Node, ProgressClock};
 
 use super::document::{NoiseFacts, StartName};
-use super::noise_trace;
-use crate::args::Simulate;
-use crate::noise_file::{self, ModelScale};
-use crate::plan::Usage;
-use crate::whatif;
+use super::{Asked, noise_trace};
+use crate::asked::noise_file::{self, ModelScale};
+use crate::asked::{Usage, changed};
+use crate::predict::{NodeNoise, NoiseSource};
+use crate::whatif::Sourced;
 
 /// A model without a span of its own makes noise for ranks that wait for each other about so often.
 pub const MODEL_QUANTUM: Nanos = Nanos::from_nanos(1_000_000);
 
 /// The noise of a run, and what is to be said of it.
+#[derive(Debug)]
 pub struct Given {
     /// For the engine.
     pub noise: Noise,
@@ -31,42 +30,45 @@ pub struct Given {
 }
 
 /// The noise that was asked for.
-pub fn of(args: &Simulate, ranks: u32) -> anyhow::Result<Given> {
-    if args.noise.is_empty() {
+///
+/// # Errors
+/// [`Usage`] for options that do not go together; or what is wrong with a file.
+pub fn of(asked: &Asked, ranks: u32) -> anyhow::Result<Given> {
+    if asked.noise.is_empty() {
         return Ok(Given { noise: Noise::None, facts: None, warnings: Vec::new() });
     }
-    let offsets = args.offsets.as_deref().map(|path| offsets(path, ranks)).transpose()?;
-    match rules(args) {
-        Rules::Compatible => compatible(args, ranks, offsets),
-        Rules::Physical => physical(args, ranks, offsets),
+    let offsets = asked.offsets.as_deref().map(|path| offsets(path, ranks)).transpose()?;
+    match rules(asked) {
+        Rules::Compatible => compatible(asked, ranks, offsets),
+        Rules::Physical => physical(asked, ranks, offsets),
     }
 }
 
 /// The rules that were asked for.
-pub fn rules(args: &Simulate) -> Rules {
-    if args.compat { Rules::Compatible } else { Rules::Physical }
+pub fn rules(asked: &Asked) -> Rules {
+    if asked.compat { Rules::Compatible } else { Rules::Physical }
 }
 
 /// LogGOPSim's: one trace for all, whatever CPU it is from.
-fn compatible(args: &Simulate, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow::Result<Given> {
-    if args.what_if.is_given() {
+fn compatible(asked: &Asked, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow::Result<Given> {
+    if asked.what_if.is_given() {
         return Err(Usage("LogGOPSim knows no what-ifs: leave them out, or --compat".into()).into());
     }
-    if args.skew.is_some() {
+    if asked.skew.is_some() {
         return Err(Usage("LogGOPSim knows no skew: leave --skew out, or --compat".into()).into());
     }
-    let [path] = args.noise.as_slice() else {
+    let [path] = asked.noise.as_slice() else {
         return Err(Usage(
             "LogGOPSim takes one noise trace for all ranks: give --noise once, or leave --compat out".into(),
         )
         .into());
     };
-    let OneTrace { detours, source, limits } = trace(path, args, ranks)?;
-    let start = if offsets.is_some() { StartName::Offsets } else { StartName::of(args.cosched, None) };
+    let OneTrace { detours, source, limits } = trace(path, asked, ranks)?;
+    let start = if offsets.is_some() { StartName::Offsets } else { StartName::of(asked.cosched, None) };
     let offsets =
-        offsets.unwrap_or_else(|| WindowNoise::draw_offsets(&detours, ranks, args.cosched, args.seed));
+        offsets.unwrap_or_else(|| WindowNoise::draw_offsets(&detours, ranks, asked.cosched, asked.seed));
     let noise = WindowNoise::new(&detours, offsets).map_err(|error| refuse(path, &error))?;
-    let facts = NoiseFacts::new(vec![source], start, args.skew);
+    let facts = NoiseFacts::new(vec![source], start, asked.skew);
     Ok(Given { noise: Noise::Window(noise), facts: Some(facts), warnings: limits })
 }
 
@@ -79,7 +81,7 @@ struct OneTrace {
 }
 
 /// The trace of a netgauge file, read as LogGOPSim reads it, or of a recording or model of one CPU.
-fn trace(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<OneTrace> {
+fn trace(path: &Path, asked: &Asked, ranks: u32) -> anyhow::Result<OneTrace> {
     if let Some(detours) = noise_trace::read(path)? {
         let span = detours.last().map_or(0, |detour| detour.0);
         let lost: u64 = detours.iter().fold(0, |sum, detour| sum.saturating_add(detour.1));
@@ -88,7 +90,7 @@ fn trace(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<OneTrace> {
         let source = NoiseSource { name, cpus: 1, span_ns: span, detours: count, overhead_percent };
         return Ok(OneTrace { detours, source, limits: Vec::new() });
     }
-    let node = open(path, args, ranks)?;
+    let node = open(path, asked, ranks)?;
     let [trace] = node.traces.as_slice() else {
         anyhow::bail!(
             "{} holds {} CPUs, and LogGOPSim's noise is that of one: choose one (`quell convert {} noise.txt --cpu N`)",
@@ -103,28 +105,29 @@ fn trace(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<OneTrace> {
 }
 
 /// A progress clock for each CPU, in physical mode.
-fn physical(args: &Simulate, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow::Result<Given> {
-    let given = args.noise.iter().map(|path| open(path, args, ranks)).collect::<anyhow::Result<Vec<_>>>()?;
+fn physical(asked: &Asked, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow::Result<Given> {
+    let given =
+        asked.noise.iter().map(|path| open(path, asked, ranks)).collect::<anyhow::Result<Vec<_>>>()?;
     let of_node = |(node, path): (&NodeNoise, &PathBuf)| {
         Node::new(&node.traces).with_context(|| path.display().to_string())
     };
-    let nodes = given.iter().zip(&args.noise).map(of_node).collect::<anyhow::Result<Vec<_>>>()?;
+    let nodes = given.iter().zip(&asked.noise).map(of_node).collect::<anyhow::Result<Vec<_>>>()?;
     let (clocks, start) = match offsets {
         Some(offsets) => (at_offsets(&nodes, &offsets)?, StartName::Offsets),
         None => {
-            let clocks = RankClocks::on_nodes(&nodes, ranks, start(args), args.seed)?;
-            (clocks, StartName::of(args.cosched, args.skew))
+            let clocks = RankClocks::on_nodes(&nodes, ranks, start(asked), asked.seed)?;
+            (clocks, StartName::of(asked.cosched, asked.skew))
         }
     };
-    let facts = NoiseFacts::new(given.iter().map(NoiseSource::of).collect(), start, args.skew);
+    let facts = NoiseFacts::new(given.iter().map(NoiseSource::of).collect(), start, asked.skew);
     let warnings = given.iter().flat_map(limits).collect();
     Ok(Given { noise: Noise::Clocks(clocks), facts: Some(facts), warnings })
 }
 
 /// Where in the noise ranks begin, if no file says so.
-pub fn start(args: &Simulate) -> Start {
-    match args.skew {
-        None if !args.cosched => Start::Independent,
+pub fn start(asked: &Asked) -> Start {
+    match asked.skew {
+        None if !asked.cosched => Start::Independent,
         skew => Start::Together { skew: skew.unwrap_or_default().as_nanos() },
     }
 }
@@ -170,29 +173,35 @@ fn offsets(path: &Path, ranks: u32) -> anyhow::Result<Vec<u64>> {
 }
 
 /// A file's noise.
-pub fn open(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<NodeNoise> {
-    if args.what_if.is_given() {
-        return Ok(sourced(path, args, ranks)?.noise());
+///
+/// # Errors
+/// Where it cannot be had.
+pub fn open(path: &Path, asked: &Asked, ranks: u32) -> anyhow::Result<NodeNoise> {
+    if asked.what_if.is_given() {
+        return Ok(sourced(path, asked, ranks)?.noise());
     }
-    noise_file::open(path, scale(args, ranks))
+    noise_file::open(path, scale(asked, ranks))
 }
 
 /// The same with its sources, and otherwise than it was recorded where that was asked for.
-pub fn sourced(path: &Path, args: &Simulate, ranks: u32) -> anyhow::Result<Sourced> {
-    let node = noise_file::sourced(path, scale(args, ranks))?.0;
-    if !args.what_if.is_given() {
+///
+/// # Errors
+/// Where it cannot be had.
+pub fn sourced(path: &Path, asked: &Asked, ranks: u32) -> anyhow::Result<Sourced> {
+    let node = noise_file::sourced(path, scale(asked, ranks))?.0;
+    if !asked.what_if.is_given() {
         return Ok(node);
     }
-    if !args.what_if.coschedule.is_empty() {
+    if !asked.what_if.coschedule.is_empty() {
         let text = "messages have all noise of a node at the same time as other nodes, or none: use --cosched, or `quell predict --coschedule`";
         return Err(Usage(text.into()).into());
     }
-    let mut changed = whatif::apply(vec![node], &args.what_if)?;
+    let mut changed = changed::apply(vec![node], &asked.what_if)?;
     changed.nodes.pop().ok_or_else(|| anyhow::anyhow!("{} holds no node", path.display()))
 }
 
-fn scale(args: &Simulate, ranks: u32) -> ModelScale {
-    ModelScale { quantum: MODEL_QUANTUM, ranks: ranks.into(), seed: args.seed }
+fn scale(asked: &Asked, ranks: u32) -> ModelScale {
+    ModelScale { quantum: MODEL_QUANTUM, ranks: ranks.into(), seed: asked.seed }
 }
 
 fn refuse(path: &Path, error: &NoiseError) -> anyhow::Error {

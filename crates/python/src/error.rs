@@ -1,0 +1,25 @@
+//! Errors in the command's own words.
+
+use pyo3::PyErr;
+use quell_analysis::asked::Usage;
+
+/// The package's own.
+mod classes {
+    pyo3::import_exception!(quell.errors, QuellError);
+    pyo3::import_exception!(quell.errors, UsageError);
+}
+
+/// As the command says it behind `error: `.
+pub fn told(error: &anyhow::Error) -> PyErr {
+    let words = format!("{error:#}");
+    if error.is::<Usage>() {
+        classes::UsageError::new_err(words)
+    } else {
+        classes::QuellError::new_err(words)
+    }
+}
+
+/// An error of a file.
+pub fn of_file(error: quell_recording::Error) -> PyErr {
+    told(&error.into())
+}

@@ -1,0 +1,23 @@
+//! `quell._internal`: what the Python package cannot do by itself. Thin: options come as words and are read as the command reads them,
+//! documents go as the text that `--json` prints, tables as Arrow. The face that people see is `python/quell`.
+
+mod call;
+mod error;
+mod recording;
+mod table;
+mod verbs;
+
+use pyo3::prelude::*;
+
+/// What `quell._internal` holds.
+#[pymodule]
+fn _internal(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    quell_recording::silence_decoders();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<table::Table>()?;
+    module.add_class::<recording::Recording>()?;
+    for function in verbs::functions(module)? {
+        module.add_function(function)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! A recording, or another tool's file as one.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use quell_recording::formats::{self, Imported};
+use quell_recording::{Batches, Manifest, Recording as Whole, TableKind};
+
+use crate::error;
+use crate::table::Table;
+
+/// What is known of it, and its tables, which are read when they are asked for.
+#[pyclass(frozen, module = "quell._internal")]
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    manifest: Manifest,
+    /// Of another tool's file, all of it.
+    imported: Option<Imported>,
+}
+
+#[pymethods]
+impl Recording {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let open = || {
+            if path.join("manifest.json").exists() || !path.exists() {
+                // Its tables are looked at too, so that what is damaged is known at once; rows are read again as columns.
+                return Ok((Whole::open(&path)?.manifest, None));
+            }
+            let imported = formats::import_all(&path)?;
+            Ok((imported.recording.manifest.clone(), Some(imported)))
+        };
+        let (manifest, imported) = py.detach(open).map_err(error::of_file)?;
+        Ok(Self { path, manifest, imported })
+    }
+
+    /// Where it is.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// All that is not a row, as JSON.
+    #[getter]
+    fn manifest(&self) -> PyResult<String> {
+        serde_json::to_string(&self.manifest).map_err(|error| error::told(&error.into()))
+    }
+
+    /// One of its tables.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
+        let kind = match name {
+            "detours" => TableKind::Detours,
+            "intervals" => TableKind::Intervals,
+            "quanta" => TableKind::Quanta,
+            "phases" => TableKind::Phases,
+            "threads" => TableKind::Threads,
+            _ => return Err(PyValueError::new_err(format!("a recording has no table `{name}`"))),
+        };
+        let read = || match &self.imported {
+            Some(imported) => Batches::of_imported(imported, kind),
+            None => Batches::read(&self.path, kind),
+        };
+        Ok(py.detach(read).map_err(error::of_file)?.into())
+    }
+}

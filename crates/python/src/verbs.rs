@@ -1,0 +1,115 @@
+//! The verbs: words in, the document's text out.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCFunction;
+use quell_analysis::Progress;
+use quell_analysis::asked::{Usage, compare, net, predict, show, simulate, track, words};
+use quell_analysis::track::Tracked;
+use quell_otf2::Archive;
+use quell_recording::mpi::{Damage, Definitions, Event, Run};
+use serde::Serialize;
+
+use crate::call::long;
+use crate::error;
+
+/// A document as `--json` prints it, what is said beside it, and why the verb failed nevertheless, if it did.
+type Document = (String, Vec<String>, Option<String>);
+
+/// The functions of this module.
+pub fn functions<'py>(module: &Bound<'py, PyModule>) -> PyResult<[Bound<'py, PyCFunction>; 6]> {
+    Ok([
+        wrap_pyfunction!(py_predict, module)?,
+        wrap_pyfunction!(py_simulate, module)?,
+        wrap_pyfunction!(py_compare, module)?,
+        wrap_pyfunction!(py_show, module)?,
+        wrap_pyfunction!(py_track, module)?,
+        wrap_pyfunction!(options, module)?,
+    ])
+}
+
+fn whole(document: &impl Serialize) -> anyhow::Result<Document> {
+    Ok((serde_json::to_string_pretty(document)?, Vec::new(), None))
+}
+
+#[pyfunction(name = "predict", signature = (typed, progress = None))]
+fn py_predict(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
+    long(py, progress, move |progress| {
+        let asked: predict::Asked = words::read("predict", typed)?;
+        whole(&predict::prediction(&asked, progress)?)
+    })
+}
+
+#[pyfunction(name = "simulate", signature = (typed, progress = None))]
+fn py_simulate(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
+    long(py, progress, move |progress| {
+        let asked: simulate::Asked = words::read("simulate", typed)?;
+        let mut said = Vec::new();
+        let played = simulate::simulate(&asked, &mut |text| said.push(text.to_owned()), progress)?;
+        Ok((serde_json::to_string_pretty(&played.simulation)?, said, played.failure))
+    })
+}
+
+#[pyfunction(name = "compare", signature = (typed, progress = None))]
+fn py_compare(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
+    long(py, progress, move |_| {
+        let asked: compare::Asked = words::read("compare", typed)?;
+        whole(&compare::comparison(&asked)?)
+    })
+}
+
+#[pyfunction(name = "show", signature = (typed, progress = None))]
+fn py_show(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
+    long(py, progress, move |progress| {
+        let asked: show::Asked = words::read("show", typed)?;
+        let mut said = Vec::new();
+        let shown = show::shown(&asked, &mut |text| said.push(text.to_owned()), progress)?;
+        Ok((show::json(shown, asked.by)?, said, None))
+    })
+}
+
+#[pyfunction(name = "track", signature = (typed, progress = None))]
+fn py_track(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
+    long(py, progress, move |progress| {
+        let asked: track::Asked = words::read("track", typed)?;
+        net::refuse_help(&asked.net)?;
+        let mut run = Stoppable { archive: Archive::open(&asked.archive)?, events: 0, progress };
+        let tracked: Tracked = quell_analysis::track::track(&mut run, asked.network(), &mut ());
+        let failure = track::failure(&tracked).map(str::to_owned);
+        Ok((serde_json::to_string_pretty(&tracked)?, tracked.findings.told.clone(), failure))
+    })
+}
+
+/// An archive that ends early where its reader is told to stop: nobody sees what is made of it then.
+struct Stoppable<'a> {
+    archive: Archive,
+    events: u64,
+    progress: Progress<'a>,
+}
+
+impl Run for Stoppable<'_> {
+    fn definitions(&self) -> &Definitions {
+        self.archive.definitions()
+    }
+
+    fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage> {
+        let before = events.len();
+        let more = self.archive.read(location, events)?;
+        self.events += (events.len() - before) as u64;
+        Ok((self.progress)(self.events, 0).is_continue() && more)
+    }
+}
+
+/// The options of a verb, as JSON.
+#[pyfunction]
+fn options(verb: &str) -> PyResult<String> {
+    let options = match verb {
+        "predict" => words::options::<predict::Asked>(),
+        "simulate" => words::options::<simulate::Asked>(),
+        "compare" => words::options::<compare::Asked>(),
+        "show" => words::options::<show::Asked>(),
+        "track" => words::options::<track::Asked>(),
+        _ => return Err(PyValueError::new_err(format!("`{verb}` is no verb of this module"))),
+    };
+    serde_json::to_string(&options).map_err(|failed| error::told(&Usage(failed.to_string()).into()))
+}

@@ -1,0 +1,115 @@
+//! The tables of a recording as they lie in its files: Arrow batches, for who computes with columns.
+
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
+
+use crate::formats::Imported;
+use crate::read::read_batches;
+use crate::table::Row;
+use crate::{Cpu, Detour, Error, Interval, Manifest, Method, Phase, Quantum, Thread};
+
+/// A table of a recording, whole.
+#[derive(Clone, Debug)]
+pub struct Batches {
+    /// Its columns, as its file has them.
+    pub schema: SchemaRef,
+    /// Its rows, in the file's order.
+    pub batches: Vec<RecordBatch>,
+}
+
+/// A kind of table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What the probe saw.
+    Detours,
+    /// What the kernel did.
+    Intervals,
+    /// Quanta of work or time; of a program under MPI its phases.
+    Quanta,
+    /// Phases of an MPI program; empty for what is none.
+    Phases,
+    /// Threads of a recorded command.
+    Threads,
+}
+
+impl Batches {
+    /// Reads a table of the recording in `folder`; one that is not there has no rows. Of a recording that was cut off, up to its last
+    /// whole flush.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] with the file and the reason, or [`Error::Io`].
+    pub fn read(folder: &Path, kind: Kind) -> Result<Self, Error> {
+        let is_mpi = || Ok::<_, Error>(Manifest::read(folder)?.method == Method::Phases);
+        match kind {
+            Kind::Detours => of_file::<Detour>(folder),
+            Kind::Intervals => of_file::<Interval>(folder),
+            Kind::Quanta => of_file::<Quantum>(folder),
+            Kind::Phases if is_mpi()? => of_file::<Phase>(folder),
+            Kind::Phases => Ok(empty::<Phase>()),
+            Kind::Threads => of_file::<Thread>(folder),
+        }
+    }
+
+    /// The same of another tool's file.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] for rows that make no table.
+    pub fn of_imported(imported: &Imported, kind: Kind) -> Result<Self, Error> {
+        let recording = &imported.recording;
+        let detours = || {
+            let rows = recording.traces.iter();
+            rows.flat_map(|trace| trace.detours.iter().map(|detour| (trace.cpu, *detour))).collect::<Vec<_>>()
+        };
+        let quanta = || {
+            let rows = recording.quanta.iter();
+            rows.flat_map(|series| series.quanta.iter().map(|quantum| (series.cpu, *quantum)))
+                .collect::<Vec<_>>()
+        };
+        let table = match kind {
+            Kind::Detours => of_rows(&detours()),
+            Kind::Quanta if imported.phases.is_empty() => of_rows(&quanta()),
+            Kind::Quanta | Kind::Phases => of_rows(&imported.phases),
+            Kind::Intervals => Ok(empty::<Interval>()),
+            Kind::Threads => Ok(empty::<Thread>()),
+        };
+        table.map_err(|error| Error::malformed(&recording.path, error.to_string()))
+    }
+}
+
+fn empty<R: Row>() -> Batches {
+    Batches { schema: R::schema(), batches: Vec::new() }
+}
+
+fn of_rows<R: Row>(rows: &[(Cpu, R)]) -> Result<Batches, ArrowError> {
+    Ok(Batches { schema: R::schema(), batches: vec![R::to_batch(rows)?] })
+}
+
+fn of_file<R: Row>(folder: &Path) -> Result<Batches, Error> {
+    let mut batches = Vec::new();
+    read_batches(folder, R::TABLE, &mut |_, batch| {
+        batches.push(batch);
+        Ok(())
+    })?;
+    let schema = batches.first().map_or_else(R::schema, RecordBatch::schema);
+    Ok(Batches { schema, batches })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats;
+
+    #[test]
+    fn tables_hold_what_recordings_hold() {
+        let text = b"cpu,start_ns,duration_ns,own\n0,10,5,false\n1,20,7,true\n";
+        let imported = formats::parse_all(Path::new("a.csv"), text).unwrap();
+        let detours = Batches::of_imported(&imported, Kind::Detours).unwrap();
+        let rows: Vec<_> =
+            detours.batches.iter().flat_map(|batch| Detour::from_batch(batch).unwrap()).collect();
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[1].0, rows[1].1), (Cpu(1), imported.recording.traces[1].detours[0]));
+        assert!(Batches::of_imported(&imported, Kind::Threads).unwrap().batches.is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+"""What is given in Python, as the words that would be typed: the command's own reader takes it from there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Protocol, Union, runtime_checkable
+
+Path = Union[str, "os.PathLike[str]"]
+Time = Union[str, int, timedelta]
+"""A time: `"1ms"`, a number of nanoseconds, or a timedelta."""
+Size = Union[int, str]
+"""A number: `65536` or `"64Ki"`."""
+Ranks = Union[int, str, Sequence[int]]
+"""Numbers of ranks: `"16..64Ki"`, `1024` or `[16, 256]`."""
+Names = Union[str, Sequence[str]]
+"""Sources: `"tick"`, or several."""
+Values = Union[str, Sequence[str], Mapping[str, Union[int, float, str]]]
+"""A value for each of some sources: `{"tick": 0.5}` or `["tick=0.5"]`."""
+Dims = Union[str, Sequence[int]]
+"""Sides of a grid: `"8x8x16"` or `(8, 8, 16)`."""
+
+
+@runtime_checkable
+class HasPath(Protocol):
+    """What was read from a file, and stands for it."""
+
+    @property
+    def path(self) -> os.PathLike[str]:
+        """Where it is."""
+
+
+Noise = Union[Path, HasPath]
+"""A recording, another tool's file, or a model: its path, or what `quell.open` gave."""
+Noises = Union[Noise, Sequence[Noise]]
+
+
+def several(given: Any) -> list[Any]:  # noqa: ANN401 (whatever a caller gives)
+    """One or several as several."""
+    if isinstance(given, (str, bytes, os.PathLike, HasPath)) or not isinstance(given, Iterable):
+        return [given]
+    return list(given)
+
+
+def nanoseconds(time: timedelta) -> int:
+    """Whole nanoseconds: a timedelta has whole microseconds."""
+    return (time // timedelta(microseconds=1)) * 1000
+
+
+def _word(kind: str, given: Any) -> str:  # noqa: ANN401 (whatever a caller gives)
+    """A value as it is typed; `kind` is what help calls it."""
+    if isinstance(given, HasPath) and not isinstance(given, (str, os.PathLike)):
+        return os.fspath(given.path)
+    if isinstance(given, os.PathLike):
+        return os.fspath(given)
+    if isinstance(given, timedelta):
+        nanos = nanoseconds(given)
+        return str(nanos) if kind == "NS" else f"{nanos}ns"
+    if kind == "TIME" and isinstance(given, int) and not isinstance(given, bool):
+        return f"{given}ns"
+    if isinstance(given, float) and kind in {"NS", "SOURCE=FACTOR"}:
+        # As people write it, not 1e-05.
+        return f"{given:.15f}".rstrip("0").rstrip(".")
+    if kind == "8x8x16" and not isinstance(given, str):
+        return "x".join(map(str, given))
+    if kind == "LIST" and not isinstance(given, (str, int)):
+        return ",".join(map(str, given))
+    return str(given)
+
+
+def words(options: Sequence[tuple[str, str, Any]], positional: Sequence[Any]) -> list[str]:
+    """The command line: options with what help calls their values, then what stands without a name.
+
+    What is None, False or empty was not given.
+    """
+    line: list[str] = []
+    for name, kind, given in options:
+        if given is None or given is False:
+            continue
+        if given is True:
+            line.append(f"--{name}")
+        elif isinstance(given, Mapping):
+            line += [f"--{name}={source}={_word(kind, value)}" for source, value in given.items()]
+        elif kind in {"LIST", "8x8x16"}:
+            line.append(f"--{name}={_word(kind, given)}")
+        else:
+            line += [f"--{name}={_word(kind, one)}" for one in several(given)]
+    return [*line, "--", *(_word("FILE", one) for one in positional)]
+
+
+def named(program: Noise | None, pattern: str | None) -> tuple[Noise | None, str | None]:
+    """A schedule's file, or the name of a pattern: a plain word that is no file is a pattern."""
+    if pattern is None and isinstance(program, str) and program.isidentifier() and not os.path.exists(program):  # noqa: PTH110 (a word)
+        return None, program
+    return program, pattern

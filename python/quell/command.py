@@ -1,0 +1,58 @@
+"""The `quell` command of the same installation."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from quell.errors import QuellError, UsageError
+
+_USAGE = 2
+_LIMIT = 3
+
+
+def command() -> str:
+    """Where the command is: what QUELL names, that of the same wheel, or that in PATH.
+
+    Raises:
+        QuellError: If there is none.
+    """
+    named = os.environ.get("QUELL")
+    beside = Path(sysconfig.get_path("scripts"), "quell")
+    found = named or (str(beside) if os.access(beside, os.X_OK) else shutil.which("quell"))
+    if not found:
+        text = "the `quell` command is not there: install the wheel, or name the program in the environment variable QUELL"
+        raise QuellError(text)
+    return found
+
+
+def run(*words: str | os.PathLike[str]) -> str:
+    """Runs `quell WORDS...` and gives what it prints. Its progress is drawn where a terminal is.
+
+    Args:
+        *words: As they are typed: `quell.run("record", "-o", "a.quell", "--cpus", "1", "--duration", "2s")`.
+
+    Returns:
+        What it printed to stdout. That a stated limit does not hold (exit code 3) is no error.
+
+    Raises:
+        QuellError: In the command's words, if it fails.
+    """
+    line = [command(), *map(os.fspath, words)]
+    draws = sys.stderr.isatty()
+    # A terminal is handed on for progress; the command's last words are on it then.
+    done = subprocess.run(
+        line, stdout=subprocess.PIPE, stderr=None if draws else subprocess.PIPE, text=True, check=False
+    )
+    said = "" if draws else done.stderr
+    if said:
+        sys.stderr.write(said)
+    if done.returncode in {0, _LIMIT}:
+        return done.stdout
+    errors = [text.removeprefix("error: ") for text in said.splitlines() if text.startswith("error: ")]
+    reason = errors[-1] if errors else f"`quell {' '.join(map(os.fspath, words))}` ended with exit code {done.returncode}"
+    raise (UsageError if done.returncode == _USAGE else QuellError)(reason)
