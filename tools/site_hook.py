@@ -38,6 +38,8 @@ BROUGHT = {
 BROUGHT_FOLDERS = {"repro": ("*.md", "*.svg")}
 # The site's own first page says what the repository's does.
 STANDS_FOR = {"README.md": "docs/index.md"}
+# What a search finds last: the project's own pages.
+LAST_IN_SEARCH = ("project/", "decisions/", "benchmarks/", "repro/")
 
 FENCE = re.compile(r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?^[ \t]*(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
@@ -107,7 +109,9 @@ def spelled_out(nav: list[Any], pages: list[str]) -> list[Any]:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Rewrites links, lists folders, and takes off what is for the tests."""
+    """Rewrites links, lists folders, takes off what is for the tests, and says what a search finds last."""
+    if page.file.src_uri.startswith(LAST_IN_SEARCH):
+        page.meta["search"] = {"boost": 0.2}
     here = next(path for path, place in places.items() if place == page.file.src_uri)
     markdown = outside_code(markdown, lambda prose: LINK.sub(lambda link: rewritten(link, here), prose))
     markdown = LIST.sub(lambda found: listing(found["folder"], here), markdown)
