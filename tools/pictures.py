@@ -147,6 +147,7 @@ def blank(height: float) -> tuple[Figure, Axes]:
     """An empty plot in the pictures' look."""
     mpl.rcParams.update({"svg.hashsalt": "quell", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10})
     figure, axes = plt.subplots(figsize=(7.2, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12)
     axes.grid(color="#e3e6ea", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -92,12 +92,14 @@ def strings(nav: Any) -> Iterator[str]:  # noqa: ANN401  # what YAML holds
 
 
 def spelled_out(nav: list[Any], pages: list[str]) -> list[Any]:
-    """The nav with each pattern replaced by the pages that match it; sections of none are left out."""
+    """The nav with each pattern replaced by the pages that match it, which are used up; sections of none are left out."""
     result: list[Any] = []
     for item in nav:
         if isinstance(item, str) and "*" in item:
-            # `docs/*.md` is about one folder; fnmatch's star would go deeper.
-            result += [p for p in pages if fnmatch.fnmatch(p, item) and p.count("/") == item.count("/")]
+            # The star is about one folder; fnmatch's would go deeper.
+            matching = [page for page in pages if fnmatch.fnmatch(page, item) and page.count("/") == item.count("/")]
+            result += matching
+            pages[:] = [page for page in pages if page not in matching]
         elif isinstance(item, dict):
             section = {
                 title: spelled_out(value, pages) if isinstance(value, list) else value for title, value in item.items()
