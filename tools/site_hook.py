@@ -92,7 +92,7 @@ def strings(nav: Any) -> Iterator[str]:  # noqa: ANN401  # what YAML holds
 
 
 def spelled_out(nav: list[Any], pages: list[str]) -> list[Any]:
-    """The nav with each pattern replaced by the pages that match it, which are used up; sections of none are left out."""
+    """The nav with each pattern replaced by the pages that match it, which it uses up; no section is left empty."""
     result: list[Any] = []
     for item in nav:
         if isinstance(item, str) and "*" in item:
