@@ -32,7 +32,7 @@ class TheSite(unittest.TestCase):
             why = "mkdocs is not installed; `./x docs` installs it"
             print(f"test_site: skipped: {why}", file=sys.stderr)
             self.skipTest(why)
-        command = [MKDOCS, "build", "--strict", "--quiet", "-f", ROOT / "mkdocs.yml", "--site-dir", self.site]
+        command = [MKDOCS, "build", "--strict", "-f", ROOT / "mkdocs.yml", "--site-dir", self.site]
         environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
         return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
 
