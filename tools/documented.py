@@ -7,7 +7,7 @@ A page says in comments and in the words behind a fence's language how it is tri
 - A `console` fence holds commands behind `$ `, run one after another in the page's folder. Behind the word `console`:
   `no-run: WHY` for what no test can run, `needs: ebpf` (or mpi, root, slurm; several with commas) for what only some
   machines can, `exact` where the lines below a command are what it prints (`…` stands for lines that are left out).
-- A command that ends with `# exit code 3` is to end with that one.
+- A command with `# exit code 3` behind it is to end with that one; with `# exit code 0 or 3`, with either.
 - A page's `python` fences are one script.
 """
 
@@ -28,7 +28,7 @@ FENCE = re.compile(
 )
 NEEDS = re.compile(r"^<!-- needs: (?P<names>[^>]+) -->$", re.MULTILINE)
 TITLE = re.compile(r'title="(?P<name>[^"/]+)"')
-EXIT_CODE = re.compile(r"# exit code (?P<code>\d+)\b")
+EXIT_CODES = re.compile(r"# exit code (\d+)(?: or (\d+))?\b")
 
 
 class Command(NamedTuple):
@@ -38,10 +38,10 @@ class Command(NamedTuple):
     shown: tuple[str, ...]
 
     @property
-    def exit_code(self) -> int:
-        """What it is to end with."""
-        told = EXIT_CODE.search(self.text)
-        return int(told["code"]) if told else 0
+    def exit_codes(self) -> set[int]:
+        """What it may end with."""
+        told = EXIT_CODES.search(self.text)
+        return {int(code) for code in told.groups() if code} if told else {0}
 
     @property
     def is_quell(self) -> bool:

@@ -87,13 +87,13 @@ def with_steal(found: list[Stroke], windows: list[tuple]) -> list[Stroke]:
 
 
 def quietest(all_strokes: list[Stroke], length: float, wanted: Callable[[str], bool]) -> tuple[float, float]:
-    """The window of this length that shows most of what is wanted, and of equals least of the rest."""
+    """The window of this length that shows most of what is wanted, and little else."""
     end = max(stroke.start + stroke.duration for stroke in all_strokes)
     begins = [length * step / 4 for step in range(1, max(2, int(4 * (end - length) / length)))]
 
-    def worth(begin: float) -> tuple[int, int]:
+    def worth(begin: float) -> int:
         within = [one for one in all_strokes if begin <= one.start < begin + length]
-        return sum(wanted(one.source) for one in within), -sum(not wanted(one.source) for one in within)
+        return sum(10 if wanted(one.source) else -1 for one in within)
 
     begin = max(begins, key=worth)
     return begin, begin + length
@@ -147,6 +147,7 @@ def blank(height: float) -> tuple[Figure, Axes]:
     """An empty plot in the pictures' look."""
     mpl.rcParams.update({"svg.hashsalt": "quell", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10})
     figure, axes = plt.subplots(figsize=(7.2, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12)
     axes.grid(color="#e3e6ea", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -180,7 +181,7 @@ class Studio:
         self.run(
             "generate-fleet", "-o", to, "--nodes", "1", "--ill", "1", "--ways", way, "--cpus", "1", "--duration", "10s"
         )
-        found = strokes(to / "node00000.quell", 0)
+        found = [one for one in strokes(to / "node00000.quell", 0) if one.duration >= least]
         return timeline(found, quietest(found, length_ms * MS, wanted), least)
 
     def tick(self) -> Figure:

@@ -38,6 +38,8 @@ BROUGHT = {
 BROUGHT_FOLDERS = {"repro": ("*.md", "*.svg")}
 # The site's own first page says what the repository's does.
 STANDS_FOR = {"README.md": "docs/index.md"}
+# What a search finds last: the project's own pages.
+LAST_IN_SEARCH = ("project/", "decisions/", "benchmarks/", "repro/")
 
 FENCE = re.compile(r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?^[ \t]*(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
@@ -90,12 +92,14 @@ def strings(nav: Any) -> Iterator[str]:  # noqa: ANN401  # what YAML holds
 
 
 def spelled_out(nav: list[Any], pages: list[str]) -> list[Any]:
-    """The nav with each pattern replaced by the pages that match it; sections of none are left out."""
+    """The nav with each pattern replaced by the pages that match it, which it uses up; no section is left empty."""
     result: list[Any] = []
     for item in nav:
         if isinstance(item, str) and "*" in item:
-            # `docs/*.md` is about one folder; fnmatch's star would go deeper.
-            result += [p for p in pages if fnmatch.fnmatch(p, item) and p.count("/") == item.count("/")]
+            # The star is about one folder; fnmatch's would go deeper.
+            matching = [page for page in pages if fnmatch.fnmatch(page, item) and page.count("/") == item.count("/")]
+            result += matching
+            pages[:] = [page for page in pages if page not in matching]
         elif isinstance(item, dict):
             section = {
                 title: spelled_out(value, pages) if isinstance(value, list) else value for title, value in item.items()
@@ -107,7 +111,9 @@ def spelled_out(nav: list[Any], pages: list[str]) -> list[Any]:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Rewrites links, lists folders, and takes off what is for the tests."""
+    """Rewrites links, lists folders, takes off what is for the tests, and says what a search finds last."""
+    if page.file.src_uri.startswith(LAST_IN_SEARCH):
+        page.meta["search"] = {"boost": 0.2}
     here = next(path for path, place in places.items() if place == page.file.src_uri)
     markdown = outside_code(markdown, lambda prose: LINK.sub(lambda link: rewritten(link, here), prose))
     markdown = LIST.sub(lambda found: listing(found["folder"], here), markdown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -28,8 +29,10 @@ class TheSite(unittest.TestCase):
 
     def build(self) -> subprocess.CompletedProcess[str]:
         if not mkdocs_works():
-            self.skipTest("mkdocs is not installed; `./x docs` installs it")
-        command = [MKDOCS, "build", "--strict", "--quiet", "-f", ROOT / "mkdocs.yml", "--site-dir", self.site]
+            why = "mkdocs is not installed; `./x docs` installs it"
+            print(f"test_site: skipped: {why}", file=sys.stderr)
+            self.skipTest(why)
+        command = [MKDOCS, "build", "--strict", "-f", ROOT / "mkdocs.yml", "--site-dir", self.site]
         environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
         return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
 
