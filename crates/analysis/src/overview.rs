@@ -169,7 +169,7 @@ pub(crate) fn quanta(recording: &Recording) -> Vec<QuantaOverview> {
         Method::Fwq | Method::Ftq => true,
         // Of a loop of operations there is no work whose time could vary.
         Method::Phases => series.quanta.iter().any(|quantum| quantum.duration > Nanos::ZERO),
-        Method::Detour | Method::Kernel => false,
+        Method::Detour | Method::Kernel | Method::Histogram => false,
     };
     recording.quanta.iter().filter(tells).map(|series| of_quanta(series, method)).collect()
 }

@@ -8,6 +8,7 @@
 mod cpu;
 mod error;
 pub mod formats;
+mod histogram;
 mod interval;
 mod manifest;
 pub mod mpi;
@@ -26,6 +27,7 @@ mod write;
 
 pub use cpu::{Cpu, format_cpu_list, parse_cpu_list};
 pub use error::Error;
+pub use histogram::{Bucket, Histogram, HistogramKind};
 pub use interval::{Interval, Intervals, Taken, Thread};
 pub use manifest::{
     ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, ProgramCost, SourcesFacts, State,
