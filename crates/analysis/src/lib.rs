@@ -8,6 +8,7 @@ pub mod advise;
 pub mod attribution;
 pub mod bench;
 pub mod compare;
+pub mod counted;
 pub mod culprits;
 pub mod density;
 pub mod emulation;

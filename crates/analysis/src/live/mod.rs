@@ -8,6 +8,7 @@ mod gather;
 mod join;
 mod openmetrics;
 mod table;
+mod whole;
 #[cfg(test)]
 mod tests;
 

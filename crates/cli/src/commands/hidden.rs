@@ -45,6 +45,7 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         ("tune-status", schema_for!(super::tune::status::StatusDocument)),
         ("tune-try", schema_for!(super::tune::attempt::Attempts)),
         ("doctor", schema_for!(super::doctor::Examination)),
+        ("formats", schema_for!(super::convert::list::Formats)),
     ];
     for (name, schema) in schemas {
         let path = args.schemas.join(format!("{name}.json"));
@@ -53,6 +54,10 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
     }
     if let Some(path) = &args.mitigations {
         fs_err::write(path, super::tune::reference::page(&Catalogue::built_in(), &Profile::all()))?;
+        printer.say(&format!("wrote {}", path.display()));
+    }
+    if let Some(path) = &args.formats {
+        fs_err::write(path, super::convert::list::page())?;
         printer.say(&format!("wrote {}", path.display()));
     }
     Ok(Outcome::Done)

@@ -138,7 +138,7 @@ fn of_row(line: &str, text: &str) -> Result<Option<Readable>, String> {
 
 /// `TASK PID [CPU] TIME: GROUP:EVENT:` of perf's, or `TASK-PID [CPU] …` of the kernel's own.
 fn of_trace_row(line: &str) -> Option<Readable> {
-    kernel_side::Line::parse(line)?;
+    let _ = kernel_side::Line::parse(line)?.ok()?;
     let (before, _) = line.split_once('[')?;
     let ftrace = before.trim_end().rsplit_once('-').is_some_and(|(_, pid)| pid.trim_end().bytes().all(|b| b.is_ascii_digit()));
     Some(if ftrace { Readable::Ftrace } else { Readable::Perf })
