@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use quell_recording::formats::{self, Format};
-use quell_recording::{Bucket, Cpu, HistogramKind, Interval, Method, Nanos, Recording, Source};
+use quell_recording::{Bucket, HistogramKind, Interval, Method, Nanos, Recording, Source};
 
 fn names() -> Vec<PathBuf> {
     let folders = ["tests/samples", "tests/data"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));

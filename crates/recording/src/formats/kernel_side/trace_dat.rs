@@ -89,9 +89,18 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
             continue;
         }
         used = Some(buffer);
+        // Parts that overlap could make a small file a long one.
+        let all = buffer.cpus.iter().fold(0u64, |sum, (_, _, size)| sum.saturating_add(*size));
+        if all > file.all.len() as u64 {
+            return Err(format!("its CPUs have {all} bytes of events, and it has {}: it is damaged or cut off", file.all.len()));
+        }
         for &(cpu, offset, size) in &buffer.cpus {
-            let data = file.part(offset, size)?;
-            let data = if buffer.compressed { unpack_chunks(file.of(data), packed)? } else { Cow::Borrowed(data) };
+            let data = match (buffer.compressed, size) {
+                (_, 0) => continue,
+                // The size is that of the chunks, without their count.
+                (true, _) => unpack_chunks(file.of(file.part(offset, size.saturating_add(4))?), packed)?,
+                (false, _) => Cow::Borrowed(file.part(offset, size)?),
+            };
             let mut each = |time: u64, event: &[u8]| {
                 let (name, what) = head.formats.what(file.of(event), &mut events.names)?;
                 events.push(Cpu(cpu), time, name, what)
@@ -305,10 +314,8 @@ fn buffer(file: &Bytes<'_>, data: &mut Bytes<'_>) -> Result<Buffer, String> {
 /// A CPU's pages, in chunks.
 fn unpack_chunks<'a>(mut data: Bytes<'_>, packed: Packed) -> Result<Cow<'a, [u8]>, String> {
     let mut plain = Vec::new();
-    if !data.all.is_empty() {
-        for _ in 0..data.u32()? {
-            unpack(&mut data, packed, &mut plain)?;
-        }
+    for _ in 0..data.u32()? {
+        unpack(&mut data, packed, &mut plain)?;
     }
     Ok(Cow::Owned(plain))
 }
