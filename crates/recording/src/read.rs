@@ -12,8 +12,8 @@ use crate::manifest::State;
 use crate::table::Row;
 use crate::write::{PROGRESS, Progress};
 use crate::{
-    Bucket, Cpu, CpuFacts, Detour, Error, Histogram, Interval, Intervals, Manifest, Nanos, Quanta, Quantum, Span,
-    Thread, Trace,
+    Bucket, Cpu, CpuFacts, Detour, Error, Histogram, Interval, Intervals, Manifest, Nanos, Quanta, Quantum,
+    Span, Thread, Trace,
 };
 
 /// A recording of one node, read whole.

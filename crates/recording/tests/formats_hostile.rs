@@ -11,7 +11,8 @@ use quell_recording::formats::{self, Format};
 use quell_recording::{Bucket, HistogramKind, Interval, Method, Nanos, Recording, Source};
 
 fn names() -> Vec<PathBuf> {
-    let folders = ["tests/samples", "tests/data"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    let folders =
+        ["tests/samples", "tests/data"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
     let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_none_or(|extension| extension != "md"));
@@ -23,8 +24,22 @@ static SAMPLES: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| names().iter().map(|path| std::fs::read(path).unwrap()).collect());
 
 /// What a hostile writer would put in.
-const WORDS: [&str; 14] =
-    ["18446744073709551616", "-1", "nan", "inf", "1e309", "\n", "", ":", "\t", "\u{0}", "[9]", "0", "4294967296", ","];
+const WORDS: [&str; 14] = [
+    "18446744073709551616",
+    "-1",
+    "nan",
+    "inf",
+    "1e309",
+    "\n",
+    "",
+    ":",
+    "\t",
+    "\u{0}",
+    "[9]",
+    "0",
+    "4294967296",
+    ",",
+];
 
 fn exported(recording: &Recording, format: Format) -> Vec<u8> {
     let mut out = Vec::new();
@@ -51,7 +66,10 @@ fn holds(recording: &Recording) {
         let out = exported(recording, *format);
         if *format == Format::Csv {
             let read = formats::parse(Path::new("again"), &out).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(read.histograms.iter().map(|h| h.buckets.len()).sum::<usize>(), recording.histograms.iter().map(|h| h.buckets.len()).sum::<usize>());
+            assert_eq!(
+                read.histograms.iter().map(|h| h.buckets.len()).sum::<usize>(),
+                recording.histograms.iter().map(|h| h.buckets.len()).sum::<usize>()
+            );
         }
     }
 }
@@ -147,7 +165,14 @@ proptest! {
 
 #[test]
 fn large_files_take_time_in_proportion() {
-    let row = |i: u64| format!(" x-1 [000] d.h. {}.{:06}: local_timer_{}: vector=236\n", i / 1_000_000, i % 1_000_000, if i % 2 == 0 { "entry" } else { "exit" });
+    let row = |i: u64| {
+        format!(
+            " x-1 [000] d.h. {}.{:06}: local_timer_{}: vector=236\n",
+            i / 1_000_000,
+            i % 1_000_000,
+            if i % 2 == 0 { "entry" } else { "exit" }
+        )
+    };
     let text: String = (0..400_000).map(row).collect();
     let found = formats::parse(Path::new("in"), text.as_bytes()).unwrap();
     assert_eq!(found.intervals[0].intervals.len(), 200_000);

@@ -35,7 +35,10 @@ fn histograms_count_what_the_tools_counted() {
     assert!(samples > 424_097_267 && (shortest, longest) == (0, 9_819_999));
 
     let two = read("oslat_two_cores.txt");
-    assert_eq!(counts(&two, 0), (21_796_389 + 4_924 + 1_442 + 142 + 33 + 33 + 41 + 83 + 65 + 34 + 17 + 317, 0, 136_749_999));
+    assert_eq!(
+        counts(&two, 0),
+        (21_796_389 + 4_924 + 1_442 + 142 + 33 + 33 + 41 + 83 + 65 + 34 + 17 + 317, 0, 136_749_999)
+    );
     assert_eq!(counts(&two, 1).2, 168_034_999);
     assert_eq!(two.histograms[0].buckets[1].kind, HistogramKind::Gap);
     assert!(counts(&read("oslat_zero_omit.txt"), 1).0 > 62_862_201);
@@ -49,7 +52,10 @@ fn histograms_count_what_the_tools_counted() {
     assert_eq!((samples, shortest, longest), (4 + 980, 34_000, 7_102_999));
     assert!(text.manifest.warnings.iter().any(|warning| warning.contains("on which CPU")));
     let histfile = read("cyclictest_histfile.txt");
-    assert_eq!((counts(&histfile, 0), counts(&histfile, 1)), ((976, 31_000, 12_398_999), (944, 40_000, 9_861_999)));
+    assert_eq!(
+        (counts(&histfile, 0), counts(&histfile, 1)),
+        ((976, 31_000, 12_398_999), (944, 40_000, 9_861_999))
+    );
     assert_eq!(read("cyclictest_v.txt").histograms.len(), 2);
 }
 
@@ -59,7 +65,9 @@ fn rtlas_tables_are_read_by_column() {
     assert_eq!(counts(&osnoise, 0), (1_204 + 310 + 22 + 1 + 3, 5_000, 1_811_999));
     assert_eq!(osnoise.manifest.cpus[0].end_ns, Nanos::from_secs(10));
     let timerlat = read("rtla_timerlat_hist.txt");
-    let of_cpu = |kind| timerlat.histograms[0].buckets.iter().filter(move |b| b.kind == kind).map(|b| b.count).sum::<u64>();
+    let of_cpu = |kind| {
+        timerlat.histograms[0].buckets.iter().filter(move |b| b.kind == kind).map(|b| b.count).sum::<u64>()
+    };
     assert_eq!(of_cpu(HistogramKind::IrqLatency), 58_572 + 1_422 + 6 + 1);
     assert_eq!(of_cpu(HistogramKind::ThreadLatency), 57_021 + 2_931 + 40 + 2 + 7);
     let top = read("rtla_timerlat_top.txt");
@@ -67,7 +75,11 @@ fn rtlas_tables_are_read_by_column() {
     // The last screen has the sums.
     let noise = read("rtla_osnoise_top.txt");
     assert_eq!((counts(&noise, 0), counts(&noise, 1).2), ((10, 0, 412_999), 1_204_999));
-    assert!(noise.manifest.warnings[1].contains("2041 us of 10000000 us were noise in 10 periods"), "{:?}", noise.manifest.warnings);
+    assert!(
+        noise.manifest.warnings[1].contains("2041 us of 10000000 us were noise in 10 periods"),
+        "{:?}",
+        noise.manifest.warnings
+    );
 }
 
 #[test]
@@ -84,7 +96,11 @@ fn an_hdrhistogram_log_is_what_its_own_library_reads() {
             *expected.entry(value.value_iterated_to()).or_default() += value.count_at_value();
         }
     }
-    let found = recording.histograms[0].buckets.iter().map(|b| (b.to.as_nanos(), b.count)).collect::<BTreeMap<_, _>>();
+    let found = recording.histograms[0]
+        .buckets
+        .iter()
+        .map(|b| (b.to.as_nanos(), b.count))
+        .collect::<BTreeMap<_, _>>();
     assert_eq!((found.len(), found), (expected.len(), expected));
     assert_eq!(recording.manifest.cpus[0].end_ns, Nanos::from_secs(4));
 }
@@ -106,12 +122,24 @@ fn the_kernels_text_becomes_intervals() {
     assert_eq!((timer.manifest.method, timer.intervals.len()), (Method::Kernel, 1));
     assert!(sources(&timer)["tick"].0 > 15, "{:?}", sources(&timer));
     assert!(timer.manifest.warnings.iter().any(|warning| warning.contains("whole us")));
-    assert!(timer.manifest.sources.as_ref().unwrap().missing.iter().any(|missing| missing.contains("sched_switch")));
+    assert!(
+        timer
+            .manifest
+            .sources
+            .as_ref()
+            .unwrap()
+            .missing
+            .iter()
+            .any(|missing| missing.contains("sched_switch"))
+    );
     let all = sources(&read("ftrace_all_events.txt"));
     for name in ["tick", "softirq:SCHED", "softirq:RCU", "ipi:reschedule"] {
         assert!(all.contains_key(name), "{name}: {all:?}");
     }
-    assert!(all.keys().any(|name| name.starts_with("irq:virtio")) && all.keys().any(|name| name.starts_with("task:")));
+    assert!(
+        all.keys().any(|name| name.starts_with("irq:virtio"))
+            && all.keys().any(|name| name.starts_with("task:"))
+    );
     assert!(!all.keys().any(|name| name.contains("swapper")), "{all:?}");
     let perf = sources(&read("perf_script.txt"));
     let exact = sources(&read("perf_script_ns.txt"));
@@ -136,10 +164,13 @@ fn a_trace_dat_is_the_same_in_both_versions_packed_or_not() {
 fn the_osnoise_tracer_gives_detours_with_their_sources() {
     let events = read("osnoise_trace_events.txt");
     assert_eq!(events.manifest.method, Method::Detour);
-    let durations: Vec<u64> = events.traces[0].detours.iter().map(|detour| detour.duration.as_nanos()).collect();
+    let durations: Vec<u64> =
+        events.traces[0].detours.iter().map(|detour| detour.duration.as_nanos()).collect();
     assert_eq!((events.traces[0].cpu, durations), (Cpu(8), vec![2_411, 8_812]));
     let intervals = &events.intervals[0].intervals;
-    let of = |source: &Source| intervals.iter().filter(|one| one.source == *source).map(|one| one.net.as_nanos()).collect::<Vec<_>>();
+    let of = |source: &Source| {
+        intervals.iter().filter(|one| one.source == *source).map(|one| one.net.as_nanos()).collect::<Vec<_>>()
+    };
     assert_eq!(of(&Source::Tick), [1_845, 2_848]);
     assert_eq!(of(&Source::Task("migration/8".into())), [3_068]);
     assert_eq!((of(&Source::Nmi), of(&Source::Softirq("SCHED".into()))), (vec![1_500], vec![790]));
@@ -159,7 +190,10 @@ fn lists_of_detours_are_read() {
     let sysjitter = read("sysjitter_raw.1.txt");
     let trace = &sysjitter.traces[0];
     assert_eq!((trace.cpu, sysjitter.manifest.threshold_ns), (Cpu(1), Some(150.0)));
-    assert_eq!((trace.detours[0].start.as_nanos(), trace.detours[0].duration.as_nanos()), (297_163, 4_039_510));
+    assert_eq!(
+        (trace.detours[0].start.as_nanos(), trace.detours[0].duration.as_nanos()),
+        (297_163, 4_039_510)
+    );
     assert!(sysjitter.manifest.warnings[0].contains("8542 interruptions"));
     let list = read("detour_proto.txt");
     assert_eq!(list.manifest.zero_monotonic_ns, Some(2_555_935_097_281));
@@ -177,18 +211,30 @@ fn what_cannot_be_read_says_why_and_where() {
         ("PERFILE2".into(), "`perf script --ns -i FILE"),
         ("7\n8\n".into(), "one number a line"),
         ("# size n PRTT(1,0,s) PRTT(n,0,s)\n".into(), "convert it to a network"),
-        (numbers.to_owned() + " x-1 [000] d.h. 1.000001: local_timer_exit: vector=236\n", "line 3: the time goes back by 1000 ns"),
+        (
+            numbers.to_owned() + " x-1 [000] d.h. 1.000001: local_timer_exit: vector=236\n",
+            "line 3: the time goes back by 1000 ns",
+        ),
         (numbers.to_owned() + " x-1 [000] d.h. 1.00", "line 3: `x-1 [000] d.h. 1.00` is not"),
-        (numbers.to_owned() + " x-1 [000] d.h. 1.000003: local_timer_exit: vec", "line 3: `local_timer_exit: vec` is not"),
+        (
+            numbers.to_owned() + " x-1 [000] d.h. 1.000003: local_timer_exit: vec",
+            "line 3: `local_timer_exit: vec` is not",
+        ),
         (numbers.to_owned(), "says nothing of noise"),
         ("# tracer: nop\n x-1 [000] d.h. 99999999999999999999.1: a: b\n".into(), "line 2"),
-        ("# tracer: nop\n x-1 [000] d.h. 12345: local_timer_entry: vector=236\n".into(), "choose another clock"),
+        (
+            "# tracer: nop\n x-1 [000] d.h. 12345: local_timer_entry: vector=236\n".into(),
+            "choose another clock",
+        ),
         ("# tracer: function_graph\n".into(), "tracer function_graph"),
         ("{\"thread\":{\"0\":{\"histogram\":{\"x\":1}}}}".into(), "thread 0: `x` is no bucket"),
         ("{\"thread\":{\"0\":{\"cpu\":1}}}".into(), "no histogram"),
         ("{\"thread\":{\"0\":{\"histogram\":{\"1\":-1}}}}".into(), "rt-tests"),
         ("{\"thread\":{\"0\":{\"histogram\":{\"18446744073709551615\":1}}}}".into(), "beyond all time"),
-        ("oslat V 2\n Core:\t 1\n 001 (us):\t 5 6\n".into(), "line 3: it has 2 numbers, and oslat watched 1 cores"),
+        (
+            "oslat V 2\n Core:\t 1\n 001 (us):\t 5 6\n".into(),
+            "line 3: it has 2 numbers, and oslat watched 1 cores",
+        ),
         ("oslat V 2\n Core:\t 1\n".into(), "holds no histogram"),
         ("# Histogram\n000001 000002\n000001 000002\n".into(), "line 3: the latency 1 does not rise"),
         ("# Histogram\n000001 00x\n".into(), "line 2: `00x` is not a whole number"),
@@ -205,10 +251,9 @@ fn what_cannot_be_read_says_why_and_where() {
         let error = refused("in", &text);
         assert!(error.contains(why), "{text:?}: {error}");
     }
-    for (name, why) in [
-        ("ibm_osnoise.txt", "holds no row of its histograms"),
-        ("netgauge_loggp.out", "net.toml"),
-    ] {
+    for (name, why) in
+        [("ibm_osnoise.txt", "holds no row of its histograms"), ("netgauge_loggp.out", "net.toml")]
+    {
         let error = formats::import(&sample(name)).unwrap_err().to_string();
         assert!(error.contains(why), "{name}: {error}");
     }
@@ -228,7 +273,8 @@ fn a_time_line_for_chrome_is_json() {
         let mut out = Vec::new();
         formats::export(&recording, Format::Chrome, &mut out).unwrap();
         let parsed: serde_json::Value = serde_json::from_slice(&out).unwrap();
-        let slices = parsed["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").count();
+        let slices =
+            parsed["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").count();
         let intervals: usize = recording.intervals.iter().map(|side| side.intervals.len()).sum();
         let detours: usize = recording.traces.iter().map(|trace| trace.detours.len()).sum();
         let quanta: usize = recording.quanta.iter().map(|series| series.quanta.len()).sum();

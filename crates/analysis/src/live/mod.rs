@@ -8,9 +8,9 @@ mod gather;
 mod join;
 mod openmetrics;
 mod table;
-mod whole;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 pub use counters::Counters;
 pub use document::{CpuNow, Culprit, Figures, Frame, LongestDetour, Overhead, SourceNow};

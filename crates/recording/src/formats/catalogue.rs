@@ -24,7 +24,13 @@ pub struct About {
     pub form: &'static str,
 }
 
-const fn read(name: &'static str, tool: &'static str, holds: &'static str, lacks: &'static str, form: &'static str) -> About {
+const fn read(
+    name: &'static str,
+    tool: &'static str,
+    holds: &'static str,
+    lacks: &'static str,
+    form: &'static str,
+) -> About {
     About { name, tool, read: true, written: None, extensions: &[], holds, lacks, form }
 }
 
@@ -237,6 +243,9 @@ mod tests {
             assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
         }
         assert!(FORMATS.iter().all(|format| format.read || format.written.is_some()));
+        for format in crate::formats::Format::ALL {
+            assert!(written(format.word()).is_some(), "{format:?}");
+        }
         assert!(read_names().starts_with("CSV, ") && written_names().ends_with(" and openmetrics"));
     }
 }

@@ -24,7 +24,12 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()
         events.push(&name("thread_name", DETOURS, "what the probe saw".into()))?;
         events.push(&name("thread_name", INTERVALS, "what the kernel did".into()))?;
     }
-    let mut slice = |cpu: u32, row: u32, name: &str, start: Nanos, duration: Nanos, args: serde_json::Value| {
+    let mut slice = |cpu: u32,
+                     row: u32,
+                     name: &str,
+                     start: Nanos,
+                     duration: Nanos,
+                     args: serde_json::Value| {
         let (ts, dur) = (us(zero.saturating_add(start.as_nanos())), us(duration.as_nanos()));
         events.begin()?;
         let (name, args) = (json!(one_line(name)), args);

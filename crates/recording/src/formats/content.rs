@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::read::check_detours;
 use crate::histogram::check_buckets;
+use crate::read::check_detours;
 use crate::{
-    Cpu, CpuFacts, Detour, Histogram, Interval, Intervals, Manifest, Method, Nanos, Phase, Quanta, Quantum, Recording,
-    Span, State, Trace,
+    Cpu, CpuFacts, Detour, Histogram, Interval, Intervals, Manifest, Method, Nanos, Phase, Quanta, Quantum,
+    Recording, Span, State, Trace,
 };
 
 /// What a reader found: rows, and a manifest that says all but the CPUs.

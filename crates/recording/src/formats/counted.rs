@@ -51,7 +51,13 @@ impl Counts {
     }
 
     /// `count` times of `from` ns or more, of which the longest is known to be of `longest` ns or a little more, up to `to`.
-    pub fn add_overflow(&mut self, series: Series, from: u64, longest: [u64; 2], count: u64) -> Result<(), String> {
+    pub fn add_overflow(
+        &mut self,
+        series: Series,
+        from: u64,
+        longest: [u64; 2],
+        count: u64,
+    ) -> Result<(), String> {
         let [least, most] = longest;
         if count == 0 {
             return Ok(());
@@ -64,7 +70,9 @@ impl Counts {
     }
 
     pub fn count(&self, series: Series) -> u64 {
-        self.buckets.get(&series).map_or(0, |b| b.values().fold(0, |sum: u64, count| sum.saturating_add(*count)))
+        self.buckets
+            .get(&series)
+            .map_or(0, |b| b.values().fold(0, |sum: u64, count| sum.saturating_add(*count)))
     }
 
     pub fn watch(&mut self, cpu: Cpu, for_ns: Nanos) {
@@ -94,4 +102,5 @@ impl Counts {
 }
 
 /// What is not known of threads that are not bound, or of which the tool does not tell.
-const NOT_WHERE: &str = "the file does not tell on which CPU its threads were: they stand under CPUs of their own numbers";
+const NOT_WHERE: &str =
+    "the file does not tell on which CPU its threads were: they stand under CPUs of their own numbers";

@@ -93,7 +93,11 @@ fn split(line: &str, fields: &mut Vec<String>) -> bool {
 /// A field that may hold anything but the end of a line.
 fn quoted(text: &str) -> String {
     let text = crate::one_line(text);
-    if text.contains([',', '"']) || text.trim() != text { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    if text.contains([',', '"']) || text.trim() != text {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
 }
 
 /// A row of such a table.

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use self::cpu::OneCpu;
-pub(super) use self::dump::{read_detours as read_detour_list, read_events as read_event_list};
 pub(super) use self::dump::ANCHORS;
+pub(super) use self::dump::{read_detours as read_detour_list, read_events as read_event_list};
 pub(super) use self::text::{Line, read_ftrace, read_perf};
 use super::content::{Content, KernelCpu, Rows};
 use super::counted::Counts;
@@ -35,17 +35,37 @@ pub(super) enum What {
     Enter(Key, Source),
     Exit(Key),
     /// A task comes, after another.
-    Switch { pid: u32, comm: Arc<str> },
+    Switch {
+        pid: u32,
+        comm: Arc<str>,
+    },
     /// Something has ended that began then, and took so much net of what interrupted it.
-    Ended { source: Source, pid: u32, start: u64, net: u64 },
+    Ended {
+        source: Source,
+        pid: u32,
+        start: u64,
+        net: u64,
+    },
     /// Something has ended that took so long.
-    Took { source: Source, ns: u64 },
+    Took {
+        source: Source,
+        ns: u64,
+    },
     /// A gap that a loop saw.
-    Gap { start: u64, duration: u64 },
+    Gap {
+        start: u64,
+        duration: u64,
+    },
     /// A period of watching has ended, of which noise took a part.
-    Period { watched: u64, noise: u64 },
+    Period {
+        watched: u64,
+        noise: u64,
+    },
     /// A timer that came late.
-    Late { kind: HistogramKind, ns: u64 },
+    Late {
+        kind: HistogramKind,
+        ns: u64,
+    },
     /// Nothing that is noise.
     Other,
 }
@@ -105,7 +125,10 @@ impl Seen {
 
     fn missing(&self) -> Vec<String> {
         let all = [
-            (self.vectors, "the timer's and other CPUs' interrupts: the trace has no events of `irq_vectors`"),
+            (
+                self.vectors,
+                "the timer's and other CPUs' interrupts: the trace has no events of `irq_vectors`",
+            ),
             (self.irqs, "interrupts of devices: the trace has no `irq_handler_entry`"),
             (self.softirqs, "softirqs: the trace has no `softirq_entry`"),
             (self.switches, "tasks: the trace has no `sched_switch`"),
@@ -191,10 +214,10 @@ impl Events {
         }
         let used = held.gaps + held.intervals;
         if used > 0 && held.periods > 0 {
-            said.push(format!("the osnoise tracer's sums of {} periods", held.periods));
+            said.push(format!("the osnoise tracer's sums of periods ({})", held.periods));
         }
         if used + held.periods > 0 && held.late > 0 {
-            said.push(format!("{} timer latencies", held.late));
+            said.push(format!("timer latencies ({})", held.late));
         }
         if !said.is_empty() {
             self.warnings.push(format!("left out: {}", said.join("; ")));
@@ -209,7 +232,8 @@ impl Events {
         for (cpu, mut one) in std::mem::take(&mut self.cpus) {
             let (intervals, detours) = (one.take_intervals(zero), one.take_gaps(zero));
             let [start, end] = [one.first() - zero, one.last - zero].map(Nanos::from_nanos);
-            let ends = intervals.iter().map(crate::Interval::end).chain(detours.iter().map(crate::Detour::end));
+            let ends =
+                intervals.iter().map(crate::Interval::end).chain(detours.iter().map(crate::Detour::end));
             let span = Span { start, end: ends.max().unwrap_or(end).max(end) };
             sides.push(KernelCpu { cpu, span, detours, intervals });
         }

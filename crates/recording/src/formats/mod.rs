@@ -45,6 +45,39 @@ pub enum Format {
     Psnap,
 }
 
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Csv,
+        Self::Netgauge,
+        Self::LogGopSim,
+        Self::HdrHistogram,
+        Self::Chrome,
+        Self::Perfetto,
+        Self::Vpsum,
+        Self::Psnap,
+    ];
+
+    /// What `--to` calls it, as in [`catalogue`].
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Netgauge => "netgauge",
+            Self::LogGopSim => "loggopsim",
+            Self::HdrHistogram => "hdrhistogram",
+            Self::Chrome => "chrome",
+            Self::Perfetto => "perfetto",
+            Self::Vpsum => "vpsum",
+            Self::Psnap => "psnap",
+        }
+    }
+
+    /// The format that `--to` calls so; `None` for those that other crates write, and for none.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.word() == word)
+    }
+}
+
 /// What is not known of quanta whose tool keeps no time stamps.
 const NOT_WHEN: &str = "the file does not tell when each quantum began: they stand one after the other, without the time in between";
 

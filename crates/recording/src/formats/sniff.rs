@@ -40,7 +40,10 @@ pub(super) fn sniff_bytes(bytes: &[u8]) -> Result<Option<Readable>, String> {
         return Ok(Some(Readable::TraceDat));
     }
     let refused = [
-        (b"PERFILE2".as_slice(), "it is perf's own file: `perf script --ns -i FILE > FILE.txt` makes the text that is read"),
+        (
+            b"PERFILE2".as_slice(),
+            "it is perf's own file: `perf script --ns -i FILE > FILE.txt` makes the text that is read",
+        ),
         (b"PAR1", "it is a Parquet table: give the recording's folder"),
         (b"\x1f\x8b", "it is compressed by gzip: unpack it first"),
         (b"\x28\xb5\x2f\xfd", "it is compressed by zstd: unpack it first"),
@@ -58,7 +61,11 @@ pub(super) fn sniff(text: &str) -> Result<Readable, String> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let found = match line.strip_prefix('#') {
             Some(comment) => of_comment(comment)?,
-            None => Some(of_row(line, text)?.or(comments.then_some(Readable::Netgauge)).ok_or_else(|| unknown(line))?),
+            None => Some(
+                of_row(line, text)?
+                    .or(comments.then_some(Readable::Netgauge))
+                    .ok_or_else(|| unknown(line))?,
+            ),
         };
         if let Some(found) = found {
             return Ok(found);
@@ -71,7 +78,9 @@ pub(super) fn sniff(text: &str) -> Result<Readable, String> {
 fn of_comment(comment: &str) -> Result<Option<Readable>, String> {
     let comment = comment.trim();
     if comment.starts_with("size n PRTT(1,0,s)") {
-        return Err("it is netgauge's LogGP: convert it to a network, as in `quell convert FILE net.toml`".into());
+        return Err(
+            "it is netgauge's LogGP: convert it to a network, as in `quell convert FILE net.toml`".into()
+        );
     }
     Ok(match comment.split_once(':').map(|(key, value)| (key, value.trim())) {
         Some(("Benchmark Method", "fwq" | "ftq")) => Some(Readable::NetgaugeQuanta),
@@ -91,7 +100,9 @@ fn of_comment(comment: &str) -> Result<Option<Readable>, String> {
 
 fn of_row(line: &str, text: &str) -> Result<Option<Readable>, String> {
     let starts = |with: &[&str]| with.iter().any(|word| line.starts_with(word));
-    if line.starts_with("starting time :") && text.contains("osnoise") | text.contains("checking program args") {
+    if line.starts_with("starting time :")
+        && text.contains("osnoise") | text.contains("checking program args")
+    {
         return Err("it is what IBM's osnoise says of itself, and holds no row of its histograms: they come when its run has ended".into());
     } else if starts(&["my_count=", "Using Global", "PSNAP"]) {
         return Ok(Some(Readable::Psnap));
@@ -109,7 +120,10 @@ fn of_row(line: &str, text: &str) -> Result<Option<Readable>, String> {
         return Ok(Some(Readable::CyclictestVerbose));
     } else if starts(&["Index "]) {
         return Ok(Some(Readable::RtlaHist));
-    } else if line.contains("Operating System Noise") || line.contains("Hardware-related Noise") || line.contains("Timer Latency") {
+    } else if line.contains("Operating System Noise")
+        || line.contains("Hardware-related Noise")
+        || line.contains("Timer Latency")
+    {
         return Ok(Some(Readable::RtlaTop));
     } else if line.contains(',') && (line.contains("start_ns") || line.contains("from_ns")) {
         return Ok(Some(Readable::Csv));
@@ -140,7 +154,10 @@ fn of_row(line: &str, text: &str) -> Result<Option<Readable>, String> {
 fn of_trace_row(line: &str) -> Option<Readable> {
     let _ = kernel_side::Line::parse(line)?.ok()?;
     let (before, _) = line.split_once('[')?;
-    let ftrace = before.trim_end().rsplit_once('-').is_some_and(|(_, pid)| pid.trim_end().bytes().all(|b| b.is_ascii_digit()));
+    let ftrace = before
+        .trim_end()
+        .rsplit_once('-')
+        .is_some_and(|(_, pid)| pid.trim_end().bytes().all(|b| b.is_ascii_digit()));
     Some(if ftrace { Readable::Ftrace } else { Readable::Perf })
 }
 

@@ -17,8 +17,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
             let value = value.trim();
             let seconds = || value.strip_suffix("seconds").and_then(|text| text.trim().parse::<f64>().ok());
             match key.trim() {
-                "threshold" => threshold = value.strip_suffix("ns").and_then(|ns| ns.trim().parse::<f64>().ok()),
-                "total_runtime" => runtime = seconds().and_then(|s| Nanos::from_nanos_f64(s * 1e9)).or(runtime),
+                "threshold" => {
+                    threshold = value.strip_suffix("ns").and_then(|ns| ns.trim().parse::<f64>().ok())
+                }
+                "total_runtime" => {
+                    runtime = seconds().and_then(|s| Nanos::from_nanos_f64(s * 1e9)).or(runtime)
+                }
                 "n_interruptions" => said = value.parse::<usize>().ok(),
                 _ => {}
             }
@@ -28,7 +32,9 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
         match fields[..] {
             [] => Ok(()),
             [Some(end), Some(_), Some(_), Some(ns)] => {
-                let start = end.checked_sub(ns).ok_or_else(|| format!("line {number}: it lasts longer than the run so far"))?;
+                let start = end
+                    .checked_sub(ns)
+                    .ok_or_else(|| format!("line {number}: it lasts longer than the run so far"))?;
                 let (start, duration) = (Nanos::from_nanos(start), Nanos::from_nanos(ns));
                 detours.push(Detour { start, duration, own: false });
                 Ok(())
@@ -54,7 +60,10 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
     let mut content = Content::new(Method::Detour, "sysjitter", Rows::Detours(traces));
     content.manifest.threshold_ns = threshold.filter(|ns| ns.is_finite() && *ns >= 0.0);
     if let Some(said) = said.filter(|said| *said != count) {
-        content.manifest.warnings.push(format!("the file says that it has {said} interruptions, and has {count}: it was cut off"));
+        content
+            .manifest
+            .warnings
+            .push(format!("the file says that it has {said} interruptions, and has {count}: it was cut off"));
     }
     Ok(content)
 }

@@ -37,7 +37,11 @@ pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
         if !line.is_empty() && !line.starts_with('#') {
             let row = row(line).map_err(|reason| format!("line {}: {reason}", index + 1))?;
             if rows.last().is_some_and(|last| last.bytes > row.bytes) {
-                return Err(format!("line {}: the size {} is smaller than that above it", index + 1, row.bytes));
+                return Err(format!(
+                    "line {}: the size {} is smaller than that above it",
+                    index + 1,
+                    row.bytes
+                ));
             }
             rows.push(row);
         }
@@ -73,11 +77,18 @@ pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
     };
     let ranges: Vec<PresetRange> = segments.iter().map(range).collect();
     if ranges.len() > MOST_RANGES {
-        return Err(format!("netgauge saw the protocol change {} times: that is no measurement", ranges.len()));
+        return Err(format!(
+            "netgauge saw the protocol change {} times: that is no measurement",
+            ranges.len()
+        ));
     }
     let mut known = vec![format!(
         "netgauge does not measure S: it is {limit}, {}; O is 0, as all time by bytes is in G",
-        if segments.len() > 1 { "where the protocol first changed" } else { "the largest size that was measured" }
+        if segments.len() > 1 {
+            "where the protocol first changed"
+        } else {
+            "the largest size that was measured"
+        }
     )];
     if segments.iter().any(|segment| segment.gap.0 < 0.0 || segment.gap.1 < 0.0) {
         known.push("a fitted g or G is below 0, and was taken for 0: the measurement was disturbed".into());

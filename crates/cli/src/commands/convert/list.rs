@@ -31,7 +31,10 @@ pub(super) fn print(json: bool, printer: Printer) -> anyhow::Result<()> {
     };
     let mut text = table_with_words(4, &["format", "read", "--to", "names"], FORMATS.iter().map(row));
     for format in FORMATS {
-        text += &format!("\n{} ({})\n  holds: {}\n  lacks: {}\n", format.name, format.tool, format.holds, format.lacks);
+        text += &format!(
+            "\n{} ({})\n  holds: {}\n  lacks: {}\n",
+            format.name, format.tool, format.holds, format.lacks
+        );
     }
     printer.result(&text)?;
     Ok(())
@@ -82,7 +85,9 @@ pub fn help() -> String {
         for word in text.split(' ') {
             match lines.last_mut() {
                 Some(line) if line.is_empty() => *line = word.to_owned(),
-                Some(line) if line.chars().count() + word.chars().count() < 98 => *line += &format!(" {word}"),
+                Some(line) if line.chars().count() + word.chars().count() < 98 => {
+                    *line += &format!(" {word}")
+                }
                 _ => lines.push(word.to_owned()),
             }
         }

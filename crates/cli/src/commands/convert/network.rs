@@ -39,7 +39,10 @@ pub(super) fn convert(asked: &Asked<'_>, printer: Printer) -> anyhow::Result<()>
     let (preset, known) = netgauge::read(&text, &source).map_err(malformed)?;
     fs_err::write(output, preset.to_toml().map_err(malformed)?)?;
     known.iter().for_each(|one| printer.warn(one));
-    let ranges = preset.ranges.len();
-    printer.say(&format!("{} holds a network with {ranges} ranges of sizes: `--net {}`", output.display(), output.display()));
+    let ranges = match preset.ranges.len() {
+        1 => "one range of sizes".to_owned(),
+        several => format!("{several} ranges of sizes"),
+    };
+    printer.say(&format!("{0} holds a network with {ranges}: `--net {0}`", output.display()));
     Ok(())
 }

@@ -14,7 +14,9 @@ pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Asked<'_
         Target::File(Format::Perfetto) => return what_is_on_the_timeline(recording, args, printer),
         Target::File(Format::Csv) => match recording.manifest.method {
             Method::Fwq | Method::Ftq => "the quanta; not how long they were to be, the clock, the host",
-            Method::Kernel => "the kernel's intervals; not when each CPU's span ends, what was lost, the clock, the host",
+            Method::Kernel => {
+                "the kernel's intervals; not when each CPU's span ends, what was lost, the clock, the host"
+            }
             Method::Histogram => "the buckets; not how long each CPU was watched, nor the host",
             _ => "the detours; not when each CPU's span ends, the kernel's intervals, the clock, the host",
         },
@@ -28,7 +30,9 @@ pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Asked<'_
             "a location for each CPU, with detours, quanta and the kernel's intervals as regions; not net times, details, causes, the \
              threads of a command"
         }
-        Target::OpenMetrics => "sums by CPU and source, and a histogram for each kind; no single detour or interval",
+        Target::OpenMetrics => {
+            "sums by CPU and source, and a histogram for each kind; no single detour or interval"
+        }
         Target::File(Format::LogGopSim) => {
             "the detours and their span, as LogGOPSim reads them (--noise-trace); not the CPU, the clock, the wall-clock time"
         }
@@ -48,7 +52,8 @@ pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Asked<'_
     };
     printer.say(&format!("{output} holds {kept}"));
     let own = recording.traces.iter().flat_map(|t| &t.detours).filter(|d| d.own).count();
-    if own > 0 && matches!(target, Target::File(Format::Netgauge | Format::LogGopSim | Format::HdrHistogram)) {
+    if own > 0 && matches!(target, Target::File(Format::Netgauge | Format::LogGopSim | Format::HdrHistogram))
+    {
         printer.say(&format!("{own} detours of quell's own are left out"));
     }
 }

@@ -31,18 +31,11 @@ impl Target {
     }
 
     fn named(word: &str) -> Self {
-        Self::File(match word {
-            "csv" => Format::Csv,
-            "loggopsim" => Format::LogGopSim,
-            "vpsum" => Format::Vpsum,
-            "psnap" => Format::Psnap,
-            "hdrhistogram" => Format::HdrHistogram,
-            "perfetto" => Format::Perfetto,
-            "chrome" => Format::Chrome,
-            "otf2" => return Self::Otf2,
-            "openmetrics" => return Self::OpenMetrics,
-            _ => Format::Netgauge,
-        })
+        match word {
+            "otf2" => Self::Otf2,
+            "openmetrics" => Self::OpenMetrics,
+            word => Self::File(Format::of_word(word).unwrap_or(Format::Netgauge)),
+        }
     }
 
     /// Whether it has room for recordings of a method.

@@ -52,7 +52,10 @@ pub(in super::super) fn read_text(text: &str) -> Result<Content, String> {
         });
         let fields: Vec<u64> = fields.collect::<Result<_, _>>()?;
         if fields.len() < 2 || threads != 0 && fields.len() != threads + 1 {
-            return Err(wrong(format!("it has {} numbers: a latency, and how often for each thread", fields.len())));
+            return Err(wrong(format!(
+                "it has {} numbers: a latency, and how often for each thread",
+                fields.len()
+            )));
         }
         threads = fields.len() - 1;
         if end != 0 && fields[0] < end {
@@ -71,7 +74,9 @@ pub(in super::super) fn read_text(text: &str) -> Result<Content, String> {
         add_overflow(&mut counts, series(thread), end, sums.max.get(thread).copied(), *over, US)?;
     }
     if sums.over.is_empty() {
-        counts.warnings.push("the file ends before its sums: latencies longer than its last row are not known".into());
+        counts
+            .warnings
+            .push("the file ends before its sums: latencies longer than its last row are not known".into());
     }
     counts.warnings.push(NOT_WHERE.into());
     Ok(counts.content("cyclictest's histogram"))
@@ -85,9 +90,9 @@ impl Sums {
             "Histogram Overflows" => &mut self.over,
             _ => return Ok(()),
         };
-        let numbers = values.split_whitespace().map(|word| {
-            word.parse().map_err(|_| format!("`{}` is not a whole number", printable(word)))
-        });
+        let numbers = values
+            .split_whitespace()
+            .map(|word| word.parse().map_err(|_| format!("`{}` is not a whole number", printable(word))));
         *sums = numbers.collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -105,16 +110,28 @@ pub(in super::super) fn read_verbose(text: &str) -> Result<Content, String> {
         {
             begun = true;
             let series = (Cpu(thread), thread, HistogramKind::Latency);
-            return counts.add_units(series, latency, US, 1).map_err(|reason| format!("line {number}: {reason}"));
+            return counts
+                .add_units(series, latency, US, 1)
+                .map_err(|reason| format!("line {number}: {reason}"));
         }
         let said = !begun && !line.contains(": ") || line.starts_with('#') || line.is_empty();
-        let said = said || ["Max CPUs", "Online CPUs", "Thread ", "policy:", "T:"].iter().any(|word| line.starts_with(word));
-        if said { Ok(()) } else { Err(format!("line {number}: `{}` is not `thread: cycle: latency`", printable(line))) }
+        let said = said
+            || ["Max CPUs", "Online CPUs", "Thread ", "policy:", "T:"]
+                .iter()
+                .any(|word| line.starts_with(word));
+        if said {
+            Ok(())
+        } else {
+            Err(format!("line {number}: `{}` is not `thread: cycle: latency`", printable(line)))
+        }
     })?;
     if !begun {
         return Err("it is cyclictest's, and holds no latency".into());
     }
-    counts.warnings.push("it was read from `thread: cycle: latency` lines, which do not tell when: only how often is kept".into());
+    counts.warnings.push(
+        "it was read from `thread: cycle: latency` lines, which do not tell when: only how often is kept"
+            .into(),
+    );
     counts.warnings.push(NOT_WHERE.into());
     Ok(counts.content("cyclictest -v"))
 }

@@ -45,14 +45,16 @@ pub(in super::super) fn read(text: &str) -> Result<Content, String> {
         log.counts.watch(*cpu, span);
     }
     let warnings = &mut log.counts.warnings;
-    warnings.push("values of an HdrHistogram log have no unit: they were taken for ns, as jHiccup's are".into());
+    warnings
+        .push("values of an HdrHistogram log have no unit: they were taken for ns, as jHiccup's are".into());
     if !log.tags.is_empty() {
         let named = log.tags.iter().map(|(tag, thread)| format!("{thread}: {}", one_line(tag)));
         let mut named: Vec<String> = named.take(8).collect();
         if log.tags.len() > named.len() {
             named.push(format!("and {} more", log.tags.len() - named.len()));
         }
-        warnings.push(format!("its tags are kept as numbers of threads ({}), all under CPU 0", named.join(", ")));
+        warnings
+            .push(format!("its tags are kept as numbers of threads ({}), all under CPU 0", named.join(", ")));
     } else if log.counts.buckets.keys().all(|(cpu, ..)| *cpu == Cpu(0)) {
         warnings.push(NOT_WHERE.into());
     }
@@ -149,7 +151,8 @@ fn payload(bytes: &[u8]) -> Result<Vec<u8>, String> {
             Ok(plain)
         }
         0x1c84_9301 | 0x1c84_9302 | 0x1c84_9300 => {
-            Err("its histogram has the encoding V0 or V1: write it again with a library that encodes V2".into())
+            Err("its histogram has the encoding V0 or V1: write it again with a library that encodes V2"
+                .into())
         }
         0x0c72_124e | 0x0c72_124f => Err("its histogram is of real numbers: only whole ones are read".into()),
         other => Err(format!("its histogram begins with {other:#x}, which is no encoding of HdrHistogram's")),
@@ -266,7 +269,8 @@ pub(in super::super) fn write(recording: &Recording, out: &mut dyn Write) -> io:
             return Err(invalid("a time of more than 292 years has no room in an HdrHistogram log".into()));
         }
         let wrong = |error: &dyn std::fmt::Display| invalid(error.to_string());
-        let mut histogram = hdrhistogram::Histogram::<u64>::new_with_bounds(1, most, 3).map_err(|e| wrong(&e))?;
+        let mut histogram =
+            hdrhistogram::Histogram::<u64>::new_with_bounds(1, most, 3).map_err(|e| wrong(&e))?;
         for (value, count) in values {
             histogram.record_n(value, count).map_err(|e| wrong(&e))?;
         }

@@ -52,12 +52,16 @@ pub(in super::super) fn read(text: &str) -> Result<Content, String> {
     let mut counts = Counts::default();
     let unit = if file.resolution_in_ns != 0 { 1 } else { US };
     for (name, thread) in &file.thread {
-        let number: u32 = name.parse().map_err(|_| format!("thread {}: it has no number", super::super::printable(name)))?;
+        let number: u32 = name
+            .parse()
+            .map_err(|_| format!("thread {}: it has no number", super::super::printable(name)))?;
         if thread.cpu.is_none() && !counts.warnings.iter().any(|one| one == NOT_WHERE) {
             counts.warnings.push(NOT_WHERE.into());
         }
         let cpu = Cpu(thread.cpu.unwrap_or(number));
-        thread.add(cpu, number, oslat, unit, &mut counts).map_err(|reason| format!("thread {number}: {reason}"))?;
+        thread
+            .add(cpu, number, oslat, unit, &mut counts)
+            .map_err(|reason| format!("thread {number}: {reason}"))?;
     }
     let mut content = counts.content(if oslat { "oslat's JSON" } else { "cyclictest's JSON" });
     content.manifest.host = file.sysinfo.nodename;

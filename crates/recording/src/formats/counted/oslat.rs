@@ -86,7 +86,11 @@ impl File {
     fn of_all<T: std::str::FromStr>(&self, values: &str) -> Result<Vec<T>, String> {
         let found = numbers(values)?;
         if found.is_empty() || found.len() != self.cpus.len() {
-            return Err(format!("it has {} numbers, and oslat watched {} cores", found.len(), self.cpus.len()));
+            return Err(format!(
+                "it has {} numbers, and oslat watched {} cores",
+                found.len(),
+                self.cpus.len()
+            ));
         }
         Ok(found)
     }

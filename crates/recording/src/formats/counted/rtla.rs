@@ -35,7 +35,9 @@ pub(in super::super) fn read_hist(text: &str) -> Result<Content, String> {
         hist.read(line.trim()).map_err(|reason| format!("line {number}: {reason}"))
     })?;
     if hist.columns.is_empty() {
-        return Err("it is rtla's, and has no line `Index` that names its columns: run it without --no-index".into());
+        return Err(
+            "it is rtla's, and has no line `Index` that names its columns: run it without --no-index".into(),
+        );
     }
     let mut counts = Counts::default();
     let step = hist.step();
@@ -51,7 +53,12 @@ pub(in super::super) fn read_hist(text: &str) -> Result<Content, String> {
         let last = hist.rows.last().map_or(0, |(index, _)| index.saturating_add(step));
         let max = hist.max.get(place).copied().unwrap_or(0).checked_mul(hist.unit).ok_or(beyond)?;
         let over = hist.over.get(place).copied().unwrap_or(0);
-        counts.add_overflow(series, last.saturating_mul(hist.unit), [max, max.saturating_add(hist.unit - 1)], over)?;
+        counts.add_overflow(
+            series,
+            last.saturating_mul(hist.unit),
+            [max, max.saturating_add(hist.unit - 1)],
+            over,
+        )?;
     }
     if hist.over.is_empty() {
         counts.warnings.push("the file ends before its sums: times beyond its last row are not known".into());
@@ -82,7 +89,8 @@ impl Hist {
             "max" => self.max = self.numbers(rest)?,
             "count" | "min" | "avg" => {}
             _ => {
-                let index = head.parse().map_err(|_| format!("`{}` is no row of the histogram", printable(line)))?;
+                let index =
+                    head.parse().map_err(|_| format!("`{}` is no row of the histogram", printable(line)))?;
                 if self.rows.last().is_some_and(|(last, _)| *last >= index) {
                     return Err(format!("the index {index} does not rise"));
                 }
@@ -161,9 +169,11 @@ struct Top {
 impl Top {
     fn read(&mut self, line: &str) -> Result<(), String> {
         if line.starts_with("duration:") {
-            self.span = line.split(['|', ':']).nth(1).and(line.split('|').next()).and_then(|text| {
-                duration(text.trim_start_matches("duration:"))
-            });
+            self.span = line
+                .split(['|', ':'])
+                .nth(1)
+                .and(line.split('|').next())
+                .and_then(|text| duration(text.trim_start_matches("duration:")));
         } else if line.contains("Timer Latency (") {
             self.timerlat = true;
             self.unit = if line.contains("(ns)") { 1 } else { US };
@@ -171,7 +181,9 @@ impl Top {
         } else if line.starts_with("CPU ") {
             // A further screen has the sums up to then.
             (self.counts, self.sums) = (Some(Counts::default()), Vec::new());
-        } else if line.split_whitespace().nth(1).is_some_and(|word| word.starts_with('#')) && !line.starts_with("ALL") {
+        } else if line.split_whitespace().nth(1).is_some_and(|word| word.starts_with('#'))
+            && !line.starts_with("ALL")
+        {
             let mut counts = self.counts.take().ok_or("no line `CPU …` stands before it")?;
             self.row(line, &mut counts)?;
             self.counts = Some(counts);
@@ -203,7 +215,8 @@ impl Top {
             }
             return if some { Ok(()) } else { Err(wrong()) };
         }
-        let (Some(runtime), Some(noise), Some(longest), Some(single)) = (number(2), number(3), number(5), number(6))
+        let (Some(runtime), Some(noise), Some(longest), Some(single)) =
+            (number(2), number(3), number(5), number(6))
         else {
             return Err(wrong());
         };
@@ -214,11 +227,20 @@ impl Top {
         self.between(counts, (cpu, 0, HistogramKind::Noise), seen, [0, longest])
     }
 
-    fn between(&self, counts: &mut Counts, series: Series, seen: u64, [min, max]: [u64; 2]) -> Result<(), String> {
+    fn between(
+        &self,
+        counts: &mut Counts,
+        series: Series,
+        seen: u64,
+        [min, max]: [u64; 2],
+    ) -> Result<(), String> {
         if min > max {
             return Err(format!("the shortest, {min}, is longer than the longest, {max}"));
         }
-        let most = max.checked_mul(self.unit).and_then(|ns| ns.checked_add(self.unit - 1)).ok_or("a time is beyond all time")?;
+        let most = max
+            .checked_mul(self.unit)
+            .and_then(|ns| ns.checked_add(self.unit - 1))
+            .ok_or("a time is beyond all time")?;
         counts.add_overflow(series, min * self.unit, [max * self.unit, most], seen)
     }
 }

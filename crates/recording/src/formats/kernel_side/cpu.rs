@@ -92,7 +92,8 @@ impl OneCpu {
                 self.gaps.push(Detour { start, duration, own: false });
             }
             What::Period { watched, noise } => {
-                let start = now.checked_sub(watched).ok_or("the period is longer than there is time before it")?;
+                let start =
+                    now.checked_sub(watched).ok_or("the period is longer than there is time before it")?;
                 if noise > watched {
                     return Err("the period has more noise than time".into());
                 }

@@ -37,7 +37,10 @@ pub(in super::super) fn read_detours(text: &str) -> Result<Content, String> {
             _ => return Err(wrong(&format!("`{}` is not `mono_ns duration_ns`", printable(line)))),
         };
         let zero = from.ok_or_else(|| wrong("no line `# tsc_anchor … mono NS` stands before it"))?;
-        let start = start.checked_sub(zero).map(Nanos::from_nanos).ok_or_else(|| wrong("it is before the first anchor"))?;
+        let start = start
+            .checked_sub(zero)
+            .map(Nanos::from_nanos)
+            .ok_or_else(|| wrong("it is before the first anchor"))?;
         detours.push(Detour { start, duration: Nanos::from_nanos(duration), own: false });
         Ok(())
     })?;

@@ -125,7 +125,14 @@ fn noise(event: &str, text: &str, names: &mut Names) -> Option<What> {
 }
 
 /// The same from its fields.
-pub(super) fn noise_of(event: &str, name: &str, number: u32, start: u64, net: u64, names: &mut Names) -> What {
+pub(super) fn noise_of(
+    event: &str,
+    name: &str,
+    number: u32,
+    start: u64,
+    net: u64,
+    names: &mut Names,
+) -> What {
     let (source, pid) = match event {
         "thread_noise" => (Source::Task(names.get(name)), number),
         "softirq_noise" => (softirq(number, names), 0),

@@ -3,9 +3,9 @@
 
 use super::Events;
 use super::events::{seconds, what};
+use crate::Cpu;
 use crate::formats::content::Content;
 use crate::formats::{for_each_line, printable};
-use crate::Cpu;
 
 /// Reads the kernel's own text.
 pub(in super::super) fn read_ftrace(text: &str) -> Result<Content, String> {
@@ -14,8 +14,12 @@ pub(in super::super) fn read_ftrace(text: &str) -> Result<Content, String> {
         Some("osnoise" | "timerlat") => "the kernel's trace of the osnoise or timerlat tracer",
         _ => "a trace of ftrace's",
     };
-    if let Some(tracer @ ("function_graph" | "hwlat" | "irqsoff" | "preemptoff" | "wakeup" | "wakeup_rt")) = tracer {
-        return Err(format!("it is of the tracer {tracer}: record with the tracer `nop` and events, or with `osnoise`"));
+    if let Some(tracer @ ("function_graph" | "hwlat" | "irqsoff" | "preemptoff" | "wakeup" | "wakeup_rt")) =
+        tracer
+    {
+        return Err(format!(
+            "it is of the tracer {tracer}: record with the tracer `nop` and events, or with `osnoise`"
+        ));
     }
     read(text, note)
 }
@@ -80,9 +84,10 @@ impl<'a> Line<'a> {
     /// `None` for what is no event; a task's name may hold anything, so the first `[CPU]` that a time follows counts.
     pub(in super::super) fn parse(line: &'a str) -> Option<Result<Self, String>> {
         line.match_indices('[').find_map(|(at, _)| {
-            let (cpu, rest) = line[at + 1..].split_once(']')?;
-            let cpu = cpu.bytes().all(|byte| byte.is_ascii_digit()).then(|| cpu.parse::<u32>().ok())??;
-            let rest = rest.strip_prefix(' ')?;
+            let rest = &line[at + 1..];
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).take(6).count();
+            let cpu = rest[..digits].parse::<u32>().ok()?;
+            let rest = rest[digits..].strip_prefix("] ")?;
             let (mut word, mut rest) = rest.trim_start().split_once(' ')?;
             if !word.ends_with(':') {
                 // Flags.
@@ -90,7 +95,10 @@ impl<'a> Line<'a> {
             }
             let time = word.strip_suffix(':')?;
             if time.bytes().all(|byte| byte.is_ascii_digit()) && !time.is_empty() {
-                return Some(Err("its times are no seconds: choose another clock, such as `echo mono > trace_clock`".into()));
+                return Some(Err(
+                    "its times are no seconds: choose another clock, such as `echo mono > trace_clock`"
+                        .into(),
+                ));
             }
             let coarse = time.split_once('.').is_some_and(|(_, fraction)| fraction.len() <= 6);
             let time = seconds(time)?;

@@ -79,7 +79,9 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
         None => head.clock.trim().to_owned(),
     };
     if matches!(clock.as_str(), "counter" | "x86-tsc") {
-        return Err(format!("its clock is {clock}, which counts no ns: record with `trace-cmd record -C mono`"));
+        return Err(format!(
+            "its clock is {clock}, which counts no ns: record with `trace-cmd record -C mono`"
+        ));
     }
     let mut events = Events { lost: head.lost, ..Events::default() };
     let (mut used, mut left) = (None, Vec::new());
@@ -92,21 +94,32 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
         // Parts that overlap could make a small file a long one.
         let all = buffer.cpus.iter().fold(0u64, |sum, (_, _, size)| sum.saturating_add(*size));
         if all > file.all.len() as u64 {
-            return Err(format!("its CPUs have {all} bytes of events, and it has {}: it is damaged or cut off", file.all.len()));
+            return Err(format!(
+                "its CPUs have {all} bytes of events, and it has {}: it is damaged or cut off",
+                file.all.len()
+            ));
         }
         for &(cpu, offset, size) in &buffer.cpus {
-            let data = match (buffer.compressed, size) {
-                (_, 0) => continue,
+            if size == 0 {
+                continue;
+            }
+            let mut lost = 0u64;
+            let mut pages = |data: &[u8]| {
+                let mut each = |time: u64, event: &[u8]| {
+                    let (name, what) = head.formats.what(file.of(event), &mut events.names)?;
+                    events.push(Cpu(cpu), time, name, what)
+                };
+                let of_pages = pages::each(file.of(data), buffer.page_size, head.layout, &mut each)
+                    .map_err(|reason| format!("CPU {cpu}: {reason}"))?;
+                lost = lost.saturating_add(of_pages);
+                Ok(())
+            };
+            if buffer.compressed {
                 // The size is that of the chunks, without their count.
-                (true, _) => unpack_chunks(file.of(file.part(offset, size.saturating_add(4))?), packed)?,
-                (false, _) => Cow::Borrowed(file.part(offset, size)?),
-            };
-            let mut each = |time: u64, event: &[u8]| {
-                let (name, what) = head.formats.what(file.of(event), &mut events.names)?;
-                events.push(Cpu(cpu), time, name, what)
-            };
-            let lost = pages::each(file.of(&data), buffer.page_size, head.layout, &mut each)
-                .map_err(|reason| format!("CPU {cpu}: {reason}"))?;
+                each_chunk(file.of(file.part(offset, size.saturating_add(4))?), packed, &mut pages)?;
+            } else {
+                pages(file.part(offset, size)?)?;
+            }
             events.lost = events.lost.saturating_add(lost);
         }
     }
@@ -127,8 +140,10 @@ impl Head {
         let text = || String::from_utf8_lossy(data.all).trim_end_matches('\0').trim().to_owned();
         match id {
             2 => {
-                let lost = |line: &str| line.strip_prefix("overrun:").and_then(|n| n.trim().parse::<u64>().ok());
-                self.lost = self.lost.saturating_add(text().lines().filter_map(lost).fold(0, u64::saturating_add));
+                let lost =
+                    |line: &str| line.strip_prefix("overrun:").and_then(|n| n.trim().parse::<u64>().ok());
+                self.lost =
+                    self.lost.saturating_add(text().lines().filter_map(lost).fold(0, u64::saturating_add));
             }
             4 => self.clock = text(),
             5 => self.kernel = Some(text()),
@@ -195,6 +210,9 @@ fn version_6(bytes: &mut Bytes<'_>, page_size: u32) -> Result<Head, String> {
             if id == 3 {
                 let offset = data.u64()?;
                 instances.push((offset, data.text().unwrap_or_default()));
+                if instances.len() > MOST_POINTERS {
+                    return Err(format!("it has more than {MOST_POINTERS} instances"));
+                }
             }
         }
         kind = bytes.take(10)?;
@@ -208,7 +226,13 @@ fn version_6(bytes: &mut Bytes<'_>, page_size: u32) -> Result<Head, String> {
     Ok(head)
 }
 
-fn flyrecord(bytes: &mut Bytes<'_>, kind: &[u8], name: String, page_size: u32, cpus: u32) -> Result<Buffer, String> {
+fn flyrecord(
+    bytes: &mut Bytes<'_>,
+    kind: &[u8],
+    name: String,
+    page_size: u32,
+    cpus: u32,
+) -> Result<Buffer, String> {
     if kind == b"latency  \0" {
         return Err("it holds the text of a latency tracer: `trace-cmd report` prints it".into());
     }
@@ -243,9 +267,9 @@ fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
     bytes.text()?;
     let mut head = Head::default();
     let mut next = bytes.u64()?;
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
     while next != 0 {
-        if !seen.insert(next) {
+        if !seen.insert(next) || seen.len() > MOST_POINTERS {
             return Err("its options point at themselves: it is damaged".into());
         }
         let data = section(bytes, next, 0, packed)?;
@@ -256,6 +280,9 @@ fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
             let size = options.u32()?;
             let data = options.take(size.into())?;
             let mut data = options.of(data);
+            if (16..=18).contains(&id) && !told.insert(id) {
+                return Err(format!("it has section {id} twice: it is damaged"));
+            }
             match id {
                 0 => {
                     next = data.u64()?;
@@ -294,10 +321,7 @@ fn section<'a>(file: &Bytes<'a>, offset: u64, id: u16, packed: Packed) -> Result
     if flags & 1 == 0 {
         return Ok(Cow::Borrowed(data));
     }
-    let mut data = file.of(data);
-    let mut plain = Vec::new();
-    unpack(&mut data, packed, &mut plain)?;
-    Ok(Cow::Owned(plain))
+    Ok(Cow::Owned(unpack(&mut file.of(data), packed)?))
 }
 
 fn buffer(file: &Bytes<'_>, data: &mut Bytes<'_>) -> Result<Buffer, String> {
@@ -311,27 +335,36 @@ fn buffer(file: &Bytes<'_>, data: &mut Bytes<'_>) -> Result<Buffer, String> {
     Ok(buffer)
 }
 
-/// A CPU's pages, in chunks.
-fn unpack_chunks<'a>(mut data: Bytes<'_>, packed: Packed) -> Result<Cow<'a, [u8]>, String> {
-    let mut plain = Vec::new();
+/// A CPU's pages come in chunks of whole ones.
+fn each_chunk(
+    mut data: Bytes<'_>,
+    packed: Packed,
+    each: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
     for _ in 0..data.u32()? {
-        unpack(&mut data, packed, &mut plain)?;
+        each(&unpack(&mut data, packed)?)?;
     }
-    Ok(Cow::Owned(plain))
+    Ok(())
 }
 
 /// How much longer than its packed form a chunk may claim to be; what traces repeat is far below.
 const MOST_RATIO: u64 = 4_096;
+/// A chunk's own size is chosen when the file is made; trace-cmd's is some pages.
+const MOST_CHUNK: u64 = 1 << 28;
+/// Instances of the tracer, and sections of options. Each may point anywhere, so that many of them could be the same part of the file.
+const MOST_POINTERS: usize = 64;
 
 /// Two sizes, and what is packed.
-fn unpack(data: &mut Bytes<'_>, packed: Packed, plain: &mut Vec<u8>) -> Result<(), String> {
+fn unpack(data: &mut Bytes<'_>, packed: Packed) -> Result<Vec<u8>, String> {
     let (size, unpacked) = (data.u32()?, data.u32()?);
     let chunk = data.take(size.into())?;
-    if u64::from(unpacked) > u64::from(size) * MOST_RATIO {
+    if u64::from(unpacked) > (u64::from(size) * MOST_RATIO).min(MOST_CHUNK) {
         return Err(format!("{size} packed bytes claim to be {unpacked}: it is damaged"));
     }
     let found = match packed {
-        Packed::No => return Err("a section is packed, and the file names no compression: it is damaged".into()),
+        Packed::No => {
+            return Err("a section is packed, and the file names no compression: it is damaged".into());
+        }
         Packed::Zstd => zstd::bulk::decompress(chunk, unpacked as usize),
         Packed::Zlib => {
             use std::io::Read as _;
@@ -340,6 +373,5 @@ fn unpack(data: &mut Bytes<'_>, packed: Packed, plain: &mut Vec<u8>) -> Result<(
             reader.read_to_end(&mut found).map(|_| found)
         }
     };
-    plain.extend(found.map_err(|error| format!("a packed section is damaged: {error}"))?);
-    Ok(())
+    found.map_err(|error| format!("a packed section is damaged: {error}"))
 }

@@ -16,7 +16,9 @@ impl<'a> Bytes<'a> {
     pub fn take(&mut self, count: u64) -> Result<&'a [u8], String> {
         let end = usize::try_from(count).ok().and_then(|count| self.at.checked_add(count));
         let part = end.and_then(|end| self.all.get(self.at..end));
-        let part = part.ok_or_else(|| format!("it ends at byte {}, in the middle of something: it is cut off", self.all.len()))?;
+        let part = part.ok_or_else(|| {
+            format!("it ends at byte {}, in the middle of something: it is cut off", self.all.len())
+        })?;
         self.at += part.len();
         Ok(part)
     }
@@ -58,7 +60,8 @@ impl<'a> Bytes<'a> {
     /// Up to the next zero.
     pub fn text(&mut self) -> Result<String, String> {
         let rest = self.all.get(self.at..).unwrap_or_default();
-        let length = rest.iter().position(|byte| *byte == 0).ok_or("a text in it has no end: it is cut off")?;
+        let length =
+            rest.iter().position(|byte| *byte == 0).ok_or("a text in it has no end: it is cut off")?;
         let text = String::from_utf8_lossy(&rest[..length]).into_owned();
         self.at += length + 1;
         Ok(text)

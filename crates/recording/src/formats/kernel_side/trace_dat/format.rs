@@ -7,6 +7,9 @@ use super::super::{Key, Names, What};
 use super::bytes::Bytes;
 use crate::{HistogramKind, Source};
 
+/// Each event is looked through for its fields: one of millions would take its time.
+const MOST_FIELDS: usize = 256;
+
 #[derive(Debug, Default)]
 pub(super) struct Formats(HashMap<u16, Format>);
 
@@ -29,10 +32,13 @@ impl Formats {
     pub fn add(&mut self, system: &str, text: &str) -> Result<(), String> {
         let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).map(str::trim);
         let (Some(name), Some(id)) = (line("name:"), line("ID:")) else {
-            return Err(format!("the format of an event of {} has no name: it is damaged", crate::one_line(system)));
+            return Err(format!(
+                "the format of an event of {} has no name: it is damaged",
+                crate::one_line(system)
+            ));
         };
         let id = id.parse().map_err(|_| format!("the format of {} has no number", crate::one_line(name)))?;
-        let fields = text.lines().filter_map(Field::read).collect();
+        let fields = text.lines().filter_map(Field::read).take(MOST_FIELDS).collect();
         self.0.insert(id, Format { name: name.to_owned(), fields });
         Ok(())
     }
@@ -151,7 +157,8 @@ impl Event<'_> {
                 What::Late { kind, ns: self.number("timer_latency")? }
             }
             _ => {
-                let of = |end: &str| name.strip_suffix(end).and_then(|name| vector(name, &mut Names::default()));
+                let of =
+                    |end: &str| name.strip_suffix(end).and_then(|name| vector(name, &mut Names::default()));
                 if of("_entry").is_some() {
                     let source = vector(name.trim_end_matches("_entry"), names).unwrap_or(Source::Tick);
                     What::Enter(Key::Vector(self.small("vector")?), source)

@@ -77,10 +77,12 @@ fn of_page(
     let commit = page.number(layout.commit_size)?;
     let end = layout.data + (commit & LENGTH) as usize;
     page.at = layout.data;
-    let mut within = Bytes { all: page.all.get(..end).ok_or("a page is longer than pages are: it is damaged")?, ..page };
+    let mut within =
+        Bytes { all: page.all.get(..end).ok_or("a page is longer than pages are: it is damaged")?, ..page };
     while within.at + 4 <= end {
         let word = within.u32()?;
-        let (kind, delta) = if page.big { (word >> 27, word & ((1 << 27) - 1)) } else { (word & 31, word >> 5) };
+        let (kind, delta) =
+            if page.big { (word >> 27, word & ((1 << 27) - 1)) } else { (word & 31, word >> 5) };
         match kind {
             PADDING if delta == 0 => break,
             PADDING => {
@@ -96,7 +98,10 @@ fn of_page(
                 time = time.saturating_add(delta.into());
                 let length = within.u32()?;
                 let length = length.checked_sub(4).ok_or("an event is shorter than its own length")?;
-                each(time, within.take(u64::from(length).next_multiple_of(4).min((end - within.at) as u64))?)?;
+                each(
+                    time,
+                    within.take(u64::from(length).next_multiple_of(4).min((end - within.at) as u64))?,
+                )?;
             }
             words => {
                 time = time.saturating_add(delta.into());
