@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
+use quell_recording::Method;
 use quell_recording::formats::{self, Format};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(found) = formats::parse_all(Path::new("fuzz"), bytes) else { return };
-    let manifest = &found.recording.manifest;
+    let (recording, manifest) = (&found.recording, &found.recording.manifest);
     for of_rank in found.phases.chunk_by(|a, b| a.1.rank == b.1.rank) {
         for format in [Format::Psnap, Format::Vpsum] {
             let mut out = Vec::new();
@@ -16,4 +17,20 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             assert_eq!(again.phases.len(), of_rank.len());
         }
     }
+    if manifest.method == Method::Phases {
+        return;
+    }
+    let mut out = Vec::new();
+    formats::export(recording, Format::Csv, &mut out).expect("memory has room");
+    let again = formats::parse_all(Path::new("fuzz"), &out).expect("ours can be read").recording;
+    let rows = |side: &quell_recording::Recording| -> usize {
+        let intervals = side.intervals.iter().map(|one| one.intervals.len());
+        let buckets = side.histograms.iter().map(|one| one.buckets.len());
+        intervals.chain(buckets).sum()
+    };
+    if manifest.method != Method::Detour {
+        assert_eq!(rows(&again), rows(recording));
+    }
+    let mut out = Vec::new();
+    formats::export(recording, Format::Chrome, &mut out).expect("memory has room");
 });

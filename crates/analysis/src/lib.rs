@@ -9,6 +9,7 @@ pub mod asked;
 pub mod attribution;
 pub mod bench;
 pub mod compare;
+pub mod counted;
 pub mod culprits;
 pub mod density;
 pub mod emulation;

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::counted::HistogramOverview;
 use crate::periods::{Period, periods};
 use crate::quantiles::Durations;
 
@@ -27,7 +28,7 @@ pub struct Overview {
     pub note: Option<String>,
     /// Wall-clock time of the recording's zero, ns since 1970.
     pub zero_unix_ns: Option<u64>,
-    /// `detour`, `fwq`, `ftq`, `kernel` or `phases`.
+    /// `detour`, `fwq`, `ftq`, `kernel`, `phases` or `histogram`.
     pub method: String,
     /// Detours above this were recorded, in ns.
     pub threshold_ns: Option<f64>,
@@ -41,6 +42,9 @@ pub struct Overview {
     pub cpus: Vec<CpuOverview>,
     /// One entry a CPU, for FWQ, FTQ and the work in phases of an MPI program.
     pub quanta: Vec<QuantaOverview>,
+    /// One entry for each CPU, thread and kind, for histograms.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub histograms: Vec<HistogramOverview>,
 }
 
 /// The detours of one CPU in figures. quell's own are counted apart and are in none of the others.
@@ -159,6 +163,7 @@ pub fn overview(recording: &Recording) -> Overview {
         warnings,
         cpus,
         quanta: quanta(recording),
+        histograms: crate::counted::overviews(recording),
     }
 }
 
@@ -169,7 +174,7 @@ pub(crate) fn quanta(recording: &Recording) -> Vec<QuantaOverview> {
         Method::Fwq | Method::Ftq => true,
         // Of a loop of operations there is no work whose time could vary.
         Method::Phases => series.quanta.iter().any(|quantum| quantum.duration > Nanos::ZERO),
-        Method::Detour | Method::Kernel => false,
+        Method::Detour | Method::Kernel | Method::Histogram => false,
     };
     recording.quanta.iter().filter(tells).map(|series| of_quanta(series, method)).collect()
 }

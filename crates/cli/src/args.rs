@@ -2,6 +2,7 @@
 
 mod advise;
 mod bench;
+mod convert;
 mod fleet;
 mod metrics;
 mod predict;
@@ -25,6 +26,7 @@ pub use bench::{
     Bench, BenchAllreduce, BenchBsp, BenchFwq, BenchHalo, BenchLoggp, BenchNode, BenchShow, BenchVerb,
     JobArgs, Operation,
 };
+pub use convert::{Convert, FormatName};
 pub use fleet::{GenerateFleet, Way};
 pub use metrics::ServeMetrics;
 pub use predict::Predict;
@@ -320,46 +322,6 @@ pub struct Compare {
     /// Print one JSON document (schema quell.compare/1).
     #[arg(long)]
     pub json: bool,
-}
-
-/// A format that `convert` writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatName {
-    /// `cpu,start_ns,duration_ns,own`.
-    Csv,
-    /// netgauge's file of one CPU: selfish detours, which LogGOPSim reads too, or FWQ or FTQ quanta, as the recording holds.
-    Netgauge,
-    /// IBM's vpsum: each iteration of a rank.
-    Vpsum,
-    /// LANL's PSNAP: how often a quantum took how many us, by rank.
-    Psnap,
-    /// A Perfetto trace: detours and the kernel's intervals on one clock, for ui.perfetto.dev.
-    Perfetto,
-}
-
-/// `quell convert`.
-#[derive(Debug, ClapArgs)]
-#[command(
-    after_help = "EXAMPLES\n  quell convert selfish.txt a.quell\n  quell convert a.quell detours.csv\n  quell convert a.quell noise.txt --to netgauge --cpu 1\n  quell convert a.quell a.pftrace                open it at https://ui.perfetto.dev\n  quell convert fwq.quell fwq.vpsum              a folder, with a file for each rank\n  quell convert fwq.quell 3.vpsum --rank 3       one file\n  quell convert psnap.out a.quell\n\nThe format of IN is recognised by its content: CSV; netgauge's selfish, fwq and ftq files; LLNL's\nfwq; Minnich's ftq; vpsum (a file, or a folder with one for each rank); PSNAP. The span of a file\nthat does not say how long its tool watched ends with its last row. vpsum and PSNAP hold phases of\nMPI ranks, as `quell bench` records them."
-)]
-pub struct Convert {
-    /// A recording, another tool's file, or a folder of vpsum's files.
-    #[arg(value_name = "IN")]
-    pub input: PathBuf,
-    /// What to make: `NAME.quell` is a recording, `NAME.csv` CSV, `NAME.pftrace` and `NAME.perfetto-trace` a Perfetto timeline,
-    /// `NAME.vpsum` vpsum's file of one rank or a folder of those of several, `NAME.psnap` PSNAP's histogram, any other
-    /// netgauge's format.
-    #[arg(value_name = "OUT")]
-    pub output: PathBuf,
-    /// The format of OUT, where its name does not tell.
-    #[arg(long, value_enum)]
-    pub to: Option<FormatName>,
-    /// Only this CPU.
-    #[arg(long, value_name = "N")]
-    pub cpu: Option<u32>,
-    /// Only this rank of an MPI program.
-    #[arg(long, value_name = "N")]
-    pub rank: Option<u32>,
 }
 
 /// `quell report`.

@@ -2,6 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use quell_analysis::attribution::Attribution;
+use quell_analysis::counted::HistogramOverview;
 use quell_analysis::density::LogHistogram;
 use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
 use quell_analysis::predict::{Mode, Prediction};
@@ -24,6 +25,9 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
     let mut text = heading(overview);
     if recording.manifest.method == Method::Kernel {
         return text + &terminal_sources::by_source(attribution);
+    }
+    if recording.manifest.method == Method::Histogram {
+        return text + &histogram_table(&overview.histograms);
     }
     if overview.cpus.is_empty() && overview.quanta.is_empty() {
         return text + "\nIt holds no CPU.\n";
@@ -51,8 +55,9 @@ pub fn heading(overview: &Overview) -> String {
     let mut facts = vec![one_line(&overview.name)];
     facts.extend(overview.host.as_deref().map(|host| format!("host {}", one_line(host))));
     facts.push(format!("method {}", overview.method));
-    let watched =
-        overview.cpus.iter().map(|cpu| cpu.span_ns).chain(overview.quanta.iter().map(|q| q.span_ns)).max();
+    let spans = overview.cpus.iter().map(|cpu| cpu.span_ns).chain(overview.quanta.iter().map(|q| q.span_ns));
+    let counted = overview.histograms.iter().map(|one| one.span_ns).filter(|ns| *ns > 0);
+    let watched = spans.chain(counted).max();
     facts.extend(watched.map(|ns| format!("watched {}", time(ns as f64))));
     facts.extend(overview.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
     facts.extend(
@@ -125,6 +130,24 @@ fn cpu_table(cpus: &[CpuOverview]) -> String {
         );
     }
     text
+}
+
+fn histogram_table(histograms: &[HistogramOverview]) -> String {
+    let header = ["CPU", "thread", "of", "samples", "per s", "min", "p50", "p90", "p99", "p99.9", "max"];
+    let row = |one: &HistogramOverview| {
+        let mut row = vec![
+            one.cpu.to_string(),
+            one.thread.to_string(),
+            one.kind.to_owned(),
+            one.samples.to_string(),
+            one.rate_per_s.map_or_else(|| "-".into(), |rate| format!("{rate:.1}")),
+        ];
+        let times = [one.min_ns, one.p50_ns, one.p90_ns, one.p99_ns, one.p99_9_ns, one.max_ns];
+        row.extend(times.map(|ns| time(ns as f64)));
+        row
+    };
+    table(&header, histograms.iter().map(row))
+        + "A quantile is the upper end of its bucket. Order and starts are not known: nothing can be predicted or replayed from this.\n"
 }
 
 fn quanta_table(cpus: &[QuantaOverview]) -> String {

@@ -101,3 +101,154 @@ fn quanta_go_into_netgauges_files_and_come_back() {
         assert_eq!((quanta.len(), quanta[3].start), (5, us(3_000)));
     }
 }
+
+fn samples() -> Vec<std::path::PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/tests/samples");
+    let mut files: Vec<_> = fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_none_or(|extension| extension != "md"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_sample_becomes_a_recording_that_is_shown_or_says_why_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let mut refused = String::new();
+    for path in samples() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        fs_err::copy(&path, folder.join(&name)).unwrap();
+        let recording = format!("{name}.quell");
+        let converted = run(folder, &["convert", &name, &recording]);
+        if !converted.status.success() {
+            refused +=
+                &format!("$ quell convert {name}\n{}\n", transcript(folder, &["convert", &name, &recording]));
+            continue;
+        }
+        let shown = run(folder, &["show", &recording]);
+        assert!(shown.status.success(), "{name}: {}", String::from_utf8_lossy(&shown.stderr));
+        let document = support::json(folder, &["show", &recording, "--json"]);
+        let method = Recording::open(&folder.join(&recording)).unwrap().manifest.method;
+        assert_eq!(document["method"], method.to_string(), "{name}");
+        let rows = ["cpus", "quanta", "histograms", "sources"]
+            .map(|key| document[key].as_array().map_or(0, Vec::len));
+        assert!(rows.iter().sum::<usize>() > 0, "{name}: {rows:?}");
+        // Reading the other tool's file and its recording is the same.
+        let again = format!("{name}.csv");
+        assert!(run(folder, &["convert", &recording, &again]).status.success(), "{name}");
+    }
+    assert_snapshot!(refused);
+}
+
+#[test]
+fn histograms_are_shown_and_refused_by_all_that_needs_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    for name in ["oslat_two_cores.txt", "rtla_timerlat_hist.txt"] {
+        let path = samples().into_iter().find(|path| path.ends_with(name)).unwrap();
+        fs_err::copy(path, folder.join(name)).unwrap();
+    }
+    let calls: [&[&str]; 10] = [
+        &["convert", "oslat_two_cores.txt", "gaps.quell"],
+        &["show", "gaps.quell"],
+        &["convert", "rtla_timerlat_hist.txt", "late.quell"],
+        &["show", "late.quell"],
+        &["convert", "gaps.quell", "gaps.hlog"],
+        &["predict", "gaps.quell"],
+        &["compare", "gaps.quell", "late.quell"],
+        &["advise", "gaps.quell", "--ranks", "64"],
+        &["convert", "gaps.quell", "gaps.pftrace"],
+        &["simulate", "--pattern", "barrier", "--ranks", "4", "--noise", "gaps.quell"],
+    ];
+    let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
+    assert_snapshot!(said.concat());
+    let replayed = run(folder, &["replay", "gaps.quell", "--", "true"]);
+    assert!(!replayed.status.success());
+    let said = String::from_utf8_lossy(&replayed.stderr).into_owned();
+    assert!(said.contains("neither order nor starts"), "{said}");
+}
+
+#[test]
+fn a_recording_goes_into_every_format_that_has_room_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let path = samples().into_iter().find(|path| path.ends_with("osnoise_trace_events.txt")).unwrap();
+    fs_err::copy(path, folder.join("trace.txt")).unwrap();
+    let calls: [&[&str]; 12] = [
+        &["convert", "trace.txt", "a.quell"],
+        &["convert", "a.quell", "a.csv"],
+        &["convert", "a.quell", "a.out"],
+        &["convert", "a.quell", "noise.txt", "--to", "loggopsim"],
+        &["convert", "a.quell", "a.hlog"],
+        &["convert", "a.quell", "a.pftrace"],
+        &["convert", "a.quell", "a.trace.json"],
+        &["convert", "a.quell", "a.otf2"],
+        &["convert", "a.quell", "a.prom"],
+        &["convert", "a.quell", "a.vpsum"],
+        &["convert", "a.hlog", "log.quell"],
+        &["convert", "a.quell", "a.csv"],
+    ];
+    let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
+    let texts = ["a.csv", "noise.txt", "a.trace.json", "a.prom"]
+        .map(|name| format!("== {name}\n{}", text(folder, name)));
+    // Bounds are those of `serve-metrics`.
+    let texts = texts.concat();
+    let texts = texts.lines().filter(|line| !line.contains("_bucket{") || line.contains("+Inf"));
+    assert_snapshot!(said.concat() + &texts.collect::<Vec<_>>().join("\n"));
+    assert_eq!(text(folder, "a.out"), text(folder, "noise.txt"));
+
+    // The archive is read by our own reader of others' archives: a location for the CPU, and what enters leaves.
+    use quell_recording::mpi::{Run as _, What};
+    let mut archive = quell_otf2::Archive::open(&folder.join("a.otf2")).unwrap();
+    let names: Vec<String> = archive.definitions().regions.iter().map(|region| region.name.clone()).collect();
+    for name in ["detour", "tick", "nmi", "task:migration/8", "softirq:SCHED"] {
+        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    }
+    assert_eq!(archive.definitions().locations.len(), 1);
+    let mut events = Vec::new();
+    while archive.read(0, &mut events).unwrap() {}
+    let mut open = Vec::new();
+    for event in &events {
+        match event.what {
+            What::Enter(region) => open.push(region),
+            What::Leave(region) => assert_eq!(open.pop(), Some(region)),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty() && events.len() >= 14, "{events:?}");
+}
+
+#[test]
+fn a_network_of_netgauges_is_one_for_simulate() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let path = samples().into_iter().find(|path| path.ends_with("netgauge_loggp.out")).unwrap();
+    fs_err::copy(path, folder.join("loggp.out")).unwrap();
+    let calls: [&[&str]; 3] = [
+        &["convert", "loggp.out", "net.toml"],
+        &["convert", "loggp.out", "net.quell"],
+        &["convert", "loggp.out", "net.toml"],
+    ];
+    let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
+    assert_snapshot!(said.concat() + &text(folder, "net.toml"));
+    let simulated = run(folder, &["simulate", "--pattern", "barrier", "--ranks", "4", "--net", "net.toml"]);
+    assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
+}
+
+#[test]
+fn the_list_of_formats_is_a_table_a_document_and_the_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    let listed = transcript(folder, &["convert", "--list"]);
+    let document = support::json(folder, &["convert", "--list", "--json"]);
+    let formats = document["formats"].as_array().unwrap();
+    assert!(formats.len() > 20 && document["schema"] == "quell.formats/1");
+    for format in formats {
+        assert!(listed.contains(format["name"].as_str().unwrap()), "{format}");
+    }
+    // What is written is what `--to` takes.
+    let help = transcript(folder, &["convert", "--help"]);
+    for word in formats.iter().filter_map(|format| format["written"].as_str()) {
+        assert!(help.contains(&format!("- {word}:")), "{word}: {help}");
+    }
+}

@@ -9,6 +9,7 @@ mod batches;
 mod cpu;
 mod error;
 pub mod formats;
+mod histogram;
 mod interval;
 mod manifest;
 pub mod mpi;
@@ -28,6 +29,7 @@ mod write;
 pub use batches::{Batches, Kind as TableKind};
 pub use cpu::{Cpu, format_cpu_list, parse_cpu_list};
 pub use error::Error;
+pub use histogram::{Bucket, Histogram, HistogramKind};
 pub use interval::{Interval, Intervals, Taken, Thread};
 pub use manifest::{
     ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, ProgramCost, SourcesFacts, State,

@@ -12,8 +12,8 @@ use crate::{Cpu, Error, MpiFacts, Nanos, Span};
 /// The recording format that this crate writes. Readers accept every older one.
 ///
 /// 2 added the tables `intervals` and `threads`, the method `kernel` and the manifest's `sources`. 3 added the method `phases`, whose
-/// `quanta` have a rank, and the manifest's `mpi`.
-pub const FORMAT_VERSION: u32 = 3;
+/// `quanta` have a rank, and the manifest's `mpi`. 4 added the method `histogram` with the table `histograms`.
+pub const FORMAT_VERSION: u32 = 4;
 
 /// What every manifest says in `format`.
 const FORMAT: &str = "quell.recording";
@@ -48,6 +48,8 @@ pub enum Method {
     Kernel,
     /// Phases of an MPI program, with what the kernel saw.
     Phases,
+    /// Another tool's counts of how long: neither order nor starts are known.
+    Histogram,
 }
 
 impl Method {
@@ -59,6 +61,7 @@ impl Method {
             Self::Ftq => "ftq quanta",
             Self::Kernel => "kernel intervals",
             Self::Phases => "phases of an MPI program",
+            Self::Histogram => "histograms, in which neither order nor starts are known",
         }
     }
 }
@@ -71,6 +74,7 @@ impl std::fmt::Display for Method {
             Self::Ftq => "ftq",
             Self::Kernel => "kernel",
             Self::Phases => "phases",
+            Self::Histogram => "histogram",
         })
     }
 }

@@ -8,11 +8,13 @@ use arrow_ipc::reader::StreamReader;
 use fs_err as fs;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use crate::histogram::check_buckets;
 use crate::manifest::State;
 use crate::table::Row;
 use crate::write::{PROGRESS, Progress};
 use crate::{
-    Cpu, CpuFacts, Detour, Error, Interval, Intervals, Manifest, Nanos, Quanta, Quantum, Span, Thread, Trace,
+    Bucket, Cpu, CpuFacts, Detour, Error, Histogram, Interval, Intervals, Manifest, Nanos, Quanta, Quantum,
+    Span, Thread, Trace,
 };
 
 /// A recording of one node, read whole.
@@ -31,6 +33,8 @@ pub struct Recording {
     pub intervals: Vec<Intervals>,
     /// The threads of a recorded command, by their start.
     pub threads: Vec<Thread>,
+    /// What another tool counted on each CPU, in the manifest's order; for the method `histogram`.
+    pub histograms: Vec<Histogram>,
 }
 
 impl Recording {
@@ -45,26 +49,29 @@ impl Recording {
         let (quanta, quanta_torn) = read_table::<Quantum>(folder)?;
         let (intervals, intervals_torn) = read_table::<Interval>(folder)?;
         let (threads, threads_torn) = read_table::<Thread>(folder)?;
+        let (buckets, buckets_torn) = read_table::<Bucket>(folder)?;
         if matches!(manifest.state, State::Recording | State::Failed) {
             end_at_last_flush(folder, &mut manifest, &detours);
-        } else if detours_torn || quanta_torn || intervals_torn || threads_torn {
+        } else if detours_torn || quanta_torn || intervals_torn || threads_torn || buckets_torn {
             let reason = "a table is cut off, though the manifest calls the recording complete";
             return Err(Error::malformed(folder, reason));
         }
         let malformed = |reason| Error::malformed(folder, reason);
-        check_rows(&manifest, &detours, &quanta, &intervals).map_err(malformed)?;
+        check_rows(&manifest, &detours, &quanta, &intervals, &buckets).map_err(malformed)?;
         let traces = traces(&manifest, detours).map_err(malformed)?;
         let quanta = series(&manifest, quanta).map_err(malformed)?;
         let intervals = kernel_side(&manifest, intervals).map_err(malformed)?;
+        let histograms = histograms(&manifest, buckets).map_err(malformed)?;
         let mut threads: Vec<Thread> = threads.into_iter().map(|(_, thread)| thread).collect();
         threads.sort_by_key(|thread| (thread.start, thread.tid));
-        Ok(Self { path: folder.to_owned(), manifest, traces, quanta, intervals, threads })
+        Ok(Self { path: folder.to_owned(), manifest, traces, quanta, intervals, threads, histograms })
     }
 
     /// A recording of detours alone, which is at `path` in another form.
     pub(crate) fn of_traces(path: &Path, manifest: Manifest, traces: Vec<Trace>) -> Self {
         let path = path.to_owned();
-        Self { path, manifest, traces, quanta: Vec::new(), intervals: Vec::new(), threads: Vec::new() }
+        let (quanta, intervals, threads, histograms) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { path, manifest, traces, quanta, intervals, threads, histograms }
     }
 
     /// The recording's name for people: its folder without `.quell`.
@@ -79,11 +86,13 @@ fn check_rows(
     detours: &[(Cpu, Detour)],
     quanta: &[(Cpu, Quantum)],
     intervals: &[(Cpu, Interval)],
+    buckets: &[(Cpu, Bucket)],
 ) -> Result<(), String> {
     if matches!(manifest.state, State::Recording | State::Failed) {
         return Ok(());
     }
-    let probed = counts(detours.iter().map(|row| row.0).chain(quanta.iter().map(|row| row.0)));
+    let rows = detours.iter().map(|row| row.0).chain(quanta.iter().map(|row| row.0));
+    let probed = counts(rows.chain(buckets.iter().map(|row| row.0)));
     let seen = counts(intervals.iter().map(|row| row.0));
     for facts in &manifest.cpus {
         for (what, counted, found) in [("rows", facts.rows, &probed), ("intervals", facts.intervals, &seen)] {
@@ -299,6 +308,20 @@ fn kernel_side(manifest: &Manifest, rows: Vec<(Cpu, Interval)>) -> Result<Vec<In
         sides.push(Intervals { cpu: facts.cpu, intervals });
     }
     Ok(sides)
+}
+
+fn histograms(manifest: &Manifest, rows: Vec<(Cpu, Bucket)>) -> Result<Vec<Histogram>, String> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut of_cpu = by_cpu(&manifest.cpus, rows)?;
+    let take = |facts: &CpuFacts| {
+        let mut buckets = of_cpu.remove(&facts.cpu).unwrap_or_default();
+        buckets.sort_unstable();
+        check_buckets(facts.cpu, &buckets)?;
+        Ok(Histogram { cpu: facts.cpu, buckets })
+    };
+    manifest.cpus.iter().map(take).collect()
 }
 
 fn by_cpu<R>(known: &[CpuFacts], rows: Vec<(Cpu, R)>) -> Result<BTreeMap<Cpu, Vec<R>>, String> {

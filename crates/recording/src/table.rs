@@ -1,5 +1,6 @@
 //! The tables of a recording as Arrow batches: one place that knows their columns.
 
+mod histogram;
 mod kernel;
 mod phase;
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::manifest::{State, replace_file};
 use crate::table::Row;
-use crate::{Cpu, Detour, Error, Interval, Manifest, Nanos, Quantum, Thread};
+use crate::{Bucket, Cpu, Detour, Error, Interval, Manifest, Nanos, Quantum, Thread};
 
 /// The file that grows by one line a flush.
 pub(crate) const PROGRESS: &str = "progress.jsonl";
@@ -45,6 +45,7 @@ pub struct Writer {
     quanta: Table<Quantum>,
     intervals: Table<Interval>,
     threads: Table<Thread>,
+    histograms: Table<Bucket>,
     rows: BTreeMap<Cpu, u64>,
     interval_rows: BTreeMap<Cpu, u64>,
 }
@@ -76,6 +77,7 @@ impl Writer {
             quanta: Table::new(folder),
             intervals: Table::new(folder),
             threads: Table::new(folder),
+            histograms: Table::new(folder),
             rows: BTreeMap::new(),
             interval_rows: BTreeMap::new(),
         })
@@ -142,6 +144,16 @@ impl Writer {
         self.threads.append(rows)
     }
 
+    /// Appends buckets of histograms, in any order.
+    ///
+    /// # Errors
+    /// As [`Self::detours`].
+    pub fn histograms(&mut self, rows: &[(Cpu, Bucket)]) -> Result<(), Error> {
+        self.histograms.append(rows)?;
+        count(&mut self.rows, rows);
+        Ok(())
+    }
+
     /// Says up to when the rows written so far are all there are.
     ///
     /// # Errors
@@ -163,8 +175,13 @@ impl Writer {
             facts.rows = Some(self.rows.get(&facts.cpu).copied().unwrap_or(0));
             facts.intervals = Some(self.interval_rows.get(&facts.cpu).copied().unwrap_or(0));
         }
-        let tables =
-            [self.detours.finish(), self.quanta.finish(), self.intervals.finish(), self.threads.finish()];
+        let tables = [
+            self.detours.finish(),
+            self.quanta.finish(),
+            self.intervals.finish(),
+            self.threads.finish(),
+            self.histograms.finish(),
+        ];
         let done = tables.into_iter().collect::<Result<(), _>>().and_then(|()| manifest.write(&self.folder));
         match done {
             Ok(()) => Ok(fs::remove_file(self.folder.join(PROGRESS))?),
@@ -181,6 +198,7 @@ impl Writer {
         self.quanta.close();
         self.intervals.close();
         self.threads.close();
+        self.histograms.close();
         mark_failed(&self.folder, manifest, error);
     }
 }

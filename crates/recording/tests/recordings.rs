@@ -63,6 +63,7 @@ fn holding(trace: &quell_recording::Trace) -> Recording {
         quanta: Vec::new(),
         intervals: Vec::new(),
         threads: Vec::new(),
+        histograms: Vec::new(),
     }
 }
 
@@ -131,7 +132,7 @@ fn refusals_name_the_thing_and_the_way_out() {
     let good = fs_err::read_to_string(&file).unwrap();
     let ours = format!("\"version\": {FORMAT_VERSION}");
     for (from, to, expected) in [
-        (ours.as_str(), "\"version\": 99", "newer than the 3 that this quell reads"),
+        (ours.as_str(), "\"version\": 99", "newer than the 4 that this quell reads"),
         ("quell.recording", "other.thing", "`format` is `other.thing`"),
         ("\"cpu\": 1", "\"cpu\": 0", "listed twice"),
         ("\"end_ns\": 300000", "\"end_ns\": 17", "ends after the CPU's span"),

@@ -46,5 +46,13 @@ pub fn recording(traces: Vec<Trace>, intervals: Vec<Vec<Interval>>) -> Recording
     let of_cpu = |(trace, intervals): (&Trace, Vec<Interval>)| Intervals { cpu: trace.cpu, intervals };
     let intervals = traces.iter().zip(intervals).map(of_cpu).collect();
     let (quanta, threads) = (Vec::new(), Vec::new());
-    Recording { path: PathBuf::from("made.quell"), manifest, traces, quanta, intervals, threads }
+    Recording {
+        path: PathBuf::from("made.quell"),
+        manifest,
+        traces,
+        quanta,
+        intervals,
+        threads,
+        histograms: Vec::new(),
+    }
 }

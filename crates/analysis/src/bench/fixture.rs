@@ -46,6 +46,7 @@ pub fn host(ranks: &[(u32, u32)], phases: Vec<(u32, Phase)>, intervals: Vec<Inte
         quanta: Vec::new(),
         intervals,
         threads: Vec::new(),
+        histograms: Vec::new(),
     };
     HostRun { recording, phases }
 }

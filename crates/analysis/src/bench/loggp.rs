@@ -23,6 +23,7 @@
 mod check;
 mod document;
 mod fit;
+pub mod netgauge;
 pub mod preset;
 mod samples;
 #[cfg(test)]

@@ -84,6 +84,7 @@ impl Joiner {
             all.push(Intervals { cpu, intervals });
         }
         let path = PathBuf::new();
-        Recording { path, manifest, traces, quanta: Vec::new(), intervals: all, threads: Vec::new() }
+        let (quanta, threads, histograms) = (Vec::new(), Vec::new(), Vec::new());
+        Recording { path, manifest, traces, quanta, intervals: all, threads, histograms }
     }
 }

@@ -10,6 +10,7 @@ mod openmetrics;
 mod table;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 pub use counters::Counters;
 pub use document::{CpuNow, Culprit, Figures, Frame, LongestDetour, Overhead, SourceNow};

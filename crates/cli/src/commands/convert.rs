@@ -1,15 +1,21 @@
 //! `quell convert`: other tools' files into recordings, and back.
 
+pub mod list;
+mod network;
+mod otf2;
 mod ranks;
 mod said;
+mod target;
 
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
+use quell_analysis::live::{Counters, openmetrics};
 use quell_recording::formats::{self, Format, Imported};
 use quell_recording::{Cpu, Error, Method, Recording, State, Writer, add_phases, read_phases};
 
+use self::target::Target;
 use super::Outcome;
 use crate::args::{Convert, FormatName};
 use crate::plan::Usage;
@@ -17,7 +23,22 @@ use crate::printer::Printer;
 
 /// Reads whatever it is, writes what was asked for, and says what the new format cannot hold.
 pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
-    let mut input = read(&args.input, printer)?;
+    if args.list {
+        list::print(args.json, printer)?;
+        return Ok(Outcome::Done);
+    }
+    let (Some(input), Some(output)) = (&args.input, &args.output) else {
+        return Err(Usage("IN and OUT are missing".into()).into());
+    };
+    convert(&Asked { input, output, to: args.to, cpu: args.cpu, rank: args.rank }, printer)?;
+    Ok(Outcome::Done)
+}
+
+fn convert(args: &Asked<'_>, printer: Printer) -> anyhow::Result<()> {
+    if network::is_one(args.input)? {
+        return network::convert(args, printer);
+    }
+    let mut input = read(args.input, printer)?;
     let target = Target::of(args);
     if let Some(cpu) = args.cpu.map(Cpu) {
         keep_cpu(&mut input, cpu, args)?;
@@ -27,61 +48,39 @@ pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
     }
     target.check(&input.recording, args)?;
     match target {
-        Target::Recording => write_recording(&mut input, &args.output)?,
-        Target::File(format) => export(&input, format, &args.output)?,
+        Target::Recording => write_recording(&mut input, args.output)?,
+        Target::File(format) => export(&input, format, args.output)?,
+        Target::Otf2 => {
+            must_be_new(args.output)?;
+            otf2::write(&input.recording, args.output)?;
+        }
+        Target::OpenMetrics => {
+            must_be_new(args.output)?;
+            let counters = Counters::of_recording(&input.recording);
+            fs_err::write(args.output, openmetrics(&counters, env!("CARGO_PKG_VERSION")))?;
+        }
     }
     said::what_is_left_out(&input, target, args, printer);
-    Ok(Outcome::Done)
+    Ok(())
 }
 
-/// What to write.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Recording,
-    File(Format),
-}
-
-impl Target {
-    fn of(args: &Convert) -> Self {
-        match (args.to, args.output.extension().and_then(|extension| extension.to_str())) {
-            (None, Some("quell")) => Self::Recording,
-            (Some(FormatName::Csv), _) | (None, Some("csv")) => Self::File(Format::Csv),
-            (Some(FormatName::Perfetto), _) | (None, Some("pftrace" | "perfetto-trace")) => {
-                Self::File(Format::Perfetto)
-            }
-            (Some(FormatName::Vpsum), _) | (None, Some("vpsum")) => Self::File(Format::Vpsum),
-            (Some(FormatName::Psnap), _) | (None, Some("psnap")) => Self::File(Format::Psnap),
-            _ => Self::File(Format::Netgauge),
-        }
+fn must_be_new(output: &Path) -> anyhow::Result<()> {
+    if output.exists() {
+        anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
     }
-
-    /// Whether it has room for what the recording holds.
-    fn check(self, recording: &Recording, args: &Convert) -> anyhow::Result<()> {
-        let method = recording.manifest.method;
-        let room = match self {
-            Self::Recording | Self::File(Format::Perfetto) => true,
-            Self::File(Format::Csv) => method == Method::Detour,
-            Self::File(Format::Netgauge) => matches!(method, Method::Detour | Method::Fwq | Method::Ftq),
-            Self::File(Format::Vpsum | Format::Psnap) => method == Method::Phases,
-        };
-        let others = match method {
-            Method::Detour => "a recording, CSV, netgauge's format and",
-            Method::Fwq | Method::Ftq => "a recording, netgauge's format and",
-            Method::Kernel => "a recording and",
-            Method::Phases => "a recording, vpsum (--to vpsum), PSNAP (--to psnap) and",
-        };
-        if !room {
-            anyhow::bail!(
-                "{} holds {}; only {others} a Perfetto timeline (--to perfetto) have room for that",
-                args.input.display(),
-                method.holds()
-            );
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
-fn keep_cpu(input: &mut Imported, cpu: Cpu, args: &Convert) -> anyhow::Result<()> {
+/// What was asked for.
+struct Asked<'a> {
+    input: &'a Path,
+    output: &'a Path,
+    to: Option<FormatName>,
+    cpu: Option<u32>,
+    rank: Option<u32>,
+}
+
+fn keep_cpu(input: &mut Imported, cpu: Cpu, args: &Asked<'_>) -> anyhow::Result<()> {
     let recording = &mut input.recording;
     if !recording.threads.is_empty() {
         let text = "--cpu would cut the command's threads in two, which move between CPUs: leave it out";
@@ -91,6 +90,7 @@ fn keep_cpu(input: &mut Imported, cpu: Cpu, args: &Convert) -> anyhow::Result<()
     recording.quanta.retain(|series| series.cpu == cpu);
     recording.traces.retain(|trace| trace.cpu == cpu);
     recording.intervals.retain(|side| side.cpu == cpu);
+    recording.histograms.retain(|one| one.cpu == cpu);
     recording.manifest.cpus.retain(|facts| facts.cpu == cpu);
     if recording.manifest.cpus.is_empty() {
         return Err(Usage(format!("{} holds nothing of CPU {cpu}", args.input.display())).into());
@@ -153,6 +153,9 @@ fn copy(recording: &Recording, writer: &mut Writer) -> Result<(), Error> {
     for side in &recording.intervals {
         in_batches(side.cpu, &side.intervals, |rows| writer.intervals(rows))?;
     }
+    for histogram in &recording.histograms {
+        in_batches(histogram.cpu, &histogram.buckets, |rows| writer.histograms(rows))?;
+    }
     let cpu = recording.manifest.cpus.first().map_or(Cpu(0), |facts| facts.cpu);
     in_batches(cpu, &recording.threads, |rows| writer.threads(rows))
 }
@@ -170,14 +173,12 @@ fn in_batches<R: Clone>(
 
 fn export(input: &Imported, format: Format, output: &Path) -> anyhow::Result<()> {
     let recording = &input.recording;
-    if output.exists() {
-        anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
-    }
+    must_be_new(output)?;
     if matches!(format, Format::Vpsum | Format::Psnap) {
         return ranks::export(input, format, output);
     }
     let cpus = recording.traces.len().max(recording.quanta.len());
-    if format == Format::Netgauge && cpus != 1 {
+    if matches!(format, Format::Netgauge | Format::LogGopSim) && cpus != 1 {
         return Err(Usage(format!(
             "netgauge's format holds one CPU and the recording has {cpus}: choose one with --cpu"
         ))

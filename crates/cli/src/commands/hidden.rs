@@ -22,6 +22,7 @@ pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         schemas(&folder.join("schemas"))?;
         let mitigations = super::tune::reference::page(&Catalogue::built_in(), &Profile::all());
         fs_err::write(folder.join("mitigations.md"), mitigations)?;
+        fs_err::write(folder.join("formats.md"), super::convert::list::page())?;
         words::pages(&folder.join("commands"))?;
         printer.say(&format!("wrote the reference into {}", folder.display()));
     }
@@ -69,6 +70,7 @@ fn schemas(folder: &Path) -> anyhow::Result<()> {
         ("tune-status", schema_for!(super::tune::status::StatusDocument)),
         ("tune-try", schema_for!(super::tune::attempt::Attempts)),
         ("doctor", schema_for!(super::doctor::Examination)),
+        ("formats", schema_for!(super::convert::list::Formats)),
     ];
     for (name, schema) in schemas {
         let path = folder.join(format!("{name}.json"));

@@ -4,7 +4,7 @@ pub mod advise;
 mod advise_fleet;
 mod bench;
 mod compare;
-mod convert;
+pub mod convert;
 mod doctor;
 mod generate_fleet;
 mod generate_run;

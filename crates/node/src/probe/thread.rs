@@ -202,7 +202,7 @@ impl Probe {
             }
             Method::Ftq => loops::fixed_time(clock, quantum, &self.ring, &control),
             // Nothing runs: the plan of such a recording never comes to a probe.
-            Method::Kernel | Method::Phases => Observed::default(),
+            Method::Kernel | Method::Phases | Method::Histogram => Observed::default(),
         }
     }
 }

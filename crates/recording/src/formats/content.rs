@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::histogram::check_buckets;
 use crate::read::check_detours;
 use crate::{
-    Cpu, CpuFacts, Detour, Manifest, Method, Nanos, Phase, Quanta, Quantum, Recording, Span, State, Trace,
+    Cpu, CpuFacts, Detour, Histogram, Interval, Intervals, Manifest, Method, Nanos, Phase, Quanta, Quantum,
+    Recording, Span, State, Trace,
 };
 
 /// What a reader found: rows, and a manifest that says all but the CPUs.
@@ -21,6 +23,17 @@ pub(super) enum Rows {
     Detours(Vec<Trace>),
     Quanta(Vec<Quanta>),
     Phases(Vec<(Cpu, Phase)>),
+    Kernel(Vec<KernelCpu>),
+    Histograms(Vec<(Histogram, Span)>),
+}
+
+/// What the kernel did on a CPU, and what a loop there saw of it.
+#[derive(Debug)]
+pub(super) struct KernelCpu {
+    pub cpu: Cpu,
+    pub span: Span,
+    pub detours: Vec<Detour>,
+    pub intervals: Vec<Interval>,
 }
 
 /// Another tool's file as a recording.
@@ -43,10 +56,19 @@ impl Content {
     pub fn finish(self, path: &Path) -> Result<Imported, String> {
         let Self { mut manifest, rows } = self;
         let (mut traces, mut quanta, mut phases) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut intervals, mut counted) = (Vec::new(), Vec::new());
         match rows {
             Rows::Detours(found) => traces = found,
             Rows::Quanta(found) => quanta = found,
             Rows::Phases(found) => phases = found,
+            Rows::Kernel(found) => {
+                for KernelCpu { cpu, span, detours, intervals: of_cpu } in found {
+                    traces.push(Trace { cpu, span, detours });
+                    intervals.push(Intervals { cpu, intervals: of_cpu });
+                }
+                manifest.sources.get_or_insert_default();
+            }
+            Rows::Histograms(found) => counted = found,
         }
         for trace in &traces {
             check_detours(trace.cpu, trace.span, &trace.detours)?;
@@ -59,7 +81,14 @@ impl Content {
         for series in &quanta {
             manifest.cpus.push(CpuFacts::of_span(series.cpu, span_of(series)?));
         }
-        let recording = Recording { quanta, ..Recording::of_traces(path, manifest, traces) };
+        let mut histograms = Vec::new();
+        for (histogram, span) in counted {
+            check_buckets(histogram.cpu, &histogram.buckets)?;
+            manifest.cpus.push(CpuFacts::of_span(histogram.cpu, span));
+            histograms.push(histogram);
+        }
+        let of_traces = Recording::of_traces(path, manifest, traces);
+        let recording = Recording { quanta, intervals, histograms, ..of_traces };
         Ok(Imported { recording, phases })
     }
 }

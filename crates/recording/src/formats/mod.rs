@@ -1,12 +1,17 @@
 //! Other tools' files, in and out. A format is recognised by its content, never by its name.
 
+pub mod catalogue;
+mod chrome;
 mod content;
+mod counted;
 mod csv;
+mod kernel_side;
 mod netgauge;
 mod netgauge_quanta;
 pub mod perfetto;
 mod psnap;
 mod sniff;
+mod sysjitter;
 mod ticks;
 mod vpsum;
 
@@ -15,23 +20,62 @@ use std::path::Path;
 
 use self::content::Content;
 pub use self::content::Imported;
-use self::sniff::{Readable, sniff};
+use self::sniff::{Readable, sniff, sniff_bytes};
 use crate::words::one_line;
 use crate::{Cpu, Error, Manifest, Method, Nanos, Phase, RankFacts, Recording};
 
 /// A format that other tools read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// `cpu,start_ns,duration_ns,own` with a header line.
+    /// A table with a header line, of detours, quanta, intervals or histograms, as the recording holds.
     Csv,
-    /// netgauge's files of one CPU, by what the recording holds: selfish detours, which are LogGOPSim's noise file too, FWQ or FTQ.
+    /// netgauge's files of one CPU, by what the recording holds: selfish detours, FWQ or FTQ.
     Netgauge,
+    /// LogGOPSim's noise file, which is netgauge's of selfish detours. Only written under this name.
+    LogGopSim,
+    /// A log of HdrHistogram's: how long detours were, or what a histogram counts.
+    HdrHistogram,
+    /// Chrome's JSON trace. Only written.
+    Chrome,
     /// Perfetto's timeline: detours and the kernel's intervals. Only written.
     Perfetto,
     /// IBM's vpsum: each iteration of one rank.
     Vpsum,
     /// LANL's PSNAP: a histogram of each rank's quanta.
     Psnap,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Csv,
+        Self::Netgauge,
+        Self::LogGopSim,
+        Self::HdrHistogram,
+        Self::Chrome,
+        Self::Perfetto,
+        Self::Vpsum,
+        Self::Psnap,
+    ];
+
+    /// What `--to` calls it, as in [`catalogue`].
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Netgauge => "netgauge",
+            Self::LogGopSim => "loggopsim",
+            Self::HdrHistogram => "hdrhistogram",
+            Self::Chrome => "chrome",
+            Self::Perfetto => "perfetto",
+            Self::Vpsum => "vpsum",
+            Self::Psnap => "psnap",
+        }
+    }
+
+    /// The format that `--to` calls so; `None` for those that other crates write, and for none.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.word() == word)
+    }
 }
 
 /// What is not known of quanta whose tool keeps no time stamps.
@@ -68,8 +112,25 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Error> {
 /// As [`import`].
 pub fn parse_all(path: &Path, bytes: &[u8]) -> Result<Imported, Error> {
     let malformed = |reason: String| Error::malformed(path, reason);
+    if sniff_bytes(bytes).map_err(malformed)? == Some(Readable::TraceDat) {
+        let content = kernel_side::trace_dat::read(bytes).map_err(malformed)?;
+        return content.finish(path).map_err(malformed);
+    }
     let text = text_of(bytes).map_err(malformed)?;
     let content: Content = match sniff(text).map_err(malformed)? {
+        Readable::Sysjitter => sysjitter::read(path, text),
+        Readable::RtTestsJson => counted::read_json(text),
+        Readable::Oslat => counted::read_oslat(text),
+        Readable::Cyclictest => counted::read_cyclictest(text),
+        Readable::CyclictestVerbose => counted::read_cyclictest_verbose(text),
+        Readable::RtlaHist => counted::read_rtla_hist(text),
+        Readable::RtlaTop => counted::read_rtla_top(text),
+        Readable::Hdr => counted::read_hdr(text),
+        Readable::Ftrace => kernel_side::read_ftrace(text),
+        Readable::Perf => kernel_side::read_perf(text),
+        Readable::DetourList => kernel_side::read_detour_list(text),
+        Readable::EventList => kernel_side::read_event_list(text),
+        Readable::TraceDat => Err(sniff::no_text()),
         Readable::Csv => csv::read(text),
         Readable::Netgauge => netgauge::read(text),
         Readable::NetgaugeQuanta => netgauge_quanta::read(text),
@@ -83,7 +144,7 @@ pub fn parse_all(path: &Path, bytes: &[u8]) -> Result<Imported, Error> {
 }
 
 fn text_of(bytes: &[u8]) -> Result<&str, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| format!("it is not text; {}", sniff::KNOWN))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| sniff::no_text())?;
     // Spreadsheets put a byte order mark in front.
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
@@ -96,7 +157,10 @@ fn text_of(bytes: &[u8]) -> Result<&str, String> {
 /// of phases, which [`export_phases`] writes.
 pub fn export(recording: &Recording, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
-        Format::Csv => csv::write(&recording.traces, out),
+        Format::Csv => csv::write(recording, out),
+        Format::HdrHistogram => counted::write_hdr(recording, out),
+        Format::Chrome => chrome::write(recording, out),
+        Format::LogGopSim => netgauge::write(only(&recording.traces)?, out),
         Format::Perfetto => perfetto::write(recording, out),
         Format::Netgauge => match recording.manifest.method {
             Method::Fwq | Method::Ftq => netgauge_quanta::write(recording, only(&recording.quanta)?, out),

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use quell_recording::formats::{self, Format, Imported};
 
-use super::{Target, into_file};
-use crate::args::Convert;
+use super::{Asked, Target, into_file};
 use crate::plan::Usage;
 
 /// Leaves one rank.
-pub(super) fn keep(input: &mut Imported, rank: u32, target: Target, args: &Convert) -> Result<(), Usage> {
+pub(super) fn keep(input: &mut Imported, rank: u32, target: Target, args: &Asked<'_>) -> Result<(), Usage> {
     if target == Target::File(Format::Perfetto) {
         return Err(Usage("a timeline is one of CPUs: choose with --cpu".into()));
     }

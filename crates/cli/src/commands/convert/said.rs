@@ -3,17 +3,39 @@
 use quell_recording::formats::{Format, Imported};
 use quell_recording::{Method, Recording};
 
-use super::Target;
-use crate::args::Convert;
+use super::{Asked, Target};
 use crate::printer::Printer;
 
-pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Convert, printer: Printer) {
+pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Asked<'_>, printer: Printer) {
     let recording = &input.recording;
     let output = args.output.display();
     let kept = match target {
         Target::Recording => return,
         Target::File(Format::Perfetto) => return what_is_on_the_timeline(recording, args, printer),
-        Target::File(Format::Csv) => "the detours; not when each CPU's span ends, the clock, the host",
+        Target::File(Format::Csv) => match recording.manifest.method {
+            Method::Fwq | Method::Ftq => "the quanta; not how long they were to be, the clock, the host",
+            Method::Kernel => {
+                "the kernel's intervals; not when each CPU's span ends, what was lost, the clock, the host"
+            }
+            Method::Histogram => "the buckets; not how long each CPU was watched, nor the host",
+            _ => "the detours; not when each CPU's span ends, the kernel's intervals, the clock, the host",
+        },
+        Target::File(Format::HdrHistogram) => {
+            "how long detours were or how often buckets were hit, to three digits, a line for each CPU; neither order nor starts"
+        }
+        Target::File(Format::Chrome) => {
+            "detours, quanta and the kernel's intervals; not the spans of CPUs, what was lost, the threads of a command"
+        }
+        Target::Otf2 => {
+            "a location for each CPU, with detours, quanta and the kernel's intervals as regions; not net times, details, causes, the \
+             threads of a command"
+        }
+        Target::OpenMetrics => {
+            "sums by CPU and source, and a histogram for each kind; no single detour or interval"
+        }
+        Target::File(Format::LogGopSim) => {
+            "the detours and their span, as LogGOPSim reads them (--noise-trace); not the CPU, the clock, the wall-clock time"
+        }
         Target::File(Format::Netgauge) => match recording.manifest.method {
             Method::Fwq => "how many whole us each quantum took; not when it began, the CPU, the clock",
             Method::Ftq => "the work in each quantum; not when it began, the CPU, the clock",
@@ -30,12 +52,13 @@ pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Convert,
     };
     printer.say(&format!("{output} holds {kept}"));
     let own = recording.traces.iter().flat_map(|t| &t.detours).filter(|d| d.own).count();
-    if own > 0 && target == Target::File(Format::Netgauge) {
+    if own > 0 && matches!(target, Target::File(Format::Netgauge | Format::LogGopSim | Format::HdrHistogram))
+    {
         printer.say(&format!("{own} detours of quell's own are left out"));
     }
 }
 
-fn what_is_on_the_timeline(recording: &Recording, args: &Convert, printer: Printer) {
+fn what_is_on_the_timeline(recording: &Recording, args: &Asked<'_>, printer: Printer) {
     let manifest = &recording.manifest;
     let detours: usize = recording.traces.iter().map(|trace| trace.detours.len()).sum();
     let quanta: usize = recording.quanta.iter().map(|series| series.quanta.len()).sum();

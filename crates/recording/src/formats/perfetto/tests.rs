@@ -44,6 +44,7 @@ fn recording(detours: Vec<Detour>, intervals: Vec<Interval>) -> Recording {
         quanta: Vec::new(),
         intervals: vec![Intervals { cpu: Cpu(3), intervals }],
         threads: Vec::new(),
+        histograms: Vec::new(),
     }
 }
 

@@ -1,0 +1,209 @@
+//! netgauge's LogGP file (`netgauge -x loggp -o FILE`; spcl/netgauge f3ef494, ptrn_loggp.c) as a network for `--net`: a row for each size
+//! of messages with times in us, `size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,d,s) L o_s o_r g G lsqu`.
+//!
+//! Where netgauge sees the protocol change, it writes a second row of the same size, with g and G of the sizes before. Its L is half a
+//! round trip of the smallest message, with both overheads in it; that of [`super`] is without them. S it does not measure: here it
+//! is where the protocol first changes, or where it does not, the largest size that was measured. O it does not tell from G.
+
+use quell_recording::one_line;
+use quell_sim::loggops::{Net, PerByte};
+
+use super::preset::{Preset, PresetRange};
+
+/// What such a file begins with, after `#`.
+pub const HEADER: &str = "size n PRTT(1,0,s)";
+/// As [`Preset::from_toml`].
+const MOST_RANGES: usize = 1_024;
+/// A day in us: no message takes longer.
+const MOST_US: f64 = 86_400e6;
+
+struct Row {
+    bytes: u64,
+    /// Half a round trip.
+    half_us: f64,
+    /// Of a send and a receive.
+    overhead_us: f64,
+    /// By the fit up to here, where there is one.
+    gap: Option<(f64, f64)>,
+}
+
+/// Reads a file's text; `source` is what the network says of where it is from. The second part is what a reader must know.
+///
+/// # Errors
+/// What cannot be read, with its line.
+pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
+    let mut rows: Vec<Row> = Vec::new();
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        if !line.is_empty() && !line.starts_with('#') {
+            let row = row(line).map_err(|reason| format!("line {}: {reason}", index + 1))?;
+            if rows.last().is_some_and(|last| last.bytes > row.bytes) {
+                return Err(format!(
+                    "line {}: the size {} is smaller than that above it",
+                    index + 1,
+                    row.bytes
+                ));
+            }
+            rows.push(row);
+        }
+    }
+    let segments = segments(&rows);
+    let (Some(first), Some(largest)) = (segments.first(), rows.last()) else {
+        return Err("it holds no row with a g and a G: netgauge needs three sizes to fit them".into());
+    };
+    let limit = if segments.len() > 1 { first.to } else { largest.bytes };
+    let net = |segment: &Segment, smallest: &Row| {
+        let ns = |us: f64| (us.max(0.0) * 1e3).round() as u64;
+        let half = ns(smallest.half_us);
+        let gap = ns(segment.gap.0);
+        let overhead = ns(smallest.overhead_us).min(gap).min(half / 2);
+        Net {
+            latency: half - 2 * overhead,
+            overhead,
+            gap,
+            gap_per_byte: PerByte::from_femtoseconds((segment.gap.1.max(0.0) * 1e9).round() as u64),
+            overhead_per_byte: PerByte::default(),
+            eager_limit: limit,
+        }
+    };
+    let smallest = &rows[0];
+    let of_all = Net {
+        gap_per_byte: segments.last().map_or_else(PerByte::default, |last| net(last, smallest).gap_per_byte),
+        ..net(first, smallest)
+    };
+    let range = |segment: &Segment| PresetRange {
+        from_bytes: segment.from,
+        to_bytes: segment.to,
+        net: Net { eager_limit: limit, ..net(segment, smallest) },
+    };
+    let ranges: Vec<PresetRange> = segments.iter().map(range).collect();
+    if ranges.len() > MOST_RANGES {
+        return Err(format!(
+            "netgauge saw the protocol change {} times: that is no measurement",
+            ranges.len()
+        ));
+    }
+    let mut known = vec![format!(
+        "netgauge does not measure S: it is {limit}, {}; O is 0, as all time by bytes is in G",
+        if segments.len() > 1 {
+            "where the protocol first changed"
+        } else {
+            "the largest size that was measured"
+        }
+    )];
+    if segments.iter().any(|segment| segment.gap.0 < 0.0 || segment.gap.1 < 0.0) {
+        known.push("a fitted g or G is below 0, and was taken for 0: the measurement was disturbed".into());
+    }
+    let source = format!("netgauge loggp, {}", one_line(source));
+    Ok((Preset { net: of_all, ranges, source, hosts: Vec::new(), date: String::new() }, known))
+}
+
+/// Sizes of one protocol.
+struct Segment {
+    from: u64,
+    to: u64,
+    gap: (f64, f64),
+}
+
+/// A second row of the same size ends one with what was fitted for those before.
+fn segments(rows: &[Row]) -> Vec<Segment> {
+    let mut all: Vec<Segment> = Vec::new();
+    let mut from = 1;
+    for (at, row) in rows.iter().enumerate() {
+        let next = rows.get(at + 1);
+        let ends = next.is_none_or(|next| next.bytes == row.bytes);
+        if !ends {
+            continue;
+        }
+        // A fit that failed at the end of a protocol leaves that of the row before.
+        let earlier = rows[..=at].iter().rev().take_while(|earlier| earlier.bytes >= from);
+        let Some(gap) = earlier.filter_map(|row| row.gap).next() else { continue };
+        let changed = next.is_some() && at > 0;
+        let to = if changed { rows[at - 1].bytes.max(from) } else { row.bytes.max(from) };
+        all.push(Segment { from, to, gap });
+        from = to + 1;
+    }
+    all
+}
+
+fn row(line: &str) -> Result<Row, String> {
+    let shown = || one_line(&line.chars().take(40).collect::<String>());
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [bytes, _, once, _, _, _, sent, received, gap, per_byte, _] = fields[..] else {
+        return Err(format!("`{}` has {} numbers, and not 11", shown(), fields.len()));
+    };
+    let time = |word: &str| {
+        let us = word.parse::<f64>().ok().filter(|us| us.abs() <= MOST_US);
+        us.ok_or_else(|| format!("`{}` is not a time in us", one_line(word)))
+    };
+    let bytes = bytes.parse::<u64>().ok().filter(|bytes| *bytes < 1 << 62);
+    let once = time(once)?;
+    if once < 0.0 {
+        return Err("a round trip took less than no time".into());
+    }
+    // Of one or two sizes there is no fit: it is not a number.
+    let fit = |word: &str| word.parse::<f64>().ok().filter(|value| value.abs() <= MOST_US);
+    Ok(Row {
+        bytes: bytes.ok_or_else(|| format!("`{}` does not begin with a size", shown()))?,
+        half_us: once / 2.0,
+        overhead_us: (time(sent)? + time(received)?) / 2.0,
+        gap: fit(gap).zip(fit(per_byte)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FILE: &str = "# size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,PRTT(1,0,s),s) L o_s o_r g G lsqu(g,G)\n\
+        1 10 4.0 13.0 45.0 2.0 0.4 0.6 -nan -nan -nan\n\
+        1025 10 4.4 13.6 46.0 2.0 0.4 0.6 1.0 0.0002 nan\n\
+        2049 10 4.8 14.2 47.0 2.0 0.5 0.7 1.0 0.0002 0.001\n\
+        3073 10 9.0 30.0 99.0 2.0 0.5 0.7 1.0 0.0003 0.1\n\
+        3073 10 9.0 30.0 99.0 2.0 0.5 0.7 2.5 0.0001 0.1\n\
+        4097 10 9.2 31.0 99.0 2.0 0.5 0.7 2.5 0.0001 0.1\n";
+
+    #[test]
+    fn a_change_of_protocol_makes_two_ranges_and_s() {
+        let (preset, known) = read(FILE, "a\u{1b}").unwrap();
+        let net = preset.net;
+        assert_eq!((net.latency, net.overhead, net.gap, net.eager_limit), (1_000, 500, 1_000, 2_049));
+        assert!((net.gap_per_byte.as_nanos() - 0.1).abs() < 1e-9, "{net:?}");
+        let ranges: Vec<_> = preset.ranges.iter().map(|r| (r.from_bytes, r.to_bytes, r.net.gap)).collect();
+        assert_eq!(ranges, [(1, 2_049, 1_000), (2_050, 4_097, 2_500)]);
+        assert!(known[0].contains("where the protocol first changed") && !preset.source.contains('\u{1b}'));
+        assert_eq!(Preset::from_toml(&preset.to_toml().unwrap()).unwrap(), preset);
+    }
+
+    #[test]
+    fn what_is_no_measurement_is_told_with_its_line() {
+        for (text, why) in [
+            ("# only\n", "no row"),
+            ("1 10 4\n", "line 1: `1 10 4` has 3 numbers"),
+            ("1 10 nan 1 1 1 1 1 1 1 1\n", "line 1: `nan` is not a time"),
+            ("1 10 -4 1 1 1 1 1 1 1 1\n", "took less than no time"),
+            ("1 10 4 1 1 1 1 1 nan nan 1\n", "no row with a g"),
+            ("9 10 4 1 1 1 1 1 1 1 1\n1 10 4 1 1 1 1 1 1 1 1", "line 2: the size 1 is smaller"),
+            ("99999999999999999999 10 4 1 1 1 1 1 1 1 1", "does not begin with a size"),
+        ] {
+            let error = read(text, "f").unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn mutated_files_are_read_or_refused(at in 0..FILE.len(), with in "[0-9 naN.e-]{0,4}") {
+            let mut text = FILE.to_owned();
+            if text.is_char_boundary(at) {
+                text.replace_range(at..(at + with.len()).min(text.len()), &with);
+            }
+            if let Ok((preset, _)) = read(&text, "f") {
+                let again = Preset::from_toml(&preset.to_toml().unwrap());
+                prop_assert!(again.is_ok(), "{:?}", again);
+            }
+        }
+    }
+}

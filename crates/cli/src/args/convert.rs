@@ -1,0 +1,79 @@
+//! What `convert` was asked for.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+/// A format that `convert` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatName {
+    /// A table with a header, of detours, quanta, the kernel's intervals or histograms.
+    Csv,
+    /// netgauge's file of one CPU: selfish detours, or FWQ or FTQ quanta, as the recording holds.
+    Netgauge,
+    /// LogGOPSim's noise file of one CPU.
+    #[value(name = "loggopsim")]
+    LogGopSim,
+    /// IBM's vpsum: each iteration of a rank.
+    Vpsum,
+    /// LANL's PSNAP: how often a quantum took how many us, by rank.
+    Psnap,
+    /// A log of HdrHistogram's: how long detours were, or what a histogram counts.
+    #[value(name = "hdrhistogram")]
+    HdrHistogram,
+    /// A Perfetto trace: detours and the kernel's intervals on one clock, for ui.perfetto.dev.
+    Perfetto,
+    /// Chrome's JSON trace.
+    Chrome,
+    /// An OTF2 archive with a location for each CPU.
+    Otf2,
+    /// Sums by CPU and source, as text for Prometheus.
+    #[value(name = "openmetrics")]
+    OpenMetrics,
+}
+
+impl FormatName {
+    /// As it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Netgauge => "netgauge",
+            Self::LogGopSim => "loggopsim",
+            Self::Vpsum => "vpsum",
+            Self::Psnap => "psnap",
+            Self::HdrHistogram => "hdrhistogram",
+            Self::Perfetto => "perfetto",
+            Self::Chrome => "chrome",
+            Self::Otf2 => "otf2",
+            Self::OpenMetrics => "openmetrics",
+        }
+    }
+}
+
+/// `quell convert`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::commands::convert::list::help())]
+pub struct Convert {
+    /// A recording, another tool's file, or a folder of vpsum's files.
+    #[arg(value_name = "IN", required_unless_present = "list")]
+    pub input: Option<PathBuf>,
+    /// What to make: `NAME.quell` is a recording, `NAME.toml` a network, and `--list` says which names choose which format; any other
+    /// is netgauge's.
+    #[arg(value_name = "OUT", required_unless_present = "list")]
+    pub output: Option<PathBuf>,
+    /// The format of OUT, where its name does not tell.
+    #[arg(long, value_enum)]
+    pub to: Option<FormatName>,
+    /// Only this CPU.
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<u32>,
+    /// Only this rank of an MPI program.
+    #[arg(long, value_name = "N")]
+    pub rank: Option<u32>,
+    /// Print all formats: what is read, what is written, and what each cannot carry.
+    #[arg(long, conflicts_with_all = ["input", "output", "to", "cpu", "rank"])]
+    pub list: bool,
+    /// With --list: print one JSON document (schema quell.formats/1).
+    #[arg(long, requires = "list")]
+    pub json: bool,
+}

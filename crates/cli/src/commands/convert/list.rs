@@ -1,0 +1,124 @@
+//! All formats: as a table, as JSON, as a page of the reference, and in the help.
+
+use quell_recording::formats::catalogue::{About, FORMATS, read_names, written_names};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::printer::Printer;
+use crate::terminal::table_with_words;
+
+/// `convert --list --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Formats {
+    /// `quell.formats/1`.
+    pub schema: &'static str,
+    /// In the order of the reference.
+    pub formats: &'static [About],
+}
+
+pub(super) fn print(json: bool, printer: Printer) -> anyhow::Result<()> {
+    if json {
+        printer.json(&Formats { schema: "quell.formats/1", formats: FORMATS })?;
+        return Ok(());
+    }
+    let row = |format: &About| {
+        vec![
+            format.name.to_owned(),
+            if format.read { "yes" } else { "-" }.to_owned(),
+            format.written.unwrap_or("-").to_owned(),
+            ends(format),
+        ]
+    };
+    let mut text = table_with_words(4, &["format", "read", "--to", "names"], FORMATS.iter().map(row));
+    for format in FORMATS {
+        text += &format!(
+            "\n{} ({})\n  holds: {}\n  lacks: {}\n",
+            format.name, format.tool, format.holds, format.lacks
+        );
+    }
+    printer.result(&text)?;
+    Ok(())
+}
+
+fn ends(format: &About) -> String {
+    let names: Vec<String> = format.extensions.iter().map(|end| format!("NAME.{end}")).collect();
+    if names.is_empty() { "-".into() } else { names.join(" ") }
+}
+
+/// The page of the reference, as markdown.
+pub fn page() -> String {
+    let mut text = String::from(
+        "# Formats\n\n`quell convert` reads and writes the files of other tools. What it reads it recognises by its content. This page is written by \
+         `quell generate`.\n\n| format | tool | read | `--to` | names |\n|---|---|---|---|---|\n",
+    );
+    let code = |word: &str| if word == "-" { word.to_owned() } else { format!("`{word}`") };
+    for format in FORMATS {
+        let read = if format.read { "yes" } else { "-" };
+        let names: Vec<String> = format.extensions.iter().map(|end| format!("`NAME.{end}`")).collect();
+        let names = if names.is_empty() { "-".into() } else { names.join(" ") };
+        text += &format!(
+            "| {} | {} | {read} | {} | {names} |\n",
+            cell(format.name),
+            cell(format.tool),
+            code(format.written.unwrap_or("-"))
+        );
+    }
+    text += "\nA recording itself, `NAME.quell`, holds everything. netgauge's LogGP becomes a network, `NAME.toml`.\n";
+    for format in FORMATS {
+        text += &format!(
+            "\n## {}\n\n- Holds: {}.\n- Has no room for, or does not tell: {}.\n- Its form was taken from: {}.\n",
+            format.name, format.holds, format.lacks, format.form
+        );
+    }
+    text
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// What `--help` says after the options.
+pub fn help() -> String {
+    let examples = "EXAMPLES\n  quell convert selfish.txt a.quell\n  quell convert trace.dat kernel.quell           what the kernel did, by trace-cmd\n  quell convert oslat.json gaps.quell            a histogram: `quell show gaps.quell`\n  quell convert loggp.out net.toml               a network for `--net net.toml`\n  quell convert a.quell detours.csv\n  quell convert a.quell noise.txt --to loggopsim --cpu 1\n  quell convert a.quell a.pftrace                open it at https://ui.perfetto.dev\n  quell convert a.quell a.otf2                   a folder, for Vampir\n  quell convert fwq.quell fwq.vpsum              a folder, with a file for each rank\n  quell convert fwq.quell 3.vpsum --rank 3       one file\n  quell convert --list                           all formats, and what each cannot carry";
+    let wrapped = |text: String| {
+        let mut lines = vec![String::new()];
+        for word in text.split(' ') {
+            match lines.last_mut() {
+                Some(line) if line.is_empty() => *line = word.to_owned(),
+                Some(line) if line.chars().count() + word.chars().count() < 98 => {
+                    *line += &format!(" {word}")
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+        lines.join("\n")
+    };
+    let read = wrapped(format!(
+        "The format of IN is recognised by its content. Read are {}. The span of a file that does not say how long its tool watched ends \
+         with its last row.",
+        read_names()
+    ));
+    let written = wrapped(format!(
+        "Written are {}. In histograms neither order nor starts are known: they can be shown and converted, and nothing can be predicted \
+         or replayed from them.",
+        written_names()
+    ));
+    format!("{examples}\n\n{read}\n\n{written}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_on_the_page_and_in_the_help() {
+        let (page, help) = (page(), help());
+        for format in FORMATS {
+            assert!(page.contains(&format!("## {}\n", format.name)), "{}", format.name);
+            if format.read {
+                assert!(help.replace('\n', " ").contains(format.name), "{}", format.name);
+            }
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= 100));
+    }
+}

@@ -1,0 +1,48 @@
+//! netgauge's LogGP as a network for `--net`.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use quell_analysis::bench::loggp::netgauge;
+
+use super::Asked;
+use crate::plan::Usage;
+use crate::printer::Printer;
+
+/// Far more rows than netgauge writes.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Whether the file is netgauge's of a network.
+pub(super) fn is_one(path: &Path) -> anyhow::Result<bool> {
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let mut head = Vec::new();
+    fs_err::File::open(path)?.take(256).read_to_end(&mut head)?;
+    let head = String::from_utf8_lossy(&head);
+    Ok(head.trim_start().trim_start_matches('#').trim_start().starts_with(netgauge::HEADER))
+}
+
+pub(super) fn convert(asked: &Asked<'_>, printer: Printer) -> anyhow::Result<()> {
+    let (input, output) = (asked.input, asked.output);
+    if asked.to.is_some() || output.extension().is_none_or(|extension| extension != "toml") {
+        let text = format!("{} holds a network: write it to NAME.toml, which `--net` reads", input.display());
+        return Err(Usage(text).into());
+    }
+    super::must_be_new(output)?;
+    if fs_err::metadata(input)?.len() > MOST_BYTES {
+        anyhow::bail!("{} is larger than any file of netgauge's LogGP", input.display());
+    }
+    let text = String::from_utf8_lossy(&fs_err::read(input)?).into_owned();
+    let source = input.file_name().unwrap_or_default().to_string_lossy();
+    let malformed = |reason: String| anyhow::anyhow!("{}: {reason}", input.display());
+    let (preset, known) = netgauge::read(&text, &source).map_err(malformed)?;
+    fs_err::write(output, preset.to_toml().map_err(malformed)?)?;
+    known.iter().for_each(|one| printer.warn(one));
+    let ranges = match preset.ranges.len() {
+        1 => "one range of sizes".to_owned(),
+        several => format!("{several} ranges of sizes"),
+    };
+    printer.say(&format!("{0} holds a network with {ranges}: `--net {0}`", output.display()));
+    Ok(())
+}

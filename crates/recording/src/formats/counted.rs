@@ -1,0 +1,106 @@
+//! Histograms of other tools: how often something took how long, with neither order nor starts.
+
+mod cyclictest;
+mod hdr;
+mod json;
+mod oslat;
+mod rtla;
+mod table;
+
+use std::collections::BTreeMap;
+
+pub(super) use self::cyclictest::{read_text as read_cyclictest, read_verbose as read_cyclictest_verbose};
+pub(super) use self::hdr::{read as read_hdr, write as write_hdr};
+pub(super) use self::json::read as read_json;
+pub(super) use self::oslat::read as read_oslat;
+pub(super) use self::rtla::{read_hist as read_rtla_hist, read_top as read_rtla_top};
+pub(super) use self::table::{read as read_table, write as write_table};
+use super::content::{Content, Rows};
+use crate::{Bucket, Cpu, Histogram, HistogramKind, Method, Nanos, Span};
+
+/// ns in a us.
+const US: u64 = 1_000;
+
+/// Which histogram of a CPU: the tool's thread, and what it timed.
+pub(super) type Series = (Cpu, u32, HistogramKind);
+
+/// Buckets while they are read.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    buckets: BTreeMap<(Cpu, u32, HistogramKind), BTreeMap<(u64, u64), u64>>,
+    /// How long each CPU was watched, where that is known.
+    watched: BTreeMap<Cpu, Nanos>,
+    pub warnings: Vec<String>,
+}
+
+impl Counts {
+    /// `count` times of `from` to `to` ns. None is no bucket, but its CPU is known.
+    pub fn add(&mut self, series: Series, from: u64, to: u64, count: u64) -> Result<(), String> {
+        let buckets = self.buckets.entry(series).or_default();
+        if count > 0 {
+            let all = buckets.entry((from, to.max(from))).or_default();
+            *all = all.checked_add(count).ok_or("its counts are beyond what 64 bits hold")?;
+        }
+        Ok(())
+    }
+
+    /// Times of `number` whole units, of which all fall together that are less than the next.
+    pub fn add_units(&mut self, series: Series, number: u64, unit: u64, count: u64) -> Result<(), String> {
+        let from = number.checked_mul(unit).ok_or("a bucket begins beyond all time")?;
+        self.add(series, from, from.saturating_add(unit - 1), count)
+    }
+
+    /// `count` times of `from` ns or more, of which the longest is known to be of `longest` ns or a little more, up to `to`.
+    pub fn add_overflow(
+        &mut self,
+        series: Series,
+        from: u64,
+        longest: [u64; 2],
+        count: u64,
+    ) -> Result<(), String> {
+        let [least, most] = longest;
+        if count == 0 {
+            return Ok(());
+        }
+        if most <= from {
+            return self.add(series, from, from, count);
+        }
+        self.add(series, from, most, count - 1)?;
+        self.add(series, least.max(from), most, 1)
+    }
+
+    pub fn count(&self, series: Series) -> u64 {
+        self.buckets
+            .get(&series)
+            .map_or(0, |b| b.values().fold(0, |sum: u64, count| sum.saturating_add(*count)))
+    }
+
+    pub fn watch(&mut self, cpu: Cpu, for_ns: Nanos) {
+        self.watched.insert(cpu, for_ns);
+    }
+
+    /// What it becomes; `note` says whose it was.
+    pub fn content(self, note: &str) -> Content {
+        let mut all: BTreeMap<Cpu, Vec<Bucket>> = BTreeMap::new();
+        for ((cpu, thread, kind), buckets) in self.buckets {
+            let bucket = |((from, to), count): ((u64, u64), u64)| {
+                let [from, to] = [from, to].map(Nanos::from_nanos);
+                Bucket { thread, kind, from, to, count }
+            };
+            all.entry(cpu).or_default().extend(buckets.into_iter().map(bucket));
+        }
+        let span = |cpu: Cpu| Span {
+            start: Nanos::ZERO,
+            end: self.watched.get(&cpu).copied().unwrap_or(Nanos::ZERO),
+        };
+        let rows = all.into_iter().map(|(cpu, buckets)| (Histogram { cpu, buckets }, span(cpu))).collect();
+        let mut content = Content::new(Method::Histogram, note, Rows::Histograms(rows));
+        content.manifest.unordered = true;
+        content.manifest.warnings = self.warnings;
+        content
+    }
+}
+
+/// What is not known of threads that are not bound, or of which the tool does not tell.
+const NOT_WHERE: &str =
+    "the file does not tell on which CPU its threads were: they stand under CPUs of their own numbers";

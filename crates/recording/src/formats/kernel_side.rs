@@ -1,0 +1,265 @@
+//! What the kernel's tracepoints say, from any tool that writes them down: events in, intervals out.
+
+mod cpu;
+mod dump;
+mod events;
+mod text;
+pub(super) mod trace_dat;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use self::cpu::OneCpu;
+pub(super) use self::dump::ANCHORS;
+pub(super) use self::dump::{read_detours as read_detour_list, read_events as read_event_list};
+pub(super) use self::text::{Line, read_ftrace, read_perf};
+use super::content::{Content, KernelCpu, Rows};
+use super::counted::Counts;
+use crate::{Cpu, HistogramKind, Method, Nanos, Quanta, Source, SourcesFacts, Span};
+
+/// What began and what ends have to have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// An interrupt's vector.
+    Vector(u32),
+    /// A device's interrupt.
+    Irq(u32),
+    Softirq(u32),
+    /// An IPI of machines where the kernel gives it no number.
+    Ipi,
+}
+
+/// An event, in the words of this crate. Times are ns on the trace's clock.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum What {
+    Enter(Key, Source),
+    Exit(Key),
+    /// A task comes, after another.
+    Switch {
+        pid: u32,
+        comm: Arc<str>,
+    },
+    /// Something has ended that began then, and took so much net of what interrupted it.
+    Ended {
+        source: Source,
+        pid: u32,
+        start: u64,
+        net: u64,
+    },
+    /// Something has ended that took so long.
+    Took {
+        source: Source,
+        ns: u64,
+    },
+    /// A gap that a loop saw.
+    Gap {
+        start: u64,
+        duration: u64,
+    },
+    /// A period of watching has ended, of which noise took a part.
+    Period {
+        watched: u64,
+        noise: u64,
+    },
+    /// A timer that came late.
+    Late {
+        kind: HistogramKind,
+        ns: u64,
+    },
+    /// Nothing that is noise.
+    Other,
+}
+
+/// One copy of each name.
+#[derive(Debug, Default)]
+pub(super) struct Names(HashMap<String, Arc<str>>);
+
+impl Names {
+    pub fn get(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(name) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = name.into();
+        self.0.insert(name.to_owned(), Arc::clone(&new));
+        new
+    }
+}
+
+/// Takes events, each CPU's in order of their times.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    cpus: BTreeMap<Cpu, OneCpu>,
+    pub names: Names,
+    /// Events that the tool lost.
+    pub lost: u64,
+    pub warnings: Vec<String>,
+    /// How often each event came that says nothing of noise.
+    others: BTreeMap<String, u64>,
+    seen: Seen,
+}
+
+/// Which kinds of event there are at all: those that there are not, nothing is known of.
+#[derive(Debug, Default)]
+struct Seen {
+    vectors: bool,
+    irqs: bool,
+    softirqs: bool,
+    switches: bool,
+    nmis: bool,
+    /// The osnoise tracer's, which cover all of them.
+    osnoise: bool,
+}
+
+impl Seen {
+    fn see(&mut self, what: &What) {
+        match what {
+            What::Enter(Key::Vector(_) | Key::Ipi, _) => self.vectors = true,
+            What::Enter(Key::Irq(_), _) => self.irqs = true,
+            What::Enter(Key::Softirq(_), _) => self.softirqs = true,
+            What::Switch { .. } => self.switches = true,
+            What::Took { .. } => self.nmis = true,
+            What::Ended { .. } | What::Gap { .. } => self.osnoise = true,
+            _ => {}
+        }
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let all = [
+            (
+                self.vectors,
+                "the timer's and other CPUs' interrupts: the trace has no events of `irq_vectors`",
+            ),
+            (self.irqs, "interrupts of devices: the trace has no `irq_handler_entry`"),
+            (self.softirqs, "softirqs: the trace has no `softirq_entry`"),
+            (self.switches, "tasks: the trace has no `sched_switch`"),
+            (self.nmis, "NMIs: the trace has no `nmi_handler`"),
+        ];
+        let none = |(seen, what): (bool, &str)| (!seen && !self.osnoise).then(|| what.to_owned());
+        let faults = "page faults and stolen time: traces do not tell how long they took".to_owned();
+        all.into_iter().filter_map(none).chain([faults]).collect()
+    }
+}
+
+/// What a trace holds that can be used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    gaps: usize,
+    intervals: usize,
+    periods: usize,
+    late: usize,
+    cut: u64,
+}
+
+impl Events {
+    /// Takes one; `name` is what the tool calls it.
+    pub fn push(&mut self, cpu: Cpu, now: u64, name: &str, what: What) -> Result<(), String> {
+        self.seen.see(&what);
+        if what == What::Other {
+            match self.others.get_mut(name) {
+                Some(count) => *count += 1,
+                None => {
+                    self.others.insert(name.to_owned(), 1);
+                }
+            }
+        }
+        self.cpus.entry(cpu).or_insert_with(|| OneCpu::new(now)).push(now, what)
+    }
+
+    /// What it becomes; `zero_is_monotonic` says that the clock is CLOCK_MONOTONIC.
+    pub fn content(mut self, note: &str, zero_is_monotonic: bool) -> Result<Content, String> {
+        let held = self.held();
+        let zero = self.cpus.values().map(OneCpu::first).min().unwrap_or(0);
+        let mut content = if held.gaps + held.intervals > 0 {
+            self.intervals(note, zero, held)
+        } else if held.periods > 0 {
+            self.periods(note, zero)
+        } else if held.late > 0 {
+            self.late(note)
+        } else {
+            return Err(self.nothing());
+        };
+        if zero_is_monotonic {
+            content.manifest.zero_monotonic_ns = Some(zero);
+        }
+        self.left_out(held);
+        content.manifest.warnings.append(&mut self.warnings);
+        Ok(content)
+    }
+
+    fn held(&self) -> Held {
+        self.cpus.values().fold(Held::default(), |sum, cpu| Held {
+            gaps: sum.gaps + cpu.gaps.len(),
+            intervals: sum.intervals + cpu.intervals.len(),
+            periods: sum.periods + cpu.periods.len(),
+            late: sum.late + cpu.late.len(),
+            cut: sum.cut + cpu.cut,
+        })
+    }
+
+    fn nothing(&self) -> String {
+        let mut seen: Vec<(&String, &u64)> = self.others.iter().collect();
+        seen.sort_by(|a, b| b.1.cmp(a.1));
+        let seen: Vec<String> =
+            seen.iter().take(4).map(|(name, count)| format!("{count} {}", super::printable(name))).collect();
+        let seen = if seen.is_empty() { "no event".into() } else { seen.join(", ") };
+        format!(
+            "the trace says nothing of noise (it has {seen}): record irq_vectors, irq, nmi and sched:sched_switch, or the osnoise tracer"
+        )
+    }
+
+    fn left_out(&mut self, held: Held) {
+        let mut said = Vec::new();
+        if held.cut > 0 {
+            said.push(format!("{} intervals of which the trace lacks the beginning or the end", held.cut));
+        }
+        let used = held.gaps + held.intervals;
+        if used > 0 && held.periods > 0 {
+            said.push(format!("the osnoise tracer's sums of periods ({})", held.periods));
+        }
+        if used + held.periods > 0 && held.late > 0 {
+            said.push(format!("timer latencies ({})", held.late));
+        }
+        if !said.is_empty() {
+            self.warnings.push(format!("left out: {}", said.join("; ")));
+        }
+        if self.lost > 0 {
+            self.warnings.push(format!("the tracer lost {} events", self.lost));
+        }
+    }
+
+    fn intervals(&mut self, note: &str, zero: u64, held: Held) -> Content {
+        let mut sides = Vec::new();
+        for (cpu, mut one) in std::mem::take(&mut self.cpus) {
+            let (intervals, detours) = (one.take_intervals(zero), one.take_gaps(zero));
+            let [start, end] = [one.first() - zero, one.last - zero].map(Nanos::from_nanos);
+            let ends =
+                intervals.iter().map(crate::Interval::end).chain(detours.iter().map(crate::Detour::end));
+            let span = Span { start, end: ends.max().unwrap_or(end).max(end) };
+            sides.push(KernelCpu { cpu, span, detours, intervals });
+        }
+        let method = if held.gaps > 0 { Method::Detour } else { Method::Kernel };
+        let mut content = Content::new(method, note, Rows::Kernel(sides));
+        content.manifest.sources =
+            Some(SourcesFacts { missing: self.seen.missing(), lost: self.lost, ..SourcesFacts::default() });
+        content
+    }
+
+    fn periods(&mut self, note: &str, zero: u64) -> Content {
+        let quanta = |(cpu, one): (&Cpu, &OneCpu)| Quanta { cpu: *cpu, quanta: one.quanta(zero) };
+        let rows = self.cpus.iter().map(quanta).filter(|series| !series.quanta.is_empty()).collect();
+        self.warnings.push("each quantum is a period of the osnoise tracer; its work is the time in ns that noise left of it".into());
+        Content::new(Method::Ftq, note, Rows::Quanta(rows))
+    }
+
+    fn late(&mut self, note: &str) -> Content {
+        let mut counts = Counts::default();
+        for (cpu, one) in &self.cpus {
+            counts.watch(*cpu, Nanos::from_nanos(one.last - one.first()));
+            for (kind, ns) in &one.late {
+                // Counts of one cannot overflow.
+                let _ = counts.add((*cpu, 0, *kind), *ns, *ns, 1);
+            }
+        }
+        counts.content(note)
+    }
+}

@@ -1,0 +1,176 @@
+//! The kernel's own names for events, and what their text says (include/trace/events/{irq,sched,nmi,osnoise,ipi}.h,
+//! arch/x86/include/asm/trace/irq_vectors.h, kernel/trace/trace_output.c).
+
+use super::{Key, Names, What};
+use crate::formats::printable;
+use crate::{HistogramKind, Source};
+
+/// The softirqs in the order of their vectors (include/linux/interrupt.h).
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// The source of a softirq's vector.
+pub(super) fn softirq(vector: u32, names: &mut Names) -> Source {
+    match SOFTIRQS.get(vector as usize) {
+        Some(name) => Source::Softirq(names.get(name)),
+        None => Source::Softirq(names.get(&vector.to_string())),
+    }
+}
+
+/// The source of an interrupt by the kernel's name for its vector; `None` for what is no interrupt of this kind.
+pub(super) fn vector(name: &str, names: &mut Names) -> Option<Source> {
+    Some(match name {
+        "local_timer" => Source::Tick,
+        "reschedule" | "call_function" | "call_function_single" | "irq_work" => Source::Ipi(names.get(name)),
+        "x86_platform_ipi" => Source::Ipi(names.get("platform")),
+        "thermal_apic" | "threshold_apic" | "deferred_error_apic" | "error_apic" | "spurious_apic" => {
+            Source::Ipi(names.get(name.trim_end_matches("_apic")))
+        }
+        _ => return None,
+    })
+}
+
+/// The source of a device's interrupt. Some machines have their timers under one.
+pub(super) fn irq(name: &str, names: &mut Names) -> Source {
+    match name {
+        "arch_timer" | "riscv-timer" => Source::Tick,
+        _ => Source::Irq(names.get(name)),
+    }
+}
+
+/// What an event's text says at a time.
+pub(super) fn what(event: &str, text: &str, names: &mut Names) -> Result<What, String> {
+    let wrong = || format!("`{}: {}` is not what the kernel writes", printable(event), printable(text));
+    let number = |name: &str| field(text, name).and_then(|word| word.parse::<u32>().ok()).ok_or_else(wrong);
+    Ok(match event {
+        "irq_handler_entry" => {
+            let (_, name) = text.split_once("name=").ok_or_else(wrong)?;
+            What::Enter(Key::Irq(number("irq=")?), irq(name.trim(), names))
+        }
+        "irq_handler_exit" => What::Exit(Key::Irq(number("irq=")?)),
+        "softirq_entry" => {
+            let vector = number("vec=")?;
+            What::Enter(Key::Softirq(vector), softirq(vector, names))
+        }
+        "softirq_exit" => What::Exit(Key::Softirq(number("vec=")?)),
+        "ipi_entry" => What::Enter(Key::Ipi, Source::Ipi(names.get(text.trim_matches(['(', ')', ' '])))),
+        "ipi_exit" => What::Exit(Key::Ipi),
+        "sched_switch" => switch(text, names).ok_or_else(wrong)?,
+        "nmi_handler" => {
+            let (_, rest) = text.split_once("delta_ns:").ok_or_else(wrong)?;
+            let ns = rest.split_whitespace().next().and_then(|word| word.parse().ok()).ok_or_else(wrong)?;
+            What::Took { source: Source::Nmi, ns }
+        }
+        "irq_noise" | "softirq_noise" | "thread_noise" | "nmi_noise" | "sample_threshold" => {
+            noise(event, text, names).ok_or_else(wrong)?
+        }
+        "" => tracer_row(text).ok_or_else(|| format!("`{}` names no event", printable(text)))?,
+        _ => {
+            let (name, enters) = match (event.strip_suffix("_entry"), event.strip_suffix("_exit")) {
+                (Some(name), _) => (name, true),
+                (_, Some(name)) => (name, false),
+                _ => return Ok(What::Other),
+            };
+            match vector(name, names) {
+                Some(source) if enters => What::Enter(Key::Vector(number("vector=")?), source),
+                Some(_) => What::Exit(Key::Vector(number("vector=")?)),
+                None => What::Other,
+            }
+        }
+    })
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(name)?;
+    rest.split_whitespace().next()
+}
+
+/// `… ==> next_comm=COMM next_pid=PID …`, or libtraceevent's `… ==> COMM:PID [PRIORITY]`. A comm may hold anything.
+fn switch(text: &str, names: &mut Names) -> Option<What> {
+    let (_, next) = text.rsplit_once(" ==> ")?;
+    let (comm, pid) = match next.strip_prefix("next_comm=") {
+        Some(next) => {
+            let (comm, rest) = next.rsplit_once(" next_pid=")?;
+            // Of a line that was cut off the priority is missing.
+            rest.contains("next_prio=").then_some(())?;
+            (comm, rest.split_whitespace().next()?)
+        }
+        None => {
+            let (task, rest) = next.rsplit_once(" [")?;
+            rest.contains(']').then_some(())?;
+            task.rsplit_once(':')?
+        }
+    };
+    Some(What::Switch { pid: pid.parse().ok()?, comm: names.get(comm) })
+}
+
+/// The osnoise tracer's: `[NAME:NUMBER] start SECONDS.NS duration N ns`.
+fn noise(event: &str, text: &str, names: &mut Names) -> Option<What> {
+    let (task, rest) = text.rsplit_once("start ")?;
+    let mut words = rest.split_whitespace();
+    let start = seconds(words.next()?)?;
+    let (Some("duration"), Some(duration), Some("ns")) = (words.next(), words.next(), words.next()) else {
+        return None;
+    };
+    let duration = duration.parse().ok()?;
+    if event == "sample_threshold" {
+        return Some(What::Gap { start, duration });
+    }
+    if event == "nmi_noise" {
+        return Some(What::Ended { source: Source::Nmi, pid: 0, start, net: duration });
+    }
+    let (name, number) = task.trim().rsplit_once(':')?;
+    let number: u32 = number.parse().ok()?;
+    Some(noise_of(event, name.trim(), number, start, duration, names))
+}
+
+/// The same from its fields.
+pub(super) fn noise_of(
+    event: &str,
+    name: &str,
+    number: u32,
+    start: u64,
+    net: u64,
+    names: &mut Names,
+) -> What {
+    let (source, pid) = match event {
+        "thread_noise" => (Source::Task(names.get(name)), number),
+        "softirq_noise" => (softirq(number, names), 0),
+        _ => (vector(name, names).unwrap_or_else(|| irq(name, names)), 0),
+    };
+    What::Ended { source, pid, start, net }
+}
+
+/// A row of the tracers `osnoise` and `timerlat` themselves, which have no event's name.
+fn tracer_row(text: &str) -> Option<What> {
+    if let Some(rest) = text.strip_prefix('#') {
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let [_, "context", context, "timer_latency", ns, "ns"] = words[..] else { return None };
+        let kind = match context {
+            "irq" => HistogramKind::IrqLatency,
+            "thread" => HistogramKind::ThreadLatency,
+            "user-ret" => HistogramKind::UserLatency,
+            _ => return None,
+        };
+        return Some(What::Late { kind, ns: ns.parse().ok()? });
+    }
+    if text.contains("<-") || text.starts_with("<stack trace>") {
+        return Some(What::Other);
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (9, Some(watched), Some(noise)) = (words.len(), words.first(), words.get(1)) else { return None };
+    words.iter().all(|word| word.parse::<f64>().is_ok_and(f64::is_finite)).then_some(())?;
+    let ns = |us: &str| us.parse::<u64>().ok()?.checked_mul(1_000);
+    Some(What::Period { watched: ns(watched)?, noise: ns(noise)? })
+}
+
+/// `SECONDS.FRACTION`, with up to nine digits after the point.
+pub(super) fn seconds(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.')?;
+    let digits = u32::try_from(fraction.len()).ok().filter(|digits| (1..=9).contains(digits))?;
+    if !fraction.bytes().chain(whole.bytes()).all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let fraction = fraction.parse::<u64>().ok()? * 10u64.pow(9 - digits);
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
+}

@@ -1,0 +1,377 @@
+//! trace-cmd's `trace.dat`, versions 6 and 7 (trace-cmd.dat.v6(5), trace-cmd.dat.v7(5)): the formats of events as text, and each CPU's
+//! pages of the kernel's ring buffer.
+
+mod bytes;
+mod format;
+mod pages;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use self::bytes::Bytes;
+use self::format::Formats;
+use super::Events;
+use crate::Cpu;
+use crate::formats::content::Content;
+use crate::formats::printable;
+
+/// What such a file begins with.
+pub(in super::super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+/// What the file says around its events.
+#[derive(Default)]
+struct Head {
+    formats: Formats,
+    /// As the kernel's `trace_clock`, with the chosen one in brackets, or its name alone.
+    clock: String,
+    kernel: Option<String>,
+    /// Events that the kernel's buffer lost, by its own account.
+    lost: u64,
+    layout: pages::Layout,
+    buffers: Vec<Buffer>,
+}
+
+/// What one instance of the tracer recorded.
+#[derive(Default)]
+struct Buffer {
+    name: String,
+    page_size: u32,
+    compressed: bool,
+    /// CPU, where its data are, and how many bytes of them.
+    cpus: Vec<(u32, u64, u64)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Packed {
+    No,
+    Zlib,
+    Zstd,
+}
+
+/// Reads a whole file.
+pub(in super::super) fn read(file: &[u8]) -> Result<Content, String> {
+    let mut bytes = Bytes { all: file, at: MAGIC.len(), big: false };
+    let version = bytes.text()?;
+    bytes.big = match bytes.take(1)?[0] {
+        0 => false,
+        1 => true,
+        other => return Err(format!("its byte order {other} is not known")),
+    };
+    bytes.take(1)?;
+    let page_size = bytes.u32()?;
+    let head = match version.as_str() {
+        "6" => version_6(&mut bytes, page_size)?,
+        "7" => version_7(&mut bytes)?.0,
+        _ => {
+            return Err(format!(
+                "it is a trace.dat of version {}: convert it with `trace-cmd convert --file-version 7`",
+                printable(&version)
+            ));
+        }
+    };
+    let packed = if version == "7" { compression(file, bytes.big)? } else { Packed::No };
+    events_of(head, &bytes, packed)
+}
+
+fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, String> {
+    let clock = match head.clock.split_once('[').and_then(|(_, rest)| rest.split_once(']')) {
+        Some((chosen, _)) => chosen.to_owned(),
+        None => head.clock.trim().to_owned(),
+    };
+    if matches!(clock.as_str(), "counter" | "x86-tsc") {
+        return Err(format!(
+            "its clock is {clock}, which counts no ns: record with `trace-cmd record -C mono`"
+        ));
+    }
+    let mut events = Events { lost: head.lost, ..Events::default() };
+    let (mut used, mut left) = (None, Vec::new());
+    for buffer in head.buffers.iter().filter(|buffer| buffer.cpus.iter().any(|(_, _, size)| *size > 0)) {
+        if used.is_some() {
+            left.push(printable(&buffer.name));
+            continue;
+        }
+        used = Some(buffer);
+        // Parts that overlap could make a small file a long one.
+        let all = buffer.cpus.iter().fold(0u64, |sum, (_, _, size)| sum.saturating_add(*size));
+        if all > file.all.len() as u64 {
+            return Err(format!(
+                "its CPUs have {all} bytes of events, and it has {}: it is damaged or cut off",
+                file.all.len()
+            ));
+        }
+        for &(cpu, offset, size) in &buffer.cpus {
+            if size == 0 {
+                continue;
+            }
+            let mut lost = 0u64;
+            let mut pages = |data: &[u8]| {
+                let mut each = |time: u64, event: &[u8]| {
+                    let (name, what) = head.formats.what(file.of(event), &mut events.names)?;
+                    events.push(Cpu(cpu), time, name, what)
+                };
+                let of_pages = pages::each(file.of(data), buffer.page_size, head.layout, &mut each)
+                    .map_err(|reason| format!("CPU {cpu}: {reason}"))?;
+                lost = lost.saturating_add(of_pages);
+                Ok(())
+            };
+            if buffer.compressed {
+                // The size is that of the chunks, without their count.
+                each_chunk(file.of(file.part(offset, size.saturating_add(4))?), packed, &mut pages)?;
+            } else {
+                pages(file.part(offset, size)?)?;
+            }
+            events.lost = events.lost.saturating_add(lost);
+        }
+    }
+    if used.is_none() {
+        return Err("it holds no events".into());
+    }
+    if !left.is_empty() {
+        events.warnings.push(format!("left out: what the further instances recorded ({})", left.join(", ")));
+    }
+    let mut content = events.content("a trace.dat of trace-cmd's", clock == "mono")?;
+    content.manifest.kernel = head.kernel;
+    Ok(content)
+}
+
+impl Head {
+    /// An option, by its number, where it is the same in both versions.
+    fn option(&mut self, id: u16, data: &Bytes<'_>) {
+        let text = || String::from_utf8_lossy(data.all).trim_end_matches('\0').trim().to_owned();
+        match id {
+            2 => {
+                let lost =
+                    |line: &str| line.strip_prefix("overrun:").and_then(|n| n.trim().parse::<u64>().ok());
+                self.lost =
+                    self.lost.saturating_add(text().lines().filter_map(lost).fold(0, u64::saturating_add));
+            }
+            4 => self.clock = text(),
+            5 => self.kernel = Some(text()),
+            _ => {}
+        }
+    }
+
+    fn header_info(&mut self, bytes: &mut Bytes<'_>) -> Result<(), String> {
+        bytes.expect("header_page\0")?;
+        let size = bytes.u64()?;
+        self.layout = pages::Layout::read(&String::from_utf8_lossy(bytes.take(size)?))?;
+        bytes.expect("header_event\0")?;
+        let size = bytes.u64()?;
+        bytes.take(size)?;
+        Ok(())
+    }
+
+    fn ftrace_formats(&mut self, bytes: &mut Bytes<'_>) -> Result<(), String> {
+        for _ in 0..bytes.u32()? {
+            let size = bytes.u64()?;
+            self.formats.add("ftrace", &String::from_utf8_lossy(bytes.take(size)?))?;
+        }
+        Ok(())
+    }
+
+    fn event_formats(&mut self, bytes: &mut Bytes<'_>) -> Result<(), String> {
+        for _ in 0..bytes.u32()? {
+            let system = bytes.text()?;
+            for _ in 0..bytes.u32()? {
+                let size = bytes.u64()?;
+                self.formats.add(&system, &String::from_utf8_lossy(bytes.take(size)?))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One section after the other, then where each CPU's pages are.
+fn version_6(bytes: &mut Bytes<'_>, page_size: u32) -> Result<Head, String> {
+    let mut head = Head::default();
+    head.header_info(bytes)?;
+    head.ftrace_formats(bytes)?;
+    head.event_formats(bytes)?;
+    for _ in 0..2 {
+        // Names of functions, and of formats of printk.
+        let size = bytes.u32()?;
+        bytes.take(size.into())?;
+    }
+    let size = bytes.u64()?;
+    bytes.take(size)?; // names of tasks: switches have them too
+    let cpus = bytes.u32()?;
+    let mut instances = Vec::new();
+    let mut kind = bytes.take(10)?;
+    if kind == b"options  \0" {
+        loop {
+            let id = bytes.u16()?;
+            if id == 0 {
+                break;
+            }
+            let size = bytes.u32()?;
+            let data = bytes.take(size.into())?;
+            let mut data = bytes.of(data);
+            head.option(id, &data);
+            if id == 3 {
+                let offset = data.u64()?;
+                instances.push((offset, data.text().unwrap_or_default()));
+                if instances.len() > MOST_POINTERS {
+                    return Err(format!("it has more than {MOST_POINTERS} instances"));
+                }
+            }
+        }
+        kind = bytes.take(10)?;
+    }
+    head.buffers.push(flyrecord(bytes, kind, String::new(), page_size, cpus)?);
+    for (offset, name) in instances {
+        let mut there = Bytes { at: usize::try_from(offset).unwrap_or(usize::MAX), ..*bytes };
+        let kind = there.take(10)?;
+        head.buffers.push(flyrecord(&mut there, kind, name, page_size, cpus)?);
+    }
+    Ok(head)
+}
+
+fn flyrecord(
+    bytes: &mut Bytes<'_>,
+    kind: &[u8],
+    name: String,
+    page_size: u32,
+    cpus: u32,
+) -> Result<Buffer, String> {
+    if kind == b"latency  \0" {
+        return Err("it holds the text of a latency tracer: `trace-cmd report` prints it".into());
+    }
+    if kind != b"flyrecord\0" {
+        return Err("where its events should be told there is something else: it is damaged".into());
+    }
+    let mut buffer = Buffer { name, page_size, ..Buffer::default() };
+    for cpu in 0..cpus {
+        buffer.cpus.push((cpu, bytes.u64()?, bytes.u64()?));
+    }
+    Ok(buffer)
+}
+
+/// The name of the compression stands before the place of the first options.
+fn compression(file: &[u8], big: bool) -> Result<Packed, String> {
+    let mut bytes = Bytes { all: file, at: MAGIC.len() + 2 + 2 + 4, big };
+    match bytes.text()?.as_str() {
+        "none" => Ok(Packed::No),
+        "zlib" => Ok(Packed::Zlib),
+        "zstd" => Ok(Packed::Zstd),
+        other => Err(format!(
+            "it is compressed with {}, which is not read: `trace-cmd convert --compression none` undoes that",
+            printable(other)
+        )),
+    }
+}
+
+/// Options say where the sections are.
+fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
+    let packed = compression(bytes.all, bytes.big)?;
+    bytes.text()?;
+    bytes.text()?;
+    let mut head = Head::default();
+    let mut next = bytes.u64()?;
+    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+    while next != 0 {
+        if !seen.insert(next) || seen.len() > MOST_POINTERS {
+            return Err("its options point at themselves: it is damaged".into());
+        }
+        let data = section(bytes, next, 0, packed)?;
+        let mut options = bytes.of(&data);
+        next = 0;
+        while options.at < options.all.len() {
+            let id = options.u16()?;
+            let size = options.u32()?;
+            let data = options.take(size.into())?;
+            let mut data = options.of(data);
+            if (16..=18).contains(&id) && !told.insert(id) {
+                return Err(format!("it has section {id} twice: it is damaged"));
+            }
+            match id {
+                0 => {
+                    next = data.u64()?;
+                    break;
+                }
+                3 => {
+                    let buffer = buffer(bytes, &mut data)?;
+                    head.buffers.push(buffer);
+                }
+                16 => head.header_info(&mut bytes.of(&section(bytes, data.u64()?, 16, packed)?))?,
+                17 => head.ftrace_formats(&mut bytes.of(&section(bytes, data.u64()?, 17, packed)?))?,
+                18 => head.event_formats(&mut bytes.of(&section(bytes, data.u64()?, 18, packed)?))?,
+                _ => head.option(id, &data),
+            }
+        }
+    }
+    Ok((head, packed))
+}
+
+/// The head of the section there: its flags, and the place and size of its data.
+fn section_head(file: &Bytes<'_>, offset: u64, id: u16) -> Result<(u16, u64, u64), String> {
+    let mut there = Bytes { at: usize::try_from(offset).unwrap_or(usize::MAX), ..*file };
+    let found = there.u16()?;
+    if found != id {
+        return Err(format!("at byte {offset} there is section {found} where {id} should be: it is damaged"));
+    }
+    let flags = there.u16()?;
+    there.take(4)?;
+    let size = there.u64()?;
+    Ok((flags, there.at as u64, size))
+}
+
+fn section<'a>(file: &Bytes<'a>, offset: u64, id: u16, packed: Packed) -> Result<Cow<'a, [u8]>, String> {
+    let (flags, at, size) = section_head(file, offset, id)?;
+    let data = file.part(at, size)?;
+    if flags & 1 == 0 {
+        return Ok(Cow::Borrowed(data));
+    }
+    Ok(Cow::Owned(unpack(&mut file.of(data), packed)?))
+}
+
+fn buffer(file: &Bytes<'_>, data: &mut Bytes<'_>) -> Result<Buffer, String> {
+    let (flags, ..) = section_head(file, data.u64()?, 3)?;
+    let name = data.text()?;
+    data.text()?; // the clock, which is that of the option TRACECLOCK
+    let mut buffer = Buffer { name, page_size: data.u32()?, compressed: flags & 1 != 0, cpus: Vec::new() };
+    for _ in 0..data.u32()? {
+        buffer.cpus.push((data.u32()?, data.u64()?, data.u64()?));
+    }
+    Ok(buffer)
+}
+
+/// A CPU's pages come in chunks of whole ones.
+fn each_chunk(
+    mut data: Bytes<'_>,
+    packed: Packed,
+    each: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    for _ in 0..data.u32()? {
+        each(&unpack(&mut data, packed)?)?;
+    }
+    Ok(())
+}
+
+/// How much longer than its packed form a chunk may claim to be; what traces repeat is far below.
+const MOST_RATIO: u64 = 4_096;
+/// A chunk's own size is chosen when the file is made; trace-cmd's is some pages.
+const MOST_CHUNK: u64 = 1 << 28;
+/// Instances of the tracer, and sections of options. Each may point anywhere, so that many of them could be the same part of the file.
+const MOST_POINTERS: usize = 64;
+
+/// Two sizes, and what is packed.
+fn unpack(data: &mut Bytes<'_>, packed: Packed) -> Result<Vec<u8>, String> {
+    let (size, unpacked) = (data.u32()?, data.u32()?);
+    let chunk = data.take(size.into())?;
+    if u64::from(unpacked) > (u64::from(size) * MOST_RATIO).min(MOST_CHUNK) {
+        return Err(format!("{size} packed bytes claim to be {unpacked}: it is damaged"));
+    }
+    let found = match packed {
+        Packed::No => {
+            return Err("a section is packed, and the file names no compression: it is damaged".into());
+        }
+        Packed::Zstd => zstd::bulk::decompress(chunk, unpacked as usize),
+        Packed::Zlib => {
+            use std::io::Read as _;
+            let mut found = Vec::new();
+            let mut reader = flate2::read::ZlibDecoder::new(chunk).take(unpacked.into());
+            reader.read_to_end(&mut found).map(|_| found)
+        }
+    };
+    found.map_err(|error| format!("a packed section is damaged: {error}"))
+}
