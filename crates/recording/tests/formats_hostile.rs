@@ -13,7 +13,7 @@ use quell_recording::{Bucket, HistogramKind, Interval, Method, Nanos, Recording,
 fn names() -> Vec<PathBuf> {
     let folders =
         ["tests/samples", "tests/data"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
-    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let files = folders.iter().flat_map(|folder| fs_err::read_dir(folder).unwrap());
     let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_none_or(|extension| extension != "md"));
     files.sort();
@@ -21,7 +21,7 @@ fn names() -> Vec<PathBuf> {
 }
 
 static SAMPLES: LazyLock<Vec<Vec<u8>>> =
-    LazyLock::new(|| names().iter().map(|path| std::fs::read(path).unwrap()).collect());
+    LazyLock::new(|| names().iter().map(|path| fs_err::read(path).unwrap()).collect());
 
 /// What a hostile writer would put in.
 const WORDS: [&str; 14] = [
@@ -103,7 +103,7 @@ proptest! {
     fn flipped_bits_of_a_trace_dat_are_read_or_refused(which in 0..3usize, flips in vec((any::<Index>(), any::<u8>()), 1..6)) {
         let files = names();
         let dats: Vec<&PathBuf> = files.iter().filter(|path| path.extension().is_some_and(|e| e == "dat") && path.to_string_lossy().contains("trace_v")).collect();
-        let mut bytes = std::fs::read(dats[which]).unwrap();
+        let mut bytes = fs_err::read(dats[which]).unwrap();
         for (at, with) in flips {
             let at = at.index(bytes.len());
             bytes[at] ^= with;
@@ -170,7 +170,7 @@ fn large_files_take_time_in_proportion() {
             " x-1 [000] d.h. {}.{:06}: local_timer_{}: vector=236\n",
             i / 1_000_000,
             i % 1_000_000,
-            if i % 2 == 0 { "entry" } else { "exit" }
+            if i.is_multiple_of(2) { "entry" } else { "exit" }
         )
     };
     let text: String = (0..400_000).map(row).collect();

@@ -87,7 +87,7 @@ fn an_hdrhistogram_log_is_what_its_own_library_reads() {
     use base64::Engine as _;
     let recording = read("hdrhistogram.hlog");
     let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
-    for line in std::fs::read_to_string(sample("hdrhistogram.hlog")).unwrap().lines() {
+    for line in fs_err::read_to_string(sample("hdrhistogram.hlog")).unwrap().lines() {
         let Some(coded) = line.split(',').nth(3).filter(|coded| coded.starts_with("HIST")) else { continue };
         let bytes = base64::engine::general_purpose::STANDARD.decode(coded).unwrap();
         let mut reader = hdrhistogram::serialization::Deserializer::new();
@@ -257,9 +257,9 @@ fn what_cannot_be_read_says_why_and_where() {
         let error = formats::import(&sample(name)).unwrap_err().to_string();
         assert!(error.contains(why), "{name}: {error}");
     }
-    let json = std::fs::read_to_string(sample("cyclictest.json")).unwrap();
+    let json = fs_err::read_to_string(sample("cyclictest.json")).unwrap();
     assert!(refused("in", &json[..json.len() / 2]).contains("no whole document"));
-    let whole = std::fs::read(sample("trace_v7_zstd.dat")).unwrap();
+    let whole = fs_err::read(sample("trace_v7_zstd.dat")).unwrap();
     for cut in [12, 40, 200, whole.len() - 3_000] {
         let error = formats::parse(Path::new("in"), &whole[..cut]).unwrap_err().to_string();
         assert!(error.contains("cut off") || error.contains("damaged"), "{cut}: {error}");

@@ -24,10 +24,13 @@ const US: u64 = 1_000;
 /// Which histogram of a CPU: the tool's thread, and what it timed.
 pub(super) type Series = (Cpu, u32, HistogramKind);
 
+type Ranges = BTreeMap<(u64, u64), u64>;
+
 /// Buckets while they are read.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    buckets: BTreeMap<(Cpu, u32, HistogramKind), BTreeMap<(u64, u64), u64>>,
+    /// How often each range of lengths was, in ns.
+    buckets: BTreeMap<Series, Ranges>,
     /// How long each CPU was watched, where that is known.
     watched: BTreeMap<Cpu, Nanos>,
     pub warnings: Vec<String>,

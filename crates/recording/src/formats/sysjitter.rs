@@ -18,10 +18,10 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
             let seconds = || value.strip_suffix("seconds").and_then(|text| text.trim().parse::<f64>().ok());
             match key.trim() {
                 "threshold" => {
-                    threshold = value.strip_suffix("ns").and_then(|ns| ns.trim().parse::<f64>().ok())
+                    threshold = value.strip_suffix("ns").and_then(|ns| ns.trim().parse::<f64>().ok());
                 }
                 "total_runtime" => {
-                    runtime = seconds().and_then(|s| Nanos::from_nanos_f64(s * 1e9)).or(runtime)
+                    runtime = seconds().and_then(|s| Nanos::from_nanos_f64(s * 1e9)).or(runtime);
                 }
                 "n_interruptions" => said = value.parse::<usize>().ok(),
                 _ => {}

@@ -86,7 +86,7 @@ pub fn help() -> String {
             match lines.last_mut() {
                 Some(line) if line.is_empty() => *line = word.to_owned(),
                 Some(line) if line.chars().count() + word.chars().count() < 98 => {
-                    *line += &format!(" {word}")
+                    *line += &format!(" {word}");
                 }
                 _ => lines.push(word.to_owned()),
             }

@@ -150,7 +150,7 @@ fn payload(bytes: &[u8]) -> Result<Vec<u8>, String> {
             reader.read_to_end(&mut plain).map_err(|error| format!("its histogram is damaged: {error}"))?;
             Ok(plain)
         }
-        0x1c84_9301 | 0x1c84_9302 | 0x1c84_9300 => {
+        0x1c84_9300..=0x1c84_9302 => {
             Err("its histogram has the encoding V0 or V1: write it again with a library that encodes V2"
                 .into())
         }

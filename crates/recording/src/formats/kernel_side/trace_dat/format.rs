@@ -53,7 +53,7 @@ impl Formats {
 }
 
 impl Field {
-    /// `field:TYPE NAME[SIZE];	offset:N;	size:N;	signed:N;`
+    /// `field:TYPE NAME[SIZE]; offset:N; size:N; signed:N;`, with tabs between
     fn read(line: &str) -> Option<Self> {
         let rest = line.trim().strip_prefix("field:")?;
         let (declared, rest) = rest.split_once(';')?;

@@ -37,6 +37,9 @@ impl Layout {
     }
 }
 
+/// Takes an event's time and bytes.
+pub(super) type Each<'a> = dyn FnMut(u64, &[u8]) -> Result<(), String> + 'a;
+
 /// Flags of a page's commit: events were lost before it, and how many stands behind its data.
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
@@ -52,7 +55,7 @@ pub(super) fn each(
     mut data: Bytes<'_>,
     page_size: u32,
     layout: Layout,
-    each: &mut dyn FnMut(u64, &[u8]) -> Result<(), String>,
+    each: &mut Each<'_>,
 ) -> Result<u64, String> {
     if (page_size as usize) < layout.data + 8 {
         return Err(format!("pages of {page_size} bytes are none: it is damaged"));
@@ -67,11 +70,7 @@ pub(super) fn each(
     Ok(lost)
 }
 
-fn of_page(
-    mut page: Bytes<'_>,
-    layout: Layout,
-    each: &mut dyn FnMut(u64, &[u8]) -> Result<(), String>,
-) -> Result<u64, String> {
+fn of_page(mut page: Bytes<'_>, layout: Layout, each: &mut Each<'_>) -> Result<u64, String> {
     let mut time = page.u64()?;
     page.at = layout.commit;
     let commit = page.number(layout.commit_size)?;
