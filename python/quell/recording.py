@@ -70,7 +70,7 @@ class Recording:
 
     @functools.cached_property
     def intervals(self) -> Table:
-        """What the kernel did: `cpu`, `start_ns`, `duration_ns`, `net_ns`, `source`, `pid`, `victim`, `detail`, `cause`."""
+        """What the kernel did: `cpu`, `start_ns`, `duration_ns`, `net_ns`, `source`, and by whom."""
         return self._table("intervals")
 
     @functools.cached_property
@@ -116,10 +116,12 @@ class Recording:
 
     def __repr__(self) -> str:
         """Its name, host and CPUs."""
-        return f"<quell.Recording: {self.name} of {self.host or 'an unknown host'}, {len(self.cpus)} CPUs, {self.method}>"
+        return (
+            f"<quell.Recording: {self.name} of {self.host or 'an unknown host'}, {len(self.cpus)} CPUs, {self.method}>"
+        )
 
     def _repr_html_(self) -> str:
-        return self.show()._repr_html_()  # noqa: SLF001 (ours)
+        return self.show()._repr_html_()
 
 
 class Archive:
