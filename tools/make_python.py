@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python/tests")]
 
 from package import MODULE  # noqa: E402 (it is found by the line above)
+from python_reference import page  # noqa: E402 (the same)
 
 SCHEMAS = ("predict", "simulate", "compare", "show", "show-hosts", "track", "advise")
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
@@ -214,10 +215,7 @@ def function(verb: str, options: list[dict]) -> str:
     parameters = [*map(parameter, plain), "    *,", *map(parameter, named), "    progress: bool | None = None,"]
     arguments = [textwrap.indent(described(option), " " * 8) for option in (*plain, *named)]
     arguments.append("        progress: Whether to show how far it is; on a terminal and in a notebook, if not said.")
-    words = [
-        f'        ("{option["name"]}", "{option["value"] or ""}", {given(option, kind_of(option)[1])}),'
-        for option in named
-    ]
+    words = [f'        ("{option["name"]}", "{option["value"] or ""}", {given(option)}),' for option in named]
     several = [option for option in plain if option["repeated"]]
     positional = (
         f"several({python_name(several[0])})" if several else ", ".join(python_name(option) for option in plain)
@@ -294,10 +292,11 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, and fail where a file is stale")
     asked = parser.parse_args()
     made = {"python/quell/documents.py": documents(), "python/quell/verbs.py": verbs()}
+    made = {name: formatted(Path(name).name, text) for name, text in made.items()}
+    made["docs/reference/python.md"] = page(made["python/quell/verbs.py"])
     stale = 0
-    for name, written in made.items():
+    for name, text in made.items():
         path = ROOT / name
-        text = formatted(path.name, written)
         if path.exists() and path.read_text() == text:
             continue
         if asked.check:
