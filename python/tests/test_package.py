@@ -201,7 +201,7 @@ class LongCalls(PackageCase):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("predict", done.stderr)
-        self.assertTrue(done.stderr.endswith("\r\x1b[K"), "and taken away")
+        self.assertTrue(done.stderr.endswith("\x1b[K"), "and taken away")
 
 
 class WithoutTheNativeModule(unittest.TestCase):

@@ -15,7 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from case import PackageCase
-from package import QUELL, ROOT
+from package import QUELL
 
 FEW = ["--ranks", "16,256", "--phases", "100"]
 FEW_HERE: dict[str, Any] = {"ranks": [16, 256], "phases": 100}
@@ -156,12 +156,6 @@ class Options(PackageCase):
             parameters = inspect.signature(getattr(quell, verb)).parameters.values()
             named = {one.name.replace("_", "-") for one in parameters if one.kind == one.KEYWORD_ONLY}
             self.assertEqual(named - ONLY_HERE, typed - ONLY_TYPED - only_typed, verb)
-
-    def test_what_is_generated_is_fresh(self) -> None:
-        made = subprocess.run(
-            [sys.executable, ROOT / "tools/make_python.py", "--check"], capture_output=True, text=True, check=False
-        )
-        self.assertEqual((made.returncode, made.stderr), (0, ""))
 
 
 class Errors(PackageCase):
