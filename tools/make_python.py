@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes what of the Python package follows from elsewhere: typed documents from the JSON schemas, functions from the verbs' options.
+"""Writes what of the Python package follows from elsewhere: documents from JSON schemas, functions from verbs' options.
 
-`make_python.py [--check]` needs target/debug/libquell_python.so. With --check nothing is written, and what is stale makes it fail.
+`make_python.py [--check]` needs target/debug/libquell_python.so. With --check nothing is written, and what is stale
+makes it fail.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python/tests")]
 
 from package import MODULE  # noqa: E402 (it is found by the line above)
+from python_reference import page  # noqa: E402 (the same)
 
 SCHEMAS = ("predict", "simulate", "compare", "show", "show-hosts", "track", "advise")
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
@@ -134,7 +136,10 @@ def parse(text: str) -> dict[str, Any]:
 
 VERBS = {
     "predict": ("Prediction", "What the noise costs a bulk-synchronous program, by number of ranks."),
-    "simulate": ("Simulation", "A message schedule or a named pattern, under LogGOPS and noise: when each rank is done."),
+    "simulate": (
+        "Simulation",
+        "A schedule or a named pattern, under LogGOPS and noise: when each rank is done.",
+    ),
     "compare": ("Comparison", "Two recordings side by side: what changed, and whether it is more than chance."),
     "show": ("Shown | Hosts", "A recording at a glance; of a folder of recordings, those of many hosts."),
     "track": ("Tracked", "What noise did to a traced MPI run, rank by rank and source by source."),
@@ -168,7 +173,7 @@ def python_name(option: dict) -> str:
     return option["name"].replace("-", "_")
 
 
-def kind_of(verb: str, option: dict) -> tuple[str, str]:
+def kind_of(option: dict) -> tuple[str, str]:
     """An option's type and its default, as Python writes them."""
     name = python_name(option)
     if option["positional"]:
@@ -204,17 +209,17 @@ def function(verb: str, options: list[dict]) -> str:
     named = [option for option in options if not option["positional"]]
 
     def parameter(option: dict) -> str:
-        kind, default = kind_of(verb, option)
+        kind, default = kind_of(option)
         return f"    {python_name(option)}: {kind}{f' = {default}' if default else ''},"
 
     parameters = [*map(parameter, plain), "    *,", *map(parameter, named), "    progress: bool | None = None,"]
     arguments = [textwrap.indent(described(option), " " * 8) for option in (*plain, *named)]
     arguments.append("        progress: Whether to show how far it is; on a terminal and in a notebook, if not said.")
-    words = [
-        f'        ("{option["name"]}", "{option["value"] or ""}", {given(option, kind_of(verb, option)[1])}),' for option in named
-    ]
+    words = [f'        ("{option["name"]}", "{option["value"] or ""}", {given(option)}),' for option in named]
     several = [option for option in plain if option["repeated"]]
-    positional = f"several({python_name(several[0])})" if several else ", ".join(python_name(option) for option in plain)
+    positional = (
+        f"several({python_name(several[0])})" if several else ", ".join(python_name(option) for option in plain)
+    )
     positional = positional if several else f"[{positional}]"
     lines = [f"def {verb}(", *parameters, f") -> {result}:", f'    """{summary}', ""]
     lines += ["    Args:", *arguments, "", "    Returns:", f"        {RETURNS[verb]}", ""]
@@ -227,9 +232,9 @@ def function(verb: str, options: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def given(option: dict, default: str) -> str:
+def given(option: dict) -> str:
     """The value of an option; what is its default was not given."""
-    name = python_name(option)
+    name, default = python_name(option), kind_of(option)[1]
     return name if default in {"", "()", "None", "False"} else f"None if {name} == {default} else {name}"
 
 
@@ -287,10 +292,11 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, and fail where a file is stale")
     asked = parser.parse_args()
     made = {"python/quell/documents.py": documents(), "python/quell/verbs.py": verbs()}
+    made = {name: formatted(Path(name).name, text) for name, text in made.items()}
+    made["docs/reference/python.md"] = page(made["python/quell/verbs.py"])
     stale = 0
     for name, text in made.items():
         path = ROOT / name
-        text = formatted(path.name, text)
         if path.exists() and path.read_text() == text:
             continue
         if asked.check:

@@ -1,7 +1,8 @@
 """quell: operating-system noise, measured and named.
 
-Recordings and archives are opened with `quell.open`; their tables go to pyarrow, pandas, Polars and DuckDB without a copy. What the
-command's verbs do, functions of the same names do here, with its options as keywords, and give the documents that it prints with `--json`.
+Recordings and archives are opened with `quell.open`; their tables go to pyarrow, pandas, Polars and DuckDB without a
+copy. What the command's verbs do, functions of the same names do here, with its options as keywords; they give the
+documents that it prints with `--json`.
 """
 
 from __future__ import annotations

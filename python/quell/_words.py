@@ -50,23 +50,21 @@ def nanoseconds(time: timedelta) -> int:
 
 def _word(kind: str, given: Any) -> str:  # noqa: ANN401 (whatever a caller gives)
     """A value as it is typed; `kind` is what help calls it."""
+    word: Any = given
     if isinstance(given, HasPath) and not isinstance(given, (str, os.PathLike)):
-        return os.fspath(given.path)
-    if isinstance(given, os.PathLike):
-        return os.fspath(given)
-    if isinstance(given, timedelta):
-        nanos = nanoseconds(given)
-        return str(nanos) if kind == "NS" else f"{nanos}ns"
-    if kind == "TIME" and isinstance(given, int) and not isinstance(given, bool):
-        return f"{given}ns"
-    if isinstance(given, float) and kind in {"NS", "SOURCE=FACTOR"}:
+        word = os.fspath(given.path)
+    elif isinstance(given, os.PathLike):
+        word = os.fspath(given)
+    elif isinstance(given, timedelta):
+        word = nanoseconds(given) if kind == "NS" else f"{nanoseconds(given)}ns"
+    elif kind == "TIME" and isinstance(given, int):
+        word = f"{given}ns"
+    elif isinstance(given, float) and kind in {"NS", "SOURCE=FACTOR"}:
         # As people write it, not 1e-05.
-        return f"{given:.15f}".rstrip("0").rstrip(".")
-    if kind == "8x8x16" and not isinstance(given, str):
-        return "x".join(map(str, given))
-    if kind == "LIST" and not isinstance(given, (str, int)):
-        return ",".join(map(str, given))
-    return str(given)
+        word = f"{given:.15f}".rstrip("0").rstrip(".")
+    elif kind in {"8x8x16", "LIST"} and not isinstance(given, (str, int)):
+        word = ("x" if kind == "8x8x16" else ",").join(map(str, given))
+    return str(word)
 
 
 def words(options: Sequence[tuple[str, str, Any]], positional: Sequence[Any]) -> list[str]:

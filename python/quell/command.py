@@ -25,7 +25,9 @@ def command() -> str:
     beside = Path(sysconfig.get_path("scripts"), "quell")
     found = named or (str(beside) if os.access(beside, os.X_OK) else shutil.which("quell"))
     if not found:
-        text = "the `quell` command is not there: install the wheel, or name the program in the environment variable QUELL"
+        text = (
+            "the `quell` command is not there: install the wheel, or name the program in the environment variable QUELL"
+        )
         raise QuellError(text)
     return found
 
@@ -42,17 +44,16 @@ def run(*words: str | os.PathLike[str]) -> str:
     Raises:
         QuellError: In the command's words, if it fails.
     """
-    line = [command(), *map(os.fspath, words)]
+    typed = [command(), *(os.fspath(word) for word in words)]
     draws = sys.stderr.isatty()
     # A terminal is handed on for progress; the command's last words are on it then.
     done = subprocess.run(
-        line, stdout=subprocess.PIPE, stderr=None if draws else subprocess.PIPE, text=True, check=False
+        typed, stdout=subprocess.PIPE, stderr=None if draws else subprocess.PIPE, text=True, check=False
     )
     said = "" if draws else done.stderr
-    if said:
-        sys.stderr.write(said)
+    sys.stderr.writelines(line for line in said.splitlines(keepends=True) if not line.startswith("error: "))
     if done.returncode in {0, _LIMIT}:
         return done.stdout
     errors = [text.removeprefix("error: ") for text in said.splitlines() if text.startswith("error: ")]
-    reason = errors[-1] if errors else f"`quell {' '.join(map(os.fspath, words))}` ended with exit code {done.returncode}"
+    reason = errors[-1] if errors else f"`quell {' '.join(typed)}` ended with exit code {done.returncode}"
     raise (UsageError if done.returncode == _USAGE else QuellError)(reason)

@@ -70,7 +70,7 @@ class Recording:
 
     @functools.cached_property
     def intervals(self) -> Table:
-        """What the kernel did: `cpu`, `start_ns`, `duration_ns`, `net_ns`, `source`, `pid`, `victim`, `detail`, `cause`."""
+        """What the kernel did: `cpu`, `start_ns`, `duration_ns`, `net_ns`, `source`, and by whom."""
         return self._table("intervals")
 
     @functools.cached_property
@@ -90,8 +90,11 @@ class Recording:
 
     @property
     def histograms(self) -> Table:
-        """How many detours took how long, by CPU: bins of a tenth of a decade, `from_ns` to below `to_ns`."""
-        return histograms(self.detours)
+        """How many took how long, by CPU, `from_ns` to below `to_ns`: of detours bins of a tenth of a decade.
+
+        Of a recording that holds nothing but histograms they are those, with the `thread` and the `kind` (gap, latency).
+        """
+        return self._table("histograms") if self.method == "histogram" else histograms(self.detours)
 
     def show(self, **options: Any) -> results.Shown:  # noqa: ANN401 (those of `quell.show`)
         """At a glance; see `quell.show`."""
@@ -116,10 +119,12 @@ class Recording:
 
     def __repr__(self) -> str:
         """Its name, host and CPUs."""
-        return f"<quell.Recording: {self.name} of {self.host or 'an unknown host'}, {len(self.cpus)} CPUs, {self.method}>"
+        return (
+            f"<quell.Recording: {self.name} of {self.host or 'an unknown host'}, {len(self.cpus)} CPUs, {self.method}>"
+        )
 
     def _repr_html_(self) -> str:
-        return self.show()._repr_html_()  # noqa: SLF001 (ours)
+        return self.show()._repr_html_()
 
 
 class Archive:

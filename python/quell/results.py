@@ -6,7 +6,7 @@ import html
 import json
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from quell.table import Table, cell
+from quell.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Document(Generic[D]):
     def _repr_html_(self) -> str:
         limits = "".join(f"<li>{html.escape(one)}</li>" for one in self.warnings)
         said = f"<ul>{limits}</ul>" if limits else ""
-        return f"<p><b>{html.escape(self._title)}</b></p>{self.table._repr_html_()}{said}"  # noqa: SLF001 (ours)
+        return f"<p><b>{html.escape(self._title)}</b></p>{self.table._repr_html_()}{said}"
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class WhatIf:
         return f"<quell.WhatIf: {'; '.join(self.changes)}>"
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{html.escape('; '.join(self.changes))}</b></p>{self.table._repr_html_()}"  # noqa: SLF001 (ours)
+        return f"<p><b>{html.escape('; '.join(self.changes))}</b></p>{self.table._repr_html_()}"
 
 
 class Simulation(Document["documents.Simulation"]):
@@ -185,7 +185,9 @@ class Simulation(Document["documents.Simulation"]):
         times = self.finish_times_ns
         if times is None:
             return [self._fields]
-        noise = (self.document["noise"] or {}).get("injected_noise_ns") or [None] * len(times)
+        facts = self.document["noise"]
+        struck_ns = facts["injected_noise_ns"] if facts else None
+        noise: Sequence[int | None] = struck_ns or [None] * len(times)
         return [
             {"rank": rank, "finish_ns": end, "noise_ns": struck} for rank, (end, struck) in enumerate(zip(times, noise))
         ]
@@ -283,11 +285,12 @@ class Tracked(Document["documents.Tracked"]):
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the archive, in sentences."""
-        return cast("list[str]", self.document["findings"].get("told", []))
+        return self.document["findings"]["told"]
 
     @property
     def _title(self) -> str:
-        return f"{len(self.ranks):,} ranks, {self.runtime_ns / 1e9:.6g} s, without noise {self.compensated_runtime_ns / 1e9:.6g} s"
+        quiet = self.compensated_runtime_ns / 1e9
+        return f"{len(self.ranks):,} ranks, {self.runtime_ns / 1e9:.6g} s, without noise {quiet:.6g} s"
 
 
 def shown(text: str) -> Shown | Hosts:

@@ -20,8 +20,8 @@ _SHOWN = 20
 class Table:
     """A table in memory, which others take without a copy.
 
-    `pyarrow.table(t)`, `polars.from_arrow(t)`, `duckdb.sql("from t")` and `pandas.DataFrame.from_arrow(t)` all take it as it is, through the
-    Arrow PyCapsule interface. Without any of them `column()` gives plain values.
+    `pyarrow.table(t)`, `polars.from_arrow(t)`, `duckdb.sql("from t")` and `pandas.DataFrame.from_arrow(t)`
+    all take it as it is, through the Arrow PyCapsule interface. Without any of them `column()` gives plain values.
     """
 
     def __init__(self, inner: _internal.Table) -> None:
@@ -58,7 +58,9 @@ class Table:
         return dict(zip(self._inner.column_names, self._inner.column_types))
 
     def column(self, name: str) -> array[Any] | list[Any]:
-        """A column: an `array.array` of numbers, which NumPy takes without a copy; a list where cells are empty, or hold text or yes and no.
+        """A column: an `array.array` of numbers, which NumPy takes without a copy.
+
+        It is a list where cells are empty, or hold text or yes and no.
 
         Raises:
             KeyError: If there is no such column.

@@ -165,7 +165,7 @@ def simulate(
     reduce_per_byte: Time | float | None = None,
     progress: bool | None = None,
 ) -> Simulation:
-    """A message schedule or a named pattern, under LogGOPS and noise: when each rank is done.
+    """A schedule or a named pattern, under LogGOPS and noise: when each rank is done.
 
     Args:
         schedule: The schedule to play: GOAL as text, or LogGOPSim's binary form of it; its content tells which.

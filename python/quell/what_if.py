@@ -24,7 +24,7 @@ def what_if(  # noqa: PLR0913 (one for each change)
     coschedule: Names = (),
     **options: Any,  # noqa: ANN401 (those of `quell.predict`)
 ) -> WhatIf:
-    """Predicts twice, with the noise as it is and as it would be; both draw alike, so that the difference is the change's.
+    """Predicts twice, with the noise as it is and as it would be; both draw alike, so the difference is the change's.
 
     Args:
         recordings: As for `quell.predict`.

@@ -28,7 +28,7 @@ def laid_out() -> Iterator[Path]:
         package = Path(folder, "quell")
         package.mkdir()
         for source in (ROOT / "python/quell").iterdir():
-            if source.suffix in {".py", ".pyi", ".typed", ".html"} or source.name == "py.typed":
+            if source.suffix in {".py", ".pyi", ".js"} or source.name == "py.typed":
                 (package / source.name).symlink_to(source)
         (package / "_internal.abi3.so").symlink_to(MODULE)
         before = dict(os.environ)

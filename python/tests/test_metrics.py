@@ -162,7 +162,7 @@ class Tears(WithContainer):
 
     def blindly(self, metrics: Metrics) -> reader.Reading:
         """The slot, without a look at its levels."""
-        fields = reader._SLOT.unpack_from(metrics._map, reader.SLOT_SIZE)  # noqa: SLF001
+        fields = reader._SLOT.unpack_from(metrics._map, reader.SLOT_SIZE)
         return reader.Reading(*fields[4:12], ns=fields[12:20], count=fields[20:28])
 
     def test_reads_are_whole(self) -> None:
@@ -231,7 +231,7 @@ class Refusals(WithContainer):
         self.assertEqual(in_child(child), 0)
         with mock.patch("os.geteuid", return_value=NOBODY):
             Metrics.open().close()
-        peer = reader._PEER.pack(1, NOBODY, NOBODY)  # noqa: SLF001
+        peer = reader._PEER.pack(1, NOBODY, NOBODY)
         with mock.patch.object(reader.socket.socket, "getsockopt", return_value=peer):
             self.refused("offered by user 65534")
 

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -17,6 +17,8 @@ use crate::error;
 const STEP: Duration = Duration::from_millis(50);
 /// So long work that is told to stop is waited for; what takes longer ends by itself, and nobody hears of it.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+static POOL: Once = Once::new();
 
 /// Between the work and who waits for it.
 #[derive(Debug, Default)]
@@ -36,11 +38,17 @@ impl Shared {
 
 /// Does the work on a thread of its own. Meanwhile signals are handled, and `progress(done, all)` is called now and then; what either
 /// raises ends the work.
-pub fn long<T, W>(py: Python<'_>, progress: Option<Py<PyAny>>, work: W) -> PyResult<T>
+pub fn long<T, W>(py: Python<'_>, progress: Option<&Py<PyAny>>, work: W) -> PyResult<T>
 where
     T: Send + 'static,
     W: FnOnce(Progress<'_>) -> anyhow::Result<T> + Send + 'static,
 {
+    // Threads are called after who starts them, and these stay when the work has gone.
+    POOL.call_once(|| {
+        let pool = rayon::ThreadPoolBuilder::new().thread_name(|number| format!("quell-pool-{number}"));
+        // Without it the pool makes itself.
+        let _ = pool.build_global();
+    });
     let shared = Arc::new(Shared::default());
     let (send, mut receive) = channel();
     let theirs = Arc::clone(&shared);
@@ -61,7 +69,7 @@ where
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if let Err(stopped) = py.check_signals().and_then(|()| show(py, progress.as_ref(), &shared)) {
+        if let Err(stopped) = py.check_signals().and_then(|()| show(py, progress, &shared)) {
             shared.stop.store(true, Ordering::Relaxed);
             drop(wait(py, receive, PATIENCE));
             return Err(stopped);

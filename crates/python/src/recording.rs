@@ -56,6 +56,7 @@ impl Recording {
             "quanta" => TableKind::Quanta,
             "phases" => TableKind::Phases,
             "threads" => TableKind::Threads,
+            "histograms" => TableKind::Histograms,
             _ => return Err(PyValueError::new_err(format!("a recording has no table `{name}`"))),
         };
         let read = || match &self.imported {

@@ -43,7 +43,7 @@ impl Table {
             arrays.push(array);
         }
         let schema = Arc::new(Schema::new(fields));
-        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(refused)?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(|error| refused(&error))?;
         Ok(Self { schema, batches: vec![batch] })
     }
 
@@ -63,7 +63,7 @@ impl Table {
 
     /// The columns as a capsule with an `ArrowSchema`.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref()).map_err(refused)?;
+        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref()).map_err(|error| refused(&error))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
@@ -93,7 +93,7 @@ impl Table {
         if columns.iter().any(|column| column.null_count() > 0) {
             return Ok(None);
         }
-        let kind = self.schema.field_with_name(name).map_err(refused)?.data_type().clone();
+        let kind = self.schema.field_with_name(name).map_err(|error| refused(&error))?.data_type().clone();
         let (code, bytes) = match kind {
             DataType::UInt64 => {
                 ("Q", bytes(&columns, |c| c.as_primitive::<UInt64Type>().values().inner().as_slice()))
@@ -129,7 +129,7 @@ impl Table {
     }
 }
 
-fn refused(error: ArrowError) -> PyErr {
+fn refused(error: &ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 

@@ -34,7 +34,7 @@ fn whole(document: &impl Serialize) -> anyhow::Result<Document> {
 
 #[pyfunction(name = "predict", signature = (typed, progress = None))]
 fn py_predict(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
-    long(py, progress, move |progress| {
+    long(py, progress.as_ref(), move |progress| {
         let asked: predict::Asked = words::read("predict", typed)?;
         whole(&predict::prediction(&asked, progress)?)
     })
@@ -42,7 +42,7 @@ fn py_predict(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -
 
 #[pyfunction(name = "simulate", signature = (typed, progress = None))]
 fn py_simulate(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
-    long(py, progress, move |progress| {
+    long(py, progress.as_ref(), move |progress| {
         let asked: simulate::Asked = words::read("simulate", typed)?;
         let mut said = Vec::new();
         let played = simulate::simulate(&asked, &mut |text| said.push(text.to_owned()), progress)?;
@@ -52,7 +52,7 @@ fn py_simulate(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) 
 
 #[pyfunction(name = "compare", signature = (typed, progress = None))]
 fn py_compare(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
-    long(py, progress, move |_| {
+    long(py, progress.as_ref(), move |_| {
         let asked: compare::Asked = words::read("compare", typed)?;
         whole(&compare::comparison(&asked)?)
     })
@@ -60,7 +60,7 @@ fn py_compare(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -
 
 #[pyfunction(name = "show", signature = (typed, progress = None))]
 fn py_show(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
-    long(py, progress, move |progress| {
+    long(py, progress.as_ref(), move |progress| {
         let asked: show::Asked = words::read("show", typed)?;
         let mut said = Vec::new();
         let shown = show::shown(&asked, &mut |text| said.push(text.to_owned()), progress)?;
@@ -70,7 +70,7 @@ fn py_show(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> P
 
 #[pyfunction(name = "track", signature = (typed, progress = None))]
 fn py_track(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
-    long(py, progress, move |progress| {
+    long(py, progress.as_ref(), move |progress| {
         let asked: track::Asked = words::read("track", typed)?;
         net::refuse_help(&asked.net)?;
         let mut run = Stoppable { archive: Archive::open(&asked.archive)?, events: 0, progress };

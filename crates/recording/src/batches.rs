@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use crate::formats::Imported;
 use crate::read::read_batches;
 use crate::table::Row;
-use crate::{Cpu, Detour, Error, Interval, Manifest, Method, Phase, Quantum, Thread};
+use crate::{Bucket, Cpu, Detour, Error, Interval, Manifest, Method, Phase, Quantum, Thread};
 
 /// A table of a recording, whole.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub enum Kind {
     Phases,
     /// Threads of a recorded command.
     Threads,
+    /// Histograms of tools that keep no more.
+    Histograms,
 }
 
 impl Batches {
@@ -49,6 +51,7 @@ impl Batches {
             Kind::Phases if is_mpi()? => of_file::<Phase>(folder),
             Kind::Phases => Ok(empty::<Phase>()),
             Kind::Threads => of_file::<Thread>(folder),
+            Kind::Histograms => of_file::<Bucket>(folder),
         }
     }
 
@@ -67,11 +70,21 @@ impl Batches {
             rows.flat_map(|series| series.quanta.iter().map(|quantum| (series.cpu, *quantum)))
                 .collect::<Vec<_>>()
         };
+        let intervals = || {
+            let rows = recording.intervals.iter();
+            rows.flat_map(|side| side.intervals.iter().map(|interval| (side.cpu, interval.clone())))
+                .collect::<Vec<_>>()
+        };
+        let buckets = || {
+            let rows = recording.histograms.iter();
+            rows.flat_map(|of| of.buckets.iter().map(|bucket| (of.cpu, *bucket))).collect::<Vec<_>>()
+        };
         let table = match kind {
             Kind::Detours => of_rows(&detours()),
             Kind::Quanta if imported.phases.is_empty() => of_rows(&quanta()),
             Kind::Quanta | Kind::Phases => of_rows(&imported.phases),
-            Kind::Intervals => Ok(empty::<Interval>()),
+            Kind::Intervals => of_rows(&intervals()),
+            Kind::Histograms => of_rows(&buckets()),
             Kind::Threads => Ok(empty::<Thread>()),
         };
         table.map_err(|error| Error::malformed(&recording.path, error.to_string()))

@@ -16,11 +16,11 @@ pub struct Predict {
     #[command(flatten)]
     pub asked: Asked,
     /// Print one JSON document (schema quell.predict/1).
-    #[arg(long)]
+    #[arg(long, help_heading = Option::<&str>::None)]
     pub json: bool,
     /// Predict all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset.
     /// The processes of srun, mpirun or a Slurm job array share them; run again, it does what is missing.
-    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases", "seed", "NetArgs", "WhatIf"])]
+    #[arg(long, value_name = "PLAN.toml", help_heading = Option::<&str>::None, conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases", "seed", "NetArgs", "WhatIf"])]
     pub sweep: Option<PathBuf>,
     #[command(flatten)]
     pub sweeping: SweepArgs,

@@ -18,14 +18,14 @@ pub struct Simulate {
     pub asked: Asked,
     /// Draw the run for ui.perfetto.dev, at most 64 ranks of it, evenly spread, and the last to finish. It is played twice
     /// for that, the second time on one thread.
-    #[arg(long, value_name = "F.pftrace")]
+    #[arg(long, value_name = "F.pftrace", help_heading = Option::<&str>::None)]
     pub timeline: Option<PathBuf>,
     /// Print one JSON document (schema quell.simulate/1).
-    #[arg(long)]
+    #[arg(long, help_heading = Option::<&str>::None)]
     pub json: bool,
     /// Simulate all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset.
     /// The processes of srun, mpirun or a Slurm job array share them; run again, it does what is missing.
-    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["schedule", "pattern", "compat", "noise", "offsets", "cosched", "skew", "baseline", "culprits", "seed", "timeline", "all_times", "NetArgs", "PatternArgs"])]
+    #[arg(long, value_name = "PLAN.toml", help_heading = Option::<&str>::None, conflicts_with_all = ["schedule", "pattern", "compat", "noise", "offsets", "cosched", "skew", "baseline", "culprits", "seed", "timeline", "all_times", "NetArgs", "PatternArgs"])]
     pub sweep: Option<PathBuf>,
     #[command(flatten)]
     pub sweeping: SweepArgs,
