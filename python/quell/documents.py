@@ -761,6 +761,50 @@ class Fleet(TypedDict):
     """What a reader of the figures must know."""
 
 
+class HistogramOverview(TypedDict):
+    """A histogram of one CPU, thread and kind in figures.
+
+    A quantile is the upper end of the bucket that holds it (nearest rank, as in [`crate::quantiles`]), so that it is
+    never too short.
+    """
+
+    cpu: int
+    """The CPU."""
+
+    kind: str
+    """What was timed: `gap`, `latency`, `irq_latency`, `thread_latency`, `user_latency` or `noise`."""
+
+    max_ns: int
+    """The upper end of the last bucket."""
+
+    min_ns: int
+    """The lower end of the first bucket."""
+
+    p50_ns: int
+    """Median."""
+
+    p90_ns: int
+    """90th percentile."""
+
+    p99_9_ns: int
+    """99.9th percentile."""
+
+    p99_ns: int
+    """99th percentile."""
+
+    rate_per_s: NotRequired[float | None]
+    """Samples per second; absent where it is not known how long the CPU was watched."""
+
+    samples: int
+    """How often."""
+
+    span_ns: int
+    """How long the CPU was watched; 0 where the tool does not tell."""
+
+    thread: int
+    """The tool's thread."""
+
+
 class HostRow(TypedDict):
     """One recording.
 
@@ -1326,6 +1370,9 @@ class Show(TypedDict):
     explained: NotRequired[Explained | None]
     """How much of the detours is explained; null where sources are not known or there are no detours."""
 
+    histograms: list[HistogramOverview]
+    """One entry for each CPU, thread and kind, for histograms."""
+
     host: NotRequired[str | None]
     """Host it was made on."""
 
@@ -1336,7 +1383,7 @@ class Show(TypedDict):
     """Rows that were dropped for want of room, all CPUs together."""
 
     method: str
-    """`detour`, `fwq`, `ftq`, `kernel` or `phases`."""
+    """`detour`, `fwq`, `ftq`, `kernel`, `phases` or `histogram`."""
 
     name: str
     """The recording's name."""
