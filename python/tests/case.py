@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import unittest
 from typing import ClassVar
 
 from package import laid_out
 from samples import Samples
+
+
+@functools.cache
+def _package() -> None:
+    """Lays the package out until this process ends: what was imported from it goes on to need it."""
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    stack.enter_context(laid_out())
 
 
 class PackageCase(unittest.TestCase):
@@ -18,10 +28,8 @@ class PackageCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        stack = contextlib.ExitStack()
-        cls.addClassCleanup(stack.close)
-        stack.enter_context(laid_out())
+        _package()
         cls.samples = Samples()
-        stack.callback(cls.samples.close)
-        stack.callback(os.chdir, os.getcwd())  # noqa: PTH109 (to come back)
+        cls.addClassCleanup(cls.samples.close)
+        cls.addClassCleanup(os.chdir, os.getcwd())  # noqa: PTH109 (to come back)
         os.chdir(cls.samples.folder)

@@ -1,4 +1,5 @@
 //! The verbs: words in, the document's text out.
+#![expect(clippy::needless_pass_by_value, reason = "Python hands its objects over")]
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
