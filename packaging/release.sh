@@ -53,7 +53,8 @@ step packaging/static.sh x86_64 "$folder/.x86_64"
 archive x86_64 amd64
 install -D -m 755 "$folder/.x86_64/quell" python/quell.data/scripts/quell
 paths="--remap-path-prefix=$root=/quell --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
-RUSTFLAGS=$paths CARGO_PROFILE_RELEASE_STRIP=symbols step .x/venv/bin/maturin build --release --locked --manifest-path crates/python/Cargo.toml --out "$folder"
+(cd python && RUSTFLAGS=$paths CARGO_PROFILE_RELEASE_STRIP=symbols step ../.x/venv/bin/maturin build --release --locked --out "$folder")
+rm -rf python/quell.data
 if [[ -n $arm64 ]]; then
     step packaging/arm64.sh "$folder/.aarch64" --test
     archive aarch64 arm64
