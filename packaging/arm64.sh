@@ -2,7 +2,8 @@
 # Builds the static arm64 `quell` on an x86-64 machine, and runs the tests of the portable crates under qemu:
 #   packaging/arm64.sh FOLDER [--test]
 # Debian's own Rust has the standard library of other architectures as packages, so all of it is done in a Debian root of its own
-# (.x/arm64-root, made by debootstrap, some 2 GB), and nothing is installed here but debootstrap and qemu.
+# (.x/arm64-root, made by debootstrap, some 2 GB), and nothing is installed here but debootstrap and qemu. A site's own mirror goes into
+# QUELL_ARM64_MIRROR, lines for its apt.conf into QUELL_ARM64_APT.
 set -euo pipefail
 
 folder=$(realpath -m "${1:?usage: packaging/arm64.sh FOLDER [--test]}")
@@ -12,23 +13,27 @@ cd "$root"
 # shellcheck source=tools/need.sh
 source tools/need.sh
 [[ $EUID -eq 0 ]] || fail "a Debian root of its own can be made by root alone: sudo packaging/arm64.sh ..."
-need debootstrap qemu-user-static
+need debootstrap debian-archive-keyring qemu-user-static
 
 # The first Debian whose Rust is new enough for the workspace.
-suite=forky
-mirror=http://deb.debian.org/debian
+suite=${QUELL_ARM64_SUITE:-forky}
+mirror=${QUELL_ARM64_MIRROR:-http://deb.debian.org/debian}
 tree=$root/.x/arm64-root
 packages=(build-essential ca-certificates cargo clang git gcc-aarch64-linux-gnu libc6-dev-arm64-cross pkgconf rustc)
 foreign=(libstd-rust-dev libelf-dev zlib1g-dev libzstd-dev libotf2-trace-dev libc6-dev)
 
+cleanup() {
+    umount "$tree/quell" "$tree/proc" "$tree/dev" 2>/dev/null || true
+}
+trap cleanup EXIT
+cleanup
 if [[ ! -e $tree/.made ]]; then
     script=/usr/share/debootstrap/scripts/$suite
     [[ -e $script ]] || script=/usr/share/debootstrap/scripts/sid
-    rm -rf "$tree"
-    step debootstrap --variant=minbase "$suite" "$tree" "$mirror" "$script" >&2
+    rm -rf --one-file-system "$tree"
+    step debootstrap --force-check-gpg --variant=minbase "$suite" "$tree" "$mirror" "$script" >&2
     chroot "$tree" dpkg --add-architecture arm64
-    # A mirror may lag behind: what it holds is signed all the same.
-    echo 'Acquire::Check-Valid-Until "false";' >"$tree/etc/apt/apt.conf.d/lagging"
+    printf '%s\n' "${QUELL_ARM64_APT:-}" >"$tree/etc/apt/apt.conf.d/site"
     chroot "$tree" apt-get update -qq
     step chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         "${packages[@]}" "${foreign[@]/%/:arm64}" >/dev/null
@@ -36,11 +41,6 @@ if [[ ! -e $tree/.made ]]; then
 fi
 
 mkdir -p "$tree/quell" "$tree/out" "$tree/cargo"
-cleanup() {
-    umount "$tree/quell" "$tree/proc" "$tree/dev" 2>/dev/null || true
-}
-trap cleanup EXIT
-cleanup
 mount --bind "$root" "$tree/quell"
 mount -t proc proc "$tree/proc"
 mount --bind /dev "$tree/dev"
@@ -48,8 +48,8 @@ inside() {
     chroot "$tree" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin CARGO_HOME=/cargo CARGO_TARGET_DIR=/target OTF2_CONFIG=/bin/false \
         SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}" "$@"
 }
+# crates.io is reached from inside as from here.
 cp /etc/resolv.conf "$tree/etc/resolv.conf"
-# A registry that is reached through a proxy's own certificate is reached from inside too.
 cp -rT /etc/ssl/certs "$tree/etc/ssl/certs"
 step inside /quell/packaging/static.sh aarch64 /out
 install -D -m 755 "$tree/out/quell" "$folder/quell"

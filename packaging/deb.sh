@@ -12,6 +12,7 @@ export SOURCE_DATE_EPOCH
 describes=${QUELL_HERE:-$quell}
 
 tree=$(mktemp -d)
+chmod 755 "$tree"
 trap 'rm -rf "$tree"' EXIT
 umask 022
 put() { install -D -m "$1" "$2" "$tree/$3"; }
@@ -41,7 +42,7 @@ Architecture: $architecture
 Maintainer: The quell authors <quell@localhost>
 Section: admin
 Priority: optional
-Installed-Size: $(du -sk --apparent-size --exclude=DEBIAN "$tree" | cut -f1)
+Installed-Size: $(find "$tree/usr" -type f -printf '%s\n' | awk '{ bytes += $1 } END { print int(bytes / 1024) + 1 }')
 Suggests: openmpi-bin, libopenmpi-dev
 Description: operating-system noise: measured, named, predicted, taken away
  quell measures operating-system noise (jitter) on Linux nodes, names its sources

@@ -11,16 +11,18 @@
 set -euo pipefail
 
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
+here=$PWD
 cd "$root"
 # shellcheck source=tools/need.sh
 source tools/need.sh
-folder=$root/target/release-packages arm64='' twice=''
+usual=$root/target/release-packages
+folder=$usual arm64='' twice=''
 for argument in "$@"; do
     case $argument in
         --arm64) arm64=yes ;;
         --check) twice=yes ;;
         -*) fail "unknown option $argument; usage: packaging/release.sh [FOLDER] [--arm64] [--check]" ;;
-        *) folder=$(realpath -m "$argument") ;;
+        *) folder=$(cd "$here" && realpath -m "$argument") ;;
     esac
 done
 
@@ -32,14 +34,18 @@ need_python_tools release
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
-rm -rf "$folder"
+# Only what this script made itself is made anew.
+[[ $folder != "$usual" ]] || rm -rf "$usual"
 mkdir -p "$folder"
+[[ -z $(ls -A "$folder") ]] || fail "$folder is not empty: name a new folder"
 
 # archive MACHINE DEBIAN-NAME: tar ball, Debian package and SBOM of what was built into $folder/.MACHINE
 archive() {
     local machine=$1 name=quell-$version-$1 stage=$folder/.$1
     local sbom=$folder/$name.cdx.json tree=$stage/$name
-    step python3 packaging/sbom.py "$machine-unknown-linux-gnu" "$sbom"
+    local libraries=/var/lib/dpkg
+    [[ $machine == "$(uname -m)" ]] || libraries=$root/.x/arm64-root/var/lib/dpkg
+    step python3 packaging/sbom.py "$machine-unknown-linux-gnu" "$sbom" "$libraries" "$2"
     QUELL_HERE=$folder/.x86_64/quell step packaging/deb.sh "$stage/quell" "$2" "$sbom" "$folder"
     mkdir -p "$tree"
     cp "$stage/quell" README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE packaging/copyright "$tree"
@@ -51,6 +57,7 @@ archive() {
 
 step packaging/static.sh x86_64 "$folder/.x86_64"
 archive x86_64 amd64
+trap 'rm -rf "$root/python/quell.data"' EXIT
 install -D -m 755 "$folder/.x86_64/quell" python/quell.data/scripts/quell
 paths="--remap-path-prefix=$root=/quell --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 (cd python && RUSTFLAGS=$paths CARGO_PROFILE_RELEASE_STRIP=symbols step ../.x/venv/bin/maturin build --release --locked --out "$folder")
@@ -64,7 +71,7 @@ rm -rf "$folder"/.x86_64 "$folder"/.aarch64
 
 if [[ -n $twice ]]; then
     other=$(mktemp -d)
-    trap 'rm -rf "$other"' EXIT
+    trap 'rm -rf "$other" "$root/python/quell.data"' EXIT
     git clone -q "$root" "$other/another-folder"
     (cd "$other/another-folder" && packaging/release.sh "$other/out" ${arm64:+--arm64})
     step diff "$folder/SHA256SUMS" "$other/out/SHA256SUMS" || fail "two builds of one commit differ: see above"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes what a static quell is made of, as CycloneDX 1.6: every crate that cargo links, and the C libraries beside them.
+"""Writes what a static quell is made of, as CycloneDX 1.6: every crate that is linked, and the C libraries.
 
-sbom.py TARGET FILE, in the root of the repository. TARGET is cargo's name of the architecture.
+sbom.py TARGET FILE [DPKG ARCHITECTURE], in the root of the repository. TARGET is cargo's name of the architecture; DPKG
+is the folder in which Debian keeps what is installed where it was built, ARCHITECTURE Debian's name of it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ C_LIBRARIES = {
 
 def metadata(target: str) -> dict:
     """What cargo knows of the packages for a target."""
-    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target, "--features", "quell-cli/static"]
+    command = [
+        "cargo",
+        "metadata",
+        "--format-version",
+        "1",
+        "--locked",
+        "--filter-platform",
+        target,
+        "--features",
+        "quell-cli/static",
+    ]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
@@ -51,9 +62,10 @@ def crate(package: dict) -> dict:
     return component
 
 
-def c_library(name: str, package: str, licence: str) -> dict:
-    """A C library as a component, with the version that Debian's package has here."""
-    query = ["dpkg-query", "--show", "--showformat", "${Version}", package]
+def c_library(name: str, package: str, licence: str, dpkg: str, architecture: str) -> dict:
+    """A C library as a component, with the version that Debian's package has where it was linked."""
+    whole = f"{package}:{architecture}" if architecture else package
+    query = ["dpkg-query", "--admindir", dpkg, "--show", "--showformat", "${Version}", whole]
     answer = subprocess.run(query, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     version = answer.stdout.strip() or "unknown"
     url = f"pkg:deb/debian/{package}@{version}"
@@ -63,15 +75,16 @@ def c_library(name: str, package: str, licence: str) -> dict:
 
 def main() -> None:
     """Writes the file."""
-    if len(sys.argv) != 3:  # noqa: PLR2004 (two arguments)
+    if len(sys.argv) not in (3, 5):
         sys.exit(__doc__)
+    dpkg, architecture = sys.argv[3:5] or ("/var/lib/dpkg", "")
     target, path = sys.argv[1], Path(sys.argv[2])
     known = metadata(target)
     program = next(package for package in known["packages"] if package["name"] == "quell-cli")
     ids = linked(known, program["id"])
     crates = [crate(package) for package in known["packages"] if package["id"] in ids and package is not program]
     components = sorted(crates, key=lambda one: one["bom-ref"])
-    components += [c_library(name, *facts) for name, facts in C_LIBRARIES.items()]
+    components += [c_library(name, *facts, dpkg, architecture) for name, facts in C_LIBRARIES.items()]
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     names = "\n".join(one["bom-ref"] for one in components)
     document = {

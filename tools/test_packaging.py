@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -19,14 +20,22 @@ class Slurm(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
+        self.addCleanup(self.end_keepers)
         self.folder = Path(folder.name)
         self.quell = self.folder / "quell"
         self.fail(code=0)
 
     def fail(self, code: int) -> None:
         """From now on quell ends with this code."""
-        self.quell.write_text(f'#!/bin/sh\necho "$@" >>{self.folder}/asked\nexit {code}\n')
+        # `tune apply --for` leaves a process behind, which must not hold the scripts' lock.
+        keeper = f"[ $3 = apply ] && {{ sleep 60 & echo $! >>{self.folder}/keepers; }}"
+        self.quell.write_text(f'#!/bin/sh\necho "$@" >>{self.folder}/asked\n{keeper} >&- 2>&-\nexit {code}\n')
         self.quell.chmod(0o755)
+
+    def end_keepers(self) -> None:
+        """Ends what the stub left behind."""
+        for pid in (self.folder / "keepers").read_text().split() if (self.folder / "keepers").exists() else []:
+            os.kill(int(pid), 9)
 
     def run_script(self, name: str, job: str, **more: str) -> None:
         environment = {
@@ -37,7 +46,7 @@ class Slurm(unittest.TestCase):
             **more,
         }
         script = PACKAGING / "slurm" / name
-        ended = subprocess.run([script], env=environment, check=False, capture_output=True, text=True, timeout=60)
+        ended = subprocess.run([script], env=environment, check=False, capture_output=True, text=True, timeout=20)
         self.assertEqual((ended.returncode, ended.stdout), (0, ""), "a prolog that fails or talks would harm the node")
 
     def asked(self) -> list[str]:
@@ -52,7 +61,7 @@ class Slurm(unittest.TestCase):
         plan, apply = self.asked()
         self.assertIn("tune plan --profile hpc-node", plan)
         self.assertIn("tune apply", apply)
-        self.assertIn("--for 86400s", apply)
+        self.assertIn("--for 87000s", apply)
         self.run_script("prolog.sh", "8", SLURM_JOB_COMMENT="quiet")
         self.run_script("epilog.sh", "7")
         self.assertEqual(self.asked(), [], "another job still wants the node quiet")
@@ -60,6 +69,24 @@ class Slurm(unittest.TestCase):
         self.assertEqual(self.asked(), ["--quiet tune revert"])
         self.run_script("epilog.sh", "8")
         self.assertEqual(self.asked(), [])
+
+    def test_a_longer_job_takes_the_settings_over(self) -> None:
+        now = int(time.time())
+        self.run_script("prolog.sh", "7", SLURM_JOB_COMMENT="quiet", SLURM_JOB_END_TIME=str(now + 100))
+        self.asked()
+        self.run_script("prolog.sh", "8", SLURM_JOB_COMMENT="quiet", SLURM_JOB_END_TIME=str(now + 9000))
+        self.assertEqual([line.split()[2] for line in self.asked()], ["revert", "plan", "apply"])
+
+    def test_a_job_that_never_ended_is_forgotten_with_its_time(self) -> None:
+        self.run_script("prolog.sh", "7", SLURM_JOB_COMMENT="quiet")
+        self.run_script("prolog.sh", "8", SLURM_JOB_COMMENT="quiet")
+        self.asked()
+        (self.folder / "state/jobs/7").write_text("1000\n")
+        self.run_script("epilog.sh", "8")
+        self.assertEqual(self.asked(), ["--quiet tune revert"])
+        (self.folder / "state/applied").write_text("1000\n")
+        self.run_script("prolog.sh", "9", SLURM_JOB_COMMENT="quiet")
+        self.assertEqual([line.split()[2] for line in self.asked()], ["plan", "apply"])
 
     def test_who_does_not_ask_gets_nothing(self) -> None:
         for wish in [{}, {"SLURM_JOB_COMMENT": "quieter"}, {"SLURM_JOB_CONSTRAINTS": "unquiet"}]:

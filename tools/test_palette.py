@@ -10,8 +10,16 @@ CSS = Path(__file__).resolve().parent.parent / "crates/cli/assets/report.css"
 # Machado, Oliveira and Fernandes 2009, Table 1, severity 1.0: what an eye without one kind of cone sees, in linear RGB.
 EYES = {
     "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "no long cones": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-    "no medium cones": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "no long cones": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "no medium cones": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
 }
 # WCAG 2.2, 1.4.11: graphics; 1.4.3: text.
 GRAPHICS, TEXT = 3.0, 4.5
@@ -20,21 +28,25 @@ APART = 8.0
 
 
 def linear(colour: str) -> tuple[float, ...]:
+    """Red, green and blue as light, from 0 to 1."""
     values = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     return tuple(v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values)
 
 
 def luminance(colour: str) -> float:
+    """WCAG's relative luminance."""
     red, green, blue = linear(colour)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(one: str, other: str) -> float:
+    """WCAG's contrast ratio."""
     dark, light = sorted([luminance(one), luminance(other)])
     return (light + 0.05) / (dark + 0.05)
 
 
 def lab(rgb: tuple[float, ...]) -> tuple[float, float, float]:
+    """CIELAB, under D65."""
     rows = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
     white = (0.9505, 1.0, 1.089)
     xyz = [sum(a * b for a, b in zip(row, rgb)) / w for row, w in zip(rows, white)]
@@ -43,14 +55,18 @@ def lab(rgb: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def seen(colour: str, eye: str) -> tuple[float, float, float]:
+    """What an eye has of a colour, in CIELAB."""
     rgb = linear(colour)
     return lab(tuple(min(1.0, max(0.0, sum(a * b for a, b in zip(row, rgb)))) for row in EYES[eye]))
 
 
 def schemes() -> list[dict[str, str]]:
     """The variables of the light page, and of the dark one."""
+    whole = ("--page:", "--series-0:")
     blocks = re.findall(r"\{([^{}]*)\}", CSS.read_text())
-    return [dict(re.findall(r"--([\w-]+):\s*(#[0-9a-f]{6});", block)) for block in blocks if "--series-0:" in block and "--page:" in block]
+    return [
+        dict(re.findall(r"--([\w-]+):\s*(#[0-9a-f]{6});", block)) for block in blocks if all(w in block for w in whole)
+    ]
 
 
 class Palette(unittest.TestCase):

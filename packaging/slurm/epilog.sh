@@ -13,9 +13,16 @@ esac
 (
     flock -w 30 9 || exit 0
     rm -f "$state/jobs/$job"
-    [ -z "$(ls -A "$state/jobs")" ] || exit 0
+    now=$(date +%s)
+    # A job whose epilog never ran is over with its time.
+    for other in "$state"/jobs/*; do
+        [ -e "$other" ] || continue
+        [ "$(cat "$other")" -gt "$now" ] && exit 0
+        rm -f "$other"
+    done
     [ -e "$state/applied" ] || exit 0
     # 3: something is not as it was left; the log says what, and an administrator decides.
-    "$quell" --quiet tune revert >/dev/null && rm -f "$state/applied"
+    "$quell" --quiet tune revert >/dev/null 9>&-
+    rm -f "$state/applied"
 ) 9>"$state/lock" >>"$state/prolog.log" 2>&1
 exit 0

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: (Apache-2.0 OR MIT)
-"""Spack's recipe: put this folder's parent into a repository as packages/quell/package.py, then `spack install quell`."""
+"""Spack's recipe: packages/quell/package.py in a repository of yours, `git` leading to your copy of the sources."""
 
 from spack.package import *
 
 
 class Quell(CargoPackage):
-    """Measures operating-system noise on Linux nodes, names its sources in the kernel, and predicts what it costs
-    a parallel program at any scale."""
+    """Operating-system noise: measured, its sources named, its cost predicted to any scale, taken away."""
 
-    homepage = "https://github.com/quell-noise/quell"
-    git = "https://github.com/quell-noise/quell.git"
+    # The site's own copy, or a checkout: `spack dev-build quell@main`.
+    git = "https://localhost/quell.git"
 
-    license("MIT OR Apache-2.0", checked_by="quell-noise")
+    license("MIT OR Apache-2.0", checked_by="quell")
 
     version("main", branch="main")
 

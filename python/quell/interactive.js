@@ -44,7 +44,9 @@ function scale(kind, low, high, from, to) {
   } else {
     const raw = (b - a) / 6, size = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].find((m) => m * size >= raw) * size;
-    for (let v = Math.ceil(a / step) * step; v <= b + step * 1e-9; v += step) ticks.push(Number(v.toPrecision(12)));
+    const first = Math.ceil(a / step) * step;
+    // Counted, since a step can be too small to change a number.
+    for (let k = 0; k < 20 && first + k * step <= b + step * 1e-9; k++) ticks.push(Number((first + k * step).toPrecision(12)));
   }
   return { at, ticks, value: (pixel) => back(a + ((pixel - from) / (to - from)) * (b - a)) };
 }

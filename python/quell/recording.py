@@ -90,9 +90,9 @@ class Recording:
 
     @property
     def histograms(self) -> Table:
-        """How many took how long, by CPU, `from_ns` to below `to_ns`: of detours bins of a tenth of a decade.
+        """How many took how long, by CPU, from `from_ns` up to `to_ns` itself: of detours bins of a tenth of a decade.
 
-        Of a recording that holds nothing but histograms they are those, with the `thread` and the `kind` (gap, latency).
+        Of a recording of the method `histogram` they are its own, with `thread` and `kind` (`gap`, `latency` ...).
         """
         return self._table("histograms") if self.method == "histogram" else histograms(self.detours)
 
@@ -187,10 +187,10 @@ def histograms(detours: Table) -> Table:
             place = (cpu, bin_of(duration))
             counts[place] = counts.get(place, 0) + 1
     rows = [
-        {"cpu": cpu, "from_ns": edge(number), "to_ns": edge(number + 1), "count": count}
+        {"cpu": cpu, "from_ns": edge(number), "to_ns": edge(number + 1) - 1, "count": count}
         for (cpu, number), count in sorted(counts.items())
     ]
-    return Table.of_rows(rows)
+    return Table.of_rows(rows, ("cpu", "from_ns", "to_ns", "count"))
 
 
 def edge(number: int) -> int:

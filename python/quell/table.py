@@ -29,8 +29,13 @@ class Table:
         self._inner = inner
 
     @classmethod
-    def of_rows(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
-        """A table of records; a column for each key whose values are all numbers, words, yes or no, or None."""
+    def of_rows(cls, rows: Sequence[Mapping[str, Any]], counts: Sequence[str] = ()) -> Table:
+        """A table of records; a column for each key whose values are all numbers, words, yes or no, or None.
+
+        `counts` are the columns, all of whole numbers, that are there without a row too.
+        """
+        if not rows:
+            return cls(native().Table.of([(name, "uint", []) for name in counts]))
         names = dict.fromkeys(name for row in rows for name in row)
         columns = []
         for name in names:

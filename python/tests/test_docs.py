@@ -21,8 +21,12 @@ NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
 
 class Documentation(unittest.TestCase):
     def test_the_pages_examples_run(self) -> None:
-        text = (ROOT / "docs/tasks/python.md").read_text()
-        code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+        # The second goes on with a recording of the first.
+        texts = [(ROOT / page).read_text() for page in ("docs/tasks/python.md", "README.md")]
+        blocks = [re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL) for text in texts]
+        self.assertTrue(all(blocks))
+        copy = 'import shutil\nshutil.copytree("runs/node00000.quell", "a.quell")\n'
+        code = "\n".join(blocks[0]) + copy + "\n".join(blocks[1])
         self.assertIn("quell.predict", code)
         with laid_out(), tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)

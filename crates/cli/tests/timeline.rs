@@ -78,7 +78,7 @@ fn what_has_no_detours_is_still_a_timeline_and_a_recording() {
     for output in ["a.pftrace", "b.quell"] {
         assert!(run(dir.path(), &["convert", "a.quell", output]).status.success(), "{output}");
     }
-    let refused = transcript(dir.path(), &["convert", "a.quell", "a.csv"]);
+    let refused = transcript(dir.path(), &["convert", "a.quell", "a.txt", "--to", "netgauge"]);
     assert!(refused.contains("holds kernel intervals"), "{refused}");
-    assert!(!dir.path().join("a.csv").exists());
+    assert!(!dir.path().join("a.txt").exists());
 }

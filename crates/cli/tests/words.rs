@@ -24,6 +24,8 @@ fn each_verb_explains_itself_with_examples() {
     let help = transcript(dir.path(), &["--help"]);
     let listed =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // What a verb does may take more lines than one.
+    let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let verbs: Vec<&str> =
         listed.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help").collect();
     assert!(verbs.len() >= 18, "{help}");
@@ -172,7 +174,7 @@ fn man_pages_and_completions_know_every_verb_that_people_see() {
         "fish/vendor_completions.d/quell.fish",
     ] {
         let text = read(&format!("share/{script}"));
-        assert!(text.contains("serve-metrics") && text.contains("--threshold"), "{script}");
+        assert!(text.contains("serve-metrics") && text.contains("threshold"), "{script}");
         assert!(!text.contains("bench-node"), "{script} shows what people do not type");
     }
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -18,7 +18,8 @@ const STEP: Duration = Duration::from_millis(50);
 /// So long work that is told to stop is waited for; what takes longer ends by itself, and nobody hears of it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-static POOL: Once = Once::new();
+/// The process that has the pool: after a fork its threads are gone.
+static POOL: OnceLock<u32> = OnceLock::new();
 
 /// Between the work and who waits for it.
 #[derive(Debug, Default)]
@@ -44,11 +45,18 @@ where
     W: FnOnce(Progress<'_>) -> anyhow::Result<T> + Send + 'static,
 {
     // Threads are called after who starts them, and these stay when the work has gone.
-    POOL.call_once(|| {
+    let here = std::process::id();
+    let maker = POOL.get_or_init(|| {
         let pool = rayon::ThreadPoolBuilder::new().thread_name(|number| format!("quell-pool-{number}"));
         // Without it the pool makes itself.
         let _ = pool.build_global();
+        here
     });
+    if *maker != here {
+        let why = "this process was forked from one in which quell had begun its threads, which are not here: \
+                   start workers afresh, as by multiprocessing.get_context(\"spawn\")";
+        return Err(error::told(&anyhow::anyhow!(why)));
+    }
     let shared = Arc::new(Shared::default());
     let (send, mut receive) = channel();
     let theirs = Arc::clone(&shared);

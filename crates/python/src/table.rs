@@ -6,8 +6,8 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
-    UInt64Array,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
+    RecordBatchOptions, StringArray, UInt64Array,
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
@@ -43,7 +43,10 @@ impl Table {
             arrays.push(array);
         }
         let schema = Arc::new(Schema::new(fields));
-        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(|error| refused(&error))?;
+        // Without a column there is no row.
+        let options = RecordBatchOptions::new().with_row_count(arrays.is_empty().then_some(0));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)
+            .map_err(|error| refused(&error))?;
         Ok(Self { schema, batches: vec![batch] })
     }
 

@@ -71,7 +71,6 @@ fn schemas(folder: &Path) -> anyhow::Result<()> {
         ("tune-try", schema_for!(super::tune::attempt::Attempts)),
         ("doctor", schema_for!(super::doctor::Examination)),
         ("formats", schema_for!(super::convert::list::Formats)),
-        ("formats", schema_for!(super::convert::list::Formats)),
     ];
     for (name, schema) in schemas {
         let path = folder.join(format!("{name}.json"));

@@ -8,6 +8,7 @@ pub(super) enum Capability {
     IpcLock = 14,
     SysAdmin = 21,
     SysNice = 23,
+    SysResource = 24,
     Syslog = 34,
     Perfmon = 38,
     Bpf = 39,
@@ -75,7 +76,6 @@ impl<'a> Files<'a> {
         Some(((major, minor), text))
     }
 
-    /// Whether this process is in a user namespace of its own: its ids are mapped, not just those of the machine.
     /// Whether the kernel's ids of processes are other than those seen here.
     pub(super) fn in_pid_namespace(self) -> bool {
         /// The name of the first PID namespace (include/linux/proc_ns.h: PROC_PID_INIT_INO).
@@ -84,6 +84,7 @@ impl<'a> Files<'a> {
         link.is_ok_and(|name| name.as_os_str() != FIRST)
     }
 
+    /// Whether this process is in a user namespace of its own: its ids are mapped, not just those of the machine.
     pub(super) fn in_user_namespace(self) -> bool {
         let Some(line) = self.line("/proc/self/uid_map") else { return false };
         !line.split_whitespace().eq(["0", "0", "4294967295"])

@@ -63,6 +63,7 @@ fn kept(files: Files<'_>) -> Vec<&'static str> {
         (Capability::Perfmon, "perfmon"),
         (Capability::Syslog, "syslog"),
         (Capability::SysNice, "sys_nice"),
+        (Capability::SysResource, "sys_resource"),
         (Capability::IpcLock, "ipc_lock"),
     ];
     known.into_iter().filter(|(capability, _)| files.holds(*capability)).map(|(_, name)| name).collect()

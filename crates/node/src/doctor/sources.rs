@@ -201,7 +201,7 @@ fn symbols(files: Files<'_>) -> Finding {
     let advice = if restrict > 1 {
         "`sudo sysctl kernel.kptr_restrict=1`, and run as root or with CAP_SYSLOG"
     } else {
-        "run as root, or add cap_syslog: `sudo setcap cap_bpf,cap_perfmon,cap_syslog=ep $(command -v quell)`"
+        "run as root, or grant cap_syslog too: `quell doctor --commands` prints a grant that keeps the others"
     };
     let found = finding(SUBJECT, Verdict::Limited, text, Some(advice));
     match restrict > 1 {

@@ -24,6 +24,9 @@ const US: u64 = 1_000;
 /// Which histogram of a CPU: the tool's thread, and what it timed.
 pub(super) type Series = (Cpu, u32, HistogramKind);
 
+/// More are no histogram any more, and a small packed file could claim any number.
+const MOST_BUCKETS: usize = 1 << 21;
+
 type Ranges = BTreeMap<(u64, u64), u64>;
 
 /// Buckets while they are read.
@@ -33,6 +36,8 @@ pub(super) struct Counts {
     buckets: BTreeMap<Series, Ranges>,
     /// How long each CPU was watched, where that is known.
     watched: BTreeMap<Cpu, Nanos>,
+    /// Ranges in all.
+    held: usize,
     pub warnings: Vec<String>,
 }
 
@@ -41,8 +46,13 @@ impl Counts {
     pub fn add(&mut self, series: Series, from: u64, to: u64, count: u64) -> Result<(), String> {
         let buckets = self.buckets.entry(series).or_default();
         if count > 0 {
+            let before = buckets.len();
             let all = buckets.entry((from, to.max(from))).or_default();
             *all = all.checked_add(count).ok_or("its counts are beyond what 64 bits hold")?;
+            self.held += buckets.len() - before;
+            if self.held > MOST_BUCKETS {
+                return Err(format!("it has more than {MOST_BUCKETS} buckets"));
+            }
         }
         Ok(())
     }

@@ -118,7 +118,7 @@ impl Seen {
             What::Enter(Key::Softirq(_), _) => self.softirqs = true,
             What::Switch { .. } => self.switches = true,
             What::Took { .. } => self.nmis = true,
-            What::Ended { .. } | What::Gap { .. } => self.osnoise = true,
+            What::Ended { .. } => self.osnoise = true,
             _ => {}
         }
     }

@@ -48,10 +48,14 @@ pub(in super::super) fn read_hist(text: &str) -> Result<Content, String> {
         for (index, row) in &hist.rows {
             let from = index.checked_mul(hist.unit).ok_or(beyond)?;
             let to = from.checked_add(step.saturating_mul(hist.unit) - 1).ok_or(beyond)?;
-            counts.add(series, from, to, row[place])?;
+            let longest =
+                hist.max.get(place).map(|max| max.saturating_mul(hist.unit).saturating_add(hist.unit - 1));
+            counts.add(series, from, to.min(longest.unwrap_or(to)).max(from), row[place])?;
         }
-        let last = hist.rows.last().map_or(0, |(index, _)| index.saturating_add(step));
-        let max = hist.max.get(place).copied().unwrap_or(0).checked_mul(hist.unit).ok_or(beyond)?;
+        // Where the rows end is not told: beyond the last that has a time, at least.
+        let max = hist.max.get(place).copied().unwrap_or(0);
+        let last = hist.rows.last().map_or(0, |(index, _)| index.saturating_add(1)).min(max);
+        let max = max.checked_mul(hist.unit).ok_or(beyond)?;
         let over = hist.over.get(place).copied().unwrap_or(0);
         counts.add_overflow(
             series,
@@ -131,7 +135,7 @@ impl Hist {
         }
     }
 
-    /// Rows of zeros are left out, so how wide a row is can only be told from the numbers that all begin with: no narrower than this.
+    /// Rows of zeros are left out, so how wide a row is can only be told from the numbers that all begin with: no wider than this.
     fn step(&self) -> u64 {
         let common = self.rows.iter().fold(0, |step, (index, _)| gcd(step, *index));
         if common == 0 { self.max.iter().max().map_or(1, |max| max.saturating_add(1)) } else { common }

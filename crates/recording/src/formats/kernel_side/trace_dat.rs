@@ -85,6 +85,7 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
     }
     let mut events = Events { lost: head.lost, ..Events::default() };
     let (mut used, mut left) = (None, Vec::new());
+    let (mut missed, mut budget) = (0u64, MOST_UNPACKED.saturating_mul(file.all.len() as u64) + MOST_CHUNK);
     for buffer in head.buffers.iter().filter(|buffer| buffer.cpus.iter().any(|(_, _, size)| *size > 0)) {
         if used.is_some() {
             left.push(printable(&buffer.name));
@@ -105,6 +106,9 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
             }
             let mut lost = 0u64;
             let mut pages = |data: &[u8]| {
+                budget = budget
+                    .checked_sub(data.len() as u64)
+                    .ok_or("it is far longer unpacked than traces are: it is damaged")?;
                 let mut each = |time: u64, event: &[u8]| {
                     let (name, what) = head.formats.what(file.of(event), &mut events.names)?;
                     events.push(Cpu(cpu), time, name, what)
@@ -120,9 +124,11 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
             } else {
                 pages(file.part(offset, size)?)?;
             }
-            events.lost = events.lost.saturating_add(lost);
+            missed = missed.saturating_add(lost);
         }
     }
+    // The tool's sum and what pages say of themselves are two counts of the same.
+    events.lost = events.lost.max(missed);
     if used.is_none() {
         return Err("it holds no events".into());
     }
@@ -291,6 +297,9 @@ fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
                 3 => {
                     let buffer = buffer(bytes, &mut data)?;
                     head.buffers.push(buffer);
+                    if head.buffers.len() > MOST_POINTERS {
+                        return Err(format!("it has more than {MOST_POINTERS} instances"));
+                    }
                 }
                 16 => head.header_info(&mut bytes.of(&section(bytes, data.u64()?, 16, packed)?))?,
                 17 => head.ftrace_formats(&mut bytes.of(&section(bytes, data.u64()?, 17, packed)?))?,
@@ -349,6 +358,8 @@ fn each_chunk(
 
 /// How much longer than its packed form a chunk may claim to be; what traces repeat is far below.
 const MOST_RATIO: u64 = 4_096;
+/// How many times its length a file may unpack to, all in all, beside one chunk.
+const MOST_UNPACKED: u64 = 64;
 /// A chunk's own size is chosen when the file is made; trace-cmd's is some pages.
 const MOST_CHUNK: u64 = 1 << 28;
 /// Instances of the tracer, and sections of options. Each may point anywhere, so that many of them could be the same part of the file.
