@@ -35,15 +35,17 @@ impl Printer {
     pub fn marked(self, text: &str) -> io::Result<()> {
         let mut out = anstream::stdout().lock();
         for line in text.lines() {
-            let style = match line.chars().next() {
+            let (indent, shown) = line.split_at(line.len() - line.trim_start().len());
+            let first = shown.chars().next();
+            let style = match first {
                 Some('✓') => GOOD,
                 Some('~') => WARNING,
                 Some('✗') => ERROR,
                 _ => Style::new(),
             };
-            let mark = line.chars().next().filter(|_| style != Style::new()).map_or(0, char::len_utf8);
-            let (mark, rest) = line.split_at(mark);
-            writeln!(out, "{style}{mark}{style:#}{rest}")?;
+            let marked = style != Style::new();
+            let (mark, rest) = shown.split_at(first.filter(|_| marked).map_or(0, char::len_utf8));
+            writeln!(out, "{indent}{style}{mark}{style:#}{rest}")?;
         }
         out.flush()
     }
