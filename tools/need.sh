@@ -17,6 +17,7 @@ step() {
 # Is the package's work done already? Judged by what it brings, so any other way to install it counts too.
 has() {
     case $1 in
+        cargo-*) command -v "$1" || test -x "${CARGO_HOME:-$HOME/.cargo}/bin/$1" ;;
         build-essential) cc -fsyntax-only -include stdio.h -x c /dev/null && command -v make ;;
         clang) clang -target bpf -c -o /dev/null -x c /dev/null ;;
         libelf-dev) cc -fsyntax-only -include gelf.h -x c /dev/null ;;
@@ -48,6 +49,8 @@ has() {
 why() {
     case $1 in
         build-essential) echo "make, and a C compiler and linker, which Rust links with" ;;
+        cargo-deny) echo "holds the dependencies' licences and sources to deny.toml" ;;
+        cargo-nextest) echo "runs tests side by side, those that need the machine one at a time" ;;
         clang) echo "compiles the eBPF programs of crates/kernel" ;;
         debian-archive-keyring) echo "Debian's keys, to know its packages by" ;;
         debootstrap) echo "makes a Debian root of its own, to build for another architecture in" ;;
@@ -107,6 +110,14 @@ apt_install() {
     return "$code"
 }
 
+# announce PACKAGE...: says what of it is missing, and so what is going to be installed.
+announce() {
+    local package missing=()
+    for package in "$@"; do has "$package" || missing+=("$package"); done
+    ((${#missing[@]} == 0)) || say "missing, and to be installed now where that can be done: ${missing[*]}"
+    [[ -e .x/venv ]] || say "Python's tools go into .x/venv, and nowhere else"
+}
+
 # need PACKAGE...: installs what is missing, or says how to and ends.
 need() {
     local package missing=()
@@ -123,13 +134,20 @@ need() {
     done
 }
 
-# wish PACKAGE: like need, but what cannot be installed is done without, aloud.
+# wish PACKAGE...: like need, but what cannot be installed is done without, aloud.
 wish() {
-    has "$1" && return 0
-    if can_install; then
-        apt_install "$1" || say "apt-get could not install $1; going on without"
-    else
-        say "going on without $1 ($(why "$1")); to install it: sudo apt-get install $1"
+    local package missing=()
+    for package in "$@"; do has "$package" || missing+=("$package"); done
+    ((${#missing[@]})) || return 0
+    if ! can_install; then
+        for package in "${missing[@]}"; do say "going on without $package ($(why "$package"))"; done
+        say "to install them: sudo apt-get install ${missing[*]}"
+    elif ! apt_install "${missing[@]}"; then
+        # One that this system does not offer must not keep the others away.
+        say "apt-get could not install all of them at once; trying one by one"
+        for package in "${missing[@]}"; do
+            has "$package" || apt_install "$package" || say "going on without $package"
+        done
     fi
 }
 
@@ -169,6 +187,23 @@ install_rustup() {
         command -v rustup >/dev/null && return 0
     fi
     fail "no Rust $(rust_wanted) or later, and rustup could not be fetched; install it from https://rustup.rs, then repeat"
+}
+
+# In the versions that .config/nextest.toml and deny.toml are written for.
+declare -A cargo_tools=([cargo-deny]=0.20.2 [cargo-nextest]=0.9.128)
+
+# wish_cargo_tool NAME [OPTION...]: a command of cargo's, from crates.io; what cannot be had is done without, aloud.
+wish_cargo_tool() {
+    local name=$1 version=${cargo_tools[$1]}
+    shift
+    PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+    ! command -v "$name" >/dev/null || return 0
+    say "installing $name $version from crates.io, once, in some minutes: $(why "$name")"
+    # Built quickly, for it runs for seconds.
+    step env -u CARGO_TARGET_DIR CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=256 \
+        cargo install --quiet --locked --version "$version" "$@" "$name" && return 0
+    say "going on without $name ($(why "$name"))"
+    return 1
 }
 
 # need_component clippy|rustfmt

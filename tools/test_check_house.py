@@ -24,6 +24,12 @@ class Arrows(unittest.TestCase):
         self.assertEqual(self.found(package("quell-sim", "quell-recording", "serde")), [])
         self.assertEqual(self.found(package("quell-cli", "quell-recording", "quell-node")), [])
 
+    def test_what_helps_tests_is_for_tests_alone(self) -> None:
+        self.assertEqual(self.found(package("quell-sim", "quell-testing", kind="dev"), package("quell-testing")), [])
+        for kind in (None, "build"):
+            found = self.found(package("quell-sim", "quell-testing", kind=kind), package("quell-testing"))
+            self.assertIn("`quell-sim` depends on `quell-testing`", found[0].rule)
+
     def test_any_other_arrow_fails_of_whatever_kind(self) -> None:
         for kind in (None, "dev", "build"):
             (finding,) = self.found(package("quell-sim", "quell-node", kind=kind))

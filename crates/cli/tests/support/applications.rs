@@ -1,6 +1,4 @@
-//! Inputs of real applications, small enough for a test, and whether the applications are here.
-
-use std::process::Command;
+//! Inputs of real applications, small enough for a test.
 
 /// A Lennard-Jones melt, as LAMMPS's own benchmark has it, small.
 pub const MELT: &str = "units lj\natom_style atomic\nlattice fcc 0.8442\nregion box block 0 6 0 6 0 6\ncreate_box 1 box\ncreate_atoms 1 box\n\
@@ -11,13 +9,3 @@ pub const MELT: &str = "units lj\natom_style atomic\nlattice fcc 0.8442\nregion 
 pub const HPCC: &str = "HPL input\n-\nHPL.out\n8 device\n1 sizes\n200 N\n1 blocks\n40 NB\n0 mapping\n1 grids\n1 P\n2 Q\n16.0 threshold\n1 fact\n2 PFACT\n\
                     1 min\n4 NBMIN\n1 panels\n2 NDIV\n1 recursive\n1 RFACT\n1 broadcast\n1 BCAST\n1 depth\n1 DEPTH\n2 swap\n64 swapping\n\
                     0 L1\n0 U\n1 equilibration\n8 alignment\n-\n0 sizes\n1200 N\n0 blocks\n40 NB\n";
-
-/// Whether a program is installed. If not, that is said.
-pub fn here(program: &str) -> bool {
-    let found =
-        Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap().status.success();
-    if !found {
-        println!("skipped: there is no {program}");
-    }
-    found
-}

@@ -1,5 +1,4 @@
 //! What an archive holds of each rank, counted.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

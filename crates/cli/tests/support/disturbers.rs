@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quell_recording::Recording;
 
-use crate::node::{median, monotonic_ns, pin, sleep_until, until};
+use crate::support::node::{median, monotonic_ns, pin, sleep_until, until};
 use crate::support::run;
 
 /// Gives the calling thread a name, of any bytes.
@@ -195,6 +195,8 @@ pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
         "sched:sched_switch",
     ];
     let stop = AtomicBool::new(false);
+    // Threads are called as the one that starts them, and a test's name has the sign that ends a name in what perf prints.
+    rename_this_thread(b"quell-test");
     let quell = std::thread::scope(|scope| {
         // Enough of every kind: a busy task that is preempted, packets, timers.
         scope.spawn(|| timer_storm(cpu, 1_000_000, &stop));

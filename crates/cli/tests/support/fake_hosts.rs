@@ -2,15 +2,14 @@
 //!
 //! Nothing outlives the test: namespaces end with the last process in them, and each process here ends with the test or is found by
 //! its namespace.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::node::until;
 use crate::support::Guard;
+use crate::support::node::until;
 
 /// The network that the hosts share; nobody else sees it.
 pub const NETWORK: &str = "10.77.0.0/24";

@@ -1,6 +1,5 @@
 //! Trees of machines that nobody has at hand, for `--sysroot`: what `/proc`, `/sys` and `/etc` have there. Needs only std and fs_err, so
 //! that tests of other crates can include it.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,4 @@
 //! The kernel's thread that merges equal pages, as a disturber: bound to a CPU and given work, all given back at the end.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::BufRead as _;
 use std::process::{Command, Stdio};

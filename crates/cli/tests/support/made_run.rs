@@ -1,5 +1,4 @@
 //! Small MPI runs, written event by event.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::Path;
 

@@ -1,5 +1,20 @@
-//! Running the built program from outside.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+//! Running the built program from outside, and what tests of both kinds have in common.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+pub mod applications;
+pub mod archived;
+pub mod disturbers;
+pub mod fake_hosts;
+pub mod fake_machine;
+pub mod ksm;
+pub mod made_run;
+pub mod node;
+pub mod pftrace;
+pub mod placed;
+pub mod replaying;
+pub mod slurm;
+pub mod tools;
+pub mod tuned;
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

@@ -1,5 +1,4 @@
 //! Time lines for Perfetto, read field by field, without the schema they were written with.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! Noise of known habits, programs to suffer it, and what they reported.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use quell_node::injector::reports::{self, ProcessReport};
 
@@ -15,25 +13,6 @@ pub fn beat(folder: &Path, name: &str, period: &str, length: &str) -> PathBuf {
     );
     fs_err::write(&path, text).unwrap();
     path
-}
-
-/// Compiles a source of this folder's; `None`, aloud, where its compiler is not there.
-pub fn compile(compiler: &str, source: &str, program: &Path, more: &[&str]) -> Option<()> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support").join(source);
-    compile_text(compiler, &source, program, more)
-}
-
-/// The same of any source.
-#[expect(clippy::print_stdout, reason = "a test tells what it skips")]
-pub fn compile_text(compiler: &str, source: &Path, program: &Path, more: &[&str]) -> Option<()> {
-    let mut command = Command::new(compiler);
-    command.args(["-O2", "-o"]).arg(program).arg(source).args(more);
-    let Ok(output) = command.output() else {
-        println!("skipped: there is no {compiler}");
-        return None;
-    };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(())
 }
 
 /// How an MPI starts `ranks` ranks.

@@ -1,7 +1,7 @@
 //! Slurm on fake hosts: its own key, its own daemons, in the test's folder.
 
-use crate::fake_hosts::{FakeHosts, HEAD};
-use crate::node::until;
+use crate::support::fake_hosts::{FakeHosts, HEAD};
+use crate::support::node::until;
 
 /// What it takes.
 pub const PROGRAMS: &[&str] = &["munged", "slurmctld", "slurmd", "srun", "sinfo"];

@@ -1,30 +1,29 @@
 //! Settings of the real kernel in tests: one test at a time, looked at without quell, and given back however a test ends.
-#![allow(clippy::unwrap_used, clippy::print_stderr, dead_code, reason = "a test may, and uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard};
+
+use quell_testing::{Turn, machine, skip};
 
 use serde_json::Value;
 
-/// The kernel has one set of settings: one test at a time.
-pub fn alone() -> Option<MutexGuard<'static, ()>> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let lock = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+/// The kernel has one set of settings: one test at a time, as root on a machine whose kernel is not a sandbox's.
+pub fn alone() -> Option<Turn> {
+    let turn = machine();
     let uid = fs_err::read_to_string("/proc/self/status").unwrap();
     let root = uid.lines().any(|line| line.starts_with("Uid:\t0\t"));
     let kernel = fs_err::read_to_string("/proc/2/comm").is_ok_and(|comm| comm == "kthreadd\n");
     if !root || !kernel || fs_err::OpenOptions::new().write(true).open("/proc/sys/vm/stat_interval").is_err()
     {
-        eprintln!("SKIPPED: settings of the kernel are only root's on a machine of its own");
+        skip("settings of the kernel are only root's on a machine of its own");
         return None;
     }
     let applied = Command::new(env!("CARGO_BIN_EXE_quell")).args(["tune", "verify"]).output().unwrap();
     if applied.stdout != b"nothing is applied\n" {
-        eprintln!("SKIPPED: somebody has applied a plan on this machine, which the tests would take back");
+        skip("somebody has applied a plan on this machine, which the tests would take back");
         return None;
     }
-    Some(lock)
+    Some(turn)
 }
 
 /// Files that a test sets first, given back at its end however that comes.

@@ -7,7 +7,6 @@
 )]
 
 use std::path::Path;
-use std::process::{Command, Output};
 
 use quell_otf2::{Archive, Facts, Writer};
 use quell_recording::mpi::{Comm, Damage, Definitions, Event, Location, Region, Run};
@@ -71,17 +70,6 @@ pub fn events_of(archive: &mut Archive, location: usize) -> (Vec<Event>, Result<
             Ok(true) => {}
             Ok(false) => return (events, Ok(())),
             Err(damage) => return (events, Err(damage)),
-        }
-    }
-}
-
-/// What a program said; `None`, and a word about it, if there is no such program.
-pub fn run(command: &mut Command) -> Option<Output> {
-    match command.output() {
-        Ok(output) => Some(output),
-        Err(error) => {
-            println!("skipped: {command:?}: {error}");
-            None
         }
     }
 }

@@ -58,21 +58,32 @@ fields! {
 
 /// What a record tells.
 pub(super) mod kind {
-    pub(in super::super) const REGION: u8 = 1;
-    pub(in super::super) const COMM: u8 = 2;
-    pub(in super::super) const MEMBERS: u8 = 3;
-    pub(in super::super) const ENTER: u8 = 4;
-    pub(in super::super) const LEAVE: u8 = 5;
-    pub(in super::super) const SEND: u8 = 6;
-    pub(in super::super) const SEND_DONE: u8 = 7;
-    pub(in super::super) const POSTED: u8 = 8;
-    pub(in super::super) const RECV: u8 = 9;
-    pub(in super::super) const PROBED: u8 = 10;
-    pub(in super::super) const PENDING: u8 = 11;
-    pub(in super::super) const CANCELLED: u8 = 12;
-    pub(in super::super) const COLLECTIVE_BEGIN: u8 = 13;
-    pub(in super::super) const COLLECTIVE_POSTED: u8 = 14;
-    pub(in super::super) const COLLECTIVE: u8 = 15;
+    macro_rules! kinds {
+        ($($name:ident $number:literal)*) => {
+            $(pub(in super::super) const $name: u8 = $number;)*
+            /// All, by the names that they have in the header.
+            #[cfg(test)]
+            pub(in super::super) const ALL: &[(&str, u8)] = &[$((stringify!($name), $name)),*];
+        };
+    }
+
+    kinds! {
+        REGION 1
+        COMM 2
+        MEMBERS 3
+        ENTER 4
+        LEAVE 5
+        SEND 6
+        SEND_DONE 7
+        POSTED 8
+        RECV 9
+        PROBED 10
+        PENDING 11
+        CANCELLED 12
+        COLLECTIVE_BEGIN 13
+        COLLECTIVE_POSTED 14
+        COLLECTIVE 15
+    }
 }
 
 /// The operation of a number.

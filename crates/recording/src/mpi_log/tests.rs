@@ -195,10 +195,16 @@ fn the_layout_is_that_of_the_header() {
             "printf(\"%zu %zu\\n\", offsetof(struct quell_trace_head, {name}), sizeof(((struct quell_trace_head *)0)->{name}));\n"
         );
     }
-    code += "printf(\"%d %d %zu %zu %d %d %d %d %d\\n\", QUELL_TRACE_HEAD, QUELL_TRACE_VERSION, sizeof(struct quell_trace_record), \
+    code += "printf(\"%d %d %zu %zu %d %d %d %d\\n\", QUELL_TRACE_HEAD, QUELL_TRACE_VERSION, sizeof(struct quell_trace_record), \
              offsetof(struct quell_trace_record, time_ns), QUELL_TRACE_INJECTED, QUELL_TRACE_SOURCES, QUELL_TRACE_WORLD, \
-             QUELL_TRACE_SELF, QUELL_DESTROY);\n";
-    code += "printf(\"%d %d %d %d %d\\n\", QUELL_TRACE_REGION, QUELL_TRACE_ENTER, QUELL_TRACE_SEND, QUELL_TRACE_PENDING, QUELL_TRACE_COLLECTIVE);\n}\n";
+             QUELL_TRACE_SELF);\n";
+    for (name, _) in kind::ALL {
+        code += &format!("printf(\"%d\\n\", QUELL_TRACE_{name});\n");
+    }
+    for operation in Operation::ALL {
+        code += &format!("printf(\"%d\\n\", QUELL_{});\n", in_c(&format!("{operation:?}")));
+    }
+    code += "}\n";
     let (source, program) = (dir.path().join("a.c"), dir.path().join("a"));
     fs::write(&source, code).unwrap();
     let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().unwrap();
@@ -209,14 +215,38 @@ fn the_layout_is_that_of_the_header() {
     for (name, field) in layout::FIELDS {
         assert_eq!(lines.next().unwrap(), format!("{} {}", field.at, field.bytes), "{name}");
     }
-    let last = Operation::ALL.iter().position(|one| *one == Operation::Destroy).unwrap();
     let (sources, injected) = (layout::SOURCES, layout::INJECTED);
     let expected =
-        format!("{} {} {} 8 {injected} {sources} 0 1 {last}", layout::HEAD, layout::VERSION, layout::RECORD);
+        format!("{} {} {} 8 {injected} {sources} 0 1", layout::HEAD, layout::VERSION, layout::RECORD);
     assert_eq!(lines.next().unwrap(), expected);
-    let kinds =
-        [kind::REGION, kind::ENTER, kind::SEND, kind::PENDING, kind::COLLECTIVE].map(|kind| kind.to_string());
-    assert_eq!(lines.next().unwrap(), kinds.join(" "));
+    for (name, number) in kind::ALL {
+        assert_eq!(lines.next().unwrap(), number.to_string(), "{name}");
+    }
+    for (number, operation) in Operation::ALL.iter().enumerate() {
+        assert_eq!(lines.next().unwrap(), number.to_string(), "{operation:?}");
+    }
+    // And the header has no others.
+    let text = fs::read_to_string(header).unwrap();
+    let members = |name: &str| {
+        let (_, rest) = text.split_once(&format!("enum {name} {{")).unwrap();
+        rest.split_once("};")
+            .unwrap()
+            .0
+            .lines()
+            .filter(|line| line.trim_start().starts_with("QUELL_"))
+            .count()
+    };
+    assert_eq!(members("quell_trace_kind"), kind::ALL.len());
+    assert_eq!(members("quell_trace_operation"), Operation::ALL.len());
+}
+
+/// `ReduceScatter` as C writes it.
+fn in_c(name: &str) -> String {
+    let letter = |(at, letter): (usize, char)| {
+        let gap = if at > 0 && letter.is_uppercase() { "_" } else { "" };
+        gap.to_owned() + &letter.to_uppercase().to_string()
+    };
+    name.char_indices().map(letter).collect()
 }
 
 /// A record of any kind, short enough to be met often.

@@ -9,17 +9,7 @@ pub fn is_root() -> bool {
     super::trouble::is_root()
 }
 
-/// Keeps other tests on this kernel, of other processes too, from changing what this one looks at.
-pub fn alone() -> fs_err::File {
-    // A folder that everybody has can be locked by everybody, and leaves no file behind.
-    let folder = fs_err::File::open(std::env::temp_dir()).unwrap_or_else(|e| panic!("{e}"));
-    folder.lock().unwrap_or_else(|e| panic!("{e}"));
-    folder
-}
-
-pub fn skip(why: &str) {
-    eprintln!("skipped: {why}");
-}
+pub use quell_testing::{machine as alone, skip, skip_for_hardware};
 
 /// Gives a place of this machine its value back, also when a test panics.
 pub struct GiveBack {

@@ -71,64 +71,69 @@ fn place(task: &Task, property: Property) -> Place {
     Place::Thread { pid: task.pid, start: task.start, comm: task.comm.clone(), property }
 }
 
-#[test]
-fn a_real_kernel_thread_is_moved_and_moved_back() {
-    let _alone = trial::alone();
-    let root = Root::system();
-    let Some(task) = successor(&root, "khungtaskd").filter(|_| trial::is_root()) else {
-        return trial::skip("no khungtaskd that this user may move");
-    };
-    let place = place(&task, Property::Affinity);
-    let Some(_given_back) = trial::GiveBack::of(&place) else { return trial::skip("it cannot be read") };
-    place.write(&root, "0").unwrap();
-    assert_eq!(place.read(&root).unwrap(), "0");
-}
+/// On the kernel that runs the tests.
+mod on_this_machine {
+    use super::*;
 
-#[test]
-fn a_real_bound_thread_says_so() {
-    let root = Root::system();
-    let Some(task) = kernel_threads(&root).into_iter().find(|task| task.bound) else {
-        return trial::skip("no kernel thread is seen to be bound");
-    };
-    let refused = place(&task, Property::Affinity).write(&root, "0");
-    assert!(matches!(refused, Err(Trouble::Immovable(_))), "{refused:?}");
-}
-
-#[test]
-fn a_thread_that_others_would_be_starved_by_is_not_made() {
-    let root = Root::system();
-    let Some(task) = own_thread() else { return trial::skip("/proc does not show this thread") };
-    for bad in ["fifo:3", "rr:50"] {
-        let refused = place(&task, Property::Policy).write(&root, bad);
-        assert!(matches!(refused, Err(Trouble::Unavailable(_))), "{refused:?}");
+    #[test]
+    fn a_real_kernel_thread_is_moved_and_moved_back() {
+        let _alone = trial::alone();
+        let root = Root::system();
+        let Some(task) = successor(&root, "khungtaskd").filter(|_| trial::is_root()) else {
+            return trial::skip("no khungtaskd that this user may move");
+        };
+        let place = place(&task, Property::Affinity);
+        let Some(_given_back) = trial::GiveBack::of(&place) else { return trial::skip("it cannot be read") };
+        place.write(&root, "0").unwrap();
+        assert_eq!(place.read(&root).unwrap(), "0");
     }
-}
 
-#[test]
-fn policy_and_slack_of_a_thread_of_this_process_are_set_and_given_back() {
-    let root = Root::system();
-    let Some(task) = own_thread() else { return trial::skip("/proc does not show this thread") };
-    let slack = place(&task, Property::TimerSlack);
-    let policy = place(&task, Property::Policy);
-    let (_slack_back, _policy_back) = (trial::GiveBack::of(&slack), trial::GiveBack::of(&policy));
-    slack.write(&root, "1000").unwrap();
-    assert_eq!(slack.read(&root).unwrap(), "1000");
-    policy.write(&root, "batch:0").unwrap();
-    assert_eq!(policy.read(&root).unwrap(), "batch:0");
-    if !trial::is_root() {
-        return trial::skip("only root may ask for real-time priority");
+    #[test]
+    fn a_real_bound_thread_says_so() {
+        let root = Root::system();
+        let Some(task) = kernel_threads(&root).into_iter().find(|task| task.bound) else {
+            return trial::skip_for_hardware("no kernel thread is seen to be bound");
+        };
+        let refused = place(&task, Property::Affinity).write(&root, "0");
+        assert!(matches!(refused, Err(Trouble::Immovable(_))), "{refused:?}");
     }
-    policy.write(&root, "fifo:1").unwrap();
-    assert_eq!(policy.read(&root).unwrap(), "fifo:1");
-    // SAFETY: the call has no arguments and cannot fail.
-    let me = unsafe { libc::gettid() };
-    let parameters = libc::sched_param { sched_priority: 1 };
-    let keeps = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: the parameters live through the call, and the calls change this thread alone.
-    unsafe {
-        assert_eq!(libc::sched_setscheduler(me, keeps, &raw const parameters), 0);
-        policy.write(&root, "idle:0").unwrap();
-        assert_eq!(libc::sched_getscheduler(me), libc::SCHED_IDLE | libc::SCHED_RESET_ON_FORK);
+
+    #[test]
+    fn a_thread_that_others_would_be_starved_by_is_not_made() {
+        let root = Root::system();
+        let Some(task) = own_thread() else { return trial::skip("/proc does not show this thread") };
+        for bad in ["fifo:3", "rr:50"] {
+            let refused = place(&task, Property::Policy).write(&root, bad);
+            assert!(matches!(refused, Err(Trouble::Unavailable(_))), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn policy_and_slack_of_a_thread_of_this_process_are_set_and_given_back() {
+        let root = Root::system();
+        let Some(task) = own_thread() else { return trial::skip("/proc does not show this thread") };
+        let slack = place(&task, Property::TimerSlack);
+        let policy = place(&task, Property::Policy);
+        let (_slack_back, _policy_back) = (trial::GiveBack::of(&slack), trial::GiveBack::of(&policy));
+        slack.write(&root, "1000").unwrap();
+        assert_eq!(slack.read(&root).unwrap(), "1000");
+        policy.write(&root, "batch:0").unwrap();
+        assert_eq!(policy.read(&root).unwrap(), "batch:0");
+        if !trial::is_root() {
+            return trial::skip("only root may ask for real-time priority");
+        }
+        policy.write(&root, "fifo:1").unwrap();
+        assert_eq!(policy.read(&root).unwrap(), "fifo:1");
+        // SAFETY: the call has no arguments and cannot fail.
+        let me = unsafe { libc::gettid() };
+        let parameters = libc::sched_param { sched_priority: 1 };
+        let keeps = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+        // SAFETY: the parameters live through the call, and the calls change this thread alone.
+        unsafe {
+            assert_eq!(libc::sched_setscheduler(me, keeps, &raw const parameters), 0);
+            policy.write(&root, "idle:0").unwrap();
+            assert_eq!(libc::sched_getscheduler(me), libc::SCHED_IDLE | libc::SCHED_RESET_ON_FORK);
+        }
     }
 }
 

@@ -1,0 +1,199 @@
+//! What each source costs at scale, and what to do about it: from recordings made here.
+
+use std::path::Path;
+
+use crate::support::{json, run, transcript};
+use insta::assert_snapshot;
+use quell_recording::{
+    Cpu, CpuFacts, Detour, Interval, Manifest, Method, Nanos, Source, SourcesFacts, Span, State, Writer,
+};
+use serde_json::Value;
+
+const SPAN_NS: u64 = 40_000_000_000;
+
+/// Where a source begins on one CPU, and how long it takes each time.
+struct Habit {
+    source: &'static str,
+    every_ns: u64,
+    first_ns: u64,
+    takes_ns: u64,
+}
+
+/// A has 90 % of the time in short ticks, B is rare and long, C is some more.
+const HABITS: [Habit; 3] = [
+    Habit { source: "tick", every_ns: 1_000_000, first_ns: 300_000, takes_ns: 9_000 },
+    Habit { source: "task:reaper", every_ns: 19_990_000_000, first_ns: 7_500_400_000, takes_ns: 10_000_000 },
+    Habit { source: "irq:disk", every_ns: 20_001_000, first_ns: 600_000, takes_ns: 10_000 },
+];
+
+/// A recording of two CPUs; the second's rhythm is some time behind the first's.
+fn node(folder: &Path, name: &str, habits: &[&Habit]) {
+    let mut manifest = Manifest::new(Method::Detour, State::Complete);
+    manifest.threshold_ns = Some(150.0);
+    manifest.sources = Some(SourcesFacts::default());
+    let span = Span { start: Nanos::ZERO, end: Nanos::from_nanos(SPAN_NS) };
+    manifest.cpus = [0, 1].map(|cpu| CpuFacts::of_span(Cpu(cpu), span)).into();
+    let mut writer = Writer::create(&folder.join(name), &manifest).unwrap();
+    for cpu in [Cpu(0), Cpu(1)] {
+        let mut intervals: Vec<Interval> = habits.iter().flat_map(|habit| of(habit, cpu)).collect();
+        intervals.sort_by_key(|one| one.start);
+        // What the program sees: intervals that nest or touch are one gap.
+        let mut detours: Vec<Detour> = Vec::new();
+        for one in &intervals {
+            match detours.last_mut().filter(|last| last.end() >= one.start) {
+                Some(last) => last.duration = last.duration.max(one.end() - last.start),
+                None => detours.push(Detour { start: one.start, duration: one.duration, own: false }),
+            }
+        }
+        writer.detours(&detours.into_iter().map(|one| (cpu, one)).collect::<Vec<_>>()).unwrap();
+        writer.intervals(&intervals.into_iter().map(|one| (cpu, one)).collect::<Vec<_>>()).unwrap();
+    }
+    writer.finish(&mut manifest).unwrap();
+}
+
+fn of(habit: &Habit, cpu: Cpu) -> impl Iterator<Item = Interval> {
+    let (source, takes) = (habit.source.parse::<Source>().unwrap(), habit.takes_ns);
+    let first = habit.first_ns + u64::from(cpu.0) * habit.every_ns / 3;
+    (first..SPAN_NS - takes).step_by(habit.every_ns as usize).map(move |start| {
+        let (start, duration) = (Nanos::from_nanos(start), Nanos::from_nanos(takes));
+        let source = source.clone();
+        Interval { start, duration, net: duration, source, pid: 0, victim: 0, detail: None, cause: None }
+    })
+}
+
+fn built(folder: &Path) {
+    node(folder, "built.quell", &HABITS.iter().collect::<Vec<_>>());
+}
+
+fn cost<'a>(advice: &'a Value, source: &str, at: usize) -> &'a Value {
+    let all = advice["sources"].as_array().unwrap();
+    &all.iter().find(|one| one["source"] == source).unwrap()["costs"][at]
+}
+
+fn sum(advice: &Value, at: usize, field: &str) -> f64 {
+    let all = advice["sources"].as_array().unwrap().iter();
+    all.map(|one| one["costs"][at][field].as_f64().unwrap()).sum()
+}
+
+#[test]
+fn the_order_depends_on_the_scale_and_removal_confirms_each_figure() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path());
+    for (ranks, first) in [("16", "tick"), ("65536", "task:reaper")] {
+        let advice = json(dir.path(), &["advise", "built.quell", "--ranks", ranks, "--json"]);
+        assert_eq!(advice["sources"][0]["source"], first, "{advice:#}");
+        let whole = advice["scales"][0]["slowdown_percent"].as_f64().unwrap();
+        assert!((sum(&advice, 0, "part_percent") / whole - 1.0).abs() < 0.01, "{advice:#}");
+        let overlap = advice["scales"][0]["overlap_percent"].as_f64().unwrap();
+        assert!(((sum(&advice, 0, "gain_percent") + overlap) / whole - 1.0).abs() < 0.01, "{advice:#}");
+        for source in ["tick", "task:reaper"] {
+            let rest: Vec<&Habit> = HABITS.iter().filter(|habit| habit.source != source).collect();
+            let name = format!("{ranks}-{}.quell", source.replace(':', "-"));
+            node(dir.path(), &name, &rest);
+            let really = json(dir.path(), &["predict", &name, "--ranks", ranks, "--seed", "5", "--json"]);
+            let left = really["points"][0]["slowdown_percent"].as_f64().unwrap();
+            let interval = cost(&advice, source, 0)["without_ci95_percent"].clone();
+            let [low, high] = [0, 1].map(|at| interval[at].as_f64().unwrap());
+            assert!(
+                (low..=high).contains(&left),
+                "without {source} at {ranks}: {left}, not {low} to {high}: {:#}",
+                cost(&advice, source, 0)
+            );
+        }
+    }
+}
+
+#[test]
+fn what_ifs_predict_the_same_as_advice() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path());
+    let advice = json(dir.path(), &["advise", "built.quell", "--ranks", "256", "--json"]);
+    let predict = |what: &[&str]| {
+        let common = ["predict", "built.quell", "--ranks", "256", "--phases", "1000", "--json"];
+        json(dir.path(), &[&common[..], what].concat())["points"][0]["slowdown_percent"].clone()
+    };
+    assert_eq!(predict(&["--without", "tick"]), cost(&advice, "tick", 0)["without_percent"]);
+    assert_eq!(predict(&["--only", "task:^reaper$"]), cost(&advice, "task:reaper", 0)["alone_percent"]);
+    assert_eq!(predict(&[]), advice["scales"][0]["slowdown_percent"]);
+    let value = |what: &[&str]| predict(what).as_f64().unwrap();
+    assert!(value(&["--coschedule", "task:reaper"]) < value(&[]));
+    assert!(value(&["--scaled", "task:reaper=3"]) > value(&[]));
+    assert!(value(&["--on-cpu", "irq:disk=0"]) > 0.0 && value(&["--leave", "1"]) > 0.0);
+    let document = json(
+        dir.path(),
+        &["predict", "built.quell", "--ranks", "256", "--align", "tick", "--stagger", "irq:disk", "--json"],
+    );
+    assert_eq!(document["what_if"].as_array().unwrap().len(), 2, "{document:#}");
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path());
+    let told = [
+        &["predict", "built.quell", "--without", "tikc"][..],
+        &["predict", "built.quell", "--without", "irk:x"],
+        &["predict", "built.quell", "--leave", "2"],
+        &["predict", "built.quell", "--on-cpu", "tick=7"],
+        &["predict", "built.quell", "--scaled", "tick=NaN"],
+        &["predict", "built.quell", "--op", "allreduce", "--ranks", "16", "--coschedule", "tick"],
+        &["advise", "absent.quell"],
+        &["advise", "built.quell", "--goal", "absent.goal"],
+        &["advise", "built.quell", "--goal", "absent.goal", "--ranks", "4"],
+        &["advise", "built.quell", "--phases", "0"],
+    ]
+    .map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(dir.path(), args)));
+    assert_snapshot!(told.concat());
+}
+
+#[test]
+fn an_application_is_advised_on_by_its_schedule() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path());
+    let made = run(
+        dir.path(),
+        &[
+            "goal",
+            "make",
+            "--pattern",
+            "bsp",
+            "--ranks",
+            "8",
+            "--work",
+            "1ms",
+            "--iterations",
+            "20",
+            "-o",
+            "app.goal",
+        ],
+    );
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let advice = json(dir.path(), &["advise", "built.quell", "--goal", "app.goal", "--json"]);
+    assert_eq!(advice["scales"][0]["ranks"], 8);
+    let whole = advice["scales"][0]["slowdown_percent"].as_f64().unwrap();
+    assert!((sum(&advice, 0, "part_percent") / whole - 1.0).abs() < 0.01, "{advice:#}");
+    assert!(advice["leave"].is_null() && advice["job"]["quantum_ns"].is_null());
+}
+
+#[test]
+fn models_are_advised_on_by_component() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "[[component]]\nname = \"heartbeat\"\nperiodic = { period = \"10ms\" }\nduration = { constant = \"50us\" }\n";
+    fs_err::write(dir.path().join("model.toml"), text).unwrap();
+    let advice = json(dir.path(), &["advise", "--noise", "model.toml", "--ranks", "64", "--json"]);
+    assert_eq!(advice["sources"][0]["source"], "heartbeat");
+    assert_eq!(advice["worth_it"], false);
+}
+
+#[test]
+fn combinations_are_swept_into_rows_of_sources() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path());
+    let plan = "noise = [\"built.quell\"]\nranks = [16, 256]\nquantum = [\"1ms\", \"2ms\"]\nphases = 100\n";
+    fs_err::write(dir.path().join("plan.toml"), plan).unwrap();
+    let document = json(dir.path(), &["advise", "--sweep", "plan.toml", "--threads", "1", "--json"]);
+    assert_eq!((&document["points"], &document["verb"]), (&4.into(), &"advise".into()), "{document:#}");
+    let again = json(dir.path(), &["advise", "--sweep", "plan.toml", "--json"]);
+    assert_eq!(again["computed"], 0, "all was there: {again:#}");
+    assert!(dir.path().join("plan.sweep/part-000000.parquet").exists());
+}

@@ -1,0 +1,22 @@
+//! The program from outside, where it needs nothing of the machine: no privilege, no MPI, no network.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod advise;
+mod convert;
+mod fleet;
+mod goal;
+mod hosts;
+mod replay_schedule;
+mod simulate;
+mod simulate_timeline;
+mod sources;
+mod sweep;
+mod timeline;
+mod track;
+mod track_goal;
+mod track_paper;
+mod tune;
+mod words;

@@ -1,0 +1,234 @@
+//! What quell says: help, refusals, exit codes.
+
+use crate::support::{json, netgauge, run, transcript};
+use insta::assert_snapshot;
+
+#[test]
+fn help_names_every_verb() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_snapshot!(transcript(dir.path(), &["--help"]));
+    assert_snapshot!(transcript(dir.path(), &[]));
+    assert_eq!(
+        run(dir.path(), &["--quiet"]).status.code(),
+        Some(2),
+        "an option without a verb is wrong usage"
+    );
+}
+
+#[test]
+fn each_verb_explains_itself_with_examples() {
+    let dir = tempfile::tempdir().unwrap();
+    let help = transcript(dir.path(), &["--help"]);
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // What a verb does may take more lines than one.
+    let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let verbs: Vec<&str> =
+        listed.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help").collect();
+    assert!(verbs.len() >= 18, "{help}");
+    for verb in verbs {
+        let text = transcript(dir.path(), &[verb, "--help"]);
+        assert!(text.contains("EXAMPLES") && text.starts_with("exit 0"), "{verb}: {text}");
+    }
+}
+
+#[test]
+fn refusals_are_one_clear_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    netgauge(folder);
+    assert!(run(folder, &["convert", "selfish.txt", "a.quell"]).status.success());
+    fs_err::write(folder.join("silent.txt"), "# Selfish Benchmark\n# Measurement period: 1.0 s\n").unwrap();
+    assert!(run(folder, &["convert", "silent.txt", "silent.quell"]).status.success());
+    fs_err::write(folder.join("bad.toml"), "[[component]]\n").unwrap();
+    fs_err::create_dir(folder.join("empty.quell")).unwrap();
+    let manifest = fs_err::read_to_string(folder.join("a.quell/manifest.json")).unwrap();
+    fs_err::create_dir(folder.join("newer.quell")).unwrap();
+    let ours = format!("\"version\": {}", quell_recording::FORMAT_VERSION);
+    let newer = manifest.replacen(&ours, "\"version\": 7", 1);
+    fs_err::write(folder.join("newer.quell/manifest.json"), newer).unwrap();
+    let cases: [&[&str]; 28] = [
+        &["show", "nothing.quell"],
+        &["show", "empty.quell"],
+        &["show", "newer.quell"],
+        &["predict"],
+        &["predict", "silent.quell"],
+        &["predict", "a.quell", "--ranks", "0"],
+        &["predict", "a.quell", "--ranks", "NaN"],
+        &["predict", "a.quell", "--quantum", "0ms"],
+        &["predict", "a.quell", "--quantum", "NaN"],
+        &["predict", "a.quell", "--phases", "0"],
+        &["predict", "a.quell", "--skew", "1ms"],
+        &["predict", "a.quell", "--sync", "start", "--drift", "NaN"],
+        &["predict", "--noise", "bad.toml"],
+        &["record", "-o", "x.quell", "--cpus", "9999"],
+        &["record", "-o", "x.quell", "--duration", "0s"],
+        &["record", "-o", "x.quell", "--method", "fwq", "--quantum", "30s"],
+        &["record", "-o", "x.quell", "--threshold", "-1ns"],
+        &["record", "-o", "x.quell", "--sources", "off", "--cost"],
+        &["record", "-o", "x.quell", "--realtime", "1", "--duration", "1s"],
+        &["convert", "a.quell", "selfish.txt"],
+        &["bench", "bsp", "--mpi", "nowhere"],
+        &["bench", "bsp", "--mpi", "/bin/false"],
+        &["bench", "bsp", "--quantum", "0ns"],
+        &["bench", "allreduce", "--count", "0"],
+        &["bench", "fwq", "-n", "2Mi"],
+        &["bench", "halo", "-n", "2", "--leave", "2"],
+        &["bench", "loggp", "-n", "1"],
+        &["bench", "show", "."],
+    ];
+    let said = cases.map(|args| {
+        let text = transcript(folder, args);
+        assert!(["exit 1\n", "exit 2\n"].iter().any(|code| text.starts_with(code)), "{args:?}: {text}");
+        format!("$ quell {}\n{text}\n", args.join(" "))
+    });
+    // How many CPUs there are is the machine's affair.
+    let present = fs_err::read_to_string("/sys/devices/system/cpu/present").unwrap();
+    assert_snapshot!(said.concat().replace(&format!("CPUs {}", present.trim()), "CPUs [PRESENT]"));
+    assert!(!folder.join("x.quell").exists(), "a refused run leaves nothing behind");
+}
+
+#[test]
+fn names_from_files_reach_the_terminal_harmless() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = "name = \"\\u001b]0;owned\\u0007\"\nspan = \"1ms\"\n[[component]]\nperiodic = { period = \"100us\" }\nduration = { constant = \"1us\" }\n";
+    fs_err::write(dir.path().join("m.toml"), model).unwrap();
+    let output = run(dir.path(), &["predict", "--noise", "m.toml", "--ranks", "64", "--quantum", "2ms"]);
+    assert!(output.status.success());
+    let said = [output.stdout, output.stderr].concat();
+    assert!(String::from_utf8_lossy(&said).contains("owned") && !said.contains(&0x1b));
+}
+
+#[test]
+fn json_has_the_fields_that_others_rely_on() {
+    let dir = tempfile::tempdir().unwrap();
+    netgauge(dir.path());
+    assert!(run(dir.path(), &["convert", "selfish.txt", "a.quell"]).status.success());
+    let show = json(dir.path(), &["show", "a.quell", "--json"]);
+    assert_eq!((show["schema"].as_str(), show["lost"].as_u64()), (Some("quell.show/1"), Some(0)));
+    for field in ["cpu", "span_ns", "detours", "noise_ns", "overhead_percent", "resolution_ns", "max_ns"] {
+        assert!(show["cpus"][0].get(field).is_some(), "{field}");
+    }
+    let predict = json(dir.path(), &["predict", "a.quell", "--ranks", "16,256", "--phases", "100", "--json"]);
+    for field in ["quantum_ns", "op", "sync", "phases", "seed"] {
+        assert!(predict.get(field).is_some(), "{field}");
+    }
+    for field in ["ranks", "base_phase_ns", "mean_phase_ns", "slowdown_percent", "ci95_percent", "supported"]
+    {
+        assert!(predict["points"][1].get(field).is_some(), "{field}");
+    }
+    assert_eq!(predict["schema"], "quell.predict/1");
+}
+
+#[test]
+fn doctor_answers_whether_sources_can_be_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let document = json(dir.path(), &["doctor", "--json"]);
+    assert_eq!(document["schema"], "quell.doctor/1");
+    let checks = document["checks"].as_array().unwrap();
+    for subject in ["noise sources", "kernel version", "kernel types (BTF)", "eBPF privileges", "MPI"] {
+        let check = checks.iter().find(|check| check["subject"] == subject).unwrap();
+        let missing = check["verdict"] == "missing";
+        assert!(!missing || check["advice"].is_string(), "{check}");
+    }
+}
+
+#[test]
+fn the_committed_reference_is_that_of_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(run(dir.path(), &["generate", "--reference", "new"]).status.success());
+    let committed = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    let new = dir.path().join("new");
+    for folder in [".", "schemas", "commands"] {
+        let names = |root: &std::path::Path| -> Vec<_> {
+            let entries = fs_err::read_dir(root.join(folder)).into_iter().flatten().flatten();
+            entries.filter(|entry| entry.path().is_file()).map(|entry| entry.file_name()).collect()
+        };
+        for name in names(&new) {
+            let place = std::path::Path::new(folder).join(&name);
+            let old = fs_err::read_to_string(committed.join(&place)).unwrap_or_default();
+            let now = fs_err::read_to_string(new.join(&place)).unwrap();
+            assert!(old == now, "docs/reference/{} is stale: run ./x docs", place.display());
+        }
+        // What is no more made is stale too; beside the folders stand pages by hand.
+        let made = names(&new);
+        let left = names(&committed).into_iter().find(|name| folder != "." && !made.contains(name));
+        assert_eq!(left, None, "docs/reference/{folder} holds a page of something that is gone");
+    }
+}
+
+#[test]
+fn man_pages_and_completions_know_every_verb_that_people_see() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(run(dir.path(), &["generate", "--man", "man", "--completions", "share"]).status.success());
+    let read = |name: &str| fs_err::read_to_string(dir.path().join(name)).unwrap();
+    for page in ["quell.1", "quell-study.1", "quell-tune-try.1"] {
+        assert!(read(&format!("man/{page}")).contains(".SH NAME"), "{page}");
+    }
+    for script in [
+        "bash-completion/completions/quell",
+        "zsh/vendor-completions/_quell",
+        "fish/vendor_completions.d/quell.fish",
+    ] {
+        let text = read(&format!("share/{script}"));
+        assert!(text.contains("serve-metrics") && text.contains("threshold"), "{script}");
+        assert!(!text.contains("bench-node"), "{script} shows what people do not type");
+    }
+}
+
+#[test]
+fn a_recording_by_nearly_that_name_is_suggested() {
+    let dir = tempfile::tempdir().unwrap();
+    netgauge(dir.path());
+    assert!(run(dir.path(), &["convert", "selfish.txt", "node7.quell"]).status.success());
+    for (typed, meant) in [("node8.quell", true), ("node7", true), ("elsewhere.quell", false)] {
+        let text = transcript(dir.path(), &["show", typed]);
+        assert_eq!(text.contains("did you mean node7.quell?"), meant, "{text}");
+    }
+}
+
+#[test]
+fn doctor_prints_commands_that_a_shell_can_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), &["doctor", "--commands"]);
+    fs_err::write(dir.path().join("fix.sh"), &output.stdout).unwrap();
+    let read = std::process::Command::new("sh").arg("-n").arg(dir.path().join("fix.sh")).output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    assert!(output.stdout.starts_with(b"# What lifts limits"));
+}
+
+#[test]
+fn limits_that_do_not_hold_end_with_three() {
+    let dir = tempfile::tempdir().unwrap();
+    netgauge(dir.path());
+    let text = fs_err::read_to_string(dir.path().join("selfish.txt")).unwrap();
+    let longer = text.lines().map(|line| match line.split_once('\t') {
+        Some((start, duration)) => format!("{start}\t{}\n", duration.parse::<f64>().unwrap() * 2.0),
+        None => format!("{line}\n"),
+    });
+    fs_err::write(dir.path().join("longer.txt"), longer.collect::<String>()).unwrap();
+    let code = |args: &[&str]| run(dir.path(), args).status.code();
+    assert_eq!(code(&["compare", "selfish.txt", "longer.txt", "--json", "--html", "c.html"]), Some(0));
+    assert!(dir.path().join("c.html").exists());
+    assert_eq!(code(&["compare", "selfish.txt", "longer.txt", "--fail-above", "10%"]), Some(3));
+    assert_eq!(code(&["compare", "longer.txt", "selfish.txt", "--fail-above", "10%"]), Some(0));
+    assert_eq!(code(&["compare", "selfish.txt", "selfish.txt", "--fail-above", "kl=0.000001"]), Some(0));
+    assert_eq!(code(&["compare", "selfish.txt", "longer.txt", "--fail-above", "nonsense"]), Some(2));
+}
+
+#[test]
+fn equal_seeds_give_equal_bytes_on_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    netgauge(dir.path());
+    for sync in [&["none"][..], &["start", "--skew", "1ms", "--drift", "50"], &["phase"]] {
+        let on = |threads: &str| {
+            let mut args =
+                vec!["predict", "selfish.txt", "--phases", "300", "--json", "--threads", threads, "--sync"];
+            args.extend(sync);
+            run(dir.path(), &args).stdout
+        };
+        let one = on("1");
+        assert!(!one.is_empty());
+        assert_eq!(one, on("2"), "{sync:?}");
+    }
+}

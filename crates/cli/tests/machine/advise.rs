@@ -1,0 +1,101 @@
+//! Advice on the real kernel: a disturber that an entry of the catalogue removes is found, comes first, and the gain that was
+//! predicted is measured.
+
+use crate::support::ksm;
+use crate::support::tools::{has_two_cpus, may_watch_the_kernel};
+use crate::support::tuned::{self, Preset};
+use crate::support::{json, run};
+use quell_testing::{measure, skip_for_hardware};
+use serde_json::Value;
+use std::path::Path;
+
+fn at(all: &Value, ranks: u64) -> &Value {
+    all.as_array().unwrap().iter().find(|one| one["ranks"] == ranks).unwrap()
+}
+
+/// The source with the largest part at a scale.
+fn first_at(advice: &Value, ranks: u64) -> &str {
+    let scales = advice["scales"].as_array().unwrap();
+    let place = scales.iter().position(|scale| scale["ranks"] == ranks).unwrap();
+    let part = |source: &&Value| percent(&source["costs"][place]["part_percent"]);
+    let sources = advice["sources"].as_array().unwrap();
+    sources.iter().max_by(|a, b| part(a).total_cmp(&part(b))).unwrap()["source"].as_str().unwrap()
+}
+
+fn percent(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+/// Figures: these tests have the machine for themselves.
+mod measured {
+    use super::*;
+
+    #[test]
+    fn a_disturber_is_found_and_its_removal_gains_what_was_predicted() {
+        let Some(_turn) = tuned::alone() else { return };
+        let dir = tempfile::tempdir().unwrap();
+        if !has_two_cpus() || !may_watch_the_kernel(dir.path()) {
+            return;
+        }
+        let mut settings = Preset::default();
+        let Some(mut ksmd) = ksm::Ksmd::bound_to("1") else {
+            return skip_for_hardware("this kernel merges no pages, or its thread cannot be moved");
+        };
+        // Long stretches, so that it outweighs what a busy machine has of its own.
+        ksmd.before_others();
+        settings.set("/sys/kernel/mm/ksm/pages_to_scan", "60000");
+        settings.set("/sys/kernel/mm/ksm/sleep_millisecs", "100");
+        settings.set("/sys/kernel/mm/ksm/run", "1");
+        let _memory = ksm::memory(256);
+        measure(|n| predict_and_try(dir.path(), &format!("study-{n}")));
+    }
+
+    fn predict_and_try(folder: &Path, name: &str) -> Result<(), String> {
+        let study =
+            run(folder, &["study", "-o", name, "--cpus", "1", "--duration", "15s", "--ranks", "2,16,4096"]);
+        assert!(study.status.success(), "{}", String::from_utf8_lossy(&study.stderr));
+        let text = fs_err::read_to_string(folder.join(name).join("advise.json")).unwrap();
+        let advice: Value = serde_json::from_str(&text).unwrap();
+        if first_at(&advice, 16) != "task:ksmd" {
+            return Err(format!("{advice:#}"));
+        }
+        // At the last scale one long theft by a hypervisor may weigh as much.
+        let last: Vec<&Value> = advice["sources"].as_array().unwrap().iter().take(2).collect();
+        if !last.iter().any(|source| source["source"] == "task:ksmd") {
+            return Err(format!("{advice:#}"));
+        }
+        let proposals = advice["mitigations"].as_array().unwrap();
+        let ksm = proposals.iter().find(|one| one["id"] == "ksm").unwrap();
+        assert_eq!((&ksm["standing"], &ksm["worth_it"]), (&"possible".into(), &true.into()), "{ksm:#}");
+        let predicted = percent(&at(&ksm["effects"], 2)["gain_percent"]);
+
+        let tried = json(
+            folder,
+            &[
+                "tune",
+                "try",
+                "ksm",
+                "--yes",
+                "--json",
+                "--allow-users",
+                "--cpus",
+                "1",
+                "--ranks",
+                "2",
+                "--pairs",
+                "8",
+                "--duration",
+                "2s",
+            ],
+        );
+        let tried = &tried["mitigations"][0];
+        if tried["verdict"] != "helps" {
+            return Err(format!("{tried:#}"));
+        }
+        let side = |side: &str| percent(&at(&tried["scale"][side], 2)["slowdown_percent"]);
+        let measured = side("without") - side("with");
+        // What was measured took a minute, in which this machine did other things as well.
+        let near = (measured / predicted - 1.0).abs() < 0.5;
+        if near { Ok(()) } else { Err(format!("predicted {predicted}, measured {measured}")) }
+    }
+}

@@ -1,0 +1,24 @@
+//! The program on the machine that runs the tests: its kernel, its MPIs, its settings. Tests take turns (`machine()`); those in a
+//! module `measured` have it for themselves, and judge figures only where it was quiet.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod advise;
+mod kernel_sources;
+mod mpi;
+mod mpi_hosts;
+mod mpi_tracer;
+mod probe;
+mod replay_applications;
+mod replay_boundary;
+mod replay_command;
+mod replay_emulate;
+mod replay_timer;
+mod serve_metrics;
+mod trace;
+mod track;
+mod tune;
+mod tune_try;
+mod watch;

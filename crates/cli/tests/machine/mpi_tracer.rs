@@ -1,0 +1,307 @@
+//! The MPI tracer under the MPIs of this machine: what it writes of programs in C and Fortran adds up.
+
+use quell_testing::machine;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use fs_err as fs;
+use quell_recording::mpi::{BLOCKING, Event, Operation, Run as _, UNKNOWN, What};
+use quell_recording::mpi_log::{INJECTED, LogRun};
+
+use crate::support::tools::{is_here, mpis};
+use crate::support::{self, replaying};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn built(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The tracer, compiled as the comment in `mpi/trace/trace.h` says.
+fn tracer(mpi: &str, folder: &Path) -> PathBuf {
+    let library = folder.join(format!("quell-trace-{mpi}.so"));
+    let mut objects = Vec::new();
+    for entry in fs::read_dir(root().join("mpi/trace")).unwrap() {
+        let source = entry.unwrap().path();
+        if source.extension().is_none_or(|ending| ending != "c") {
+            continue;
+        }
+        let object = folder.join(source.with_extension("o").file_name().unwrap());
+        let mut command = Command::new(format!("mpicc.{mpi}"));
+        command.args(["-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"]);
+        command.args(["-Wno-unused-parameter", "-I"]).arg(root().join("crates/kernel/include"));
+        built(command.arg("-c").arg(source).arg("-o").arg(&object));
+        objects.push(object);
+    }
+    built(Command::new("cc").args(["-shared", "-o"]).arg(&library).args(objects).args(["-ldl", "-lpthread"]));
+    library
+}
+
+/// A program of `support/mpi`.
+fn program(mpi: &str, source: &str, folder: &Path) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mpi");
+    let program = folder.join(source.replace('.', "_"));
+    let fortran = source.ends_with("f90");
+    let mut command = Command::new(format!("{}.{mpi}", if fortran { "mpifort" } else { "mpicc" }));
+    command.args(["-O1", "-w", "-I"]).arg(&sources);
+    if fortran {
+        command.arg("-fallow-argument-mismatch");
+    }
+    built(command.arg("-o").arg(&program).arg(sources.join(source)).arg("-lpthread"));
+    program
+}
+
+/// Runs a program with libraries preloaded into it and its launcher; logs go to `folder/logs`.
+fn run(mpi: &str, ranks: usize, libraries: &[&Path], program: &Path, more: &[(&str, &str)]) -> Output {
+    let logs = program.with_extension("logs");
+    let _ = fs::remove_dir_all(&logs);
+    fs::create_dir(&logs).unwrap();
+    let preload: Vec<_> = libraries.iter().map(|library| library.to_str().unwrap()).collect();
+    let mut command = Command::new("timeout");
+    command.args(["100", &format!("mpirun.{mpi}")]);
+    if mpi == "openmpi" {
+        command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-x", "LD_PRELOAD"]);
+        command.args(["-x", "QUELL_TRACE"]);
+    }
+    command.arg("-n").arg(ranks.to_string()).arg(program);
+    command.env("QUELL_TRACE", &logs).env("LD_PRELOAD", preload.join(":")).envs(more.iter().copied());
+    command.output().unwrap()
+}
+
+fn opened(program: &Path) -> LogRun {
+    LogRun::open(&program.with_extension("logs")).unwrap()
+}
+
+/// Each location's events, which must be whole.
+fn events(run: &mut LogRun) -> Vec<Vec<Event>> {
+    let mut all = Vec::new();
+    for location in 0..run.definitions().locations.len() {
+        let mut events = Vec::new();
+        while run.read(location, &mut events).unwrap() {}
+        assert!(events.windows(2).all(|pair| pair[0].time_ns <= pair[1].time_ns));
+        all.push(events);
+    }
+    all
+}
+
+/// Every send is received once, every collective is that of all members, every request is completed once, calls nest.
+fn adds_up(run: &mut LogRun) -> Vec<Vec<Event>> {
+    let all = events(run);
+    let definitions = run.definitions();
+    let mut messages: BTreeMap<(u32, u32, u32, u64), i64> = BTreeMap::new();
+    let mut collectives: HashMap<(u32, Operation), BTreeMap<u32, u64>> = HashMap::new();
+    for (location, events) in definitions.locations.iter().zip(&all) {
+        let mut open = Vec::new();
+        let mut requests = BTreeSet::new();
+        let done = |request: u64, requests: &mut BTreeSet<u64>| {
+            assert!(
+                request == BLOCKING || requests.remove(&request),
+                "request {request} at {}",
+                location.name
+            );
+        };
+        for event in events {
+            let peer =
+                |comm: u32, rank: u32| definitions.comms[comm as usize].peers(location.rank)[rank as usize];
+            match event.what {
+                What::Enter(region) => open.push(region),
+                What::Leave(region) => {
+                    let at = open.iter().rposition(|one| *one == region).unwrap();
+                    open.remove(at);
+                }
+                What::Send { comm, to, tag, bytes, request } => {
+                    *messages.entry((location.rank, peer(comm, to), tag, bytes)).or_default() += 1;
+                    requests.insert(request);
+                }
+                What::Recv { comm, from, tag, bytes, request } => {
+                    *messages.entry((peer(comm, from), location.rank, tag, bytes)).or_default() -= 1;
+                    done(request, &mut requests);
+                }
+                What::RecvPosted { request, .. } | What::CollectivePosted { request, .. } => {
+                    requests.insert(request);
+                }
+                What::SendDone { request } | What::Cancelled { request } => done(request, &mut requests),
+                What::Collective { operation, comm, request, .. } => {
+                    done(request, &mut requests);
+                    assert_ne!(comm, UNKNOWN);
+                    *collectives.entry((comm, operation)).or_default().entry(location.rank).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        assert!(open.is_empty(), "{}: {open:?}", location.name);
+        requests.remove(&BLOCKING);
+        assert!(requests.is_empty(), "{}: {requests:?}", location.name);
+    }
+    messages.retain(|_, balance| *balance != 0);
+    assert!(messages.is_empty(), "sent and not received, or the reverse: {messages:?}");
+    for ((comm, operation), ranks) in &collectives {
+        let comm = &definitions.comms[*comm as usize];
+        let took_part: BTreeSet<u32> = ranks.keys().copied().collect();
+        assert_eq!(took_part, comm.everybody().collect(), "{operation:?} on {}", comm.name);
+        let counts: BTreeSet<u64> = ranks.values().copied().collect();
+        assert_eq!(counts.len(), 1, "{operation:?} on {}: {ranks:?}", comm.name);
+    }
+    all
+}
+
+/// Nothing is missing from a run that went well.
+fn is_whole(run: &LogRun, ranks: u32) {
+    let summary = run.summary();
+    assert_eq!(summary.ranks, ranks);
+    let odd =
+        (&summary.missing, &summary.unfinished, &summary.silent, &summary.unknown_members, summary.lost);
+    assert_eq!(odd, (&vec![], &vec![], &vec![], &vec![], 0));
+    assert!(summary.wrong_mpi.is_empty() && summary.damaged.is_empty() && summary.unaligned.is_empty());
+    assert!(!summary.library.is_empty() && !summary.program.is_empty());
+}
+
+fn went_well(output: &Output) {
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn programs_in_c_are_traced_whole() {
+    let _machine = machine();
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = tracer(mpi, dir.path());
+        let everything = program(mpi, "everything.c", dir.path());
+        went_well(&run(mpi, 4, &[&library], &everything, &[]));
+        let mut traced = opened(&everything);
+        is_whole(&traced, 4);
+        assert_eq!(traced.summary().one_sided, 4);
+        let all = adds_up(&mut traced);
+        let count = |what: fn(&What) -> bool| all.iter().flatten().filter(|event| what(&event.what)).count();
+        assert!(count(|what| matches!(what, What::Probed { .. })) >= 2 * (3 + 3 + 4));
+        assert_eq!(count(|what| matches!(what, What::Cancelled { .. })), 8);
+        let definitions = traced.definitions();
+        for phase in ["phase 1", "phase 2"] {
+            assert!(definitions.regions.iter().any(|region| region.name == phase && !region.mpi));
+        }
+        assert!(definitions.regions.iter().any(|region| region.mpi && region.site.is_some()));
+        assert_eq!(definitions.comms.iter().filter(|comm| comm.remote.is_some()).count(), 2);
+
+        let threads = program(mpi, "threads.c", dir.path());
+        went_well(&run(mpi, 3, &[&library], &threads, &[]));
+        let mut traced = opened(&threads);
+        is_whole(&traced, 3);
+        assert_eq!(traced.definitions().locations.len(), 6);
+        adds_up(&mut traced);
+    }
+}
+
+#[test]
+fn programs_in_fortran_are_traced_by_whatever_bindings() {
+    let _machine = machine();
+    for mpi in mpis().into_iter().filter(|mpi| is_here(&format!("mpifort.{mpi}"))) {
+        let dir = tempfile::tempdir().unwrap();
+        let library = tracer(mpi, dir.path());
+        for source in ["with_mpif.f90", "with_mpi.f90", "with_mpi_f08.f90"] {
+            let program = program(mpi, source, dir.path());
+            went_well(&run(mpi, 3, &[&library], &program, &[]));
+            let mut traced = opened(&program);
+            is_whole(&traced, 3);
+            // Per rank four calls beside the dup, barrier and free; and a message from rank 0 to rank 1.
+            assert_eq!(traced.summary().calls, 3 * 7 + 2, "{mpi} {source}");
+            adds_up(&mut traced);
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_leaves_what_it_did() {
+    let _machine = machine();
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = tracer(mpi, dir.path());
+        let dies = program(mpi, "dies.c", dir.path());
+        assert!(!run(mpi, 3, &[&library], &dies, &[]).status.success());
+        let mut traced = opened(&dies);
+        assert_eq!(traced.summary().unfinished, [0, 1, 2]);
+        let done = |events: &Vec<Event>| {
+            events.iter().filter(|event| matches!(event.what, What::Collective { .. })).count()
+        };
+        let all = events(&mut traced);
+        assert_eq!(done(&all[1]), 50);
+        // The others wait within the next call.
+        assert!(matches!(all[0].last().unwrap().what, What::CollectiveBegin), "{:?}", all[0].last());
+    }
+}
+
+#[test]
+fn a_limit_ends_a_log_and_says_what_was_lost() {
+    let _machine = machine();
+    let Some(mpi) = mpis().first().copied() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let library = tracer(mpi, dir.path());
+    let everything = program(mpi, "everything.c", dir.path());
+    went_well(&run(mpi, 4, &[&library], &everything, &[("QUELL_TRACE_LIMIT", "100")]));
+    let mut traced = opened(&everything);
+    assert!(traced.summary().lost > 100);
+    assert!(events(&mut traced).iter().all(Vec::is_empty));
+}
+
+/// What an injector in front of the tracer burned between two calls stands at the entry of the second.
+#[test]
+fn injected_noise_is_known_before_the_call_is_entered() {
+    let _machine = machine();
+    let Some(mpi) = mpis().first().copied() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (library, everything) = (tracer(mpi, dir.path()), program(mpi, "busy.c", dir.path()));
+    let noise = replaying::beat(dir.path(), "noise", "1ms", "100us");
+    let logs = everything.with_extension("logs");
+    fs::create_dir(&logs).unwrap();
+    for how in ["boundary", "timer"] {
+        fs::remove_dir_all(&logs).unwrap();
+        fs::create_dir(&logs).unwrap();
+        let mut command = support::quell(dir.path());
+        command.arg("replay").arg(&noise).args(["--context", how, "--"]).args(replaying::launch(mpi, 2));
+        if mpi == "openmpi" {
+            command.args(["-x", "QUELL_TRACE"]);
+        }
+        command.arg(&everything).env("QUELL_TRACE", &logs).env("LD_PRELOAD", &library);
+        went_well(&command.output().unwrap());
+        let mut traced = opened(&everything);
+        is_whole(&traced, 2);
+        let injected = traced.definitions().sources.iter().position(|name| name == INJECTED).unwrap() as u32;
+        let barrier =
+            traced.definitions().regions.iter().position(|one| one.name == "MPI_Barrier").unwrap() as u32;
+        for events in adds_up(&mut traced) {
+            // Fifty times 2 ms of work with 10 % of noise.
+            let (mut before_entry, mut last) = (0, 0);
+            for pair in events.windows(2) {
+                let What::Noise { source, total_ns } = pair[0].what else { continue };
+                if source == injected {
+                    assert!(total_ns >= last, "{how}");
+                    if pair[1].what == What::Enter(barrier) {
+                        before_entry += total_ns - last;
+                    }
+                    last = total_ns;
+                }
+            }
+            assert!(before_entry > 5_000_000, "{how}: {before_entry}");
+        }
+    }
+}
+
+#[test]
+fn the_tracer_of_another_mpi_says_so_and_leaves_the_program_alone() {
+    let _machine = machine();
+    if mpis().len() < 2 {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (mpi, other) in [("openmpi", "mpich"), ("mpich", "openmpi")] {
+        let library = tracer(other, dir.path());
+        let everything = program(mpi, "everything.c", dir.path());
+        went_well(&run(mpi, 4, &[&library], &everything, &[]));
+        let traced = opened(&everything);
+        assert_eq!(traced.summary().wrong_mpi.len(), 4);
+        assert!(traced.definitions().locations.is_empty());
+    }
+}

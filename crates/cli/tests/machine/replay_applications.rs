@@ -1,0 +1,114 @@
+//! Real applications under noise, as their users would run them: their results are theirs, whatever way the noise comes in.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::applications::{HPCC, MELT};
+use crate::support::replaying::{beat, launch};
+use crate::support::tools::{has_two_cpus, is_here, is_root};
+use crate::support::{cpus, quell};
+use quell_testing::machine;
+use serde_json::Value;
+
+/// The ways for noise to come in that are open here.
+fn contexts() -> Vec<&'static str> {
+    let mut contexts = vec!["boundary", "timer"];
+    if is_root() && has_two_cpus() {
+        contexts.push("process");
+    }
+    contexts
+}
+
+/// Runs an application under noise: its stdout, and the document that its noise left.
+fn under(folder: &Path, context: &str, program: &[&str]) -> (String, Value) {
+    let launch = launch("openmpi", 2);
+    let mut words = vec!["replay", "noise.toml", "--context", context, "-q", "--json", "--"];
+    words.extend(launch.iter().map(String::as_str).chain(program.iter().copied()));
+    let output = quell(folder).args(&words).env("OMP_NUM_THREADS", "1").output().unwrap();
+    // With --json the program's own output goes to stderr.
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{context}: {said}");
+    (said, serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Noise of 5 % came in.
+fn suffered(context: &str, document: &Value) {
+    let processes = document["processes"].as_array().unwrap();
+    let expected = if context == "process" { cpus() - 1 } else { 2 };
+    assert_eq!(processes.len(), expected, "{context}: {document:#}");
+    assert!(processes.iter().all(|process| process["burns"].as_u64() > Some(0)), "{context}: {document:#}");
+    // A busy machine is said, and no fault.
+    let busy = |warning: &Value| warning.as_str().is_some_and(|text| text.starts_with("burning itself"));
+    assert!(document["warnings"].as_array().unwrap().iter().all(busy), "{context}: {document:#}");
+}
+
+/// The lines of a run's thermodynamics: they hold no times.
+fn thermo(said: &str) -> Vec<String> {
+    let lines = said
+        .lines()
+        .skip_while(|line| !line.starts_with("Step"))
+        .take_while(|line| !line.starts_with("Loop"));
+    lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn a_melt_melts_alike_under_noise() {
+    let _machine = machine();
+    if !is_here("lmp") || !is_here("mpirun.openmpi") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    beat(folder, "noise", "2ms", "100us");
+    fs_err::write(folder.join("melt.in"), MELT).unwrap();
+    let program = ["lmp", "-in", "melt.in", "-log", "none"];
+    let launch = launch("openmpi", 2);
+    let mut alone = Command::new(&launch[0]);
+    alone.args(&launch[1..]).args(program).current_dir(folder).env("OMP_NUM_THREADS", "1");
+    let alone = thermo(&String::from_utf8_lossy(&alone.output().unwrap().stdout));
+    assert_eq!(alone.len(), 5, "{alone:?}");
+    for context in contexts() {
+        let (said, document) = under(folder, context, &program);
+        assert_eq!(thermo(&said), alone, "{context}");
+        suffered(context, &document);
+    }
+}
+
+#[test]
+fn the_challenge_succeeds_under_noise() {
+    let _machine = machine();
+    if !is_here("hpcc") || !is_here("mpirun.openmpi") {
+        return;
+    }
+    for context in contexts() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
+        beat(folder, "noise", "2ms", "100us");
+        fs_err::write(folder.join("hpccinf.txt"), HPCC).unwrap();
+        let (_, document) = under(folder, context, &["hpcc"]);
+        suffered(context, &document);
+        let said = fs_err::read_to_string(folder.join("hpccoutf.txt")).unwrap();
+        assert!(said.lines().any(|line| line.trim() == "Success=1"), "{context}: {said}");
+    }
+}
+
+#[test]
+fn an_applications_failure_is_its_own() {
+    let _machine = machine();
+    if !is_here("lmp") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    beat(folder, "noise", "2ms", "100us");
+    let code = |words: &[&str]| quell(folder).args(words).output().unwrap().status.code();
+    let alone =
+        Command::new("lmp").args(["-in", "nothing"]).current_dir(folder).output().unwrap().status.code();
+    for context in contexts() {
+        assert_eq!(
+            code(&["replay", "noise.toml", "--context", context, "--", "lmp", "-in", "nothing"]),
+            alone,
+            "{context}"
+        );
+    }
+}

@@ -1,0 +1,375 @@
+//! Noise at the calls of real MPI programs: how much comes in, when, and what else the program notices.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::node::median;
+use crate::support::replaying::{self, beat, last_reports, last_run, launch, words};
+use crate::support::tools::{compile, compile_file, is_here, mpis};
+use crate::support::{json, quell};
+use quell_replay::report::Field;
+use quell_replay::schedule::Schedule;
+use quell_testing::{machine, measure};
+use serde_json::Value;
+
+/// The program that makes calls, for an MPI.
+fn calls(folder: &Path, mpi: &str) -> PathBuf {
+    let program = folder.join(format!("calls-{mpi}"));
+    compile(&format!("mpicc.{mpi}"), "calls.c", &program, &[]);
+    program
+}
+
+/// A command under noise; its document.
+fn replay(folder: &Path, options: &[&str], mpi: &str, ranks: usize, program: &[&str]) -> Value {
+    let launch = launch(mpi, ranks);
+    let mut args = vec!["replay"];
+    args.extend(options);
+    args.extend(["--json", "--"]);
+    args.extend(launch.iter().map(String::as_str));
+    args.extend(program);
+    json(folder, &args)
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or_else(|| panic!("{name} in {value}"))
+}
+
+#[test]
+fn fortran_programs_suffer_under_every_binding() {
+    let _machine = machine();
+    let source = "program f\n  USE\n  integer :: ierr, i, x, y\n  call mpi_init(ierr)\n  do i = 1, 50\n    x = i\n    \
+                  call mpi_barrier(mpi_comm_world, ierr)\n    call mpi_sendrecv(x, 1, MPI_INTEGER, 0, 1, y, 1, MPI_INTEGER, 0, 1, &\n      \
+                  MPI_COMM_SELF, MPI_STATUS_IGNORE, ierr)\n    if (y /= i) stop 9\n  end do\n  call mpi_finalize(ierr)\nend program\n";
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        beat(dir.path(), "short", "100us", "1us");
+        for binding in ["use mpi", "use mpi_f08", "include 'mpif.h'"] {
+            let (text, program) = (dir.path().join("f.f90"), dir.path().join("f"));
+            fs_err::write(&text, source.replace("USE", binding)).unwrap();
+            let compiler = format!("mpif90.{mpi}");
+            if !is_here(&compiler) {
+                continue;
+            }
+            compile_file(&compiler, &text, &program, &[]);
+            let document = replay(dir.path(), &["short.toml"], mpi, 1, &[program.to_str().unwrap()]);
+            assert_eq!(number(&document["processes"][0], "calls"), 101, "{mpi}, {binding}: each call once");
+        }
+    }
+}
+
+/// As Python does it. And the folder of what is preloaded has a name like an MPI's.
+#[test]
+fn an_mpi_that_a_plug_in_loaded_for_itself_is_found() {
+    let _machine = machine();
+    let host = "#include <dlfcn.h>\n#include <stdio.h>\nint main(int count, char **words) {\n  (void)count;\n\
+                  void *plug = dlopen(words[1], RTLD_NOW | RTLD_LOCAL);\n\
+                  int (*run)(void) = plug ? (int (*)(void))dlsym(plug, \"run\") : 0;\n\
+                  if (!run) return puts(dlerror()), 9;\n  return run();\n}\n";
+    let plug = "#include <mpi.h>\nint run(void) {\n  MPI_Init(0, 0);\n\
+                  for (int i = 0; i < 50; i++) MPI_Barrier(MPI_COMM_WORLD);\n  return MPI_Finalize();\n}\n";
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
+        beat(folder, "short", "100us", "1us");
+        let built = |name: &str, compiler: &str, source: &str, more: &[&str]| {
+            let (text, made) = (folder.join(format!("{name}.c")), folder.join(name));
+            fs_err::write(&text, source).unwrap();
+            compile_file(compiler, &text, &made, more);
+            made.to_str().unwrap().to_owned()
+        };
+        let host = built("host", "cc", host, &["-ldl"]);
+        let plug = built("plug.so", &format!("mpicc.{mpi}"), plug, &["-shared", "-fPIC"]);
+        let document = replay(folder, &["short.toml", "-o", "libmpi-kept"], mpi, 1, &[&host, &plug]);
+        assert_eq!(number(&document["processes"][0], "calls"), 51, "{mpi}: the barriers and the end");
+    }
+}
+
+#[test]
+fn noise_goes_on_after_a_jump_out_of_a_call() {
+    let _machine = machine();
+    let source = "#include <mpi.h>\n#include <setjmp.h>\nstatic jmp_buf place;\n\
+                  static void leap(MPI_Comm *c, int *e, ...) { (void)c; (void)e; longjmp(place, 1); }\n\
+                  int main(void) {\n  MPI_Errhandler handler;\n  MPI_Init(0, 0);\n\
+                  MPI_Comm_create_errhandler(leap, &handler);\n  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);\n\
+                  if (!setjmp(place)) { int x = 0; MPI_Send(&x, 1, MPI_INT, 99, 0, MPI_COMM_WORLD); return 9; }\n\
+                  for (int i = 0; i < 50; i++) MPI_Barrier(MPI_COMM_WORLD);\n  MPI_Finalize();\n  return 0;\n}\n";
+    for mpi in mpis() {
+        let dir = tempfile::tempdir().unwrap();
+        beat(dir.path(), "short", "100us", "1us");
+        let (text, program) = (dir.path().join("jump.c"), dir.path().join("jump"));
+        fs_err::write(&text, source).unwrap();
+        compile_file(&format!("mpicc.{mpi}"), &text, &program, &[]);
+        let document = replay(dir.path(), &["short.toml"], mpi, 1, &[program.to_str().unwrap()]);
+        assert_eq!(
+            number(&document["processes"][0], "calls"),
+            52,
+            "{mpi}: the jump, the barriers and the end"
+        );
+    }
+}
+
+/// Runs the program with the library loaded by hand, and this in the schedule's place.
+fn by_hand(folder: &Path, library: &Path, schedule: &Path, program: &Path) -> (Option<i32>, String, String) {
+    let mut command = Command::new(program);
+    command.args(["50", "1000", "probe"]).current_dir(folder);
+    command.env("LD_PRELOAD", library).env("QUELL_REPLAY", schedule);
+    // Only ranks are to suffer by this schedule, and MPICH does not look at another MPI's variables.
+    command.env("OMPI_COMM_WORLD_RANK", "0").env("OMPI_COMM_WORLD_SIZE", "1");
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_broken_schedule_leaves_the_program_alone_and_says_one_line() {
+    let _machine = machine();
+    let Some(mpi) = mpis().into_iter().find(|&mpi| mpi == "mpich") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    beat(folder, "noise", "1ms", "50us");
+    let program = calls(folder, mpi);
+    replay(folder, &["noise.toml", "-o", "kept"], mpi, 1, &[program.to_str().unwrap(), "5", "1000", "probe"]);
+    let kept = last_run(&folder.join("kept"));
+    let library = kept.join("quell-replay-boundary.so");
+    let good = fs_err::read(kept.join("schedule")).unwrap();
+    let (code, out, err) = by_hand(folder, &library, &kept.join("schedule"), &program);
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(0), "rank 0 of 1 is done\n", ""));
+    let mut cases: Vec<(String, Vec<u8>)> = Vec::new();
+    for cut in [0, 1, 7, 8, 191, 192, 300, good.len() - 8, good.len() - 1] {
+        cases.push((format!("cut to {cut}"), good[..cut].to_vec()));
+    }
+    for (word, value) in (0..24).flat_map(|word| [(word, 0u64), (word, u64::MAX), (word, 1 << 40), (word, 3)])
+    {
+        let mut bytes = good.clone();
+        bytes[8 * word..8 * word + 8].copy_from_slice(&value.to_le_bytes());
+        if bytes != good {
+            cases.push((format!("word {word} is {value}"), bytes));
+        }
+    }
+    cases.push(("text".into(), b"#!/bin/sh\necho no schedule\n".repeat(100)));
+    let path = folder.join("schedule");
+    for (what, bytes) in cases {
+        fs_err::write(&path, bytes).unwrap();
+        let (code, out, err) = by_hand(folder, &library, &path, &program);
+        assert_eq!((code, out.as_str()), (Some(0), "rank 0 of 1 is done\n"), "{what}: {err}");
+        assert_eq!(err.lines().count(), 1, "{what}: {err}");
+        assert!(err.starts_with("quell replay: ") && err.ends_with("runs without noise\n"), "{what}: {err}");
+    }
+    fs_err::remove_file(&path).unwrap();
+    let pipe = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: the path ends with a zero.
+    assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+    for odd in [path.as_path(), Path::new("/no/such/schedule"), folder, Path::new("/dev/zero")] {
+        let (code, out, err) = by_hand(folder, &library, odd, &program);
+        assert_eq!((code, out.as_str(), err.lines().count()), (Some(0), "rank 0 of 1 is done\n", 1), "{err}");
+    }
+}
+
+#[test]
+fn a_commands_end_is_its_own() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    beat(folder, "noise", "1ms", "50us");
+    let end = |command: &[&str]| {
+        let args = [&["replay", "noise.toml", "--context", "boundary", "--"], command].concat();
+        let output = quell(folder).args(args).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (code, out, _) = end(&["sh", "-c", "echo said; exit 7"]);
+    assert_eq!((code, out.as_str()), (Some(7), "said\n"));
+    let (code, _, err) = end(&["true"]);
+    assert_eq!(code, Some(3), "without noise it is not what was asked for");
+    assert!(err.contains("no process called MPI"), "{err}");
+    assert_eq!(end(&["sh", "-c", "kill -TERM $$"]).0, Some(128 + 15));
+    let (code, _, err) = end(&["/no/such/program"]);
+    assert!(code == Some(127) && err.contains("`/no/such/program` cannot be started"), "{err}");
+    assert!(
+        !std::fs::read_dir(folder).unwrap().any(|entry| entry
+            .unwrap()
+            .file_name()
+            .to_string_lossy()
+            .starts_with(".quell"))
+    );
+}
+
+/// Open MPI takes no list of variables from a command that names some itself.
+#[test]
+fn variables_of_the_users_go_along() {
+    let _machine = machine();
+    if !mpis().contains(&"openmpi") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    beat(dir.path(), "noise", "1ms", "50us");
+    let program = calls(dir.path(), "openmpi");
+    let launch = ["mpirun.openmpi", "-x", "HOME", "--allow-run-as-root", "-n", "1"];
+    let args = [&["replay", "noise.toml", "--json", "--"], &launch[..]].concat();
+    let args = [&args[..], &[program.to_str().unwrap(), "20", "200000", "probe"]].concat();
+    assert_eq!(number(&json(dir.path(), &args)["processes"][0], "calls"), 21);
+}
+
+#[test]
+fn noise_comes_into_a_probe_of_quells_own() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    beat(dir.path(), "noise", "2ms", "200us");
+    let words =
+        ["replay", "noise.toml", "--json", "--", env!("CARGO_BIN_EXE_quell"), "record", "-o", "seen.quell"];
+    let document = json(dir.path(), &[&words[..], &["--sources", "off", "--duration", "1s"]].concat());
+    assert_eq!(document["plan"]["context"], "timer", "it starts no ranks");
+    let burns: u64 = document["processes"].as_array().unwrap().iter().map(|one| number(one, "burns")).sum();
+    assert!(burns > 100, "{document:#}");
+}
+
+/// What a job loads leans on the C library alone, and has no way to panic.
+#[test]
+fn what_a_job_loads_has_no_panic_and_no_allocator() {
+    let dir = tempfile::tempdir().unwrap();
+    for context in [quell_replay::schedule::Context::Boundary, quell_replay::schedule::Context::Timer] {
+        let library = quell_node::injector::preload::write(context, dir.path()).unwrap().unwrap();
+        let output = Command::new("nm").arg(&library).output().unwrap();
+        let symbols = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(symbols.contains("clock_gettime"), "{symbols}");
+        for bad in ["panic", "rust_alloc", " malloc@", " abort@", "unwind"] {
+            assert!(!symbols.lines().any(|line| line.contains(bad)), "{bad} in {}", library.display());
+        }
+    }
+}
+
+/// Figures: these tests have the machine for themselves.
+mod measured {
+    use super::*;
+
+    /// What the program saw from outside, call by call, against what the simulator's clock says.
+    #[test]
+    fn a_program_sees_each_call_late_by_what_is_due() {
+        let _machine = machine();
+        for mpi in mpis() {
+            measure(|_| see_each_call(mpi));
+        }
+    }
+
+    fn see_each_call(mpi: &str) -> Result<(), String> {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
+        beat(folder, "short", "173us", "500ns");
+        let program = calls(folder, mpi);
+        let log = folder.join("log");
+        let arguments = [program.to_str().unwrap(), "10000", "20000", "probe", log.to_str().unwrap()];
+        replay(folder, &["short.toml", "-o", "kept"], mpi, 1, &arguments);
+        let report = last_reports(&folder.join("kept")).pop().unwrap();
+        let words = words(&last_run(&folder.join("kept")).join("schedule"));
+        let entry = Schedule::of(&words).unwrap().entry(report.get(Field::Track)).unwrap();
+        let track = entry.within(&words).unwrap();
+        let position = |now: u64| now - report.get(Field::BegunNs) + report.get(Field::Place);
+        let seen = replaying::words(&log);
+        let took: Vec<u64> = seen.as_chunks::<3>().0.iter().map(|[_, at, end]| end - at).collect();
+        let (mut due, mut late, mut after, mut quiet) = (0, Vec::new(), seen[0], Vec::new());
+        for ([_, at, end], took) in seen.as_chunks::<3>().0.iter().zip(&took) {
+            let delay = track.delay(position(after), at - after);
+            due += delay;
+            after = *end;
+            if delay == 500 { late.push(*took) } else { quiet.push(*took) }
+        }
+        let asked = report.get(Field::AskedNs);
+        // The hook's own readings of the clock lie some tens of nanoseconds beside the program's.
+        let (calls, of) = (late.len(), took.len());
+        let (late, quiet) = (median(late), median(quiet));
+        if asked.abs_diff(due) > due / 200 + 30_000 {
+            Err(format!("{mpi}: asked {asked}, due {due}"))
+        } else if calls <= 500 {
+            Err(format!("{mpi}: {calls} of {of} calls were late"))
+        } else if late.saturating_sub(quiet).abs_diff(500) >= 250 {
+            Err(format!("{mpi}: {late} ns where 500 are due, {quiet} where none"))
+        } else {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nodes_line_up_as_asked() {
+        let _machine = machine();
+        let Some(mpi) = mpis().pop() else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
+        beat(folder, "noise", "1ms", "50us");
+        let program = calls(folder, mpi);
+        let run = |options: &[&str], count: &str| {
+            let kept = tempfile::tempdir().unwrap();
+            let options = [&["noise.toml", "-o", kept.path().to_str().unwrap()], options].concat();
+            let program = [program.to_str().unwrap(), count, "200000", "barrier"];
+            let document = replay(folder, &options, mpi, 2, &program);
+            (document["processes"].as_array().unwrap().clone(), last_reports(kept.path()))
+        };
+        // Where both would be at one instant.
+        let apart = |reports: &[quell_node::injector::reports::ProcessReport]| {
+            let at = |n: usize| {
+                i128::from(reports[n].get(Field::Place)) - i128::from(reports[n].get(Field::BegunNs))
+            };
+            (at(0) - at(1)).rem_euclid(1_000_000_000)
+        };
+        let (processes, reports) = run(&[], "50");
+        assert_eq!((number(&processes[0], "node"), number(&processes[1], "node")), (0, 1), "a CPU each node");
+        assert!((1_000_000..999_000_000).contains(&apart(&reports)), "{}", apart(&reports));
+        measure(|_| {
+            let (_, reports) = run(&["--sync", "start"], "50");
+            let off = apart(&reports);
+            if off.min(1_000_000_000 - off) < 50_000 {
+                Ok(())
+            } else {
+                Err(format!("one clock for all: {off}"))
+            }
+        });
+        let (processes, _) = run(&["--sync", "phase"], "50");
+        assert!(processes.iter().all(|process| number(process, "phases") == 50));
+        let (processes, _) = run(&["--sync", "phase", "--phase-at", "pcontrol"], "50");
+        assert!(processes.iter().all(|process| number(process, "phases") == 0), "barriers end none");
+        let (processes, _) = run(&["--share", "1%"], "500");
+        assert!(processes.iter().all(|process| process["used_up"] == true), "10 ms of 100");
+    }
+
+    #[test]
+    fn what_comes_in_is_what_the_schedule_says() {
+        let _machine = machine();
+        for mpi in mpis() {
+            measure(|_| hold_against_the_schedule(mpi));
+        }
+    }
+
+    fn hold_against_the_schedule(mpi: &str) -> Result<(), String> {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
+        // From half a microsecond to a tenth of a millisecond, and more often than a call in ten.
+        let models = [("short", "20us", "500ns"), ("middle", "310us", "11us"), ("long", "1ms", "100us")];
+        for (name, period, length) in models {
+            beat(folder, name, period, length);
+        }
+        let program = calls(folder, mpi);
+        let program = program.to_str().unwrap();
+        let noise = ["short.toml", "middle.toml", "long.toml"];
+        let options = [&noise[..], &["-o", "kept"]].concat();
+        let document = replay(folder, &options, mpi, 2, &[program, "10000", "50000", "sendrecv"]);
+        let processes = document["processes"].as_array().unwrap();
+        assert_eq!(processes.len(), 2, "{document:#}");
+        for process in processes {
+            let [asked, absorbed, trace] =
+                ["asked_ns", "absorbed_ns", "trace_ns"].map(|name| number(process, name));
+            assert_eq!(number(process, "calls"), 10_001, "and MPI_Finalize");
+            assert!(asked > 0, "{process:#}");
+            // Each call's own readings of the clock lie some tens of nanoseconds apart; what a burn took too long, because the CPU
+            // was taken from it, moves the trace on unseen.
+            let over = number(process, "took_ns").saturating_sub(asked);
+            let off = (asked + absorbed).abs_diff(trace);
+            let tolerance = trace / 200 + over + 100 * number(process, "calls");
+            if off > tolerance {
+                return Err(format!("{mpi}: {off} ns off, where {tolerance} are allowed: {process:#}"));
+            }
+        }
+        Ok(())
+    }
+}

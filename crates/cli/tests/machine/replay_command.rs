@@ -1,0 +1,154 @@
+//! `quell replay` around commands that speak no MPI: their input, their signals, what is refused, and what a probe sees.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
+use crate::support;
+use crate::support::replaying::beat;
+use crate::support::tools::{has_two_cpus, is_root};
+use quell_testing::{machine, measure};
+
+/// What `replay` says where its timers hardly ever get a CPU.
+const TOO_BUSY: &str = "cannot calibrate the timer: only";
+
+use crate::support::{quell, run};
+use serde_json::Value;
+use std::path::Path;
+
+#[test]
+fn what_would_do_nothing_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    beat(folder, "noise", "1ms", "50us");
+    fs_err::create_dir(folder.join("full")).unwrap();
+    fs_err::write(folder.join("full/file"), "").unwrap();
+    let cases: [&[&str]; 15] = [
+        &[],
+        &["--ranks", "4", "--", "true"],
+        &["--quantum", "4ms", "--", "true"],
+        &["--phases", "4", "--", "true"],
+        &["--duration", "4s", "--", "true"],
+        &["--skew", "1ms", "--", "true"],
+        &["--phase-at", "barrier", "--", "true"],
+        &["--sync", "phase", "--context", "timer", "--", "true"],
+        &["--cpus", "0", "--context", "timer", "--", "true"],
+        &["--emulate", "--", "true"],
+        &["--emulate", "--baseline", "2"],
+        &["--emulate", "--quantum", "1h"],
+        &["--validate", "--context", "boundary"],
+        &["--validate", "--baseline", "2"],
+        &["-o", "full", "--", "true"],
+    ];
+    for case in cases {
+        let output = run(folder, &[&["replay", "noise.toml"], case].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{case:?}: {said}");
+        assert!(said.contains("error: "), "{case:?}: {said}");
+    }
+    let dense = beat(folder, "short", "1ms", "1us");
+    let args = ["replay", dense.to_str().unwrap(), "--context", "timer", "--overhead", "5us", "--", "true"];
+    measure(|_| {
+        let output = run(folder, &args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if said.contains(TOO_BUSY) {
+            return Err(said);
+        }
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains("none of the noise can be injected"), "{said}");
+        Ok(())
+    });
+    let often = beat(folder, "often", "200us", "110us");
+    let output = run(
+        folder,
+        &["replay", often.to_str().unwrap(), "--context", "timer", "--overhead", "100us", "--", "true"],
+    );
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains("--scale"), "{said}");
+}
+
+#[test]
+fn each_run_reads_the_same_and_leaves_nothing() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    beat(folder, "noise", "1ms", "50us");
+    fs_err::write(folder.join("input"), "four\n").unwrap();
+    let input = fs_err::File::open(folder.join("input")).unwrap().into_parts().0;
+    let mut command = quell(folder);
+    command.args(["replay", "noise.toml", "--context", "timer", "--baseline", "2", "--json", "--"]);
+    command.args(["sh", "-c", "wc -c >> counts"]).stdin(input).env("TMPDIR", folder);
+    let output = command.output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["runs"].as_array().unwrap().len(), 4, "{document:#}");
+    assert_eq!(document["slowdown"]["pairs_percent"].as_array().unwrap().len(), 2);
+    assert_eq!(fs_err::read_to_string(folder.join("counts")).unwrap(), "5\n5\n5\n5\n");
+    let left =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!left.into_iter().any(|name| name.contains("quell-replay")));
+}
+
+#[test]
+fn a_signal_to_quell_is_the_commands() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    beat(dir.path(), "noise", "1ms", "50us");
+    let script = "trap 'echo got it; exit 5' INT; echo ready; while :; do sleep 0.02; done";
+    let mut command = quell(dir.path());
+    command.args(["replay", "-q", "noise.toml", "--context", "timer", "--", "sh", "-c", script]);
+    let mut child = support::Guard(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut said = BufReader::new(child.0.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    // SAFETY: a plain system call on a process that this test started.
+    assert_eq!(unsafe { libc::kill(child.0.id() as i32, libc::SIGINT) }, 0);
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), child.0.wait().unwrap().code()), ("got it\n", Some(5)));
+}
+
+#[test]
+fn a_probe_sees_what_was_injected() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    beat(folder, "noise", "5ms", "300us");
+    let mut contexts = vec!["timer"];
+    if is_root() && has_two_cpus() {
+        contexts.push("process");
+    }
+    for context in contexts {
+        measure(|n| validate(folder, context, &format!("{context}-{n}")));
+    }
+}
+
+/// Noise comes into a probe, which sees it.
+fn validate(folder: &Path, context: &str, kept: &str) -> Result<(), String> {
+    let args = [
+        "replay",
+        "noise.toml",
+        "--validate",
+        "--context",
+        context,
+        "--duration",
+        "2s",
+        "--json",
+        "-o",
+        kept,
+    ];
+    let output = run(folder, &args);
+    // 3 where the machine was too busy for all of it.
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains(TOO_BUSY) {
+        return Err(said);
+    }
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{context}: {said}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let number = |name: &str| document[name].as_f64().unwrap();
+    assert_eq!(document["schema"], "quell.validate/1");
+    let page = fs_err::read_to_string(folder.join(kept).join("validate.html")).unwrap();
+    assert!(page.contains("its emulation"), "{context}");
+    let median = document["comparison"]["changes"]["p50_ns"]["b"].as_f64().unwrap();
+    let seen = number("injected") > 20.0 && number("seen") > 0.9 * number("injected");
+    if seen && (270e3..600e3).contains(&median) { Ok(()) } else { Err(format!("{context}: {document:#}")) }
+}

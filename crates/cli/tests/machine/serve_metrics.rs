@@ -1,0 +1,192 @@
+//! `serve-metrics` on the kernel that runs these tests, asked as Prometheus asks, and as nobody should.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Guard, quell, run};
+use quell_testing::{machine, skip};
+
+/// The server, and where it listens; nothing, aloud, where this user may not watch the kernel.
+fn served(more: &[&str]) -> Option<(Guard, String)> {
+    let args = [&["serve-metrics", "--listen", "127.0.0.1:0", "--interval", "200ms"], more].concat();
+    let child =
+        quell(Path::new("/")).args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = Guard(child);
+    let mut said = String::new();
+    for line in BufReader::new(child.0.stderr.take().unwrap()).lines().map(Result::unwrap) {
+        if let Some((_, address)) = line.split_once("http://") {
+            return Some((child, address.strip_suffix("/metrics").unwrap().to_owned()));
+        }
+        said += &line;
+    }
+    // SAFETY: the call has no conditions.
+    let must = unsafe { libc::geteuid() } == 0 && Path::new("/sys/kernel/btf/vmlinux").exists();
+    assert!(!must, "{said}");
+    skip(said);
+    None
+}
+
+fn ask(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn metrics(address: &str) -> String {
+    let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: quell\r\n\r\n");
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    let kind = "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert!(head.lines().any(|line| line == kind), "{head}");
+    assert!(text.ends_with("# EOF\n"));
+    text.to_owned()
+}
+
+fn samples(text: &str) -> BTreeMap<String, f64> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let of = |line: &str| {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        (name.to_owned(), value.parse().unwrap())
+    };
+    let all: Vec<(String, f64)> = lines.map(of).collect();
+    let count = all.len();
+    let all: BTreeMap<String, f64> = all.into_iter().collect();
+    assert_eq!(all.len(), count, "a series is told twice");
+    all
+}
+
+/// Asks until all of what is wanted has come.
+fn until(address: &str, wanted: impl Fn(&BTreeMap<String, f64>) -> bool) -> String {
+    let start = Instant::now();
+    loop {
+        let text = metrics(address);
+        if wanted(&samples(&text)) {
+            return text;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{text}");
+    }
+}
+
+fn end(mut child: Guard, signal: i32) {
+    // SAFETY: the child has not been waited for, so the id is its own.
+    unsafe { libc::kill(child.0.id() as i32, signal) };
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn counters_come_and_never_go_down() {
+    let _machine = machine();
+    let Some((child, address)) = served(&["--cpus", "0"]) else { return };
+    let tick = r#"quell_noise_seconds_total{cpu="0",source="tick"}"#;
+    let observed = r#"quell_observed_seconds_total{cpu="0"}"#;
+    let first =
+        samples(&until(&address, |all| all.get(tick).is_some_and(|ns| *ns > 0.0) && all[observed] > 0.3));
+    let text = until(&address, |all| all[observed] > first[observed] + 0.3);
+    let second = samples(&text);
+    for (name, value) in &first {
+        assert!(second.get(name).is_some_and(|now| now >= value), "{name} {value} {:?}", second.get(name));
+    }
+    assert!(second[tick] < second[observed], "{text}");
+    let buckets = second.keys().filter(|name| name.contains(r#"_bucket{kind="tick""#)).count();
+    assert_eq!(buckets, 20, "{text}");
+    parsed_by_prometheus(&text);
+    end(child, libc::SIGTERM);
+}
+
+/// What the makers of the format say of it.
+fn parsed_by_prometheus(text: &str) {
+    let script = "import sys\nfrom prometheus_client.openmetrics.parser import text_string_to_metric_families as parse\n\
+        for f in parse(sys.stdin.read()):\n  print(f.name, f.type, f.unit, len(f.samples))";
+    // Where `./x test` keeps the tests' own Python packages.
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.x/venv/bin/python");
+    let program = if venv.exists() { venv } else { "python3".into() };
+    let mut python = Command::new(program);
+    python.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = python.spawn() else { return skip("there is no Python") };
+    let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("ModuleNotFoundError") {
+        return skip("Python has no module prometheus_client");
+    }
+    assert!(output.status.success(), "{said}\n{text}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("quell_noise_seconds counter seconds"), "{said}");
+    assert!(said.contains("quell_noise_duration_seconds histogram seconds"), "{said}");
+}
+
+#[test]
+fn silent_slow_and_wrong_clients_do_not_keep_others_waiting() {
+    let _machine = machine();
+    let Some((child, address)) = served(&["--cpus", "0"]) else { return };
+    let mut silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    for (at, stream) in silent.iter_mut().enumerate() {
+        // Some are dropped already, to make room.
+        let _ = stream.write_all(if at % 2 == 0 { b"GET /metr" } else { &[b'x'; 9_000] });
+    }
+    assert!(samples(&metrics(&address)).contains_key(r#"quell_lost_events_total{table="intervals"}"#));
+    for (request, status) in [
+        ("PUT /metrics HTTP/1.1\r\n\r\n", "405"),
+        ("GET /x HTTP/1.1\r\n\r\n", "404"),
+        ("\0\u{ff}\n\n", "400"),
+    ] {
+        assert!(ask(&address, request).starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}");
+    }
+    // Who reads nothing is left alone too.
+    for stream in &mut silent {
+        let _ = stream.write_all(b"ics HTTP/1.1\r\n\r\n");
+    }
+    metrics(&address);
+    drop(silent);
+    end(child, libc::SIGINT);
+}
+
+#[test]
+fn a_probe_adds_detours() {
+    let _machine = machine();
+    let Some((child, address)) = served(&["--cpus", "0", "--probe"]) else { return };
+    let text =
+        until(&address, |all| all.get(r#"quell_detours_total{cpu="0"}"#).is_some_and(|count| *count > 0.0));
+    assert!(text.contains(r#"_bucket{kind="detour",le="1e-06"}"#), "{text}");
+    parsed_by_prometheus(&text);
+    end(child, libc::SIGTERM);
+}
+
+#[test]
+fn what_cannot_be_served_is_refused() {
+    let _machine = machine();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let cases: [(&[&str], i32, &str); 4] = [
+        (&["--listen", &address], 1, "cannot listen on 127.0.0.1:"),
+        (&["--listen", "somewhere"], 2, "--listen"),
+        (&["--interval", "1ms"], 2, "--interval 1ms is out of range"),
+        (&["--cpus", "9999"], 2, "9999"),
+    ];
+    for (more, code, says) in cases {
+        let output = run(Path::new("/"), &[&["serve-metrics"], more].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(says), "{said}");
+    }
+    // SAFETY: the call has no conditions.
+    if unsafe { libc::geteuid() } != 0 {
+        return skip("only root can become somebody without privileges");
+    }
+    let output =
+        quell(Path::new("/")).args(["serve-metrics", "--listen", "127.0.0.1:0"]).uid(65_534).output();
+    let Ok(output) = output else {
+        return skip("others may not run the program from here");
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("CAP_BPF") || said.contains("root"), "{said}");
+}

@@ -1,0 +1,179 @@
+//! `quell trace` of real MPI programs: what the archive holds, and what is said of what it does not.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::support::archived::{Archived, read};
+use crate::support::node::{disturb, last_cpu};
+use crate::support::replaying::launch;
+use crate::support::tools::{self, compile};
+use crate::support::{quell, run, transcript};
+use insta::assert_snapshot;
+use quell_testing::{machine, skip};
+
+/// The MPIs that are installed, each with the ring compiled for it.
+fn mpis(folder: &Path) -> Vec<&'static str> {
+    let mpis = tools::mpis();
+    mpis.iter().for_each(|mpi| compile(&format!("mpicc.{mpi}"), "ring.c", &folder.join(mpi), &[]));
+    mpis
+}
+
+/// Traces the ring of an MPI.
+fn trace(folder: &Path, mpi: &str, options: &[&str], ring: &[&str]) -> Output {
+    let mut command = quell(folder);
+    command.env("QUELL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache")).arg("trace").args(options);
+    command.arg("--").args(launch(mpi, 2)).arg(format!("./{mpi}")).args(ring).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Whether the kernel was watched; says aloud what is not proved otherwise.
+fn watched(said: &str) -> bool {
+    let watched = !said.contains("stay unknown");
+    if !watched {
+        skip("counters, for the kernel may not be watched");
+    }
+    watched
+}
+
+#[test]
+fn every_call_is_archived_with_counters_that_rise() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    for mpi in mpis(dir.path()) {
+        let stop = AtomicBool::new(false);
+        let output = std::thread::scope(|scope| {
+            for cpu in 0..=last_cpu() {
+                let stop = &stop;
+                scope.spawn(move || disturb(cpu, 1_000_000, stop));
+            }
+            let output = trace(dir.path(), mpi, &["-o", &format!("run-{mpi}")], &["300"]);
+            stop.store(true, Ordering::SeqCst);
+            output
+        });
+        let said = said(&output);
+        assert!(output.status.success(), "{mpi}: {said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "2 ranks, 300 rounds\n", "{mpi}");
+        assert!(said.contains(&format!("quell track run-{mpi}")), "{mpi}: {said}");
+        let folder = dir.path().join(format!("run-{mpi}"));
+        let left = |name: &str| folder.join(name).exists();
+        assert!(!left("logs") && !left("quell-trace.so") && left("traces.otf2"), "{mpi}: {said}");
+        if let Ok(printed) = Command::new("otf2-print").arg(folder.join("traces.otf2")).output() {
+            let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+            assert!(printed.status.success() && text.contains("MPI_Allreduce"), "{mpi}: {text}");
+        }
+        let ranks = read(&folder);
+        assert_eq!(ranks.len(), 2, "{mpi}");
+        for Archived { allreduces, sends, recvs, .. } in &ranks {
+            assert_eq!((*allreduces, *sends, *recvs), (300, 300, 300), "{mpi}: {ranks:?}");
+        }
+        if watched(&said) {
+            let noise = |source: &str| -> u64 { ranks.iter().map(|rank| rank.noise(source)).sum() };
+            assert!(ranks.iter().all(|rank| rank.noise("tick") > 0), "{mpi}: {ranks:?}");
+            // Some 30 times in 300 ms, on each CPU, 1 ms each.
+            assert!(noise("task") > 10_000_000, "{mpi}: {ranks:?}");
+        }
+    }
+}
+
+#[test]
+fn a_commands_end_is_its_own_and_its_archive_is_made() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    for mpi in mpis(dir.path()) {
+        let failed = trace(dir.path(), mpi, &["-o", &format!("failed-{mpi}"), "--keep-logs"], &["40", "7"]);
+        assert_eq!(failed.status.code(), Some(7), "{mpi}: {}", said(&failed));
+        let folder = dir.path().join(format!("failed-{mpi}"));
+        assert!(folder.join("logs").is_dir());
+        assert!(read(&folder).iter().all(|rank| rank.allreduces == 40), "{mpi}");
+        let options = ["-o", &format!("killed-{mpi}"), "--sources", "off"];
+        let killed = trace(dir.path(), mpi, &options, &["200", "0", "1"]);
+        let said = said(&killed);
+        assert!(killed.status.code() > Some(3), "{mpi}: {said}");
+        assert!(said.contains("MPI_Finalize never ended"), "{mpi}: {said}");
+        let ranks = read(&dir.path().join(format!("killed-{mpi}")));
+        assert_eq!((ranks.len(), ranks[1].allreduces), (2, 100), "{mpi}: {ranks:?}");
+        assert_eq!(ranks.iter().map(|rank| rank.noise("tick")).sum::<u64>(), 0, "not asked for");
+    }
+}
+
+/// Another MPI than the tracer's, and a log that is full.
+#[test]
+fn what_could_not_be_traced_is_told() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let mpis = mpis(dir.path());
+    if let [first, second] = mpis[..] {
+        let other = trace(dir.path(), first, &["-o", "other", "--mpi", second, "--sources", "off"], &["20"]);
+        let said = said(&other);
+        assert_eq!(other.status.code(), Some(1), "{said}");
+        assert!(said.contains("another MPI") && said.contains("--mpi"), "{said}");
+    }
+    for mpi in mpis {
+        let output = format!("full-{mpi}");
+        let full = trace(dir.path(), mpi, &["-o", &output, "--limit", "64Ki", "--sources", "off"], &["2000"]);
+        let said = said(&full);
+        assert!(full.status.success() && said.contains("raise --limit"), "{mpi}: {said}");
+    }
+}
+
+#[test]
+fn help_and_refusals() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    fs_err::create_dir(dir.path().join("full")).unwrap();
+    fs_err::write(dir.path().join("full/file"), "").unwrap();
+    assert_snapshot!("help", transcript(dir.path(), &["trace", "--help"]));
+    let cases: [&[&str]; 5] = [
+        &["trace", "-o", "full", "--", "true"],
+        &["trace", "-o", "run"],
+        &["trace", "-o", "run", "--mpi", "no-such-mpi", "--", "true"],
+        &["trace", "-o", "a;b", "--", "true"],
+        &["trace", "-o", "run", "--limit", "much", "--", "true"],
+    ];
+    let told: Vec<String> = cases
+        .iter()
+        .map(|args| format!("$ quell {}\n{}", args.join(" "), transcript(dir.path(), args)))
+        .collect();
+    assert_snapshot!("refusals", told.join("\n"));
+    assert!(!dir.path().join("run").exists(), "nothing is left of what did not run");
+}
+
+#[test]
+fn a_program_without_mpi_is_told_so() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mpi) = mpis(dir.path()).first().copied() else { return };
+    let words = ["trace", "-o", "run", "--sources", "off", "--mpi", mpi, "--"];
+    let output = run(dir.path(), &[&words[..], &["echo", "hello"]].concat());
+    let said = said(&output);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"hello\n"[..]), "{said}");
+    assert!(said.contains("no MPI call was seen of `echo hello`"), "{said}");
+    let missing = run(dir.path(), &[&words[..2], &["none"], &words[3..], &["./no-such-program"]].concat());
+    assert_eq!(missing.status.code(), Some(127), "{missing:?}");
+    assert!(!dir.path().join("none").exists());
+}
+
+#[test]
+fn a_traced_ring_is_simulated() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    for mpi in mpis(dir.path()) {
+        let (archive, goal) = (format!("run-{mpi}"), format!("{mpi}.goal"));
+        let mut command = quell(dir.path());
+        command.env("QUELL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache"));
+        command.args(["trace", "-o", &archive, "--"]).args(launch(mpi, 2)).arg(format!("./{mpi}")).arg("50");
+        let traced = command.output().unwrap();
+        assert!(traced.status.success(), "{mpi}: {traced:?}");
+        for more in [&[][..], &["--extrapolate", "32"]] {
+            let _ = fs_err::remove_file(dir.path().join(&goal));
+            let said = transcript(dir.path(), &[&["track", &archive, "--goal", &goal], more].concat());
+            assert!(said.starts_with("exit 0"), "{mpi}: {said}");
+            let simulated = run(dir.path(), &["simulate", &goal]);
+            assert!(simulated.status.success(), "{mpi}: {simulated:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Real applications, traced and tracked: all that they sent is matched, nothing is lost, and other tools open the archives.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::applications::{HPCC, MELT};
+use crate::support::quell;
+use crate::support::replaying::launch;
+use crate::support::tools::is_here;
+use quell_testing::machine;
+use serde_json::Value;
+
+/// Traces a command into `run`, and tracks that.
+fn tracked(folder: &Path, run: &str, command: &[String]) -> Value {
+    let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache");
+    let mut words = vec!["trace", "-o", run, "--"];
+    words.extend(command.iter().map(String::as_str));
+    let output =
+        quell(folder).args(&words).env("OMP_NUM_THREADS", "1").env("QUELL_CACHE", cache).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{run}: {said}");
+    assert!(!said.contains("lost"), "{run}: {said}");
+    if is_here("otf2-print") {
+        let printed = Command::new("otf2-print").arg(folder.join(run).join("traces.otf2")).output().unwrap();
+        let complained = String::from_utf8_lossy(&printed.stderr).into_owned();
+        assert!(printed.status.success() && complained.is_empty(), "{run}: {complained}");
+    }
+    let output = quell(folder).args(["track", run, "--json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{run}: {said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Every rank is told of, and its noise adds up.
+fn adds_up(run: &str, tracked: &Value, ranks: usize) {
+    let told = tracked["ranks"].as_array().unwrap();
+    assert_eq!(told.len(), ranks, "{run}");
+    for rank in told {
+        let number = |name: &str| rank[name].as_i64().unwrap();
+        let unplaced = tracked["findings"]["noise_without_time_ns"].as_i64().unwrap();
+        let sum = number("local_ns") + number("amplified_ns") - number("absorbed_ns");
+        assert!((sum - number("accumulated_ns")).abs() <= unplaced, "{run}: {rank}");
+        assert!(number("compensated_ns") <= number("runtime_ns"), "{run}: {rank}");
+    }
+}
+
+fn command(mpi: &str, ranks: usize, program: &[&str]) -> Vec<String> {
+    launch(mpi, ranks).into_iter().chain(program.iter().map(|&word| word.to_owned())).collect()
+}
+
+#[test]
+fn a_melt_is_tracked() {
+    let _machine = machine();
+    if !is_here("lmp") || !is_here("mpirun.openmpi") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs_err::write(dir.path().join("melt.in"), MELT).unwrap();
+    let program = ["lmp", "-in", "melt.in", "-log", "none"];
+    let tracked = tracked(dir.path(), "melt", &command("openmpi", 2, &program));
+    adds_up("melt", &tracked, 2);
+    let places = tracked["paths"].as_array().unwrap();
+    let sites: Vec<&str> = places.iter().filter_map(|place| place["site"].as_str()).collect();
+    assert!(sites.iter().any(|site| site.contains("LAMMPS_NS::")), "{sites:?}");
+}
+
+#[test]
+fn the_challenge_is_tracked() {
+    let _machine = machine();
+    if !is_here("hpcc") || !is_here("mpirun.openmpi") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs_err::write(dir.path().join("hpccinf.txt"), HPCC).unwrap();
+    let tracked = tracked(dir.path(), "hpcc", &command("openmpi", 2, &["hpcc"]));
+    adds_up("hpcc", &tracked, 2);
+    assert!(tracked["events"].as_u64() > Some(10_000), "{}", tracked["events"]);
+}
+
+#[test]
+fn all_ways_to_call_an_mpi_are_tracked() {
+    let _machine = machine();
+    let dir = tempfile::tempdir().unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mpi");
+    for mpi in ["openmpi", "mpich"] {
+        // Wildcards, sub-communicators, persistent requests, non-blocking collectives; then Fortran in its three ways.
+        for source in ["everything.c", "with_mpif.f90", "with_mpi.f90", "with_mpi_f08.f90"] {
+            let fortran = source.ends_with("f90");
+            let compiler = format!("{}.{mpi}", if fortran { "mpifort" } else { "mpicc" });
+            if !is_here(&compiler) || !is_here(&format!("mpirun.{mpi}")) {
+                continue;
+            }
+            let name = format!("{}-{mpi}", source.replace('.', "-"));
+            let mut build = Command::new(&compiler);
+            build
+                .args(["-O1", "-w", "-I"])
+                .arg(&sources)
+                .args(fortran.then_some("-fallow-argument-mismatch"));
+            build.arg("-o").arg(dir.path().join(&name)).arg(sources.join(source)).arg("-lpthread");
+            let built = build.output().unwrap();
+            assert!(built.status.success(), "{name}: {}", String::from_utf8_lossy(&built.stderr));
+            let run = format!("run-{name}");
+            let tracked = tracked(dir.path(), &run, &command(mpi, 4, &[&format!("./{name}")]));
+            adds_up(&run, &tracked, 4);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Plays the examples of `docs/reference/loggops.md` under both rules, and holds the page to what comes out.
+//!
+//! An example is a `goal` block and the next `text` block, whose lines are `net`, `noise` where there is some, `--compat`
+//! and `physical`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
+use quell_sim::ProgressClock;
+use quell_sim::goal::{Findings, read_text};
+use quell_sim::loggops::{Net, Noise, PerByte, Place, RankClocks, Rules, Run, WindowNoise, run};
+
+/// How many examples the page has.
+const EXAMPLES: usize = 12;
+
+struct Example {
+    title: String,
+    goal: String,
+    facts: String,
+}
+
+impl Example {
+    /// What stands behind the first word of a line.
+    fn fact(&self, name: &str) -> Option<&str> {
+        self.facts.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+    }
+
+    fn net(&self) -> Net {
+        let text = self.fact("net").unwrap();
+        let value = |name: &str| {
+            let field = text.split_whitespace().find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+            field.unwrap_or_else(|| panic!("{}: no {name}", self.title))
+        };
+        let whole = |name: &str| value(name).parse::<u64>().unwrap();
+        let per_byte = |name: &str| {
+            PerByte::from_femtoseconds((value(name).parse::<f64>().unwrap() * 1e6).round() as u64)
+        };
+        Net {
+            latency: whole("L"),
+            overhead: whole("o"),
+            gap: whole("g"),
+            gap_per_byte: per_byte("G"),
+            overhead_per_byte: per_byte("O"),
+            eager_limit: whole("S"),
+        }
+    }
+
+    /// Both ranks begin at one place in one trace.
+    fn noise(&self, rules: Rules) -> Noise {
+        let Some(text) = self.fact("noise") else { return Noise::None };
+        let (detours, offset) = text.split_once(" from ").unwrap();
+        let offset = offset.parse().unwrap();
+        let pair =
+            |text: &str| text.split_once('+').map(|pair| (pair.0.parse().unwrap(), pair.1.parse().unwrap()));
+        let detours: Vec<(u64, u64)> = detours.split_whitespace().map(|text| pair(text).unwrap()).collect();
+        if rules == Rules::Compatible {
+            return Noise::Window(WindowNoise::new(&detours, vec![offset; 2]).unwrap());
+        }
+        let end = detours.last().map(|last| Nanos::from_nanos(last.0 + last.1)).unwrap();
+        let detour = |&(start, duration): &(u64, u64)| Detour {
+            start: Nanos::from_nanos(start),
+            duration: Nanos::from_nanos(duration),
+            own: false,
+        };
+        let trace = Trace {
+            cpu: Cpu(0),
+            span: Span { start: Nanos::ZERO, end },
+            detours: detours.iter().map(detour).collect(),
+        };
+        let clock = Arc::new(ProgressClock::new(&trace).unwrap());
+        Noise::Clocks(RankClocks::new(vec![clock], vec![Place { clock: 0, offset }; 2]).unwrap())
+    }
+
+    /// Times of both ranks as the page writes them, or `error`.
+    fn play(&self, rules: Rules) -> String {
+        let program = read_text(self.goal.as_bytes(), &mut Findings::default()).unwrap();
+        let noise = self.noise(rules);
+        let options =
+            Run { net: self.net(), rules, noise: &noise, threads: 1, progress: quell_sim::loggops::GO_ON };
+        match run(&program, &options) {
+            Ok(outcome) if outcome.stuck.is_none() => {
+                outcome.finish.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+            }
+            _ => "error".to_owned(),
+        }
+    }
+}
+
+fn examples(page: &str) -> Vec<Example> {
+    let mut examples = Vec::new();
+    for section in page.split("\n### ").skip(1) {
+        let mut rest = section;
+        while let Some((_, after)) = rest.split_once("```goal\n") {
+            let (goal, after) = after.split_once("```").unwrap();
+            let (_, after) = after.split_once("```text\n").unwrap();
+            let (facts, after) = after.split_once("```").unwrap();
+            let title = section.lines().next().unwrap().to_owned();
+            examples.push(Example { title, goal: goal.to_owned(), facts: facts.to_owned() });
+            rest = after;
+        }
+    }
+    examples
+}
+
+#[test]
+fn the_page_shows_what_both_rules_give() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/loggops.md");
+    let examples = examples(&fs_err::read_to_string(page).unwrap());
+    assert_eq!(examples.len(), EXAMPLES);
+    for example in &examples {
+        for (rules, name) in [(Rules::Compatible, "--compat"), (Rules::Physical, "physical")] {
+            assert_eq!(Some(&*example.play(rules)), example.fact(name), "{}: {name}", example.title);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The engine beside the reference on thousands of random schedules.
+
+use crate::reference::compatible::compatible;
+use crate::reference::physical::physical;
+use crate::reference::strikes::Strikes;
+use crate::reference::{Found, Reference};
+use crate::schedules::patterns::pattern;
+use crate::schedules::shrink::shrunk;
+use crate::schedules::{Dice, Schedule, rank_clocks, schedule};
+use quell_sim::goal::{Findings, read_text};
+use quell_sim::loggops::{Net, Noise, Outcome, PerByte, Program, Rules, Run, RunError, Waiting, run};
+use quell_sim::pattern::Pattern;
+
+/// How many random schedules are played; CI plays 6,000.
+fn schedules() -> u64 {
+    std::env::var("QUELL_TEST_SCHEDULES").map_or(300, |number| number.parse().unwrap())
+}
+
+/// Patterns cost more each.
+fn patterns() -> u64 {
+    schedules().div_ceil(20)
+}
+
+/// Times from here on the engine refuses.
+const TOO_LATE: u64 = 1 << 62;
+
+/// What a file may not hold, and a program may: circles and nothing at all.
+const REFUSED: [&str; 2] = ["none of them can ever start", "no operation"];
+
+fn referenced<P: Program>(program: &P, schedule: &Schedule, rules: Rules) -> Reference {
+    let Schedule { net, strikes, .. } = schedule;
+    match rules {
+        Rules::Compatible => compatible(program, *net, strikes.as_ref()),
+        Rules::Physical => physical(program, *net, strikes.as_ref()),
+    }
+}
+
+/// The engine's own answer; `program` is the schedule's, in one form or another.
+fn played<P: Program>(
+    program: &P,
+    schedule: &Schedule,
+    rules: Rules,
+    threads: usize,
+) -> Result<Outcome, RunError> {
+    let noise = match rules {
+        Rules::Compatible => schedule.strikes.as_ref().map(Strikes::window_noise),
+        Rules::Physical => schedule.strikes.as_ref().map(rank_clocks),
+    };
+    let noise = noise.unwrap_or(Noise::None);
+    run(
+        program,
+        &Run { net: schedule.net, rules, noise: &noise, threads, progress: quell_sim::loggops::GO_ON },
+    )
+}
+
+/// What the engine does otherwise than expected, if anything, on any number of threads.
+fn departure<P: Program>(
+    program: &P,
+    schedule: &Schedule,
+    rules: Rules,
+    expected: &Reference,
+) -> Option<String> {
+    let [one, more @ ..] = [1, 2, 7].map(|threads| played(program, schedule, rules, threads));
+    if more.iter().any(|more| *more != one) {
+        return Some(format!("1 thread {one:#?}\n2 and 7 threads {more:#?}"));
+    }
+    match one {
+        Ok(outcome) if Found::from(&outcome) == expected.found => misnamed(&outcome, expected),
+        Ok(outcome) => Some(format!("engine {:#?}\nreference {:#?}", Found::from(&outcome), expected.found)),
+        Err(RunError::Overflow) if expected.latest >= TOO_LATE => None,
+        Err(error) => Some(format!("the engine refuses: {error}")),
+    }
+}
+
+/// What the engine names as left over, where that is not what is.
+fn misnamed(outcome: &Outcome, expected: &Reference) -> Option<String> {
+    let stuck = outcome.stuck.clone().unwrap_or_default();
+    let finished = expected.found.left_over == [0; 3];
+    let first =
+        |some: &[Waiting], all: &[Waiting]| all.starts_with(some) && some.is_empty() == all.is_empty();
+    let right = outcome.stuck.is_none() == finished
+        && first(&stuck.receives, &expected.receives)
+        && first(&stuck.messages, &expected.messages)
+        && stuck.unfreed.iter().map(|rank| rank.1).sum::<u64>() == stuck.unfreed_total;
+    (!right).then(|| format!("{stuck:#?}\nof {expected:#?}"))
+}
+
+/// What the engine does otherwise than the reference, if anything, on a schedule and on its text.
+fn difference(schedule: &Schedule, rules: Rules) -> Option<String> {
+    let expected = referenced(&schedule.program, schedule, rules);
+    if let Some(departure) = departure(&schedule.program, schedule, rules, &expected) {
+        return Some(departure);
+    }
+    match read_text(schedule.program.to_string().as_bytes(), &mut Findings::default()) {
+        Ok(read) => {
+            departure(&read, schedule, rules, &expected).map(|departure| format!("read: {departure}"))
+        }
+        Err(error) if REFUSED.iter().any(|words| error.to_string().contains(words)) => None,
+        Err(error) => Some(format!("it cannot be read: {error}")),
+    }
+}
+
+/// Plays a schedule, and where that goes wrong shows what is left of it when made small.
+fn hold(seed: u64, schedule: &Schedule, rules: Rules) {
+    if difference(schedule, rules).is_some() {
+        let small = shrunk(schedule, |less| difference(less, rules).is_some());
+        let what = difference(&small, rules).unwrap_or_default();
+        let Schedule { program, net, strikes } = small;
+        panic!("seed {seed}, {rules:?}: {what}\n{net:?}\n{strikes:?}\n\n{program}");
+    }
+}
+
+#[test]
+fn the_engine_plays_as_loggopsim_does() {
+    (0..schedules()).for_each(|seed| hold(seed, &schedule(seed), Rules::Compatible));
+}
+
+#[test]
+fn the_engine_keeps_the_physical_rules() {
+    for seed in 0..schedules() {
+        let mut schedule = schedule(seed);
+        let dice = &mut Dice::new(seed ^ 6_000);
+        if dice.below(2) == 0 {
+            // Bytes at other than whole nanoseconds, which LogGOPSim does not know.
+            let [gap_per_byte, overhead_per_byte] =
+                [6_000_000, 2_000_000].map(|most| PerByte::from_femtoseconds(dice.below(most)));
+            schedule.net = Net { gap_per_byte, overhead_per_byte, ..schedule.net };
+        }
+        hold(seed, &schedule, Rules::Physical);
+    }
+}
+
+/// A pattern that is played by its rule, and as the list of its operations.
+#[test]
+fn patterns_are_played_as_their_lists() {
+    for seed in 0..patterns() {
+        let (name, steps, schedule) = pattern(seed);
+        for rules in [Rules::Compatible, Rules::Physical] {
+            hold(seed, &schedule, rules);
+            let expected = referenced(&steps, &schedule, rules);
+            if let Some(departure) = departure(&steps, &schedule, rules, &expected) {
+                panic!("seed {seed}, {rules:?}, {name}: {departure}");
+            }
+            let listed = referenced(&schedule.program, &schedule, rules).found;
+            // What two lanes do at the same instant has another order where they are one list.
+            if steps.pattern().lanes() == 1 {
+                assert_eq!(expected.found, listed, "seed {seed}, {rules:?}, {name}");
+            }
+        }
+    }
+}
+
+/// The tests above hold what they say only for what they see.
+#[test]
+fn schedules_are_of_many_kinds() {
+    let all = (0..1000).map(|seed| referenced(&schedule(seed).program, &schedule(seed), Rules::Compatible));
+    let all: Vec<Reference> = all.collect();
+    let count = |holds: &dyn Fn(&Reference) -> bool| all.iter().filter(|one| holds(one)).count();
+    let counts = [
+        ("finish", 300, count(&|one| one.found.left_over == [0; 3])),
+        ("leave receives", 100, count(&|one| one.found.left_over[0] > 0)),
+        ("leave messages", 100, count(&|one| one.found.left_over[1] > 0)),
+        ("leave operations", 100, count(&|one| one.found.left_over[2] > 0)),
+        ("suffer noise", 300, count(&|one| one.found.noise.iter().any(|noise| *noise > 0))),
+        ("crowd", 5, count(&|one| one.widest > 32)),
+        ("wrap", 20, count(&|one| one.latest >= TOO_LATE)),
+    ];
+    for (what, least, found) in counts {
+        assert!(found >= least, "only {found} of 1000 {what}: {counts:?}");
+    }
+}

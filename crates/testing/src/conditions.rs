@@ -1,0 +1,153 @@
+//! How much of the machine others had while a test measured.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::time::Instant;
+
+/// More CPUs than this that others' programs used, and a measurement is not judged.
+const OTHERS: f64 = 0.10;
+
+/// More of a CPU's time than this that the hypervisor took, and a measurement is not judged.
+const STEAL: f64 = 0.02;
+
+/// What a span of time was like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conditions {
+    /// CPUs that processes used which are neither this test's nor the kernel's own threads.
+    pub others: f64,
+    /// The hypervisor's share of the CPU that it took most from.
+    pub steal: f64,
+}
+
+impl Conditions {
+    /// Whether a figure of this span says something about quell.
+    #[must_use]
+    pub fn quiet(&self) -> bool {
+        self.others <= OTHERS && self.steal <= STEAL
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| 100.0 * share;
+        write!(
+            f,
+            "others used {:.0} % of a CPU (limit {:.0}), the hypervisor took {:.1} % (limit {:.0})",
+            percent(self.others),
+            percent(OTHERS),
+            percent(self.steal),
+            percent(STEAL)
+        )
+    }
+}
+
+/// Looks at the machine from here on.
+#[derive(Debug)]
+pub struct Watch {
+    since: Instant,
+    others_ticks: u64,
+    steal_ticks: Vec<u64>,
+}
+
+impl Watch {
+    /// Begins to look.
+    #[must_use]
+    pub fn start() -> Self {
+        Self { others_ticks: others_ticks(), steal_ticks: steal_ticks(), since: Instant::now() }
+    }
+
+    /// What it was like since the start.
+    #[must_use]
+    pub fn end(&self) -> Conditions {
+        // SAFETY: the call has no conditions.
+        let hertz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+        // Counts have a step of one tick: nothing is said of less.
+        let ticks = (self.since.elapsed().as_secs_f64() * hertz).max(1.0);
+        let stolen = steal_ticks();
+        let most = stolen.iter().zip(&self.steal_ticks).map(|(now, then)| now.saturating_sub(*then)).max();
+        Conditions {
+            others: others_ticks().saturating_sub(self.others_ticks) as f64 / ticks,
+            steal: most.unwrap_or(0) as f64 / ticks,
+        }
+    }
+}
+
+/// CPU time that this process had by now: unlike the time of day, hardly longer where the machine is busy.
+#[must_use]
+pub fn cpu_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Ticks that a hypervisor took from each CPU; none where the kernel does not say.
+fn steal_ticks() -> Vec<u64> {
+    let text = fs_err::read_to_string("/proc/stat").unwrap_or_default();
+    let lines = text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
+    lines.filter_map(|line| line.split_whitespace().nth(8)?.parse().ok()).collect()
+}
+
+/// A process, as `/proc/PID/stat` has it.
+struct Process {
+    parent: u32,
+    /// Its own ticks of CPU time, and those of children that it waited for: what a child had is not lost when it ends.
+    ticks: u64,
+    is_kernel: bool,
+}
+
+/// Set in the flags of the kernel's own threads (PF_KTHREAD of include/linux/sched.h).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// Ticks that all processes had but this one, what it started, and the kernel's threads, which tests set to work too.
+fn others_ticks() -> u64 {
+    let processes = processes();
+    let mut ours: HashSet<u32> = HashSet::from([std::process::id()]);
+    loop {
+        let born = |(pid, one): (&u32, &Process)| ours.contains(&one.parent).then_some(*pid);
+        let children: Vec<u32> =
+            processes.iter().filter_map(born).filter(|pid| !ours.contains(pid)).collect();
+        if children.is_empty() {
+            break;
+        }
+        ours.extend(children);
+    }
+    let others = processes.iter().filter(|(pid, one)| !one.is_kernel && !ours.contains(pid));
+    others.map(|(_, one)| one.ticks).sum()
+}
+
+fn processes() -> HashMap<u32, Process> {
+    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter_map(|pid| {
+        let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Some((pid, process(&stat)?))
+    })
+    .collect()
+}
+
+/// Reads the line; the name in brackets may hold anything.
+fn process(stat: &str) -> Option<Process> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
+    let ticks = [11, 12, 13, 14].map(|place| number(place).unwrap_or(0)).iter().sum();
+    Some(Process { parent: fields.get(1)?.parse().ok()?, ticks, is_kernel: number(6)? & KERNEL_THREAD != 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_proc_is_read() {
+        let one = process("7 (a) b) (c) S 3 7 7 0 -1 2097152 1 2 3 4 10 20 30 40 20 0 1 0").unwrap();
+        assert_eq!((one.parent, one.ticks, one.is_kernel), (3, 100, true));
+        assert!(process("7 (a").is_none() && process("").is_none());
+    }
+
+    #[test]
+    fn a_busy_machine_is_not_quiet() {
+        let at = |others, steal| Conditions { others, steal }.quiet();
+        assert!(at(0.05, 0.01) && !at(0.2, 0.0) && !at(0.0, 0.05));
+    }
+}

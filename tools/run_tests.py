@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""Runs every test, Rust's and Python's, and says what came of them: `./x test` calls it.
+
+What a test measured in vain, or could not run for want of a tool, is no pass: it is counted and named at the end. Needs
+Python 3.9 and `cargo`, nothing else; with cargo-nextest tests also have their times, and hermetic ones run beside those
+that wait for the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from xml.etree import ElementTree as ET
+
+from left_behind import Machine, unmount_tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON_TESTS = Path(__file__).resolve().parent / "run_unittests.py"
+FOLDER = ROOT / "target" / "tests"
+# Set for the tests, which append to it: crates/testing/src/outcome.rs and tools/run_unittests.py.
+OUTCOMES = FOLDER / "outcomes.jsonl"
+SCOPE = ["--workspace", "--lib", "--bins", "--tests"]
+ON_THIS_MACHINE = "binary(machine) | test(/(^|::)on_this_machine::/)"
+MEASURED = "test(/(^|::)measured::/)"
+# A binary as cargo tells it, and a test as libtest does.
+LIBTEST = re.compile(
+    r"^ +Running .*/([^/]+)-[0-9a-f]+\)$|^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)", re.MULTILINE
+)
+# More of the measuring tests than this inconclusive, and CI has not tested.
+MOST_INCONCLUSIVE = 0.10
+
+
+class Test(NamedTuple):
+    """How one test ended."""
+
+    name: str
+    failed: bool
+    seconds: float | None
+
+
+# By `cargo test`, where there is no nextest.
+HERMETIC = [
+    "--workspace",
+    "--lib",
+    "--bins",
+    "--test",
+    "it",
+    "--test",
+    "goal_memory",
+    "--",
+    "--skip",
+    "on_this_machine::",
+]
+
+
+class Beside(threading.Thread):
+    """Work that goes on while the block runs, and is waited for at its end."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        """Of what is to be done."""
+        super().__init__(target=work)
+
+    def __enter__(self) -> None:
+        """Begins it."""
+        self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """Waits for it."""
+        self.join()
+
+
+class Run:
+    """What is known by now."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.tests: list[Test] = []
+        self.broken: list[str] = []
+
+    def rust(self, what: str, *arguments: str, cargo_test: list[list[str]]) -> None:
+        """Runs a part of Rust's tests by nextest, or as `cargo test` is told to where that is missing."""
+        if has_nextest():
+            junit = ROOT / "target" / "nextest" / "default" / "junit.xml"
+            junit.unlink(missing_ok=True)
+            code = call(["cargo", "nextest", "run", *SCOPE, "--no-tests=pass", *arguments])
+            found = list(read_junit(junit)) if junit.exists() else []
+        else:
+            code, found = 0, []
+            for words in cargo_test:
+                part, text = call_and_keep(["cargo", "test", "--no-fail-fast", *words])
+                found += read_libtest(text)
+                code = code or part
+        self.tests += found
+        if code and not any(test.failed for test in found):
+            self.broken.append(f"{what}: the runner ended with {code}")
+
+    def python(self, interpreter: str, files: list[Path]) -> None:
+        """Runs the tests of some files; what they print is shown of those that fail."""
+        for file in files:
+            report = FOLDER / f"{file.parent.name}-{file.stem}.jsonl"
+            report.unlink(missing_ok=True)
+            words = [interpreter, str(PYTHON_TESTS), str(file), str(report)]
+            child = subprocess.run(
+                words, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT
+            )
+            found = [Test(**one) for one in read_lines(report)]
+            self.tests += found
+            say(f"{file.relative_to(ROOT)}: {len(found)} tests, {sum(test.failed for test in found)} failed")
+            if child.returncode:
+                sys.stderr.write(child.stdout.decode(errors="replace"))
+                if not any(test.failed for test in found):
+                    self.broken.append(f"{file.relative_to(ROOT)}: ended with {child.returncode}")
+
+
+def say(text: str) -> None:
+    """Talk goes where ./x talks."""
+    print(f"x: {text}" if text else "", file=sys.stderr, flush=True)
+
+
+def call(words: list[str]) -> int:
+    """Says a command, runs it, and gives its exit code."""
+    say(" ".join(words).replace(f"{ROOT}/", ""))
+    return subprocess.run(words, check=False, stdin=subprocess.DEVNULL, cwd=ROOT).returncode
+
+
+def call_and_keep(words: list[str]) -> tuple[int, str]:
+    """The same; what it prints is shown and kept."""
+    say(" ".join(words))
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    child = subprocess.Popen(words, **pipes, cwd=ROOT, text=True, errors="replace")
+    kept = []
+    for line in child.stdout or ():
+        sys.stdout.write(line)
+        kept.append(line)
+    return child.wait(), "".join(kept)
+
+
+def has_nextest() -> bool:
+    """Whether `cargo nextest` is there."""
+    return shutil.which("cargo-nextest") is not None
+
+
+def read_junit(path: Path) -> Iterator[Test]:
+    """The tests of nextest's report."""
+    for suite in ET.parse(path).getroot().iter("testsuite"):  # noqa: S314 (nextest wrote it)
+        for case in suite.iter("testcase"):
+            failed = case.find("failure") is not None or case.find("error") is not None
+            yield Test(f"{suite.get('name')} {case.get('name')}", failed, float(case.get("time", "0")))
+
+
+def read_libtest(text: str) -> Iterator[Test]:
+    """The tests that `cargo test` printed."""
+    binary = ""
+    for running, name, how in LIBTEST.findall(text):
+        binary = running or binary
+        if how in {"ok", "FAILED"}:
+            yield Test(f"{binary} {name}", how == "FAILED", None)
+
+
+def read_lines(path: Path) -> Iterator[dict]:
+    """The objects of a file with one a line."""
+    if path.exists():
+        yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def outcomes(lines: Iterable[dict]) -> dict[str, dict[str, list[str]]]:
+    """What tests said of themselves: by outcome and test, the reasons."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for line in lines:
+        if line["why"] not in found[line["outcome"]][line["test"]]:
+            found[line["outcome"]][line["test"]].append(line["why"])
+    return found
+
+
+def judge(run: Run, said: dict[str, dict[str, list[str]]], *, ci: bool) -> list[str]:
+    """Why this run fails, if it does."""
+    problems = [f"failed: {test.name}" for test in run.tests if test.failed] + run.broken
+    if not run.tests:
+        problems.append("no test ran")
+    inconclusive, measured = set(said["inconclusive"]), set(said["measured"])
+    all_measured = len(inconclusive | measured)
+    if ci and len(inconclusive) > MOST_INCONCLUSIVE * all_measured:
+        problems.append(
+            f"{len(inconclusive)} of {all_measured} tests that measure are inconclusive, and a tenth is the most "
+            "under CI=true: the machine is too busy to test on"
+        )
+    return problems
+
+
+def summary(run: Run, said: dict[str, dict[str, list[str]]], seconds: float) -> str:
+    """What a reader wants to know, the counts last."""
+    lines = []
+    timed = sorted(((test.seconds, test.name) for test in run.tests if test.seconds is not None), reverse=True)
+    if timed:
+        lines += ["", "the slowest tests:", *(f"  {seconds:6.1f} s  {name}" for seconds, name in timed[:10])]
+    failed = {test.name for test in run.tests if test.failed}
+    for outcome in ("skipped", "inconclusive"):
+        if said[outcome]:
+            lines += ["", f"{outcome}:"]
+        for name, reasons in sorted(said[outcome].items()):
+            lines += [f"  {name}: {shorten(reason)}" for reason in reasons]
+    if failed:
+        lines += ["", "failed:", *(f"  {name}" for name in sorted(failed))]
+    inconclusive = set(said["inconclusive"]) - failed
+    skipped = set(said["skipped"]) - failed - inconclusive
+    passed = len(run.tests) - len(failed) - len(skipped) - len(inconclusive)
+    lines += ["", f"tests: {len(run.tests)} in {seconds:.0f} s, {len(inconclusive)} of them inconclusive"]
+    return "\n".join([*lines, f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped"])
+
+
+def left_behind(before: Machine) -> list[str]:
+    """What the tests did not give back; processes that were ended may take a moment to be gone."""
+    unmount_tracing(before)
+    for _ in range(50):
+        changes = before.changes(Machine())
+        if not changes:
+            break
+        time.sleep(0.1)
+    return changes
+
+
+def shorten(reason: str, most: int = 300) -> str:
+    """The beginning of a reason, on one line."""
+    line = " ".join(reason.split())
+    return line if len(line) <= most else f"{line[:most]} …"
+
+
+def run_quick(run: Run) -> None:
+    """What needs nothing but the compilers and Python."""
+    with Beside(lambda: run.python("python3", plain_python_tests())):
+        run.rust("hermetic tests", "-E", f"not ({ON_THIS_MACHINE})", cargo_test=[HERMETIC])
+
+
+def run_all(run: Run, python: str) -> None:
+    """Everything; what measures at the end, by itself."""
+
+    def all_python() -> None:
+        run.python("python3", plain_python_tests())
+        run.python(python, package_tests())
+
+    with Beside(all_python):
+        run.rust(
+            "tests",
+            "-E",
+            f"not {MEASURED}",
+            cargo_test=[
+                HERMETIC,
+                ["--workspace", "--lib", "--", "on_this_machine::", "--test-threads=1"],
+                ["--workspace", "--test", "machine", "--", "--test-threads=1", "--skip", "measured::"],
+            ],
+        )
+    run.rust(
+        "measuring tests",
+        "-E",
+        MEASURED,
+        cargo_test=[["--workspace", "--test", "machine", "--", "--test-threads=1", "measured::"]],
+    )
+
+
+def plain_python_tests() -> list[Path]:
+    """Files whose tests need the standard library alone."""
+    files = [*ROOT.glob("tools/test_*.py"), *ROOT.glob("tools/bench/test_*.py"), ROOT / "python/tests/test_metrics.py"]
+    return sorted(file for file in files if file.stem not in NEED_PACKAGES)
+
+
+def package_tests() -> list[Path]:
+    """Files whose tests need what tools/requirements-*.txt bring."""
+    own = {file for file in ROOT.glob("python/tests/test_*.py") if file.stem != "test_metrics"}
+    return sorted(own | {file for file in ROOT.glob("tools/test_*.py") if file.stem in NEED_PACKAGES})
+
+
+# Of tools/: what builds the documentation, or runs its commands.
+NEED_PACKAGES = {"test_site", "test_docs"}
+
+
+def main() -> int:
+    """Runs what is asked for; 1 where something failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="hermetic tests alone: no privilege, no MPI, no network")
+    parser.add_argument("--python", default="python3", help="the interpreter that has the package's requirements")
+    asked = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    OUTCOMES.unlink(missing_ok=True)
+    os.environ["QUELL_TEST_OUTCOMES"] = str(OUTCOMES)
+    if os.environ.get("CI") == "true":
+        os.environ.setdefault("QUELL_TEST_SCHEDULES", "6000")
+    start = time.monotonic()
+    # One build for all: Python's tests take the native module and the program from it.
+    if call(["cargo", "build", "--quiet", *SCOPE]):
+        say("error: the tests do not compile")
+        return 1
+    built = time.monotonic()
+    run, before = Run(), Machine()
+    if asked.quick:
+        run_quick(run)
+    else:
+        run_all(run, asked.python)
+    said = outcomes(read_lines(OUTCOMES))
+    print(summary(run, said, time.monotonic() - built), flush=True)
+    times = (f"{test.seconds or 0:.2f}\t{test.name}\n" for test in run.tests)
+    (FOLDER / "times.tsv").write_text("".join(times), encoding="utf-8")
+    say(f"built in {built - start:.0f} s")
+    run.broken += [f"left behind: {change}" for change in left_behind(before)]
+    problems = judge(run, said, ci=os.environ.get("CI") == "true")
+    for problem in problems:
+        say(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
