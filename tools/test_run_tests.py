@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""What came of the tests is told as it was: failures, skips, and what could not tell."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import run_tests as runner
+from left_behind import Machine
+
+HERE = Path(__file__).resolve().parent
+JUNIT = """<testsuites><testsuite name="quell-cli::it">
+<testcase name="a::b" time="1.5"/><testcase name="c" time="0.2"><failure/></testcase>
+</testsuite></testsuites>"""
+LIBTEST = """     Running tests/it/main.rs (target/debug/deps/it-0a1b2c)
+test a::b ... ok
+test c ... FAILED
+test d ... ignored, what a child does
+"""
+
+
+def said(**outcomes: list[str]) -> dict:
+    """Tests by outcome, each with a reason."""
+    lines = [
+        {"test": test, "outcome": outcome, "why": f"for {test}"}
+        for outcome, tests in outcomes.items()
+        for test in tests
+    ]
+    return runner.outcomes(lines)
+
+
+def ended(*tests: tuple[str, bool]) -> runner.Run:
+    """A run of these tests."""
+    run = runner.Run()
+    run.tests = [runner.Test(name, failed, 1.0) for name, failed in tests]
+    return run
+
+
+class Reports(unittest.TestCase):
+    def test_nextest_and_libtest_are_read_alike(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "junit.xml"
+            path.write_text(JUNIT)
+            found = list(runner.read_junit(path))
+        names = [("quell-cli::it a::b", False, 1.5), ("quell-cli::it c", True, 0.2)]
+        self.assertEqual([tuple(test) for test in found], names)
+        found = list(runner.read_libtest(LIBTEST))
+        self.assertEqual([tuple(test) for test in found], [("it a::b", False, None), ("it c", True, None)])
+
+
+class Verdicts(unittest.TestCase):
+    def test_a_failure_fails_and_no_test_does_too(self) -> None:
+        self.assertEqual(runner.judge(ended(("a", False)), said(), ci=True), [])
+        self.assertEqual(runner.judge(ended(("a", True)), said(), ci=False), ["failed: a"])
+        self.assertEqual(runner.judge(ended(), said(), ci=False), ["no test ran"])
+
+    def test_more_than_a_tenth_inconclusive_fails_in_ci_alone(self) -> None:
+        run = ended(("a", False))
+        measured = [str(number) for number in range(20)]
+        self.assertEqual(runner.judge(run, said(measured=measured, inconclusive=["0", "1"]), ci=True), [])
+        (problem,) = runner.judge(run, said(measured=measured, inconclusive=["0", "1", "2"]), ci=True)
+        self.assertIn("3 of 20", problem)
+        self.assertEqual(runner.judge(run, said(measured=measured, inconclusive=["0", "1", "2"]), ci=False), [])
+
+    def test_neither_skipped_nor_inconclusive_is_a_pass(self) -> None:
+        run = ended(("a", False), ("b", False), ("c", False), ("d", True))
+        text = runner.summary(run, said(skipped=["a"], inconclusive=["b"]), 9.0)
+        self.assertTrue(text.endswith("1 passed, 1 failed, 1 skipped"), text)
+        self.assertIn("4 in 9 s, 1 of them inconclusive", text)
+        self.assertIn("a: for a", text)
+
+
+class Unittests(unittest.TestCase):
+    TESTS = (
+        "import unittest\nclass T(unittest.TestCase):\n  def test_a(self): pass\n"
+        "  def test_b(self): self.skipTest('no tool')\n  def test_c(self): self.fail()\n"
+    )
+
+    def run_file(self, ci: str) -> tuple[int, dict]:
+        with tempfile.TemporaryDirectory(dir=HERE.parent / "target") as folder:
+            file, report = Path(folder) / "test_x.py", Path(folder) / "report"
+            file.write_text(self.TESTS)
+            words = [sys.executable, str(HERE / "run_unittests.py"), str(file), str(report)]
+            done = subprocess.run(words, capture_output=True, check=False, env={"CI": ci})
+            lines = list(runner.read_lines(report))
+        return done.returncode, {line["name"].rsplit(".", 1)[1]: line["failed"] for line in lines}
+
+    def test_a_skip_is_a_failure_in_ci(self) -> None:
+        self.assertEqual(self.run_file("false"), (1, {"test_a": False, "test_b": False, "test_c": True}))
+        self.assertEqual(self.run_file("true"), (1, {"test_a": False, "test_b": True, "test_c": True}))
+
+
+class LeftBehind(unittest.TestCase):
+    def test_what_is_otherwise_is_named(self) -> None:
+        before, now = Machine(), Machine()
+        self.assertEqual(before.changes(before), [])
+        now.cpus, now.files, now.settings = "0", {*before.files, "/tmp/quell-x"}, {**before.settings}  # noqa: S108
+        before.cpus = "0-1"
+        name = next(iter(before.settings))
+        now.settings[name] = "other"
+        changes = before.changes(now)
+        self.assertEqual(len(changes), 3, changes)
+        self.assertTrue(any(name in change for change in changes))
+
+
+if __name__ == "__main__":
+    unittest.main()
