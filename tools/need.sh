@@ -189,6 +189,8 @@ install_rustup() {
     fail "no Rust $(rust_wanted) or later, and rustup could not be fetched; install it from https://rustup.rs, then repeat"
 }
 
+PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
+
 # In the versions that .config/nextest.toml and deny.toml are written for.
 declare -A cargo_tools=([cargo-deny]=0.20.2 [cargo-nextest]=0.9.128)
 
@@ -196,7 +198,6 @@ declare -A cargo_tools=([cargo-deny]=0.20.2 [cargo-nextest]=0.9.128)
 wish_cargo_tool() {
     local name=$1 version=${cargo_tools[$1]}
     shift
-    PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
     ! command -v "$name" >/dev/null || return 0
     say "installing $name $version from crates.io, once, in some minutes: $(why "$name")"
     # Built quickly, for it runs for seconds.

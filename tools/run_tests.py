@@ -37,7 +37,7 @@ ON_THIS_MACHINE = "binary(machine) | test(/(^|::)on_this_machine::/)"
 MEASURED = "test(/(^|::)measured::/)"
 # A binary as cargo tells it, and a test as libtest does.
 LIBTEST = re.compile(
-    r"^ +Running .*/([^/]+)-[0-9a-f]+\)$|^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)", re.MULTILINE
+    r"^ +Running .*/([^/]+)-[0-9a-f]+\)$|^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)", re.MULTILINE
 )
 # More of the measuring tests than this inconclusive, and CI has not tested.
 MOST_INCONCLUSIVE = 0.10
@@ -51,6 +51,8 @@ class Test(NamedTuple):
     seconds: float | None
 
 
+# Examples in the documentation, which nextest does not run.
+DOC = ["--workspace", "--doc"]
 # By `cargo test`, where there is no nextest.
 HERMETIC = [
     "--workspace",
@@ -97,12 +99,18 @@ class Run:
             junit.unlink(missing_ok=True)
             code = call(["cargo", "nextest", "run", *SCOPE, "--no-tests=pass", *arguments])
             found = list(read_junit(junit)) if junit.exists() else []
+            self.add(what, code, found)
         else:
-            code, found = 0, []
             for words in cargo_test:
-                part, text = call_and_keep(["cargo", "test", "--no-fail-fast", *words])
-                found += read_libtest(text)
-                code = code or part
+                self.cargo_test(what, words)
+
+    def cargo_test(self, what: str, words: list[str]) -> None:
+        """Runs tests by `cargo test`."""
+        code, text = call_and_keep(["cargo", "test", "--no-fail-fast", *words])
+        self.add(what, code, list(read_libtest(text)))
+
+    def add(self, what: str, code: int, found: list[Test]) -> None:
+        """Keeps what a runner found, and that it failed otherwise."""
         self.tests += found
         if code and not any(test.failed for test in found):
             self.broken.append(f"{what}: the runner ended with {code}")
@@ -117,12 +125,10 @@ class Run:
                 words, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT
             )
             found = [Test(**one) for one in read_lines(report)]
-            self.tests += found
+            self.add(str(file.relative_to(ROOT)), child.returncode, found)
             say(f"{file.relative_to(ROOT)}: {len(found)} tests, {sum(test.failed for test in found)} failed")
             if child.returncode:
                 sys.stderr.write(child.stdout.decode(errors="replace"))
-                if not any(test.failed for test in found):
-                    self.broken.append(f"{file.relative_to(ROOT)}: ended with {child.returncode}")
 
 
 def say(text: str) -> None:
@@ -242,6 +248,7 @@ def run_quick(run: Run) -> None:
     """What needs nothing but the compilers and Python."""
     with Beside(lambda: run.python("python3", plain_python_tests())):
         run.rust("hermetic tests", "-E", f"not ({ON_THIS_MACHINE})", cargo_test=[HERMETIC])
+        run.cargo_test("examples", DOC)
 
 
 def run_all(run: Run, python: str) -> None:
@@ -262,6 +269,7 @@ def run_all(run: Run, python: str) -> None:
                 ["--workspace", "--test", "machine", "--", "--test-threads=1", "--skip", "measured::"],
             ],
         )
+        run.cargo_test("examples", DOC)
     run.rust(
         "measuring tests",
         "-E",

@@ -18,7 +18,7 @@ JUNIT = """<testsuites><testsuite name="quell-cli::it">
 </testsuite></testsuites>"""
 LIBTEST = """     Running tests/it/main.rs (target/debug/deps/it-0a1b2c)
 test a::b ... ok
-test c ... FAILED
+test crates/a.rs - c (line 3) ... FAILED
 test d ... ignored, what a child does
 """
 
@@ -49,7 +49,9 @@ class Reports(unittest.TestCase):
         names = [("quell-cli::it a::b", False, 1.5), ("quell-cli::it c", True, 0.2)]
         self.assertEqual([tuple(test) for test in found], names)
         found = list(runner.read_libtest(LIBTEST))
-        self.assertEqual([tuple(test) for test in found], [("it a::b", False, None), ("it c", True, None)])
+        self.assertEqual(
+            [tuple(test) for test in found], [("it a::b", False, None), ("it crates/a.rs - c (line 3)", True, None)]
+        )
 
 
 class Verdicts(unittest.TestCase):
