@@ -93,7 +93,7 @@ fn under(dir: &Path, (launcher, words): (&str, &[&str]), output: &str) -> Comman
 }
 
 /// With the launchers of MPIs, where they are installed.
-mod machine {
+mod on_this_machine {
     use super::*;
 
     #[test]

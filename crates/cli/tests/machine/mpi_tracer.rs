@@ -21,23 +21,33 @@ fn built(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The tracer, compiled as the comment in `mpi/trace/trace.h` says.
-fn tracer(mpi: &str, folder: &Path) -> PathBuf {
-    let library = folder.join(format!("quell-trace-{mpi}.so"));
+/// The tracer, compiled as the comment in `mpi/trace/trace.h` says; once for all tests, which take turns.
+fn tracer(mpi: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tracer-{mpi}"));
+    let library = folder.join("quell-trace.so");
+    let include = root().join("crates/kernel/include");
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| Ok(file.modified()?));
+    let entries = [root().join("mpi/trace"), root().join("mpi"), include.clone()]
+        .map(|room| fs::read_dir(room).unwrap());
+    let sources: Vec<PathBuf> = entries.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    let newest = sources.iter().map(|path| changed(path).unwrap()).max().unwrap();
+    if changed(&library).is_ok_and(|made| made > newest) {
+        return library;
+    }
+    fs::create_dir_all(&folder).unwrap();
     let mut objects = Vec::new();
-    for entry in fs::read_dir(root().join("mpi/trace")).unwrap() {
-        let source = entry.unwrap().path();
-        if source.extension().is_none_or(|ending| ending != "c") {
-            continue;
-        }
+    for source in sources.iter().filter(|path| path.extension().is_some_and(|ending| ending == "c")) {
         let object = folder.join(source.with_extension("o").file_name().unwrap());
         let mut command = Command::new(format!("mpicc.{mpi}"));
         command.args(["-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"]);
-        command.args(["-Wno-unused-parameter", "-I"]).arg(root().join("crates/kernel/include"));
+        command.args(["-Wno-unused-parameter", "-I"]).arg(&include);
         built(command.arg("-c").arg(source).arg("-o").arg(&object));
         objects.push(object);
     }
-    built(Command::new("cc").args(["-shared", "-o"]).arg(&library).args(objects).args(["-ldl", "-lpthread"]));
+    // Whole, or not there.
+    let made = folder.join("new.so");
+    built(Command::new("cc").args(["-shared", "-o"]).arg(&made).args(objects).args(["-ldl", "-lpthread"]));
+    fs::rename(&made, &library).unwrap();
     library
 }
 
@@ -169,7 +179,7 @@ fn programs_in_c_are_traced_whole() {
     let _machine = machine();
     for mpi in mpis() {
         let dir = tempfile::tempdir().unwrap();
-        let library = tracer(mpi, dir.path());
+        let library = tracer(mpi);
         let everything = program(mpi, "everything.c", dir.path());
         went_well(&run(mpi, 4, &[&library], &everything, &[]));
         let mut traced = opened(&everything);
@@ -200,7 +210,7 @@ fn programs_in_fortran_are_traced_by_whatever_bindings() {
     let _machine = machine();
     for mpi in mpis().into_iter().filter(|mpi| is_here(&format!("mpifort.{mpi}"))) {
         let dir = tempfile::tempdir().unwrap();
-        let library = tracer(mpi, dir.path());
+        let library = tracer(mpi);
         for source in ["with_mpif.f90", "with_mpi.f90", "with_mpi_f08.f90"] {
             let program = program(mpi, source, dir.path());
             went_well(&run(mpi, 3, &[&library], &program, &[]));
@@ -218,7 +228,7 @@ fn a_rank_that_is_killed_leaves_what_it_did() {
     let _machine = machine();
     for mpi in mpis() {
         let dir = tempfile::tempdir().unwrap();
-        let library = tracer(mpi, dir.path());
+        let library = tracer(mpi);
         let dies = program(mpi, "dies.c", dir.path());
         assert!(!run(mpi, 3, &[&library], &dies, &[]).status.success());
         let mut traced = opened(&dies);
@@ -238,7 +248,7 @@ fn a_limit_ends_a_log_and_says_what_was_lost() {
     let _machine = machine();
     let Some(mpi) = mpis().first().copied() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let library = tracer(mpi, dir.path());
+    let library = tracer(mpi);
     let everything = program(mpi, "everything.c", dir.path());
     went_well(&run(mpi, 4, &[&library], &everything, &[("QUELL_TRACE_LIMIT", "100")]));
     let mut traced = opened(&everything);
@@ -252,7 +262,7 @@ fn injected_noise_is_known_before_the_call_is_entered() {
     let _machine = machine();
     let Some(mpi) = mpis().first().copied() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let (library, everything) = (tracer(mpi, dir.path()), program(mpi, "busy.c", dir.path()));
+    let (library, everything) = (tracer(mpi), program(mpi, "busy.c", dir.path()));
     let noise = replaying::beat(dir.path(), "noise", "1ms", "100us");
     let logs = everything.with_extension("logs");
     fs::create_dir(&logs).unwrap();
@@ -297,7 +307,7 @@ fn the_tracer_of_another_mpi_says_so_and_leaves_the_program_alone() {
     }
     let dir = tempfile::tempdir().unwrap();
     for (mpi, other) in [("openmpi", "mpich"), ("mpich", "openmpi")] {
-        let library = tracer(other, dir.path());
+        let library = tracer(other);
         let everything = program(mpi, "everything.c", dir.path());
         went_well(&run(mpi, 4, &[&library], &everything, &[]));
         let traced = opened(&everything);
