@@ -26,7 +26,7 @@ fn tracer(mpi: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tracer-{mpi}"));
     let library = folder.join("quell-trace.so");
     let include = root().join("crates/kernel/include");
-    let changed = |path: &Path| fs::metadata(path).and_then(|file| Ok(file.modified()?));
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
     let entries = [root().join("mpi/trace"), root().join("mpi"), include.clone()]
         .map(|room| fs::read_dir(room).unwrap());
     let sources: Vec<PathBuf> = entries.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
