@@ -265,7 +265,7 @@ def run_all(run: Run, python: str) -> None:
             f"not {MEASURED}",
             cargo_test=[
                 HERMETIC,
-                ["--workspace", "--lib", "--", "on_this_machine::", "--test-threads=1"],
+                ["--workspace", "--lib", "--test", "it", "--", "on_this_machine::", "--test-threads=1"],
                 ["--workspace", "--test", "machine", "--", "--test-threads=1", "--skip", "measured::"],
             ],
         )
