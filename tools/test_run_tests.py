@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 import tempfile
@@ -98,9 +99,11 @@ class Unittests(unittest.TestCase):
 
 class LeftBehind(unittest.TestCase):
     def test_what_is_otherwise_is_named(self) -> None:
-        before, now = Machine(), Machine()
-        self.assertEqual(before.changes(before), [])
-        now.cpus, now.files, now.settings = "0", {*before.files, "/tmp/quell-x"}, {**before.settings}  # noqa: S108
+        before = Machine()
+        # A copy: other tests begin and end processes meanwhile.
+        now = copy.deepcopy(before)
+        self.assertEqual(before.changes(now), [])
+        now.cpus, now.files = "0", {*before.files, "/tmp/quell-x"}  # noqa: S108
         before.cpus = "0-1"
         name = next(iter(before.settings))
         now.settings[name] = "other"
