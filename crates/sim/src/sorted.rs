@@ -29,6 +29,30 @@ impl Sorted {
         Self { keys, shift, below_bucket }
     }
 
+    /// Sorts keys of any order and drops equal ones; where they are spread evenly, in time of their number.
+    pub(crate) fn of_any_order(keys: &[u64]) -> Self {
+        let top = keys.iter().copied().max().unwrap_or(0);
+        let shift = (0..63).find(|shift| top >> shift <= keys.len() as u64).unwrap_or(63);
+        let bucket = |key: u64| (key >> shift) as usize;
+        // Where the next key of each bucket goes; after all keys, where the bucket ends.
+        let mut ends = vec![0; bucket(top) + 2];
+        keys.iter().for_each(|&key| ends[bucket(key) + 1] += 1);
+        (1..ends.len()).for_each(|b| ends[b] += ends[b - 1]);
+        let mut sorted = vec![0; keys.len()];
+        for &key in keys {
+            let place = &mut ends[bucket(key)];
+            sorted[*place] = key;
+            *place += 1;
+        }
+        let mut first = 0;
+        for end in ends {
+            sorted[first..end].sort_unstable();
+            first = end;
+        }
+        sorted.dedup();
+        Self::new(sorted)
+    }
+
     /// How many keys are less than `value`.
     pub(crate) fn below(&self, value: u64) -> usize {
         let bucket = (value >> self.shift) as usize;
@@ -50,6 +74,15 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn any_order_becomes_ascending(
+            keys in proptest::collection::vec(prop_oneof![0u64..50, 0u64..10_000, any::<u64>()], 0..200),
+        ) {
+            let sorted = Sorted::of_any_order(&keys);
+            let expected: std::collections::BTreeSet<u64> = keys.into_iter().collect();
+            prop_assert_eq!(sorted.keys(), expected.into_iter().collect::<Vec<u64>>());
+        }
+
         #[test]
         fn counts_like_a_walk(
             mut keys in proptest::collection::vec(prop_oneof![0u64..50, 0u64..10_000, any::<u64>()], 0..60),

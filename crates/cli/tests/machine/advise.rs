@@ -47,15 +47,13 @@ mod measured {
         settings.set("/sys/kernel/mm/ksm/sleep_millisecs", "100");
         settings.set("/sys/kernel/mm/ksm/run", "1");
         let _memory = ksm::memory(256);
-        measure(|n| predict_and_try(dir.path(), &format!("study-{n}")));
+        measure(|n| predict_and_try(dir.path(), &format!("{n}.quell")));
     }
 
     fn predict_and_try(folder: &Path, name: &str) -> Result<(), String> {
-        let study =
-            run(folder, &["study", "-o", name, "--cpus", "1", "--duration", "15s", "--ranks", "2,16,4096"]);
-        assert!(study.status.success(), "{}", String::from_utf8_lossy(&study.stderr));
-        let text = fs_err::read_to_string(folder.join(name).join("advise.json")).unwrap();
-        let advice: Value = serde_json::from_str(&text).unwrap();
+        let recorded = run(folder, &["record", "-o", name, "--cpus", "1", "--duration", "15s"]);
+        assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+        let advice = json(folder, &["advise", name, "--ranks", "2,16,4096", "--json"]);
         if first_at(&advice, 16) != "task:ksmd" {
             return Err(format!("{advice:#}"));
         }

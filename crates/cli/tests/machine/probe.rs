@@ -195,7 +195,7 @@ fn fixed_work_and_fixed_time_fill_the_quanta_table() {
 fn a_study_leaves_a_folder_with_all_of_it() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
-    let args = ["study", "--duration", "2s", "-o", "s", "--ranks", "16,1Ki,1Mi", "--phases", "400"];
+    let args = ["study", "--duration", "2s", "-o", "s", "--ranks", "16,1Ki", "--phases", "50"];
     let output = run(dir.path(), &args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for file in ["node.quell/manifest.json", "report.html", "report.txt", "show.json", "predict-none.json"] {

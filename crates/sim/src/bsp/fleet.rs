@@ -57,19 +57,34 @@ pub(super) struct Member {
     drift: f64,
 }
 
-impl Member {
-    pub(super) fn new(node: u64, period: u64, job: &Job, chain: u64) -> Self {
-        let offsets = Draws::new(job.seed, &[stream::OFFSET, chain]);
-        match job.sync {
-            SyncMode::None => Self { offset: offsets.below(node, period), drift: 0.0 },
-            SyncMode::Start { skew, drift_ppm } => {
-                let drift = Draws::new(job.seed, &[stream::DRIFT, chain]).signed(node) * drift_ppm * 1e-6;
-                Self { offset: offsets.below(node, skew.as_nanos().saturating_add(1)) % period, drift }
-            }
-            SyncMode::Phase => Self { offset: 0, drift: 0.0 },
-        }
+/// Draws where the nodes of a job stand in one chain.
+pub(super) struct Starts {
+    sync: SyncMode,
+    offsets: Draws,
+    drifts: Draws,
+}
+
+impl Starts {
+    pub(super) fn new(job: &Job, chain: u64) -> Self {
+        let [offsets, drifts] =
+            [stream::OFFSET, stream::DRIFT].map(|name| Draws::new(job.seed, &[name, chain]));
+        Self { sync: job.sync, offsets, drifts }
     }
 
+    /// A node's, in traces of `period` nanoseconds.
+    pub(super) fn of(&self, node: u64, period: u64) -> Member {
+        match self.sync {
+            SyncMode::None => Member { offset: self.offsets.below(node, period), drift: 0.0 },
+            SyncMode::Start { skew, drift_ppm } => {
+                let offset = self.offsets.below(node, skew.as_nanos().saturating_add(1)) % period;
+                Member { offset, drift: self.drifts.signed(node) * drift_ppm * 1e-6 }
+            }
+            SyncMode::Phase => Member { offset: 0, drift: 0.0 },
+        }
+    }
+}
+
+impl Member {
     /// Its position, when the common place is `place` and `elapsed` nanoseconds have passed.
     pub(super) fn at(self, place: u64, elapsed: u128, period: u64) -> u64 {
         let drifted = ((elapsed as f64 * self.drift).floor() as i64).rem_euclid(period as i64) as u64;
@@ -79,17 +94,16 @@ impl Member {
 
 impl<'a> Fleet<'a> {
     pub(super) fn new(pace: &'a Pace, layout: &Layout, job: &Job, chain: u64) -> Self {
-        let member = |node| Member::new(node, pace.period(), job, chain);
+        let starts = Starts::new(job, chain);
+        let member = |node| starts.of(node, pace.period());
         let crew = if job.drifts() {
             Crew::Drifting(layout.nodes().map(member).collect())
         } else {
-            let mut offsets: Vec<u64> = match job.sync {
+            let offsets: Vec<u64> = match job.sync {
                 SyncMode::Phase => layout.nodes().take(1).map(|_| 0).collect(),
                 _ => layout.nodes().map(|node| member(node).offset).collect(),
             };
-            offsets.sort_unstable();
-            offsets.dedup();
-            Crew::Rigid(Sorted::new(offsets))
+            Crew::Rigid(Sorted::of_any_order(&offsets))
         };
         Self { pace, crew, partial: layout.partial.map(|(node, cpus)| (member(node), cpus)) }
     }
@@ -224,10 +238,8 @@ mod tests {
         for (nodes, spread) in
             [(1, 1), (40, 10_000_000), (2_000, 10_000_000), (300, 50_000), (300, 9_000_000)]
         {
-            let mut offsets: Vec<u64> = (0..nodes).map(|node| draws.below(node, spread)).collect();
-            offsets.sort_unstable();
-            offsets.dedup();
-            let offsets = Sorted::new(offsets);
+            let offsets: Vec<u64> = (0..nodes).map(|node| draws.below(node, spread)).collect();
+            let offsets = Sorted::of_any_order(&offsets);
             for turn in 0..200 {
                 let shifted =
                     Shifted { pace: &pace, offsets: &offsets, shift: draws.below(turn, 10_000_000) };

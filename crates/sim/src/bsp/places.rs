@@ -1,6 +1,6 @@
 //! Where every rank stands, one by one: for whoever runs them instead of asking for the slowest.
 
-use super::fleet::Member;
+use super::fleet::{Member, Starts};
 use super::layout::Layout;
 use super::{Job, Node};
 use crate::draws::Draws;
@@ -37,7 +37,8 @@ impl Places {
             placed.extend(layout.partial.map(|(node, cpus)| (node, kind, cpus)));
         }
         placed.sort_unstable();
-        let member = |(node, kind, cpus)| (kind, cpus, Member::new(node, periods[kind], job, chain));
+        let starts = Starts::new(job, chain);
+        let member = |(node, kind, cpus)| (kind, cpus, starts.of(node, periods[kind]));
         let nodes = placed.into_iter().map(member).collect();
         Self { job: *job, common: job.places(chain), periods, nodes }
     }
