@@ -143,6 +143,8 @@ class LongCalls(PackageCase):
             time.sleep(0.01)
 
     def test_ctrl_c_ends_them(self) -> None:
+        # A shell's background jobs inherit an ignored SIGINT, for which Python raises nothing.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         told = []
 
         def interrupt(done: int, _whole: int) -> None:
