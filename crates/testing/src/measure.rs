@@ -1,13 +1,18 @@
 //! Judging what is measured: a failure counts only where the machine was quiet.
 
+use std::time::Duration;
+
 use crate::conditions::{Conditions, Watch};
 use crate::outcome::{inconclusive, measured};
 
 /// As often a measurement is tried before it is given up. So many failures on a quiet machine are no accident.
 const ATTEMPTS: usize = 5;
 
-/// What others do now they do for a while: so many attempts on a busy machine say as much as more would.
-const BUSY_ATTEMPTS: usize = 3;
+/// After a wrong figure on a busy machine so many looks wait for it to be quiet again; what others do all that time they do for longer.
+const LOOKS: usize = 10;
+
+/// How long a look lasts.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Measures until once the figures are as they should be. `attempt` gets its number and says what is wrong, if anything; what
 /// must hold on a machine however busy, it asserts itself.
@@ -20,10 +25,11 @@ const BUSY_ATTEMPTS: usize = 3;
 /// Where figures were wrong in every attempt, and the machine was quiet in all of them.
 pub fn measure(mut attempt: impl FnMut(usize) -> Result<(), String>) {
     measured();
-    let verdict = judge(|number| {
+    let judged = |number| {
         let watch = Watch::start();
         attempt(number).map_err(|wrong| (wrong, watch.end()))
-    });
+    };
+    let verdict = judge(judged, || (0..LOOKS).any(|_| look().quiet()));
     match verdict {
         Verdict::Holds => {}
         Verdict::Wrong(told) => panic!("wrong on a quiet machine:\n{}", told.join("\n")),
@@ -38,13 +44,24 @@ enum Verdict {
     Inconclusive(Vec<String>),
 }
 
-fn judge(mut attempt: impl FnMut(usize) -> Result<(), (String, Conditions)>) -> Verdict {
+/// What the machine is like now.
+fn look() -> Conditions {
+    let watch = Watch::start();
+    std::thread::sleep(LOOK);
+    watch.end()
+}
+
+fn judge(
+    mut attempt: impl FnMut(usize) -> Result<(), (String, Conditions)>,
+    mut becomes_quiet: impl FnMut() -> bool,
+) -> Verdict {
     let (mut told, mut quiet) = (Vec::new(), 0);
     for number in 0..ATTEMPTS {
         let Err((wrong, conditions)) = attempt(number) else { return Verdict::Holds };
         told.push(format!("{wrong}; {conditions}"));
-        quiet += usize::from(conditions.quiet());
-        if quiet == 0 && told.len() == BUSY_ATTEMPTS {
+        if conditions.quiet() {
+            quiet += 1;
+        } else if !becomes_quiet() {
             break;
         }
     }
@@ -59,32 +76,35 @@ mod tests {
     const BUSY: Conditions = Conditions { others: 1.9, steal: 0.0 };
 
     /// The verdict on attempts that all fail in these conditions, and how many there were.
-    fn failing(conditions: &[Conditions]) -> (Verdict, usize) {
+    fn failing(conditions: &[Conditions], becomes_quiet: bool) -> (Verdict, usize) {
         let mut attempts = 0;
-        let verdict = judge(|number| {
+        let attempt = |number: usize| {
             attempts += 1;
             Err(("wrong".into(), conditions[number % conditions.len()]))
-        });
+        };
+        let verdict = judge(attempt, || becomes_quiet);
         (verdict, attempts)
     }
 
     #[test]
     fn one_good_attempt_is_enough() {
-        let verdict = judge(|number| if number == 2 { Ok(()) } else { Err(("wrong".into(), BUSY)) });
+        let attempt = |number| if number == 2 { Ok(()) } else { Err(("wrong".into(), BUSY)) };
+        let verdict = judge(attempt, || true);
         assert_eq!(verdict, Verdict::Holds);
     }
 
     #[test]
     fn failures_on_a_quiet_machine_are_a_failure() {
-        let (verdict, attempts) = failing(&[QUIET]);
+        let (verdict, attempts) = failing(&[QUIET], true);
         assert!(matches!(verdict, Verdict::Wrong(told) if told[0].starts_with("wrong; others used 0 %")));
         assert_eq!(attempts, ATTEMPTS);
     }
 
     #[test]
     fn failures_on_a_busy_machine_say_nothing() {
-        assert!(matches!(failing(&[BUSY]), (Verdict::Inconclusive(_), 3)));
-        assert!(matches!(failing(&[BUSY, QUIET]), (Verdict::Inconclusive(_), 5)));
-        assert!(matches!(failing(&[QUIET, BUSY]), (Verdict::Inconclusive(_), 5)));
+        assert!(matches!(failing(&[BUSY], false), (Verdict::Inconclusive(_), 1)));
+        assert!(matches!(failing(&[BUSY], true), (Verdict::Inconclusive(_), 5)));
+        assert!(matches!(failing(&[BUSY, QUIET], true), (Verdict::Inconclusive(_), 5)));
+        assert!(matches!(failing(&[QUIET, BUSY], false), (Verdict::Inconclusive(_), 2)));
     }
 }
