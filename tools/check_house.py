@@ -24,12 +24,14 @@ ARROWS: dict[str, set[str] | None] = {
     "quell-recording": set(),
     "quell-sim": {"quell-recording"},
     "quell-analysis": {"quell-recording", "quell-sim"},
+    "quell-request": {"quell-recording", "quell-sim", "quell-analysis"},
     "quell-kernel": {"quell-recording"},
     "quell-replay": set(),
     "quell-node": {"quell-recording", "quell-replay"},
+    "quell-tune": {"quell-recording"},
     "quell-otf2": {"quell-recording"},
     "quell-testing": set(),
-    "quell-python": {"quell-recording", "quell-sim", "quell-analysis", "quell-otf2"},
+    "quell-python": {"quell-recording", "quell-sim", "quell-analysis", "quell-request", "quell-otf2"},
     "quell-cli": None,
 }
 

@@ -1,5 +1,4 @@
-//! Builds what a job loads, quell-replay as a shared object for each way that noise comes in, so that it travels in quell itself;
-//! and lists the catalogue's files.
+//! Builds what a job loads, quell-replay as a shared object for each way that noise comes in, so that it travels in quell itself.
 
 use std::env;
 use std::ffi::OsString;
@@ -27,25 +26,6 @@ fn main() {
     for feature in ["boundary", "timer"] {
         build(feature, &folder);
     }
-    list_files("catalogue", "catalogue", "FILES", &folder);
-    list_files("catalogue/profiles", "profiles", "PROFILES", &folder);
-}
-
-/// Leaves `LIST.rs`: the name and text of each TOML file in a folder of this crate's.
-fn list_files(from: &str, list: &str, constant: &str, folder: &Path) {
-    println!("cargo::rerun-if-changed={from}");
-    let here = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join(from);
-    let entries = fs::read_dir(&here).expect("the catalogue can be listed");
-    let mut files: Vec<_> = entries.map(|entry| entry.expect("the catalogue can be listed").path()).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
-    files.sort();
-    let name = |file: &Path| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let row = |file: &PathBuf| format!("    ({:?}, include_str!({file:?})),\n", name(file));
-    let rows: String = files.iter().map(row).collect();
-    let text = format!(
-        "/// The name and the text of each file.\nconst {constant}: &[(&str, &str)] = &[\n{rows}];\n"
-    );
-    fs::write(folder.join(format!("{list}.rs")), text).expect("what was made can be written");
 }
 
 /// Leaves `quell-replay-FEATURE.so` in the folder.

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use quell_node::tune::catalogue::{Catalogue, Mitigation};
+use quell_tune::catalogue::{Catalogue, Mitigation};
 
 fuzz_target!(|text: &str| {
     let Ok(mitigation) = toml::from_str::<Mitigation>(text) else { return };

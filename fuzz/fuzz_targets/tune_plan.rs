@@ -1,7 +1,7 @@
 //! A plan is a file that others may have written, and root acts by it: what is read back may be written, whatever signed it.
 #![no_main]
 
-use quell_node::tune::plan::Plan;
+use quell_tune::plan::Plan;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let _ = Plan::read(text);

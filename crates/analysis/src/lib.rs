@@ -5,7 +5,6 @@
 
 pub mod addressed;
 pub mod advise;
-pub mod asked;
 pub mod attribution;
 pub mod bench;
 pub mod compare;

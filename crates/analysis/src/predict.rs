@@ -23,7 +23,7 @@ use rayon::prelude::*;
 
 use crate::{Progress, Stopped};
 
-pub use document::{Mode, NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
+pub use document::{NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA, SyncName};
 pub use network::Network;
 pub(crate) use network::culprits_of_messages;
 pub(crate) use network::interval::{half_width, half_width_of_mean, mean};
@@ -50,11 +50,7 @@ pub struct Options {
     /// Work per phase and rank.
     pub quantum: Nanos,
     /// How the nodes' noise lines up.
-    pub mode: Mode,
-    /// For [`Mode::Start`]: nodes start up to this much later than the first.
-    pub skew: Nanos,
-    /// For [`Mode::Start`]: node clocks run fast or slow by up to this many parts per million.
-    pub drift_ppm: f64,
+    pub sync: SyncMode,
     /// Phases per scale.
     pub phases: u64,
     /// Scales of few ranks run more phases, until all their ranks have done so many together: a rare detour seldom strikes
@@ -76,9 +72,7 @@ impl Options {
         Self {
             ranks,
             quantum: Nanos::from_nanos(1_000_000),
-            mode: Mode::None,
-            skew: Nanos::ZERO,
-            drift_ppm: 0.0,
+            sync: SyncMode::None,
             phases: 1_000,
             rank_phases: 0,
             thrift: 1,
@@ -88,21 +82,10 @@ impl Options {
         }
     }
 
-    fn sync(&self) -> Result<SyncMode, PredictError> {
-        let imperfect = self.skew > Nanos::ZERO || self.drift_ppm != 0.0;
-        match self.mode {
-            Mode::Start => Ok(SyncMode::Start { skew: self.skew, drift_ppm: self.drift_ppm }),
-            _ if imperfect => Err(PredictError::Imperfect),
-            Mode::None => Ok(SyncMode::None),
-            Mode::Phase => Ok(SyncMode::Phase),
-        }
-    }
-
     /// One job per scale.
     pub(crate) fn jobs(&self) -> Result<Vec<Job>, PredictError> {
-        let sync = self.sync()?;
         let phases = |ranks: u64| self.phases.max(self.rank_phases / ranks.max(1));
-        let job = |&ranks| Job { ranks, phases: phases(ranks), sync, seed: self.seed };
+        let job = |&ranks| Job { ranks, phases: phases(ranks), sync: self.sync, seed: self.seed };
         let jobs: Vec<Job> = self.ranks.iter().map(job).collect();
         if jobs.is_empty() {
             return Err(PredictError::NoRanks);
@@ -118,9 +101,6 @@ pub enum PredictError {
     /// No scale was asked for.
     #[error("no number of ranks is given; name at least one, such as 1024")]
     NoRanks,
-    /// Skew or drift with a sync mode that has neither.
-    #[error("skew and drift belong to sync mode `start` alone; leave them out or ask for `start`")]
-    Imperfect,
     /// Drift over a network.
     #[error(
         "node clocks cannot drift where messages end a phase; leave the drift out, or ask for the operation `max`"

@@ -16,15 +16,16 @@ mod tune;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-pub use quell_analysis::asked::predict::SyncName;
-use quell_analysis::asked::{compare, show};
 use quell_analysis::compare::Limit;
 use quell_recording::Nanos;
+use quell_request::compare::CompareArgs;
+use quell_request::job::JobArgs;
+use quell_request::show::ShowArgs;
 
 pub use advise::{Advise, this_machine};
 pub use bench::{
     Bench, BenchAllreduce, BenchBsp, BenchFwq, BenchHalo, BenchLoggp, BenchNode, BenchShow, BenchVerb,
-    JobArgs, Operation,
+    LaunchArgs, Operation,
 };
 pub use convert::{Convert, FormatName};
 pub use fleet::{GenerateFleet, Way};
@@ -43,7 +44,7 @@ pub use tune::{
     TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify, TuneWishes,
 };
 
-use crate::plan::{CpuList, RankList, ThresholdText};
+use crate::plan::{CpuList, ThresholdText};
 
 /// Measures operating-system noise, names its sources, and predicts what it costs a parallel program.
 #[derive(Debug, Parser)]
@@ -153,35 +154,6 @@ pub enum SourcesWish {
     Off,
 }
 
-/// The prediction that goes into a report.
-#[derive(Clone, Debug, PartialEq, Eq, ClapArgs)]
-pub struct Scaling {
-    /// Ranks to predict for.
-    #[arg(long, default_value = "16..1Mi", value_name = "LIST")]
-    pub ranks: RankList,
-    /// Length of a compute phase.
-    #[arg(long, default_value = "1ms", value_name = "TIME")]
-    pub quantum: Nanos,
-    /// Phases to simulate.
-    #[arg(long, default_value_t = 2000)]
-    pub phases: u64,
-    /// Seed of the prediction.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-}
-
-impl Default for Scaling {
-    /// As if nothing were typed.
-    fn default() -> Self {
-        #[derive(clap::Parser)]
-        struct Nothing {
-            #[command(flatten)]
-            scaling: Scaling,
-        }
-        <Nothing as clap::Parser>::parse_from(["quell"]).scaling
-    }
-}
-
 /// `quell study`.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "EXAMPLES\n  quell study\n  quell study --duration 60s --quantum 500us -o before")]
@@ -195,7 +167,7 @@ pub struct Study {
     #[command(flatten)]
     pub watching: Watching,
     #[command(flatten)]
-    pub scaling: Scaling,
+    pub job: JobArgs,
 }
 
 /// How the noise is looked for.
@@ -250,7 +222,7 @@ pub struct Record {
 )]
 pub struct Show {
     #[command(flatten)]
-    pub asked: show::Asked,
+    pub asked: ShowArgs,
     /// Of a folder, a row for every host, however many there are.
     #[arg(long)]
     pub all: bool,
@@ -311,7 +283,7 @@ pub struct Watch {
 )]
 pub struct Compare {
     #[command(flatten)]
-    pub asked: compare::Asked,
+    pub asked: CompareArgs,
     /// Exit with 3 where AFTER exceeds a limit: `10%` (noise overhead, relative), `overhead=0.1` (percentage points),
     /// `p99=20%` (also p50, p90, p99.9, max, rate), `kl=0.5`, `wasserstein=5us`. May be repeated.
     #[arg(long, value_name = "LIMIT")]
@@ -337,7 +309,7 @@ pub struct Report {
     #[arg(long, short, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub scaling: Scaling,
+    pub job: JobArgs,
 }
 
 /// `quell doctor`.

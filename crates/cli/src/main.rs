@@ -32,7 +32,6 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 // Files with noise are the same for every verb.
-use quell_analysis::asked::noise_file;
 
 fn main() -> ExitCode {
     quell_recording::silence_decoders();

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::SystemTime;
 
-pub use quell_analysis::asked::{RankList, Usage, net, pattern, positive, size};
 use quell_node::machine::{self, Cpus};
 use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Cpu, Method, Nanos, parse_cpu_list};
+pub use quell_request::{RankList, Usage, network, pattern, positive, size};
 
 use crate::args::{MethodName, Record, ServeMetrics, SourcesWish, Study, Watch, Watching};
 
@@ -91,7 +91,7 @@ fn of_command(args: &Record) -> anyhow::Result<Plan> {
 
 /// The recorder's plan for `study`.
 pub fn of_study(args: &Study) -> anyhow::Result<Plan> {
-    plan(&args.watching, Method::Detour, args.scaling.quantum, Some(args.duration))
+    plan(&args.watching, Method::Detour, args.job.quantum, Some(args.duration))
 }
 
 /// Shorter intervals would cost more than they show; in longer ones nothing is live.

@@ -5,11 +5,11 @@ use quell_analysis::attribution::Attribution;
 use quell_analysis::counted::HistogramOverview;
 use quell_analysis::density::LogHistogram;
 use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
-use quell_analysis::predict::{Mode, Prediction};
+use quell_analysis::predict::Prediction;
 use quell_analysis::quantiles::Durations;
 use quell_recording::{Method, Recording, Trace};
 
-pub use quell_analysis::asked::time;
+pub use quell_request::time;
 
 use crate::plots::{self, Scale, Series};
 use crate::printer::{one_line, width};
@@ -238,7 +238,7 @@ pub fn predict(prediction: &Prediction) -> String {
     let mut text = format!(
         "A phase of {} under `{}` noise, {} ({} phases, seed {})\n",
         time(prediction.quantum_ns as f64),
-        mode_name(prediction.sync),
+        prediction.sync.as_str(),
         match &prediction.network {
             None => "all ranks waiting for the slowest".into(),
             Some(network) => format!("then `{}` of {} bytes", one_line(&prediction.op), network.bytes),
@@ -310,19 +310,10 @@ pub fn predict_briefly(prediction: &Prediction) -> String {
     let (Some(first), Some(last)) = ends else { return String::new() };
     format!(
         "With sync mode `{}` (--sync) the slowdown would be {:.2} % at {} ranks and {:.2} % at {}.\n",
-        mode_name(prediction.sync),
+        prediction.sync.as_str(),
         first.slowdown_percent,
         first.ranks,
         last.slowdown_percent,
         last.ranks
     )
-}
-
-/// A sync mode as it is typed.
-pub fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::None => "none",
-        Mode::Start => "start",
-        Mode::Phase => "phase",
-    }
 }

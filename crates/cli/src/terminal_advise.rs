@@ -4,7 +4,7 @@ use quell_analysis::advise::{Advice, Best, Effect, Leave, Proposal, Standing};
 use quell_analysis::whatif::{Scale, Source};
 
 use crate::printer::one_line;
-use crate::terminal::{mode_name, table, table_with_words, time};
+use crate::terminal::{table, table_with_words, time};
 
 /// So many mitigations of each standing are shown.
 const MOST_SHOWN: usize = 8;
@@ -45,7 +45,7 @@ fn job(advice: &Advice) -> String {
             "phases of {}, then `{}`, sync `{}`, {} phases",
             time(quantum as f64),
             one_line(op),
-            mode_name(job.sync),
+            job.sync.as_str(),
             job.phases
         ),
         _ => format!("an application's schedule, {} runs", job.phases),

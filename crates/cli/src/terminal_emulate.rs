@@ -4,14 +4,14 @@ use quell_analysis::emulation::{Emulation, Point};
 use quell_node::injector::phases::SHORTEST_BURN_NS;
 
 use crate::printer::one_line;
-use crate::terminal::{mode_name, table, time};
+use crate::terminal::{table, time};
 
 /// What ran, a row a scale, and what the machine's own noise did.
 pub fn emulation(emulation: &Emulation) -> String {
     let mut text = format!(
         "Phases of {} under `{}` noise, run for virtual ranks in turn on {} CPUs ({} phases, seed {}, scale {})\n",
         time(emulation.quantum_ns as f64),
-        mode_name(emulation.sync),
+        emulation.sync.as_str(),
         emulation.machine.cpus.len(),
         emulation.phases,
         emulation.seed,

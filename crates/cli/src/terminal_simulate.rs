@@ -1,8 +1,8 @@
 //! A simulation as text for a terminal.
 
-use quell_analysis::asked::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
 use quell_analysis::culprits::{CulpritFacts, SourceDelay};
 use quell_analysis::predict::{NetFacts, NoiseSource};
+use quell_request::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
 use quell_sim::loggops::Outcome;
 
 use crate::plots;

@@ -1,6 +1,6 @@
 //! Mitigations as text for a terminal.
 
-use quell_node::tune::audit::{Sight, State};
+use quell_tune::audit::{Sight, State};
 
 use crate::commands::tune::audit::{Document, Entry};
 use crate::printer::{one_line, width};

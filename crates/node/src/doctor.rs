@@ -13,7 +13,6 @@ use self::files::{Capability, Files};
 pub use self::remedy::{Remedy, commands, quoted};
 use crate::clock::{ClockKind, Scale};
 use crate::machine::{self, Cpus, read_line};
-use crate::tune::{Root, guard};
 
 /// How good a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +53,7 @@ fn finding(
 pub fn examine() -> Vec<Finding> {
     let files = Files::of_this_machine();
     let probing = vec![clock(), cpus(), memory_lock(files), realtime(files), isolation()];
-    [probing, sources::examine(files), vec![tracing(), hypervisor(), mpi(), settings()]].concat()
+    [probing, sources::examine(files), vec![tracing(), hypervisor(), mpi()]].concat()
 }
 
 /// Why noise sources cannot be named here, each lack with what to do about it; `None` where no reason is seen. Ask it where
@@ -179,37 +178,6 @@ fn hypervisor() -> Finding {
         return finding("hypervisor", Verdict::Limited, "this is a virtual machine", Some(advice));
     }
     finding("hypervisor", Verdict::Good, "none", None)
-}
-
-/// Whether mitigations can be applied; looking at them needs nothing.
-fn settings() -> Finding {
-    let root = Root::system();
-    if let Some(sign) = guard::container(&root) {
-        let advice = "run `quell tune` on the host; `quell tune audit` works here too";
-        return finding(
-            "settings",
-            Verdict::Missing,
-            format!("a container ({sign}): they are the host's"),
-            Some(advice),
-        );
-    }
-    if !rustix::process::geteuid().is_root() {
-        let advice = "`quell tune audit` and `plan` need no root; `apply`, `revert` and `try` do";
-        return finding("settings", Verdict::Limited, "only root may change them", Some(advice));
-    }
-    match guard::owner(&root) {
-        Some(owner) => {
-            let stop = match owner.contains("TuneD") {
-                true => Some(Remedy::Commands(vec!["sudo systemctl stop tuned".into()])),
-                false => None,
-            };
-            let advice =
-                "`quell tune apply` refuses beside it: stop it, or give it the plan (`quell tune export`)";
-            let found = finding("settings", Verdict::Limited, format!("{owner} owns them"), Some(advice));
-            Finding { remedy: stop, ..found }
-        }
-        None => finding("settings", Verdict::Good, "`quell tune` may change them", None),
-    }
 }
 
 fn mpi() -> Finding {

@@ -7,4 +7,3 @@ pub mod machine;
 pub mod mpi;
 pub mod probe;
 mod realtime;
-pub mod tune;

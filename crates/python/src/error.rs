@@ -1,7 +1,7 @@
 //! Errors in the command's own words.
 
 use pyo3::PyErr;
-use quell_analysis::asked::Usage;
+use quell_request::Usage;
 
 /// The package's own.
 mod classes {

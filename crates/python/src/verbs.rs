@@ -5,10 +5,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCFunction;
 use quell_analysis::Progress;
-use quell_analysis::asked::{Usage, compare, net, predict, show, simulate, track, words};
 use quell_analysis::track::Tracked;
 use quell_otf2::Archive;
 use quell_recording::mpi::{Damage, Definitions, Event, Run};
+use quell_request::{Usage, compare, network, options, predict, show, simulate, track};
 use serde::Serialize;
 
 use crate::call::long;
@@ -25,7 +25,7 @@ pub fn functions<'py>(module: &Bound<'py, PyModule>) -> PyResult<[Bound<'py, PyC
         wrap_pyfunction!(py_compare, module)?,
         wrap_pyfunction!(py_show, module)?,
         wrap_pyfunction!(py_track, module)?,
-        wrap_pyfunction!(options, module)?,
+        wrap_pyfunction!(options_of, module)?,
     ])
 }
 
@@ -36,17 +36,17 @@ fn whole(document: &impl Serialize) -> anyhow::Result<Document> {
 #[pyfunction(name = "predict", signature = (typed, progress = None))]
 fn py_predict(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
     long(py, progress.as_ref(), move |progress| {
-        let asked: predict::Asked = words::read("predict", typed)?;
-        whole(&predict::prediction(&asked, progress)?)
+        let args: predict::PredictArgs = options::parse("predict", typed)?;
+        whole(&predict::prediction(&args, progress)?)
     })
 }
 
 #[pyfunction(name = "simulate", signature = (typed, progress = None))]
 fn py_simulate(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
     long(py, progress.as_ref(), move |progress| {
-        let asked: simulate::Asked = words::read("simulate", typed)?;
+        let args: simulate::SimulateArgs = options::parse("simulate", typed)?;
         let mut said = Vec::new();
-        let played = simulate::simulate(&asked, &mut |text| said.push(text.to_owned()), progress)?;
+        let played = simulate::simulate(&args, &mut |text| said.push(text.to_owned()), progress)?;
         Ok((serde_json::to_string_pretty(&played.simulation)?, said, played.failure))
     })
 }
@@ -54,28 +54,28 @@ fn py_simulate(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) 
 #[pyfunction(name = "compare", signature = (typed, progress = None))]
 fn py_compare(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
     long(py, progress.as_ref(), move |_| {
-        let asked: compare::Asked = words::read("compare", typed)?;
-        whole(&compare::comparison(&asked)?)
+        let args: compare::CompareArgs = options::parse("compare", typed)?;
+        whole(&compare::comparison(&args)?)
     })
 }
 
 #[pyfunction(name = "show", signature = (typed, progress = None))]
 fn py_show(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
     long(py, progress.as_ref(), move |progress| {
-        let asked: show::Asked = words::read("show", typed)?;
+        let args: show::ShowArgs = options::parse("show", typed)?;
         let mut said = Vec::new();
-        let shown = show::shown(&asked, &mut |text| said.push(text.to_owned()), progress)?;
-        Ok((show::json(shown, asked.by)?, said, None))
+        let shown = show::shown(&args, &mut |text| said.push(text.to_owned()), progress)?;
+        Ok((show::json(shown, args.by)?, said, None))
     })
 }
 
 #[pyfunction(name = "track", signature = (typed, progress = None))]
 fn py_track(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
     long(py, progress.as_ref(), move |progress| {
-        let asked: track::Asked = words::read("track", typed)?;
-        net::refuse_help(&asked.net)?;
-        let mut run = Stoppable { archive: Archive::open(&asked.archive)?, events: 0, progress };
-        let tracked: Tracked = quell_analysis::track::track(&mut run, asked.network(), &mut ());
+        let args: track::TrackArgs = options::parse("track", typed)?;
+        network::refuse_help(&args.net)?;
+        let mut run = Stoppable { archive: Archive::open(&args.archive)?, events: 0, progress };
+        let tracked: Tracked = quell_analysis::track::track(&mut run, args.network()?, &mut ());
         let failure = track::failure(&tracked).map(str::to_owned);
         Ok((serde_json::to_string_pretty(&tracked)?, tracked.findings.told.clone(), failure))
     })
@@ -102,14 +102,14 @@ impl Run for Stoppable<'_> {
 }
 
 /// The options of a verb, as JSON.
-#[pyfunction]
-fn options(verb: &str) -> PyResult<String> {
+#[pyfunction(name = "options")]
+fn options_of(verb: &str) -> PyResult<String> {
     let options = match verb {
-        "predict" => words::options::<predict::Asked>(),
-        "simulate" => words::options::<simulate::Asked>(),
-        "compare" => words::options::<compare::Asked>(),
-        "show" => words::options::<show::Asked>(),
-        "track" => words::options::<track::Asked>(),
+        "predict" => options::list::<predict::PredictArgs>(),
+        "simulate" => options::list::<simulate::SimulateArgs>(),
+        "compare" => options::list::<compare::CompareArgs>(),
+        "show" => options::list::<show::ShowArgs>(),
+        "track" => options::list::<track::TrackArgs>(),
         _ => return Err(PyValueError::new_err(format!("`{verb}` is no verb of this module"))),
     };
     serde_json::to_string(&options).map_err(|failed| error::told(&Usage(failed.to_string()).into()))

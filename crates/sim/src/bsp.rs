@@ -49,6 +49,24 @@ pub enum SyncMode {
     Phase,
 }
 
+impl SyncMode {
+    /// How much later than the first a node may start.
+    pub fn skew(self) -> Nanos {
+        match self {
+            Self::Start { skew, .. } => skew,
+            Self::None | Self::Phase => Nanos::ZERO,
+        }
+    }
+
+    /// By how many parts per million a node's trace may run fast or slow.
+    pub fn drift_ppm(self) -> f64 {
+        match self {
+            Self::Start { drift_ppm, .. } => drift_ppm,
+            Self::None | Self::Phase => 0.0,
+        }
+    }
+}
+
 /// What to run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Job {

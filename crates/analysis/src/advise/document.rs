@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::proposals::{Proposal, Standing, Weighed};
 use super::{Best, Leave, Question};
-use crate::predict::Mode;
+use crate::predict::SyncName;
 use crate::whatif::{Costs, Job, Scale, Source, Sourced, Switches};
 
 /// The schema's name and version.
@@ -55,7 +55,7 @@ pub struct JobFacts {
     /// What ends a phase, as for a prediction; for a schedule null.
     pub op: Option<String>,
     /// How the nodes' noise lines up.
-    pub sync: Mode,
+    pub sync: SyncName,
     /// Phases for each scale, or runs of a schedule.
     pub phases: u64,
     /// Run again with it for the same bits.
@@ -79,14 +79,14 @@ impl JobFacts {
                 op: Some(
                     options.network.as_ref().map_or_else(|| "max".to_owned(), |network| network.op.clone()),
                 ),
-                sync: options.mode,
+                sync: options.sync.into(),
                 phases: options.phases,
                 seed: options.seed,
             },
             Job::Schedule(application) => Self {
                 quantum_ns: None,
                 op: None,
-                sync: Mode::None,
+                sync: SyncName::None,
                 phases: application.runs,
                 seed: application.seed,
             },

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::predict::{Mode, NoiseSource};
+use crate::predict::{NoiseSource, SyncName};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.emulate/1";
@@ -17,9 +17,12 @@ pub struct Emulation {
     /// Noise-free work per phase and rank, in nanoseconds.
     pub quantum_ns: u64,
     /// How the nodes' noise lines up.
-    pub sync: Mode,
+    pub sync: SyncName,
     /// Nodes start up to this many nanoseconds later than the first.
     pub skew_ns: u64,
+    /// Node clocks run fast or slow by up to this many parts per million.
+    #[serde(default)]
+    pub drift_ppm: f64,
     /// Phases asked for per scale; each point says how many it ran.
     pub phases: u64,
     /// Where nodes stand is drawn with it, as in a prediction with the same seed.

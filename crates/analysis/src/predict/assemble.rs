@@ -1,9 +1,9 @@
 //! How a prediction's document comes together, and the sentences that keep it honest.
 
 use quell_recording::Nanos;
-use quell_sim::Run;
+use quell_sim::{Run, SyncMode};
 
-use super::document::{Mode, NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
+use super::document::{NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
 use super::resample::Blocks;
 use super::{NodeNoise, Options, Sample};
 
@@ -25,7 +25,7 @@ impl Support {
     pub(super) fn of(nodes: &[NodeNoise], options: &Options) -> Self {
         let quanta = nodes.iter().map(|node| node.quanta(options.quantum)).fold(0, u64::saturating_add);
         let cpus = nodes.iter().map(|node| node.traces.len() as u64).sum();
-        Self { quanta, in_step: (options.mode == Mode::Phase).then_some(cpus) }
+        Self { quanta, in_step: (options.sync == SyncMode::Phase).then_some(cpus) }
     }
 
     fn ranks(&self) -> u64 {
@@ -87,11 +87,11 @@ pub(super) fn assemble(
             bytes: network.bytes,
             net: NetFacts::of(&network.net, network.preset.as_deref()),
         }),
-        sync: options.mode,
+        sync: options.sync.into(),
         phases: options.phases,
         seed: options.seed,
-        skew_ns: options.skew.as_nanos(),
-        drift_ppm: options.drift_ppm,
+        skew_ns: options.sync.skew().as_nanos(),
+        drift_ppm: options.sync.drift_ppm(),
         replicates: points.iter().map(|point| point.replicates).max().unwrap_or(0),
         what_if: Vec::new(),
         noise: nodes.iter().map(NoiseSource::of).collect(),

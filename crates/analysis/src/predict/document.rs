@@ -1,5 +1,6 @@
 //! The document that a prediction is.
 
+use quell_sim::SyncMode;
 use quell_sim::loggops::Net;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ pub struct Prediction {
     /// The network that these messages take; null for `max`.
     pub network: Option<NetworkFacts>,
     /// How the nodes' noise lines up.
-    pub sync: Mode,
+    pub sync: SyncName,
     /// Phases asked for per scale; each point says how many it ran.
     pub phases: u64,
     /// Run again with it for the same bits.
@@ -49,13 +50,45 @@ pub struct Prediction {
 /// How the nodes' noise lines up; the CPUs of one node always stay as they were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum SyncName {
     /// Each node starts at its own place in the trace.
     None,
     /// All nodes start at the same place; skew and drift then part them.
     Start,
     /// All nodes are at the same place, a new one in every phase.
     Phase,
+}
+
+impl SyncName {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::None, Self::Start, Self::Phase];
+
+    /// As it is typed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Start => "start",
+            Self::Phase => "phase",
+        }
+    }
+}
+
+impl std::str::FromStr for SyncName {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|name| name.as_str() == text);
+        known.ok_or_else(|| format!("`{text}` is none of none, start and phase"))
+    }
+}
+
+impl From<SyncMode> for SyncName {
+    fn from(mode: SyncMode) -> Self {
+        match mode {
+            SyncMode::None => Self::None,
+            SyncMode::Start { .. } => Self::Start,
+            SyncMode::Phase => Self::Phase,
+        }
+    }
 }
 
 /// One node's traces.

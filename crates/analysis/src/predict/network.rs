@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quell_sim::loggops::{self, Net, Noise, Place, Program as _, RankClocks, Rules, RunError};
 use quell_sim::pattern::{self, AnyPattern, Params, Steps};
-use quell_sim::{Draws, Node, ProgressClock};
+use quell_sim::{Draws, Node, ProgressClock, SyncMode};
 use rayon::prelude::*;
 
 use crate::Progress;
 
 use super::assemble::{self, Resampled, Support};
 use super::resample::Blocks;
-use super::{Mode, NodeNoise, Options, Point, PredictError, Prediction, Sample, stream};
+use super::{NodeNoise, Options, Point, PredictError, Prediction, Sample, stream};
 use interval::mean;
 
 /// The messages that end each phase.
@@ -26,7 +26,7 @@ use interval::mean;
 /// (`docs/reference/loggops.md`, the physical rules). A run of k phases takes as long as its last rank; the mean phase
 /// is that over k, with noise and without, and the slowdown 100 × (with − without) / without.
 ///
-/// With [`Mode::Phase`] each phase is a run of its own, all nodes from one place, a new one in each.
+/// With [`SyncMode::Phase`] each phase is a run of its own, all nodes from one place, a new one in each.
 ///
 /// # Confidence
 /// Phases are split evenly over up to twenty independent runs, each with starts of its own; up to twenty more go over
@@ -84,7 +84,7 @@ impl Runs {
     fn of(phases: u64, options: &Options, params: &Params) -> Result<Self, PredictError> {
         let count = phases.clamp(1, MOST_RUNS);
         let phases = (phases / count).clamp(1, options.phases);
-        let iterations = if options.mode == Mode::Phase { 1 } else { phases as u32 };
+        let iterations = if options.sync == SyncMode::Phase { 1 } else { phases as u32 };
         let steps = pattern::by_name("bsp", &Params { iterations, ..params.clone() })?;
         Ok(Self { count, phases, steps })
     }
@@ -102,7 +102,7 @@ pub(super) fn predict(
     network: &Network,
     progress: Progress<'_>,
 ) -> Result<(Prediction, Vec<Sample>), PredictError> {
-    if options.drift_ppm != 0.0 {
+    if options.sync.drift_ppm() != 0.0 {
         return Err(PredictError::Drift);
     }
     let scales = options.ranks.iter().map(|&ranks| scale(options, network, ranks));
@@ -227,12 +227,14 @@ impl Clocks {
     /// Ranks that fill node after node, one a CPU; nodes take the given ones' noise in turn.
     fn place(&self, ranks: u32, options: &Options, seed: u64) -> Result<RankClocks, PredictError> {
         let (offsets, skews) = (Draws::new(seed, &[stream::PLACES]), Draws::new(seed, &[stream::SKEWS]));
-        let skew = options.skew.as_nanos();
+        let skew = options.sync.skew().as_nanos();
         let places = (0u64..).zip(self.nodes.iter().cycle()).flat_map(|(number, (clocks, period))| {
             let late = skews.below(number, skew.saturating_add(1)) % period;
-            let offset = match options.mode {
-                Mode::None => offsets.below(number, *period),
-                Mode::Start | Mode::Phase => (offsets.below(0, *period) + period - late) % period,
+            let offset = match options.sync {
+                SyncMode::None => offsets.below(number, *period),
+                SyncMode::Start { .. } | SyncMode::Phase => {
+                    (offsets.below(0, *period) + period - late) % period
+                }
             };
             clocks.clone().map(move |clock| Place { clock, offset })
         });

@@ -1,7 +1,8 @@
 //! Predictions against a second, plain implementation of the same program.
 
-use quell_analysis::predict::{Mode, NodeNoise, Options, PredictError, Prediction, predict};
+use quell_analysis::predict::{NodeNoise, Options, PredictError, Prediction, predict};
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
+use quell_sim::SyncMode;
 
 /// A linear congruential generator of its own (Knuth's MMIX), so that nothing is shared with what is tested.
 struct Dice(u64);
@@ -81,12 +82,12 @@ fn finish(period: u64, detours: &[(u64, u64)], start: u64, work: u64) -> u64 {
 fn by_definition(nodes: &[PlainNode], options: &Options, ranks: u64, dice: &mut Dice) -> f64 {
     let quantum = options.quantum.as_nanos();
     // The program splits phases over chains of at least 50, but for drift, which grows from the first to the last.
-    let chain = if options.drift_ppm > 0.0 { PHASES } else { 50 };
+    let chain = if options.sync.drift_ppm() > 0.0 { PHASES } else { 50 };
     let count = options.phases * REPEATS;
     let (mut total, mut now) = (0u64, 0u64);
     let mut starts: Vec<(u64, f64)> = Vec::new();
     for phase in 0..count {
-        if phase % chain == 0 || options.mode == Mode::Phase {
+        if phase % chain == 0 || options.sync == SyncMode::Phase {
             now = 0;
             let common = dice.below(1 << 30);
             starts = (0..ranks)
@@ -114,12 +115,12 @@ fn by_definition(nodes: &[PlainNode], options: &Options, ranks: u64, dice: &mut 
 /// Where a node starts, and how fast its trace runs.
 fn place(node: &PlainNode, options: &Options, common: u64, dice: &mut Dice) -> (u64, f64) {
     let common = (common as f64 / (1u64 << 30) as f64 * node.0 as f64) as u64;
-    match options.mode {
-        Mode::None => (dice.below(node.0), 1.0),
-        Mode::Phase => (common, 1.0),
-        Mode::Start => {
-            let skew = dice.below(options.skew.as_nanos() + 1);
-            let drift = (dice.below(2_000_001) as f64 / 1e6 - 1.0) * options.drift_ppm * 1e-6;
+    match options.sync {
+        SyncMode::None => (dice.below(node.0), 1.0),
+        SyncMode::Phase => (common, 1.0),
+        SyncMode::Start { skew, drift_ppm } => {
+            let skew = dice.below(skew.as_nanos() + 1);
+            let drift = (dice.below(2_000_001) as f64 / 1e6 - 1.0) * drift_ppm * 1e-6;
             (node.0 + common + skew, 1.0 + drift)
         }
     }
@@ -129,16 +130,12 @@ fn place(node: &PlainNode, options: &Options, common: u64, dice: &mut Dice) -> (
 const PHASES: u64 = 250;
 const REPEATS: u64 = 256;
 
-fn options(mode: Mode, skew: u64, drift_ppm: f64, ranks: Vec<u64>) -> Options {
-    Options {
-        quantum: Nanos::from_nanos(10_000),
-        mode,
-        skew: Nanos::from_nanos(skew),
-        drift_ppm,
-        phases: 4_000,
-        replicates: 0,
-        ..Options::new(ranks)
-    }
+fn start(skew: u64, drift_ppm: f64) -> SyncMode {
+    SyncMode::Start { skew: Nanos::from_nanos(skew), drift_ppm }
+}
+
+fn options(sync: SyncMode, ranks: Vec<u64>) -> Options {
+    Options { quantum: Nanos::from_nanos(10_000), sync, phases: 4_000, replicates: 0, ..Options::new(ranks) }
 }
 
 #[test]
@@ -148,15 +145,11 @@ fn agrees_with_the_definition_in_every_mode() {
     let three = [plain_node(&mut dice, 3)];
     let mixed = [plain_node(&mut dice, 2), plain_node(&mut dice, 3), plain_node(&mut dice, 1)];
     for nodes in [&one[..], &three, &mixed] {
-        for (mode, skew, drift) in [
-            (Mode::None, 0, 0.0),
-            (Mode::Start, 0, 0.0),
-            (Mode::Start, 40_000, 0.0),
-            (Mode::Start, 15_000, 20_000.0),
-            (Mode::Phase, 0, 0.0),
-        ] {
+        for sync in
+            [SyncMode::None, start(0, 0.0), start(40_000, 0.0), start(15_000, 20_000.0), SyncMode::Phase]
+        {
             // 20 and 97 ranks leave the last node part empty in two of the three.
-            let options = Options { phases: PHASES, ..options(mode, skew, drift, vec![1, 20, 97]) };
+            let options = Options { phases: PHASES, ..options(sync, vec![1, 20, 97]) };
             let run = |seed| {
                 predict(&noise(nodes), &Options { seed, ..options.clone() }, quell_analysis::GO_ON)
                     .unwrap()
@@ -170,7 +163,7 @@ fn agrees_with_the_definition_in_every_mode() {
                 let off = predicted / expected - 1.0;
                 assert!(
                     off.abs() < 0.01,
-                    "{mode:?} skew {skew} drift {drift}, {} nodes, {ranks} ranks: {predicted} for {expected}",
+                    "{sync:?}, {} nodes, {ranks} ranks: {predicted} for {expected}",
                     nodes.len()
                 );
             }
@@ -181,7 +174,7 @@ fn agrees_with_the_definition_in_every_mode() {
 #[test]
 fn equal_seeds_give_equal_documents_on_any_number_of_threads() {
     let nodes = noise(&[plain_node(&mut Dice(1), 2), plain_node(&mut Dice(2), 1)]);
-    let mut options = options(Mode::None, 0, 0.0, vec![3, 100, 5_000]);
+    let mut options = options(SyncMode::None, vec![3, 100, 5_000]);
     (options.phases, options.replicates) = (200, 12);
     let on = |threads, seed| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -196,7 +189,7 @@ fn equal_seeds_give_equal_documents_on_any_number_of_threads() {
 #[test]
 fn the_document_says_where_it_extrapolates() {
     let nodes = noise(&[plain_node(&mut Dice(3), 2)]);
-    let mut options = options(Mode::None, 0, 0.0, vec![10, 60, 100_000]);
+    let mut options = options(SyncMode::None, vec![10, 60, 100_000]);
     (options.phases, options.replicates) = (100, 20);
     let prediction = predict(&nodes, &options, quell_analysis::GO_ON).unwrap();
     let span = nodes[0].traces[0].span.length().as_nanos();
@@ -213,7 +206,7 @@ fn the_document_says_where_it_extrapolates() {
     }
     let [low, high] = prediction.points[0].ci95_percent.unwrap();
     assert!(low < high);
-    options.mode = Mode::Phase;
+    options.sync = SyncMode::Phase;
     let in_step = predict(&nodes, &options, quell_analysis::GO_ON).unwrap();
     assert!(in_step.points.iter().all(|point| point.supported), "nodes in step are one node");
     assert_eq!((prediction.replicates, prediction.noise[0].cpus, prediction.noise[0].span_ns), (20, 2, span));
@@ -223,14 +216,14 @@ fn the_document_says_where_it_extrapolates() {
 fn larger_jobs_are_never_faster() {
     let nodes = noise(&[plain_node(&mut Dice(4), 2)]);
     let prediction =
-        predict(&nodes, &options(Mode::None, 0, 0.0, (1..60).collect()), quell_analysis::GO_ON).unwrap();
+        predict(&nodes, &options(SyncMode::None, (1..60).collect()), quell_analysis::GO_ON).unwrap();
     let slowdowns: Vec<f64> = prediction.points.iter().map(|point| point.slowdown_percent).collect();
     let falls = slowdowns.windows(2).filter(|pair| pair[1] < pair[0] * 0.99).count();
     assert_eq!(falls, 0, "{slowdowns:?}");
 }
 
 fn alone(period: u64, detours: &[(u64, u64)], quantum: u64) -> Result<Prediction, PredictError> {
-    let mut options = options(Mode::None, 0, 0.0, vec![1, 64]);
+    let mut options = options(SyncMode::None, vec![1, 64]);
     (options.quantum, options.phases, options.replicates) = (Nanos::from_nanos(quantum), 100, 20);
     predict(&noise(&[(period, vec![detours.to_vec()])]), &options, quell_analysis::GO_ON)
 }
@@ -270,7 +263,7 @@ fn edges_of_traces_are_predicted_and_named() {
 fn refuses_what_cannot_be_asked() {
     let nodes = noise(&[plain_node(&mut Dice(5), 1)]);
     let refuse = |change: &dyn Fn(&mut Options)| {
-        let mut options = options(Mode::None, 0, 0.0, vec![4]);
+        let mut options = options(SyncMode::None, vec![4]);
         change(&mut options);
         predict(&nodes, &options, quell_analysis::GO_ON).unwrap_err().to_string()
     };
@@ -279,8 +272,7 @@ fn refuses_what_cannot_be_asked() {
     assert!(refuse(&|o| o.ranks.push(1 << 40)).contains("between 1 and 16777216"));
     assert!(refuse(&|o| o.quantum = Nanos::ZERO).contains("quantum is zero"));
     assert!(refuse(&|o| o.phases = 0).contains("0 phases"));
-    assert!(refuse(&|o| o.skew = Nanos::from_nanos(1)).contains("`start` alone"));
-    assert!(refuse(&|o| (o.mode, o.drift_ppm) = (Mode::Start, f64::NAN)).contains("NaN ppm"));
-    let nothing = predict(&[], &options(Mode::None, 0, 0.0, vec![4]), quell_analysis::GO_ON).unwrap_err();
+    assert!(refuse(&|o| o.sync = start(0, f64::NAN)).contains("NaN ppm"));
+    let nothing = predict(&[], &options(SyncMode::None, vec![4]), quell_analysis::GO_ON).unwrap_err();
     assert!(nothing.to_string().contains("no trace"));
 }

@@ -1,17 +1,17 @@
 //! Figure 5 and 6 of De, Kothari & Mann (IEEE Cluster 2008), from models of the traces that they describe.
 
-use quell_analysis::predict::{Mode, NodeNoise, Options, predict};
+use quell_analysis::predict::{NodeNoise, Options, predict};
 use quell_recording::Nanos;
-use quell_sim::Model;
+use quell_sim::{Model, SyncMode};
 
 const OFF_THE_SHELF: &str = include_str!("../../../../repro/models/de-2008-off-the-shelf.toml");
 const BGL_IO_NODE: &str = include_str!("../../../../repro/models/de-2008-bgl-io-node.toml");
 
 /// The slowdown at 2,048 ranks in percent.
-fn slowdown(model: &str, mode: Mode) -> f64 {
+fn slowdown(model: &str, sync: SyncMode) -> f64 {
     // Nodes in step are one node, so the mean over long rare detours needs many phases.
-    let phases = if mode == Mode::Phase { 100_000 } else { 2_000 };
-    let options = Options { mode, phases, replicates: 0, ..Options::new(vec![2_048]) };
+    let phases = if sync == SyncMode::Phase { 100_000 } else { 2_000 };
+    let options = Options { sync, phases, replicates: 0, ..Options::new(vec![2_048]) };
     let model = Model::from_toml(model).unwrap();
     let noise = NodeNoise::from_model("model", &model, options.quantum, 2_048, options.seed).unwrap();
     predict(&[noise], &options, quell_analysis::GO_ON).unwrap().points[0].slowdown_percent
@@ -40,14 +40,14 @@ fn models_hold_the_published_shares() {
 
 #[test]
 fn unsynchronised_noise_costs_what_was_published() {
-    near(slowdown(OFF_THE_SHELF, Mode::None), 99.0, 8.0);
-    near(slowdown(BGL_IO_NODE, Mode::None), 20.0, 3.0);
+    near(slowdown(OFF_THE_SHELF, SyncMode::None), 99.0, 8.0);
+    near(slowdown(BGL_IO_NODE, SyncMode::None), 20.0, 3.0);
 }
 
 /// The published 0.9 % of the I/O node cannot come from its published shares: 1.04 detours per millisecond with
 /// 99.5 % of them under 5 us lose at most 0.52 % to those, and here 0.26 % in all.
 #[test]
 fn synchronised_noise_costs_its_overhead() {
-    near(slowdown(OFF_THE_SHELF, Mode::Phase), 0.7, 0.2);
-    near(slowdown(BGL_IO_NODE, Mode::Phase), 0.26, 0.05);
+    near(slowdown(OFF_THE_SHELF, SyncMode::Phase), 0.7, 0.2);
+    near(slowdown(BGL_IO_NODE, SyncMode::Phase), 0.26, 0.05);
 }

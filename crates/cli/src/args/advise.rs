@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use quell_analysis::asked::net::NetArgs;
-use quell_analysis::asked::predict::SyncName;
-use quell_recording::Nanos;
+use quell_request::job::JobArgs;
+use quell_request::network::NetArgs;
 
 use super::sweep::SweepArgs;
 use super::tune::{SITE, TuneMachine};
+use crate::plan::CpuList;
 use crate::plan::pattern::OpText;
 use crate::plan::size::Size;
-use crate::plan::{CpuList, RankList};
 
 /// `quell advise`.
 #[derive(Debug, ClapArgs)]
@@ -25,27 +24,17 @@ pub struct Advise {
     /// A synthetic noise model in TOML, in place of or beside recordings; its components are its sources.
     #[arg(long, value_name = "MODEL.toml")]
     pub noise: Vec<PathBuf>,
-    /// Ranks: a list (`16,4096`) or a range that doubles; sources are ordered by what they cost at the last [default: 4096; for a folder
-    /// several].
-    #[arg(long, value_name = "LIST")]
-    pub ranks: Option<RankList>,
-    /// Length of a compute phase without noise.
-    #[arg(long, default_value = "1ms", value_name = "TIME")]
-    pub quantum: Nanos,
+    /// The job; sources are ordered by what they cost at the last of its scales.
+    #[command(flatten)]
+    pub job: JobArgs,
     /// What ends a phase: max, or messages, as for `predict`.
     #[arg(long, default_value = "max", value_name = "NAME")]
     pub op: OpText,
     /// Bytes of a message of --op [default: 8].
     #[arg(long, value_name = "SIZE")]
     pub bytes: Option<Size>,
-    /// How the nodes' noise lines up.
-    #[arg(long, value_enum, default_value = "none")]
-    pub sync: SyncName,
-    /// Phases to simulate each time.
-    #[arg(long, default_value_t = 1000)]
-    pub phases: u64,
     /// An application's schedule in place of phases, as `track --goal` writes it; its ranks and its work are its own.
-    #[arg(long, value_name = "APP.goal", conflicts_with_all = ["ranks", "quantum", "op", "bytes", "sync", "phases"])]
+    #[arg(long, value_name = "APP.goal", conflicts_with_all = ["ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases"])]
     pub goal: Option<PathBuf>,
     /// Runs of the schedule, each with its nodes at other places in their noise.
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(8..=1000))]
@@ -56,9 +45,6 @@ pub struct Advise {
     /// The CPUs that compute, for mitigations that move noise to the others; as `quell tune` has them, if not given.
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Seed; equal seeds give equal results.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
     /// Threads to use; all cores if not given. The result does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -67,7 +53,7 @@ pub struct Advise {
     pub json: bool,
     /// Do all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset with a row for each
     /// source; without mitigations. As for `predict --sweep`.
-    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "sync", "phases", "goal", "sources", "seed", "html", "NetArgs"])]
+    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases", "goal", "sources", "seed", "html", "NetArgs"])]
     pub sweep: Option<PathBuf>,
     #[command(flatten)]
     pub sweeping: SweepArgs,

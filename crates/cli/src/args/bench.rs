@@ -39,7 +39,7 @@ pub enum BenchVerb {
 
 /// What every benchmark is told.
 #[derive(Debug, ClapArgs)]
-pub struct JobArgs {
+pub struct LaunchArgs {
     /// Ranks; one on each CPU that may be used here, if not given. More than there are CPUs share them. A list, as in `2,4,8`, is as
     /// many runs.
     #[arg(long, short = 'n', value_name = "LIST")]
@@ -70,7 +70,7 @@ pub struct JobArgs {
     pub json: bool,
 }
 
-impl JobArgs {
+impl LaunchArgs {
     /// Words for the launcher.
     pub fn extra_words(&self) -> Vec<String> {
         self.launcher_args.iter().flat_map(|words| words.split_whitespace()).map(str::to_owned).collect()
@@ -121,7 +121,7 @@ impl Operation {
 )]
 pub struct BenchBsp {
     #[command(flatten)]
-    pub job: JobArgs,
+    pub job: LaunchArgs,
     /// Noise-free length of the work in a phase.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
     pub quantum: Nanos,
@@ -153,7 +153,7 @@ pub struct BenchBsp {
 )]
 pub struct BenchAllreduce {
     #[command(flatten)]
-    pub job: JobArgs,
+    pub job: LaunchArgs,
     /// Operations to time.
     #[arg(long, default_value = "64Ki", value_name = "N")]
     pub count: Size,
@@ -176,7 +176,7 @@ pub struct BenchAllreduce {
 )]
 pub struct BenchHalo {
     #[command(flatten)]
-    pub job: JobArgs,
+    pub job: LaunchArgs,
     /// Dimensions of the grid.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3))]
     pub dims: u32,
@@ -207,7 +207,7 @@ pub struct BenchHalo {
 )]
 pub struct BenchFwq {
     #[command(flatten)]
-    pub job: JobArgs,
+    pub job: LaunchArgs,
     /// Noise-free length of a quantum.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
     pub quantum: Nanos,
@@ -229,7 +229,7 @@ pub struct BenchFwq {
 )]
 pub struct BenchLoggp {
     #[command(flatten)]
-    pub job: JobArgs,
+    pub job: LaunchArgs,
     /// The largest message.
     #[arg(long, default_value = "64Ki", value_name = "SIZE")]
     pub sizes_to: Size,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use quell_analysis::asked::predict::Asked;
+use quell_request::predict::PredictArgs;
 
 use super::sweep::SweepArgs;
 
@@ -14,13 +14,13 @@ use super::sweep::SweepArgs;
 )]
 pub struct Predict {
     #[command(flatten)]
-    pub asked: Asked,
+    pub asked: PredictArgs,
     /// Print one JSON document (schema quell.predict/1).
     #[arg(long, help_heading = Option::<&str>::None)]
     pub json: bool,
     /// Predict all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset.
     /// The processes of srun, mpirun or a Slurm job array share them; run again, it does what is missing.
-    #[arg(long, value_name = "PLAN.toml", help_heading = Option::<&str>::None, conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases", "seed", "NetArgs", "WhatIf"])]
+    #[arg(long, value_name = "PLAN.toml", help_heading = Option::<&str>::None, conflicts_with_all = ["recordings", "noise", "ranks", "quantum", "op", "bytes", "sync", "skew", "drift", "phases", "seed", "NetArgs", "WhatIfArgs"])]
     pub sweep: Option<PathBuf>,
     #[command(flatten)]
     pub sweeping: SweepArgs,

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use quell_recording::Nanos;
+use quell_request::job::JobArgs;
 
-use super::SyncName;
+use crate::plan::CpuList;
 use crate::plan::replay::{Percent, ScaleText, Share};
-use crate::plan::{CpuList, RankList};
 
 /// By what the noise comes into the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -50,24 +50,12 @@ pub struct Replay {
     /// Record under the noise, and compare with what was to be replayed.
     #[arg(long, conflicts_with = "command")]
     pub validate: bool,
-    /// With --emulate: ranks, as a list or a range that doubles.
-    #[arg(long, default_value = "16..2048", value_name = "LIST", requires = "emulate")]
-    pub ranks: RankList,
-    /// With --emulate: length of a compute phase without noise.
-    #[arg(long, default_value = "1ms", value_name = "TIME", requires = "emulate")]
-    pub quantum: Nanos,
-    /// With --emulate: how many phases.
-    #[arg(long, default_value_t = 200, requires = "emulate")]
-    pub phases: u64,
+    /// The job; ranks, quantum, drift and phases with --emulate alone.
+    #[command(flatten)]
+    pub job: JobArgs,
     /// With --validate: how long to record; 10s if not given.
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Nanos>,
-    /// How the nodes' noise lines up.
-    #[arg(long, value_enum, default_value = "none")]
-    pub sync: SyncName,
-    /// With --sync start: each node starts later by up to this much.
-    #[arg(long, default_value = "0ns", value_name = "TIME")]
-    pub skew: Nanos,
     /// With --sync phase: the MPI calls that end a phase; barrier,collective if not given.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CALLS")]
     pub phase_at: Vec<PhaseCall>,
@@ -92,9 +80,6 @@ pub struct Replay {
     /// run's output is shown.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub baseline: Option<u32>,
-    /// Seed of where in the trace each node starts, and of a model's noise.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
     /// Folder to keep the result (replay.json), the schedule and each process's report in. If not given they are in a folder beside the
     /// command's (`.quell-replay-…`, for launchers) or in TMPDIR, and are deleted at the end. Every host must see it.
     #[arg(long, short, value_name = "DIR")]

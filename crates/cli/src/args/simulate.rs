@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use quell_analysis::asked::pattern::PatternArgs;
-use quell_analysis::asked::simulate::Asked;
+use quell_request::pattern::PatternArgs;
+use quell_request::simulate::SimulateArgs;
 
 use super::sweep::SweepArgs;
 
@@ -15,7 +15,7 @@ use super::sweep::SweepArgs;
 )]
 pub struct Simulate {
     #[command(flatten)]
-    pub asked: Asked,
+    pub asked: SimulateArgs,
     /// Draw the run for ui.perfetto.dev, at most 64 ranks of it, evenly spread, and the last to finish. It is played twice
     /// for that, the second time on one thread.
     #[arg(long, value_name = "F.pftrace", help_heading = Option::<&str>::None)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use quell_analysis::asked::track::Asked;
+use quell_request::track::TrackArgs;
 
 use crate::plan::size::Ranks;
 
@@ -32,5 +32,5 @@ pub struct Track {
     #[arg(long, default_value_t = 1, requires = "extrapolate")]
     pub seed: u64,
     #[command(flatten)]
-    pub asked: Asked,
+    pub asked: TrackArgs,
 }

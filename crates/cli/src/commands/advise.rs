@@ -6,29 +6,29 @@ mod sweep;
 use std::path::{Path, PathBuf};
 
 use quell_analysis::advise::{Advice, Question, advise};
-use quell_analysis::asked::predict;
-use quell_analysis::asked::show::recordings_in;
-use quell_analysis::asked::simulate::program;
 use quell_analysis::fleet::FleetJob;
 use quell_analysis::predict::Options;
 use quell_analysis::whatif::{Application, Job, Sourced};
+use quell_request::predict;
+use quell_request::show::recordings_in;
+use quell_request::simulate::program;
 
 pub use candidates::Remedies;
 
 use super::tune::attempt::RANK_PHASES;
 use super::{Outcome, advise_fleet};
-use crate::args::{Advise, SyncName};
+use crate::args::Advise;
 use crate::html::{self, Page};
-use crate::noise_file::{self, ModelScale};
 use crate::plan::pattern::OpText;
-use crate::plan::{self, Usage, net};
+use crate::plan::{Usage, network};
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::sweep::Asked;
 use crate::terminal_advise;
+use quell_request::job::Defaults;
+use quell_request::noise;
+use quell_sim::SyncMode;
 
-/// Ranks to advise for where none are given.
-const DEFAULT_RANKS: u64 = 4_096;
 /// Predictions with messages are made some sixty times, each with a part of what one by itself may cost.
 const THRIFT: u64 = 10;
 /// Resampled runs behind each interval, unless traces are huge …
@@ -45,8 +45,8 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
         return crate::sweep::run(sweep::CostsOfSources::new(), asked, printer);
     }
     args.sweeping.refuse()?;
-    if args.net.net == Some(net::NetText::Help) {
-        printer.result(&net::help())?;
+    if args.net.net == Some(network::NetText::Help) {
+        printer.result(&network::help())?;
         return Ok(Outcome::Done);
     }
     if let Some(threads) = args.threads {
@@ -71,8 +71,8 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
             if let Some(errors) = program::errors(&schedule, &source)? {
                 anyhow::bail!("{}: {errors}", path.display());
             }
-            let (net, _) = net::of(&args.net, None);
-            let application = Application { schedule: &schedule, net, seed: args.seed, runs: args.runs };
+            let (net, _) = network::of(&args.net, None)?;
+            let application = Application { schedule: &schedule, net, seed: args.job.seed, runs: args.runs };
             of(&nodes, &Job::Schedule(application), &remedies, args.sources as usize, printer)?
         }
     };
@@ -115,36 +115,28 @@ pub fn of(
 
 /// A folder of many nodes: which are unlike the rest, and what they cost together.
 fn of_many(args: &Advise, folder: &Path, paths: &[PathBuf], printer: Printer) -> anyhow::Result<Outcome> {
-    let plain = args.op == OpText::Max && args.sync == SyncName::None;
+    let plain = args.op == OpText::Max && args.job.sync_mode()? == SyncMode::None;
     if !plain || args.goal.is_some() || args.html.is_some() {
         let text = "a folder of many nodes is held against phases that wait for the slowest of unsynchronised ranks: leave --op, --sync, \
                     --goal and --html out, or name one recording";
         return Err(Usage(text.into()).into());
     }
-    plan::positive(args.quantum, "--quantum")?;
-    let ranks = args.ranks.as_ref().map(|list| list.0.clone()).unwrap_or_default();
-    let job = FleetJob { ranks, quantum: args.quantum, seed: args.seed };
+    let Options { quantum, seed, .. } = args.job.options(&Defaults::of_advice())?;
+    let ranks = args.job.ranks.as_ref().map(|list| list.0.clone()).unwrap_or_default();
+    let job = FleetJob { ranks, quantum, seed };
     advise_fleet::run(folder, paths, job, args.json, printer)
 }
 
-/// The scales that were asked for.
-fn ranks(args: &Advise) -> Vec<u64> {
-    args.ranks.as_ref().map_or_else(|| vec![DEFAULT_RANKS], |list| list.0.clone())
-}
-
 fn options(args: &Advise) -> anyhow::Result<Options> {
-    plan::positive(args.quantum, "--quantum")?;
-    if args.phases == 0 {
-        return Err(Usage("--phases 0 simulates nothing: give at least 1".into()).into());
-    }
-    let network = predict::network(&args.op, args.bytes, &args.net)?;
+    let network = predict::message_op(&args.op, args.bytes, &args.net)?;
+    let job = args.job.options(&Defaults::of_advice())?;
     Ok(Options {
-        quantum: args.quantum,
-        mode: args.sync.into(),
-        phases: args.phases,
-        seed: args.seed,
+        quantum: job.quantum,
+        sync: job.sync,
+        phases: job.phases,
+        seed: job.seed,
         network,
-        ..of_advice(ranks(args))
+        ..of_advice(job.ranks)
     })
 }
 
@@ -154,8 +146,7 @@ pub fn of_advice(ranks: Vec<u64>) -> Options {
 }
 
 fn nodes(args: &Advise) -> anyhow::Result<Vec<(Sourced, Option<String>)>> {
-    let ranks = ranks(args).into_iter().max().unwrap_or(1);
-    let scale = ModelScale { quantum: args.quantum, ranks, seed: args.seed };
+    let scale = predict::scale(&args.job.options(&Defaults::of_advice())?);
     let all = args.recordings.iter().chain(&args.noise);
-    all.map(|path| noise_file::sourced(path, scale)).collect()
+    all.map(|path| noise::sourced(path, scale)).collect()
 }

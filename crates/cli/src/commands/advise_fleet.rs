@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use quell_analysis::asked::show::read_all;
 use quell_analysis::fleet::{FleetJob, NodeSummary, fleet};
 use quell_recording::Recording;
+use quell_request::show::read_all;
 
 use super::Outcome;
 use crate::printer::Printer;

@@ -19,7 +19,7 @@ use quell_node::mpi::{self, Built, Layout, Mpi, Wish};
 use quell_replay::Launched;
 
 use super::Outcome;
-use crate::args::{Bench, BenchVerb, JobArgs};
+use crate::args::{Bench, BenchVerb, LaunchArgs};
 use crate::plan::{Usage, name_of_now};
 use crate::printer::Printer;
 use document::Run;
@@ -48,7 +48,7 @@ struct Site {
 
 impl Site {
     /// Finds the MPI, builds the program, makes the folder.
-    fn prepare(args: &JobArgs, bench: &str, printer: Printer) -> anyhow::Result<Self> {
+    fn prepare(args: &LaunchArgs, bench: &str, printer: Printer) -> anyhow::Result<Self> {
         if Launched::here().is_some_and(|launched| launched.among_several() && !is_interactive(launched)) {
             let text =
                 "`quell bench` starts the launcher itself: run it once, without mpirun or srun before it";
@@ -136,7 +136,7 @@ fn is_ours(folder: &Path) -> bool {
 /// Runs what is to be run until one does not come to its end, shows what all of it says, and fails where one did.
 fn run_and_show<'a>(
     site: &Site,
-    args: &JobArgs,
+    args: &LaunchArgs,
     jobs: impl Iterator<Item = Job<'a>>,
     printer: Printer,
 ) -> anyhow::Result<Outcome> {
@@ -153,7 +153,7 @@ fn run_and_show<'a>(
 /// Shows what runs say, and fails where one did.
 fn conclude(
     site: &Site,
-    args: &JobArgs,
+    args: &LaunchArgs,
     runs: &[Run],
     seed: u64,
     printer: Printer,
@@ -184,7 +184,7 @@ fn failure(run: &Run) -> anyhow::Error {
 /// A run on so many ranks. Each of several has a folder of its own.
 fn job_of<'a>(
     site: &'a Site,
-    args: &'a JobArgs,
+    args: &'a LaunchArgs,
     several: bool,
     ranks: u32,
     words: Vec<String>,
@@ -201,7 +201,7 @@ fn folder_of(site: &Site, several: bool, name: &str) -> PathBuf {
 }
 
 /// Numbers of ranks to run with.
-fn ranks(args: &JobArgs) -> anyhow::Result<Vec<u32>> {
+fn ranks(args: &LaunchArgs) -> anyhow::Result<Vec<u32>> {
     let Some(list) = &args.ranks else {
         let cpus = Cpus::of_this_machine()?.allowed.len();
         return Ok(vec![u32::try_from(cpus)?]);

@@ -1,6 +1,6 @@
 //! `quell compare`: what changed between two recordings.
 
-use quell_analysis::asked::compare as asked;
+use quell_request::compare as asked;
 
 use super::Outcome;
 use crate::args::Compare;

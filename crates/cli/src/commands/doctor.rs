@@ -1,7 +1,8 @@
 //! `quell doctor`: what this machine permits.
 
 use comfy_table::{Table, presets};
-use quell_node::doctor::{self, Verdict};
+use quell_node::doctor::{self, Finding, Remedy, Verdict};
+use quell_tune::{Root, guard};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,7 +36,8 @@ struct Check {
 
 /// Examines the machine; that something is missing is a finding, not a failure.
 pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
-    let findings = doctor::examine();
+    let mut findings = doctor::examine();
+    findings.push(settings());
     let program = std::env::current_exe().unwrap_or_else(|_| "quell".into());
     let commands = doctor::commands(&findings, &program.to_string_lossy());
     let checks: Vec<Check> = findings
@@ -67,6 +69,40 @@ pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// Whether mitigations can be applied; looking at them needs nothing.
+fn settings() -> Finding {
+    let finding = |verdict, text: String, advice: Option<&str>| Finding {
+        subject: "settings",
+        verdict,
+        text,
+        advice: advice.map(str::to_owned),
+        remedy: None,
+    };
+    let root = Root::system();
+    if let Some(sign) = guard::container(&root) {
+        let advice = "run `quell tune` on the host; `quell tune audit` works here too";
+        return finding(Verdict::Missing, format!("a container ({sign}): they are the host's"), Some(advice));
+    }
+    // SAFETY: geteuid has no precondition.
+    if unsafe { libc::geteuid() } != 0 {
+        let advice = "`quell tune audit` and `plan` need no root; `apply`, `revert` and `try` do";
+        return finding(Verdict::Limited, "only root may change them".into(), Some(advice));
+    }
+    match guard::owner(&root) {
+        Some(owner) => {
+            let stop = match owner.contains("TuneD") {
+                true => Some(Remedy::Commands(vec!["sudo systemctl stop tuned".into()])),
+                false => None,
+            };
+            let advice =
+                "`quell tune apply` refuses beside it: stop it, or give it the plan (`quell tune export`)";
+            let found = finding(Verdict::Limited, format!("{owner} owns them"), Some(advice));
+            Finding { remedy: stop, ..found }
+        }
+        None => finding(Verdict::Good, "`quell tune` may change them".into(), None),
+    }
 }
 
 /// A script that lifts what can be lifted, and says of the rest why no command does.

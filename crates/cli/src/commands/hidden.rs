@@ -5,9 +5,9 @@ mod words;
 use std::path::Path;
 
 use quell_node::probe;
-use quell_node::tune::catalogue::{Catalogue, Profile};
-use quell_node::tune::plan::Plan;
 use quell_recording::Cpu;
+use quell_tune::catalogue::{Catalogue, Profile};
+use quell_tune::plan::Plan;
 use rand::{RngExt as _, SeedableRng as _};
 use schemars::schema_for;
 use serde_json::json;
@@ -48,7 +48,7 @@ fn schemas(folder: &Path) -> anyhow::Result<()> {
         ("predict", schema_for!(quell_analysis::predict::Prediction)),
         ("advise", schema_for!(quell_analysis::advise::Advice)),
         ("emulate", schema_for!(quell_analysis::emulation::Emulation)),
-        ("simulate", schema_for!(quell_analysis::asked::simulate::document::Simulation)),
+        ("simulate", schema_for!(quell_request::simulate::document::Simulation)),
         ("sweep", schema_for!(crate::sweep::document::Sweep)),
         ("sweep-plan", schema_for!(crate::sweep::document::Identity)),
         ("goal-check", schema_for!(super::goal::check::Examined)),

@@ -2,12 +2,12 @@
 
 mod sweep;
 
-use quell_analysis::asked::predict::{self as asked, explained};
 use quell_analysis::predict::{self, NodeNoise, Options, Prediction};
+use quell_request::predict::{self as asked, explained};
 
 use super::Outcome;
 use crate::args::Predict;
-use crate::plan::net::{self, NetText};
+use crate::plan::network::{self, NetText};
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::sweep::Asked;
@@ -21,7 +21,7 @@ pub fn run(args: &Predict, printer: Printer) -> anyhow::Result<Outcome> {
     }
     args.sweeping.refuse()?;
     if args.asked.net.net == Some(NetText::Help) {
-        printer.result(&net::help())?;
+        printer.result(&network::help())?;
         return Ok(Outcome::Done);
     }
     let prediction = {

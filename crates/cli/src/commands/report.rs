@@ -5,27 +5,28 @@ mod study;
 use quell_analysis::advise::Advice;
 use quell_analysis::attribution::{Attribution, attribution};
 use quell_analysis::overview::{Overview, overview};
-use quell_analysis::predict::{Mode, Options, Prediction};
+use quell_analysis::predict::{Options, Prediction};
 use quell_analysis::whatif::Job;
 use quell_recording::Recording;
+use quell_request::job::Defaults;
+use quell_sim::SyncMode;
 use serde_json::Value;
 
 use self::study::Study;
 use super::advise::{self, Remedies};
 use super::track::page;
 use super::{Outcome, predict, track};
-use crate::args::{Report, Scaling, this_machine};
+use crate::args::{Report, this_machine};
 use crate::html::{self, Page};
-use crate::noise_file;
-use crate::plan;
 use crate::printer::Printer;
+use quell_request::noise;
 
 /// So many sources stand alone on a page.
 const MOST_SOURCES: usize = 8;
 
 /// Sums up, predicts and advises where there are detours, and writes the page.
 pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
-    plan::positive(args.scaling.quantum, "--quantum")?;
+    args.job.options(&Defaults::of_a_study())?;
     if page::is_archive(&args.recording) {
         let output = args.output.clone().unwrap_or_else(|| page::beside(&args.recording));
         return track::report(&args.recording, &output, printer);
@@ -34,12 +35,13 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
     let path = study.map_or_else(|| args.recording.clone(), Study::recording);
     let page = || study.map_or_else(|| args.recording.with_extension("html"), Study::page);
     let output = args.output.clone().unwrap_or_else(page);
-    let scaling = study.map_or_else(|| args.scaling.clone(), |study| study.scaling(&args.scaling));
+    let job = study.map_or_else(|| args.job.clone(), |study| study.job(&args.job));
+    let options = job.options(&Defaults::of_a_study())?;
     let recording = Recording::open(&path)?;
     let overview = overview(&recording);
     let attribution = attribution(&recording);
     let (curves, advice) = match can_predict(&recording) {
-        Ok(()) => (curves(&recording, &scaling, printer)?, advice(&recording, &scaling, printer)),
+        Ok(()) => (curves(&recording, &options, printer)?, advice(&recording, &options, printer)),
         Err(why) => {
             printer.warn(&format!("the page has no prediction: {why}"));
             (Vec::new(), None)
@@ -53,35 +55,32 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
 
 /// Whether there is something to predict from.
 pub fn can_predict(recording: &Recording) -> anyhow::Result<()> {
-    noise_file::check(recording)
+    noise::check(recording)
 }
 
-/// The two ends of what co-scheduling can do: every node on its own, and all in step.
-pub fn curves(recording: &Recording, scaling: &Scaling, printer: Printer) -> anyhow::Result<Vec<Prediction>> {
-    let noise = [noise_file::of_recording(recording)?];
-    let curve = |mode| {
-        let Scaling { ref ranks, quantum, phases, seed } = *scaling;
-        let options = Options { quantum, mode, phases, seed, ..Options::new(ranks.0.clone()) };
-        predict::curve(&noise, &options, printer)
-    };
-    [Mode::None, Mode::Phase].into_iter().map(curve).collect()
+/// The job as it is, and what co-scheduling can do at most: all nodes in step.
+pub fn curves(recording: &Recording, options: &Options, printer: Printer) -> anyhow::Result<Vec<Prediction>> {
+    let noise = [noise::of_recording(recording)?];
+    let curve = |sync| predict::curve(&noise, &Options { sync, ..options.clone() }, printer);
+    let mut modes = vec![options.sync, SyncMode::Phase];
+    modes.dedup();
+    modes.into_iter().map(curve).collect()
 }
 
 /// The scales at which a study advises, those of `tune try` and more; sources are ordered by what they cost at the last.
 const ADVISED: [u64; 5] = [2, 16, 128, 1_024, 4_096];
 
 /// What each source costs and what to do about it, up to the largest scale that is predicted; said to be missing where it fails.
-pub fn advice(recording: &Recording, scaling: &Scaling, printer: Printer) -> Option<Advice> {
+pub fn advice(recording: &Recording, options: &Options, printer: Printer) -> Option<Advice> {
     let made = || {
-        let most = scaling.ranks.0.iter().copied().max().unwrap_or(1);
+        let most = options.ranks.iter().copied().max().unwrap_or(1);
         let mut ranks: Vec<u64> = ADVISED.into_iter().filter(|ranks| *ranks <= most).collect();
         if ranks.is_empty() {
             ranks.push(most);
         }
-        let (quantum, seed) = (scaling.quantum, scaling.seed);
-        let options =
-            Options { quantum, seed, phases: scaling.phases.min(1_000), ..advise::of_advice(ranks) };
-        let nodes = [noise_file::sources_of(recording)?];
+        let &Options { quantum, sync, phases, seed, .. } = options;
+        let options = Options { quantum, sync, seed, phases: phases.min(1_000), ..advise::of_advice(ranks) };
+        let nodes = [noise::sources_of(recording)?];
         let remedies = Remedies::look(&this_machine(), None, std::slice::from_ref(&recording.manifest.host))?;
         advise::of(&nodes, &Job::Phases(options), &remedies, MOST_SOURCES, printer)
     };

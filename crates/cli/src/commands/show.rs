@@ -1,10 +1,10 @@
 //! `quell show`: a recording at a glance, or those of many hosts.
 
-use quell_analysis::asked::show::{self as asked, By, Shown};
 use quell_analysis::attribution::Attribution;
 use quell_analysis::hosts::Hosts;
 use quell_analysis::overview::Overview;
 use quell_recording::Recording;
+use quell_request::show::{self as asked, By, Shown};
 
 use super::Outcome;
 use crate::args::Show;

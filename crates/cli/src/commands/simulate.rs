@@ -3,13 +3,13 @@
 mod sweep;
 mod timeline;
 
-use quell_analysis::asked::simulate::program::{self, Playable};
-use quell_analysis::asked::simulate::{self as asked, About};
+use quell_request::simulate::program::{self, Playable};
+use quell_request::simulate::{self as asked, About};
 use quell_sim::loggops::Program;
 
 use super::Outcome;
 use crate::args::Simulate;
-use crate::plan::net::{self, NetText};
+use crate::plan::network::{self, NetText};
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::sweep::Asked;
@@ -23,7 +23,7 @@ pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
     }
     args.sweeping.refuse()?;
     if args.asked.net.net == Some(NetText::Help) {
-        printer.result(&net::help())?;
+        printer.result(&network::help())?;
         return Ok(Outcome::Done);
     }
     timeline::refuse(args)?;

@@ -6,6 +6,7 @@ use quell_analysis::attribution::{Show, attribution};
 use quell_analysis::overview::overview;
 use quell_node::doctor::{self, Finding, Verdict};
 use quell_recording::{Recording, State};
+use quell_request::job::Defaults;
 use serde::Serialize;
 
 use super::{Outcome, record, report};
@@ -17,6 +18,7 @@ use crate::{terminal, terminal_advise, terminal_sources};
 /// Runs every step and leaves a folder with all of it.
 pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_study(args)?;
+    let options = args.job.options(&Defaults::of_a_study())?;
     let folder = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("study-{}", name_of_now())));
     if folder.exists() {
         anyhow::bail!(
@@ -37,10 +39,9 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     text += &terminal_sources::after_brief(&attribution);
     write_json(&folder.join("show.json"), &Show { overview: &overview, attribution: &attribution })?;
     let (curves, advice) = match report::can_predict(&recording) {
-        Ok(()) => (
-            report::curves(&recording, &args.scaling, printer)?,
-            report::advice(&recording, &args.scaling, printer),
-        ),
+        Ok(()) => {
+            (report::curves(&recording, &options, printer)?, report::advice(&recording, &options, printer))
+        }
         Err(why) => {
             printer.warn(&format!("the study has no prediction: {why}"));
             (Vec::new(), None)
@@ -49,7 +50,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     for (index, curve) in curves.iter().enumerate() {
         text.push('\n');
         text += &if index == 0 { terminal::predict(curve) } else { terminal::predict_briefly(curve) };
-        write_json(&folder.join(format!("predict-{}.json", terminal::mode_name(curve.sync))), curve)?;
+        write_json(&folder.join(format!("predict-{}.json", curve.sync.as_str())), curve)?;
     }
     if let Some(advice) = &advice {
         text += &terminal_advise::briefly(advice);

@@ -6,14 +6,14 @@ mod timeline;
 
 use std::path::Path;
 
-use quell_analysis::asked::track::failure;
 use quell_analysis::track::{Network, Tracked, Watch, track};
 use quell_otf2::Archive;
+use quell_request::track::failure;
 
 use super::Outcome;
 use crate::args::Track;
 use crate::plan::Usage;
-use crate::plan::net::{self, NetText};
+use crate::plan::network::{self, NetText};
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::terminal_track;
@@ -50,7 +50,7 @@ fn name_recording(archive: &Path, printer: Printer) {
 /// Analyses the archive and shows what came of it.
 pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if args.asked.net.net == Some(NetText::Help) {
-        printer.result(&net::help())?;
+        printer.result(&network::help())?;
         return Ok(Outcome::Done);
     }
     if let Some(output) = &args.goal {
@@ -62,7 +62,7 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(output) = &args.timeline {
         timeline::refuse(output)?;
     }
-    let network = args.asked.network();
+    let network = args.asked.network()?;
     let tracked = analyse(&args.asked.archive, network, printer)?;
     if args.json {
         printer.json(&tracked)?;

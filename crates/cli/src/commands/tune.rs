@@ -13,11 +13,11 @@ pub mod verify;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use quell_node::tune::Root;
-use quell_node::tune::audit::{Audit, Wishes, audit as look};
-use quell_node::tune::catalogue::{Catalogue, Risk};
-use quell_node::tune::guard::Allowed;
-use quell_node::tune::plan::Plan;
+use quell_tune::Root;
+use quell_tune::audit::{Audit, Wishes, audit as look};
+use quell_tune::catalogue::{Catalogue, Risk};
+use quell_tune::guard::Allowed;
+use quell_tune::plan::Plan;
 
 use super::Outcome;
 use crate::args::{RiskName, Tune, TuneAllow, TuneMachine, TuneVerb, TuneWishes};
@@ -48,7 +48,7 @@ pub fn run(args: &Tune, printer: Printer) -> anyhow::Result<ExitCode> {
 
 /// What the hidden verb of keepers does.
 pub fn keep() -> anyhow::Result<Outcome> {
-    quell_node::tune::keeper::keep().map_err(anyhow::Error::msg)?;
+    quell_tune::keeper::keep().map_err(anyhow::Error::msg)?;
     Ok(Outcome::Done)
 }
 

@@ -8,8 +8,9 @@ use quell_analysis::sweep::{Axis, Paths, Plan, Point, Value};
 use quell_recording::results::Kind;
 
 use super::noise::{Noise, Opened};
-use crate::noise_file::ModelScale;
 use crate::plan::Usage;
+use quell_request::network::{self, NetArgs, NetText};
+use quell_request::noise::ModelScale;
 
 /// What all points share.
 #[derive(Debug)]
@@ -76,9 +77,11 @@ impl Context {
     pub fn check_nets(&self) -> Result<(), Usage> {
         let nets = self.plan.axes.iter().filter(|axis| axis.kind.name == "net");
         for (axis, value) in nets.flat_map(|axis| axis.values.iter().map(move |value| (axis, value))) {
-            let net = self.located(axis.kind.paths, value.word()).parse::<crate::plan::net::NetText>();
+            let net = self.located(axis.kind.paths, value.word()).parse::<NetText>();
             let line = axis.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            net.map_err(|reason| Usage(format!("{line}net: {reason}")))?;
+            let refuse = |reason: String| Usage(format!("{line}net: {reason}"));
+            let net = NetArgs { net: Some(net.map_err(refuse)?), ..NetArgs::default() };
+            network::of(&net, None).map_err(|Usage(reason)| refuse(reason))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use quell_analysis::whatif::Which;
 use quell_sim::Node;
 
 use super::Recent;
-use crate::noise_file::{self, ModelScale};
+use quell_request::noise::{self, ModelScale};
 
 /// A file's noise as a point takes it, less the sources that it leaves out.
 ///
@@ -17,9 +17,9 @@ use crate::noise_file::{self, ModelScale};
 /// For what is no noise.
 pub fn noise_without(path: &Path, without: &[Which], scale: ModelScale) -> anyhow::Result<NodeNoise> {
     if without.is_empty() {
-        return noise_file::open(path, scale);
+        return noise::open(path, scale);
     }
-    Ok(noise_file::sourced(path, scale)?.0.without(without))
+    Ok(noise::sourced(path, scale)?.0.without(without))
 }
 
 /// The nodes of one machine.

@@ -7,9 +7,9 @@ use quell_analysis::whatif::Which;
 use quell_recording::Nanos;
 use quell_recording::results::{Cell, Kind};
 
-use crate::args::SyncName;
 use crate::plan::RankList;
 use crate::plan::size::whole;
+use quell_analysis::predict::SyncName;
 
 /// An axis of files with noise, of which several make a machine.
 pub const NOISE: AxisKind =
@@ -51,8 +51,7 @@ pub fn text(text: &str) -> Result<Vec<Word>, String> {
 
 /// `none`, `start` or `phase`.
 pub fn sync(written: &str) -> Result<Vec<Word>, String> {
-    <SyncName as clap::ValueEnum>::from_str(written, false)
-        .map_err(|_| format!("`{written}` is none of none, start and phase"))?;
+    written.parse::<SyncName>()?;
     text(written)
 }
 

@@ -1,8 +1,8 @@
 //! What could be done on this machine: the catalogue, as an audit finds it.
 
 use quell_analysis::advise::{Candidate, Standing};
-use quell_node::tune::audit::{Audited, State, Wishes};
 use quell_recording::Cpu;
+use quell_tune::audit::{Audited, State, Wishes};
 
 use crate::args::TuneMachine;
 use crate::commands::tune;

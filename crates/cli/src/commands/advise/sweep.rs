@@ -7,11 +7,11 @@ use quell_recording::results::{Cell, Kind};
 
 use super::options;
 use crate::args::Advise;
-use crate::noise_file::{self, ModelScale};
 use crate::plan::Usage;
 use crate::plan::pattern::OpText;
 use crate::sweep::words::{NET, NOISE, SEED, number, parsed, ranks, size, sync, time};
 use crate::sweep::{self, Context, Row, Swept};
+use quell_request::noise::{self, ModelScale};
 
 /// The sweeps of `advise`.
 #[derive(Debug)]
@@ -40,8 +40,7 @@ impl CostsOfSources {
         };
         let most = options.ranks.iter().copied().max().unwrap_or(1);
         let scale = ModelScale { quantum: options.quantum, ranks: most, seed: options.seed };
-        let nodes =
-            context.paths(first, "noise").into_iter().map(|path| Ok(noise_file::sourced(&path, scale)?.0));
+        let nodes = context.paths(first, "noise").into_iter().map(|path| Ok(noise::sourced(&path, scale)?.0));
         let nodes = nodes.collect::<anyhow::Result<Vec<Sourced>>>().map_err(|error| format!("{error:#}"))?;
         Ok((nodes, options, args.sources as usize))
     }

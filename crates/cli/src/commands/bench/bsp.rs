@@ -15,9 +15,9 @@ use super::job::Job;
 use super::{Outcome, Site, conclude, job_of, ranks};
 use crate::args::{BenchBsp, Operation, SourcesWish};
 use crate::commands::{predict, record};
-use crate::noise_file::{self, ModelScale};
 use crate::plan::{self, Usage};
 use crate::printer::Printer;
+use quell_request::noise::{self, ModelScale};
 
 /// Where the prediction of a run is kept.
 const PREDICTION: &str = "predict.json";
@@ -115,7 +115,7 @@ fn record_noise(args: &BenchBsp, count: u32, output: &Path, printer: Printer) ->
     };
     let manifest = record::record(&plan, SourcesWish::Off, false, output, printer)?;
     anyhow::ensure!(manifest.state != State::Interrupted, "interrupted while the node's noise was recorded");
-    noise_file::of_recording(&Recording::open(output)?)
+    noise::of_recording(&Recording::open(output)?)
 }
 
 fn predictions(
@@ -133,7 +133,7 @@ fn predictions(
     };
     let scale = ModelScale { quantum: args.quantum, ranks, seed: args.seed };
     let given = args.predict.as_deref().unwrap_or_default();
-    let given = given.iter().map(|path: &PathBuf| noise_file::open(path, scale));
+    let given = given.iter().map(|path: &PathBuf| noise::open(path, scale));
     let given = given.collect::<anyhow::Result<Vec<_>>>()?;
     // The noise before and after are two views of one node; named recordings are nodes of one job.
     let sets = recorded.chunks(1).chain((!given.is_empty()).then_some(given.as_slice()));

@@ -11,7 +11,7 @@ use quell_recording::rank_file::RankFile;
 
 use super::document::Run;
 use super::{Site, collect, of, write_facts};
-use crate::args::{JobArgs, SourcesWish};
+use crate::args::{LaunchArgs, SourcesWish};
 use crate::commands::record::stopped_by_signals;
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -23,7 +23,7 @@ const LINGER: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Job<'a> {
     pub site: &'a Site,
-    pub args: &'a JobArgs,
+    pub args: &'a LaunchArgs,
     /// Where its files go.
     pub folder: PathBuf,
     pub layout: Layout,

@@ -12,7 +12,7 @@ use crate::args::GoalCheck;
 use crate::commands::Outcome;
 use crate::printer::{Printer, one_line};
 use crate::terminal::table_with_words;
-use quell_analysis::asked::simulate::program;
+use quell_request::simulate::program;
 
 /// The schema's name and version.
 const SCHEMA: &str = "quell.goal-check/1";

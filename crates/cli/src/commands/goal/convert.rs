@@ -4,7 +4,7 @@ use super::{form, keep, size, write};
 use crate::args::GoalConvert;
 use crate::commands::Outcome;
 use crate::printer::Printer;
-use quell_analysis::asked::simulate::program;
+use quell_request::simulate::program;
 
 /// Reads either form, writes the one that was asked for.
 pub fn run(args: &GoalConvert, printer: Printer) -> anyhow::Result<Outcome> {

@@ -1,9 +1,9 @@
 //! `quell predict --sweep`: a curve for each combination.
 
-use quell_analysis::asked::predict::{options, scale};
 use quell_analysis::predict::{self, NodeNoise, Options, Point};
 use quell_analysis::sweep::{AxisKind, Form, Unit};
 use quell_recording::results::{Cell, Kind};
+use quell_request::predict::{options, scale};
 
 use crate::args::Predict;
 use crate::plan::Usage;

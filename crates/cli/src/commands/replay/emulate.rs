@@ -4,21 +4,21 @@ mod noise;
 mod scales;
 
 use quell_analysis::emulation::{self, Emulation, Machine, Measured, SCHEMA};
-use quell_analysis::predict::{self, Mode, NodeNoise, NoiseSource, Options};
+use quell_analysis::predict::{self, NodeNoise, NoiseSource, Options};
 use quell_node::clock::ClockKind;
 use quell_node::injector::phases::{Plan, SHORTEST_QUANTUM_NS};
 use quell_node::machine::{self, Cpus};
-use quell_recording::Nanos;
-use quell_sim::{Job, SyncMode};
+use quell_sim::Job;
 
-use crate::args::{Replay, SyncName};
+use crate::args::Replay;
 use crate::commands::Outcome;
-use crate::noise_file::{self, ModelScale};
-use crate::plan::{self, Usage};
+use crate::plan::Usage;
 use crate::printer::Printer;
 use crate::terminal::time;
 use crate::terminal_emulate;
 use noise::Noise;
+use quell_request::job::Defaults;
+use quell_request::predict::scale;
 
 /// A run is done so often at most until this machine leaves it alone.
 const TRIES: u32 = 20;
@@ -30,21 +30,21 @@ const MANY_DISTURBED: f64 = 1.0;
 /// Emulates and prints what came of it.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let mut options = options(args)?;
-    let most = args.ranks.0.iter().copied().max().unwrap_or(1);
-    let scale = ModelScale { quantum: args.quantum, ranks: most, seed: args.seed };
+    let scale = scale(&options);
     let nodes: Vec<NodeNoise> =
-        args.noise.iter().map(|path| noise_file::open(path, scale)).collect::<Result<_, _>>()?;
+        args.noise.iter().map(|path| quell_request::noise::open(path, scale)).collect::<Result<_, _>>()?;
     let noise = Noise::of(&nodes)?;
     let factor = noise.factor(args.scale, args.coverage);
     let plan = Plan {
         cpus: Cpus::of_this_machine()?.one_of_each_core_first(),
-        quantum: args.quantum,
+        quantum: options.quantum,
         scale: factor,
         tracks: noise.tracks()?,
         tries: TRIES,
     };
     check_stretched(&plan)?;
-    let jobs = jobs(args, &options)?;
+    let phases = options.phases;
+    let jobs = jobs(&options)?;
     let mut emulation = document(args, &options, &nodes, &noise, &plan);
     if args.dry_run {
         return show(args, &emulation, printer);
@@ -68,10 +68,10 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         // Chains that were cut short are not those that a prediction of as many phases runs.
         let whole = args.share.is_none() && !interrupted;
         let slowdown = predicted.points.first().filter(|_| whole).map(|point| point.slowdown_percent);
-        emulation.points.extend(emulation::point(job.ranks, args.quantum.as_nanos(), measured, slowdown));
+        emulation.points.extend(emulation::point(job.ranks, plan.quantum.as_nanos(), measured, slowdown));
         take_warnings(&mut emulation.warnings, predicted.warnings);
     }
-    emulation.warnings.extend(warnings(args, &measured, interrupted));
+    emulation.warnings.extend(warnings(phases, &measured, interrupted));
     show(args, &emulation, printer)
 }
 
@@ -86,14 +86,7 @@ fn show(args: &Replay, emulation: &Emulation, printer: Printer) -> anyhow::Resul
 
 /// What is predicted for the same phases; without intervals, which are another matter.
 fn options(args: &Replay) -> anyhow::Result<Options> {
-    plan::positive(args.quantum, "--quantum")?;
     let refuse = |what: &str| Err(Usage(what.to_owned()).into());
-    if args.phases == 0 {
-        return refuse("--phases 0 runs nothing: give at least 1");
-    }
-    if args.skew != Nanos::ZERO && args.sync != SyncName::Start {
-        return refuse("--skew needs --sync start");
-    }
     if args.overhead.is_some()
         || args.cpus.is_some()
         || args.baseline.is_some()
@@ -104,30 +97,13 @@ fn options(args: &Replay) -> anyhow::Result<Options> {
             "--overhead, --cpus, --baseline, --phase-at and --output are for a command: leave them out with --emulate",
         );
     }
-    let mode = match args.sync {
-        SyncName::None => Mode::None,
-        SyncName::Start => Mode::Start,
-        SyncName::Phase => Mode::Phase,
-    };
-    Ok(Options {
-        quantum: args.quantum,
-        mode,
-        skew: args.skew,
-        phases: args.phases,
-        seed: args.seed,
-        replicates: 0,
-        ..Options::new(args.ranks.0.clone())
-    })
+    Ok(Options { replicates: 0, ..args.job.options(&Defaults::of_an_emulation())? })
 }
 
-fn jobs(args: &Replay, options: &Options) -> anyhow::Result<Vec<Job>> {
-    let sync = match options.mode {
-        Mode::None => SyncMode::None,
-        Mode::Start => SyncMode::Start { skew: args.skew, drift_ppm: 0.0 },
-        Mode::Phase => SyncMode::Phase,
-    };
-    let job = |&ranks| Job { ranks, phases: args.phases, sync, seed: args.seed };
-    let jobs: Vec<Job> = args.ranks.0.iter().map(job).collect();
+fn jobs(options: &Options) -> anyhow::Result<Vec<Job>> {
+    let &Options { sync, phases, seed, .. } = options;
+    let job = |&ranks| Job { ranks, phases, sync, seed };
+    let jobs: Vec<Job> = options.ranks.iter().map(job).collect();
     for job in &jobs {
         job.check().map_err(|error| Usage(error.to_string()))?;
     }
@@ -163,14 +139,15 @@ fn document(
     noise: &Noise,
     plan: &Plan<'_>,
 ) -> Emulation {
-    let runs: f64 = args.ranks.0.iter().map(|&ranks| ranks as f64 * args.phases as f64).sum();
+    let runs: f64 = options.ranks.iter().map(|&ranks| ranks as f64 * options.phases as f64).sum();
     Emulation {
         schema: SCHEMA.to_owned(),
-        quantum_ns: args.quantum.as_nanos(),
-        sync: options.mode,
-        skew_ns: args.skew.as_nanos(),
-        phases: args.phases,
-        seed: args.seed,
+        quantum_ns: options.quantum.as_nanos(),
+        sync: options.sync.into(),
+        skew_ns: options.sync.skew().as_nanos(),
+        drift_ppm: options.sync.drift_ppm(),
+        phases: options.phases,
+        seed: options.seed,
         scale: plan.scale,
         share: args.share.map(|share| share.0),
         noise: nodes.iter().map(NoiseSource::of).collect(),
@@ -208,7 +185,7 @@ fn take_warnings(all: &mut Vec<String>, new: Vec<String>) {
     }
 }
 
-fn warnings(args: &Replay, measured: &[Measured], interrupted: bool) -> Vec<String> {
+fn warnings(phases: u64, measured: &[Measured], interrupted: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     let runs: u64 = measured.iter().map(|one| one.own.runs).sum();
     let disturbed: u64 = measured.iter().map(|one| one.own.disturbed).sum();
@@ -223,7 +200,7 @@ fn warnings(args: &Replay, measured: &[Measured], interrupted: bool) -> Vec<Stri
         warnings.push(
             "it was stopped before its end: the last scale is of fewer phases, and others are missing".into(),
         );
-    } else if measured.iter().any(|one| (one.max_ns.len() as u64) < args.phases) {
+    } else if measured.iter().any(|one| (one.max_ns.len() as u64) < phases) {
         warnings.push("ranks had used their --share of the trace up before all phases had run".into());
     }
     warnings

@@ -10,11 +10,15 @@ use quell_recording::{Nanos, Trace};
 use quell_replay::schedule::{Context, Sync, phase_call};
 use quell_sim::Draws;
 
-use crate::args::{ContextName, PhaseCall, Replay, SyncName};
-use crate::noise_file::{self, ModelScale};
+use quell_analysis::predict::SyncName;
+use quell_request::job::JobArgs;
+use quell_sim::SyncMode;
+
+use crate::args::{ContextName, PhaseCall, Replay};
 use crate::plan::Usage;
 use crate::plan::replay::ScaleText;
 use crate::printer::Printer;
+use quell_request::noise::{self, ModelScale};
 
 /// Nodes that get a place of their own, and phases: beyond, places come again.
 const PLACES: u64 = 1 << 16;
@@ -49,12 +53,10 @@ pub fn prepare(
     cost: &dyn Fn(u64) -> anyhow::Result<Cost>,
     printer: Printer,
 ) -> anyhow::Result<Prepared> {
-    if !args.phase_at.is_empty() && args.sync != SyncName::Phase {
+    if !args.phase_at.is_empty() && args.job.sync != SyncName::Phase {
         return Err(Usage("--phase-at needs --sync phase".into()).into());
     }
-    if args.skew != Nanos::ZERO && args.sync != SyncName::Start {
-        return Err(Usage("--skew needs --sync start".into()).into());
-    }
+    refuse_phases(&args.job)?;
     let noise = noise(args)?;
     let nodes: Vec<(&str, &[Trace])> =
         noise.iter().map(|node| (node.name.as_str(), node.traces.as_slice())).collect();
@@ -68,10 +70,10 @@ pub fn prepare(
     let shortest = compiled.groups.iter().flatten().map(|cpu| cpu.period_ns).min().unwrap_or(0);
     let limit_ns = args.share.map_or(0, |share| (share.0 * shortest as f64) as u64);
     let order = Order {
-        sync: match args.sync {
-            SyncName::None => Sync::None,
-            SyncName::Start => Sync::Start,
-            SyncName::Phase => Sync::Phase,
+        sync: match args.job.sync_mode()? {
+            SyncMode::None => Sync::None,
+            SyncMode::Start { .. } => Sync::Start,
+            SyncMode::Phase => Sync::Phase,
         },
         overhead_ns,
         early_ns,
@@ -92,9 +94,24 @@ pub fn prepare(
     Ok(Prepared { context, compiled, traces, order, plan, warnings })
 }
 
+/// Refuses what belongs to quell's own phases: a command has its own.
+fn refuse_phases(job: &JobArgs) -> Result<(), Usage> {
+    let usual = JobArgs::default();
+    let given = [
+        ("--ranks", job.ranks.is_some()),
+        ("--quantum", job.quantum != usual.quantum),
+        ("--phases", job.phases.is_some()),
+        ("--drift", job.drift != usual.drift),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(Usage(format!("{option} needs --emulate"))),
+        None => Ok(()),
+    }
+}
+
 fn noise(args: &Replay) -> anyhow::Result<Vec<NodeNoise>> {
-    let scale = ModelScale { quantum: args.quantum, ranks: RANKS, seed: args.seed };
-    args.noise.iter().map(|path| noise_file::open(path, scale)).collect()
+    let scale = ModelScale { quantum: args.job.quantum, ranks: RANKS, seed: args.job.seed };
+    args.noise.iter().map(|path| noise::open(path, scale)).collect()
 }
 
 /// The mean time from one detour to the next, as it is replayed; a factor that is to be found is taken for ten.
@@ -123,14 +140,14 @@ fn phase_calls(calls: &[PhaseCall]) -> u64 {
 
 /// Where nodes, or phases, stand in their traces.
 fn places(args: &Replay) -> Vec<u64> {
-    let draws = Draws::new(args.seed, &[200, 0]);
-    let count = if args.sync == SyncName::Start { 1 } else { PLACES };
+    let draws = Draws::new(args.job.seed, &[200, 0]);
+    let count = if args.job.sync == SyncName::Start { 1 } else { PLACES };
     (0..count).map(|index| draws.at(index)).collect()
 }
 
 fn skews(args: &Replay, scale: f64) -> Vec<u64> {
-    let skew = (args.skew.as_nanos() as f64 * scale) as u64;
-    let draws = Draws::new(args.seed, &[200, 1]);
+    let skew = (args.job.skew.as_nanos() as f64 * scale) as u64;
+    let draws = Draws::new(args.job.seed, &[200, 1]);
     let count = if skew == 0 { 0 } else { PLACES };
     (0..count).map(|node| draws.below(node, skew.saturating_add(1))).collect()
 }
@@ -149,14 +166,9 @@ fn plan(args: &Replay, order: &Order, compiled: &Compiled, scale: f64, noise: &[
     };
     Plan {
         context: name(order.context).into(),
-        sync: match args.sync {
-            SyncName::None => "none",
-            SyncName::Start => "start",
-            SyncName::Phase => "phase",
-        }
-        .into(),
+        sync: args.job.sync.as_str().into(),
         scale,
-        seed: args.seed,
+        seed: args.job.seed,
         overhead_ns: order.overhead_ns,
         early_ns: order.early_ns,
         smallest_gap_ns: order.smallest_gap_ns,

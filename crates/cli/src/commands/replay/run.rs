@@ -151,7 +151,7 @@ impl Job<'_> {
     fn all(&mut self, printer: Printer) -> anyhow::Result<Once> {
         let signals = Signals::catch()?;
         let pairs = self.args.baseline.unwrap_or(0);
-        let order = Draws::new(self.args.seed, &[201]);
+        let order = Draws::new(self.args.job.seed, &[201]);
         let step = (pairs > 0).then(|| Step::long(printer, "replay", Some(2 * u64::from(pairs))));
         for pair in 0..pairs {
             let last = pair + 1 == pairs;

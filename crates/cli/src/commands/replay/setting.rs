@@ -15,7 +15,9 @@ use quell_replay::schedule::Context;
 use tempfile::TempDir;
 
 use super::prepare::{self, Cost};
-use crate::args::{Replay, SyncName};
+use quell_analysis::predict::SyncName;
+
+use crate::args::Replay;
 use crate::plan::Usage;
 use crate::printer::Printer;
 
@@ -43,7 +45,7 @@ pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
             Context::Timer
         }
     };
-    if args.sync == SyncName::Phase && context != Context::Boundary {
+    if args.job.sync == SyncName::Phase && context != Context::Boundary {
         return Err(Usage(format!(
             "--sync phase needs --context boundary: by {} nobody sees a phase end",
             prepare::name(context)

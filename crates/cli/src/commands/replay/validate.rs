@@ -16,7 +16,9 @@ use quell_replay::schedule::{Context, MOST_EVENTS, Sync};
 use super::prepare::{self, Prepared};
 use super::setting::{self, Beside, Folder};
 use super::signals::Signals;
-use crate::args::{ContextName, Replay, SyncName};
+use quell_analysis::predict::SyncName;
+
+use crate::args::{ContextName, Replay};
 use crate::commands::Outcome;
 use crate::plan::{self, Usage};
 use crate::printer::{Printer, one_line};
@@ -46,7 +48,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         Some(ContextName::Process) => Context::Process,
         Some(ContextName::Timer) | None => Context::Timer,
     };
-    if args.baseline.is_some() || args.share.is_some() || args.sync != SyncName::None {
+    if args.baseline.is_some() || args.share.is_some() || args.job.sync != SyncName::None {
         return Err(Usage(
             "--baseline, --share and --sync are for a command: leave them out with --validate".into(),
         )
@@ -227,8 +229,14 @@ fn compare(
     let parted = validation::part(&under.trace, &under.injected);
     let plan = &prepared.plan;
     let name = plan.noise[0].name.as_str();
-    let sides =
-        Sides { name, original, parted: &parted, before: &before.trace, scale: plan.scale, seed: args.seed };
+    let sides = Sides {
+        name,
+        original,
+        parted: &parted,
+        before: &before.trace,
+        scale: plan.scale,
+        seed: args.job.seed,
+    };
     let found = validation::validate(&sides)?;
     Ok(Validation {
         context: plan.context.clone(),

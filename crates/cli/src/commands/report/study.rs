@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use quell_analysis::predict::SyncName;
 use quell_recording::Nanos;
+use quell_request::job::JobArgs;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::args::Scaling;
 use crate::commands::record;
 use crate::commands::tune::attempt::document::SCHEMA as TRIAL;
 use crate::printer::Printer;
@@ -18,17 +19,22 @@ const MOST_BYTES: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct Study<'a>(&'a Path);
 
-/// What a study was asked to predict, as far as its prediction tells.
+/// The job of a study, as its prediction has it.
 #[derive(Deserialize)]
-struct Asked {
+struct Predicted {
     quantum_ns: u64,
+    sync: SyncName,
+    #[serde(default)]
+    skew_ns: u64,
+    #[serde(default)]
+    drift_ppm: f64,
     phases: u64,
     seed: u64,
-    points: Vec<AskedPoint>,
+    points: Vec<Point>,
 }
 
 #[derive(Deserialize)]
-struct AskedPoint {
+struct Point {
     ranks: u64,
 }
 
@@ -49,20 +55,27 @@ impl<'a> Study<'a> {
         self.0.join("report.html")
     }
 
-    /// What was typed, or where nothing was, what the study itself was asked.
-    pub fn scaling(self, typed: &Scaling) -> Scaling {
-        let own = || {
-            let asked = json(&self.0.join("predict-none.json")).ok()?;
-            let asked: Asked = serde_json::from_value(asked).ok()?;
-            let ranks: Vec<String> = asked.points.iter().map(|point| point.ranks.to_string()).collect();
-            Some(Scaling {
-                ranks: ranks.join(",").parse().ok()?,
-                quantum: Nanos::from_nanos(asked.quantum_ns),
-                phases: asked.phases,
-                seed: asked.seed,
-            })
-        };
-        if *typed == Scaling::default() { own().unwrap_or_else(|| typed.clone()) } else { typed.clone() }
+    /// What was typed, or where nothing was, the study's own job.
+    pub fn job(self, typed: &JobArgs) -> JobArgs {
+        // A study in step has one prediction; any other has that of its mode first.
+        let own = || SyncName::ALL.into_iter().find_map(|sync| self.predicted(sync));
+        if *typed == JobArgs::default() { own().unwrap_or_else(|| typed.clone()) } else { typed.clone() }
+    }
+
+    /// The job of its prediction for a mode.
+    fn predicted(self, sync: SyncName) -> Option<JobArgs> {
+        let document = json(&self.0.join(format!("predict-{}.json", sync.as_str()))).ok()?;
+        let job: Predicted = serde_json::from_value(document).ok()?;
+        let ranks: Vec<String> = job.points.iter().map(|point| point.ranks.to_string()).collect();
+        Some(JobArgs {
+            ranks: Some(ranks.join(",").parse().ok()?),
+            quantum: Nanos::from_nanos(job.quantum_ns),
+            sync: job.sync,
+            skew: Nanos::from_nanos(job.skew_ns),
+            drift: job.drift_ppm,
+            phases: Some(job.phases),
+            seed: job.seed,
+        })
     }
 
     /// Documents that `quell tune try --json` printed, of all files `try*.json`; others are told and left out.
@@ -109,6 +122,8 @@ fn json(path: &Path) -> anyhow::Result<Value> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use quell_request::RankList;
+
     use super::*;
 
     fn folder() -> tempfile::TempDir {
@@ -146,18 +161,19 @@ mod tests {
     fn a_study_is_drawn_again_as_it_was_asked() {
         let dir = folder();
         let study = Study::at(dir.path()).unwrap();
-        let usual = Scaling::default();
-        assert_eq!(study.scaling(&usual), usual, "without a prediction nothing is known");
-        let asked = r#"{"quantum_ns":500000,"phases":7,"seed":9,"points":[{"ranks":16},{"ranks":64}]}"#;
+        let usual = JobArgs::default();
+        assert_eq!(study.job(&usual), usual, "without a prediction nothing is known");
+        let asked =
+            r#"{"quantum_ns":500000,"sync":"none","phases":7,"seed":9,"points":[{"ranks":16},{"ranks":64}]}"#;
         fs_err::write(dir.path().join("predict-none.json"), asked).unwrap();
-        let own = study.scaling(&usual);
+        let own = study.job(&usual);
         assert_eq!(
-            (own.quantum.as_nanos(), own.phases, own.seed, own.ranks.0),
-            (500_000, 7, 9, vec![16, 64])
+            (own.quantum.as_nanos(), own.phases, own.seed, own.ranks),
+            (500_000, Some(7), 9, Some(RankList(vec![16, 64])))
         );
-        let typed = Scaling { phases: 100, ..usual };
-        assert_eq!(study.scaling(&typed), typed, "what is typed counts");
+        let typed = JobArgs { phases: Some(100), ..usual };
+        assert_eq!(study.job(&typed), typed, "what is typed counts");
         fs_err::write(dir.path().join("predict-none.json"), r#"{"points":[{"ranks":0}]}"#).unwrap();
-        assert_eq!(study.scaling(&Scaling::default()), Scaling::default());
+        assert_eq!(study.job(&JobArgs::default()), JobArgs::default());
     }
 }

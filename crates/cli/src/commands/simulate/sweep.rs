@@ -4,21 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use quell_analysis::asked::simulate::document::StuckFacts;
-use quell_analysis::asked::simulate::program::{self, Source};
-use quell_analysis::asked::simulate::{Asked, network, noise, stuck};
 use quell_analysis::sweep::{AxisKind, Form, Paths, Point, Sets, Unit, Word};
 use quell_recording::results::{Cell, Kind};
+use quell_request::simulate::document::StuckFacts;
+use quell_request::simulate::program::{self, Source};
+use quell_request::simulate::{SimulateArgs, network, noise, stuck};
 use quell_sim::goal::Schedule;
-use quell_sim::loggops::{self, Noise, Outcome, Program, RankClocks, Rules, Run, RunError};
+use quell_sim::loggops::{self, Noise, Outcome, Program, RankClocks, Rules, Run};
 
 use crate::args::Simulate;
-use crate::noise_file::ModelScale;
 use crate::plan::Usage;
 use crate::plan::pattern::{self, Named};
 use crate::printer::Printer;
 use crate::sweep::words::{NET, NOISE, SEED, WITHOUT, decimal, flag, number, size, text, time};
 use crate::sweep::{Context, Options, Recent, Row, Swept};
+use quell_request::noise::ModelScale;
 
 /// The sweeps of `simulate`.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Runs {
         }
     }
 
-    fn args(&self, context: &Context, point: &Point) -> Result<Asked, String> {
+    fn args(&self, context: &Context, point: &Point) -> Result<SimulateArgs, String> {
         let typed: Simulate =
             self.options.read(context.words(point, &["schedule", "noise", "without", "cosched", "skew"]))?;
         let mut args = typed.asked;
@@ -67,7 +67,7 @@ impl Runs {
         Ok(args)
     }
 
-    fn program(&self, context: &Context, point: &Point, args: &Asked) -> anyhow::Result<Playable> {
+    fn program(&self, context: &Context, point: &Point, args: &SimulateArgs) -> anyhow::Result<Playable> {
         if let Some(name) = &args.pattern {
             return Ok(Playable::Pattern(Box::new(pattern::of(name, &args.parameters)?)));
         }
@@ -100,7 +100,7 @@ impl Runs {
         &self,
         context: &Context,
         point: &Point,
-        args: &Asked,
+        args: &SimulateArgs,
         program: &P,
     ) -> anyhow::Result<Vec<Cell>> {
         let silent_too = !args.noise.is_empty();
@@ -128,7 +128,7 @@ impl Runs {
 }
 
 /// The noise of a point's ranks.
-fn noise_of(context: &Context, point: &Point, args: &Asked, ranks: u32) -> anyhow::Result<Noise> {
+fn noise_of(context: &Context, point: &Point, args: &SimulateArgs, ranks: u32) -> anyhow::Result<Noise> {
     let without = context.plan.value(point, "without").map_or(&[][..], |value| &value.words);
     if args.noise.is_empty() {
         return Ok(Noise::None);
@@ -145,15 +145,15 @@ fn noise_of(context: &Context, point: &Point, args: &Asked, ranks: u32) -> anyho
     Ok(Noise::Clocks(RankClocks::on_nodes(nodes, ranks, noise::start(args), args.seed)?))
 }
 
-fn play<P: Program>(program: &P, args: &Asked, noise: &Noise) -> Result<Outcome, RunError> {
+fn play<P: Program>(program: &P, args: &SimulateArgs, noise: &Noise) -> anyhow::Result<Outcome> {
     let run = Run {
-        net: network(args).0,
+        net: network(args)?.0,
         rules: noise::rules(args),
         noise,
         threads: rayon::current_num_threads(),
         progress: quell_sim::loggops::GO_ON,
     };
-    loggops::run(program, &run)
+    Ok(loggops::run(program, &run)?)
 }
 
 /// The outcome of what ended.

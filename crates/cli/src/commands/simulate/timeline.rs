@@ -8,10 +8,10 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use anyhow::Context as _;
-use quell_analysis::asked::simulate::network;
-use quell_analysis::asked::simulate::noise::rules;
 use quell_recording::Nanos;
 use quell_recording::formats::perfetto::{self, Label, Track};
+use quell_request::simulate::network;
+use quell_request::simulate::noise::rules;
 use quell_sim::loggops::{self, Activity, Noise, Program, Rules, Run, Shape, Slice, Timeline};
 
 use crate::args::Simulate;
@@ -57,7 +57,7 @@ pub fn draw<P: Program>(
             ControlFlow::Continue(())
         };
         let run = Run {
-            net: network(&args.asked).0,
+            net: network(&args.asked)?.0,
             rules: Rules::Physical,
             noise,
             threads: 1,

@@ -4,13 +4,13 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use quell_node::tune::Root;
-use quell_node::tune::apply::{Applied, ApplyError, Applying, apply, check};
-use quell_node::tune::guard::{Refusal, refusals};
-use quell_node::tune::keeper::Until;
-use quell_node::tune::place::started;
-use quell_node::tune::plan::Plan;
-use quell_node::tune::revert::{RevertError, revert_patiently};
+use quell_tune::Root;
+use quell_tune::apply::{Applied, ApplyError, Applying, apply, check};
+use quell_tune::guard::{Refusal, refusals};
+use quell_tune::keeper::Until;
+use quell_tune::place::started;
+use quell_tune::plan::Plan;
+use quell_tune::revert::{RevertError, revert_patiently};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 pub use document::{Attempt, Attempts, RANK_PHASES, Scale};
 use quell_analysis::trial::{Trial, Verdict, trial};
 use quell_node::machine::Cpus;
-use quell_node::tune::Root;
-use quell_node::tune::audit::Audit;
-use quell_node::tune::catalogue::Catalogue;
-use quell_node::tune::guard::refusals;
-use quell_node::tune::plan::{Choice, Plan, plan};
 use quell_recording::{Cpu, Nanos};
+use quell_tune::Root;
+use quell_tune::audit::Audit;
+use quell_tune::catalogue::Catalogue;
+use quell_tune::guard::refusals;
+use quell_tune::plan::{Choice, Plan, plan};
 use rounds::Rounds;
 
 use super::apply::applied;

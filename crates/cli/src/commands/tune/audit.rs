@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use quell_analysis::addressed::{Addressed, Sources};
-use quell_node::tune::audit::{Audit, Audited, ByHand, Sight, State};
-use quell_node::tune::catalogue::{Category, Risk};
 use quell_recording::{Recording, format_cpu_list};
+use quell_tune::audit::{Audit, Audited, ByHand, Sight, State};
+use quell_tune::catalogue::{Category, Risk};
 use schemars::JsonSchema;
 use serde::Serialize;
 

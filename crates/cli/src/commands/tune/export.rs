@@ -3,9 +3,9 @@
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use quell_node::tune::Root;
-use quell_node::tune::export::{Export, bindings, shell, slurm, tuned};
-use quell_node::tune::facts::{Facts, Parts};
+use quell_tune::Root;
+use quell_tune::export::{Export, bindings, shell, slurm, tuned};
+use quell_tune::facts::{Facts, Parts};
 
 use super::{read_plan, root};
 use crate::args::{ExportForm, TuneExport};

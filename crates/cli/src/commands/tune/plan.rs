@@ -3,8 +3,8 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use quell_node::tune::catalogue::Profile;
-use quell_node::tune::plan::{Choice, plan};
+use quell_tune::catalogue::Profile;
+use quell_tune::plan::{Choice, plan};
 
 use super::{audited, catalogue, root, unknown, wishes};
 use crate::args::TunePlan;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use quell_node::tune::catalogue::{Catalogue, Category, Held, Knob, Mitigation, Profile, Property};
+use quell_tune::catalogue::{Catalogue, Category, Held, Knob, Mitigation, Profile, Property};
 
 /// How a site writes its own.
 const SITE: &str = r#"## A file of one's own
 
 A file `ID.toml` that only root may write. The kinds of knob are `file`, `irq`, `kernel-thread`, `process`, `unit`, `hold`, `cpuset`, `boot`, `drop-in` and
-`by-hand`; their fields are described in `crates/node/src/tune/catalogue.rs`, and every entry below is an example in `crates/node/catalogue`.
+`by-hand`; their fields are described in `crates/tune/src/catalogue.rs`, and every entry below is an example in `crates/tune/catalogue`.
 
 ```toml
 id = "site-thp"                          # the file's name
@@ -38,7 +38,7 @@ want = "housekeeping"
 /// The page as Markdown.
 pub fn page(catalogue: &Catalogue, profiles: &[Profile]) -> String {
     let mut text = String::from(
-        "# Mitigations\n\nMade from `crates/node/catalogue` by `./x docs`. `quell tune audit` says which of them are on a node, and `quell tune audit ID` tells \
+        "# Mitigations\n\nMade from `crates/tune/catalogue` by `./x docs`. `quell tune audit` says which of them are on a node, and `quell tune audit ID` tells \
          more of one there. A site adds its own in `/etc/quell/mitigations.d`, and may replace one of quell's by its id.\n\n",
     );
     text += SITE;

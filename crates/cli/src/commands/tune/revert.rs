@@ -1,7 +1,7 @@
 //! `quell tune revert`: what was there before is there again.
 
-use quell_node::tune::journal::Outcome as End;
-use quell_node::tune::revert::{Foreign, How, Reverted, revert};
+use quell_tune::journal::Outcome as End;
+use quell_tune::revert::{Foreign, How, Reverted, revert};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -122,7 +122,7 @@ pub fn text(reverted: &Reverted) -> String {
 }
 
 fn document(reverted: &Reverted) -> Reversion {
-    let place = |one: &quell_node::tune::revert::Returned| {
+    let place = |one: &quell_tune::revert::Returned| {
         let (how, why) = match &one.how {
             How::Closed(End::Restored) => ("restored", None),
             How::Closed(End::Already) => ("already", None),

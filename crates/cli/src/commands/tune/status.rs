@@ -1,6 +1,6 @@
 //! `quell tune status`: what is applied here.
 
-use quell_node::tune::status::{Stage, Status, status};
+use quell_tune::status::{Stage, Status, status};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! `quell tune verify`: whether what was applied still stands.
 
-use quell_node::tune::status::{Status, status};
-use quell_node::tune::verify::{Standing, Verified, verify, verify_plan};
+use quell_tune::status::{Status, status};
+use quell_tune::verify::{Standing, Verified, verify, verify_plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 

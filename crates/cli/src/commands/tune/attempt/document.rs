@@ -2,17 +2,17 @@
 
 use quell_analysis::predict::{NodeNoise, Options, Point};
 use quell_analysis::trial::{Trial, Verdict};
-use quell_node::tune::catalogue::Mitigation;
-use quell_node::tune::plan::Plan;
 use quell_recording::Recording;
+use quell_tune::catalogue::Mitigation;
+use quell_tune::plan::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rounds::Sides;
 use crate::args::TuneTry;
 use crate::commands::predict::curve;
-use crate::noise_file;
 use crate::printer::Printer;
+use quell_request::noise;
 
 /// Phases of all ranks together that are simulated at least, so that what is rare is met at two ranks too.
 pub const RANK_PHASES: u64 = 100_000;
@@ -138,7 +138,7 @@ impl Scale {
             ..Options::new(args.ranks.0.clone())
         };
         let side = |recordings: &[Recording]| {
-            let noise = recordings.iter().filter_map(|recording| noise_file::of_recording(recording).ok());
+            let noise = recordings.iter().filter_map(|recording| noise::of_recording(recording).ok());
             let noise: Vec<_> = noise.collect();
             // Few ranks would be struck by the first recordings alone.
             let noise = NodeNoise::joined("all recordings", &noise).map_or(noise, |all| vec![all]);

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use quell_analysis::trial::Round;
 use quell_node::probe::{self, Threshold};
-use quell_node::tune::Root;
-use quell_node::tune::keeper::Until;
-use quell_node::tune::place::started;
-use quell_node::tune::plan::Plan;
-use quell_node::tune::revert::{RevertError, revert_patiently};
 use quell_recording::{Cpu, Method, Nanos, Recording, SourcePattern};
+use quell_tune::Root;
+use quell_tune::keeper::Until;
+use quell_tune::place::started;
+use quell_tune::plan::Plan;
+use quell_tune::revert::{RevertError, revert_patiently};
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 

@@ -1,0 +1,145 @@
+//! The job that a prediction, an advice, a study or an emulation is for: its scales, its phases, and how its nodes' noise lines up.
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use quell_analysis::predict::{Options, SyncName};
+use quell_recording::Nanos;
+use quell_sim::SyncMode;
+
+use crate::{RankList, Usage, positive};
+
+/// The options that describe a bulk-synchronous job; the same for every verb that has one.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct JobArgs {
+    /// Ranks: a list (`16,256`) or a range that doubles (`16..2048`); `Ki` and `Mi` are understood [default: 16..2048; for a study and a
+    /// report 16..1Mi, for advice 4096]
+    #[arg(long, value_name = "LIST", hide_default_value = true)]
+    pub ranks: Option<RankList>,
+    /// Length of a compute phase without noise.
+    #[arg(long, default_value = "1ms", value_name = "TIME")]
+    pub quantum: Nanos,
+    /// How the nodes' noise lines up.
+    #[arg(long, default_value = "none", value_parser = sync_names())]
+    pub sync: SyncName,
+    /// With --sync start: each node starts later by up to this much.
+    #[arg(long, default_value = "0ns", value_name = "TIME")]
+    pub skew: Nanos,
+    /// With --sync start: each node runs faster or slower by up to this many parts per million.
+    #[arg(long, default_value_t = 0.0, value_name = "PPM")]
+    pub drift: f64,
+    /// Phases to simulate; with messages large scales run fewer, to bound the time [default: 2000; for advice 1000, with --emulate 200]
+    #[arg(long, value_name = "N")]
+    pub phases: Option<u64>,
+    /// Seed; equal seeds give equal results.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// What a verb takes for what is not given.
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// Scales.
+    pub ranks: Vec<u64>,
+    /// Phases.
+    pub phases: u64,
+}
+
+impl Defaults {
+    /// Of `predict`.
+    pub fn of_a_prediction() -> Self {
+        Self { ranks: RankList::doubling(16, 2048).0, phases: 2000 }
+    }
+
+    /// Of `study` and `report`, whose curves go as far as machines do.
+    pub fn of_a_study() -> Self {
+        Self { ranks: RankList::doubling(16, 1 << 20).0, phases: 2000 }
+    }
+
+    /// Of `advise`, which runs the job some hundred times.
+    pub fn of_advice() -> Self {
+        Self { ranks: vec![4096], phases: 1000 }
+    }
+
+    /// Of `replay --emulate`, which takes as long as it says.
+    pub fn of_an_emulation() -> Self {
+        Self { ranks: RankList::doubling(16, 2048).0, phases: 200 }
+    }
+}
+
+impl JobArgs {
+    /// The job, checked; without messages.
+    ///
+    /// # Errors
+    /// [`Usage`] for options that contradict each other, or describe no job.
+    pub fn options(&self, defaults: &Defaults) -> Result<Options, Usage> {
+        positive(self.quantum, "--quantum")?;
+        let phases = self.phases.unwrap_or(defaults.phases);
+        if phases == 0 {
+            return Err(Usage("--phases 0 simulates nothing: give at least 1".into()));
+        }
+        let ranks = self.ranks.as_ref().map_or_else(|| defaults.ranks.clone(), |list| list.0.clone());
+        let sync = self.sync_mode()?;
+        Ok(Options { quantum: self.quantum, sync, phases, seed: self.seed, ..Options::new(ranks) })
+    }
+
+    /// How the nodes' noise lines up, with its imperfections.
+    ///
+    /// # Errors
+    /// [`Usage`] for imperfections of a mode that has none.
+    pub fn sync_mode(&self) -> Result<SyncMode, Usage> {
+        match self.sync {
+            SyncName::Start => Ok(SyncMode::Start { skew: self.skew, drift_ppm: self.drift }),
+            _ if self.skew != Nanos::ZERO || self.drift != 0.0 => {
+                Err(Usage("--skew and --drift need --sync start".into()))
+            }
+            SyncName::None => Ok(SyncMode::None),
+            SyncName::Phase => Ok(SyncMode::Phase),
+        }
+    }
+}
+
+impl Default for JobArgs {
+    /// As if nothing were typed.
+    fn default() -> Self {
+        #[derive(clap::Parser)]
+        struct Nothing {
+            #[command(flatten)]
+            job: JobArgs,
+        }
+        <Nothing as clap::Parser>::parse_from(["quell"]).job
+    }
+}
+
+/// Reads a sync mode's name, and explains each in the help.
+fn sync_names() -> impl TypedValueParser<Value = SyncName> {
+    let meaning = |name: SyncName| match name {
+        SyncName::None => "Each node starts at its own place in the trace",
+        SyncName::Start => "All nodes start at the same place, then go their own way",
+        SyncName::Phase => "The same place in every phase: perfect co-scheduling",
+    };
+    let value = |name: SyncName| PossibleValue::new(name.as_str()).help(meaning(name));
+    PossibleValuesParser::new(SyncName::ALL.map(value)).try_map(|typed| typed.parse::<SyncName>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imperfections_belong_to_one_mode() {
+        let skew = Nanos::from_nanos(5);
+        let job = |sync| JobArgs { sync, skew, ..JobArgs::default() };
+        assert!(job(SyncName::None).sync_mode().is_err() && job(SyncName::Phase).sync_mode().is_err());
+        assert_eq!(job(SyncName::Start).sync_mode().ok(), Some(SyncMode::Start { skew, drift_ppm: 0.0 }));
+    }
+
+    #[test]
+    fn what_is_not_given_is_the_verbs_default() {
+        let options = JobArgs::default().options(&Defaults::of_advice());
+        assert_eq!(options.map(|options| (options.ranks, options.phases)).ok(), Some((vec![4096], 1000)));
+        let given = JobArgs { phases: Some(7), ranks: Some(RankList(vec![3])), ..JobArgs::default() };
+        let options = given.options(&Defaults::of_a_study());
+        assert_eq!(options.map(|options| (options.ranks, options.phases)).ok(), Some((vec![3], 7)));
+        assert!(JobArgs { phases: Some(0), ..JobArgs::default() }.options(&Defaults::of_a_study()).is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! What the `quell` command and the Python package can be asked: the options of a verb, what they mean, and the document that answers.
+//!
+//! Options are structs of arguments. The command flattens them into its own; Python passes command-line arguments to the same parser
+//! ([`options`]). So both accept the same, refuse the same, and return the same document. Files are opened here, so that analysis stays pure.
+
+pub mod compare;
+pub mod job;
+pub mod network;
+pub mod noise;
+pub mod options;
+pub mod pattern;
+pub mod predict;
+mod ranks;
+pub mod show;
+pub mod simulate;
+pub mod size;
+pub mod track;
+pub mod what_if;
+
+use quell_recording::Nanos;
+
+pub use ranks::RankList;
+pub use what_if::WhatIfArgs;
+
+/// A mistake of the reader's in what was typed: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// Refuses a time of nothing.
+///
+/// # Errors
+/// [`Usage`], with the option's name.
+pub fn positive(time: Nanos, option: &str) -> Result<(), Usage> {
+    match time {
+        Nanos::ZERO => Err(Usage(format!("{option} is zero: give a time such as 1ms"))),
+        _ => Ok(()),
+    }
+}
+
+/// A time in ns as people read it.
+pub fn time(ns: f64) -> String {
+    if ns > 0.0 && ns < 10.0 {
+        return format!("{ns:.1}ns");
+    }
+    Nanos::from_nanos_f64(ns).map_or_else(|| "-".into(), |time| time.to_string())
+}

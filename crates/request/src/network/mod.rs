@@ -1,0 +1,345 @@
+//! Networks as people write them: a preset's name, a file of one, or LogGOPS parameters.
+
+mod args;
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use quell_analysis::bench::loggp::preset::Preset as Measured;
+use quell_recording::Nanos;
+use quell_sim::loggops::{Net, PerByte};
+
+pub use args::NetArgs;
+
+use crate::Usage;
+use crate::size::whole;
+
+/// A network that somebody published.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// What to type.
+    pub name: &'static str,
+    /// The network.
+    pub net: fn() -> Net,
+    /// Where the numbers are from.
+    pub source: &'static str,
+}
+
+/// All presets. To add one, give the place where its six numbers stand; numbers that nobody published are no preset.
+pub const PRESETS: [Preset; 2] = [
+    Preset {
+        name: "loggopsim",
+        net: Net::default,
+        source: "LogGOPSim's own defaults (options -L -o -g -G -O -S of commit 76451de); what is used if nothing is said",
+    },
+    Preset {
+        name: "atlahs",
+        net: || Net {
+            latency: 3700,
+            overhead: 200,
+            gap: 5,
+            gap_per_byte: PerByte::from_femtoseconds(40_000),
+            overhead_per_byte: PerByte::default(),
+            eager_limit: 0,
+        },
+        source: "the command line of ATLAHS's NCCL demo, links of 200 Gb/s (spcl/atlahs, demo/ai_nccl/README.md)",
+    },
+];
+
+/// What `--net` was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetText {
+    /// The presets are asked for.
+    Help,
+    /// A network, and the preset's name if it is one.
+    Net(Net, Option<String>),
+    /// A file of measured parameters, which is read when the network is needed.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// Bytes of the messages that it is to be for, if given.
+        bytes: Option<u64>,
+    },
+}
+
+impl FromStr for NetText {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "help" {
+            return Ok(Self::Help);
+        }
+        if let Some(preset) = PRESETS.iter().find(|preset| preset.name == text) {
+            return Ok(Self::Net((preset.net)(), Some(preset.name.to_owned())));
+        }
+        if let Some(file) = file(text)? {
+            return Ok(file);
+        }
+        let mut net = Net::default();
+        let mut seen = String::new();
+        for part in text.split(',') {
+            let Some((letter, value)) = part.split_once('=') else {
+                return Err(format!(
+                    "there is no preset `{part}` (`--net help` lists them), and it is no parameter such as L=2500"
+                ));
+            };
+            let (letter, value) = (letter.trim(), value.trim());
+            if seen.contains(letter) {
+                return Err(format!("{letter} is given twice"));
+            }
+            seen.push_str(letter);
+            set(&mut net, letter, value)?;
+        }
+        Ok(Self::Net(net, None))
+    }
+}
+
+/// The largest file that is read.
+const MOST_FILE_BYTES: u64 = 1 << 20;
+
+/// `FILE.toml`, or `FILE.toml@SIZE` for messages of a size. None for what is neither.
+fn file(text: &str) -> Result<Option<NetText>, String> {
+    let (path, bytes) = match text.rsplit_once('@') {
+        Some((path, size)) if path.ends_with(".toml") => {
+            let bytes =
+                whole(size).ok_or_else(|| format!("`{size}` is not a size (write `FILE.toml@4Ki`)"))?;
+            (path, Some(bytes))
+        }
+        _ if text.ends_with(".toml") => (text, None),
+        _ => return Ok(None),
+    };
+    Ok(Some(NetText::File { path: path.into(), bytes }))
+}
+
+/// Reads a file of parameters that somebody measured.
+fn read(path: &Path) -> Result<Measured, Usage> {
+    let refuse = |reason: String| Usage(format!("--net: {reason}"));
+    let found = fs_err::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    if found.len() > MOST_FILE_BYTES {
+        return Err(refuse(format!("{} has {} bytes, and is no preset", path.display(), found.len())));
+    }
+    let content = fs_err::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    Measured::from_toml(&content).map_err(|reason| refuse(format!("{}: {reason}", path.display())))
+}
+
+fn set(net: &mut Net, letter: &str, value: &str) -> Result<(), String> {
+    let of = |reason: String| format!("{letter}: {reason}");
+    let time = || value.parse::<TimeText>().map(|time| time.0).map_err(of);
+    let rate = || value.parse::<PerByteText>().map(|rate| rate.0).map_err(of);
+    match letter {
+        "L" => net.latency = time()?,
+        "o" => net.overhead = time()?,
+        "g" => net.gap = time()?,
+        "G" => net.gap_per_byte = rate()?,
+        "O" => net.overhead_per_byte = rate()?,
+        "S" => {
+            let bytes = whole(value).ok_or_else(|| of(format!("`{value}` is not a number of bytes")));
+            net.eager_limit = bytes?;
+        }
+        _ => return Err(format!("`{letter}` is no parameter of LogGOPS: these are L, o, g, G, O and S")),
+    }
+    Ok(())
+}
+
+/// A time; a bare number is in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeText(pub u64);
+
+impl FromStr for TimeText {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let time = whole(text).or_else(|| text.parse::<Nanos>().ok().map(Nanos::as_nanos));
+        match time {
+            // Times of a run end at 146 years.
+            Some(ns) if ns <= 1 << 62 => Ok(Self(ns)),
+            Some(_) => Err(format!("`{text}` is longer than 146 years")),
+            None => Err(format!("`{text}` is not a time (write `2500` for ns, or `2.5us`)")),
+        }
+    }
+}
+
+/// Time for a byte, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerByteText(pub PerByte);
+
+impl FromStr for PerByteText {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number =
+            |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u64>());
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let exact = fraction.trim_end_matches('0');
+        if exact.len() > 6 {
+            return Err(format!("`{text}` is finer than a femtosecond, six places behind the point"));
+        }
+        let parts = number(if whole.is_empty() && !exact.is_empty() { "0" } else { whole })
+            .zip(number(&format!("{exact:0<6}")));
+        let Some((Ok(nanos), Ok(femtoseconds))) = parts else {
+            return Err(format!(
+                "`{text}` is not a time for a byte in ns (write `6`, or `0.04` for 200 Gb/s)"
+            ));
+        };
+        let rate = nanos.checked_mul(1_000_000).and_then(|fs| fs.checked_add(femtoseconds));
+        rate.map(|fs| Self(PerByte::from_femtoseconds(fs)))
+            .ok_or_else(|| format!("`{text}` ns for a byte are too many"))
+    }
+}
+
+/// The network that was asked for, and its preset's name. `bytes` is the size of messages, where they have one: a file may know
+/// parameters that are nearer for it.
+///
+/// # Errors
+/// [`Usage`] for a file that cannot be read, or holds no network.
+pub fn of(args: &NetArgs, bytes: Option<u64>) -> Result<(Net, Option<String>), Usage> {
+    let (mut net, mut name) = match &args.net {
+        Some(NetText::Net(net, name)) => (*net, name.clone()),
+        Some(NetText::File { path, bytes: given }) => {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+            of_file(&name, &read(path)?, given.or(bytes))
+        }
+        Some(NetText::Help) | None => (Net::default(), Some(PRESETS[0].name.to_owned())),
+    };
+    let before = net;
+    let time = |given: Option<TimeText>, else_: u64| given.map_or(else_, |time| time.0);
+    let rate = |given: Option<PerByteText>, else_: PerByte| given.map_or(else_, |rate| rate.0);
+    net.latency = time(args.latency, net.latency);
+    net.overhead = time(args.overhead, net.overhead);
+    net.gap = time(args.gap, net.gap);
+    net.gap_per_byte = rate(args.gap_per_byte, net.gap_per_byte);
+    net.overhead_per_byte = rate(args.overhead_per_byte, net.overhead_per_byte);
+    net.eager_limit = args.eager_limit.map_or(net.eager_limit, |size| size.0);
+    if net != before {
+        name = None;
+    }
+    Ok((net, name))
+}
+
+fn of_file(name: &str, preset: &Measured, bytes: Option<u64>) -> (Net, Option<String>) {
+    match bytes.map(|bytes| preset.for_bytes(bytes)) {
+        Some((net, Some(range))) => {
+            (net, Some(format!("{name}, {} to {} bytes", range.from_bytes, range.to_bytes)))
+        }
+        Some((net, None)) => (net, Some(name.to_owned())),
+        None => (preset.net, Some(name.to_owned())),
+    }
+}
+
+/// The network in LogGOPSim's words.
+pub fn text(net: &Net) -> String {
+    format!(
+        "L={} o={} g={} G={} O={} S={}",
+        net.latency,
+        net.overhead,
+        net.gap,
+        net.gap_per_byte.as_nanos(),
+        net.overhead_per_byte.as_nanos(),
+        net.eager_limit
+    )
+}
+
+/// Refuses `help` for a network, which is for people.
+///
+/// # Errors
+/// [`Usage`], with the help.
+pub fn refuse_help(args: &NetArgs) -> Result<(), Usage> {
+    match args.net {
+        Some(NetText::Help) => Err(Usage(format!("`help` is no network; these are known:\n{}", help()))),
+        _ => Ok(()),
+    }
+}
+
+/// The presets, for `--net help`.
+pub fn help() -> String {
+    let line = |preset: &Preset| {
+        format!("{:10} {}\n{:10} {}\n", preset.name, text(&(preset.net)()), "", preset.source)
+    };
+    let presets: String = PRESETS.iter().map(line).collect();
+    format!(
+        "{presets}\nTimes are in ns, S in bytes. Your own: --net FILE.toml, or --net L=2500,o=1500,g=1000,G=0.04,O=0,S=65535; netgauge's `-x loggp` measures them\n(it prints microseconds).\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn network(args: &NetArgs, bytes: Option<u64>) -> (Net, Option<String>) {
+        of(args, bytes).unwrap()
+    }
+
+    #[test]
+    fn networks_are_presets_or_parameters() {
+        assert_eq!("loggopsim".parse(), Ok(NetText::Net(Net::default(), Some("loggopsim".into()))));
+        let Ok(NetText::Net(net, None)) = "L=1us,o=20,G=0.04,S=4Ki".parse() else { panic!("not a network") };
+        assert_eq!((net.latency, net.overhead, net.gap, net.eager_limit), (1000, 20, 1000, 4096));
+        assert_eq!(net.gap_per_byte, PerByte::from_femtoseconds(40_000));
+        for bad in [
+            "",
+            "L",
+            "L=",
+            "L=1,L=2",
+            "x=1",
+            "G=NaN",
+            "G=-1",
+            "G=1e3",
+            "L=-1",
+            "G=.",
+            "G=0.0000001",
+            "nowhere",
+        ] {
+            assert!(bad.parse::<NetText>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bytes_take_decimal_fractions_of_a_nanosecond() {
+        for (text, fs) in
+            [("6", 6_000_000), ("0.04", 40_000), (".5", 500_000), ("1.0000000", 1_000_000), ("3.", 3_000_000)]
+        {
+            assert_eq!(text.parse(), Ok(PerByteText(PerByte::from_femtoseconds(fs))), "{text}");
+        }
+    }
+
+    #[test]
+    fn single_options_go_before_the_preset() {
+        let args = NetArgs { net: "atlahs".parse().ok(), overhead: Some(TimeText(7)), ..NetArgs::default() };
+        let (net, name) = network(&args, None);
+        assert_eq!((net.latency, net.overhead, name), (3700, 7, None));
+        assert_eq!(network(&NetArgs::default(), Some(8)), (Net::default(), Some("loggopsim".into())));
+    }
+
+    #[test]
+    fn files_have_parameters_for_sizes() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("net.toml");
+        let all = "L_ns = 1\no_ns = 2\ng_ns = 3\nG_ns_per_byte = 0.5\nO_ns_per_byte = 0\n";
+        fs_err::write(
+            &path,
+            format!(
+                "{all}S_bytes = 4\n[[range]]\nfrom_bytes = 1\nto_bytes = 64\n{}",
+                all.replace("L_ns = 1", "L_ns = 7")
+            ),
+        )?;
+        let parse = |text: String| text.parse::<NetText>();
+        let args = |net: NetText| NetArgs { net: Some(net), ..NetArgs::default() };
+        let file = args(parse(path.display().to_string())?);
+        assert_eq!(
+            (
+                network(&file, None).0.latency,
+                network(&file, Some(8)).0.latency,
+                network(&file, Some(65)).0.latency
+            ),
+            (1, 7, 1)
+        );
+        assert_eq!(network(&file, Some(8)).1, Some("net.toml, 1 to 64 bytes".into()));
+        let sized = args(parse(format!("{}@64", path.display()))?);
+        assert_eq!(network(&sized, Some(65)).0.latency, 7);
+        assert!(parse(format!("{}@much", path.display())).is_err_and(|reason| reason.contains("not a size")));
+        let refused = |net: NetText| of(&args(net), None).unwrap_err().0;
+        assert!(refused(parse("nowhere/net.toml".into())?).contains("nowhere/net.toml"));
+        fs_err::write(&path, "L_ns = 1")?;
+        assert!(refused(parse(path.display().to_string())?).contains("o_ns"));
+        Ok(())
+    }
+}

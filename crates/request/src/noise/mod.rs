@@ -1,0 +1,127 @@
+//! Files that hold the noise of a node: recordings, other tools' files, models.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use quell_recording::{Method, Nanos, Recording, State, formats};
+use quell_sim::Model;
+
+use quell_analysis::predict::NodeNoise;
+use quell_analysis::whatif::Sourced;
+
+/// For what a model is to make noise; a recording has as much as it has.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelScale {
+    /// The work of a rank between two waits.
+    pub quantum: Nanos,
+    /// The most ranks that draw from it.
+    pub ranks: u64,
+    /// The seed of its draws.
+    pub seed: u64,
+}
+
+/// A recording; or, as anywhere that one is accepted, a model or another tool's file.
+///
+/// # Errors
+/// Where the file cannot be read, or holds no noise.
+pub fn open(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        model(path, scale)
+    } else if path.is_file() {
+        of_recording(&formats::import(path)?)
+    } else {
+        of_recording(&Recording::open(path)?)
+    }
+}
+
+/// The same with its sources, and the host that it was recorded on. A file named as a model is one.
+///
+/// # Errors
+/// Where the file cannot be read, or holds no noise.
+pub fn sourced(path: &Path, scale: ModelScale) -> anyhow::Result<(Sourced, Option<String>)> {
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        let model = read_model(path)?;
+        let name = name_of(&model, path);
+        let ModelScale { quantum, ranks, seed } = scale;
+        let node = Sourced::from_model(&name, &model, quantum, ranks, seed);
+        return Ok((node.with_context(|| path.display().to_string())?, None));
+    }
+    let recording = if path.is_file() { formats::import(path)? } else { Recording::open(path)? };
+    Ok((sources_of(&recording)?, recording.manifest.host.clone()))
+}
+
+/// The noise of a recorded node, with its sources.
+///
+/// # Errors
+/// Where it holds no noise.
+pub fn sources_of(recording: &Recording) -> anyhow::Result<Sourced> {
+    check(recording)?;
+    Ok(Sourced::of_recording(recording, limits(recording)))
+}
+
+/// The noise of a recorded node.
+///
+/// # Errors
+/// Where it holds no noise.
+pub fn of_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
+    check(recording)?;
+    Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone(), limits: limits(recording) })
+}
+
+/// Whether there is noise to predict from.
+///
+/// # Errors
+/// Where it holds no noise.
+pub fn check(recording: &Recording) -> anyhow::Result<()> {
+    let path = recording.path.display();
+    if recording.manifest.method != Method::Detour {
+        anyhow::bail!(
+            "{path} holds {}, not detours: record with --method detour to predict",
+            recording.manifest.method.holds()
+        );
+    }
+    if recording.traces.iter().all(|trace| trace.noise().next().is_none()) {
+        anyhow::bail!(
+            "{path} holds no detours, so there is nothing to predict from: record for longer, or with a lower --threshold"
+        );
+    }
+    Ok(())
+}
+
+/// What the reader of any figure from this recording must know.
+pub fn limits(recording: &Recording) -> Vec<String> {
+    let manifest = &recording.manifest;
+    let mut limits = manifest.warnings.clone();
+    match manifest.state {
+        State::Recording | State::Failed => {
+            limits.push("it was cut off, and ends with its last flush".into());
+        }
+        State::Interrupted => limits.push("it was interrupted before its end".into()),
+        State::Complete | State::Imported => {}
+    }
+    let lost = manifest.lost();
+    if lost > 0 && !limits.iter().any(|limit| limit.contains("lost")) {
+        limits.push(format!("{lost} rows were lost"));
+    }
+    limits
+}
+
+/// A model's noise.
+///
+/// # Errors
+/// Where the file cannot be read, or holds no noise.
+pub fn model(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
+    let model = read_model(path)?;
+    NodeNoise::from_model(&name_of(&model, path), &model, scale.quantum, scale.ranks, scale.seed)
+        .with_context(|| path.display().to_string())
+}
+
+fn read_model(path: &Path) -> anyhow::Result<Model> {
+    let text = fs_err::read_to_string(path)?;
+    Model::from_toml(&text).with_context(|| path.display().to_string())
+}
+
+fn name_of(model: &Model, path: &Path) -> String {
+    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    model.name().map_or_else(stem, str::to_owned)
+}

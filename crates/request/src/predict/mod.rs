@@ -1,0 +1,7 @@
+//! `predict`: what the noise costs a bulk-synchronous program.
+
+pub mod args;
+mod request;
+
+pub use args::PredictArgs;
+pub use request::{explained, message_op, options, prediction, scale};

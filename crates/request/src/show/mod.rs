@@ -1,0 +1,157 @@
+//! `show`: a recording at a glance, or those of many hosts.
+
+pub mod args;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quell_analysis::attribution::{Attribution, Show, attribution};
+use quell_analysis::fleet::{FEWEST_NODES, NodeSummary, fleet};
+use quell_analysis::hosts::{Hosts, OneHost, Unread, hosts, one_host, one_of_many};
+use quell_analysis::overview::{Overview, overview};
+use quell_analysis::{Progress, Stopped};
+use quell_recording::{Recording, formats};
+use rayon::prelude::*;
+
+pub use args::{By, ShowArgs};
+
+use crate::Usage;
+
+/// Of more recordings than this, sources are told by all of their time: to join each with its detours would take minutes.
+const MANY: usize = 64;
+
+/// What there is to show.
+#[derive(Debug)]
+pub enum Shown {
+    /// A recording, with all that is known of it.
+    One(Box<(Recording, Overview, Attribution)>),
+    /// Recordings of many hosts.
+    Many(Box<Hosts>),
+}
+
+/// Looks at what was requested. `warn` is told of recordings that cannot be read among others.
+///
+/// # Errors
+/// Where it holds no recording, or several runs; [`Usage`] for tasks of many hosts.
+pub fn shown(args: &ShowArgs, warn: &mut dyn FnMut(&str), progress: Progress<'_>) -> anyhow::Result<Shown> {
+    let paths = recordings_in(&args.recording)?;
+    if !paths.is_empty() {
+        return Ok(Shown::Many(Box::new(many(args, &paths, warn, progress)?)));
+    }
+    if let Some(run) = one_of_several_runs(&args.recording) {
+        anyhow::bail!(
+            "{} holds several runs of a benchmark: `quell bench show` shows them together, `quell show {}` the hosts of one",
+            args.recording.display(),
+            run.display()
+        );
+    }
+    let path = args.recording.as_path();
+    let recording = if path.is_file() { formats::import(path)? } else { Recording::open(path)? };
+    let (overview, attribution) = (overview(&recording), attribution(&recording));
+    Ok(Shown::One(Box::new((recording, overview, attribution))))
+}
+
+/// The recordings in a folder that is none itself; empty where it holds none.
+///
+/// # Errors
+/// Where the folder cannot be read.
+pub fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !folder.is_dir() || folder.join("manifest.json").exists() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "quell") && path.is_dir() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The first run in the folder of a benchmark that made several.
+fn one_of_several_runs(folder: &Path) -> Option<PathBuf> {
+    let inside = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    inside.filter(|path| path.join("run.json").is_file()).min()
+}
+
+fn many(
+    args: &ShowArgs,
+    paths: &[PathBuf],
+    warn: &mut dyn FnMut(&str),
+    progress: Progress<'_>,
+) -> anyhow::Result<Hosts> {
+    if matches!(args.by, By::Task | By::Class) {
+        let text = "over many hosts there is `--by cpu`, a row per host, and `--by source`; for tasks and classes name one recording";
+        return Err(Usage(text.into()).into());
+    }
+    let host = if paths.len() > MANY { one_of_many } else { one_host };
+    let sum_up = |recording: &Recording| (host(recording), NodeSummary::of(recording, None, 0));
+    let (read, unread) = read_all(paths, warn, progress, sum_up)?;
+    let (known, nodes): (Vec<OneHost>, Vec<NodeSummary>) = read.into_iter().unzip();
+    anyhow::ensure!(
+        !known.is_empty(),
+        "none of the {} recordings in {} can be read",
+        paths.len(),
+        args.recording.display()
+    );
+    let folder = args.recording.display().to_string();
+    let mut document = hosts(folder.clone(), known, unread);
+    document.fleet = (nodes.len() >= FEWEST_NODES).then(|| fleet(folder, nodes, Vec::new(), None));
+    Ok(document)
+}
+
+/// What is made of each recording, in the order of the paths, and what could not be read. The rows of one are gone before its thread
+/// reads the next.
+///
+/// # Errors
+/// [`Stopped`] by `progress`, which is told how many are read.
+pub fn read_all<T: Send>(
+    paths: &[PathBuf],
+    warn: &mut dyn FnMut(&str),
+    progress: Progress<'_>,
+    sum_up: impl Fn(&Recording) -> T + Sync,
+) -> Result<(Vec<T>, Vec<Unread>), Stopped> {
+    let done = AtomicU64::new(0);
+    let one = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let read = Recording::open(path).map(|recording| sum_up(&recording));
+        match progress(done.fetch_add(1, Ordering::Relaxed) + 1, paths.len() as u64) {
+            ControlFlow::Continue(()) => Ok(read.map_err(|error| Unread { name, reason: error.to_string() })),
+            ControlFlow::Break(()) => Err(Stopped),
+        }
+    };
+    let read: Vec<Result<T, Unread>> = paths.par_iter().map(one).collect::<Result<_, _>>()?;
+    let (mut known, mut unread) = (Vec::new(), Vec::new());
+    for one in read {
+        match one {
+            Ok(one) => known.push(one),
+            Err(one) => {
+                warn(&format!("{} is left out: {}", one.name, one.reason));
+                unread.push(one);
+            }
+        }
+    }
+    Ok((known, unread))
+}
+
+/// The document of what is shown, as `--json` prints it.
+///
+/// # Errors
+/// None that are known.
+pub fn json(shown: Shown, by: By) -> serde_json::Result<String> {
+    match shown {
+        Shown::One(one) => {
+            let (_, overview, mut attribution) = *one;
+            attribution.tasks = attribution.tasks.filter(|_| by == By::Task);
+            attribution.classes = attribution.classes.filter(|_| by == By::Class);
+            serde_json::to_string_pretty(&Show { overview: &overview, attribution: &attribution })
+        }
+        Shown::Many(mut hosts) => {
+            hosts.sources = hosts.sources.filter(|_| by == By::Source);
+            serde_json::to_string_pretty(&*hosts)
+        }
+    }
+}

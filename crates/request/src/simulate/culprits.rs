@@ -1,0 +1,20 @@
+//! Who made the program late: the sources of the noise files, for the clocks that the engine names.
+
+use quell_sim::Node;
+
+use super::{SimulateArgs, noise};
+use quell_analysis::culprits::ClockSources;
+
+/// The sources of every clock, in the order in which the files give clocks to the ranks.
+///
+/// # Errors
+/// Where a file cannot be read.
+pub fn clocks(args: &SimulateArgs, ranks: u32) -> anyhow::Result<Vec<ClockSources>> {
+    let mut clocks = Vec::new();
+    for path in &args.noise {
+        let node = noise::sourced(path, args, ranks)?;
+        let span = Node::shared_span(&node.noise().traces)?;
+        clocks.extend(ClockSources::of(&node, span.start.as_nanos(), span.end.as_nanos()));
+    }
+    Ok(clocks)
+}

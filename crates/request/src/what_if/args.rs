@@ -1,0 +1,65 @@
+//! A node's noise otherwise than it was recorded: the options.
+
+use clap::Args as ClapArgs;
+use quell_recording::Cpu;
+
+use quell_analysis::whatif::Which;
+
+/// Changes of the noise, in the order in which they are listed here. SOURCE is a source (`tick`, `steal`, `unattributed`), a kind and a
+/// regular expression (`task:^kworker`, `irq:nvme`, `timer:CALLBACK`, `work:FUNCTION`), or the name of a model's component.
+#[derive(Debug, Default, ClapArgs)]
+#[command(next_help_heading = "What if (each may be repeated)")]
+pub struct WhatIfArgs {
+    /// Leave the first N CPUs of each node to the system: ranks fill the others, with the noise of those.
+    #[arg(long, value_name = "N")]
+    pub leave: Option<usize>,
+    /// Without this source.
+    #[arg(long, value_name = "SOURCE")]
+    pub without: Vec<Which>,
+    /// Without all others.
+    #[arg(long, value_name = "SOURCE")]
+    pub only: Vec<Which>,
+    /// With so many times its time, as in `tick=0.5`.
+    #[arg(long = "scaled", value_name = "SOURCE=FACTOR", value_parser = scaled)]
+    pub scaled: Vec<(Which, f64)>,
+    /// What it does on any CPU of the node done on this one, as in `task:ksmd=0`.
+    #[arg(long, value_name = "SOURCE=CPU", value_parser = placed)]
+    pub on_cpu: Vec<(Which, Cpu)>,
+    /// Spread evenly over the CPUs of a node, so that it never strikes two at once.
+    #[arg(long, value_name = "SOURCE")]
+    pub stagger: Vec<Which>,
+    /// At the same time on all CPUs of a node.
+    #[arg(long, value_name = "SOURCE")]
+    pub align: Vec<Which>,
+    /// At the same time on all nodes.
+    #[arg(long, value_name = "SOURCE")]
+    pub coschedule: Vec<Which>,
+}
+
+impl WhatIfArgs {
+    /// Whether any of it was typed.
+    pub fn is_given(&self) -> bool {
+        let lists = [&self.without, &self.only, &self.stagger, &self.align, &self.coschedule];
+        let one_by_one = self.scaled.len() + self.on_cpu.len();
+        self.leave.is_some() || one_by_one > 0 || lists.iter().any(|list| !list.is_empty())
+    }
+}
+
+/// Splits at the last `=`: expressions may hold one.
+fn halves(text: &str) -> Result<(Which, &str), String> {
+    let (which, value) = text.rsplit_once('=').ok_or_else(|| format!("`{text}` is not SOURCE=VALUE"))?;
+    Ok((which.parse()?, value))
+}
+
+fn scaled(text: &str) -> Result<(Which, f64), String> {
+    let (which, factor) = halves(text)?;
+    match factor.parse() {
+        Ok(factor) if (0.0..=1e6).contains(&factor) => Ok((which, factor)),
+        _ => Err(format!("`{factor}` is no factor: give a number from 0 to 1000000")),
+    }
+}
+
+fn placed(text: &str) -> Result<(Which, Cpu), String> {
+    let (which, cpu) = halves(text)?;
+    cpu.parse().map(|cpu| (which, Cpu(cpu))).map_err(|_| format!("`{cpu}` is no number of a CPU"))
+}

@@ -1,0 +1,102 @@
+//! A node's noise otherwise than it was recorded: what the options make of it.
+
+mod args;
+
+use quell_recording::one_line;
+
+pub use args::WhatIfArgs;
+
+use crate::Usage;
+use quell_analysis::whatif::{Change, Chosen, Sourced, Which};
+
+/// Nodes after all changes.
+#[derive(Debug)]
+pub struct Changed {
+    /// Each node by itself.
+    pub nodes: Vec<Sourced>,
+    /// What strikes all nodes at the same time.
+    pub common: Option<Sourced>,
+    /// What was changed, in words.
+    pub words: Vec<String>,
+}
+
+/// So many sources are named to one who named none of them.
+const MOST_NAMED: usize = 20;
+
+/// Makes the changes, one after the other.
+///
+/// # Errors
+/// [`Usage`] for what names no noise, or cannot be done to it.
+pub fn apply(mut nodes: Vec<Sourced>, what_if: &WhatIfArgs) -> anyhow::Result<Changed> {
+    let mut words = Vec::new();
+    if let Some(count) = what_if.leave {
+        nodes = nodes.iter().map(|node| leaving(node, count)).collect::<Result<_, _>>()?;
+        words.push(format!("the first {count} CPUs of each node are left to the system"));
+    }
+    let listed = [
+        (&what_if.without, Change::Without, "without"),
+        (&what_if.only, Change::Only, "only"),
+        (&what_if.stagger, Change::Staggered, "staggered over the CPUs of a node:"),
+        (&what_if.align, Change::Aligned, "at the same time on all CPUs of a node:"),
+    ];
+    for (which, change, word) in listed.into_iter().filter(|one| !one.0.is_empty()) {
+        nodes = changed(&nodes, which, change)?;
+        words.push(format!("{word} {}", names(which)));
+    }
+    for (which, factor) in &what_if.scaled {
+        nodes = changed(&nodes, std::slice::from_ref(which), Change::Scaled(*factor))?;
+        words.push(format!("{which} takes {factor} times as long"));
+    }
+    for (which, cpu) in &what_if.on_cpu {
+        nodes = changed(&nodes, std::slice::from_ref(which), Change::OnCpu(*cpu))?;
+        words.push(format!("{which} on CPU {cpu} alone"));
+    }
+    let mut common = None;
+    if !what_if.coschedule.is_empty() {
+        let [node] = nodes.as_slice() else {
+            let text = "--coschedule needs one recording: what several nodes do at the same time is in none of theirs";
+            return Err(Usage(text.into()).into());
+        };
+        named(&nodes, &what_if.coschedule)?;
+        let after = Change::Coscheduled.apply(node, &Chosen::of(node, &what_if.coschedule));
+        let after = after.map_err(Usage)?;
+        common = after.common;
+        nodes = vec![after.node];
+        words.push(format!("at the same time on all nodes: {}", names(&what_if.coschedule)));
+    }
+    Ok(Changed { nodes, common, words })
+}
+
+fn names(which: &[Which]) -> String {
+    which.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn leaving(node: &Sourced, count: usize) -> Result<Sourced, Usage> {
+    let all = node.cpus().count();
+    if count >= all {
+        return Err(Usage(format!("--leave {count} leaves no CPU of {}, which has {all}", node.name)));
+    }
+    Ok(node.leaving_first(count))
+}
+
+fn changed(nodes: &[Sourced], which: &[Which], change: Change) -> anyhow::Result<Vec<Sourced>> {
+    named(nodes, which)?;
+    let each = |node: &Sourced| Ok(change.apply(node, &Chosen::of(node, which)).map_err(Usage)?.node);
+    nodes.iter().map(each).collect()
+}
+
+/// Each name must mean some noise of some node.
+fn named(nodes: &[Sourced], which: &[Which]) -> Result<(), Usage> {
+    let missing =
+        |one: &&Which| nodes.iter().all(|node| Chosen::of(node, std::slice::from_ref(*one)).is_empty());
+    let Some(one) = which.iter().find(missing) else { return Ok(()) };
+    let kinds = nodes.iter().flat_map(Sourced::kinds);
+    let mut families: Vec<String> = kinds.map(|kind| one_line(&kind.family)).collect();
+    families.sort();
+    families.dedup();
+    let rest = families.len().saturating_sub(MOST_NAMED);
+    families.truncate(MOST_NAMED);
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let names: Vec<String> = nodes.iter().map(|node| one_line(&node.name)).collect();
+    Err(Usage(format!("no noise of {} is `{one}`: it has {}{more}", names.join(", "), families.join(", "))))
+}

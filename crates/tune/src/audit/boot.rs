@@ -1,0 +1,184 @@
+//! Options on the kernel's command line: what this boot has, and where the next one's are staged.
+
+use std::collections::BTreeSet;
+
+use quell_recording::parse_cpu_list;
+
+use super::look::{At, Look, Looker, Verdict};
+use super::{ByHand, lasting};
+use crate::catalogue::{BootKnob, Compare, Knob};
+use crate::place::{ABSENT, Place};
+
+/// One option, as it stands.
+struct Wanted {
+    /// `isolcpus=1-3`, or why that cannot be said.
+    word: Result<String, String>,
+    verdict: Verdict,
+    why: Option<String>,
+}
+
+impl Looker<'_> {
+    /// All of a mitigation's options. They are staged in one file of its own.
+    pub(super) fn boot(&self, at: At<'_>) -> Vec<Look> {
+        let knobs = at.mitigation.knob.iter().filter_map(|knob| match knob {
+            Knob::Boot(boot) => Some(boot),
+            _ => None,
+        });
+        let wanted: Vec<Wanted> = knobs.map(|knob| self.option(at, knob)).collect();
+        let mut looks: Vec<Look> = wanted.iter().map(Wanted::look).collect();
+        let usable = |one: &&Wanted| matches!(one.verdict, Verdict::Done | Verdict::Not);
+        let usable: Vec<&Wanted> = wanted.iter().filter(usable).collect();
+        if usable.is_empty() {
+            return looks;
+        }
+        match self.reads_grub_d() {
+            true => looks.push(self.staged(at, &usable)),
+            false => looks.extend(usable.iter().map(|one| one.by_hand())),
+        }
+        looks
+    }
+
+    fn option(&self, at: At<'_>, knob: &BootKnob) -> Wanted {
+        let value = at.fill(&knob.want);
+        let word = value.as_ref().map_err(String::clone).map(|value| match value.is_empty() {
+            true => knob.option.clone(),
+            false => format!("{}={value}", knob.option),
+        });
+        let wanted = |verdict, why| Wanted { word: word.clone(), verdict, why };
+        if let Some(config) = knob.config.as_deref().filter(|config| self.built_without(config)) {
+            let why = format!("this kernel is built without {config}, so it does not know `{}`", knob.option);
+            return wanted(Verdict::Missing, Some(why));
+        }
+        let value = match value {
+            Ok(value) if plain(&value) && plain(&knob.option) => value,
+            Ok(value) => {
+                return wanted(Verdict::Unseen, Some(format!("`{value}` is no plain value of an option")));
+            }
+            Err(why) => return wanted(Verdict::Unseen, Some(why)),
+        };
+        let has = self.facts.options().filter_map(|word| value_of(word, &knob.option)).last();
+        match has {
+            Some(has) if holds(&knob.option, has, &value) => wanted(Verdict::Done, None),
+            Some(has) => {
+                wanted(Verdict::Not, Some(format!("this boot has `{}={has}`, not `{value}`", knob.option)))
+            }
+            None => wanted(Verdict::Not, Some(format!("this boot has no `{}`", knob.option))),
+        }
+    }
+
+    /// The file that stages options for grub. One that this boot has from elsewhere is left to whoever set it.
+    fn staged(&self, at: At<'_>, usable: &[&Wanted]) -> Look {
+        let id = &at.mitigation.id;
+        let place = Place::DropIn { path: format!("/etc/default/grub.d/90-quell-{id}.cfg") };
+        let absent = place.read(self.root).map_or(true, |text| text == ABSENT);
+        let all_done = usable.iter().all(|one| one.verdict == Verdict::Done);
+        let ours = usable.iter().filter(|one| all_done || !absent || one.verdict == Verdict::Not);
+        let words: Vec<&str> = ours.filter_map(|one| one.word.as_deref().ok()).collect();
+        let text = format!("GRUB_CMDLINE_LINUX=\"${{GRUB_CMDLINE_LINUX}} {}\"\n", words.join(" "));
+        let mut look = self.see(place, Ok(lasting::signed(id, &text)), Compare::Equal, false);
+        let is_written = look.verdict == Verdict::Done;
+        if let Some(sight) = &mut look.sight {
+            sight.done = all_done;
+            sight.staged = true;
+            if is_written && !all_done {
+                sight.why = Some("staged already: in force after the next boot".into());
+            }
+        }
+        // The state is that of the options; the file only counts where it cannot be seen.
+        let seen = look.verdict != Verdict::Unseen;
+        let verdict = if seen { Verdict::NotMissed } else { Verdict::Unseen };
+        let why = look.sight.as_ref().and_then(|sight| sight.why.clone());
+        Look { verdict, why, ..look }
+    }
+
+    /// Whether what makes grub's menu reads `/etc/default/grub.d`: Debian's does; those who name it grub2 do not.
+    fn reads_grub_d(&self) -> bool {
+        let has = |path: &str| self.root.has(path);
+        has("/etc/default/grub.d") || has("/etc/default/grub") && !has("/usr/sbin/grub2-mkconfig")
+    }
+
+    /// Whether the kernel's configuration is there to be read, and lacks something.
+    fn built_without(&self, config: &str) -> bool {
+        let text = self.root.read(&format!("/boot/config-{}", self.facts.kernel));
+        let has = |line: &str| {
+            line.strip_prefix(config).is_some_and(|rest| rest.starts_with("=y") || rest.starts_with("=m"))
+        };
+        text.is_ok_and(|text| !text.lines().any(has))
+    }
+}
+
+impl Wanted {
+    fn look(&self) -> Look {
+        Look { verdict: self.verdict, why: self.why.clone(), sight: None, by_hand: None }
+    }
+
+    fn by_hand(&self) -> Look {
+        let word = self.word.as_deref().unwrap_or_default();
+        let by_hand = ByHand {
+            todo: format!("add `{word}` to the kernel's command line, as your boot loader wants it"),
+            done: Some(self.verdict == Verdict::Done),
+            seen: self.why.clone(),
+        };
+        Look { verdict: Verdict::NotMissed, why: None, sight: None, by_hand: Some(by_hand) }
+    }
+}
+
+/// Whether text may stand between double quotes in a shell's file.
+fn plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.,:=/+@%*~".contains(c))
+}
+
+/// The value of an option in a word of the command line; empty where it has none. A hyphen and an underscore are the same.
+fn value_of<'w>(word: &'w str, option: &str) -> Option<&'w str> {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    (name.replace('-', "_") == option.replace('-', "_")).then_some(value)
+}
+
+/// Whether an option's value has what is wanted: its flags among others, and the same CPUs.
+fn holds(option: &str, has: &str, want: &str) -> bool {
+    if want.is_empty() || has == want {
+        return true;
+    }
+    let ((has_flags, has_cpus), (want_flags, want_cpus)) = (flags(option, has), flags(option, want));
+    match (parse_cpu_list(&has_cpus), parse_cpu_list(&want_cpus)) {
+        (Ok(has), Ok(want)) => has == want && want_flags.is_subset(&has_flags),
+        _ => false,
+    }
+}
+
+/// The flags before a CPU list, and the list. Without any, `isolcpus` means `domain`.
+fn flags<'v>(option: &str, value: &'v str) -> (BTreeSet<&'v str>, String) {
+    let is_flag = |part: &&str| part.starts_with(|c: char| c.is_ascii_alphabetic());
+    let (mut flags, rest): (BTreeSet<&str>, Vec<&str>) =
+        (value.split(',').take_while(is_flag).collect(), value.split(',').skip_while(is_flag).collect());
+    if flags.is_empty() && option == "isolcpus" {
+        flags.insert("domain");
+    }
+    (flags, rest.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_as_the_kernel_reads_them() {
+        for (option, has, want, good) in [
+            ("isolcpus", "domain,managed_irq,1-3", "managed_irq,domain,1,2,3", true),
+            ("isolcpus", "domain,managed_irq,1-3", "domain,1-3", true),
+            ("isolcpus", "1-3", "domain,1-3", true),
+            ("isolcpus", "1-3", "domain,managed_irq,1-3", false),
+            ("isolcpus", "domain,1-2", "domain,1-3", false),
+            ("nohz_full", "1-3", "1,2-3", true),
+            ("skew_tick", "1", "1", true),
+            ("skew_tick", "0", "1", false),
+            ("tsc", "reliable", "reliable", true),
+            ("tsc", "unstable", "reliable", false),
+            ("nosmt", "force", "", true),
+        ] {
+            assert_eq!(holds(option, has, want), good, "{option}: {has} for {want}");
+        }
+        assert_eq!(value_of("rcu-nocbs=1", "rcu_nocbs"), Some("1"));
+        assert_eq!(value_of("nohz_full_patience_delay=1", "nohz_full"), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! What quell does not change, but may see.
+
+use super::ByHand;
+use super::look::{Look, Looker, Verdict};
+use crate::catalogue::{ByHandKnob, Look as How};
+
+/// Where Slurm's configuration may be.
+const SLURM: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
+
+/// What was seen: whether it is done, where that can be said, and in words; an error where it is not on this machine.
+type Seen = Result<(Option<bool>, String), String>;
+
+impl Looker<'_> {
+    pub(super) fn by_hand(&self, knob: &ByHandKnob) -> Look {
+        let by_hand = |done, seen| Some(ByHand { todo: knob.r#do.clone(), done, seen });
+        let Some(how) = &knob.look else {
+            let by_hand = by_hand(None, None);
+            let why = Some("quell cannot see whether it is done".to_owned());
+            return Look { verdict: Verdict::Unseen, why, sight: None, by_hand };
+        };
+        match self.seen(how) {
+            Ok((done, seen)) => {
+                let verdict = match done {
+                    Some(true) => Verdict::Done,
+                    Some(false) => Verdict::Not,
+                    None => Verdict::Unseen,
+                };
+                Look { verdict, why: Some(seen.clone()), sight: None, by_hand: by_hand(done, Some(seen)) }
+            }
+            Err(why) => Look::bare(Verdict::NotMissed, why),
+        }
+    }
+
+    fn seen(&self, how: &How) -> Seen {
+        match how {
+            How::Steal => Ok(self.steal()),
+            How::File { path, matches } => self.text(path, matches),
+            How::NoProcess { matches } => self.no_process(matches),
+            How::Irq { matches } => self.some_irq(matches),
+            How::SlurmCores => self.slurm_cores(),
+        }
+    }
+
+    fn steal(&self) -> (Option<bool>, String) {
+        let stat = self.root.read("/proc/stat").unwrap_or_default();
+        let field = stat.lines().next().and_then(|line| line.split_whitespace().nth(8));
+        let ticks: u64 = field.and_then(|field| field.parse().ok()).unwrap_or(0);
+        if ticks > 0 {
+            // USER_HZ is 100 wherever Linux runs.
+            let seconds = ticks as f64 / 100.0;
+            return (Some(false), format!("the hypervisor took {seconds:.1} s of CPU time since boot"));
+        }
+        let lparcfg = self.root.read("/proc/ppc64/lparcfg").unwrap_or_default();
+        let shared = lparcfg.lines().find_map(|line| line.strip_prefix("shared_processor_mode="));
+        match shared.map(str::trim) {
+            Some("0") => return (Some(true), "the partition's processors are dedicated".into()),
+            Some(_) => return (Some(false), "the partition shares its processors with others".into()),
+            None => {}
+        }
+        match self.is_guest() {
+            Some(false) => (Some(true), "there is no hypervisor".into()),
+            Some(true) => (None, "there is a hypervisor; it tells of no time that it took".into()),
+            None => (None, "no time taken is told of, and not whether there is a hypervisor".into()),
+        }
+    }
+
+    /// Whether a hypervisor runs this machine; none where nothing says.
+    fn is_guest(&self) -> Option<bool> {
+        let cpuinfo = self.root.read("/proc/cpuinfo").unwrap_or_default();
+        let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+        let told = self.root.has("/sys/hypervisor/type") || self.root.has("/proc/device-tree/hypervisor");
+        match flags {
+            _ if told => Some(true),
+            Some(flags) => Some(flags.split_whitespace().any(|flag| flag == "hypervisor")),
+            None => None,
+        }
+    }
+
+    fn text(&self, path: &str, matches: &str) -> Seen {
+        let regex = regex::Regex::new(matches).map_err(|e| e.to_string())?;
+        match self.root.read(path) {
+            Ok(text) => {
+                let first = text.trim().lines().next().unwrap_or_default();
+                let shown: String = first.chars().take(120).collect();
+                Ok((Some(regex.is_match(text.trim())), format!("{path} has `{shown}`")))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                Ok((None, format!("{path} cannot be read: only root may")))
+            }
+            Err(_) => Err(format!("{path} is not there")),
+        }
+    }
+
+    fn no_process(&self, matches: &str) -> Seen {
+        let regex = regex::Regex::new(matches).map_err(|e| e.to_string())?;
+        let processes = self.lists.processes().iter().map(|one| one.comm.as_str());
+        let all = processes.chain(self.lists.kernel_threads().iter().map(|one| one.comm.as_str()));
+        let mut names: Vec<&str> = all.filter(|name| regex.is_match(name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(match names.is_empty() {
+            true => (Some(true), "no such process runs".into()),
+            false => (Some(false), format!("{} runs", names.join(", "))),
+        })
+    }
+
+    fn some_irq(&self, matches: &str) -> Seen {
+        let regex = regex::Regex::new(matches).map_err(|e| e.to_string())?;
+        let count = self.lists.irqs().iter().filter(|irq| regex.is_match(&irq.name)).count();
+        match count {
+            0 => Err(format!("no interrupt is named like `{matches}`")),
+            _ => Ok((None, format!("{count} such interrupts are here; quell cannot see whether it is done"))),
+        }
+    }
+
+    fn slurm_cores(&self) -> Seen {
+        let Some((path, text)) = SLURM.iter().find_map(|path| Some((*path, self.root.read(path).ok()?)))
+        else {
+            return Err("there is no slurm.conf here".into());
+        };
+        let set = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or_default())
+            .flat_map(str::split_whitespace)
+            .filter_map(|word| word.split_once('='))
+            .find(|(name, value)| {
+                let name = name.to_ascii_lowercase();
+                matches!(name.as_str(), "cpuspeclist" | "corespeccount") && !matches!(*value, "" | "0")
+            });
+        Ok(match set {
+            Some((name, value)) => (Some(true), format!("{path} has {name}={value}")),
+            None => (Some(false), format!("{path} gives the system no core")),
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! When what a place holds counts as what it should.
+
+use quell_recording::Cpu;
+
+use crate::catalogue::Compare;
+use crate::place::Place;
+
+/// Whether `now` counts as `want`.
+pub fn counts(place: &Place, now: &str, want: &str, how: Compare, online: &[Cpu]) -> bool {
+    let numbers = || Some((number(now)?, number(want)?));
+    match how {
+        Compare::Equal => place.same(now, want),
+        Compare::AtLeast => numbers().is_some_and(|(now, want)| now >= want),
+        Compare::AtMost => numbers().is_some_and(|(now, want)| now <= want),
+        Compare::AtLeastOrZero => numbers().is_some_and(|(now, want)| now == 0 || now >= want),
+        Compare::LatencyAtMost => {
+            now.trim() == "n/a" || numbers().is_some_and(|(now, want)| now != 0 && now <= want)
+        }
+        Compare::Within => within(place, now, want, online),
+    }
+}
+
+fn number(text: &str) -> Option<i128> {
+    text.trim().parse().ok()
+}
+
+/// No online CPU outside the wanted ones: a mask also names CPUs that are off, or that no machine has.
+fn within(place: &Place, now: &str, want: &str, online: &[Cpu]) -> bool {
+    let (Some(now), Some(want)) = (place.cpus(now), place.cpus(want)) else { return false };
+    let mut here = now.iter().filter(|cpu| online.binary_search(cpu).is_ok());
+    here.all(|cpu| want.binary_search(cpu).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use super::*;
+    use quell_recording::parse_cpu_list;
+
+    #[test]
+    fn each_way_of_counting() {
+        let file = |path: &str| Place::File { path: path.into() };
+        let online = parse_cpu_list("0-3").unwrap();
+        let vm = file("/proc/sys/vm/x");
+        for (place, now, want, how, counted) in [
+            (&vm, "20\n", "20", Compare::Equal, true),
+            (&vm, "30\n", "20", Compare::AtLeast, true),
+            (&vm, "-1\n", "20", Compare::AtLeast, false),
+            (&vm, "30\n", "20", Compare::AtMost, false),
+            (&vm, "0\n", "600", Compare::AtLeastOrZero, true),
+            (&vm, "120\n", "600", Compare::AtLeastOrZero, false),
+            (&vm, "n/a\n", "600", Compare::AtLeast, false),
+            (&vm, "1\n", "3", Compare::LatencyAtMost, true),
+            (&vm, "3\n", "3", Compare::LatencyAtMost, true),
+            (&vm, "n/a\n", "3", Compare::LatencyAtMost, true),
+            (&vm, "0\n", "3", Compare::LatencyAtMost, false),
+            (&vm, "100\n", "3", Compare::LatencyAtMost, false),
+            (&file("/proc/irq/default_smp_affinity"), "1\n", "03", Compare::Within, true),
+            (&file("/proc/irq/default_smp_affinity"), "ffffff03\n", "03", Compare::Within, true),
+            (&file("/proc/irq/default_smp_affinity"), "7\n", "03", Compare::Within, false),
+            (&file("/proc/sys/kernel/watchdog_cpumask"), "0-1\n", "0-2", Compare::Within, true),
+            (&file("/proc/sys/kernel/watchdog_cpumask"), "\n", "0-2", Compare::Within, true),
+        ] {
+            assert_eq!(counts(place, now, want, how, &online), counted, "{now:?} {how:?} {want}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Files of the kernel's: what a path with stars stands for here.
+
+use super::look::{At, Look, Looker, Verdict};
+use crate::catalogue::{Compare, EACH_CPU, FileKnob, Where};
+use crate::place::Place;
+
+impl Looker<'_> {
+    pub(super) fn file(&self, at: At<'_>, knob: &FileKnob) -> Vec<Look> {
+        let found = match self.paths(at, knob) {
+            Ok(found) => found,
+            Err(why) => return vec![Look::bare(Verdict::Unseen, why)],
+        };
+        let fits = |path: &&String| knob.r#where.as_ref().is_none_or(|test| self.meets(path, test));
+        let looks: Vec<Look> = found.iter().filter(fits).map(|path| self.one_file(at, knob, path)).collect();
+        match looks.is_empty() {
+            true => vec![no_file(knob, !found.is_empty())],
+            false => looks,
+        }
+    }
+
+    /// What a path stands for. A CPU that vanished has no files.
+    fn paths(&self, at: At<'_>, knob: &FileKnob) -> Result<Vec<String>, String> {
+        let Some((before, after)) = knob.path.split_once(EACH_CPU) else {
+            return Ok(self.root.glob(&knob.path));
+        };
+        let cpus = at.filling.cpus(knob.cpus)?;
+        Ok(cpus.iter().flat_map(|cpu| self.root.glob(&format!("{before}/cpu{cpu}/{after}"))).collect())
+    }
+
+    fn meets(&self, path: &str, test: &Where) -> bool {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let text = self.root.read(&format!("{folder}/{}", test.file)).unwrap_or_default();
+        regex::Regex::new(&test.matches).is_ok_and(|regex| regex.is_match(text.trim()))
+    }
+
+    fn one_file(&self, at: At<'_>, knob: &FileKnob, path: &str) -> Look {
+        let place = Place::File { path: path.to_owned() };
+        // A value that the user named is meant as it is.
+        let compare = if at.instead.is_some() { Compare::Equal } else { knob.compare };
+        let look = self.see(place, at.fill(&knob.want), compare, knob.optional);
+        let mut look = self.unless_writable(look, path, "its mode lets nobody write it, not even root");
+        if let Some(sight) = look.sight.as_mut().filter(|_| !knob.group.is_empty()) {
+            sight.group = knob.group.clone();
+            if !sight.group.iter().any(|one| one == path) {
+                sight.group.push(path.to_owned());
+            }
+        }
+        look
+    }
+}
+
+fn no_file(knob: &FileKnob, some: bool) -> Look {
+    let verdict = if knob.optional { Verdict::NotMissed } else { Verdict::Missing };
+    let why = match &knob.r#where {
+        Some(test) if some => {
+            format!("none of {} has a `{}` that matches `{}`", knob.path, test.file, test.matches)
+        }
+        _ => format!("{} is not there", knob.path),
+    };
+    Look::bare(verdict, why)
+}

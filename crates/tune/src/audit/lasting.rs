@@ -1,0 +1,152 @@
+//! What would make settings stand after the next boot: files of quell's own for those who set them at boot.
+
+use super::Sight;
+use super::lists::Sysctl;
+use super::look::{Look, Looker, Verdict};
+use super::unit::disabled;
+use crate::catalogue::{Compare, Mitigation};
+use crate::place::{ABSENT, Place};
+
+const PROC_SYS: &str = "/proc/sys/";
+
+/// A line for a file, and the path that it sets.
+struct Line {
+    path: String,
+    value: String,
+}
+
+/// The text of a file of quell's: whose it is comes first.
+pub fn signed(id: &str, text: &str) -> String {
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("# quell: {id}; removed by `quell tune revert`\n{text}{end}")
+}
+
+/// A path below `/proc/sys` as sysctl.d has it: with dots, or with slashes where a part of it has a dot.
+pub fn sysctl_key(path: &str) -> Option<String> {
+    let key = path.strip_prefix(PROC_SYS)?;
+    Some(if key.contains('.') { key.to_owned() } else { key.replace('/', ".") })
+}
+
+/// A key of sysctl.d as a path below `/proc/sys`: the first separator says which of the two it is.
+pub fn sysctl_path(key: &str) -> String {
+    let swap = |c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    match key.find(['.', '/']).map(|at| key.as_bytes()[at]) {
+        Some(b'.') => format!("{PROC_SYS}{}", key.chars().map(swap).collect::<String>()),
+        _ => format!("{PROC_SYS}{key}"),
+    }
+}
+
+/// A line of tmpfiles.d that writes a file: `%` and blanks have a meaning there.
+fn tmpfiles_line(line: &Line) -> String {
+    let path = line.path.replace('%', "%%");
+    let value = line.value.replace('\\', "\\\\").replace('%', "%%");
+    format!("w {path} - - - - {value}\n")
+}
+
+impl Looker<'_> {
+    pub(super) fn lasting(&self, mitigation: &Mitigation, looks: &[Look]) -> Vec<Sight> {
+        let lines = lines(looks);
+        let (sysctl, other): (Vec<Line>, Vec<Line>) =
+            lines.into_iter().partition(|line| line.path.starts_with(PROC_SYS));
+        let mut sights = Vec::new();
+        let id = &mitigation.id;
+        if !sysctl.is_empty() {
+            let text = sysctl.iter().map(|line| {
+                let key = sysctl_key(&line.path).unwrap_or_default();
+                format!("{key} = {}\n", line.value)
+            });
+            let mut sight = self.read_at_boot("sysctl.d", id, &text.collect::<String>());
+            let overruling = sysctl.iter().flat_map(|line| self.later(id, line));
+            sight.overruled_by = overruling.collect();
+            sights.push(sight);
+        }
+        if !other.is_empty() {
+            let text: String = other.iter().map(tmpfiles_line).collect();
+            sights.push(self.read_at_boot("tmpfiles.d", id, &text));
+        }
+        sights.extend(looks.iter().filter_map(stays_off));
+        sights
+    }
+
+    /// A file for a program that reads such files at boot, if one is here.
+    fn read_at_boot(&self, folder: &str, id: &str, text: &str) -> Sight {
+        let place = Place::DropIn { path: format!("/etc/{folder}/90-quell-{id}.conf") };
+        if !["/etc", "/usr/lib", "/lib"].iter().any(|base| self.root.has(&format!("{base}/{folder}"))) {
+            let why = Some(format!("nothing on this machine reads /etc/{folder}"));
+            return Sight { now: Some(ABSENT.to_owned()), why, ..Sight::of(place) };
+        }
+        let look = self.see(place.clone(), Ok(signed(id, text)), Compare::Equal, false);
+        let mut sight = look.sight.unwrap_or_else(|| Sight::of(place));
+        sight.staged = true;
+        sight
+    }
+
+    /// Files of others that set this otherwise, and are read after ours.
+    fn later(&self, id: &str, line: &Line) -> Vec<String> {
+        let ours = format!("90-quell-{id}.conf");
+        let place = Place::File { path: line.path.clone() };
+        let later = |set: &&Sysctl| {
+            let name = set.file.rsplit('/').next().unwrap_or_default();
+            let is_last = set.file == "/etc/sysctl.conf";
+            let others = !name.contains("quell") && (is_last || name > ours.as_str());
+            others && set.path == line.path && !place.same(&set.value, &line.value)
+        };
+        let tell = |set: &Sysctl| {
+            format!("{} ({} = {})", set.file, sysctl_key(&set.path).unwrap_or_default(), set.value)
+        };
+        self.lists.sysctls().iter().filter(later).map(tell).collect()
+    }
+}
+
+/// What to set at boot: what is wanted; for a file that has more than enough already, what it has.
+fn lines(looks: &[Look]) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for sight in looks.iter().filter_map(|look| look.sight.as_ref()) {
+        let (Place::File { path }, Some(now), Some(want), false) =
+            (&sight.place, &sight.now, &sight.want, sight.immovable)
+        else {
+            continue;
+        };
+        let enough = sight.done && !sight.place.same(now, want);
+        let value = if enough { now.trim() } else { want.trim() }.to_owned();
+        let known = lines.iter().any(|line| line.path == *path);
+        if !known && !path.contains(char::is_whitespace) && !value.contains('\n') {
+            lines.push(Line { path: path.clone(), value });
+        }
+    }
+    lines
+}
+
+/// A unit that would start again at boot, as it should be for good.
+fn stays_off(look: &Look) -> Option<Sight> {
+    let sight = look.sight.as_ref().filter(|_| matches!(look.verdict, Verdict::Done | Verdict::Not))?;
+    let (Place::Unit { .. }, Some(now)) = (&sight.place, &sight.now) else { return None };
+    Some(Sight { want: Some(disabled(now)?), done: false, ..sight.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_written_and_read_by_sysctls_rule() {
+        for (path, key) in [
+            ("/proc/sys/vm/stat_interval", "vm.stat_interval"),
+            ("/proc/sys/net/ipv4/conf/eth0.7/arp_filter", "net/ipv4/conf/eth0.7/arp_filter"),
+        ] {
+            assert_eq!(sysctl_key(path).as_deref(), Some(key));
+            assert_eq!(sysctl_path(key), path);
+        }
+        assert_eq!(sysctl_path("net.ipv4.conf.eth0/7.x"), "/proc/sys/net/ipv4/conf/eth0.7/x");
+        assert_eq!(sysctl_key("/sys/x"), None);
+    }
+
+    #[test]
+    fn a_signed_text_ends_with_a_line() {
+        assert_eq!(signed("a", "x"), "# quell: a; removed by `quell tune revert`\nx\n");
+    }
+}

@@ -1,0 +1,286 @@
+//! Looking at one mitigation: its knobs become places, each is read and compared.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use fs_err as fs;
+
+use super::lists::Lists;
+use super::{Audited, ByHand, Sight, State, Wishes, compare, state};
+use crate::catalogue::{Compare, CpusetKnob, DropInKnob, Held, HoldKnob, IrqKnob, Knob, Mitigation, Want};
+use crate::facts::{Facts, Filling, Parts};
+use crate::place::irq::Irq;
+use crate::place::{ABSENT, Place, Trouble, cpuset};
+use crate::root::Root;
+
+/// What looks, and what it looks for.
+pub struct Looker<'a> {
+    pub root: &'a Root,
+    pub facts: &'a Facts,
+    pub parts: Result<&'a Parts, &'a str>,
+    pub wishes: &'a Wishes,
+    pub lists: Lists<'a>,
+}
+
+/// What came of one look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As wanted.
+    Done,
+    /// Otherwise.
+    Not,
+    /// Not on this machine.
+    Missing,
+    /// Not on this machine, and not missed.
+    NotMissed,
+    /// Otherwise, and nobody can change it.
+    Immovable,
+    /// Not to be seen, or without a wanted value.
+    Unseen,
+}
+
+/// One look: at a place, at what is done by hand, or at something that is neither.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub verdict: Verdict,
+    pub why: Option<String>,
+    pub sight: Option<Sight>,
+    pub by_hand: Option<ByHand>,
+}
+
+impl Look {
+    /// Something that is neither a place nor done by hand.
+    pub fn bare(verdict: Verdict, why: impl Into<String>) -> Self {
+        Self { verdict, why: Some(why.into()), sight: None, by_hand: None }
+    }
+
+    /// Marks it as nobody's to change, unless it is as wanted.
+    pub fn immovable(mut self, why: &str) -> Self {
+        let Some(sight) = self.sight.as_mut().filter(|sight| !sight.done && sight.now.is_some()) else {
+            return self;
+        };
+        sight.immovable = true;
+        sight.why = Some(why.to_owned());
+        Self { verdict: Verdict::Immovable, why: sight.why.clone(), ..self }
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Sight)) -> Self {
+        self.sight.as_mut().map(set);
+        self
+    }
+}
+
+/// One mitigation's knob, while it is looked at.
+#[derive(Clone, Copy)]
+pub struct At<'m> {
+    pub mitigation: &'m Mitigation,
+    /// What fills its texts.
+    pub filling: Filling<'m>,
+    /// A value of the user's for a file that does not ask for one.
+    pub instead: Option<&'m str>,
+}
+
+impl At<'_> {
+    /// The text that is wanted.
+    pub fn fill(&self, want: &Want) -> Result<String, String> {
+        let value = self.filling.value.unwrap_or_default();
+        if value.contains(|c: char| c.is_control()) || value.len() > 4096 {
+            return Err("the value that --set gives it is no single line of text".into());
+        }
+        match self.instead {
+            Some(value) if !want.needs_value() => Ok(value.to_owned()),
+            _ => want.fill(&self.filling),
+        }
+    }
+}
+
+impl<'a> Looker<'a> {
+    pub fn new(
+        root: &'a Root,
+        facts: &'a Facts,
+        parts: Result<&'a Parts, &'a str>,
+        wishes: &'a Wishes,
+    ) -> Self {
+        Self { root, facts, parts, wishes, lists: Lists::new(root) }
+    }
+
+    pub fn look_at<'m>(&self, mitigation: &'m Mitigation) -> Audited<'m> {
+        let mut audited = Audited {
+            mitigation,
+            state: State::NotHere,
+            why: None,
+            places: Vec::new(),
+            lasting: Vec::new(),
+            by_hand: Vec::new(),
+        };
+        if !self.facts.is_one_of(&mitigation.arch) {
+            audited.why = Some(format!("this processor has none: {} only", mitigation.arch.join(", ")));
+            return audited;
+        }
+        let looks = self.looks(mitigation);
+        (audited.state, audited.why) = state::sum(&looks, mitigation);
+        audited.lasting = self.lasting(mitigation, &looks);
+        for look in looks {
+            audited.places.extend(look.sight);
+            audited.by_hand.extend(look.by_hand);
+        }
+        audited
+    }
+
+    fn looks(&self, mitigation: &Mitigation) -> Vec<Look> {
+        let value = self.wishes.values.get(&mitigation.id).map(String::as_str);
+        let filling = Filling { facts: self.facts, parts: self.parts, value };
+        let rest = At { mitigation, filling, instead: None };
+        let first = mitigation.knob.iter().position(|knob| matches!(knob, Knob::File(_)));
+        let mut looks = Vec::new();
+        for (number, knob) in mitigation.knob.iter().enumerate() {
+            // A value is for the first file.
+            let instead = value.filter(|_| Some(number) == first);
+            looks.extend(self.knob(At { instead, ..rest }, knob));
+        }
+        looks.extend(self.boot(rest));
+        looks
+    }
+
+    fn knob(&self, at: At<'_>, knob: &Knob) -> Vec<Look> {
+        match knob {
+            Knob::File(file) => self.file(at, file),
+            Knob::Irq(irq) => self.irq(at, irq),
+            Knob::KernelThread(threads) => self.kernel_threads(at, threads),
+            Knob::Process(process) => self.process(at, process),
+            Knob::Unit(unit) => self.unit(unit),
+            Knob::Hold(hold) => vec![self.hold(at, hold)],
+            Knob::Cpuset(cpuset) => vec![self.cpuset(cpuset)],
+            // All of a mitigation's options are one file, and looked at together.
+            Knob::Boot(_) => Vec::new(),
+            Knob::DropIn(file) => vec![self.drop_in(at, file)],
+            Knob::ByHand(by_hand) => vec![self.by_hand(by_hand)],
+        }
+    }
+
+    /// Reads a place, and compares.
+    pub fn see(&self, place: Place, want: Result<String, String>, how: Compare, optional: bool) -> Look {
+        let mut sight = Sight { optional, ..Sight::of(place) };
+        let mut verdict = Verdict::Not;
+        match sight.place.read(self.root) {
+            Ok(now) => sight.now = Some(now),
+            Err(Trouble::Missing) if matches!(sight.place, Place::DropIn { .. }) => {
+                sight.now = Some(ABSENT.to_owned());
+            }
+            Err(trouble) => {
+                verdict = verdict_of(&trouble, optional);
+                sight.immovable = verdict == Verdict::Immovable;
+                sight.why = Some(trouble.to_string());
+            }
+        }
+        match want {
+            Ok(want) => sight.want = Some(want),
+            Err(why) if verdict == Verdict::Not => {
+                verdict = Verdict::Unseen;
+                sight.why = Some(why);
+            }
+            Err(_) => {}
+        }
+        if let (Some(now), Some(want)) = (&sight.now, &sight.want)
+            && compare::counts(&sight.place, now, want, how, &self.facts.online)
+        {
+            sight.done = true;
+            verdict = Verdict::Done;
+        }
+        Look { verdict, why: sight.why.clone(), sight: Some(sight), by_hand: None }
+    }
+
+    /// Marks a look at a file that has no mode to write: to exist is not to be writable.
+    pub fn unless_writable(&self, look: Look, file: &str, why: &str) -> Look {
+        let mode = fs::metadata(self.root.path(file)).map(|facts| facts.mode());
+        match mode.is_ok_and(|mode| mode & 0o222 == 0) {
+            true => look.immovable(why),
+            false => look,
+        }
+    }
+
+    fn irq(&self, at: At<'_>, knob: &IrqKnob) -> Vec<Look> {
+        let regex = match regex::Regex::new(&knob.matches) {
+            Ok(regex) => regex,
+            Err(error) => return vec![Look::bare(Verdict::Unseen, error.to_string())],
+        };
+        let mine: Vec<&Irq> = self.lists.irqs().iter().filter(|irq| regex.is_match(&irq.name)).collect();
+        if mine.is_empty() {
+            let why = format!("no interrupt is named like `{}`", knob.matches);
+            return vec![Look::bare(Verdict::NotMissed, why)];
+        }
+        let look = |irq: &&Irq| {
+            let place = Place::Irq { number: irq.number, name: irq.name.clone() };
+            let look = self.see(place, at.filling.mask_of(knob.want), Compare::Within, true);
+            // Kernels of today show a managed interrupt by its mode; older ones only refuse the write.
+            let look = look.with(|sight| sight.may_fail = mine.len() > 1);
+            match &irq.immovable {
+                Some(why) => look.immovable(why),
+                None => look,
+            }
+        };
+        mine.iter().map(look).collect()
+    }
+
+    fn hold(&self, at: At<'_>, knob: &HoldKnob) -> Look {
+        let how = match knob.what {
+            Held::CpuDmaLatency => Compare::AtMost,
+            Held::TimestampSocket => Compare::Equal,
+        };
+        self.see(Place::Held { what: knob.what }, at.fill(&knob.want), how, false)
+    }
+
+    fn cpuset(&self, knob: &CpusetKnob) -> Look {
+        let wanted = |parts: &Parts| {
+            cpuset::wanted(knob.what, &parts.compute, &parts.housekeeping, self.root)
+                .map_err(|e| e.to_string())
+        };
+        let want = self.parts.map_err(str::to_owned).and_then(wanted);
+        self.see(Place::Cpuset { what: knob.what }, want, Compare::Equal, false)
+    }
+
+    fn drop_in(&self, at: At<'_>, knob: &DropInKnob) -> Look {
+        if let Some(program) = knob.r#if.as_ref().filter(|program| !self.installed(program)) {
+            return Look::bare(Verdict::NotMissed, format!("`{program}` is not installed"));
+        }
+        let want = at.fill(&knob.content).map(|text| super::lasting::signed(&at.mitigation.id, &text));
+        self.see(Place::DropIn { path: knob.path.clone() }, want, Compare::Equal, false)
+            .with(|sight| sight.staged = true)
+    }
+
+    /// Whether a program is there: a path, or a name in the folders that have programs.
+    fn installed(&self, program: &str) -> bool {
+        let folders = ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
+        match program.starts_with('/') {
+            true => self.root.has(program),
+            false => folders.iter().any(|folder| self.root.has(&format!("{folder}/{program}"))),
+        }
+    }
+}
+
+impl Sight {
+    /// A place of which nothing is known yet.
+    pub(super) fn of(place: Place) -> Self {
+        Self {
+            place,
+            now: None,
+            want: None,
+            done: false,
+            optional: false,
+            immovable: false,
+            may_fail: false,
+            staged: false,
+            group: Vec::new(),
+            overruled_by: Vec::new(),
+            why: None,
+        }
+    }
+}
+
+fn verdict_of(trouble: &Trouble, optional: bool) -> Verdict {
+    match trouble {
+        Trouble::Immovable(_) => Verdict::Immovable,
+        trouble if trouble.is_absence() && optional => Verdict::NotMissed,
+        trouble if trouble.is_absence() => Verdict::Missing,
+        _ => Verdict::Unseen,
+    }
+}

@@ -1,0 +1,98 @@
+//! From looks to a state, and why.
+
+use super::State;
+use super::look::{Look, Verdict};
+use crate::catalogue::Mitigation;
+use crate::place::Place;
+
+/// How a mitigation stands, and why where that alone does not say.
+pub fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
+    let count = |verdict: Verdict| looks.iter().filter(|look| look.verdict == verdict).count();
+    let (done, not) = (count(Verdict::Done), count(Verdict::Not));
+    let (missing, unseen) = (count(Verdict::Missing), count(Verdict::Unseen));
+    let state = match (done, not, missing, unseen) {
+        (0, 0, _, 0) => return (State::NotHere, not_here(looks, mitigation)),
+        (0, 0, _, _) => State::CannotTell,
+        (0, ..) => State::Off,
+        (_, 0, 0, 0) => State::On,
+        // What nobody can see of what is done by hand leaves the rest standing.
+        (_, 0, 0, _) if looks.iter().all(|look| look.verdict != Verdict::Unseen || is_by_hand(look)) => {
+            State::On
+        }
+        _ => State::Partial,
+    };
+    let mut told = vec![Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not];
+    told.extend((state == State::On).then_some(Verdict::Done));
+    let whys: Vec<String> = told.into_iter().flat_map(|verdict| tell(looks, verdict)).collect();
+    (state, (!whys.is_empty()).then(|| whys.join("; ")))
+}
+
+fn is_by_hand(look: &Look) -> bool {
+    look.by_hand.is_some()
+}
+
+/// Why nothing of it is here: what became of it, if that is known.
+fn not_here(looks: &[Look], mitigation: &Mitigation) -> Option<String> {
+    if let Some(gone) = &mitigation.gone {
+        let today = mitigation.successor.as_ref().map(|id| format!("; today: {id}"));
+        return Some(format!("{}{}", gone.trim_end_matches('.'), today.unwrap_or_default()));
+    }
+    if mitigation.knob.is_empty() {
+        return Some("the catalogue names nothing that it touches".into());
+    }
+    let whys: Vec<String> = [Verdict::Immovable, Verdict::Missing, Verdict::NotMissed]
+        .into_iter()
+        .flat_map(|verdict| tell(looks, verdict))
+        .collect();
+    (!whys.is_empty()).then(|| whys.join("; "))
+}
+
+/// The reasons of looks with one verdict, each once, with how many have it.
+fn tell(looks: &[Look], verdict: Verdict) -> Vec<String> {
+    let mine: Vec<&Look> = looks.iter().filter(|look| look.verdict == verdict).collect();
+    let mut reasons: Vec<&str> = Vec::new();
+    for why in mine.iter().filter_map(|look| look.why.as_deref()) {
+        if !reasons.contains(&why) {
+            reasons.push(why);
+        }
+    }
+    let one = |why: &&str| {
+        let same: Vec<&&Look> = mine.iter().filter(|look| look.why.as_deref() == Some(*why)).collect();
+        match same.first().and_then(|look| look.sight.as_ref()) {
+            Some(sight) => told(looks, &sight.place, same.len(), verdict, why),
+            None => (*why).to_owned(),
+        }
+    };
+    let (shown, rest) = reasons.split_at(reasons.len().min(4));
+    let more = (!rest.is_empty()).then(|| format!("and {} more reasons", rest.len()));
+    shown.iter().map(one).chain(more).collect()
+}
+
+/// One reason of some places: `3 of 19 interrupts cannot be moved: …`.
+fn told(looks: &[Look], place: &Place, count: usize, verdict: Verdict, why: &str) -> String {
+    let kind = noun(place);
+    let alike = looks.iter().filter_map(|look| look.sight.as_ref());
+    let all = alike.filter(|sight| noun(&sight.place) == kind).count();
+    let what = match verdict {
+        Verdict::Immovable if matches!(place, Place::File { .. }) => "cannot be written: ",
+        Verdict::Immovable => "cannot be moved: ",
+        Verdict::Unseen => "cannot be judged: ",
+        _ => "",
+    };
+    match (count, all) {
+        (1, 1) => format!("{place}: {what}{why}"),
+        _ if what.is_empty() => format!("{count} of {all} {kind}: {why}"),
+        _ => format!("{count} of {all} {kind} {what}{why}"),
+    }
+}
+
+fn noun(place: &Place) -> &'static str {
+    match place {
+        Place::File { .. } => "files",
+        Place::Irq { .. } => "interrupts",
+        Place::Thread { .. } => "threads",
+        Place::Unit { .. } => "units",
+        Place::DropIn { .. } => "drop-ins",
+        Place::Held { .. } | Place::Cpuset { .. } => "places",
+    }
+}

@@ -1,0 +1,142 @@
+#![allow(clippy::unwrap_used, reason = "a test may")]
+use std::path::Path;
+
+use super::*;
+use crate::fake_machine::{self as fake, Machine};
+
+fn on(
+    make: fn(&Path) -> Machine,
+    change: impl FnOnce(&Machine),
+    wishes: &Wishes,
+    id: &str,
+) -> (State, String) {
+    let folder = tempfile::tempdir().unwrap();
+    change(&make(folder.path()));
+    let root = Root::at(folder.path()).unwrap();
+    let catalogue = Catalogue::built_in();
+    let audit = audit(&root, &catalogue, wishes, Some(&[id.to_owned()])).unwrap();
+    let one = audit.entries.first().unwrap();
+    (one.state, one.why.clone().unwrap_or_default())
+}
+
+fn plain(make: fn(&Path) -> Machine, id: &str) -> (State, String) {
+    on(make, |_| {}, &Wishes::default(), id)
+}
+
+#[test]
+fn states_say_why() {
+    for (make, id, state, part) in [
+        (fake::large as fn(&Path) -> Machine, "vm-stat-interval", State::Off, ""),
+        (fake::large, "nmi-watchdog", State::NotHere, "its mode lets nobody write it"),
+        (fake::large, "governor-performance", State::NotHere, "is not there"),
+        (fake::large, "smt-sibling-affinity", State::CannotTell, "give --pid"),
+        (fake::large, "isolcpus", State::Off, "this boot has no `isolcpus`"),
+        (fake::holes, "isolcpus", State::Off, "not `domain,managed_irq,6-7`"),
+        (fake::large, "lpar-dedicated", State::On, "no hypervisor"),
+        (fake::power, "lpar-dedicated", State::Off, "shares its processors"),
+    ] {
+        let (seen, why) = plain(make, id);
+        assert_eq!(seen, state, "{id}: {why}");
+        assert!(why.contains(part), "{id}: {why}");
+    }
+}
+
+#[test]
+fn a_kernel_built_without_an_option_does_not_have_it() {
+    let without = |machine: &Machine| {
+        machine.file("boot/config-6.12.9-fake", "CONFIG_SMP=y\n# CONFIG_NO_HZ_FULL is not set");
+    };
+    let (state, why) = on(fake::large, without, &Wishes::default(), "nohz-full");
+    assert!(why.contains("CONFIG_NO_HZ_FULL"), "{why}");
+    assert_eq!(state, State::NotHere);
+}
+
+#[test]
+fn a_value_of_the_users_goes_before_the_catalogues() {
+    let wishes = |value: &str| Wishes {
+        values: [("vm-stat-interval".to_owned(), value.to_owned())].into(),
+        ..Wishes::default()
+    };
+    assert_eq!(on(fake::large, |_| {}, &wishes("1"), "vm-stat-interval").0, State::On);
+    let (state, why) = on(fake::large, |_| {}, &wishes("1\n2"), "vm-stat-interval");
+    assert_eq!(state, State::CannotTell);
+    assert!(why.contains("--set"), "{why}");
+}
+
+#[test]
+fn an_unknown_id_is_refused_with_what_was_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    fake::large(folder.path());
+    let root = Root::at(folder.path()).unwrap();
+    let told =
+        audit(&root, &Catalogue::built_in(), &Wishes::default(), Some(&["isolcpu".into()])).unwrap_err();
+    assert!(told.contains("did you mean `isolcpus`"), "{told}");
+}
+
+#[test]
+fn all_of_the_catalogue_is_looked_at_on_every_machine_without_a_write() {
+    let machines: [fn(&Path) -> Machine; 6] =
+        [fake::large, fake::power, fake::partitioned, fake::services, fake::holes, fake::interrupts];
+    let catalogue = Catalogue::built_in();
+    for make in machines {
+        let folder = tempfile::tempdir().unwrap();
+        make(folder.path());
+        let root = Root::at(folder.path()).unwrap();
+        let before = newest(folder.path());
+        let audit = audit(&root, &catalogue, &Wishes::default(), None).unwrap();
+        assert_eq!(audit.entries.len(), catalogue.iter().count());
+        for one in audit.entries.iter().filter(|one| matches!(one.state, State::NotHere | State::CannotTell))
+        {
+            assert!(one.why.is_some(), "{} on {}", one.mitigation.id, audit.facts.host);
+        }
+        assert_eq!(newest(folder.path()), before);
+    }
+}
+
+#[test]
+fn a_knob_of_each_cpu_is_of_those_that_compute_wherever_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = fake::services(folder.path());
+    for cpu in 0..4 {
+        machine.file(&format!("sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"), "50000000");
+    }
+    let root = Root::at(folder.path()).unwrap();
+    let catalogue = Catalogue::built_in();
+    let compute = quell_recording::parse_cpu_list("2-3").unwrap();
+    let wishes = Wishes { compute: Some(compute), ..Wishes::default() };
+    let audit = audit(&root, &catalogue, &wishes, Some(&["fair-server".to_owned()])).unwrap();
+    let places: Vec<String> = audit.entries[0].places.iter().map(|sight| sight.place.to_string()).collect();
+    let path = |cpu| format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+    assert_eq!(places, [path(2), path(3)]);
+}
+
+/// When the newest of all files and folders was written.
+fn newest(folder: &Path) -> std::time::SystemTime {
+    let entries = fs_err::read_dir(folder).unwrap().map(Result::unwrap);
+    let of = |entry: fs_err::DirEntry| {
+        let facts = entry.metadata().unwrap();
+        if facts.is_dir() {
+            newest(&entry.path()).max(facts.modified().unwrap())
+        } else {
+            facts.modified().unwrap()
+        }
+    };
+    entries.map(of).max().unwrap_or(std::time::UNIX_EPOCH)
+}
+
+/// What this machine really has: printed for whoever asks with `--nocapture`.
+#[test]
+fn this_machine_is_looked_at() {
+    let catalogue = Catalogue::built_in();
+    let audit = audit(&Root::system(), &catalogue, &Wishes::default(), None).unwrap();
+    assert_eq!(audit.entries.len(), catalogue.iter().count());
+    if std::env::var_os("QUELL_SHOW_AUDIT").is_some() {
+        for one in &audit.entries {
+            let why = one.why.as_deref().unwrap_or("");
+            let _ = std::io::Write::write_fmt(
+                &mut std::io::stdout(),
+                format_args!("{:?}\t{}\t{} places\t{why}\n", one.state, one.mitigation.id, one.places.len()),
+            );
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Threads: the kernel's, and those of the process that a plan is made for.
+
+use quell_recording::format_cpu_list;
+
+use super::look::{At, Look, Looker, Verdict};
+use crate::catalogue::{Compare, KernelThreadKnob, ProcessKnob, Property};
+use crate::place::Place;
+use crate::place::thread::{Task, threads_of};
+
+impl Looker<'_> {
+    pub(super) fn kernel_threads(&self, at: At<'_>, knob: &KernelThreadKnob) -> Vec<Look> {
+        let regex = match regex::Regex::new(&knob.matches) {
+            Ok(regex) => regex,
+            Err(error) => return vec![Look::bare(Verdict::Unseen, error.to_string())],
+        };
+        let threads = self.lists.kernel_threads();
+        let mine: Vec<&Task> = threads.iter().filter(|one| regex.is_match(&one.comm)).collect();
+        if mine.is_empty() {
+            let why = format!("no kernel thread is named like `{}`", knob.matches);
+            return vec![Look::bare(Verdict::NotMissed, why)];
+        }
+        let look = |thread: &&Task| {
+            let want = at.filling.cpus(knob.want).map(|cpus| format_cpu_list(&cpus));
+            let mut look = self.see(place(thread, Property::Affinity), want, Compare::Within, true);
+            look.sight.iter_mut().for_each(|sight| sight.may_fail = mine.len() > 1);
+            match thread.bound {
+                true => look.immovable("bound to its CPUs by the kernel"),
+                false => look,
+            }
+        };
+        mine.iter().map(look).collect()
+    }
+
+    pub(super) fn process(&self, at: At<'_>, knob: &ProcessKnob) -> Vec<Look> {
+        let Some(pid) = self.wishes.pid else {
+            let why = "it is about a process: give --pid";
+            return vec![Look::bare(Verdict::Unseen, why)];
+        };
+        let threads = match threads_of(self.root, pid) {
+            Ok(threads) if !threads.is_empty() => threads,
+            Ok(_) => return vec![Look::bare(Verdict::Unseen, format!("there is no process {pid}"))],
+            Err(trouble) => return vec![Look::bare(Verdict::Unseen, trouble.to_string())],
+        };
+        let how = match knob.what {
+            Property::TimerSlack => Compare::AtLeast,
+            _ => Compare::Equal,
+        };
+        let see = |thread: &Task| self.see(place(thread, knob.what), at.fill(&knob.want), how, false);
+        threads.iter().map(see).collect()
+    }
+}
+
+fn place(thread: &Task, property: Property) -> Place {
+    Place::Thread { pid: thread.pid, start: thread.start, comm: thread.comm.clone(), property }
+}

@@ -1,0 +1,67 @@
+//! Units of systemd, and processes that do their work without it.
+
+use super::look::{Look, Looker, Verdict};
+use super::{ByHand, Sight};
+use crate::catalogue::UnitKnob;
+use crate::place::{Place, Trouble};
+
+/// States in which a unit runs, or is about to.
+const RUNNING: [&str; 3] = ["active", "activating", "reloading"];
+
+impl Looker<'_> {
+    pub(super) fn unit(&self, knob: &UnitKnob) -> Vec<Look> {
+        let place = Place::Unit { name: knob.name.clone() };
+        let mut looks = vec![match place.read(self.root) {
+            Ok(now) => stopped(place, &now),
+            Err(trouble) if trouble.is_absence() => {
+                // A service goes by several names; a node has one of them.
+                let why = match trouble {
+                    Trouble::Missing => format!("there is no {}", knob.name),
+                    other => other.to_string(),
+                };
+                Look::bare(Verdict::NotMissed, why)
+            }
+            Err(trouble) => {
+                let why = Some(trouble.to_string());
+                let sight = Sight { why: why.clone(), ..Sight::of(place) };
+                Look { verdict: Verdict::Unseen, why, sight: Some(sight), by_hand: None }
+            }
+        }];
+        // What runs while the unit does not is unknown to systemd.
+        if !looks.iter().any(|look| look.verdict == Verdict::Not) {
+            looks.extend(self.strays(knob));
+        }
+        looks
+    }
+
+    fn strays(&self, knob: &UnitKnob) -> Option<Look> {
+        let regex = regex::Regex::new(knob.process.as_ref()?).ok()?;
+        let mine = self.lists.processes().iter().filter(|task| regex.is_match(&task.comm));
+        let strays: Vec<String> = mine.map(|task| format!("{} ({})", task.comm, task.pid)).collect();
+        if strays.is_empty() {
+            return None;
+        }
+        let todo = format!("stop {}, which runs without {}", strays.join(", "), knob.name);
+        let why = format!("{} runs without {}", strays.join(", "), knob.name);
+        let by_hand = ByHand { todo, done: Some(false), seen: Some(why.clone()) };
+        Some(Look { verdict: Verdict::Not, why: Some(why), sight: None, by_hand: Some(by_hand) })
+    }
+}
+
+/// A unit as it should be: not running; whether it starts at boot stays as it is.
+fn stopped(place: Place, now: &str) -> Look {
+    let (activity, enablement) = now.trim().split_once(' ').unwrap_or((now.trim(), "unknown"));
+    let runs = RUNNING.contains(&activity);
+    let mut sight = Sight::of(place);
+    sight.want = Some(if runs { format!("inactive {enablement}") } else { now.trim().to_owned() });
+    sight.done = !runs;
+    sight.now = Some(now.to_owned());
+    let verdict = if runs { Verdict::Not } else { Verdict::Done };
+    Look { verdict, why: None, sight: Some(sight), by_hand: None }
+}
+
+/// What a unit that starts at boot should hold for good; none where it does not, or where only others start it (static).
+pub fn disabled(now: &str) -> Option<String> {
+    let enablement = now.split_whitespace().nth(1)?;
+    (enablement == "enabled").then(|| "inactive disabled".to_owned())
+}

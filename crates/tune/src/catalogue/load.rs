@@ -1,0 +1,264 @@
+//! Reading the catalogue, and what is refused in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use fs_err as fs;
+
+use super::{EACH_CPU, Fills, Knob, Mitigation, Part, Risk};
+use crate::deny;
+use crate::nearest;
+
+include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
+
+/// A file of a site's catalogue may not be larger.
+const LARGEST: u64 = 1 << 20;
+
+/// Why a catalogue cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {reason}")]
+pub struct CatalogueError {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// All mitigations that are known, by id.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    by_id: BTreeMap<String, Mitigation>,
+}
+
+impl Catalogue {
+    /// quell's own.
+    ///
+    /// # Panics
+    /// Never: the tests read every file.
+    pub fn built_in() -> Self {
+        let mut catalogue = Self { by_id: BTreeMap::new() };
+        for (name, text) in FILES {
+            if let Err(error) = catalogue.add(Path::new(name), text) {
+                unreachable!("{error}");
+            }
+        }
+        catalogue
+    }
+
+    /// quell's own with the files `*.toml` of a site's folder, in which an id of quell's replaces its entry. A folder that is not there
+    /// adds nothing.
+    ///
+    /// # Errors
+    /// The first file that cannot be read, is no mitigation, names one that does not exist, or that others than root (or the
+    /// caller) may write: what it says is written into the kernel.
+    pub fn with_site(folder: &Path) -> Result<Self, CatalogueError> {
+        let mut catalogue = Self::built_in();
+        let failed = |file: &Path, reason: String| CatalogueError { file: file.to_owned(), reason };
+        let mut files = match fs::read_dir(folder) {
+            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect::<Vec<_>>(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(catalogue),
+            Err(error) => return Err(failed(folder, error.to_string())),
+        };
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+        files.sort();
+        for file in &files {
+            trusted(file).map_err(|reason| failed(file, reason))?;
+            let text = fs::read_to_string(file).map_err(|e| failed(file, e.to_string()))?;
+            catalogue.add(file, &text)?;
+        }
+        catalogue.check_references().map_err(|reason| failed(folder, reason))?;
+        Ok(catalogue)
+    }
+
+    fn add(&mut self, file: &Path, text: &str) -> Result<(), CatalogueError> {
+        let failed = |reason: String| CatalogueError { file: file.to_owned(), reason };
+        let mitigation: Mitigation = toml::from_str(text).map_err(|e| failed(e.to_string()))?;
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        if *stem != mitigation.id {
+            return Err(failed(format!(
+                "it is named {stem}, and holds the mitigation `{}`: rename one of them",
+                mitigation.id
+            )));
+        }
+        check(&mitigation).map_err(failed)?;
+        self.by_id.insert(mitigation.id.clone(), mitigation);
+        Ok(())
+    }
+
+    /// One by its id.
+    pub fn get(&self, id: &str) -> Option<&Mitigation> {
+        self.by_id.get(id)
+    }
+
+    /// Why there is none of this id, and which may have been meant.
+    pub fn unknown(&self, id: &str) -> String {
+        nearest::unknown(id, self.by_id.keys().map(String::as_str))
+    }
+
+    /// All, by id.
+    pub fn iter(&self) -> impl Iterator<Item = &Mitigation> {
+        self.by_id.values()
+    }
+
+    fn check_references(&self) -> Result<(), String> {
+        for one in self.iter() {
+            let named = one.after.iter().chain(&one.conflicts).chain(&one.see_also).chain(&one.successor);
+            if let Some(stranger) = named.into_iter().find(|id| !self.by_id.contains_key(*id)) {
+                return Err(format!("`{}` names `{stranger}`, which is not in the catalogue", one.id));
+            }
+        }
+        let mut done = BTreeSet::new();
+        self.iter().try_for_each(|one| self.no_circle(one, &mut Vec::new(), &mut done))
+    }
+
+    fn no_circle<'a>(
+        &'a self,
+        one: &'a Mitigation,
+        path: &mut Vec<&'a str>,
+        done: &mut BTreeSet<&'a str>,
+    ) -> Result<(), String> {
+        if path.contains(&one.id.as_str()) {
+            return Err(format!("`{}` comes after itself: {} → {}", one.id, path.join(" → "), one.id));
+        }
+        if done.insert(&one.id) {
+            path.push(&one.id);
+            for before in one.after.iter().filter_map(|id| self.get(id)) {
+                self.no_circle(before, path, done)?;
+            }
+            path.pop();
+        }
+        Ok(())
+    }
+}
+
+/// What a site's file must be, since it says what root writes.
+fn trusted(file: &Path) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let facts = fs::metadata(file).map_err(|e| e.to_string())?;
+    // SAFETY: geteuid has no precondition.
+    let me = unsafe { libc::geteuid() };
+    if !facts.is_file() || facts.len() > LARGEST {
+        return Err(format!("it is no file of at most {LARGEST} bytes"));
+    }
+    if me == 0 && (facts.uid() != 0 || facts.mode() & 0o022 != 0) {
+        return Err("others than root may write it: `chown root` it and `chmod go-w` it".into());
+    }
+    Ok(())
+}
+
+/// The boot options that quell's own mitigations set.
+pub fn boot_options() -> &'static BTreeSet<String> {
+    static OPTIONS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let knobs = FILES.iter().filter_map(|(_, text)| Some(toml::from_str::<Mitigation>(text).ok()?.knob));
+        let option = |knob| if let Knob::Boot(boot) = knob { Some(boot.option) } else { None };
+        knobs.flatten().filter_map(option).collect()
+    });
+    &OPTIONS
+}
+
+/// Fills texts whose values are not known yet, so that the rest of them can be looked at.
+struct Anything;
+
+impl Fills for Anything {
+    fn list(&self, _part: Part) -> Result<String, String> {
+        Ok("0".into())
+    }
+
+    fn mask(&self, _part: Part) -> Result<String, String> {
+        Ok("1".into())
+    }
+
+    fn value(&self) -> Result<String, String> {
+        Ok("0".into())
+    }
+}
+
+fn check(one: &Mitigation) -> Result<(), String> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if one.id.is_empty() || one.id.len() > 64 || !one.id.chars().all(good) {
+        return Err(format!("`{}` is no id: use lower-case letters, digits and hyphens", one.id));
+    }
+    let by_hand = one.knob.iter().all(|knob| matches!(knob, Knob::ByHand(_)));
+    if one.risk == Risk::External && !by_hand {
+        return Err("its risk is external, so its knobs must be of the kind by-hand".into());
+    }
+    for knob in &one.knob {
+        match knob {
+            Knob::File(file) => {
+                if file.cpus != Part::All && !file.path.contains(EACH_CPU) {
+                    return Err(format!(
+                        "`{}` is not of a CPU, so it has no `cpus`: write `/cpu*/`",
+                        file.path
+                    ));
+                }
+                std::iter::once(&file.path).chain(&file.group).try_for_each(|path| deny::file(path))?;
+            }
+            Knob::DropIn(file) => {
+                let text = file.content.fill(&Anything)?;
+                deny::contents(&file.path, &text)?;
+            }
+            Knob::Boot(boot) if !boot_options().contains(&boot.option) => {
+                return Err(format!("`{}` is no boot option that quell knows to be harmless", boot.option));
+            }
+            Knob::Unit(unit) => deny::unit(&unit.name)?,
+            Knob::Irq(irq) => regex(&irq.matches)?,
+            Knob::KernelThread(threads) => regex(&threads.matches)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn regex(text: &str) -> Result<(), String> {
+    regex::Regex::new(text).map(drop).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use super::*;
+
+    #[test]
+    fn quells_own_files_are_mitigations_that_name_each_other() {
+        for (name, text) in FILES {
+            let mut catalogue = Catalogue { by_id: BTreeMap::new() };
+            catalogue.add(Path::new(name), text).unwrap();
+        }
+        Catalogue::built_in().check_references().unwrap();
+    }
+
+    #[test]
+    fn a_site_gets_no_further_than_a_plan_would() {
+        let head = "id = \"x\"\ntitle = \"t\"\ncategory = \"boot\"\nwhat = \"w\"\ncaveat = \"c\"\nrisk = \"low\"\n\
+            kernel = \"any\"\nprovenance = []\nnoise = []\n[[knob]]\n";
+        let add = |knob: &str| {
+            let mut catalogue = Catalogue { by_id: BTreeMap::new() };
+            catalogue.add(Path::new("x.toml"), &format!("{head}{knob}")).map_err(|error| error.reason)
+        };
+        for (knob, part) in [
+            ("kind = \"file\"\npath = \"/proc/sys/vm/x\"\nwant = \"1\"\ncpus = \"compute\"", "`cpus`"),
+            ("kind = \"file\"\npath = \"/sys//x\"\nwant = \"1\"", "plain path"),
+            (
+                "kind = \"file\"\npath = \"/sys/x/cpu*/y\"\nwant = \"1\"\ngroup = [\"/proc/sys//x\"]",
+                "plain path",
+            ),
+            ("kind = \"boot\"\noption = \"init\"\nwant = \"/x\"", "no boot option"),
+            (
+                "kind = \"drop-in\"\npath = \"/etc/systemd/system/x.service.d/90-quell.conf\"\ncontent = \"[Service]\\nExecStart=/x\"",
+                "nothing that quell puts",
+            ),
+            ("kind = \"drop-in\"\npath = \"/etc/udev/rules.d/90-quell.rules\"\ncontent = \"\"", "no drop-in"),
+        ] {
+            let told = add(knob).unwrap_err();
+            assert!(told.contains(part), "{knob}: {told}");
+        }
+        for knob in [
+            "kind = \"file\"\npath = \"/sys/x/cpu*/y\"\nwant = \"1\"\ncpus = \"compute\"",
+            "kind = \"boot\"\noption = \"nohz_full\"\nwant = \"${compute}\"",
+            "kind = \"drop-in\"\npath = \"/etc/systemd/system/x.service.d/90-quell.conf\"\ncontent = \"[Service]\\nCPUAffinity=${housekeeping}\"",
+        ] {
+            assert_eq!(add(knob), Ok(()), "{knob}");
+        }
+    }
+}

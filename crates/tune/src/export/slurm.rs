@@ -1,0 +1,140 @@
+//! Slurm's prolog and epilog: quell itself applies before a job and gives back after it.
+
+use super::shell::about;
+use super::{Export, File, comments, left, told};
+use crate::catalogue::Risk;
+use crate::place::Place;
+use crate::plan::{Left, Plan};
+
+/// `prolog.sh`, `epilog.sh` and `quell.plan`, which they apply.
+pub fn slurm(plan: &Plan) -> Export {
+    let (plan, mut left) = for_each_job(plan);
+    left.extend(too_risky(&plan));
+    let notes = about(&plan)
+        + &told("Left out, because a prolog runs before every job:", &left)
+        + &told("Left out by the plan:", &plan.left);
+    let risk = plan.mitigations.iter().map(|one| one.risk).max().unwrap_or(Risk::Low).min(Risk::Medium);
+    let prolog = PROLOG.replace("@NOTES@\n", &notes).replace("@RISK@", risk.word());
+    let epilog = EPILOG.replace("@NOTES@\n", &comments(["", &format!("Plan {}.", plan.hash)]));
+    let file = |name: &str, mode, text| File { name: name.into(), mode, text };
+    let files = vec![
+        file("prolog.sh", 0o755, prolog),
+        file("epilog.sh", 0o755, epilog),
+        file("quell.plan", 0o644, plan.to_json()),
+    ];
+    Export { files, left }
+}
+
+/// The plan without what is not for one job: what waits for a boot, and threads of programs that run now.
+fn for_each_job(plan: &Plan) -> (Plan, Vec<Left>) {
+    let why = |write: &crate::plan::Write| match &write.place {
+        _ if write.staged => Some("in force only after a boot, and each epilog would take it away"),
+        Place::DropIn { .. } => Some("it is for the next boot, and each epilog would take it away"),
+        _ => None,
+    };
+    let mut kept = plan.clone();
+    let left = plan.writes.iter().filter_map(|write| Some(left(write, why(write)?))).collect();
+    kept.writes.retain(|write| why(write).is_none());
+    kept.hash = kept.hash_of();
+    (kept, left)
+}
+
+/// The prolog takes a medium risk at most: with more in the plan it is refused as a whole.
+fn too_risky(plan: &Plan) -> Vec<Left> {
+    let risky = plan.mitigations.iter().filter(|one| one.risk > Risk::Medium);
+    let why = "its risk is high, and the prolog takes medium at most: quell refuses the whole plan until it is made without this";
+    risky.map(|one| Left { mitigation: one.id.clone(), what: one.title.clone(), why: why.into() }).collect()
+}
+
+const PROLOG: &str = r#"#!/bin/sh
+# Made by `quell tune export slurm`: tunes a node for a job, before its first task. slurmd runs it as root.
+#
+# slurm.conf, for nodes that one job has to itself (OverSubscribe=EXCLUSIVE, or --exclusive). Where jobs share a node, one job's
+# epilog would take back what another still runs with.
+#   Prolog=/etc/quell/prolog.sh
+#   Epilog=/etc/quell/epilog.sh
+#   PrologFlags=Alloc            # at the allocation, not at the first step
+# Put quell.plan beside them in /etc/quell, writable for root alone.
+#
+# It always ends with 0. Slurm drains a node whose prolog fails, and puts its job back into the queue; a node that quell refuses to
+# change (exit 3), or that took nothing (exit 1: what was written is given back), still computes, only noisier. So that is logged.
+@NOTES@
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+QUELL=${QUELL:-quell}
+PLAN=${QUELL_PLAN:-/etc/quell/quell.plan}
+STATE=${QUELL_STATE:-/run/quell-slurm}
+
+log() {
+    logger -t quell-prolog -p "daemon.$1" -- "job ${SLURM_JOB_ID:-?}: $2"
+}
+
+# What a job left whose epilog never ran: a slurmd that was killed, for instance. Only what a prolog applied, never an operator's.
+if [ -f "$STATE/transaction" ]; then
+    log warning 'an earlier job was not given back; doing so now'
+    read -r id <"$STATE/transaction"
+    "$QUELL" tune revert ${id:+"$id"} >/dev/null 2>&1 || log err "quell tune revert ended with $?; see: quell tune status"
+fi
+# Empty as long as quell is at it: a prolog that is killed there leaves a transaction without a name.
+umask 077
+{ mkdir -p -- "$STATE" && : >"$STATE/transaction"; } || {
+    log err "$STATE cannot be written, so the epilog could not revert: the node is left as it is"
+    exit 0
+}
+
+# The job's own user may have processes here already, so users are allowed; what else quell guards against is not.
+said=$("$QUELL" tune apply "$PLAN" --yes --max-risk @RISK@ --allow-users --json 2>&1)
+code=$?
+id=$(printf '%s\n' "$said" | sed -n 's/.*"transaction": *"\([0-9A-Za-z-]*\)".*/\1/p' | head -n 1)
+if [ "$code" -eq 0 ] && [ -n "$id" ]; then
+    printf '%s\n' "$id" >"$STATE/transaction"
+else
+    rm -f -- "$STATE/transaction"
+fi
+case $code in
+0) log info "applied $PLAN: ${id:-all was so already}" ;;
+3) log warning "quell refuses to tune this node: $said" ;;
+*) log err "quell tune apply ended with $code; see: quell tune status: $said" ;;
+esac
+exit 0
+"#;
+
+const EPILOG: &str = r#"#!/bin/sh
+# Made by `quell tune export slurm`: looks whether the job ran as planned, and gives the node back. slurmd runs it as root.
+#
+# It fails, and Slurm drains the node, only where quell cannot give back what it changed: nobody knows how such a node behaves,
+# and the next job's prolog could not be applied. A drift under the job is logged; what somebody else changed meanwhile (exit 3) is
+# left to them, and forgotten, so that the next job can be tuned.
+@NOTES@
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+QUELL=${QUELL:-quell}
+STATE=${QUELL_STATE:-/run/quell-slurm}
+
+log() {
+    logger -t quell-epilog -p "daemon.$1" -- "job ${SLURM_JOB_ID:-?}: $2"
+}
+
+# The prolog applied nothing, so what is applied, if anything, is an operator's.
+[ -f "$STATE/transaction" ] || exit 0
+id=
+# Empty where the prolog was killed meanwhile; then all that is applied is given back.
+read -r id <"$STATE/transaction"
+
+said=$("$QUELL" tune verify 2>&1) || log warning "not all stood to the end: $said"
+
+said=$("$QUELL" tune revert ${id:+"$id"} 2>&1)
+code=$?
+if [ "$code" -eq 3 ]; then
+    log warning "others changed some of it since, which is left to them: $said"
+    said=$("$QUELL" tune revert --forget ${id:+"$id"} 2>&1)
+    code=$?
+fi
+if [ "$code" -ne 0 ]; then
+    log err "quell tune revert ended with $code; the node is drained: $said"
+    exit 1
+fi
+rm -f -- "$STATE/transaction"
+log info 'given back'
+exit 0
+"#;

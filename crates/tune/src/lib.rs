@@ -1,0 +1,33 @@
+//! Mitigations: what this node has on, what could be changed, changing it, proving it, and giving it back.
+//!
+//! `catalogue` is what is known; `audit` sets it beside a machine; `plan` makes a list of writes of that, without writing; `apply` does
+//! them under a `journal`, and `revert` takes them back; `verify` looks whether they stand.
+
+pub mod apply;
+pub mod audit;
+pub mod catalogue;
+mod deny;
+pub mod export;
+pub mod facts;
+#[cfg(test)]
+#[path = "../../cli/tests/support/fake_machine.rs"]
+mod fake_machine;
+pub mod fault;
+mod groups;
+pub mod guard;
+pub mod journal;
+pub mod keeper;
+pub mod masks;
+mod nearest;
+pub mod place;
+pub mod plan;
+pub mod revert;
+mod root;
+pub mod status;
+pub mod store;
+pub mod verify;
+
+pub use root::Root;
+
+#[cfg(test)]
+mod tests;

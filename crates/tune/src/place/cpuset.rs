@@ -1,0 +1,128 @@
+//! quell's cpusets: on cgroup v1 a set for the job, and one that takes the system's tasks; on cgroup v2 an isolated partition.
+//!
+//! What they hold is text: `compute=1 housekeeping=0 mems=0 balance=off`. A tree is taken at its word: folders and plain files.
+
+mod groups;
+mod partition;
+mod sets;
+mod tasks;
+
+use std::fmt::Write as _;
+
+use quell_recording::{Cpu, format_cpu_list, parse_cpu_list};
+
+use super::{ABSENT, Trouble};
+use crate::catalogue::CpusetKind;
+use crate::root::Root;
+
+pub(super) fn read(root: &Root, what: CpusetKind) -> Result<String, Trouble> {
+    let parts = match what {
+        CpusetKind::Shield | CpusetKind::Job => sets::read(root, what)?,
+        CpusetKind::Isolated => partition::read(root)?,
+    };
+    Ok(parts.map_or_else(|| ABSENT.to_owned(), |parts| parts.to_string()))
+}
+
+pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), Trouble> {
+    let wanted = if value.trim() == ABSENT { None } else { Some(Parts::parse(value)?) };
+    match (what, wanted) {
+        (CpusetKind::Isolated, None) => partition::undo(root),
+        (CpusetKind::Isolated, Some(parts)) => partition::make(root, &parts),
+        (_, None) => sets::undo(root, what),
+        (_, Some(parts)) => sets::make(root, what, &parts),
+    }
+}
+
+/// What is to be written for a division of the CPUs.
+///
+/// # Errors
+/// Where this machine has no cpusets of that kind, or a part has no CPUs.
+pub fn wanted(
+    what: CpusetKind,
+    compute: &[Cpu],
+    housekeeping: &[Cpu],
+    root: &Root,
+) -> Result<String, Trouble> {
+    let none = |part: &str| Trouble::Unavailable(format!("there are no {part} CPUs to make a cpuset of"));
+    if compute.is_empty() {
+        return Err(none("compute"));
+    }
+    if housekeeping.is_empty() && what != CpusetKind::Job {
+        return Err(none("housekeeping"));
+    }
+    let mut parts = Parts { compute: Some(format_cpu_list(compute)), ..Parts::default() };
+    match what {
+        CpusetKind::Isolated => {
+            parts.partition = Some("isolated".into());
+            parts.controller = partition::controller(root)?;
+        }
+        CpusetKind::Shield | CpusetKind::Job => {
+            parts.mems = Some(sets::mems(root)?);
+            if what == CpusetKind::Shield {
+                parts.housekeeping = Some(format_cpu_list(housekeeping));
+                parts.balance = Some("off".into());
+            }
+        }
+    }
+    Ok(parts.to_string())
+}
+
+/// A value's parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Parts {
+    compute: Option<String>,
+    housekeeping: Option<String>,
+    mems: Option<String>,
+    /// Whether the scheduler balances load over the whole machine: the root set's `sched_load_balance`.
+    balance: Option<String>,
+    partition: Option<String>,
+    /// `quell` where quell handed the controller down to the root's children.
+    controller: Option<String>,
+}
+
+impl Parts {
+    fn parse(text: &str) -> Result<Self, Trouble> {
+        let invalid = || Trouble::Invalid(text.trim().to_owned());
+        let mut parts = Self::default();
+        for word in text.split_whitespace() {
+            let (key, value) = word.split_once('=').ok_or_else(invalid)?;
+            let (part, good) = match key {
+                "compute" => (&mut parts.compute, parse_cpu_list(value).is_ok()),
+                "housekeeping" => (&mut parts.housekeeping, parse_cpu_list(value).is_ok()),
+                "mems" => (&mut parts.mems, parse_cpu_list(value).is_ok()),
+                "balance" => (&mut parts.balance, value == "off"),
+                "partition" => (&mut parts.partition, value == "isolated"),
+                "controller" => (&mut parts.controller, value == "quell"),
+                _ => return Err(invalid()),
+            };
+            if !good || part.replace(value.to_owned()).is_some() {
+                return Err(invalid());
+            }
+        }
+        Ok(parts)
+    }
+}
+
+impl std::fmt::Display for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            ("compute", &self.compute),
+            ("housekeeping", &self.housekeeping),
+            ("mems", &self.mems),
+            ("balance", &self.balance),
+            ("partition", &self.partition),
+            ("controller", &self.controller),
+        ];
+        let mut text = String::new();
+        for (key, value) in parts {
+            if let Some(value) = value {
+                let space = if text.is_empty() { "" } else { " " };
+                write!(text, "{space}{key}={value}")?;
+            }
+        }
+        f.write_str(&text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

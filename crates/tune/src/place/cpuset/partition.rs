@@ -1,0 +1,203 @@
+//! cgroup v2: the group `quell` at the root, an isolated partition.
+
+use quell_recording::format_cpu_list;
+
+use super::super::Trouble;
+use super::Parts;
+use super::groups::{self, Kind, get, put};
+use super::tasks::list;
+use crate::root::Root;
+
+const V2: Kind =
+    Kind { system: "cgroup2", option: "", usual: "/sys/fs/cgroup", shown_by: "cgroup.controllers" };
+
+const GROUP: &str = "quell";
+
+/// A group within ours that says that quell handed the controller down, so that this is undone too.
+const HANDED: &str = "handed-down";
+
+fn top(root: &Root) -> Result<String, Trouble> {
+    let unavailable = |why: &str| Trouble::Unavailable(why.into());
+    let top =
+        groups::mounted(root, &V2).ok_or_else(|| unavailable("cgroup v2 is not mounted on this machine"))?;
+    let controllers = get(root, &format!("{top}/cgroup.controllers"))?;
+    if has_word(&controllers, "cpuset") {
+        return Ok(top);
+    }
+    let v1 = root.read("/proc/mounts").is_ok_and(|table| {
+        table.lines().any(|line| line.contains(" cgroup ") && has_word(&line.replace(',', " "), "cpuset"))
+    });
+    Err(unavailable(if v1 {
+        "the cpuset controller is on cgroup v1 here"
+    } else {
+        "cgroup v2 has no cpuset controller here: this kernel was built without it, or it is switched off"
+    }))
+}
+
+/// `quell` where the controller is not yet handed down to the root's children, or was by quell.
+pub fn controller(root: &Root) -> Result<Option<String>, Trouble> {
+    let top = top(root)?;
+    let handed = has_word(&get(root, &format!("{top}/cgroup.subtree_control"))?, "cpuset");
+    let ours = !handed || root.has(&format!("{top}/{GROUP}/{HANDED}"));
+    Ok(ours.then(|| "quell".to_owned()))
+}
+
+pub fn read(root: &Root) -> Result<Option<Parts>, Trouble> {
+    let top = top(root)?;
+    let group = format!("{top}/{GROUP}");
+    if !root.has(&group) {
+        return Ok(None);
+    }
+    let ours = root.has(&format!("{group}/{HANDED}"));
+    let mut parts = Parts { controller: ours.then(|| "quell".to_owned()), ..Parts::default() };
+    // Without the controller the group has no such files.
+    if root.has(&format!("{group}/cpuset.cpus")) {
+        let cpus = format_cpu_list(&list(root, &format!("{group}/cpuset.cpus"))?);
+        parts.compute = Some(cpus).filter(|cpus| !cpus.is_empty());
+        let state = get(root, &format!("{group}/cpuset.cpus.partition")).unwrap_or_default();
+        parts.partition = Some(match state.split_once(' ') {
+            Some((_, rest)) if rest.starts_with("invalid") => "invalid".to_owned(),
+            _ if state.is_empty() => "member".to_owned(),
+            _ => state,
+        });
+    }
+    Ok(Some(parts))
+}
+
+pub fn make(root: &Root, parts: &Parts) -> Result<(), Trouble> {
+    let top = top(root)?;
+    let group = format!("{top}/{GROUP}");
+    if let Some(now) =
+        read(root)?.and_then(|parts| parts.compute).filter(|now| Some(now) != parts.compute.as_ref())
+    {
+        return Err(Trouble::Busy(format!("{group} is there already, with CPUs {now}")));
+    }
+    let compute = parts.compute.as_deref().ok_or_else(|| Trouble::Invalid(parts.to_string()))?;
+    make_partition(root, &top, &group, compute).map_err(|trouble| match undo(root) {
+        Ok(()) => trouble,
+        Err(left) => Trouble::Other(format!("{trouble}; and what was made of it stays: {left}")),
+    })
+}
+
+fn make_partition(root: &Root, top: &str, group: &str, compute: &str) -> Result<(), Trouble> {
+    let ours = controller(root)?.is_some();
+    groups::make(root, group)?;
+    if ours {
+        // The mark comes first: a run that is killed in between hands nothing down for ever.
+        groups::make(root, &format!("{group}/{HANDED}"))?;
+        hand_down(root, top, true)?;
+    }
+    put(root, &format!("{group}/cpuset.cpus"), compute)?;
+    let state = format!("{group}/cpuset.cpus.partition");
+    put(root, &state, "isolated")?;
+    match get(root, &state)?.as_str() {
+        "isolated" => Ok(()),
+        // As in `isolated invalid (Parent is not a partition root)`.
+        refused => Err(Trouble::Other(format!(
+            "the kernel makes no isolated partition of CPUs {compute}: {refused}"
+        ))),
+    }
+}
+
+pub fn undo(root: &Root) -> Result<(), Trouble> {
+    let top = top(root)?;
+    let group = format!("{top}/{GROUP}");
+    if !root.has(&group) {
+        return Ok(());
+    }
+    let handed = format!("{group}/{HANDED}");
+    let ours = root.has(&handed);
+    let state = format!("{group}/cpuset.cpus.partition");
+    if root.is_system() && root.has(&state) {
+        put(root, &state, "member")?;
+    }
+    move_back(root, &top, &group)?;
+    if ours {
+        if !others_use(root, &top) {
+            match hand_down(root, &top, false) {
+                // Somebody needs it by now, so it stays.
+                Ok(()) | Err(Trouble::Busy(_)) => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        groups::remove(root, &handed)?;
+    }
+    groups::remove(root, &group)
+}
+
+/// Whether another group was given CPUs since the controller was handed down, and would lose them.
+fn others_use(root: &Root, top: &str) -> bool {
+    let groups = root.names(top).into_iter().filter(|name| name != GROUP);
+    groups.into_iter().any(|name| {
+        ["cpuset.cpus", "cpuset.mems"]
+            .iter()
+            .any(|file| get(root, &format!("{top}/{name}/{file}")).is_ok_and(|text| !text.is_empty()))
+    })
+}
+
+/// The job's processes, if any are left, go back to the root.
+fn move_back(root: &Root, top: &str, group: &str) -> Result<(), Trouble> {
+    if !root.is_system() {
+        return Ok(());
+    }
+    for _ in 0..20 {
+        let processes = get(root, &format!("{group}/cgroup.procs"))?;
+        if processes.is_empty() {
+            return Ok(());
+        }
+        for id in processes.lines().filter(|id| *id != "0") {
+            match root.write(&format!("{top}/cgroup.procs"), id) {
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                other => other.map_err(|e| Trouble::from_io(&e, id))?,
+            }
+        }
+    }
+    Err(Trouble::Busy(format!("processes are born in {group} faster than they can be moved: try again")))
+}
+
+/// Hands the controller down to the root's children, or takes it back. A tree keeps the list as text.
+fn hand_down(root: &Root, top: &str, down: bool) -> Result<(), Trouble> {
+    let path = format!("{top}/cgroup.subtree_control");
+    let text = root.read(&path).map_err(|e| Trouble::from_io(&e, ""))?;
+    if has_word(&text, "cpuset") == down {
+        return Ok(());
+    }
+    let value = match (root.is_system(), down) {
+        (true, true) => "+cpuset".to_owned(),
+        (true, false) => "-cpuset".to_owned(),
+        (false, true) => added(&text),
+        (false, false) => taken(&text),
+    };
+    root.write(&path, &value).map_err(|e| Trouble::from_io(&e, &value))
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split_whitespace().any(|one| one == word)
+}
+
+/// The word at the end of the line; [`taken`] gives the bytes back.
+fn added(text: &str) -> String {
+    let words = text.trim_end();
+    let (space, end) = (if words.is_empty() { "" } else { " " }, &text[words.len()..]);
+    format!("{words}{space}cpuset{end}")
+}
+
+fn taken(text: &str) -> String {
+    let words = text.trim_end();
+    let end = &text[words.len()..];
+    let rest = words.strip_suffix("cpuset").unwrap_or(words);
+    format!("{}{end}", rest.strip_suffix(' ').unwrap_or(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_gets_its_list_of_controllers_back() {
+        for text in ["", "\n", "cpu memory\n", "cpu"] {
+            assert!(has_word(&added(text), "cpuset"), "{text:?}");
+            assert_eq!(taken(&added(text)), text);
+        }
+    }
+}

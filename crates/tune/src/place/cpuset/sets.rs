@@ -1,0 +1,158 @@
+//! cgroup v1: `quell-job` with the compute CPUs and, for a shield, `quell-system` with the others.
+//!
+//! As cpuset(7) says, a set without load balancing only counts where the root set has none either: its CPUs are a subset of the
+//! root's, over which the scheduler would balance. A shield turns both off, and leaves it on in `quell-system`.
+
+use quell_recording::format_cpu_list;
+
+use super::super::Trouble;
+use super::groups::{self, Kind, get, put};
+use super::tasks::{keeps_its_own, list, move_all};
+use super::{CpusetKind, Parts};
+use crate::root::Root;
+
+const V1: Kind =
+    Kind { system: "cgroup", option: "cpuset", usual: "/sys/fs/cgroup/cpuset", shown_by: "cpuset.cpus" };
+
+const JOB: &str = "quell-job";
+const SYSTEM: &str = "quell-system";
+const BALANCE: &str = "cpuset.sched_load_balance";
+
+fn top(root: &Root) -> Result<String, Trouble> {
+    groups::mounted(root, &V1)
+        .ok_or_else(|| Trouble::Unavailable("the cpuset controller is not mounted as cgroup v1 here".into()))
+}
+
+/// The memory nodes of the whole machine.
+pub fn mems(root: &Root) -> Result<String, Trouble> {
+    let path = format!("{}/cpuset.mems", top(root)?);
+    Ok(format_cpu_list(&list(root, &path)?))
+}
+
+pub fn read(root: &Root, what: CpusetKind) -> Result<Option<Parts>, Trouble> {
+    read_at(root, &top(root)?, what)
+}
+
+pub fn make(root: &Root, what: CpusetKind, parts: &Parts) -> Result<(), Trouble> {
+    make_at(root, &top(root)?, what, parts)
+}
+
+pub fn undo(root: &Root, what: CpusetKind) -> Result<(), Trouble> {
+    undo_at(root, &top(root)?, what)
+}
+
+/// Below a set that need not be the root: a test tries it on one of its own.
+pub fn read_at(root: &Root, top: &str, what: CpusetKind) -> Result<Option<Parts>, Trouble> {
+    let (job, system) = (format!("{top}/{JOB}"), format!("{top}/{SYSTEM}"));
+    let marker = if what == CpusetKind::Shield { &system } else { &job };
+    if !root.has(marker) {
+        return Ok(None);
+    }
+    let text = |set: &str, file: &str| -> Result<Option<String>, Trouble> {
+        if !root.has(set) {
+            return Ok(None);
+        }
+        let path = format!("{set}/{file}");
+        Ok(Some(format_cpu_list(&list(root, &path)?)).filter(|text| !text.is_empty()))
+    };
+    let mut parts =
+        Parts { compute: text(&job, "cpuset.cpus")?, mems: text(marker, "cpuset.mems")?, ..Parts::default() };
+    if what == CpusetKind::Shield {
+        parts.housekeeping = text(&system, "cpuset.cpus")?;
+        let balanced = get(root, &format!("{top}/{BALANCE}"))? != "0";
+        parts.balance = Some(if balanced { "on" } else { "off" }.into());
+    }
+    Ok(Some(parts))
+}
+
+pub fn make_at(root: &Root, top: &str, what: CpusetKind, parts: &Parts) -> Result<(), Trouble> {
+    let (job, system) = (format!("{top}/{JOB}"), format!("{top}/{SYSTEM}"));
+    let shield = what == CpusetKind::Shield;
+    if shield && !root.has(&system) && get(root, &format!("{top}/{BALANCE}"))? == "0" {
+        // Only so is it known, when the shield goes, what it was before.
+        return Err(Trouble::Busy(
+            "somebody else has turned the scheduler's load balancing off in the root cpuset".into(),
+        ));
+    }
+    free(root, &job, parts.compute.as_deref())?;
+    if shield {
+        free(root, &system, parts.housekeeping.as_deref())?;
+    } else if root.has(&system) {
+        return Err(Trouble::Busy(format!("{job} is part of quell's shield: revert that first")));
+    }
+    let made =
+        if shield { make_shield(root, top, parts) } else { make_set(root, &job, &parts.compute, parts) };
+    made.map_err(|trouble| match undo_at(root, top, what) {
+        Ok(()) => trouble,
+        Err(left) => Trouble::Other(format!("{trouble}; and what was made of it stays: {left}")),
+    })
+}
+
+/// A set of that name is not somebody's: it is not there, has no CPUs yet (a run was killed), or has just those.
+fn free(root: &Root, set: &str, cpus: Option<&str>) -> Result<(), Trouble> {
+    if !root.has(set) || !root.has(&format!("{set}/cpuset.cpus")) {
+        return Ok(());
+    }
+    let now = format_cpu_list(&list(root, &format!("{set}/cpuset.cpus"))?);
+    if now.is_empty() || Some(now.as_str()) == cpus {
+        return Ok(());
+    }
+    Err(Trouble::Busy(format!("{set} is there already, with CPUs {now}")))
+}
+
+fn make_set(root: &Root, set: &str, cpus: &Option<String>, parts: &Parts) -> Result<(), Trouble> {
+    let (Some(cpus), Some(mems)) = (cpus, &parts.mems) else {
+        return Err(Trouble::Invalid(parts.to_string()));
+    };
+    groups::make(root, set)?;
+    put(root, &format!("{set}/cpuset.mems"), mems)?;
+    put(root, &format!("{set}/cpuset.cpus"), cpus)
+}
+
+fn make_shield(root: &Root, top: &str, parts: &Parts) -> Result<(), Trouble> {
+    let (job, system) = (format!("{top}/{JOB}"), format!("{top}/{SYSTEM}"));
+    make_set(root, &system, &parts.housekeeping, parts)?;
+    make_set(root, &job, &parts.compute, parts)?;
+    put(root, &format!("{job}/{BALANCE}"), "0")?;
+    let housekeeping = list(root, &format!("{system}/cpuset.cpus"))?;
+    let effective = format!("{top}/cpuset.effective_cpus");
+    let all = list(root, &effective).or_else(|_| list(root, &format!("{top}/cpuset.cpus")))?;
+    if move_all(root, top, &system, |id| keeps_its_own(root, id, &all, &housekeeping))? {
+        return Err(Trouble::Busy("tasks are born faster than they can be moved: try again".into()));
+    }
+    balance(root, top, ('1', '0'))
+}
+
+/// Undoes in an order in which a run that is killed leaves what the next one needs to go on: `quell-system` goes last.
+pub fn undo_at(root: &Root, top: &str, what: CpusetKind) -> Result<(), Trouble> {
+    let (job, system) = (format!("{top}/{JOB}"), format!("{top}/{SYSTEM}"));
+    if what == CpusetKind::Shield {
+        if !root.has(&system) {
+            return Ok(());
+        }
+        balance(root, top, ('0', '1'))?;
+    } else if root.has(&system) {
+        return Err(Trouble::Busy(format!("{job} is part of quell's shield: revert that first")));
+    }
+    let sets = if what == CpusetKind::Shield { vec![job, system] } else { vec![job] };
+    for set in sets.iter().filter(|set| root.has(set)) {
+        if move_all(root, set, top, |_| false)? {
+            return Err(Trouble::Busy(format!(
+                "tasks are born in {set} faster than they can be moved: try again"
+            )));
+        }
+        groups::remove(root, set)?;
+    }
+    Ok(())
+}
+
+/// Changes the digit alone, so that a tree keeps its bytes.
+fn balance(root: &Root, top: &str, (from, to): (char, char)) -> Result<(), Trouble> {
+    let path = format!("{top}/{BALANCE}");
+    let text = root.read(&path).map_err(|e| Trouble::from_io(&e, ""))?;
+    if !text.contains(from) {
+        return Ok(());
+    }
+    let text = text.replace(from, &to.to_string());
+    root.write(&path, &text).map_err(|e| Trouble::from_io(&e, &text))
+}

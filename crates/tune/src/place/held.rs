@@ -1,0 +1,114 @@
+//! What works while it is kept open. A keeper (a process of quell's) takes it; it ends with the keeper, whatever ends that.
+
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use super::{ABSENT, Trouble};
+use crate::catalogue::Held;
+use crate::root::Root;
+
+const LATENCY: &str = "/dev/cpu_dma_latency";
+
+/// What the file tells where nobody asks for less: 2000 s.
+const NO_LIMIT: i32 = 2_000_000_000;
+
+/// What is in force, whoever holds it: the kernel only tells the least of all that are asked for.
+pub(super) fn read(root: &Root, what: Held) -> Result<String, Trouble> {
+    match what {
+        Held::CpuDmaLatency if !root.is_system() => {
+            Err(Trouble::Unavailable(format!("{LATENCY} only speaks on a running machine")))
+        }
+        Held::CpuDmaLatency => {
+            let mut bytes = [0u8; 4];
+            open(false)
+                .and_then(|mut file| file.read_exact(&mut bytes))
+                .map_err(|e| Trouble::from_io(&e, ""))?;
+            Ok(match i32::from_ne_bytes(bytes) {
+                NO_LIMIT => ABSENT.to_owned(),
+                limit => limit.to_string(),
+            })
+        }
+        // The kernel tells nobody who stamps packets.
+        Held::TimestampSocket => Ok(ABSENT.to_owned()),
+    }
+}
+
+/// Takes hold, for as long as what is given back stays open.
+///
+/// # Errors
+/// The kernel's refusal, or a value that is none.
+pub fn take(what: Held, value: &str) -> Result<OwnedFd, Trouble> {
+    match what {
+        Held::CpuDmaLatency => {
+            let limit = value.trim().parse::<i32>().ok().filter(|limit| *limit >= 0);
+            let limit = limit.ok_or_else(|| Trouble::Invalid(value.trim().to_owned()))?;
+            let mut file = open(true).map_err(|e| Trouble::from_io(&e, value))?;
+            file.write_all(&limit.to_ne_bytes()).map_err(|e| Trouble::from_io(&e, value))?;
+            Ok(file.into())
+        }
+        Held::TimestampSocket => stamped().map_err(|e| Trouble::from_io(&e, value)),
+    }
+}
+
+fn open(write: bool) -> std::io::Result<std::fs::File> {
+    OpenOptions::new().read(!write).write(write).custom_flags(libc::O_CLOEXEC).open(LATENCY)
+}
+
+fn stamped() -> std::io::Result<OwnedFd> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let on: libc::c_int = 1;
+    // SAFETY: the socket is open, and the option's value is an int that lives through the call.
+    let code = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMP,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if code == 0 { Ok(socket.into()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may")]
+    use super::super::trial;
+    use super::*;
+
+    /// On the kernel that runs the tests.
+    mod on_this_machine {
+        use super::*;
+
+        #[test]
+        fn latency_is_held_until_it_is_closed() {
+            let root = Root::system();
+            if !trial::is_root() || read(&root, Held::CpuDmaLatency).is_err() {
+                return trial::skip("/dev/cpu_dma_latency is not open to this user");
+            }
+            let before = read(&root, Held::CpuDmaLatency).unwrap();
+            let held = take(Held::CpuDmaLatency, "37\n").unwrap();
+            if before == ABSENT {
+                assert_eq!(read(&root, Held::CpuDmaLatency).unwrap(), "37");
+            }
+            drop(held);
+            assert_eq!(read(&root, Held::CpuDmaLatency).unwrap(), before);
+        }
+
+        #[test]
+        fn a_socket_stamps_and_refuses_nothing() {
+            take(Held::TimestampSocket, "1").unwrap();
+            assert_eq!(read(&Root::system(), Held::TimestampSocket).unwrap(), ABSENT);
+        }
+    }
+
+    #[test]
+    fn what_is_no_latency_is_refused_before_it_is_written() {
+        for bad in ["", "-1", "absent", "99999999999"] {
+            assert!(matches!(take(Held::CpuDmaLatency, bad), Err(Trouble::Invalid(_))), "{bad}");
+        }
+    }
+}

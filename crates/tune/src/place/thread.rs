@@ -1,0 +1,122 @@
+//! A property of a thread. Ids are given anew, so when it started and its name count too.
+
+mod list;
+mod policy;
+mod stat;
+
+pub use list::{Process, Task, kernel_threads, processes, successor, threads_of};
+use quell_recording::{Cpu, parse_cpu_list};
+use stat::Stat;
+pub(super) use stat::stat;
+
+use super::Trouble;
+use crate::catalogue::Property;
+use crate::root::Root;
+
+/// CPUs that an affinity can name; Linux itself stops at 8,192.
+const MOST_CPUS: usize = 65_536;
+
+pub(super) fn read(
+    root: &Root,
+    pid: u32,
+    start: u64,
+    comm: &str,
+    property: Property,
+) -> Result<String, Trouble> {
+    let (folder, stat) = check(root, pid, start, comm)?;
+    match property {
+        Property::Affinity => affinity(root, &folder),
+        Property::Policy => Ok(policy::text(stat.policy, stat.priority)),
+        Property::TimerSlack => {
+            let text = root.read(&format!("{folder}/timerslack_ns"));
+            text.map(|text| text.trim().to_owned()).map_err(|e| Trouble::from_io(&e, ""))
+        }
+    }
+}
+
+pub(super) fn write(
+    root: &Root,
+    pid: u32,
+    start: u64,
+    comm: &str,
+    property: Property,
+    value: &str,
+) -> Result<(), Trouble> {
+    let (folder, stat) = check(root, pid, start, comm)?;
+    match property {
+        Property::TimerSlack => {
+            let path = format!("{folder}/timerslack_ns");
+            root.write(&path, value.trim()).map_err(|e| Trouble::from_io(&e, value))
+        }
+        _ if !root.is_system() => {
+            Err(Trouble::Unavailable("a thread can only be changed on a running machine".into()))
+        }
+        Property::Affinity => move_to(pid, &stat, value),
+        Property::Policy => policy::set(pid, &stat, value),
+    }
+}
+
+/// When a process of this machine started, in clock ticks after boot; none where there is none, or where it ended and its
+/// parent has not asked how.
+pub fn started(pid: u32) -> Option<u64> {
+    stat(&Root::system(), &format!("/proc/{pid}")).filter(|stat| !stat.is_over()).map(|stat| stat.start)
+}
+
+/// The thread's folder below /proc and what its `stat` says, if it still is the one that is meant.
+fn check(root: &Root, pid: u32, start: u64, comm: &str) -> Result<(String, Stat), Trouble> {
+    let gone = || Trouble::Gone(format!("{comm} ({pid}) has ended"));
+    let folder = folder(root, pid).ok_or_else(gone)?;
+    let now = stat(root, &folder).ok_or_else(gone)?;
+    if now.start != start {
+        return Err(Trouble::Gone(format!("{comm} ended, and {pid} is now another thread, `{}`", now.comm)));
+    }
+    // Its name may be another by now: `exec`, or it gave itself one.
+    Ok((folder, now))
+}
+
+/// The kernel shows any thread at `/proc/TID`, though it lists only processes; a copy has only what is listed.
+fn folder(root: &Root, pid: u32) -> Option<String> {
+    let own = format!("/proc/{pid}");
+    if root.has(&own) || root.is_system() {
+        return root.has(&own).then_some(own);
+    }
+    root.glob(&format!("/proc/*/task/{pid}")).into_iter().next()
+}
+
+/// The CPUs that it may run on, from `status`, which copies of a machine have too.
+pub(super) fn affinity(root: &Root, folder: &str) -> Result<String, Trouble> {
+    let bytes =
+        root.read_bytes(&format!("{folder}/status"), stat::LONGEST).map_err(|e| Trouble::from_io(&e, ""))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.map(|list| list.trim().to_owned())
+        .ok_or_else(|| Trouble::Other(format!("{folder}/status does not say on which CPUs it may run")))
+}
+
+fn move_to(pid: u32, stat: &Stat, value: &str) -> Result<(), Trouble> {
+    if stat.bound() {
+        return Err(Trouble::Immovable(format!(
+            "{} is one of the kernel's threads that are bound to their CPUs",
+            stat.comm
+        )));
+    }
+    let invalid = || Trouble::Invalid(value.trim().to_owned());
+    let cpus = parse_cpu_list(value).map_err(|_| invalid())?;
+    let mask = words(&cpus).ok_or_else(invalid)?;
+    // SAFETY: the mask lives through the call and has the size that is passed; u64 has the alignment that it wants.
+    let code = unsafe {
+        libc::sched_setaffinity(pid as libc::pid_t, size_of_val(mask.as_slice()), mask.as_ptr().cast())
+    };
+    if code == 0 { Ok(()) } else { Err(Trouble::from_io(&std::io::Error::last_os_error(), value)) }
+}
+
+fn words(cpus: &[Cpu]) -> Option<Vec<u64>> {
+    let mut mask = vec![0u64; MOST_CPUS / 64];
+    for cpu in cpus {
+        *mask.get_mut(cpu.0 as usize / 64)? |= 1 << (cpu.0 % 64);
+    }
+    Some(mask)
+}
+
+#[cfg(test)]
+mod tests;

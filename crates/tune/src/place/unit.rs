@@ -1,0 +1,82 @@
+//! A unit of systemd: whether it runs, and whether it starts with the machine.
+
+mod systemctl;
+
+use systemctl::Systemctl;
+
+use super::Trouble;
+use crate::deny;
+use crate::root::Root;
+
+pub(super) fn read(root: &Root, name: &str) -> Result<String, Trouble> {
+    let state = Systemctl::find(root)?.state(name)?;
+    Ok(format!("{} {}", state.active, state.enabled))
+}
+
+/// Each property is changed by itself and only where it differs, so that giving back leaves all else as it was.
+pub(super) fn write(root: &Root, name: &str, value: &str) -> Result<(), Trouble> {
+    deny::unit(name).map_err(Trouble::Denied)?;
+    let invalid = || Trouble::Invalid(value.trim().to_owned());
+    let (active, enabled) = value.trim().split_once(' ').ok_or_else(invalid)?;
+    let enabled = enabled.trim();
+    if !systemctl::ACTIVE.contains(&active) || !systemctl::ENABLED.contains(&enabled) {
+        return Err(invalid());
+    }
+    let systemctl = Systemctl::find(root)?;
+    let mut now = systemctl.state(name)?;
+    possible(name, &now.enabled, enabled)?;
+    if now.enabled == "masked" && enabled != "masked" {
+        systemctl.run("unmask", name)?;
+        // Only now it shows what the mask hid.
+        now = systemctl.state(name)?;
+        possible(name, &now.enabled, enabled)?;
+    }
+    if runs(active) && !runs(&now.active) {
+        systemctl.run("start", name)?;
+    }
+    if now.enabled != enabled {
+        match enabled {
+            "enabled" => systemctl.run("enable", name)?,
+            "disabled" => systemctl.run("disable", name)?,
+            _ => systemctl.run("mask", name)?,
+        }
+    }
+    // Last, so that nothing starts it again before it is masked.
+    if !runs(active) && runs(&now.active) {
+        systemctl.run("stop", name)?;
+    }
+    Ok(())
+}
+
+/// A unit that failed runs as little as one that was stopped.
+pub(super) fn same(a: &str, b: &str) -> bool {
+    let words = |text: &str| -> (Option<bool>, Vec<String>) {
+        let mut words = text.split_whitespace();
+        (words.next().map(runs), words.map(str::to_owned).collect())
+    };
+    words(a) == words(b)
+}
+
+fn runs(active: &str) -> bool {
+    matches!(active, "active" | "activating" | "reloading")
+}
+
+/// Whether enable, disable, mask and unmask lead from one to the other and back.
+fn possible(name: &str, now: &str, wanted: &str) -> Result<(), Trouble> {
+    let switched = |word| matches!(word, "enabled" | "disabled");
+    let steady = |word| matches!(word, "static" | "indirect" | "generated" | "alias");
+    let masked = |word| word == "masked";
+    let way = now == wanted
+        || (switched(now) || steady(now)) && masked(wanted)
+        || masked(now) && (switched(wanted) || steady(wanted))
+        || switched(now) && switched(wanted);
+    if way {
+        return Ok(());
+    }
+    Err(Trouble::Unavailable(format!(
+        "{name} is `{now}`, and no plain command of systemctl's makes that `{wanted}` and gives it back: do it by hand"
+    )))
+}
+
+#[cfg(test)]
+mod tests;

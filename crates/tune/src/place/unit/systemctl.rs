@@ -1,0 +1,195 @@
+//! Asking systemd through its `systemctl`.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::super::Trouble;
+use crate::root::Root;
+
+/// Words of `is-active`.
+pub const ACTIVE: [&str; 7] =
+    ["active", "inactive", "failed", "activating", "deactivating", "reloading", "unknown"];
+
+/// Words of `is-enabled`.
+pub const ENABLED: [&str; 14] = [
+    "enabled",
+    "disabled",
+    "static",
+    "masked",
+    "indirect",
+    "generated",
+    "alias",
+    "linked",
+    "linked-runtime",
+    "enabled-runtime",
+    "masked-runtime",
+    "transient",
+    "not-found",
+    "bad",
+];
+
+/// A unit that stops slowly is killed by systemd after 90 s.
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// How much of an answer is read.
+const MOST: u64 = 4096;
+
+/// How a unit stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// A word of [`ACTIVE`].
+    pub active: String,
+    /// A word of [`ENABLED`].
+    pub enabled: String,
+}
+
+/// The program.
+#[derive(Clone, Debug)]
+pub struct Systemctl {
+    program: PathBuf,
+    longest: Duration,
+}
+
+struct Answer {
+    status: ExitStatus,
+    out: String,
+    err: String,
+}
+
+impl Systemctl {
+    /// The machine's, or a tree's own.
+    pub fn find(root: &Root) -> Result<Self, Trouble> {
+        let found = if root.is_system() { in_path() } else { in_tree(root)? };
+        let program = found.ok_or_else(|| Trouble::Unavailable("there is no systemctl here".into()))?;
+        Ok(Self { program, longest: LONGEST })
+    }
+
+    /// How a unit stands.
+    pub fn state(&self, unit: &str) -> Result<State, Trouble> {
+        let active = self.ask("is-active", unit)?;
+        let word = active.out.trim();
+        if !ACTIVE.contains(&word) {
+            let said = line(&format!("{} {}", active.out, active.err));
+            return Err(Trouble::Unavailable(format!("systemd does not run here (systemctl: {said})")));
+        }
+        let enabled = self.ask("is-enabled", unit)?;
+        let state = match enabled.out.trim() {
+            // Before systemd 253 only the message says it.
+            "" if enabled.err.contains("No such file") => "not-found",
+            known if ENABLED.contains(&known) => known,
+            _ => {
+                let said = line(&format!("{} {}", enabled.out, enabled.err));
+                return Err(Trouble::Unavailable(format!("systemd does not run here (systemctl: {said})")));
+            }
+        };
+        if state == "not-found" && !super::runs(word) {
+            return Err(Trouble::Missing);
+        }
+        Ok(State { active: word.to_owned(), enabled: state.to_owned() })
+    }
+
+    /// Has it do something.
+    pub fn run(&self, command: &str, unit: &str) -> Result<(), Trouble> {
+        let answer = self.ask(command, unit)?;
+        if answer.status.success() {
+            return Ok(());
+        }
+        let how = match (answer.status.code(), answer.status.signal()) {
+            (Some(code), _) => format!("exit code {code}"),
+            (_, signal) => format!("signal {}", signal.unwrap_or(0)),
+        };
+        let said = line(&format!("{} {}", answer.err, answer.out));
+        Err(Trouble::Other(format!("`systemctl {command} {unit}` failed ({how}): {said}")))
+    }
+
+    fn ask(&self, command: &str, unit: &str) -> Result<Answer, Trouble> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "@-_.:\\".contains(c);
+        if unit.is_empty() || unit.starts_with('-') || !unit.chars().all(plain) {
+            return Err(Trouble::Invalid(line(unit)));
+        }
+        let failed =
+            |e: std::io::Error| Trouble::Other(format!("{} cannot be run: {e}", self.program.display()));
+        // Files, not pipes: what it leaves running cannot keep the reader waiting.
+        let (out, err) = (tempfile::tempfile().map_err(failed)?, tempfile::tempfile().map_err(failed)?);
+        let mut child = Command::new(&self.program)
+            .args([command, unit])
+            .env("LC_ALL", "C")
+            .env("SYSTEMD_COLORS", "0")
+            .env("SYSTEMD_PAGER", "")
+            .stdin(Stdio::null())
+            .stdout(out.try_clone().map_err(failed)?)
+            .stderr(err.try_clone().map_err(failed)?)
+            .spawn()
+            .map_err(failed)?;
+        let end = Instant::now() + self.longest;
+        let mut pause = Duration::from_millis(1);
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(failed)? {
+                break status;
+            }
+            if Instant::now() >= end {
+                child.kill().and_then(|()| child.wait()).map_err(failed)?;
+                return Err(Trouble::Other(format!(
+                    "`systemctl {command} {unit}` did not end within {} s and was killed: see `systemctl status {unit}`",
+                    self.longest.as_secs()
+                )));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        };
+        Ok(Answer { status, out: text(out).map_err(failed)?, err: text(err).map_err(failed)? })
+    }
+
+    #[cfg(test)]
+    pub fn hurried(mut self) -> Self {
+        self.longest = Duration::from_millis(200);
+        self
+    }
+}
+
+fn in_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut places = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    places.find_map(|folder| Some(folder.join("systemctl")).filter(|program| program.is_file()))
+}
+
+/// A tree's own, which is somebody's stand-in: a true one would speak to the systemd of this machine.
+fn in_tree(root: &Root) -> Result<Option<PathBuf>, Trouble> {
+    let systemd_here = Path::new("/run/systemd/system").exists();
+    for path in ["/usr/bin/systemctl", "/bin/systemctl"] {
+        let Ok(program) = root.inside(path) else { continue };
+        if systemd_here && !is_script(&program) {
+            return Err(Trouble::Unavailable(
+                "the tree's systemctl would speak to the systemd of this machine".into(),
+            ));
+        }
+        return Ok(Some(program));
+    }
+    Ok(if systemd_here { None } else { in_path() })
+}
+
+fn is_script(program: &Path) -> bool {
+    let mut start = [0u8; 2];
+    let mut file =
+        fs_err::File::open(program).ok().filter(|file| file.metadata().is_ok_and(|facts| facts.is_file()));
+    file.as_mut().is_some_and(|file| file.read_exact(&mut start).is_ok()) && &start == b"#!"
+}
+
+fn text(mut file: File) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(MOST).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What it said, as one short line without control characters.
+fn line(text: &str) -> String {
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let line: String = words.join(" ").chars().take(200).collect();
+    if line.is_empty() { "nothing".into() } else { line }
+}

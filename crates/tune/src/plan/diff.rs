@@ -1,0 +1,96 @@
+//! A plan as people read it: what is there now, and what will be.
+
+use std::fmt::Write as _;
+
+use quell_recording::{format_cpu_list, one_line};
+
+use super::{Chosen, Plan, Write};
+use crate::catalogue::Risk;
+use crate::place::{ABSENT, Place};
+
+impl Plan {
+    /// The plan like a diff: `-` before what a place holds, `+` before what it shall hold; then what is left, and why.
+    pub fn diff(&self) -> String {
+        let mut text = format!("host {}, kernel {}\n", one_line(&self.host), one_line(&self.kernel));
+        if !self.compute.is_empty() {
+            let (compute, housekeeping) = (one_line(&self.compute), one_line(&self.housekeeping));
+            let _ = writeln!(text, "compute on CPUs {compute}; CPUs {housekeeping} left to the system");
+        }
+        for chosen in &self.mitigations {
+            let mine: Vec<&Write> =
+                self.writes.iter().filter(|write| write.mitigation == chosen.id).collect();
+            if !mine.is_empty() {
+                text += &header(chosen);
+                mine.into_iter().for_each(|write| text += &one(write));
+            }
+        }
+        if self.writes.is_empty() {
+            text += "\nnothing is to be written\n";
+        }
+        if !self.left.is_empty() {
+            text += "\nleft as it is:\n";
+        }
+        for left in &self.left {
+            let (id, what, why) = (one_line(&left.mitigation), one_line(&left.what), one_line(&left.why));
+            let _ = writeln!(text, "  {id}: {what}: {why}");
+        }
+        text
+    }
+}
+
+fn header(chosen: &Chosen) -> String {
+    let risk = match chosen.risk {
+        Risk::Low => "low risk",
+        Risk::Medium => "medium risk",
+        Risk::High => "high risk",
+        Risk::External => "not this machine's",
+    };
+    let disruptive = if chosen.disruptive { ", disruptive" } else { "" };
+    format!("\n@@ {}: {} ({risk}{disruptive})\n", one_line(&chosen.id), one_line(&chosen.title))
+}
+
+fn one(write: &Write) -> String {
+    let mut notes = Vec::new();
+    if write.may_fail {
+        notes.push("may be refused");
+    }
+    if write.staged {
+        notes.push("from the next boot or start on");
+    }
+    let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join(", ")) };
+    side('-', write, &write.old, "") + &side('+', write, &write.new, &notes)
+}
+
+/// One side of a write: nothing where there is nothing.
+fn side(sign: char, write: &Write, value: &str, notes: &str) -> String {
+    let place = one_line(&write.place.to_string());
+    if value == ABSENT {
+        return String::new();
+    }
+    if !matches!(write.place, Place::DropIn { .. }) {
+        let value = shown(&write.place, value);
+        let blank = if value.is_empty() { "" } else { " " };
+        return format!("{sign} {place}:{blank}{value}{notes}\n");
+    }
+    let mut text = format!("{sign} {place}:{notes}\n");
+    value.lines().for_each(|line| {
+        let _ = writeln!(text, "{sign}   {}", one_line(line));
+    });
+    text
+}
+
+/// A value on one line; of a file that shows all words, the one that is chosen.
+pub(crate) fn shown(place: &Place, value: &str) -> String {
+    let chosen = || value.split_once('[')?.1.split_once(']').map(|(word, _)| word);
+    let value = match place {
+        Place::File { .. } => chosen().unwrap_or(value),
+        _ => value,
+    };
+    // `3` for CPUs 0-1 reads like CPU 3.
+    if let Some(cpus) = place.cpus(value)
+        && format_cpu_list(&cpus) != value.trim()
+    {
+        return format!("CPUs {} (mask {})", format_cpu_list(&cpus), one_line(value.trim()));
+    }
+    one_line(&value.trim().lines().collect::<Vec<_>>().join(" "))
+}

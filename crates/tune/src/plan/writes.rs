@@ -1,0 +1,229 @@
+//! From what was seen to what is to be written, and what is left.
+
+use std::collections::BTreeMap;
+
+use super::{Left, Write};
+use crate::audit::{Audited, Sight, State};
+use crate::catalogue::Risk;
+use crate::place::{ABSENT, Place};
+
+const GRUB: &str = "/etc/default/grub.d/";
+
+/// A plan in the making.
+#[derive(Debug, Default)]
+pub struct Making {
+    persist: bool,
+    writes: Vec<Write>,
+    left: Vec<Left>,
+    /// What each place is to hold, for whom, and whether that is a write.
+    wanted: BTreeMap<Place, (String, String, bool)>,
+}
+
+impl Making {
+    pub fn new(persist: bool) -> Self {
+        Self { persist, ..Self::default() }
+    }
+
+    pub fn done(self) -> (Vec<Write>, Vec<Left>) {
+        (self.writes, self.left)
+    }
+
+    /// Adds what one mitigation wants.
+    ///
+    /// # Errors
+    /// Where another wants the same place otherwise.
+    pub fn add(&mut self, one: &Audited<'_>) -> Result<(), String> {
+        let before = self.writes.len();
+        if matches!(one.state, State::Off | State::Partial) && one.mitigation.risk != Risk::External {
+            for sight in self.places(one) {
+                self.place(one, sight)?;
+            }
+            let fixed = one.places.iter().filter(|sight| sight.immovable && !sight.done);
+            let told = by_why(fixed.map(|sight| (unsaid(sight), &sight.place)));
+            told.into_iter().for_each(|(what, why)| self.leave(one, what, why));
+        } else {
+            self.leave_all(one);
+            // What is on already still holds its places.
+            for sight in &one.places {
+                self.claim(one, sight)?;
+            }
+        }
+        self.by_hand(one);
+        if self.persist && matches!(one.state, State::Off | State::Partial | State::On) {
+            self.lasting(one, before)?;
+        }
+        self.boot_loader(one, before);
+        Ok(())
+    }
+
+    /// What it touches, with units as they should be for good where the plan is for good.
+    fn places<'s>(&self, one: &'s Audited<'_>) -> Vec<&'s Sight> {
+        let for_good = |sight: &'s Sight| match self.persist {
+            true => one.lasting.iter().find(|other| other.place == sight.place).unwrap_or(sight),
+            false => sight,
+        };
+        one.places.iter().map(for_good).collect()
+    }
+
+    fn place(&mut self, one: &Audited<'_>, sight: &Sight) -> Result<(), String> {
+        self.claim(one, sight)?;
+        if sight.done || sight.immovable || sight.optional && sight.now.is_none() {
+            return Ok(());
+        }
+        let what = sight.place.to_string();
+        match (&sight.now, &sight.want) {
+            (Some(now), Some(want)) if sight.staged && sight.place.same(now, want) => {
+                self.leave(one, what, "staged already: in force after the next boot");
+            }
+            (Some(_), Some(_)) if sight.staged && !self.persist => {
+                self.leave(one, what, "only at boot: plan with --persist");
+            }
+            (Some(now), Some(want)) => self.write(one, sight, now, want),
+            _ => self.leave(one, what, unsaid(sight)),
+        }
+        Ok(())
+    }
+
+    /// Notes what a place is wanted to hold.
+    fn claim(&mut self, one: &Audited<'_>, sight: &Sight) -> Result<(), String> {
+        let (Some(want), false) = (&sight.want, sight.immovable) else { return Ok(()) };
+        let id = &one.mitigation.id;
+        if let Some((other, value, is_write)) = self.wanted.get(&sight.place) {
+            // Both may be content with what is there, each by its own measure.
+            if !sight.place.same(value, want) && (*is_write || !sight.done) {
+                let (place, value, want) = (&sight.place, shown(value), shown(want));
+                return Err(format!(
+                    "`{other}` and `{id}` want {place} otherwise (`{value}`, `{want}`): leave one out"
+                ));
+            }
+            return Ok(());
+        }
+        self.wanted.insert(sight.place.clone(), (id.clone(), want.clone(), !sight.done));
+        Ok(())
+    }
+
+    fn write(&mut self, one: &Audited<'_>, sight: &Sight, now: &str, want: &str) {
+        if self.writes.iter().any(|write| write.place == sight.place) {
+            return;
+        }
+        let mitigation = one.mitigation.id.clone();
+        self.writes.push(Write {
+            id: format!("{mitigation}:{}", sight.place),
+            mitigation,
+            place: sight.place.clone(),
+            old: now.to_owned(),
+            new: want.to_owned(),
+            group: sight.group.clone(),
+            may_fail: sight.may_fail,
+            staged: sight.staged,
+        });
+    }
+
+    fn leave(&mut self, one: &Audited<'_>, what: String, why: impl Into<String>) {
+        self.left.push(Left { mitigation: one.mitigation.id.clone(), what, why: why.into() });
+    }
+
+    /// A mitigation of which nothing is written now.
+    fn leave_all(&mut self, one: &Audited<'_>) {
+        let because = |told: &str| match &one.why {
+            Some(why) => format!("{told}: {why}"),
+            None => told.to_owned(),
+        };
+        let why = match one.state {
+            _ if one.mitigation.risk == Risk::External => "it is not this machine's to change".to_owned(),
+            State::On => because("it is on already"),
+            State::NotHere => because("nothing of it can be changed here"),
+            _ => because("how it stands cannot be told"),
+        };
+        let title = one.mitigation.title.clone();
+        self.leave(one, title, why);
+    }
+
+    fn by_hand(&mut self, one: &Audited<'_>) {
+        for by_hand in one.by_hand.iter().filter(|by_hand| by_hand.done != Some(true)) {
+            let why = match &by_hand.seen {
+                Some(seen) => format!("to be done by hand: {seen}"),
+                None => "to be done by hand".to_owned(),
+            };
+            self.leave(one, by_hand.todo.clone(), why);
+        }
+    }
+
+    /// What makes it stand after the next boot, and what cannot.
+    fn lasting(&mut self, one: &Audited<'_>, before: usize) -> Result<(), String> {
+        let files = one.lasting.iter().filter(|sight| matches!(sight.place, Place::DropIn { .. }));
+        for sight in files {
+            self.place(one, sight)?;
+            for other in &sight.overruled_by {
+                let why = format!("{other} sets it too, and is read later: change it there");
+                self.leave(one, sight.place.to_string(), why);
+            }
+        }
+        // A unit that does not run, but would at the next boot.
+        if one.state == State::On {
+            for sight in one.lasting.iter().filter(|sight| matches!(sight.place, Place::Unit { .. })) {
+                if let (Some(now), Some(want)) = (&sight.now, &sight.want) {
+                    self.write(one, sight, now, want);
+                }
+            }
+        }
+        self.passing(one, before);
+        Ok(())
+    }
+
+    /// Tells of writes that the next boot undoes, by kind.
+    fn passing(&mut self, one: &Audited<'_>, before: usize) {
+        let mine = self.writes.iter().skip(before);
+        let passing = mine.filter_map(|write| Some((why_passing(write)?.to_owned(), &write.place)));
+        let told = by_why(passing);
+        told.into_iter().for_each(|(what, why)| self.leave(one, what, why));
+    }
+
+    /// A staged option is in force only after what makes the boot loader's menu has read it.
+    fn boot_loader(&mut self, one: &Audited<'_>, before: usize) {
+        let grub = |write: &Write| matches!(&write.place, Place::DropIn { path } if path.starts_with(GRUB));
+        if self.writes.iter().skip(before).any(grub) {
+            let why = "to be done by hand: run `update-grub` (or `grub-mkconfig -o /boot/grub/grub.cfg`), then boot again";
+            self.leave(one, "the boot loader's menu".into(), why);
+        }
+    }
+}
+
+fn unsaid(sight: &Sight) -> String {
+    sight.why.clone().unwrap_or_else(|| "it cannot be seen".into())
+}
+
+/// Places with the same reason, told once: the first, and how many more.
+fn by_why<'p>(places: impl Iterator<Item = (String, &'p Place)>) -> Vec<(String, String)> {
+    let mut told: Vec<(String, &Place, usize)> = Vec::new();
+    for (why, place) in places {
+        match told.iter_mut().find(|(known, ..)| *known == why) {
+            Some((.., more)) => *more += 1,
+            None => told.push((why, place, 0)),
+        }
+    }
+    let tell = |(why, place, more): (String, &Place, usize)| match more {
+        0 => (place.to_string(), why),
+        _ => (format!("{place}, and {more} more"), why),
+    };
+    told.into_iter().map(tell).collect()
+}
+
+/// Why a write does not stand after the next boot; none where it does, or where a file of quell's repeats it.
+fn why_passing(write: &Write) -> Option<&'static str> {
+    match &write.place {
+        Place::Irq { .. } => Some("an interrupt's affinity cannot persist: apply again after each boot"),
+        Place::Thread { .. } => Some("what a thread has goes with it: apply again after each boot"),
+        Place::Held { .. } => Some("it works only while it is held: apply again after each boot"),
+        Place::Cpuset { .. } => Some("a cpuset goes with the boot: apply again after each"),
+        Place::Unit { .. } if !write.new.ends_with("disabled") => {
+            Some("it is only stopped: others start it, so there is nothing to disable")
+        }
+        _ => None,
+    }
+}
+
+fn shown(text: &str) -> String {
+    let first = text.trim().lines().last().unwrap_or(ABSENT);
+    first.chars().take(80).collect()
+}
