@@ -41,6 +41,25 @@ class Arrows(unittest.TestCase):
         self.assertIn("not in the house plan", finding.rule)
 
 
+class Purity(unittest.TestCase):
+    def test_what_computes_depends_on_nothing_else(self) -> None:
+        self.assertEqual(list(house.purity_of_crates([package("quell-analysis", "serde"), package("x", "clap")])), [])
+        self.assertEqual(list(house.purity_of_crates([package("quell-analysis", "fs-err", kind="dev")])), [])
+        (finding,) = house.purity_of_crates([package("quell-analysis", "clap")])
+        self.assertIn("depends on `clap`", finding.rule)
+
+    def test_what_computes_opens_no_file(self) -> None:
+        wrong = "fn f() { std::fs::read(p); }"
+        self.assertEqual(len(list(house.purity("crates/analysis/src/a.rs", wrong))), 1)
+        for file, text in [
+            ("crates/request/src/a.rs", wrong),
+            ("crates/analysis/tests/it/a.rs", wrong),
+            ("crates/analysis/src/a.rs", f"// {wrong}"),
+            ("crates/analysis/src/a.rs", f"#[cfg(test)]\nmod tests {{ {wrong} }}"),
+        ]:
+            self.assertEqual(list(house.purity(file, text)), [], file)
+
+
 class Files(unittest.TestCase):
     def test_a_crate_takes_the_lints(self) -> None:
         for right in (

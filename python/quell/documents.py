@@ -29,10 +29,6 @@ Figure2: TypeAlias = "Literal['rate', 'time', 'worst_cpu_rate', 'worst_cpu_time'
 """What is compared."""
 
 
-Mode: TypeAlias = "Literal['none', 'start', 'phase']"
-"""How the nodes' noise lines up; the CPUs of one node always stay as they were recorded."""
-
-
 RulesName: TypeAlias = "Literal['compatible', 'physical']"
 """A set of rules."""
 
@@ -47,6 +43,10 @@ StartName: TypeAlias = "Literal['independent', 'together', 'offsets']"
 
 Suspect: TypeAlias = "Literal['lost', 'not_traced', 'entry_and_exit', 'steal', 'near_known', 'periodic', 'near_resolution', 'hypervisor_exits', 'firmware_or_sibling']"
 """Who might be behind left-over time."""
+
+
+SyncName: TypeAlias = "Literal['none', 'start', 'phase']"
+"""How the nodes' noise lines up; the CPUs of one node always stay as they were recorded."""
 
 
 Verdict: TypeAlias = "Literal['lower', 'higher', 'no measurable difference']"
@@ -927,7 +927,7 @@ class JobFacts(TypedDict):
     seed: int
     """Run again with it for the same bits."""
 
-    sync: Mode
+    sync: SyncName
     """How the nodes' noise lines up."""
 
 
@@ -1225,7 +1225,7 @@ class Prediction(TypedDict):
     supported_ranks: int
     """Up to so many ranks the traces hold ten quanta for each; beyond, the prediction extrapolates."""
 
-    sync: Mode
+    sync: SyncName
     """How the nodes' noise lines up."""
 
     warnings: list[str]
@@ -1482,10 +1482,10 @@ class Simulation(TypedDict):
     """A played program: when each rank is done."""
 
     baseline: NotRequired[Baseline | None]
-    """The same without noise, if that was asked for."""
+    """The same without noise, if that was requested."""
 
     culprits: NotRequired[CulpritFacts | None]
-    """Which noise made it late, if that was asked for."""
+    """Which noise made it late, if that was requested."""
 
     events: int
     """Operations that became free and messages that were sent, which is what LogGOPSim counts."""

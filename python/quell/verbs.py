@@ -19,15 +19,15 @@ def predict(
     recordings: Noises = (),
     *,
     noise: Noises = (),
-    ranks: Ranks = "16..2048",
+    ranks: Ranks | None = None,
     quantum: Time = "1ms",
-    op: str = "max",
-    bytes: Size | None = None,
     sync: Literal["none", "start", "phase"] = "none",
     skew: Time = "0ns",
     drift: float = 0,
-    phases: int = 2000,
+    phases: int | None = None,
     seed: int = 1,
+    op: str = "max",
+    bytes: Size | None = None,
     threads: int | None = None,
     net: str | None = None,
     latency: Time | float | None = None,
@@ -51,16 +51,18 @@ def predict(
     Args:
         recordings: Recordings; several make the nodes of one machine in turn.
         noise: A synthetic noise model in TOML, in place of or beside recordings.
-        ranks: Ranks: a list (`16,256`) or a range that doubles (`16..2048`); `Ki` and `Mi` are understood.
+        ranks: Ranks: a list (`16,256`) or a range that doubles (`16..2048`); `Ki` and `Mi` are understood [default:
+            16..2048; of `study` and `report` 16..1Mi; of `advise` 4096].
         quantum: Length of a compute phase without noise.
+        sync: How the nodes' noise lines up.
+        skew: With `sync` start: each node starts later by up to this much.
+        drift: With `sync` start: each node runs faster or slower by up to this many parts per million.
+        phases: Phases to simulate; with messages large scales run fewer, to bound the time [default: 2000; of `advise`
+            1000; with `emulate` 200].
+        seed: Seed; equal seeds give equal results.
         op: What ends a phase: max (the slowest rank, at no cost of its own), or messages under LogGOPS: barrier,
             allreduce, bcast, reduce, alltoall, halo2d, halo3d, or any other pattern of `quell goal list`.
         bytes: Bytes of a message of `op`, or of each rank's part [default: 8].
-        sync: How the nodes' noise lines up.
-        skew: With `sync` start: each node starts later by up to this much.
-        drift: With `sync` start: each node runs faster or slower by up to so many parts per million.
-        phases: Phases to simulate; with messages large scales run fewer, to bound the time.
-        seed: Seed; equal seeds give equal results.
         threads: Threads to use; all cores if not given. The result does not depend on it.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
             their sources. Or a file of measured ones, FILE.toml, whose parameters for the pattern's size are taken;
@@ -89,15 +91,15 @@ def predict(
     """
     options = [
         ("noise", "MODEL.toml", noise),
-        ("ranks", "LIST", None if ranks == "16..2048" else ranks),
+        ("ranks", "LIST", ranks),
         ("quantum", "TIME", None if quantum == "1ms" else quantum),
-        ("op", "NAME", None if op == "max" else op),
-        ("bytes", "SIZE", bytes),
         ("sync", "SYNC", None if sync == "none" else sync),
         ("skew", "TIME", None if skew == "0ns" else skew),
         ("drift", "PPM", None if drift == 0 else drift),
-        ("phases", "PHASES", None if phases == 2000 else phases),
+        ("phases", "N", phases),
         ("seed", "SEED", None if seed == 1 else seed),
+        ("op", "NAME", None if op == "max" else op),
+        ("bytes", "SIZE", bytes),
         ("threads", "N", threads),
         ("net", "NAME|L=..,o=..", net),
         ("latency", "NS", latency),

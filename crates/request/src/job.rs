@@ -11,9 +11,9 @@ use crate::{RankList, Usage, positive};
 /// The options that describe a bulk-synchronous job; the same for every verb that has one.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct JobArgs {
-    /// Ranks: a list (`16,256`) or a range that doubles (`16..2048`); `Ki` and `Mi` are understood [default: 16..2048; for a study and a
-    /// report 16..1Mi, for advice 4096]
-    #[arg(long, value_name = "LIST", hide_default_value = true)]
+    /// Ranks: a list (`16,256`) or a range that doubles (`16..2048`); `Ki` and `Mi` are understood [default: 16..2048; of `study` and
+    /// `report` 16..1Mi; of `advise` 4096].
+    #[arg(long, value_name = "LIST")]
     pub ranks: Option<RankList>,
     /// Length of a compute phase without noise.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
@@ -27,7 +27,7 @@ pub struct JobArgs {
     /// With --sync start: each node runs faster or slower by up to this many parts per million.
     #[arg(long, default_value_t = 0.0, value_name = "PPM")]
     pub drift: f64,
-    /// Phases to simulate; with messages large scales run fewer, to bound the time [default: 2000; for advice 1000, with --emulate 200]
+    /// Phases to simulate; with messages large scales run fewer, to bound the time [default: 2000; of `advise` 1000; with --emulate 200].
     #[arg(long, value_name = "N")]
     pub phases: Option<u64>,
     /// Seed; equal seeds give equal results.

@@ -9,7 +9,7 @@ use quell_recording::results::Kind;
 
 use super::noise::{Noise, Opened};
 use crate::plan::Usage;
-use quell_request::network::{self, NetArgs, NetText};
+use quell_request::network::{self, NetText};
 use quell_request::noise::ModelScale;
 
 /// What all points share.
@@ -79,9 +79,8 @@ impl Context {
         for (axis, value) in nets.flat_map(|axis| axis.values.iter().map(move |value| (axis, value))) {
             let net = self.located(axis.kind.paths, value.word()).parse::<NetText>();
             let line = axis.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            let refuse = |reason: String| Usage(format!("{line}net: {reason}"));
-            let net = NetArgs { net: Some(net.map_err(refuse)?), ..NetArgs::default() };
-            network::of(&net, None).map_err(|Usage(reason)| refuse(reason))?;
+            net.and_then(|net| network::check(&net))
+                .map_err(|reason| Usage(format!("{line}net: {reason}")))?;
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ pub const PRESETS: [Preset; 2] = [
 /// What `--net` was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetText {
-    /// The presets are asked for.
+    /// Prints the presets.
     Help,
     /// A network, and the preset's name if it is one.
     Net(Net, Option<String>),
@@ -111,14 +111,24 @@ fn file(text: &str) -> Result<Option<NetText>, String> {
 }
 
 /// Reads a file of parameters that somebody measured.
-fn read(path: &Path) -> Result<Measured, Usage> {
-    let refuse = |reason: String| Usage(format!("--net: {reason}"));
-    let found = fs_err::metadata(path).map_err(|error| refuse(error.to_string()))?;
+fn read(path: &Path) -> Result<Measured, String> {
+    let found = fs_err::metadata(path).map_err(|error| error.to_string())?;
     if found.len() > MOST_FILE_BYTES {
-        return Err(refuse(format!("{} has {} bytes, and is no preset", path.display(), found.len())));
+        return Err(format!("{} has {} bytes, and is no preset", path.display(), found.len()));
     }
-    let content = fs_err::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-    Measured::from_toml(&content).map_err(|reason| refuse(format!("{}: {reason}", path.display())))
+    let content = fs_err::read_to_string(path).map_err(|error| error.to_string())?;
+    Measured::from_toml(&content).map_err(|reason| format!("{}: {reason}", path.display()))
+}
+
+/// Why the network cannot be had, where it is in a file.
+///
+/// # Errors
+/// The reason.
+pub fn check(net: &NetText) -> Result<(), String> {
+    match net {
+        NetText::File { path, .. } => read(path).map(drop),
+        NetText::Help | NetText::Net(..) => Ok(()),
+    }
 }
 
 fn set(net: &mut Net, letter: &str, value: &str) -> Result<(), String> {
@@ -184,7 +194,7 @@ impl FromStr for PerByteText {
     }
 }
 
-/// The network that was asked for, and its preset's name. `bytes` is the size of messages, where they have one: a file may know
+/// The requested network, and its preset's name. `bytes` is the size of messages, where they have one: a file may know
 /// parameters that are nearer for it.
 ///
 /// # Errors
@@ -194,7 +204,8 @@ pub fn of(args: &NetArgs, bytes: Option<u64>) -> Result<(Net, Option<String>), U
         Some(NetText::Net(net, name)) => (*net, name.clone()),
         Some(NetText::File { path, bytes: given }) => {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-            of_file(&name, &read(path)?, given.or(bytes))
+            let preset = read(path).map_err(|reason| Usage(format!("--net: {reason}")))?;
+            of_file(&name, &preset, given.or(bytes))
         }
         Some(NetText::Help) | None => (Net::default(), Some(PRESETS[0].name.to_owned())),
     };

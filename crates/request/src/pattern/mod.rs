@@ -1,4 +1,4 @@
-//! Which named pattern was asked for, and with which parameters.
+//! Named patterns and their parameters, as options give them.
 
 mod args;
 

@@ -23,7 +23,6 @@ pub struct Study<'a>(&'a Path);
 #[derive(Deserialize)]
 struct Predicted {
     quantum_ns: u64,
-    sync: SyncName,
     #[serde(default)]
     skew_ns: u64,
     #[serde(default)]
@@ -70,7 +69,7 @@ impl<'a> Study<'a> {
         Some(JobArgs {
             ranks: Some(ranks.join(",").parse().ok()?),
             quantum: Nanos::from_nanos(job.quantum_ns),
-            sync: job.sync,
+            sync,
             skew: Nanos::from_nanos(job.skew_ns),
             drift: job.drift_ppm,
             phases: Some(job.phases),
@@ -163,8 +162,7 @@ mod tests {
         let study = Study::at(dir.path()).unwrap();
         let usual = JobArgs::default();
         assert_eq!(study.job(&usual), usual, "without a prediction nothing is known");
-        let asked =
-            r#"{"quantum_ns":500000,"sync":"none","phases":7,"seed":9,"points":[{"ranks":16},{"ranks":64}]}"#;
+        let asked = r#"{"quantum_ns":500000,"phases":7,"seed":9,"points":[{"ranks":16},{"ranks":64}]}"#;
         fs_err::write(dir.path().join("predict-none.json"), asked).unwrap();
         let own = study.job(&usual);
         assert_eq!(
