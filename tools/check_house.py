@@ -14,6 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+import module_cycles
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -42,6 +44,9 @@ FOR_TESTS = "quell-testing"
 PURE = {"quell-sim", "quell-analysis"}
 IMPURE = {"clap", "anyhow", "fs-err", "tempfile", "libc", "rustix"}
 OPENS_FILES = re.compile(r"\bstd::(?:fs|net|process|env)\b|\bFile::(?:open|create)\b")
+
+# Crates whose modules still import each other in circles; no other may.
+CIRCULAR = {"cli", "replay", "tune"}
 
 LONGEST_FILE = 500
 COUNTED = {".rs", ".py", ".sh", ".c", ".h"}
@@ -120,6 +125,16 @@ def purity(file: str, text: str) -> Iterator[Finding]:
     for line in map(str.strip, shipped.splitlines()):
         if OPENS_FILES.search(line) and not line.startswith("//"):
             yield Finding(file, f"`{line}` in a crate that computes only", "read it in `request`, and hand it over")
+
+
+def circles(root: Path) -> Iterator[Finding]:
+    """Finds modules of a crate that import each other in a circle."""
+    for source in sorted(root.glob("crates/*/src")):
+        if source.parent.name in CIRCULAR:
+            continue
+        for places in module_cycles.cycles(source):
+            advice = "move what both need into a module of its own"
+            yield Finding(source.relative_to(root).as_posix(), "; ".join(places), advice)
 
 
 def lints_table(file: str, manifest: str) -> Iterator[Finding]:
@@ -226,6 +241,7 @@ def findings(root: Path) -> Iterable[Finding]:
     packages = workspace_packages(root)
     yield from arrows(packages)
     yield from purity_of_crates(packages)
+    yield from circles(root)
     for file in listed_files(root):
         yield from check_file(root, file)
 

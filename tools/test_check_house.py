@@ -41,6 +41,33 @@ class Arrows(unittest.TestCase):
         self.assertIn("not in the house plan", finding.rule)
 
 
+class Circles(unittest.TestCase):
+    def found(self, **files: str) -> list[str]:
+        with tempfile.TemporaryDirectory() as name:
+            source = Path(name) / "crates/one/src"
+            source.mkdir(parents=True)
+            for file, text in files.items():
+                path = source / f"{file.replace('__', '/')}.rs"
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text)
+            return [finding.rule for finding in house.circles(Path(name))]
+
+    def test_siblings_may_import_one_way(self) -> None:
+        self.assertEqual(self.found(a="use crate::b::B;", b="use crate::c::{self, C};", c="struct C;"), [])
+        self.assertEqual(
+            self.found(a="mod inner;\nuse inner::I;", a__inner="use super::A;"), [], "a parent is no sibling"
+        )
+
+    def test_circles_are_named_by_their_imports(self) -> None:
+        self.assertEqual(self.found(a="use crate::b::B;", b="use super::a::A;"), ["a imports b; b imports a"])
+        files = {"a": "use crate::{c, b::{B, D}};", "b__inner": "use crate::c::C;", "c": "fn f() { crate::a::g() }"}
+        self.assertEqual(self.found(**files), ["a imports c; c imports a"])
+
+    def test_tests_may_do_as_they_like(self) -> None:
+        tests = "#[cfg(test)]\nmod tests { use crate::a::A; }"
+        self.assertEqual(self.found(a="use crate::b::B;", b=tests), [])
+
+
 class Purity(unittest.TestCase):
     def test_what_computes_depends_on_nothing_else(self) -> None:
         self.assertEqual(list(house.purity_of_crates([package("quell-analysis", "serde"), package("x", "clap")])), [])

@@ -19,12 +19,11 @@ use std::collections::BTreeMap;
 
 pub use cost::FleetJob;
 pub use document::{
-    Cost, Difference, Figure, Fleet, SCHEMA, Scale, SlowNode, TypicalSource, UnlikeNode, Why, WorstShare,
+    Cost, Difference, Figure, Fleet, SCHEMA, Scale, SlowNode, TypicalSource, UnlikeNode, Unread, Why,
+    WorstShare,
 };
 pub use summary::NodeSummary;
 pub use unlike::FEWEST_NODES;
-
-use crate::hosts::Unread;
 
 /// Puts nodes together. With a job it is told what they cost; they must have been summed up for its quantum.
 pub fn fleet(

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::attribution::{SourceRow, attribution};
 use crate::fleet::Fleet;
+pub use crate::fleet::Unread;
 
 pub use row::{Binding, Events, HostRow, HostSource, WorstCpu};
 pub use sources::SourceOverHosts;
@@ -37,15 +38,6 @@ pub struct Hosts {
     pub unread: Vec<Unread>,
     /// What a reader of the figures must know.
     pub warnings: Vec<String>,
-}
-
-/// A recording that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Unread {
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub reason: String,
 }
 
 /// What is kept of one recording; its rows need not stay in memory.

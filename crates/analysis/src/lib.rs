@@ -9,7 +9,6 @@ pub mod attribution;
 pub mod bench;
 pub mod compare;
 pub mod counted;
-pub mod culprits;
 pub mod density;
 pub mod emulation;
 pub mod fleet;

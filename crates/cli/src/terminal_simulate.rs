@@ -1,7 +1,7 @@
 //! A simulation as text for a terminal.
 
-use quell_analysis::culprits::{CulpritFacts, SourceDelay};
 use quell_analysis::predict::{NetFacts, NoiseSource};
+use quell_analysis::whatif::culprits::{CulpritFacts, SourceDelay};
 use quell_request::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
 use quell_sim::loggops::Outcome;
 

@@ -9,7 +9,8 @@ use std::{ptr, slice};
 use quell_recording::mpi::{Damage, Definitions, Event, Run};
 
 use crate::chunks::{Extent, extent};
-use crate::definitions::{Collected, Tables, take};
+use crate::collected::{Collected, take};
+use crate::definitions::Tables;
 use crate::error::{Error, complaint};
 use crate::translate::Track;
 use crate::{METRICS_FIRST, ffi, limits};

@@ -7,8 +7,24 @@ use std::ptr;
 use quell_recording::mpi::{Comm, Definitions, Region};
 
 use crate::ffi::{RawDefinition, definition, otf2};
-use crate::writer::Facts;
 use crate::{COMM_ATTRIBUTE, NOISE_METRIC, SOURCE_ATTRIBUTE, TAG_ATTRIBUTE};
+
+/// What an archive says of itself beside its definitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// What wrote it; this library if `None`.
+    pub creator: Option<String>,
+    /// What it holds.
+    pub description: Option<String>,
+    /// The machine's name.
+    pub machine: Option<String>,
+    /// What the clock said when the events' time was 0, in ns: the archive's timestamps are the clock's.
+    pub zero_clock_ns: u64,
+    /// When that was, in ns since 1970.
+    pub realtime_ns: Option<u64>,
+    /// More, by name: `NAMESPACE::NAME`, of capital letters, digits and underscores.
+    pub properties: Vec<(String, String)>,
+}
 
 /// As many sources as fit into one metric event.
 pub(crate) const MOST_SOURCES: usize = u8::MAX as usize;

@@ -6,6 +6,7 @@
 mod archive;
 mod chunks;
 mod clock;
+mod collected;
 mod define;
 mod definitions;
 mod error;
@@ -18,9 +19,10 @@ mod write;
 mod writer;
 
 pub use archive::Archive;
+pub use define::Facts;
 pub use error::Error;
 pub use write::{Written, write};
-pub use writer::{Facts, Writer};
+pub use writer::Writer;
 
 /// The metric of a noise source: this, and the source's name. In ns, cumulative.
 pub const NOISE_METRIC: &str = "quell.noise.";

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use quell_recording::mpi::{Comm, Location, UNKNOWN};
 
-use crate::definitions::{Collected, Plain};
+use crate::collected::{Collected, Plain};
 use crate::ffi::{definition, otf2};
 
 /// The most communicators of single ranks that are told apart.

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use quell_recording::mpi::{Damage, Run};
 
+use crate::define::Facts;
 use crate::error::Error;
-use crate::writer::{Facts, Writer};
+use crate::writer::Writer;
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,27 +7,10 @@ use std::ptr;
 
 use quell_recording::mpi::{BLOCKING, Definitions, Event, Operation, UNKNOWN, What};
 
-use crate::define::{CommAs, Defining, MOST_SOURCES, comms};
+use crate::define::{CommAs, Defining, Facts, MOST_SOURCES, comms};
 use crate::error::{Error, complaint};
 use crate::ffi::{RawEvent, event};
 use crate::{METRICS_FIRST, ffi, limits};
-
-/// What an archive says of itself beside its definitions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// What wrote it; this library if `None`.
-    pub creator: Option<String>,
-    /// What it holds.
-    pub description: Option<String>,
-    /// The machine's name.
-    pub machine: Option<String>,
-    /// What the clock said when the events' time was 0, in ns: the archive's timestamps are the clock's.
-    pub zero_clock_ns: u64,
-    /// When that was, in ns since 1970.
-    pub realtime_ns: Option<u64>,
-    /// More, by name: `NAMESPACE::NAME`, of capital letters, digits and underscores.
-    pub properties: Vec<(String, String)>,
-}
 
 /// Writes an archive with the name `traces`. Events go to disk as they come; each location has a buffer of 256 KiB until [`Writer::close`].
 #[derive(Debug)]

@@ -16,6 +16,7 @@ pub mod mpi;
 pub mod mpi_log;
 mod nanos;
 mod phase;
+mod phase_rows;
 pub mod rank_file;
 mod read;
 pub mod results;
@@ -35,7 +36,8 @@ pub use manifest::{
     ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, ProgramCost, SourcesFacts, State,
 };
 pub use nanos::{Nanos, NanosError};
-pub use phase::{MpiFacts, Phase, RankFacts, add_phases, read_phases};
+pub use phase::{MpiFacts, Phase, RankFacts};
+pub use phase_rows::{add_phases, read_phases};
 pub use read::{Recording, silence_decoders};
 pub use source::{Source, SourceKind};
 pub use source_pattern::SourcePattern;

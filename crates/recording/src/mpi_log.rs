@@ -8,6 +8,7 @@ mod events;
 mod head;
 mod layout;
 mod lines;
+mod records;
 
 #[cfg(test)]
 mod tests;

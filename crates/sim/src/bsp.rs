@@ -13,10 +13,10 @@ use rayon::prelude::*;
 
 use crate::clock::ClockError;
 use crate::draws::Draws;
-use fleet::{Fleet, Slowest};
+use fleet::Fleet;
 use layout::Layout;
 pub use node::Node;
-use node::Pace;
+use node::{Pace, Slowest};
 pub use places::{Place, Places};
 
 /// The most ranks that a job may have: more than any machine has, and few enough to hold in memory.

@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::command::{CommandRow, ThreadRow};
+use super::figures::Figures;
+use super::groups::Named;
 use super::unattributed::Unattributed;
 use crate::overview::Overview;
 
@@ -117,17 +119,6 @@ pub struct SourceRow {
     pub causes: Vec<Named>,
 }
 
-/// A name, and what it stands for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Named {
-    /// The name.
-    pub name: String,
-    /// How often.
-    pub count: u64,
-    /// Net time.
-    pub total_ns: u64,
-}
-
 /// One task; figures as in [`SourceRow`].
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TaskRow {
@@ -174,26 +165,6 @@ pub struct ClassRow {
     pub mean_ns: f64,
     /// The time of detours that was attributed to it.
     pub in_detours_ns: Option<u64>,
-}
-
-/// The three figures of how much is explained. One alone misleads: few long tasks make up most of the time, many
-/// short detours most of the count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Figures {
-    /// Detours that hold an interval (or were half stolen) / detours.
-    pub count_percent: f64,
-    /// Attributed time / time of detours.
-    pub time_percent: f64,
-    /// The same, detours that hold a task left out; null where none is left.
-    pub time_without_tasks_percent: Option<f64>,
-    /// Detours; quell's own are in no figure.
-    pub detours: u64,
-    /// Their time.
-    pub detour_ns: u64,
-    /// The part that sources took.
-    pub attributed_ns: u64,
-    /// The part that nothing explains.
-    pub unattributed_ns: u64,
 }
 
 /// How much of the detours is explained, and by what match.

@@ -1,7 +1,29 @@
 //! How much of the detours is explained.
 
-use super::document::Figures;
-use super::join::Blame;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::blame::Blame;
+
+/// The three figures of how much is explained. One alone misleads: few long tasks make up most of the time, many
+/// short detours most of the count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Figures {
+    /// Detours that hold an interval (or were half stolen) / detours.
+    pub count_percent: f64,
+    /// Attributed time / time of detours.
+    pub time_percent: f64,
+    /// The same, detours that hold a task left out; null where none is left.
+    pub time_without_tasks_percent: Option<f64>,
+    /// Detours; quell's own are in no figure.
+    pub detours: u64,
+    /// Their time.
+    pub detour_ns: u64,
+    /// The part that sources took.
+    pub attributed_ns: u64,
+    /// The part that nothing explains.
+    pub unattributed_ns: u64,
+}
 
 /// The three figures over some detours; `None` where there are none.
 pub(super) fn figures<'a>(blames: impl Iterator<Item = &'a Blame>) -> Option<Figures> {

@@ -5,10 +5,22 @@ use std::sync::Arc;
 
 use quell_recording::{Cpu, Detour, Interval, Nanos, SourceKind, Span, Trace};
 use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::Side;
-use super::document::Named;
 use crate::periods::{FEWEST_CYCLES, periods};
+
+/// A name, and what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Named {
+    /// The name.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+    /// Net time.
+    pub total_ns: u64,
+}
 
 /// A period is one's own where at least this share of the intervals belongs to its train.
 const GOOD_SHARE: f64 = 0.5;

@@ -4,7 +4,7 @@ use quell_recording::{Cpu, Interval, Nanos, Recording};
 use rayon::prelude::*;
 
 use super::activity::{Segment, Stretch};
-use super::join::Blame;
+use super::blame::Blame;
 use super::{Side, join_all, measure_tolerance};
 
 /// Who had a part of a detour.

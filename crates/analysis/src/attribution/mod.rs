@@ -6,6 +6,7 @@
 //! Blame is a function of the tables alone, so it can be done again when the rule improves.
 
 pub(crate) mod activity;
+mod blame;
 mod command;
 mod document;
 mod figures;
@@ -25,11 +26,13 @@ mod unattributed;
 use quell_recording::{Cpu, Interval, Method, Recording, Span, Trace};
 use rayon::prelude::*;
 
+pub use blame::{Blame, Part};
 pub use command::{CommandRow, Share, ThreadRow, ThreadSource};
 pub use document::{
-    Attribution, Class, ClassRow, CpuSource, CpuSources, Explained, Figures, Named, Show, SourceRow, TaskRow,
+    Attribution, Class, ClassRow, CpuSource, CpuSources, Explained, Show, SourceRow, TaskRow,
 };
-pub use join::{Blame, Part};
+pub use figures::Figures;
+pub use groups::Named;
 pub use unattributed::{Hypothesis, LeftOver, Suspect, Unattributed};
 
 pub(crate) use lay::{By, Laid, laid_out};

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use quell_recording::{Interval, SourceKind};
 
 use super::activity::Stretch;
-use super::join::Blame;
+use super::blame::Blame;
 
 /// Windows in order, none of which overlaps the next (each begins, at the earliest, where the one before ends).
 pub(crate) fn windows(intervals: &[Interval]) -> Vec<(Stretch, u64)> {

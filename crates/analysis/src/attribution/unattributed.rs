@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::Side;
 use super::activity::Stretch;
+use super::blame::Blame;
 use super::figures::percent;
-use super::join::Blame;
 use super::tolerance::{SHIFTS, shifted};
 use super::{near, steal};
 use crate::periods::periods;

@@ -33,11 +33,10 @@ use quell_recording::rank_file::RankFile;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-pub use document::{
-    Check, Comparison, Document, Estimate, IntervalFit, Kind, KindName, Parameters, Range, SCHEMA, SizeTimes,
-};
+pub use document::{Check, Comparison, Document, IntervalFit, Kind, Parameters, Range, SCHEMA, SizeTimes};
 use fit::Figures;
 pub use fit::TOLERANCE;
+pub use samples::{Estimate, KindName};
 use samples::{Samples, Threshold};
 
 /// Resampled sets of rounds behind an interval.

@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::hosts::Unread;
-
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.fleet/1";
 
@@ -174,4 +172,13 @@ pub struct SlowNode {
     pub holds_up_percent: f64,
     /// The share of all lost time that was lost in those.
     pub delay_share_percent: f64,
+}
+
+/// A recording that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unread {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
 }

@@ -7,9 +7,9 @@ use quell_sim::loggops::{self, Net, Noise, Program as _, RankClocks, Rules, Run,
 use quell_sim::{Draws, Node, Program, Strike};
 use rayon::prelude::*;
 
+use super::culprits::ClockSources;
 use super::sourced::Sourced;
 use crate::Progress;
-use crate::culprits::ClockSources;
 use crate::predict::{self, Blocks, NodeNoise, Options, PredictError, Sample, culprits_of_messages, stream};
 
 /// A job whose cost is asked for.

@@ -2,6 +2,7 @@
 
 mod change;
 mod costs;
+pub mod culprits;
 mod job;
 mod sourced;
 mod switches;
@@ -15,7 +16,6 @@ pub(crate) use costs::{on_node, run_with};
 pub(crate) use job::Ran;
 pub use job::{Application, Cost, Job};
 pub use sourced::{Kind, Sourced, UNATTRIBUTED, family};
-pub(crate) use sourced::{Piece, SourcedTrace};
 pub use switches::Switches;
 pub(crate) use switches::switches;
 pub use which::{Chosen, Which};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use quell_recording::{Cpu, Detour, Interval, Nanos, Recording, Source, SourceKind, Span, Trace};
 use quell_sim::{Model, ModelError};
 
-use super::which::Which;
 use crate::attribution::{By, Laid, laid_out};
 use crate::predict::NodeNoise;
 
@@ -245,12 +244,6 @@ impl Sourced {
 
     pub(crate) fn traces(&self) -> &[SourcedTrace] {
         &self.traces
-    }
-
-    /// The noise without some sources; those that it does not have are no mistake.
-    pub fn without(&self, which: &[Which]) -> NodeNoise {
-        let gone = |kind: &Kind| which.iter().any(|one| one.matches(kind));
-        self.weighed(|kind| if gone(&self.kinds[kind]) { 0.0 } else { 1.0 }).noise()
     }
 
     /// The noise as it is, for a prediction.

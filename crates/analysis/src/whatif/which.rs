@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use quell_recording::SourcePattern;
 
+use crate::predict::NodeNoise;
+
 use super::sourced::{Kind, Sourced, UNATTRIBUTED};
 
 /// Some noise, as typed: a pattern of sources (`tick`, `task:^kworker`, `timer:CALLBACK`), `unattributed`, or the name of a model's component.
@@ -52,6 +54,14 @@ impl fmt::Display for Which {
             Self::Unattributed => f.write_str(UNATTRIBUTED),
             Self::Named(name) => f.write_str(name),
         }
+    }
+}
+
+impl Sourced {
+    /// The noise without some sources; those that it does not have are no mistake.
+    pub fn without(&self, which: &[Which]) -> NodeNoise {
+        let gone = Chosen::of(self, which);
+        self.weighed(|kind| if gone.has(kind) { 0.0 } else { 1.0 }).noise()
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod catalogue;
 mod chrome;
+mod columns;
 mod content;
 mod counted;
 mod csv;
@@ -95,7 +96,11 @@ pub fn import(path: &Path) -> Result<Recording, Error> {
 /// # Errors
 /// As [`import`].
 pub fn import_all(path: &Path) -> Result<Imported, Error> {
-    if path.is_dir() { vpsum::read_folder(path) } else { parse_all(path, &fs_err::read(path)?) }
+    if path.is_dir() {
+        vpsum::read_folder(path, |text| Ok(sniff(text)? == Readable::Vpsum))
+    } else {
+        parse_all(path, &fs_err::read(path)?)
+    }
 }
 
 /// As [`import`], of a file's content; `path` is what messages call it.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use super::events::{Record, Records};
 use super::head::{Head, text};
 use super::layout::{INJECTED, SELF, WORLD, kind, two};
+use super::records::{Record, Records};
 use super::{INJECTED as INJECTED_NAME, Summary};
 use crate::mpi::{Comm, Damage, Definitions, Location, Region, UNKNOWN};
 use crate::{Error, SourceKind};

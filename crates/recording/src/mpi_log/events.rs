@@ -1,80 +1,15 @@
-//! A log's records, one after another, and what they say happened.
+//! What a log's records say happened.
 
-use std::io::{BufReader, Read, Seek as _, SeekFrom, Take};
 use std::path::Path;
 
-use fs_err as fs;
-
 use super::definitions::Maps;
-use super::layout::{HEAD, RECORD, SOURCES, kind, operation, two};
+use super::layout::{SOURCES, kind, operation, two};
 use super::lines::Clock;
+use super::records::{Record, Records};
 use crate::mpi::{BLOCKING, Damage, Event, UNKNOWN, What};
 
 /// About so many events are read at once.
 const BATCH: usize = 4096;
-
-/// A record, its words still to be understood.
-#[derive(Debug)]
-pub(super) struct Record<'a> {
-    pub(super) kind: u8,
-    pub(super) mask: u16,
-    pub(super) value: u32,
-    pub(super) time_ns: u64,
-    pub(super) words: &'a [u8],
-}
-
-impl Record<'_> {
-    pub(super) fn word(&self, at: usize) -> Option<u64> {
-        let bytes = self.words.get(at.checked_mul(8)?..)?.first_chunk()?;
-        Some(u64::from_le_bytes(*bytes))
-    }
-
-    fn need(&self, at: usize) -> Result<u64, Damage> {
-        self.word(at).ok_or_else(|| Damage(format!("damaged: a record of kind {} is too short", self.kind)))
-    }
-}
-
-/// The records of a log.
-#[derive(Debug)]
-pub(super) struct Records {
-    file: Take<BufReader<fs::File>>,
-    words: Vec<u8>,
-}
-
-impl Records {
-    /// The records at `path`, of which `bytes` bytes are whole.
-    pub(super) fn open(path: &Path, bytes: u64) -> std::io::Result<Self> {
-        let mut file = fs::File::open(path)?;
-        file.seek(SeekFrom::Start(HEAD as u64))?;
-        Ok(Self { file: BufReader::with_capacity(1 << 16, file).take(bytes), words: vec![0; 255 * 8] })
-    }
-
-    /// The next one.
-    pub(super) fn next(&mut self) -> Result<Option<Record<'_>>, Damage> {
-        if self.file.limit() == 0 {
-            return Ok(None);
-        }
-        let mut head = [0; RECORD];
-        self.fill(0, &mut head)?;
-        let [kind, words, mask @ .., _, _, _, _, _, _, _, _, _, _, _, _] = head;
-        let length = usize::from(words) * 8;
-        let mut taken = std::mem::take(&mut self.words);
-        let filled = self.fill(1, taken.get_mut(..length).unwrap_or_default());
-        self.words = taken;
-        filled?;
-        let value = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-        let time_ns = head.last_chunk().map_or(0, |time| u64::from_le_bytes(*time));
-        let words = self.words.get(..length).unwrap_or_default();
-        Ok(Some(Record { kind, mask: u16::from_le_bytes(mask), value, time_ns, words }))
-    }
-
-    fn fill(&mut self, part: u8, to: &mut [u8]) -> Result<(), Damage> {
-        let what = if part == 0 { "head" } else { "words" };
-        self.file
-            .read_exact(to)
-            .map_err(|why| Damage(format!("the {what} of a record cannot be read: {why}")))
-    }
-}
 
 /// The events of a log.
 #[derive(Debug)]

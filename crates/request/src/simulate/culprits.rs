@@ -3,7 +3,7 @@
 use quell_sim::Node;
 
 use super::{SimulateArgs, noise};
-use quell_analysis::culprits::ClockSources;
+use quell_analysis::whatif::culprits::ClockSources;
 
 /// The sources of every clock, in the order in which the files give clocks to the ranks.
 ///

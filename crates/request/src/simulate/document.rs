@@ -7,8 +7,8 @@ use quell_sim::loggops::{Outcome, Rules};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use quell_analysis::culprits::CulpritFacts;
 use quell_analysis::predict::{NetFacts, NoiseSource};
+use quell_analysis::whatif::culprits::CulpritFacts;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.simulate/1";

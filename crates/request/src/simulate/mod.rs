@@ -22,8 +22,8 @@ use self::program::{Playable, Source};
 use crate::pattern::Named;
 use crate::{Usage, network};
 use quell_analysis::Progress;
-use quell_analysis::culprits::CulpritFacts;
 use quell_analysis::predict::NetFacts;
+use quell_analysis::whatif::culprits::CulpritFacts;
 
 /// The network, and its preset's name. All messages of a pattern count as of its size; those of a schedule have many.
 ///

@@ -5,28 +5,10 @@
 //! phase asks only: which is the worst stretch that holds a node? There are three exact ways to answer, and the
 //! cheapest is taken: from the worst stretch down, over the stretches that the nodes lie in, or node by node.
 
-use super::node::{Pace, Stretch};
+use super::node::{Pace, Slowest, Stretch};
 use super::{Job, Layout, SyncMode, stream};
 use crate::draws::Draws;
 use crate::sorted::Sorted;
-
-/// The slowest rank of a phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Slowest {
-    /// How much longer than the quantum it takes, in nanoseconds.
-    pub(super) delay: u64,
-    /// Its CPU on its node.
-    pub(super) cpu: usize,
-    /// Where in the trace it begins, in nanoseconds.
-    pub(super) at: u64,
-}
-
-impl Slowest {
-    /// The slower of two; of equals the first.
-    pub(super) fn or(self, other: Self) -> Self {
-        if other.delay > self.delay { other } else { self }
-    }
-}
 
 /// Below this many steps the plain way is as fast as any.
 const FEW: usize = 64;

@@ -3,9 +3,26 @@
 use quell_recording::{Nanos, Span, Trace};
 
 use super::BspError;
-use super::fleet::Slowest;
 use crate::clock::ProgressClock;
 use crate::sorted::Sorted;
+
+/// The slowest rank of a phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slowest {
+    /// How much longer than the quantum it takes, in nanoseconds.
+    pub(super) delay: u64,
+    /// Its CPU on its node.
+    pub(super) cpu: usize,
+    /// Where in the trace it begins, in nanoseconds.
+    pub(super) at: u64,
+}
+
+impl Slowest {
+    /// The slower of two; of equals the first.
+    pub(super) fn or(self, other: Self) -> Self {
+        if other.delay > self.delay { other } else { self }
+    }
+}
 
 /// The clocks of one node's CPUs, on one time line.
 #[derive(Clone, Debug)]

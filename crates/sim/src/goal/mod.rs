@@ -14,6 +14,7 @@ mod builder;
 mod check;
 mod cycle;
 mod defect;
+mod finding;
 mod intern;
 mod schedule;
 #[cfg(test)]
@@ -22,10 +23,9 @@ mod text;
 
 pub use binary::{BinaryError, Damage, Part, read_binary, write_binary};
 pub use builder::ScheduleBuilder;
-pub use check::{
-    Checked, Finding, Findings, Place, Problem, Severity, check, check_binary, check_text, place_findings,
-};
+pub use check::{Checked, check, check_binary, check_text, place_findings};
 pub use defect::{BuildError, Defect};
+pub use finding::{Finding, Findings, Place, Problem, Severity};
 pub use schedule::{Operation, RankOps, Schedule, Waiting};
 pub use text::{MAX_LINE, Reason, TextError, locate, read_text, write_text};
 

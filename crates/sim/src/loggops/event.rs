@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::few::Few;
-use super::rank::FreeFrom;
+use super::free::FreeFrom;
 
 /// What an [`Event`] is. The order is that of [`Kind`](super::Kind), and goes on with what comes from other ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +20,19 @@ pub(super) enum What {
     Arriving,
     /// The receiver's answer to a rendezvous. `who` is the receiver, `op` the send.
     Answer,
+}
+
+impl What {
+    /// From when on all that such an event uses is free.
+    #[inline(always)]
+    fn free_from(self, free: &impl FreeFrom, cpu: u8, nic: u8) -> u64 {
+        match self {
+            Self::Send => free.cpu(cpu).max(free.out(nic)),
+            Self::Message => free.cpu(cpu).max(free.inward(nic)),
+            Self::Calc => free.cpu(cpu),
+            Self::Recv | Self::Arriving | Self::Answer => 0,
+        }
+    }
 }
 
 /// 32 bytes, of which a simulation holds one for each operation that is free and each message in flight.
@@ -42,7 +55,7 @@ impl Event {
     /// When it can start: when it is there and what it uses is free.
     #[inline(always)]
     pub(super) fn start(&self, free: &impl FreeFrom) -> u64 {
-        self.time.max(free.free_from(self.what, self.cpu, self.nic))
+        self.time.max(self.what.free_from(free, self.cpu, self.nic))
     }
 
     /// The order of events of one age: by the rank that made them, by what they are, by operation.
@@ -252,7 +265,7 @@ impl Crowd {
 
     fn next(&mut self, free: &impl FreeFrom) -> Option<Next> {
         let turns = self.classes.iter_mut().enumerate().filter_map(|(index, class)| {
-            let free_at = free.free_from(class.what, class.cpu, class.nic);
+            let free_at = class.what.free_from(free, class.cpu, class.nic);
             while let Some(Reverse(Keyed { key, .. })) = class.later.peek()
                 && key.0 <= free_at
             {

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::event::{Next, Pending, Turn, What};
+use super::free::{FreeFrom, Layout};
 use super::play::{Effects, MAX_TIME, Play, raise};
 use super::program::{ANY, Program};
-use super::rank::{FreeFrom, Layout, Played, Rank};
+use super::rank::{Played, Rank};
 use super::{Run, RunError};
 
 /// A rank's turn: (start, age, tie).

@@ -4,6 +4,7 @@
 
 mod event;
 mod few;
+mod free;
 mod global;
 mod matching;
 mod net;
@@ -26,8 +27,8 @@ pub(crate) use prefetch::prefetch;
 pub use program::{ANY, Free, Frees, Kind, Program, Shape, Shapes};
 pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_culprits, run_for_timeline};
 
+use free::{FreeFrom, Several, Single};
 use global::Global;
-use rank::{FreeFrom, Several, Single};
 
 /// By which rules ranks and messages meet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +107,7 @@ fn reach<P: Program>(context: &play::Context<'_, P>) -> u64 {
 fn physically<P: Program, F: FreeFrom, R: play::Play<P, F>>(
     program: &P,
     rules: &R,
-    layout: rank::Layout,
+    layout: free::Layout,
     reach: u64,
     run: &Run<'_>,
 ) -> Result<rank::Played<P::Rank, F>, RunError> {

@@ -4,9 +4,10 @@ mod compatible;
 mod physical;
 
 use super::event::{Event, What};
+use super::free::Layout;
 use super::noise::{Noise, NoiseError};
 use super::program::{ANY, Free, Frees, Kind, Program};
-use super::rank::{Layout, Rank};
+use super::rank::Rank;
 use super::{Net, Rules, Run, RunError};
 
 pub(super) use compatible::{Compatible, raise};

@@ -6,11 +6,12 @@ mod timeline;
 use std::sync::Mutex;
 
 use super::event::{Event, What};
+use super::free::FreeFrom;
 use super::matching::Envelope;
 use super::outcome::Outcome;
 use super::play::{Early, Effects, Physical, Play};
 use super::program::{Free, Program};
-use super::rank::{FreeFrom, Rank};
+use super::rank::Rank;
 use super::{Noise, Run, RunError, lock};
 
 pub use culprits::{Culprits, Hit};

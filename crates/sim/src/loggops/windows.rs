@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 
 use super::event::{Event, Next, What};
+use super::free::{FreeFrom, Layout};
 use super::play::{Early, Effects, MAX_TIME, Play};
 use super::prefetch;
 use super::program::{ANY, Free, Program};
-use super::rank::{FreeFrom, Layout, Played, Rank};
+use super::rank::{Played, Rank};
 use super::{Run, RunError, lock};
 
 /// For so many windows there is a bitmap at a time.

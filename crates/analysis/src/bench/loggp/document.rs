@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fit;
-use super::samples::Point;
+use super::samples::{Estimate, KindName, Point};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.bench-loggp/1";
@@ -23,26 +23,6 @@ pub struct Document {
     pub kinds: Vec<Kind>,
     /// What limits the figures, in sentences.
     pub warnings: Vec<String>,
-}
-
-/// Whether messages stayed on their host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum KindName {
-    /// Both ranks on one host.
-    Intra,
-    /// On two.
-    Inter,
-}
-
-impl KindName {
-    /// Its word in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Intra => "intra",
-            Self::Inter => "inter",
-        }
-    }
 }
 
 /// One kind of network.
@@ -68,17 +48,6 @@ pub struct Kind {
     pub sizes: Vec<SizeTimes>,
     /// Ping-pongs and linear scatters, measured and simulated.
     pub checks: Vec<Check>,
-}
-
-/// A figure, and where it may lie: the middle nine tenths of what resampled rounds give.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Estimate {
-    /// The figure.
-    pub value: f64,
-    /// Its lower end.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
 }
 
 /// Parameters as the simulator's physical rules use them, and the overheads that they are from.

@@ -4,7 +4,39 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quell_recording::rank_file::{RankFile, Series};
 
-use super::document::{Estimate, KindName};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether messages stayed on their host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum KindName {
+    /// Both ranks on one host.
+    Intra,
+    /// On two.
+    Inter,
+}
+
+impl KindName {
+    /// Its word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Intra => "intra",
+            Self::Inter => "inter",
+        }
+    }
+}
+
+/// A figure, and where it may lie: the middle nine tenths of what resampled rounds give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
 
 /// Noise only ever adds to a time.
 const QUARTILE: f64 = 0.25;

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use super::Counts;
+use crate::formats::columns::Header;
 use crate::formats::content::Content;
-use crate::formats::csv::Header;
 use crate::{Cpu, Histogram};
 
 pub(in super::super) const COLUMNS: [&str; 6] = ["cpu", "thread", "kind", "from_ns", "to_ns", "count"];

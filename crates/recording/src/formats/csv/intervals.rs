@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{Fields, Header, quoted};
+use super::quoted;
+use crate::formats::columns::{Fields, Header};
 use crate::formats::content::{Content, KernelCpu, Rows};
 use crate::formats::printable;
 use crate::{Cpu, Interval, Intervals, Method, Nanos, Span};

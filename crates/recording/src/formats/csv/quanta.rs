@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::Header;
+use crate::formats::columns::Header;
 use crate::formats::content::{Content, Rows};
 use crate::formats::printable;
 use crate::{Cpu, Method, Nanos, Quanta, Quantum, Recording};

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use super::{OfRank, content, rank_of};
 use crate::Error;
 use crate::formats::content::Imported;
-use crate::formats::sniff::{Readable, sniff};
 use crate::formats::text_of;
 
-/// Reads all files of the folder, but hidden ones.
-pub(in crate::formats) fn read_folder(folder: &Path) -> Result<Imported, Error> {
+/// Reads all files of the folder, but hidden ones; `is_vpsum` says of a file's text whether it is one of vpsum's.
+pub(in crate::formats) fn read_folder(
+    folder: &Path,
+    is_vpsum: impl Fn(&str) -> Result<bool, String>,
+) -> Result<Imported, Error> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs_err::read_dir(folder)? {
         let entry = entry?;
@@ -24,7 +26,7 @@ pub(in crate::formats) fn read_folder(folder: &Path) -> Result<Imported, Error> 
     paths.sort();
     let mut files: BTreeMap<u32, OfRank> = BTreeMap::new();
     for path in paths {
-        let (rank, file) = read(&path)?;
+        let (rank, file) = read(&path, &is_vpsum)?;
         if files.insert(rank, file).is_some() {
             return Err(Error::malformed(
                 &path,
@@ -36,11 +38,11 @@ pub(in crate::formats) fn read_folder(folder: &Path) -> Result<Imported, Error> 
     content(&files).finish(folder).map_err(|reason| Error::malformed(folder, reason))
 }
 
-fn read(path: &Path) -> Result<(u32, OfRank), Error> {
+fn read(path: &Path, is_vpsum: &impl Fn(&str) -> Result<bool, String>) -> Result<(u32, OfRank), Error> {
     let malformed = |reason: String| Error::malformed(path, reason);
     let bytes = fs_err::read(path)?;
     let text = text_of(&bytes).map_err(malformed)?;
-    if sniff(text).map_err(malformed)? != Readable::Vpsum {
+    if !is_vpsum(text).map_err(malformed)? {
         return Err(malformed(
             "it is no file of vpsum's; of a folder all files are to be those of one run, a rank each".into(),
         ));

@@ -6,8 +6,8 @@ use super::error::{BinaryError, Damage, Part};
 use super::input::Input;
 use super::{CALC, HEAD_BYTES, MAGIC, MAGIC_BYTES, OP_BYTES, RANGE_BYTES, RECV, SEND, USED_UP};
 use crate::goal::builder::ScheduleBuilder;
-use crate::goal::check::{Finding, Findings, Problem, Severity};
 use crate::goal::defect::BuildError;
+use crate::goal::finding::{Finding, Findings, Problem, Severity};
 use crate::goal::schedule::Schedule;
 use crate::loggops::{Kind, Shape};
 

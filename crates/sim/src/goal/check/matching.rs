@@ -3,7 +3,7 @@
 //! Each rank's receives are held against all messages to it: 8 bytes for every message of the schedule, and 8 for
 //! every receive of one rank.
 
-use super::finding::{Finding, Findings, Problem, Severity};
+use super::super::finding::{Finding, Findings, Problem, Severity};
 use crate::goal::schedule::{Op, Schedule};
 use crate::loggops::{ANY, Kind, Program};
 

@@ -1,14 +1,12 @@
 //! What is wrong with a schedule, before it runs.
 
-mod finding;
 mod matching;
 mod work;
 
 use std::io::{BufRead, Read};
 
-pub use finding::{Finding, Findings, Place, Problem, Severity};
-
 use super::binary::{self, BinaryError};
+use super::finding::Findings;
 use super::schedule::Schedule;
 use super::text::{self, TextError};
 

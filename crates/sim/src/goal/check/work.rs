@@ -1,6 +1,6 @@
 //! Work that no clock can count.
 
-use super::finding::{Finding, Findings, Problem, Severity};
+use super::super::finding::{Finding, Findings, Problem, Severity};
 use crate::goal::schedule::Schedule;
 use crate::loggops::{Kind, Program};
 

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use super::error::{Fault, Reason, TextError, shown};
 use super::line::{Cursor, Lines};
 use super::statement::{Parser, Statement};
-use crate::goal::check::Place;
+use crate::goal::finding::Place;
 
 /// Finds the line and label of operations, given as rank and number in the rank (from 0), in a second pass over their text.
 /// The places come in the order asked for; `None` where the text has no such operation.

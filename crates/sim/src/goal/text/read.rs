@@ -7,8 +7,8 @@ use super::labels::Labels;
 use super::line::{Cursor, Lines};
 use super::statement::{Parser, Statement};
 use crate::goal::builder::ScheduleBuilder;
-use crate::goal::check::{Finding, Findings, Place, Problem, Severity};
 use crate::goal::defect::{BuildError, Defect, SHOWN};
+use crate::goal::finding::{Finding, Findings, Place, Problem, Severity};
 use crate::goal::schedule::Schedule;
 use crate::loggops::Shape;
 

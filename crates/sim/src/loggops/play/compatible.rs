@@ -2,10 +2,11 @@
 
 use super::{Context, Effects, Play, Remote};
 use crate::loggops::event::{Event, What};
+use crate::loggops::free::FreeFrom;
 use crate::loggops::matching::{Entry, Envelope};
 use crate::loggops::noise::{Noise, NoiseError};
 use crate::loggops::program::{Free, Program};
-use crate::loggops::rank::{FreeFrom, Rank};
+use crate::loggops::rank::Rank;
 
 /// What an event does under LogGOPSim's rules.
 #[derive(Debug)]

@@ -2,9 +2,10 @@
 
 use super::{Context, Early, Effects, Play};
 use crate::loggops::event::{Event, What};
+use crate::loggops::free::FreeFrom;
 use crate::loggops::matching::{Entry, Envelope};
 use crate::loggops::program::{Free, Program};
-use crate::loggops::rank::{FreeFrom, Rank};
+use crate::loggops::rank::Rank;
 
 /// What an event does under the physical rules.
 #[derive(Debug)]

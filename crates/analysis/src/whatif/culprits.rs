@@ -8,7 +8,7 @@ use quell_sim::loggops::{Culprits, Hit, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::whatif::{Piece, Sourced, SourcedTrace, UNATTRIBUTED};
+use super::sourced::{Piece, Sourced, SourcedTrace, UNATTRIBUTED};
 
 /// So many of the worst hits are listed.
 const WORST: usize = 10;

@@ -1,0 +1,67 @@
+//! The phases in a recording's folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::manifest::replace_file;
+use crate::read::read_table;
+use crate::table::Row as _;
+use crate::write::write_parquet;
+use crate::{Cpu, CpuFacts, Error, Manifest, MpiFacts, Nanos, Phase, Span};
+
+/// The phases of the recording in `folder`, by rank and number; each with the CPU that it ended on.
+///
+/// # Errors
+/// [`Error::Malformed`] or [`Error::Io`].
+pub fn read_phases(folder: &Path) -> Result<Vec<(Cpu, Phase)>, Error> {
+    let (mut phases, _) = read_table::<Phase>(folder)?;
+    let bad = |p: &Phase| p.start.checked_add(p.compute).and_then(|t| t.checked_add(p.wait)).is_none();
+    if let Some((_, phase)) = phases.iter().find(|(_, phase)| bad(phase)) {
+        let reason = format!("phase {} of rank {} ends beyond all time", phase.index, phase.rank);
+        return Err(Error::malformed(folder, reason));
+    }
+    phases.sort_by_key(|(_, phase)| (phase.rank, phase.index));
+    Ok(phases)
+}
+
+/// Puts phases beside the kernel's intervals in a recording that has ended. `manifest` is the recording's; it gets the ranks and the
+/// rows' CPUs.
+///
+/// # Errors
+/// [`Error::Exists`] where it holds quanta already, and [`Error::Io`].
+pub fn add_phases(
+    folder: &Path,
+    manifest: &mut Manifest,
+    mpi: MpiFacts,
+    rows: &[(Cpu, Phase)],
+) -> Result<(), Error> {
+    let target = folder.join(Phase::TABLE).with_extension("parquet");
+    // A table without ranks in the manifest is of a writer that was killed between the two.
+    if target.exists() && manifest.mpi.is_some() {
+        return Err(Error::Exists { path: target });
+    }
+    let schema = Phase::schema();
+    // Row groups stay small, so that the memory for many is that for a few.
+    let batches = rows.chunks(1 << 16).map(Phase::to_batch);
+    replace_file(&target, |file| write_parquet(file, &target, &schema, batches))?;
+    manifest.method = crate::Method::Phases;
+    manifest.mpi = Some(mpi);
+    let mut of_cpu: BTreeMap<Cpu, (u64, Nanos)> = BTreeMap::new();
+    for (cpu, phase) in rows {
+        let (count, end) = of_cpu.entry(*cpu).or_default();
+        *count += 1;
+        *end = phase.end().max(*end);
+    }
+    for &cpu in of_cpu.keys() {
+        if !manifest.cpus.iter().any(|facts| facts.cpu == cpu) {
+            manifest.cpus.push(CpuFacts::of_span(cpu, Span::default()));
+        }
+    }
+    manifest.cpus.sort_by_key(|facts| facts.cpu);
+    for facts in &mut manifest.cpus {
+        let (count, end) = of_cpu.get(&facts.cpu).copied().unwrap_or_default();
+        facts.rows = Some(count);
+        facts.end_ns = facts.end_ns.max(end);
+    }
+    manifest.write(folder)
+}
