@@ -46,7 +46,7 @@ class Slurm(unittest.TestCase):
             **more,
         }
         script = PACKAGING / "slurm" / name
-        ended = subprocess.run([script], env=environment, check=False, capture_output=True, text=True, timeout=20)
+        ended = subprocess.run([script], env=environment, check=False, capture_output=True, text=True, timeout=300)
         self.assertEqual((ended.returncode, ended.stdout), (0, ""), "a prolog that fails or talks would harm the node")
 
     def asked(self) -> list[str]:

@@ -24,7 +24,7 @@ fn list_files(from: &str, list: &str, constant: &str, folder: &Path) {
     let row = |file: &PathBuf| format!("    ({:?}, include_str!({file:?})),\n", name(file));
     let rows: String = files.iter().map(row).collect();
     let text = format!(
-        "/// The name and the text of each file.\nconst {constant}: &[(&str, &str)] = &[\n{rows}];\n"
+        "/// The name and the text of each file.\npub(crate) const {constant}: &[(&str, &str)] = &[\n{rows}];\n"
     );
     fs::write(folder.join(format!("{list}.rs")), text).expect("what was made can be written");
 }

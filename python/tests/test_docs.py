@@ -58,7 +58,7 @@ class Notebooks(unittest.TestCase):
             with self.subTest(notebook=path.name), laid_out(), tempfile.TemporaryDirectory() as folder:
                 os.environ["IPYTHONDIR"] = folder
                 notebook = nbformat.read(path, as_version=4)
-                client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": folder}})
+                client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}})
                 client.execute()
                 pictures = [
                     out for cell in notebook.cells for out in cell.get("outputs", []) if "image/png" in str(out)

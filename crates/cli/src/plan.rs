@@ -183,6 +183,16 @@ pub fn recording_of_now() -> PathBuf {
     PathBuf::from(format!("{}.quell", name_of_now()))
 }
 
+/// When a run ends, in words.
+pub fn until(plan: &Plan) -> String {
+    match (plan.duration, plan.count) {
+        (Some(time), Some(count)) => format!("for {time} or {count} rows"),
+        (Some(time), None) => format!("for {time}"),
+        (None, Some(count)) => format!("until {count} rows are found (Ctrl-C ends it earlier)"),
+        (None, None) => "until Ctrl-C".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

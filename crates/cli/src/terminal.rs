@@ -1,6 +1,5 @@
 //! Findings as text for a terminal.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use quell_analysis::attribution::Attribution;
 use quell_analysis::counted::HistogramOverview;
 use quell_analysis::density::LogHistogram;
@@ -9,10 +8,9 @@ use quell_analysis::predict::Prediction;
 use quell_analysis::quantiles::Durations;
 use quell_recording::{Method, Recording, Trace};
 
-pub use quell_request::time;
-
 use crate::plots::{self, Scale, Series};
 use crate::printer::{one_line, width};
+use crate::table::{table, time};
 use crate::{terminal_simulate, terminal_sources};
 
 /// Points that a terminal can show in one plot.
@@ -81,25 +79,6 @@ pub fn heading(overview: &Overview) -> String {
     text.extend(overview.note.iter().map(|note| format!("note: {}\n", one_line(note))));
     text.extend(overview.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
     text
-}
-
-/// A table with right-aligned columns after the first.
-pub fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    table_with_words(1, header, rows)
-}
-
-/// A table whose first columns are words; those that follow are right-aligned.
-pub fn table_with_words(words: usize, header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    let style = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-    table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header.iter().copied());
-    table.add_rows(rows);
-    for column in table.column_iter_mut().skip(words) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    // Right-aligned tables need no blanks at the end of a line.
-    table.to_string().lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 fn cpu_table(cpus: &[CpuOverview]) -> String {

@@ -4,7 +4,7 @@ use quell_analysis::advise::{Advice, Best, Effect, Leave, Proposal, Standing};
 use quell_analysis::whatif::{Scale, Source};
 
 use crate::printer::one_line;
-use crate::terminal::{table, table_with_words, time};
+use crate::table::{table, table_with_words, time};
 
 /// So many mitigations of each standing are shown.
 const MOST_SHOWN: usize = 8;

@@ -10,7 +10,7 @@ use quell_analysis::bench::spread::Spread;
 
 use crate::plots;
 use crate::printer::{one_line, width};
-use crate::terminal::{table, table_with_words, time};
+use crate::table::{table, table_with_words, time};
 
 /// Up to so many ranks get a row each.
 const MOST_RANKS: usize = 32;

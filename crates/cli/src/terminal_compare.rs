@@ -4,7 +4,7 @@ use quell_analysis::compare::{Change, Changes, Comparison, SideDocument};
 
 use crate::plots::{self, Scale, Series};
 use crate::printer::{one_line, width};
-use crate::terminal::{table, time};
+use crate::table::{table, time};
 
 /// Both sides, what changed and whether it is more than chance, and how the durations lie.
 pub fn compare(comparison: &Comparison) -> String {

@@ -4,7 +4,7 @@ use quell_analysis::fleet::{Cost, Difference, Fleet, Scale, SlowNode, TypicalSou
 use quell_recording::Nanos;
 
 use crate::printer::one_line;
-use crate::terminal::{table, time};
+use crate::table::{table, time};
 
 /// Nodes that are unlike the rest, and are shown.
 const MOST_UNLIKE: usize = 20;

@@ -4,7 +4,7 @@ use quell_analysis::bench::fwq::{Fwq, RankQuanta, Spike, SpikeSource};
 
 use crate::plots;
 use crate::printer::{one_line, width};
-use crate::terminal::{table, time};
+use crate::table::{table, time};
 
 /// Ranks that get a row; of more the noisiest.
 const MOST_RANKS: usize = 16;

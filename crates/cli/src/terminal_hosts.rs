@@ -3,7 +3,7 @@
 use quell_analysis::hosts::{FEWEST, HostRow, Hosts, SourceOverHosts, Typical};
 
 use crate::printer::one_line;
-use crate::terminal::{table_with_words, time};
+use crate::table::{table_with_words, time};
 use crate::terminal_fleet;
 
 /// Rows of the table of hosts.

@@ -6,7 +6,7 @@ use quell_analysis::bench::loggp::preset::Preset;
 use quell_analysis::bench::loggp::{Check, Comparison, Document, Estimate, Kind, Range};
 
 use crate::printer::one_line;
-use crate::terminal::{table, time};
+use crate::table::{table, time};
 
 /// The parameters of each kind of network, of its ranges of sizes, and how near the simulator comes with them.
 pub fn bench_loggp(document: &Document) -> String {

@@ -3,7 +3,7 @@
 use quell_analysis::replay::{Process, Replay, Slowdown};
 
 use crate::printer::one_line;
-use crate::terminal::{table_with_words, time};
+use crate::table::{table_with_words, time};
 
 /// A table of the processes, and the slowdown.
 pub fn replay(document: &Replay) -> String {

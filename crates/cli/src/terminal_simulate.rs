@@ -7,7 +7,7 @@ use quell_sim::loggops::Outcome;
 
 use crate::plots;
 use crate::printer::{one_line, width};
-use crate::terminal::{table, time};
+use crate::table::{table, time};
 
 /// Up to so many ranks get a row each.
 const MOST_RANKS: usize = 16;

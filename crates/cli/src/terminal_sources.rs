@@ -7,7 +7,7 @@ use quell_analysis::attribution::{
 
 use crate::plots;
 use crate::printer::{one_line, width};
-use crate::terminal::{table_with_words, time};
+use crate::table::{table_with_words, time};
 
 /// Sources of a short view.
 const BRIEF: usize = 3;

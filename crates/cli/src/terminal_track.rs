@@ -4,7 +4,7 @@ use quell_analysis::track::{Tracked, TrackedPath, TrackedRank, TrackedSource};
 
 use crate::plots::{self, Scale, Series};
 use crate::printer::{one_line, width};
-use crate::terminal::{table, time};
+use crate::table::{table, time};
 
 /// Up to so many ranks get a row each.
 const FEW_RANKS: usize = 16;

@@ -4,7 +4,7 @@ use quell_tune::audit::{Sight, State};
 
 use crate::commands::tune::audit::{Document, Entry};
 use crate::printer::{one_line, width};
-use crate::terminal::{table_with_words, time};
+use crate::table::{table_with_words, time};
 
 /// A row per mitigation.
 pub fn table(document: &Document) -> String {

@@ -4,7 +4,7 @@ use quell_analysis::trial::{Effect, Trial};
 
 use crate::commands::tune::attempt::{Attempt, Attempts, Scale, words};
 use crate::printer::one_line;
-use crate::terminal::{table, time};
+use crate::table::{table, time};
 
 /// Each mitigation, its verdict first.
 pub fn text(document: &Attempts) -> String {

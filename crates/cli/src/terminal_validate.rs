@@ -3,7 +3,7 @@
 use quell_analysis::validation::{Class, Own, Validation};
 
 use crate::printer::one_line;
-use crate::terminal::{table, time};
+use crate::table::{table, time};
 
 /// The distances, and a row for each size.
 pub fn validation(document: &Validation) -> String {

@@ -11,6 +11,7 @@
 
 #[cfg(all(feature = "boundary", target_arch = "x86_64"))]
 mod boundary;
+mod flaw;
 mod launched;
 pub mod load;
 pub mod report;

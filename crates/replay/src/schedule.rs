@@ -14,6 +14,8 @@
 
 use core::num::NonZeroU64;
 
+pub use crate::flaw::Flaw;
+pub use crate::track::LONGEST_NS;
 use crate::track::Track;
 
 /// The first word: `QUELLRPL`.
@@ -32,9 +34,6 @@ pub const MOST: u64 = 1 << 32;
 pub const MOST_EVENTS: u64 = 1 << 20;
 /// No timer is set earlier than this before its detour: as much of the trace may come all at once.
 pub const MOST_EARLY_NS: u64 = 100_000_000;
-/// The longest period: 2⁶² ns, so that sums of two positions cannot overflow.
-pub const LONGEST_NS: u64 = 1 << 62;
-
 /// Where the words of the head are.
 pub mod field {
     #![allow(missing_docs, reason = "each is said at the field of Head that it holds")]
@@ -56,45 +55,6 @@ pub mod field {
     pub const TRACKS: usize = 15;
     pub const PLACES: usize = 16;
     pub const SKEWS: usize = 17;
-}
-
-/// Why a file is no schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    /// Shorter than it says, or than a head.
-    Torn,
-    /// Not made by quell.
-    Magic,
-    /// Made by another version of quell.
-    Version,
-    /// Changed after it was written.
-    Checksum,
-    /// A number in the head that no schedule has.
-    Head,
-    /// A group or a track that points nowhere.
-    Table,
-    /// Starts that are no clock.
-    Track,
-    /// Noise with which a program would not get on.
-    Starves,
-}
-
-impl Flaw {
-    /// The reason in words.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Torn => "it is cut off",
-            Self::Magic => "it is no schedule of quell's",
-            Self::Version => "it is of another version of quell",
-            Self::Checksum => "it was changed or damaged after it was written",
-            Self::Head => "a number in its head is out of bounds",
-            Self::Table => "a table in it points outside",
-            Self::Track => "a trace in it does not go forward",
-            Self::Starves => {
-                "its noise comes too often, lasts too long or takes too much for timers and signals"
-            }
-        }
-    }
 }
 
 /// By what a rank's noise comes into the program.

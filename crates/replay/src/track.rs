@@ -2,7 +2,10 @@
 
 use core::num::NonZeroU64;
 
-use crate::schedule::Flaw;
+use crate::flaw::Flaw;
+
+/// The longest period: 2⁶² ns, so that sums of two positions cannot overflow.
+pub const LONGEST_NS: u64 = 1 << 62;
 
 /// When one CPU is taken from its program, for ever: its detours repeat with a period.
 ///
@@ -56,7 +59,7 @@ impl<'a> Track<'a> {
         }
         let period = NonZeroU64::new(last).ok_or(Flaw::Track)?;
         let useful = NonZeroU64::new(useful).ok_or(Flaw::Track)?;
-        if period.get() > crate::schedule::LONGEST_NS {
+        if period.get() > LONGEST_NS {
             return Err(Flaw::Track);
         }
         Ok(Self { period, useful, starts, useful_starts })

@@ -1,12 +1,12 @@
 //! Applying a plan: each original is in the journal, on disk, before its place is written; what cannot be finished is taken back.
 
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use super::fault;
 use super::groups;
 use super::journal::{Begin, Group, Intent, Journal, KeeperRecord, Record, Transaction, VERSION};
 use super::keeper::{self, KeeperError, Until};
+use super::moment::{boot_id, now};
 use super::place::{self, Place, Trouble};
 use super::plan::{Plan, Write};
 use super::revert::{self, Reverted};
@@ -222,11 +222,6 @@ fn new_id(store: &Store) -> Result<String, StoreError> {
     Ok(id)
 }
 
-/// This instant, in UTC.
-pub(super) fn now() -> String {
-    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
-}
-
 /// The mitigations that have writes, in their order.
 fn written_for(writes: &Due<'_>) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
@@ -359,9 +354,4 @@ impl Run<'_> {
     fn log(&mut self, record: &Record) -> Result<(), String> {
         self.journal.append(record).map_err(|e| format!("the journal cannot be written: {e}"))
     }
-}
-
-/// The kernel's id of this boot; empty where it is not told.
-pub(super) fn boot_id(root: &Root) -> String {
-    root.read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()).unwrap_or_default()
 }

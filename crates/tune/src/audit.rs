@@ -7,11 +7,11 @@ mod file;
 mod lasting;
 mod lists;
 mod look;
+mod own_file;
 mod state;
 mod threads;
 mod unit;
 
-pub(crate) use lasting::sysctl_path;
 use look::Looker;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The catalogue: what is known to remove or move noise, one TOML file a mitigation (`crates/node/catalogue`), and a site's own
+//! The catalogue: what is known to remove or move noise, one TOML file a mitigation (`crates/tune/catalogue`), and a site's own
 //! beside them (`/etc/quell/mitigations.d`).
 
 mod load;
@@ -7,7 +7,6 @@ mod profile;
 mod tests;
 mod want;
 
-pub(super) use load::boot_options;
 pub use load::{Catalogue, CatalogueError};
 pub use profile::Profile;
 use quell_recording::SourcePattern;

@@ -4,25 +4,23 @@
 //! dies in between leaves none behind.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::Held;
 use super::journal::KeeperRecord;
+use super::keeper_process::{Followed, follow};
 use super::place::{self, Trouble};
 use super::revert::{Foreign, RevertError, revert};
 use super::root::Root;
 
 /// The hidden verb that a keeper is.
 pub const VERB: &str = "tune-keep";
-/// How long a keeper that is told to go may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a process without a descriptor is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a keeper waits before it tries again to revert.
@@ -188,27 +186,6 @@ fn leave_the_caller() {
     }
 }
 
-/// A process that is waited for.
-enum Followed {
-    /// It is gone already.
-    Gone,
-    /// By its descriptor.
-    Fd(OwnedFd),
-    /// A thread, or a kernel without such descriptors: looked at now and then.
-    Seen(u32, u64),
-}
-
-fn follow(pid: u32, start: u64) -> Followed {
-    let lives = || place::started(pid) == Some(start);
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    match number.map(|number| pidfd_open(number, PidfdFlags::empty())) {
-        // The number may have been given anew before it was opened.
-        Some(Ok(fd)) if lives() => Followed::Fd(fd),
-        _ if lives() => Followed::Seen(pid, start),
-        _ => Followed::Gone,
-    }
-}
-
 /// Waits for the time or the process; none where there is nothing to wait for but a signal, which ends this process.
 fn wait(after: Option<Duration>, process: Option<&Followed>) -> Option<&'static str> {
     let end = after.and_then(|after| Instant::now().checked_add(after));
@@ -277,40 +254,4 @@ fn revert_when_told_to_end(request: &Request) {
             }
         }
     });
-}
-
-/// Whether a keeper still lives.
-pub fn lives(keeper: &KeeperRecord) -> bool {
-    place::started(keeper.pid) == Some(keeper.start)
-}
-
-/// Ends a keeper and waits until it is gone. A process that only has its number is left alone, and so is this one.
-pub(super) fn stop(keeper: &KeeperRecord) {
-    if keeper.pid == std::process::id() {
-        return;
-    }
-    let ended = |signal: Signal| match follow(keeper.pid, keeper.start) {
-        Followed::Gone => true,
-        Followed::Fd(fd) => {
-            let _ = pidfd_send_signal(&fd, signal);
-            gone(fd.as_fd(), PATIENCE)
-        }
-        Followed::Seen(pid, start) => {
-            if let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                let _ = kill_process(number, signal);
-            }
-            let end = Instant::now() + PATIENCE;
-            while place::started(pid) == Some(start) && Instant::now() < end {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            place::started(pid) != Some(start)
-        }
-    };
-    // Not TERM, at which it would give back itself.
-    let _ = ended(Signal::USR1) || ended(Signal::KILL);
-}
-
-fn gone(fd: impl AsFd, patience: Duration) -> bool {
-    let timeout = Timespec::try_from(patience).ok();
-    poll(&mut [PollFd::new(&fd, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
 }

@@ -5,6 +5,7 @@
 
 pub mod apply;
 pub mod audit;
+mod built_in;
 pub mod catalogue;
 mod deny;
 pub mod export;
@@ -17,7 +18,9 @@ mod groups;
 pub mod guard;
 pub mod journal;
 pub mod keeper;
+mod keeper_process;
 pub mod masks;
+mod moment;
 mod nearest;
 pub mod place;
 pub mod plan;
@@ -25,6 +28,7 @@ pub mod revert;
 mod root;
 pub mod status;
 pub mod store;
+mod sysctl;
 pub mod verify;
 
 pub use root::Root;

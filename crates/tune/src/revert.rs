@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::apply::{boot_id, now};
 use super::fault;
 use super::groups;
 use super::journal::{Entry, Group, Journal, Outcome, Record, Transaction};
-use super::keeper;
+use super::keeper_process;
+use super::moment::{boot_id, now};
 use super::place::{Place, Trouble};
 use super::root::Root;
 use super::store::{Lock, Store, StoreError};
@@ -258,7 +258,7 @@ impl Run<'_> {
         }
         // Last: until here it gives back, should this process be killed. After a boot its number is another's.
         if let Some(keeper) = self.transaction.keeper.as_ref().filter(|_| !self.rebooted) {
-            keeper::stop(keeper);
+            keeper_process::stop(keeper);
         }
         for entry in held {
             let outcome = if self.rebooted { Outcome::Rebooted } else { Outcome::Restored };

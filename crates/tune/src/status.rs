@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::apply::boot_id;
 use super::journal::Transaction;
-use super::keeper;
+use super::keeper_process;
+use super::moment::boot_id;
 use super::root::Root;
 use super::store::{Store, StoreError};
 
@@ -111,7 +111,7 @@ fn of(transaction: &Transaction, boot: &str, journal: String) -> Status {
     let alive = transaction
         .keeper
         .as_ref()
-        .map(|keeper| (keeper, !transaction.rebooted(boot) && keeper::lives(keeper)));
+        .map(|keeper| (keeper, !transaction.rebooted(boot) && keeper_process::lives(keeper)));
     let words = |(keeper, lives): (&super::journal::KeeperRecord, bool)| {
         let until =
             keeper.until.as_ref().map_or("holds settings".to_owned(), |until| format!("reverts at {until}"));

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::apply::boot_id;
 use super::catalogue::Held;
 use super::journal::{Entry, Transaction};
-use super::keeper;
+use super::keeper_process;
+use super::moment::boot_id;
 use super::place::{Place, Trouble};
 use super::plan::Plan;
 use super::plan::diff::shown;
@@ -91,7 +91,7 @@ pub fn verify(root: &Root) -> Result<Vec<Verified>, StoreError> {
         let Some(bytes) = store.read_if_there(&id)? else { continue };
         let transaction = Transaction::read(&id, &bytes);
         let rebooted = transaction.rebooted(&now_boot);
-        let keeper = !rebooted && transaction.keeper.as_ref().is_some_and(keeper::lives);
+        let keeper = !rebooted && transaction.keeper.as_ref().is_some_and(keeper_process::lives);
         for entry in transaction.entries.iter().filter(|entry| entry.closed.is_none()) {
             if !above.insert(entry.intent.place.clone()) {
                 continue;

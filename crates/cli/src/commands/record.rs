@@ -1,8 +1,7 @@
 //! `quell record`: the noise of this node, or of one command on it, into a recording.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::Ordering;
 
 use quell_node::machine::{self, Cpus};
 use quell_node::probe::{self, Plan};
@@ -12,10 +11,11 @@ use quell_replay::Launched;
 use super::{Outcome, record_kernel};
 use crate::args::{Record, SourcesWish};
 use crate::kernel_side::KernelSide;
-use crate::plan;
 use crate::plan::place::{self, Place};
+use crate::plan::{self, until};
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::signals::stopped_by_signals;
 
 /// Records as asked and says where the recording is.
 pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
@@ -100,41 +100,8 @@ pub fn record(
     };
     // From here on a signal ends quell as usual.
     stop.store(true, Ordering::SeqCst);
-    say_warnings(&manifest, printer);
+    manifest.warnings.iter().for_each(|warning| printer.warn(warning));
     Ok(manifest)
-}
-
-/// A flag that the usual signals set; a second one ends quell at once, and leaves the recording as after a crash. There is one in a process,
-/// which each call sets back: whoever is done with it sets it, so that from then on a signal ends quell as usual.
-pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
-    static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    if let Some(stop) = STOP.get() {
-        stop.store(false, Ordering::SeqCst);
-        return Ok(Arc::clone(stop));
-    }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(Arc::clone(STOP.get_or_init(|| stop)))
-}
-
-/// When a run ends, in words.
-pub fn until(plan: &Plan) -> String {
-    match (plan.duration, plan.count) {
-        (Some(time), Some(count)) => format!("for {time} or {count} rows"),
-        (Some(time), None) => format!("for {time}"),
-        (None, Some(count)) => format!("until {count} rows are found (Ctrl-C ends it earlier)"),
-        (None, None) => "until Ctrl-C".into(),
-    }
-}
-
-/// What a reader of the recording must know.
-pub fn say_warnings(manifest: &Manifest, printer: Printer) {
-    for warning in &manifest.warnings {
-        printer.warn(warning);
-    }
 }
 
 /// The path of a recording within a folder.

@@ -17,9 +17,10 @@ use quell_node::machine;
 use quell_node::probe::{Beside as _, Plan, Threshold, first_manifest};
 use quell_recording::{Cpu, CpuFacts, Manifest, Method, Nanos, Span, State, Writer, format_cpu_list};
 
-use super::record::{say_warnings, stopped_by_signals, until};
 use crate::kernel_side::{Rows, refusal};
+use crate::plan::until;
 use crate::printer::{Printer, one_line};
+use crate::signals::stopped_by_signals;
 use run::{Guests, LONGEST, LONGEST_BESIDE, Run};
 
 /// Records the planned CPUs, or what `command` and all that it starts suffer on any CPU.
@@ -104,7 +105,7 @@ fn stream(
     complete(&mut manifest, &run, status, interrupted);
     rows.complete(&mut manifest);
     writer.finish(&mut manifest)?;
-    say_warnings(&manifest, printer);
+    manifest.warnings.iter().for_each(|warning| printer.warn(warning));
     Ok(manifest)
 }
 

@@ -13,12 +13,12 @@ use quell_node::clock::monotonic_ns;
 use quell_node::probe::{self, Plan, Sink, Status};
 use quell_recording::{Cpu, Detour, Error, Manifest, Method, Nanos, Progress, Quantum, format_cpu_list};
 
-use super::record::stopped_by_signals;
 use super::{Outcome, record_kernel};
 use crate::args::{ServeMetrics, SourcesWish};
 use crate::kernel_side::KernelSide;
 use crate::plan;
 use crate::printer::Printer;
+use crate::signals::stopped_by_signals;
 
 /// Rows are taken at least so often, which keeps buffers small.
 const PACE: Nanos = Nanos::from_nanos(250_000_000);

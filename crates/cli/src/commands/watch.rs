@@ -11,12 +11,12 @@ use quell_node::clock::monotonic_ns;
 use quell_node::probe::{self, Plan, Sink, Status};
 use quell_recording::{Cpu, Detour, Error, Manifest, Method, Nanos, Progress, Quantum, format_cpu_list};
 
-use super::record::stopped_by_signals;
 use super::{Outcome, record_kernel};
 use crate::args::{SourcesWish, Watch};
 use crate::kernel_side::KernelSide;
 use crate::plan;
 use crate::printer::Printer;
+use crate::signals::stopped_by_signals;
 use crate::watch::{Meter, Tty, View, block, summary};
 
 /// Rows are taken at least so often, which keeps buffers small and the answer to a signal quick.

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::folder::{Folder, Held};
 use super::{Context, Row, Swept};
-use crate::commands::record::stopped_by_signals;
 use crate::plan::share::Share;
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::signals::stopped_by_signals;
 
 /// What the threads of a process share.
 #[derive(Debug)]

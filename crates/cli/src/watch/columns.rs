@@ -4,7 +4,7 @@ use quell_analysis::live::SourceNow;
 
 use super::board::CpuRow;
 use crate::printer::one_line;
-use crate::terminal::time;
+use crate::table::time;
 
 /// A column of a table whose rows are `R`.
 pub struct Column<R> {

@@ -33,6 +33,15 @@ static READY: AtomicBool = AtomicBool::new(false);
 /// Whatever the schedule says, a program is let on for so long between two detours.
 const LEAST_PEACE_NS: u64 = 10_000;
 
+/// Finds all at once, before the program could ask for one within a signal handler.
+fn find_all() {
+    for list in [calls::NEXT, polls::NEXT, sockets::NEXT, signals::NEXT, threads::NEXT] {
+        list.iter().for_each(|next| {
+            next.find();
+        });
+    }
+}
+
 /// The engine, where this process suffers.
 fn engine() -> Option<&'static Engine> {
     // SAFETY: written before `READY` was set, and never again.
@@ -49,7 +58,7 @@ extern "C" fn start() {
     if BEGUN.swap(true, Ordering::AcqRel) {
         return;
     }
-    next::find_all();
+    find_all();
     let Some(loaded) = load(Context::Timer) else { return };
     let (head, report) = (&loaded.schedule.head, loaded.report);
     let begun_ns = now_ns();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use quell_recording::parse_cpu_list;
 
 use super::look::{At, Look, Looker, Verdict};
-use super::{ByHand, lasting};
+use super::{ByHand, own_file};
 use crate::catalogue::{BootKnob, Compare, Knob};
 use crate::place::{ABSENT, Place};
 
@@ -75,7 +75,7 @@ impl Looker<'_> {
         let ours = usable.iter().filter(|one| all_done || !absent || one.verdict == Verdict::Not);
         let words: Vec<&str> = ours.filter_map(|one| one.word.as_deref().ok()).collect();
         let text = format!("GRUB_CMDLINE_LINUX=\"${{GRUB_CMDLINE_LINUX}} {}\"\n", words.join(" "));
-        let mut look = self.see(place, Ok(lasting::signed(id, &text)), Compare::Equal, false);
+        let mut look = self.see(place, Ok(own_file::signed(id, &text)), Compare::Equal, false);
         let is_written = look.verdict == Verdict::Done;
         if let Some(sight) = &mut look.sight {
             sight.done = all_done;

@@ -3,41 +3,16 @@
 use super::Sight;
 use super::lists::Sysctl;
 use super::look::{Look, Looker, Verdict};
+use super::own_file::signed;
 use super::unit::disabled;
 use crate::catalogue::{Compare, Mitigation};
 use crate::place::{ABSENT, Place};
-
-const PROC_SYS: &str = "/proc/sys/";
+use crate::sysctl::{PROC_SYS, sysctl_key};
 
 /// A line for a file, and the path that it sets.
 struct Line {
     path: String,
     value: String,
-}
-
-/// The text of a file of quell's: whose it is comes first.
-pub fn signed(id: &str, text: &str) -> String {
-    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    format!("# quell: {id}; removed by `quell tune revert`\n{text}{end}")
-}
-
-/// A path below `/proc/sys` as sysctl.d has it: with dots, or with slashes where a part of it has a dot.
-pub fn sysctl_key(path: &str) -> Option<String> {
-    let key = path.strip_prefix(PROC_SYS)?;
-    Some(if key.contains('.') { key.to_owned() } else { key.replace('/', ".") })
-}
-
-/// A key of sysctl.d as a path below `/proc/sys`: the first separator says which of the two it is.
-pub fn sysctl_path(key: &str) -> String {
-    let swap = |c| match c {
-        '.' => '/',
-        '/' => '.',
-        other => other,
-    };
-    match key.find(['.', '/']).map(|at| key.as_bytes()[at]) {
-        Some(b'.') => format!("{PROC_SYS}{}", key.chars().map(swap).collect::<String>()),
-        _ => format!("{PROC_SYS}{key}"),
-    }
 }
 
 /// A line of tmpfiles.d that writes a file: `%` and blanks have a meaning there.
@@ -126,27 +101,4 @@ fn stays_off(look: &Look) -> Option<Sight> {
     let sight = look.sight.as_ref().filter(|_| matches!(look.verdict, Verdict::Done | Verdict::Not))?;
     let (Place::Unit { .. }, Some(now)) = (&sight.place, &sight.now) else { return None };
     Some(Sight { want: Some(disabled(now)?), done: false, ..sight.clone() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_written_and_read_by_sysctls_rule() {
-        for (path, key) in [
-            ("/proc/sys/vm/stat_interval", "vm.stat_interval"),
-            ("/proc/sys/net/ipv4/conf/eth0.7/arp_filter", "net/ipv4/conf/eth0.7/arp_filter"),
-        ] {
-            assert_eq!(sysctl_key(path).as_deref(), Some(key));
-            assert_eq!(sysctl_path(key), path);
-        }
-        assert_eq!(sysctl_path("net.ipv4.conf.eth0/7.x"), "/proc/sys/net/ipv4/conf/eth0.7/x");
-        assert_eq!(sysctl_key("/sys/x"), None);
-    }
-
-    #[test]
-    fn a_signed_text_ends_with_a_line() {
-        assert_eq!(signed("a", "x"), "# quell: a; removed by `quell tune revert`\nx\n");
-    }
 }

@@ -72,7 +72,7 @@ impl<'a> Lists<'a> {
         let text = self.root.read(file).unwrap_or_default();
         let setting = |line: &str| {
             let (key, value) = line.trim().trim_start_matches('-').split_once('=')?;
-            let path = super::lasting::sysctl_path(key.trim());
+            let path = crate::sysctl::sysctl_path(key.trim());
             let comment = line.trim().starts_with(['#', ';']);
             (!comment).then(|| Sysctl { file: file.to_owned(), path, value: value.trim().to_owned() })
         };

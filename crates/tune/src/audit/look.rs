@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use fs_err as fs;
 
 use super::lists::Lists;
-use super::{Audited, ByHand, Sight, State, Wishes, compare, state};
+use super::{ByHand, Sight, Wishes, compare};
 use crate::catalogue::{Compare, CpusetKnob, DropInKnob, Held, HoldKnob, IrqKnob, Knob, Mitigation, Want};
 use crate::facts::{Facts, Filling, Parts};
 use crate::place::irq::Irq;
@@ -103,30 +103,7 @@ impl<'a> Looker<'a> {
         Self { root, facts, parts, wishes, lists: Lists::new(root) }
     }
 
-    pub fn look_at<'m>(&self, mitigation: &'m Mitigation) -> Audited<'m> {
-        let mut audited = Audited {
-            mitigation,
-            state: State::NotHere,
-            why: None,
-            places: Vec::new(),
-            lasting: Vec::new(),
-            by_hand: Vec::new(),
-        };
-        if !self.facts.is_one_of(&mitigation.arch) {
-            audited.why = Some(format!("this processor has none: {} only", mitigation.arch.join(", ")));
-            return audited;
-        }
-        let looks = self.looks(mitigation);
-        (audited.state, audited.why) = state::sum(&looks, mitigation);
-        audited.lasting = self.lasting(mitigation, &looks);
-        for look in looks {
-            audited.places.extend(look.sight);
-            audited.by_hand.extend(look.by_hand);
-        }
-        audited
-    }
-
-    fn looks(&self, mitigation: &Mitigation) -> Vec<Look> {
+    pub fn looks(&self, mitigation: &Mitigation) -> Vec<Look> {
         let value = self.wishes.values.get(&mitigation.id).map(String::as_str);
         let filling = Filling { facts: self.facts, parts: self.parts, value };
         let rest = At { mitigation, filling, instead: None };
@@ -242,7 +219,7 @@ impl<'a> Looker<'a> {
         if let Some(program) = knob.r#if.as_ref().filter(|program| !self.installed(program)) {
             return Look::bare(Verdict::NotMissed, format!("`{program}` is not installed"));
         }
-        let want = at.fill(&knob.content).map(|text| super::lasting::signed(&at.mitigation.id, &text));
+        let want = at.fill(&knob.content).map(|text| super::own_file::signed(&at.mitigation.id, &text));
         self.see(Place::DropIn { path: knob.path.clone() }, want, Compare::Equal, false)
             .with(|sight| sight.staged = true)
     }

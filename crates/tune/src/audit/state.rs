@@ -1,12 +1,38 @@
 //! From looks to a state, and why.
 
-use super::State;
-use super::look::{Look, Verdict};
+use super::look::{Look, Looker, Verdict};
+use super::{Audited, State};
 use crate::catalogue::Mitigation;
 use crate::place::Place;
 
+impl Looker<'_> {
+    /// A mitigation with all that it touches, as it stands.
+    pub fn look_at<'m>(&self, mitigation: &'m Mitigation) -> Audited<'m> {
+        let mut audited = Audited {
+            mitigation,
+            state: State::NotHere,
+            why: None,
+            places: Vec::new(),
+            lasting: Vec::new(),
+            by_hand: Vec::new(),
+        };
+        if !self.facts.is_one_of(&mitigation.arch) {
+            audited.why = Some(format!("this processor has none: {} only", mitigation.arch.join(", ")));
+            return audited;
+        }
+        let looks = self.looks(mitigation);
+        (audited.state, audited.why) = sum(&looks, mitigation);
+        audited.lasting = self.lasting(mitigation, &looks);
+        for look in looks {
+            audited.places.extend(look.sight);
+            audited.by_hand.extend(look.by_hand);
+        }
+        audited
+    }
+}
+
 /// How a mitigation stands, and why where that alone does not say.
-pub fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
+fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
     let count = |verdict: Verdict| looks.iter().filter(|look| look.verdict == verdict).count();
     let (done, not) = (count(Verdict::Done), count(Verdict::Not));
     let (missing, unseen) = (count(Verdict::Missing), count(Verdict::Unseen));

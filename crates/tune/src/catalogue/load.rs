@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use fs_err as fs;
 
 use super::{EACH_CPU, Fills, Knob, Mitigation, Part, Risk};
+use crate::built_in::{FILES, boot_options};
 use crate::deny;
 use crate::nearest;
-
-include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 /// A file of a site's catalogue may not be larger.
 const LARGEST: u64 = 1 << 20;
@@ -145,16 +143,6 @@ fn trusted(file: &Path) -> Result<(), String> {
         return Err("others than root may write it: `chown root` it and `chmod go-w` it".into());
     }
     Ok(())
-}
-
-/// The boot options that quell's own mitigations set.
-pub fn boot_options() -> &'static BTreeSet<String> {
-    static OPTIONS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-        let knobs = FILES.iter().filter_map(|(_, text)| Some(toml::from_str::<Mitigation>(text).ok()?.knob));
-        let option = |knob| if let Knob::Boot(boot) = knob { Some(boot.option) } else { None };
-        knobs.flatten().filter_map(option).collect()
-    });
-    &OPTIONS
 }
 
 /// Fills texts whose values are not known yet, so that the rest of them can be looked at.

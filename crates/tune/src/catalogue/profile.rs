@@ -1,4 +1,4 @@
-//! Profiles: mitigations of quell's catalogue that belong together on one kind of node (`crates/node/catalogue/profiles`).
+//! Profiles: mitigations of quell's catalogue that belong together on one kind of node (`crates/tune/catalogue/profiles`).
 
 use serde::Deserialize;
 

@@ -1,7 +1,7 @@
 //! What a file of quell's own may say: the forms that quell makes and no others, for some of those who read such files run programs.
 
-use crate::audit::sysctl_path;
-use crate::catalogue::boot_options;
+use crate::built_in::boot_options;
+use crate::sysctl::sysctl_path;
 
 /// What one line of a drop-in sets.
 #[derive(Clone, Debug, PartialEq, Eq)]

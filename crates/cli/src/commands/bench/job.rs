@@ -12,9 +12,9 @@ use quell_recording::rank_file::RankFile;
 use super::document::Run;
 use super::{Site, collect, of, write_facts};
 use crate::args::{LaunchArgs, SourcesWish};
-use crate::commands::record::stopped_by_signals;
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::signals::stopped_by_signals;
 
 /// How long a rank may outlive its launcher.
 const LINGER: Duration = Duration::from_secs(3);

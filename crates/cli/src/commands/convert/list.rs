@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::printer::Printer;
-use crate::terminal::table_with_words;
+use crate::table::table_with_words;
 
 /// `convert --list --json`.
 #[derive(Debug, Serialize, JsonSchema)]

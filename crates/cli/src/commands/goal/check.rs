@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::args::GoalCheck;
 use crate::commands::Outcome;
 use crate::printer::{Printer, one_line};
-use crate::terminal::table_with_words;
+use crate::table::table_with_words;
 use quell_request::simulate::program;
 
 /// The schema's name and version.

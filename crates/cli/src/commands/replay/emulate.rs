@@ -14,7 +14,7 @@ use crate::args::Replay;
 use crate::commands::Outcome;
 use crate::plan::Usage;
 use crate::printer::Printer;
-use crate::terminal::time;
+use crate::table::time;
 use crate::terminal_emulate;
 use noise::Noise;
 use quell_request::job::Defaults;

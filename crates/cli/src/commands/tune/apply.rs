@@ -17,10 +17,10 @@ use serde::Serialize;
 use super::{allowed, catalogue_at, may_write, need_root, program, read_plan, root};
 use crate::args::TuneApply;
 use crate::commands::Outcome;
-use crate::commands::record::stopped_by_signals;
 use crate::commands::replay::Signals;
 use crate::plan::{self, Usage};
 use crate::printer::{Printer, one_line};
+use crate::signals::stopped_by_signals;
 
 /// What `tune apply --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -9,7 +9,7 @@ use super::{read_plan, root};
 use crate::args::TuneVerify;
 use crate::commands::Outcome;
 use crate::printer::{Printer, one_line};
-use crate::terminal::table_with_words;
+use crate::table::table_with_words;
 
 /// What `tune verify --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]

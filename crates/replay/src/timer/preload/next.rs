@@ -39,16 +39,6 @@ impl Next {
     }
 }
 
-/// Finds all at once, before the program could ask for one within a signal handler.
-pub fn find_all() {
-    use super::{calls, polls, signals, sockets, threads};
-    for list in [calls::NEXT, polls::NEXT, sockets::NEXT, signals::NEXT, threads::NEXT] {
-        list.iter().for_each(|next| {
-            next.find();
-        });
-    }
-}
-
 /// What a function that this C library lacks gives.
 #[cold]
 pub fn lacking() -> isize {

@@ -8,9 +8,9 @@ use quell_node::injector::phases::{Plan, Start, Tally, Team, emulate};
 use quell_sim::{Job, Places};
 
 use super::noise::Noise;
-use crate::commands::record::stopped_by_signals;
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::signals::stopped_by_signals;
 
 /// Runs all scales; where Ctrl-C ends it, those that ran, of which the last may be cut short. Then also says `true`.
 pub fn run(

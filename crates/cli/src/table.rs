@@ -1,0 +1,24 @@
+//! Tables for a terminal.
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+
+pub use quell_request::time;
+
+/// A table with right-aligned columns after the first.
+pub fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    table_with_words(1, header, rows)
+}
+
+/// A table whose first columns are words; those that follow are right-aligned.
+pub fn table_with_words(words: usize, header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    let style = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+    table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header.iter().copied());
+    table.add_rows(rows);
+    for column in table.column_iter_mut().skip(words) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    // Right-aligned tables need no blanks at the end of a line.
+    table.to_string().lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
