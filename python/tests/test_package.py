@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -70,6 +71,15 @@ class Recordings(PackageCase):
         table = quell.Table.of_rows([{"a": 1, "b": None, "c": "x"}, {"a": -2, "b": 0.5, "c": None, "d": [1]}])
         self.assertEqual(table.columns, {"a": "Int64", "b": "Float64", "c": "Utf8"})
         self.assertEqual(table.column("b"), [None, 0.5])
+
+    def test_properties_are_what_the_json_says(self) -> None:
+        import quell
+
+        prediction = quell.predict(A, ranks=[2, 4], phases=50)
+        said = json.loads(prediction.json)
+        self.assertEqual(prediction.ranks, [2, 4])
+        self.assertEqual(prediction.slowdown_percent, [point["slowdown_percent"] for point in said["points"]])
+        self.assertEqual(prediction.supported_ranks, said["supported_ranks"])
 
     def test_what_if_pairs_both_curves(self) -> None:
         import quell
