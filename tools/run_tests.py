@@ -99,9 +99,11 @@ def scratch() -> Iterator[None]:
     folder = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="t", dir=memory)
     # As /tmp: some tests become another user.
     Path(folder).chmod(0o1777)
-    yield
-    del os.environ["TMPDIR"]
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield
+    finally:
+        del os.environ["TMPDIR"]
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_roomy(there: os.statvfs_result) -> bool:

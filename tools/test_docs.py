@@ -25,8 +25,6 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 LIMIT_S = 120
 # One that takes longer hangs, however busy the machine is.
 HANGS_S = 900
-
-
 ENDS_A_COMMAND = {"|", "||", "&&", ";", "&", ">", ">>", "#", "--"}
 
 
