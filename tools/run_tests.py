@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -87,23 +88,29 @@ class Beside(threading.Thread):
 
 
 @contextmanager
-def scratch() -> Iterator[None]:
+def scratch() -> Iterator[Path | None]:
     """Gives tests a folder in memory for what they write, where there is one that is large and runs programs.
 
     A disk's file system takes a tenth of the tests' time to make and remove their small files.
     """
     memory = Path("/dev/shm")  # noqa: S108
     if not memory.is_dir() or not is_roomy(os.statvfs(memory)):
-        yield
+        yield None
         return
     folder = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="t", dir=memory)
     # As /tmp: some tests become another user.
     Path(folder).chmod(0o1777)
     try:
-        yield
+        yield Path(folder)
     finally:
         del os.environ["TMPDIR"]
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def of_quell(folder: Path | None) -> list[str]:
+    """What quell itself left in the tests' folder; what it builds for an MPI is kept there on purpose."""
+    names = (path.name for path in folder.iterdir()) if folder else ()
+    return sorted(name for name in names if "quell" in name and not name.startswith("quell-mpi-"))
 
 
 def is_roomy(there: os.statvfs_result) -> bool:
@@ -150,14 +157,13 @@ class Run:
             report = FOLDER / f"{file.parent.name}-{file.stem}.jsonl"
             report.unlink(missing_ok=True)
             words = [interpreter, str(PYTHON_TESTS), str(file), str(report)]
-            child = subprocess.run(
-                words, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT
-            )
+            with started(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
+                text, _ = child.communicate()
             found = [Test(**one) for one in read_lines(report)]
             self.add(str(file.relative_to(ROOT)), child.returncode, found)
             say(f"{file.relative_to(ROOT)}: {len(found)} tests, {sum(test.failed for test in found)} failed")
             if child.returncode:
-                sys.stderr.write(child.stdout.decode(errors="replace"))
+                sys.stderr.write(text.decode(errors="replace"))
 
 
 def say(text: str) -> None:
@@ -165,22 +171,54 @@ def say(text: str) -> None:
     print(f"x: {text}" if text else "", file=sys.stderr, flush=True)
 
 
+# What runs now, and the signal that ended this run.
+CHILDREN: set[subprocess.Popen] = set()
+STOPPED: list[int] = []
+
+
+def stop(number: int, _: object) -> None:
+    """Ends what runs, by a signal that lets it clean up; the run ends where that is waited for."""
+    STOPPED.append(number)
+    for child in list(CHILDREN):
+        child.terminate()
+
+
+@contextmanager
+def started(words: list[str], **pipes: object) -> Iterator[subprocess.Popen]:
+    """Starts a command, and waits for its end whatever happens here."""
+    child = subprocess.Popen(words, stdin=subprocess.DEVNULL, cwd=ROOT, **pipes)
+    CHILDREN.add(child)
+    if STOPPED:
+        # The signal came before this child was known.
+        child.terminate()
+    try:
+        yield child
+    finally:
+        child.wait()
+        CHILDREN.discard(child)
+    if STOPPED:
+        raise SystemExit(128 + STOPPED[0])
+
+
 def call(words: list[str]) -> int:
     """Says a command, runs it, and gives its exit code."""
     say(" ".join(words).replace(f"{ROOT}/", ""))
-    return subprocess.run(words, check=False, stdin=subprocess.DEVNULL, cwd=ROOT).returncode
+    with started(words) as child:
+        code = child.wait()
+    return code
 
 
 def call_and_keep(words: list[str]) -> tuple[int, str]:
     """The same; what it prints is shown and kept."""
     say(" ".join(words))
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    child = subprocess.Popen(words, **pipes, cwd=ROOT, text=True, errors="replace")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     kept = []
-    for line in child.stdout or ():
-        sys.stdout.write(line)
-        kept.append(line)
-    return child.wait(), "".join(kept)
+    with started(words, **pipes) as child:
+        for line in child.stdout or ():
+            sys.stdout.write(line)
+            kept.append(line)
+        code = child.wait()
+    return code, "".join(kept)
 
 
 def has_nextest() -> bool:
@@ -341,11 +379,14 @@ def main() -> int:
         return 1
     built = time.monotonic()
     run, before = Run(), Machine()
-    with scratch():
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, stop)
+    with scratch() as folder:
         if asked.quick:
             run_quick(run)
         else:
             run_all(run, asked.python)
+        run.broken += [f"left behind: {name} in the tests' folder" for name in of_quell(folder)]
     said = outcomes(read_lines(OUTCOMES))
     print(summary(run, said, time.monotonic() - built), flush=True)
     times = (f"{test.seconds or 0:.2f}\t{test.name}\n" for test in run.tests)

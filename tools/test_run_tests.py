@@ -55,6 +55,29 @@ class Reports(unittest.TestCase):
         )
 
 
+class Ends(unittest.TestCase):
+    def test_who_ends_the_runner_ends_what_it_runs(self) -> None:
+        script = (
+            "import signal, run_tests as runner\n"
+            "signal.signal(signal.SIGTERM, runner.stop)\n"
+            "runner.call(['sh', '-c', 'trap \"echo ended; exit\" TERM; echo begun; while :; do sleep 0.1; done'])\n"
+        )
+        words = [sys.executable, "-c", script]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        with subprocess.Popen(words, cwd=HERE, **pipes) as child:
+            self.assertEqual(child.stdout.readline(), "begun\n")
+            child.terminate()
+            self.assertEqual(child.stdout.read(), "ended\n")
+        self.assertEqual(child.returncode, 128 + 15)
+
+    def test_what_quell_leaves_in_the_tests_folder_is_seen(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("quell-replay-1-x", "quell-mpi-0", ".tmp1"):
+                (Path(folder) / name).mkdir()
+            self.assertEqual(runner.of_quell(Path(folder)), ["quell-replay-1-x"])
+        self.assertEqual(runner.of_quell(None), [])
+
+
 class Verdicts(unittest.TestCase):
     def test_a_failure_fails_and_no_test_does_too(self) -> None:
         self.assertEqual(runner.judge(ended(("a", False)), said(), ci=True), [])
