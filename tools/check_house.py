@@ -23,10 +23,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Which crates of ours a crate may depend on, in its build and its tests too. `None`: all of them.
 ARROWS: dict[str, set[str] | None] = {
-    "quell-recording": set(),
+    "quell-columns": set(),
+    "quell-recording": {"quell-columns"},
     "quell-sim": {"quell-recording"},
     "quell-analysis": {"quell-recording", "quell-sim"},
-    "quell-request": {"quell-recording", "quell-sim", "quell-analysis"},
+    "quell-request": {"quell-recording", "quell-sim", "quell-analysis", "quell-tune"},
     "quell-kernel": {"quell-recording"},
     "quell-replay": set(),
     "quell-node": {"quell-recording", "quell-replay"},
@@ -45,8 +46,9 @@ PURE = {"quell-sim", "quell-analysis"}
 IMPURE = {"clap", "anyhow", "fs-err", "tempfile", "libc", "rustix"}
 OPENS_FILES = re.compile(r"\bstd::(?:fs|net|process|env)\b|\bFile::(?:open|create)\b")
 
-# Crates whose modules still import each other in circles; no other may.
-CIRCULAR = {"cli"}
+# Modules of `cli` that no other of a kind may import: what several verbs do is in `steps`, and rendering serves all of them.
+VERBS = "verbs"
+BELOW_VERBS = {"steps", "render", "html", "sweep", "kernel_side"}
 
 LONGEST_FILE = 500
 COUNTED = {".rs", ".py", ".sh", ".c", ".h"}
@@ -130,11 +132,23 @@ def purity(file: str, text: str) -> Iterator[Finding]:
 def circles(root: Path) -> Iterator[Finding]:
     """Finds modules of a crate that import each other in a circle."""
     for source in sorted(root.glob("crates/*/src")):
-        if source.parent.name in CIRCULAR:
-            continue
         for places in module_cycles.cycles(source):
             advice = "move what both need into a module of its own"
             yield Finding(source.relative_to(root).as_posix(), "; ".join(places), advice)
+
+
+def verbs(root: Path) -> Iterator[Finding]:
+    """Finds verbs that import verbs, and what serves verbs that imports one."""
+    found = module_cycles.modules(root / "crates/cli/src")
+    for module, text in sorted(found.items()):
+        if module[:1] not in {(VERBS,), *((name,) for name in BELOW_VERBS)}:
+            continue
+        for target in sorted(set(module_cycles.targets(module, text))):
+            other = target[:1] == (VERBS,) and len(target) > 1 and target[:2] != module[:2]
+            if other and module != (VERBS,):
+                file = f"crates/cli/src/{'/'.join(module)}"
+                rule = f"`{'::'.join(module)}` imports the verb `{target[1]}`"
+                yield Finding(file, rule, "move what both need into `steps`, or into a library")
 
 
 def lints_table(file: str, manifest: str) -> Iterator[Finding]:
@@ -242,6 +256,7 @@ def findings(root: Path) -> Iterable[Finding]:
     yield from arrows(packages)
     yield from purity_of_crates(packages)
     yield from circles(root)
+    yield from verbs(root)
     for file in listed_files(root):
         yield from check_file(root, file)
 

@@ -68,6 +68,22 @@ class Circles(unittest.TestCase):
         self.assertEqual(self.found(a="use crate::b::B;", b=tests), [])
 
 
+class Verbs(unittest.TestCase):
+    def found(self, **files: str) -> list[str]:
+        with tempfile.TemporaryDirectory() as name:
+            for file, text in files.items():
+                path = Path(name) / "crates/cli/src" / f"{file.replace('__', '/')}.rs"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return [finding.rule for finding in house.verbs(Path(name))]
+
+    def test_verbs_know_no_verb(self) -> None:
+        fine = {"verbs": "pub mod a;\npub mod b;", "verbs__a": "use crate::steps::s;\nmod inner;", "steps__s": "fn f() {}"}
+        self.assertEqual(self.found(**fine, verbs__a__inner="use crate::verbs::a::A;", verbs__b=""), [])
+        self.assertEqual(self.found(**fine, verbs__b="use super::a;"), ["`verbs::b` imports the verb `a`"])
+        self.assertEqual(self.found(**fine, render__t="use crate::verbs::a::A;"), ["`render::t` imports the verb `a`"])
+
+
 class Purity(unittest.TestCase):
     def test_what_computes_depends_on_nothing_else(self) -> None:
         self.assertEqual(list(house.purity_of_crates([package("quell-analysis", "serde"), package("x", "clap")])), [])

@@ -197,6 +197,7 @@ function foot(data) {
 
 function main() {
     const data = readData();
+    describe(data.columns);
     document.title = title(data);
     document.getElementById("head").append(...head(data).filter(Boolean));
     document

@@ -44,7 +44,7 @@ pub use tune::{
     TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify, TuneWishes,
 };
 
-use crate::plan::{CpuList, ThresholdText};
+use crate::values::{CpuList, ThresholdText};
 
 /// Measures operating-system noise, names its sources, and predicts what it costs a parallel program.
 #[derive(Debug, Parser)]

@@ -1,45 +1,17 @@
-//! One file a verb: each does one thing, and says what it did.
-
-pub mod advise;
-mod advise_fleet;
-mod bench;
-mod compare;
-pub mod convert;
-mod doctor;
-mod generate_fleet;
-mod generate_run;
-mod goal;
-mod hidden;
-mod nearby;
-mod predict;
-pub mod record;
-mod record_kernel;
-mod replay;
-mod report;
-mod serve_metrics;
-mod show;
-pub mod simulate;
-mod study;
-mod trace;
-mod track;
-pub mod tune;
-mod watch;
-mod welcome;
+//! From what was typed to the verb that does it, and from its end to an exit code.
 
 use std::process::ExitCode;
 
-use crate::args::{Args, Verb};
-use crate::plan::Usage;
-use crate::printer::Printer;
+use quell_request::Usage;
 
-/// How a command ended when it did not fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// As asked.
-    Done,
-    /// Done, but a limit that was stated does not hold.
-    LimitExceeded,
-}
+use crate::args::{Args, Verb};
+use crate::outcome::Outcome;
+use crate::printer::Printer;
+use crate::verbs::{
+    advise, bench, bench_loop, compare, convert, doctor, generate_fleet, generate_run, goal, predict, record,
+    replay, report, serve_metrics, show, simulate, study, trace, track, tune, watch, welcome,
+};
+use crate::{generate, nearby};
 
 /// Runs a verb and turns its end into an exit code: 0 done, 1 failed, 2 wrong usage, 3 limit.
 pub fn run(args: Args) -> ExitCode {
@@ -82,10 +54,10 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Convert(args) => convert::run(&args, printer),
         Verb::Report(args) => report::run(&args, printer),
         Verb::Doctor(args) => doctor::run(&args, printer),
-        Verb::Generate(args) => hidden::generate(&args, printer),
+        Verb::Generate(args) => generate::run(&args, printer),
         Verb::GenerateRun(args) => generate_run::run(&args, printer),
         Verb::GenerateFleet(args) => generate_fleet::run(&args, printer),
-        Verb::BenchLoop(args) => hidden::bench_loop(&args, printer),
+        Verb::BenchLoop(args) => bench_loop::run(&args, printer),
     };
     finish(outcome, printer)
 }

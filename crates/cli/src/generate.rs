@@ -1,28 +1,26 @@
-//! Verbs for the build: the generated reference, and the timing of the probe's loop.
+//! `quell generate`: what is made of the program itself. It stands beside the verbs, for it knows all of them.
 
+mod mitigations;
 mod words;
 
 use std::path::Path;
 
-use quell_node::probe;
-use quell_recording::Cpu;
 use quell_tune::catalogue::{Catalogue, Profile};
 use quell_tune::plan::Plan;
-use rand::{RngExt as _, SeedableRng as _};
 use schemars::schema_for;
-use serde_json::json;
 
-use super::Outcome;
-use crate::args::{BenchLoop, Generate};
+use crate::args::Generate;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use crate::{render, verbs};
 
 /// Writes what was asked for.
-pub fn generate(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
+pub fn run(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(folder) = &args.reference {
         schemas(&folder.join("schemas"))?;
-        let mitigations = super::tune::reference::page(&Catalogue::built_in(), &Profile::all());
+        let mitigations = mitigations::page(&Catalogue::built_in(), &Profile::all());
         fs_err::write(folder.join("mitigations.md"), mitigations)?;
-        fs_err::write(folder.join("formats.md"), super::convert::list::page())?;
+        fs_err::write(folder.join("formats.md"), render::formats::page())?;
         words::pages(&folder.join("commands"))?;
         printer.say(&format!("wrote the reference into {}", folder.display()));
     }
@@ -51,8 +49,8 @@ fn schemas(folder: &Path) -> anyhow::Result<()> {
         ("simulate", schema_for!(quell_request::simulate::document::Simulation)),
         ("sweep", schema_for!(crate::sweep::document::Sweep)),
         ("sweep-plan", schema_for!(crate::sweep::document::Identity)),
-        ("goal-check", schema_for!(super::goal::check::Examined)),
-        ("goal-list", schema_for!(super::goal::PatternList)),
+        ("goal-check", schema_for!(verbs::goal::check::Examined)),
+        ("goal-list", schema_for!(verbs::goal::PatternList)),
         ("compare", schema_for!(quell_analysis::compare::Comparison)),
         ("bench-bsp", schema_for!(quell_analysis::bench::bsp::Bsp)),
         ("bench-allreduce", schema_for!(quell_analysis::bench::allreduce::Allreduce)),
@@ -62,33 +60,19 @@ fn schemas(folder: &Path) -> anyhow::Result<()> {
         ("replay", schema_for!(quell_analysis::replay::Replay)),
         ("validate", schema_for!(quell_analysis::validation::Validation)),
         ("track", schema_for!(quell_analysis::track::Tracked)),
-        ("tune-audit", schema_for!(super::tune::audit::Document)),
+        ("tune-audit", schema_for!(quell_request::tune::audit::Document)),
         ("tune-plan", schema_for!(Plan)),
-        ("tune-apply", schema_for!(super::tune::apply::Application)),
-        ("tune-verify", schema_for!(super::tune::verify::Verification)),
-        ("tune-revert", schema_for!(super::tune::revert::Reversion)),
-        ("tune-status", schema_for!(super::tune::status::StatusDocument)),
-        ("tune-try", schema_for!(super::tune::attempt::Attempts)),
-        ("doctor", schema_for!(super::doctor::Examination)),
-        ("formats", schema_for!(super::convert::list::Formats)),
+        ("tune-apply", schema_for!(verbs::tune::apply::Application)),
+        ("tune-verify", schema_for!(verbs::tune::verify::Verification)),
+        ("tune-revert", schema_for!(verbs::tune::revert::Reversion)),
+        ("tune-status", schema_for!(verbs::tune::status::StatusDocument)),
+        ("tune-try", schema_for!(quell_request::tune::trial::Attempts)),
+        ("doctor", schema_for!(verbs::doctor::Examination)),
+        ("formats", schema_for!(verbs::convert::list::Formats)),
     ];
     for (name, schema) in schemas {
         let path = folder.join(format!("{name}.json"));
         fs_err::write(&path, serde_json::to_string_pretty(&schema)? + "\n")?;
     }
     Ok(())
-}
-
-/// Times both loops in random order and prints the means as JSON.
-pub fn bench_loop(args: &BenchLoop, printer: Printer) -> anyhow::Result<Outcome> {
-    let mut random = rand_pcg::Pcg64::seed_from_u64(args.seed);
-    let order: Vec<bool> = (0..args.rounds).map(|_| random.random()).collect();
-    let bench = probe::bench_loop(Cpu(args.cpu), args.duration, &order)?;
-    printer.json(&json!({
-        "schema": "quell.bench-loop/1",
-        "clock": bench.clock,
-        "bare_mean_ns": bench.bare_mean_ns,
-        "probe_mean_ns": bench.probe_mean_ns,
-    }))?;
-    Ok(Outcome::Done)
 }

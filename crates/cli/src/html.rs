@@ -2,6 +2,7 @@
 
 mod track;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -10,9 +11,10 @@ use quell_analysis::attribution::Attribution;
 use quell_analysis::compare::Comparison;
 use quell_analysis::density::Density;
 use quell_analysis::overview::Overview;
-use quell_analysis::predict::Prediction;
+use quell_analysis::predict::{Point, Prediction};
 use quell_analysis::quantiles::Durations;
 use quell_analysis::track::Tracked;
+use quell_recording::columns::{Column, Columns as _};
 use quell_recording::{Detour, Trace};
 use serde::Serialize;
 
@@ -21,9 +23,10 @@ const STYLES: [&str; 2] =
     [include_str!("../assets/vendor/uPlot.min.css"), include_str!("../assets/report.css")];
 const UPLOT: &str = include_str!("../assets/vendor/uPlot.iife.min.js");
 /// In the order in which they build on one another.
-const SCRIPTS: [&str; 22] = [
+const SCRIPTS: [&str; 23] = [
     include_str!("../assets/report/text.js"),
     include_str!("../assets/report/elements.js"),
+    include_str!("../assets/report/rows.js"),
     include_str!("../assets/report/plot.js"),
     include_str!("../assets/report/detours.js"),
     include_str!("../assets/report/recording.js"),
@@ -69,7 +72,7 @@ pub struct Page<'a> {
     /// What noise did to an MPI run.
     pub track: Option<&'a Tracked>,
     /// Mitigations.
-    pub audit: Option<&'a crate::commands::tune::audit::Document>,
+    pub audit: Option<&'a quell_request::tune::audit::Document>,
     /// What each source costs, and what to do about it.
     pub advice: Option<&'a Advice>,
     /// What `tune try --json` told, before and after.
@@ -104,10 +107,12 @@ struct Data<'a> {
     sources: Option<&'a Attribution>,
     timeline: Vec<TimeLine>,
     density: Vec<CpuDensity>,
+    /// What its tables' columns are, by kind of row.
+    columns: BTreeMap<&'static str, Vec<Column>>,
     predict: &'a [Prediction],
     compare: Option<&'a Comparison>,
     track: Option<track::Run<'a>>,
-    audit: Option<&'a crate::commands::tune::audit::Document>,
+    audit: Option<&'a quell_request::tune::audit::Document>,
     advice: Option<&'a Advice>,
     trials: &'a [serde_json::Value],
 }
@@ -129,6 +134,11 @@ struct CpuDensity {
     density: Vec<f64>,
 }
 
+/// The rows that the page's script draws as tables.
+fn described() -> BTreeMap<&'static str, Vec<Column>> {
+    BTreeMap::from([("predict", Point::columns())])
+}
+
 /// Writes the page.
 pub fn write(path: &Path, page: &Page) -> anyhow::Result<()> {
     let is_page = path.extension().is_some_and(|extension| extension == "html" || extension == "htm");
@@ -148,6 +158,7 @@ fn render(page: &Page) -> anyhow::Result<String> {
         sources: page.sources,
         timeline: page.traces.iter().map(|trace| time_line(trace, room)).collect(),
         density: page.traces.iter().filter_map(density).collect(),
+        columns: described(),
         predict: page.predict,
         compare: page.compare,
         audit: page.audit,

@@ -1,5 +1,7 @@
 //! The kernel recorder as part of a run: whether it is wanted, whether it can be had, and its rows.
 
+pub mod record;
+
 use std::time::Duration;
 
 use quell_kernel::{KernelError, Plan, Recorder};

@@ -1,52 +1,17 @@
 //! What the typed words mean, checked: lists of CPUs and ranks, thresholds, names of files that do not exist yet.
 
 pub mod place;
-pub mod replay;
-pub mod share;
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::SystemTime;
 
 use quell_node::machine::{self, Cpus};
 use quell_node::probe::{Plan, Threshold};
-use quell_recording::{Cpu, Method, Nanos, parse_cpu_list};
-pub use quell_request::{RankList, Usage, network, pattern, positive, size};
+use quell_recording::{Method, Nanos};
+use quell_request::{Usage, positive};
 
 use crate::args::{MethodName, Record, ServeMetrics, SourcesWish, Study, Watch, Watching};
-
-/// A list of CPUs, sorted, at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CpuList(pub Vec<Cpu>);
-
-impl FromStr for CpuList {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        parse_cpu_list(text).map(Self)
-    }
-}
-
-/// A threshold as typed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ThresholdText(pub Threshold);
-
-impl FromStr for ThresholdText {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let Some(factor) = text.strip_suffix('x') else {
-            return text
-                .parse()
-                .map(|time| Self(Threshold::Absolute(time)))
-                .map_err(|e: quell_recording::NanosError| e.to_string());
-        };
-        let factor: f64 = factor.parse().map_err(|_| format!("`{text}` is not a multiple (write `10x`)"))?;
-        if (1.0..=1e9).contains(&factor) {
-            Ok(Self(Threshold::TimesMinimum(factor)))
-        } else {
-            Err(format!("`{text}` is out of range: a multiple is between 1x and 1000000000x"))
-        }
-    }
-}
+use crate::values::ThresholdText;
 
 /// Shorter quanta would come faster than they can be written; longer ones would hold up the end of a run.
 const SHORTEST_QUANTUM: Nanos = Nanos::from_nanos(10_000);
@@ -190,19 +155,5 @@ pub fn until(plan: &Plan) -> String {
         (Some(time), None) => format!("for {time}"),
         (None, Some(count)) => format!("until {count} rows are found (Ctrl-C ends it earlier)"),
         (None, None) => "until Ctrl-C".into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thresholds_are_times_or_multiples() {
-        assert_eq!("10x".parse::<ThresholdText>().unwrap().0, Threshold::TimesMinimum(10.0));
-        assert_eq!("1us".parse::<ThresholdText>().unwrap().0, Threshold::Absolute(Nanos::from_nanos(1000)));
-        for bad in ["", "x", "NaNx", "0x", "-3x", "infx", "10"] {
-            assert!(bad.parse::<ThresholdText>().is_err(), "{bad}");
-        }
     }
 }

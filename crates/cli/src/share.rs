@@ -6,7 +6,7 @@ use quell_replay::Launched;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Usage;
+use quell_request::Usage;
 
 /// `I/N` as typed: the I-th of N shares, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,11 @@
 //! The signals that end quell.
 
+mod passed_on;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+
+pub use passed_on::Signals;
 
 /// A flag that the usual signals set; a second one ends quell at once, and leaves the recording as after a crash. There is one in a process,
 /// which each call sets back: whoever is done with it sets it, so that from then on a signal ends quell as usual.

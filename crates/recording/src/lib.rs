@@ -5,7 +5,11 @@
 //! becomes Parquet. Other tools' files come in and go out through [`formats`]. This crate imports no other crate
 //! of quell.
 
+// The derive names this crate, here too.
+extern crate self as quell_recording;
+
 mod batches;
+pub mod columns;
 mod cpu;
 mod error;
 pub mod formats;

@@ -15,6 +15,7 @@ pub mod show;
 pub mod simulate;
 pub mod size;
 pub mod track;
+pub mod tune;
 pub mod what_if;
 
 use quell_recording::Nanos;

@@ -1,5 +1,6 @@
 //! The document that a prediction is.
 
+use quell_recording::columns::Columns;
 use quell_sim::SyncMode;
 use quell_sim::loggops::Net;
 use schemars::JsonSchema;
@@ -107,25 +108,34 @@ pub struct NoiseSource {
 }
 
 /// The prediction for one scale.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct Point {
     /// Ranks, one per CPU.
+    #[column(key)]
     pub ranks: u64,
     /// Phases simulated, over all independent runs.
+    #[column(data, sweep = "phases_run")]
     pub phases: u64,
     /// Runs on resampled traces behind the confidence interval.
+    #[column(data, sweep = "replicates_run")]
     pub replicates: u64,
     /// A phase without noise, in nanoseconds: the quantum, and with messages the mean of what both take.
+    #[column(title = "without noise", minor, sweep)]
     pub base_phase_ns: u64,
     /// The mean phase, in nanoseconds.
+    #[column(sweep)]
     pub mean_phase_ns: f64,
     /// 100 × (mean phase − base) / base (De et al. 2008, eq. 3).
+    #[column(key, sweep)]
     pub slowdown_percent: f64,
     /// 95 % confidence interval of the slowdown, low and high, in percent.
+    #[column(title = "95 % interval", absent = "not resampled", sweep)]
     pub ci95_percent: Option<[f64; 2]>,
     /// The longest phase, in nanoseconds. With messages, where phases overlap, the longest mean phase of one of the runs.
+    #[column(title = "longest phase", page, sweep)]
     pub max_phase_ns: u64,
     /// Whether the traces speak for so many ranks.
+    #[column(title = "within the trace", yes = "yes", no = "no: extrapolated", sweep)]
     pub supported: bool,
 }
 

@@ -132,25 +132,11 @@ function sentence(curve) {
 }
 
 function pointTable(curve, name) {
-    const columns = [
-        column("Ranks", "ranks", count),
-        column(
-            "Slowdown %",
-            "slowdown_percent",
-            (v) => fixed(v, 2),
-            "100 × (mean phase − phase without noise) / phase without noise",
-        ),
-        { head: "95 % interval", text: intervalText, key: (point) => number(point.ci95_percent?.[0]) },
-        column("Mean phase", "mean_phase_ns", duration),
-        column("Longest phase", "max_phase_ns", duration),
-        {
-            head: "Within the trace",
-            left: true,
-            text: (point) => (point.supported === false ? "no: extrapolated" : "yes"),
-            kind: (point) => (point.supported === false ? "beyond" : ""),
-        },
-    ];
-    return table(`Predicted slowdown, ${name}`, columns, pointsOf(curve));
+    const how = {
+        ci95_percent: { text: intervalText },
+        supported: { kind: (point) => (point.supported === false ? "beyond" : "") },
+    };
+    return rowTable("predict", `Predicted slowdown, ${name}`, pointsOf(curve), how);
 }
 
 function scalingSpec(curves, names) {

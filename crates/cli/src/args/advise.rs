@@ -8,9 +8,9 @@ use quell_request::network::NetArgs;
 
 use super::sweep::SweepArgs;
 use super::tune::{SITE, TuneMachine};
-use crate::plan::CpuList;
-use crate::plan::pattern::OpText;
-use crate::plan::size::Size;
+use crate::values::CpuList;
+use quell_request::pattern::OpText;
+use quell_request::size::Size;
 
 /// `quell advise`.
 #[derive(Debug, ClapArgs)]

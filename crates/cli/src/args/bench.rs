@@ -6,8 +6,8 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use quell_recording::Nanos;
 
 use super::SourcesWish;
-use crate::plan::RankList;
-use crate::plan::size::Size;
+use quell_request::RankList;
+use quell_request::size::Size;
 
 /// `quell bench`.
 #[derive(Debug, ClapArgs)]

@@ -52,7 +52,7 @@ impl FormatName {
 
 /// `quell convert`.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = crate::commands::convert::list::help())]
+#[command(after_help = crate::render::formats::help())]
 pub struct Convert {
     /// A recording, another tool's file, or a folder of vpsum's files.
     #[arg(value_name = "IN", required_unless_present = "list")]

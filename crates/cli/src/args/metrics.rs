@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use clap::Args as ClapArgs;
 use quell_recording::Nanos;
 
-use crate::plan::CpuList;
+use crate::values::CpuList;
 
 /// `quell serve-metrics`.
 #[derive(Debug, ClapArgs)]

@@ -6,8 +6,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 use quell_recording::Nanos;
 use quell_request::job::JobArgs;
 
-use crate::plan::CpuList;
-use crate::plan::replay::{Percent, ScaleText, Share};
+use crate::values::CpuList;
+use crate::values::replay::{Percent, ScaleText, Share};
 
 /// By what the noise comes into the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use crate::plan::Usage;
-use crate::plan::share::ShardText;
+use crate::share::ShardText;
+use quell_request::Usage;
 
 /// How a sweep runs. Which it is, each verb has itself, for it goes with none of the verb's other options.
 #[derive(Clone, Debug, Default, ClapArgs)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::SourcesWish;
-use crate::plan::size::Size;
+use quell_request::size::Size;
 
 /// `quell trace`.
 #[derive(Debug, ClapArgs)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use quell_request::track::TrackArgs;
 
-use crate::plan::size::Ranks;
+use quell_request::size::Ranks;
 
 /// `quell track`.
 #[derive(Debug, ClapArgs)]

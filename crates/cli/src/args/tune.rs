@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use quell_recording::Nanos;
 
-use crate::plan::{CpuList, RankList};
+use quell_request::RankList;
+
+use crate::values::CpuList;
 
 /// `quell tune`.
 #[derive(Debug, ClapArgs)]

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use quell_replay::Launched;
 
-use super::{Usage, recording_of_now};
+use quell_request::Usage;
+
+use super::recording_of_now;
 
 /// Where this copy of quell records.
 #[derive(Clone, Debug, PartialEq, Eq)]

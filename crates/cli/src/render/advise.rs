@@ -3,8 +3,8 @@
 use quell_analysis::advise::{Advice, Best, Effect, Leave, Proposal, Standing};
 use quell_analysis::whatif::{Scale, Source};
 
+use super::table::{table, table_with_words, time};
 use crate::printer::one_line;
-use crate::table::{table, table_with_words, time};
 
 /// So many mitigations of each standing are shown.
 const MOST_SHOWN: usize = 8;

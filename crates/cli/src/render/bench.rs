@@ -8,9 +8,9 @@ use quell_analysis::bench::job::RunFacts;
 use quell_analysis::bench::jones::{Estimates, TickRow};
 use quell_analysis::bench::spread::Spread;
 
-use crate::plots;
+use super::plots;
+use super::table::{table, table_with_words, time};
 use crate::printer::{one_line, width};
-use crate::table::{table, table_with_words, time};
 
 /// Up to so many ranks get a row each.
 const MOST_RANKS: usize = 32;

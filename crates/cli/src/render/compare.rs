@@ -2,9 +2,9 @@
 
 use quell_analysis::compare::{Change, Changes, Comparison, SideDocument};
 
-use crate::plots::{self, Scale, Series};
+use super::plots::{self, Scale, Series};
+use super::table::{table, time};
 use crate::printer::{one_line, width};
-use crate::table::{table, time};
 
 /// Both sides, what changed and whether it is more than chance, and how the durations lie.
 pub fn compare(comparison: &Comparison) -> String {

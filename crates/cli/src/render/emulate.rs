@@ -3,8 +3,8 @@
 use quell_analysis::emulation::{Emulation, Point};
 use quell_node::injector::phases::SHORTEST_BURN_NS;
 
+use super::table::{table, time};
 use crate::printer::one_line;
-use crate::table::{table, time};
 
 /// What ran, a row a scale, and what the machine's own noise did.
 pub fn emulation(emulation: &Emulation) -> String {

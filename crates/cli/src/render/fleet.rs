@@ -3,8 +3,8 @@
 use quell_analysis::fleet::{Cost, Difference, Fleet, Scale, SlowNode, TypicalSource, UnlikeNode};
 use quell_recording::Nanos;
 
+use super::table::{table, time};
 use crate::printer::one_line;
-use crate::table::{table, time};
 
 /// Nodes that are unlike the rest, and are shown.
 const MOST_UNLIKE: usize = 20;

@@ -1,26 +1,10 @@
-//! All formats: as a table, as JSON, as a page of the reference, and in the help.
+//! All formats of files: as a table, as a page of the reference, and in the help.
 
+use super::table::table_with_words;
 use quell_recording::formats::catalogue::{About, FORMATS, read_names, written_names};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::printer::Printer;
-use crate::table::table_with_words;
-
-/// `convert --list --json`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Formats {
-    /// `quell.formats/1`.
-    pub schema: &'static str,
-    /// In the order of the reference.
-    pub formats: &'static [About],
-}
-
-pub(super) fn print(json: bool, printer: Printer) -> anyhow::Result<()> {
-    if json {
-        printer.json(&Formats { schema: "quell.formats/1", formats: FORMATS })?;
-        return Ok(());
-    }
+/// A row a format, then what each holds and lacks.
+pub fn table() -> String {
     let row = |format: &About| {
         vec![
             format.name.to_owned(),
@@ -36,8 +20,7 @@ pub(super) fn print(json: bool, printer: Printer) -> anyhow::Result<()> {
             format.name, format.tool, format.holds, format.lacks
         );
     }
-    printer.result(&text)?;
-    Ok(())
+    text
 }
 
 fn ends(format: &About) -> String {

@@ -2,9 +2,9 @@
 
 use quell_analysis::bench::fwq::{Fwq, RankQuanta, Spike, SpikeSource};
 
-use crate::plots;
+use super::plots;
+use super::table::{table, time};
 use crate::printer::{one_line, width};
-use crate::table::{table, time};
 
 /// Ranks that get a row; of more the noisiest.
 const MOST_RANKS: usize = 16;

@@ -2,9 +2,9 @@
 
 use quell_analysis::hosts::{FEWEST, HostRow, Hosts, SourceOverHosts, Typical};
 
+use super::fleet;
+use super::table::{table_with_words, time};
 use crate::printer::one_line;
-use crate::table::{table_with_words, time};
-use crate::terminal_fleet;
 
 /// Rows of the table of hosts.
 const MOST_HOSTS: usize = 40;
@@ -50,8 +50,8 @@ pub fn by_host(hosts: &Hosts, all: bool) -> String {
     if let Some(fleet) = &hosts.fleet {
         text.extend(fleet.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
         let most = if all { fleet.unlike.len() } else { MOST_UNLIKE };
-        text += &format!("\n{}", terminal_fleet::unlike(fleet, most));
-        text += &terminal_fleet::differences(&fleet.differences);
+        text += &format!("\n{}", fleet::unlike(fleet, most));
+        text += &fleet::differences(&fleet.differences);
     }
     text
 }

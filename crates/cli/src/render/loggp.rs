@@ -1,12 +1,9 @@
 //! Measured LogGOPS parameters as text for a terminal, and as a file for `--net`.
 
-use std::path::Path;
-
-use quell_analysis::bench::loggp::preset::Preset;
 use quell_analysis::bench::loggp::{Check, Comparison, Document, Estimate, Kind, Range};
 
+use super::table::{table, time};
 use crate::printer::one_line;
-use crate::table::{table, time};
 
 /// The parameters of each kind of network, of its ranges of sizes, and how near the simulator comes with them.
 pub fn bench_loggp(document: &Document) -> String {
@@ -14,12 +11,6 @@ pub fn bench_loggp(document: &Document) -> String {
     text.extend(document.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
     text.extend(document.kinds.iter().map(kind));
     text
-}
-
-/// Writes a kind's parameters into `path`. `date` is as in `2026-11-21`.
-pub fn write_preset(document: &Document, kind: &Kind, date: &str, path: &Path) -> anyhow::Result<()> {
-    let text = Preset::of(document, kind, date).to_toml().map_err(|reason| anyhow::anyhow!(reason))?;
-    Ok(fs_err::write(path, text)?)
 }
 
 fn kind(kind: &Kind) -> String {

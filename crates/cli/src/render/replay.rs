@@ -2,8 +2,8 @@
 
 use quell_analysis::replay::{Process, Replay, Slowdown};
 
+use super::table::{table_with_words, time};
 use crate::printer::one_line;
-use crate::table::{table_with_words, time};
 
 /// A table of the processes, and the slowdown.
 pub fn replay(document: &Replay) -> String {

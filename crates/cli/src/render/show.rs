@@ -4,14 +4,13 @@ use quell_analysis::attribution::Attribution;
 use quell_analysis::counted::HistogramOverview;
 use quell_analysis::density::LogHistogram;
 use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
-use quell_analysis::predict::Prediction;
 use quell_analysis::quantiles::Durations;
 use quell_recording::{Method, Recording, Trace};
 
-use crate::plots::{self, Scale, Series};
+use super::plots::{self, Scale, Series};
+use super::sources;
+use super::table::{table, time};
 use crate::printer::{one_line, width};
-use crate::table::{table, time};
-use crate::{terminal_simulate, terminal_sources};
 
 /// Points that a terminal can show in one plot.
 const MOST_POINTS: usize = 4_000;
@@ -22,7 +21,7 @@ const MOST_PLOTS: usize = 2;
 pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recording) -> String {
     let mut text = heading(overview);
     if recording.manifest.method == Method::Kernel {
-        return text + &terminal_sources::by_source(attribution);
+        return text + &sources::by_source(attribution);
     }
     if recording.manifest.method == Method::Histogram {
         return text + &histogram_table(&overview.histograms);
@@ -31,10 +30,10 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
         return text + "\nIt holds no CPU.\n";
     }
     if !overview.quanta.is_empty() {
-        return text + &quanta_table(&overview.quanta) + &terminal_sources::brief(attribution);
+        return text + &quanta_table(&overview.quanta) + &sources::brief(attribution);
     }
     text += &cpu_table(&overview.cpus);
-    text += &terminal_sources::brief(attribution);
+    text += &sources::brief(attribution);
     let noise = Durations::of_noise(&recording.traces);
     if noise.is_empty() {
         return text + "\nNo detour was above the threshold.\n";
@@ -210,89 +209,4 @@ fn periods(cpus: &[CpuOverview]) -> String {
     }
     let header = ["CPU", "period", "Hz", "detours", "median", "fit %", "noise"];
     format!("\nPeriodic sources (by spectrum)\n{}", table(&header, rows.into_iter()))
-}
-
-/// `predict`: the curve as a plot and a table, and up to where the trace can speak.
-pub fn predict(prediction: &Prediction) -> String {
-    let mut text = format!(
-        "A phase of {} under `{}` noise, {} ({} phases, seed {})\n",
-        time(prediction.quantum_ns as f64),
-        prediction.sync.as_str(),
-        match &prediction.network {
-            None => "all ranks waiting for the slowest".into(),
-            Some(network) => format!("then `{}` of {} bytes", one_line(&prediction.op), network.bytes),
-        },
-        prediction.phases,
-        prediction.seed
-    );
-    text.extend(
-        prediction
-            .network
-            .iter()
-            .map(|network| format!("network: {}\n", terminal_simulate::net(&network.net))),
-    );
-    if !prediction.what_if.is_empty() {
-        text += &format!("what if: {}\n", one_line(&prediction.what_if.join("; ")));
-    }
-    let rows = prediction.points.iter().map(|point| {
-        vec![
-            point.ranks.to_string(),
-            time(point.base_phase_ns as f64),
-            time(point.mean_phase_ns),
-            format!("{:.2}", point.slowdown_percent),
-            point
-                .ci95_percent
-                .map_or_else(|| "not resampled".into(), |[low, high]| format!("{low:.2} – {high:.2}")),
-            if point.supported { "yes".into() } else { "no: extrapolated".into() },
-        ]
-    });
-    text += &table(
-        &["ranks", "without noise", "mean phase", "slowdown %", "95 % interval", "within the trace"],
-        rows,
-    );
-    text.extend(prediction.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
-    if prediction.points.len() < 2 {
-        return text;
-    }
-    let log2 = |ranks: u64| (ranks as f64).log2();
-    let line = |name: &str, value: &dyn Fn(usize) -> f64| Series {
-        name: name.into(),
-        points: (0..prediction.points.len()).map(|i| (log2(prediction.points[i].ranks), value(i))).collect(),
-        line: true,
-    };
-    let points = &prediction.points;
-    let end = |i: usize, at: usize| points[i].ci95_percent.map_or(points[i].slowdown_percent, |ci| ci[at]);
-    let series = [
-        line("slowdown", &|i| points[i].slowdown_percent),
-        line("95 % interval", &|i| end(i, 0)),
-        line("", &|i| end(i, 1)),
-    ];
-    let most = (0..points.len()).map(|i| end(i, 1)).fold(0.0, f64::max);
-    let x = Scale::log(log2(points[0].ranks), log2(points[points.len() - 1].ranks), ranks_label);
-    let y = Scale::linear(0.0, most, |percent| format!("{percent:.1}%"));
-    text + "\n" + &plots::chart("Slowdown over ranks", width(), 14, &x, &y, &series[..])
-}
-
-/// A power of two as people say it: `16`, `4Ki`, `1Mi`.
-fn ranks_label(exponent: f64) -> String {
-    let ranks = exponent.exp2();
-    match exponent {
-        20.0.. => format!("{}Mi", ranks / 1_048_576.0),
-        10.0.. => format!("{}Ki", ranks / 1_024.0),
-        _ => ranks.to_string(),
-    }
-}
-
-/// The end of a curve in one sentence, for a second curve beside a whole one.
-pub fn predict_briefly(prediction: &Prediction) -> String {
-    let ends = (prediction.points.first(), prediction.points.last());
-    let (Some(first), Some(last)) = ends else { return String::new() };
-    format!(
-        "With sync mode `{}` (--sync) the slowdown would be {:.2} % at {} ranks and {:.2} % at {}.\n",
-        prediction.sync.as_str(),
-        first.slowdown_percent,
-        first.ranks,
-        last.slowdown_percent,
-        last.ranks
-    )
 }

@@ -5,9 +5,9 @@ use quell_analysis::whatif::culprits::{CulpritFacts, SourceDelay};
 use quell_request::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
 use quell_sim::loggops::Outcome;
 
-use crate::plots;
+use super::plots;
+use super::table::{table, time};
 use crate::printer::{one_line, width};
-use crate::table::{table, time};
 
 /// Up to so many ranks get a row each.
 const MOST_RANKS: usize = 16;

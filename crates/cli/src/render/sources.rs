@@ -5,9 +5,9 @@ use quell_analysis::attribution::{
     SourceRow, TaskRow, ThreadRow,
 };
 
-use crate::plots;
+use super::plots;
+use super::table::{table_with_words, time};
 use crate::printer::{one_line, width};
-use crate::table::{table_with_words, time};
 
 /// Sources of a short view.
 const BRIEF: usize = 3;

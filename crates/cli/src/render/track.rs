@@ -2,9 +2,9 @@
 
 use quell_analysis::track::{Tracked, TrackedPath, TrackedRank, TrackedSource};
 
-use crate::plots::{self, Scale, Series};
+use super::plots::{self, Scale, Series};
+use super::table::{table, time};
 use crate::printer::{one_line, width};
-use crate::table::{table, time};
 
 /// Up to so many ranks get a row each.
 const FEW_RANKS: usize = 16;

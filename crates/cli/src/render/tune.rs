@@ -2,9 +2,9 @@
 
 use quell_tune::audit::{Sight, State};
 
-use crate::commands::tune::audit::{Document, Entry};
+use super::table::{table_with_words, time};
 use crate::printer::{one_line, width};
-use crate::table::{table_with_words, time};
+use quell_request::tune::audit::{Document, Entry};
 
 /// A row per mitigation.
 pub fn table(document: &Document) -> String {

@@ -1,10 +1,10 @@
 //! A mitigation's trial as text for a terminal.
 
-use quell_analysis::trial::{Effect, Trial};
+use quell_analysis::trial::{Effect, Trial, Verdict};
 
-use crate::commands::tune::attempt::{Attempt, Attempts, Scale, words};
+use super::table::{table, time};
 use crate::printer::one_line;
-use crate::table::{table, time};
+use quell_request::tune::trial::{Attempt, Attempts, Scale};
 
 /// Each mitigation, its verdict first.
 pub fn text(document: &Attempts) -> String {
@@ -96,4 +96,13 @@ fn scale(scale: &Scale) -> String {
         );
     }
     text
+}
+
+/// What came of it, in words.
+pub fn words(trial: &Trial) -> &'static str {
+    match trial.verdict {
+        Verdict::Helps => "it helps",
+        Verdict::Hurts => "it makes more noise",
+        Verdict::NoMeasurableEffect => "no measurable effect",
+    }
 }

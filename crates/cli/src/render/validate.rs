@@ -2,8 +2,8 @@
 
 use quell_analysis::validation::{Class, Own, Validation};
 
+use super::table::{table, time};
 use crate::printer::one_line;
-use crate::table::{table, time};
 
 /// The distances, and a row for each size.
 pub fn validation(document: &Validation) -> String {

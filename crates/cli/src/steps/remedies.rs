@@ -4,9 +4,9 @@ use quell_analysis::advise::{Candidate, Standing};
 use quell_recording::Cpu;
 use quell_tune::audit::{Audited, State, Wishes};
 
+use super::audit;
 use crate::args::TuneMachine;
-use crate::commands::tune;
-use crate::plan::CpuList;
+use crate::values::CpuList;
 
 /// Mitigations, and the CPUs that they leave to a job.
 #[derive(Debug, Default)]
@@ -26,10 +26,10 @@ impl Remedies {
         cpus: Option<&CpuList>,
         hosts: &[Option<String>],
     ) -> anyhow::Result<Self> {
-        let root = tune::root(machine.sysroot.as_deref())?;
-        let catalogue = tune::catalogue(machine, &root)?;
+        let root = audit::root(machine.sysroot.as_deref())?;
+        let catalogue = audit::catalogue(machine, &root)?;
         let wishes = Wishes { compute: cpus.map(|list| list.0.clone()), ..Wishes::default() };
-        let audit = tune::audited(&root, &catalogue, &wishes, None)?;
+        let audit = audit::audited(&root, &catalogue, &wishes, None)?;
         let mut warnings = Vec::new();
         let stranger = hosts.iter().flatten().find(|host| **host != audit.facts.host);
         if let Some(host) = stranger {

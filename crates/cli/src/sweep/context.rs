@@ -8,7 +8,7 @@ use quell_analysis::sweep::{Axis, Paths, Plan, Point, Value};
 use quell_recording::results::Kind;
 
 use super::noise::{Noise, Opened};
-use crate::plan::Usage;
+use quell_request::Usage;
 use quell_request::network::{self, NetText};
 use quell_request::noise::ModelScale;
 

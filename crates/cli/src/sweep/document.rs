@@ -7,7 +7,7 @@ use super::Context;
 use super::folder::Folder;
 pub use super::identity::Identity;
 use super::work::Counts;
-use crate::plan::share::Share;
+use crate::share::Share;
 
 /// The schema's name and version.
 const SCHEMA: &str = "quell.sweep/1";

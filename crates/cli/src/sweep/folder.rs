@@ -9,7 +9,7 @@ use quell_recording::results::{Cell, Kind, Results};
 
 use super::identity::Identity;
 use super::{Context, Row};
-use crate::plan::Usage;
+use quell_request::Usage;
 
 /// What is written is named so until it is whole. No pattern of `*.parquet` takes it.
 const TEMPORARY: &str = ".tmp";
@@ -38,13 +38,12 @@ impl Folder {
     pub fn new(
         path: PathBuf,
         verb: &str,
-        results: &[(&str, Kind)],
+        results: Vec<(String, Kind)>,
         context: &Context,
     ) -> anyhow::Result<Self> {
-        let axes = context.plan.axes.iter().map(|axis| (axis.kind.column, axis.kind.kind));
-        let all = std::iter::once(("point", Kind::U64)).chain(axes).chain(results.iter().copied());
-        let columns =
-            all.chain([("error", Kind::Text)]).map(|(name, kind)| (name.to_owned(), kind)).collect();
+        let axes = context.plan.axes.iter().map(|axis| (axis.kind.column.to_owned(), axis.kind.kind));
+        let all = std::iter::once(("point".to_owned(), Kind::U64)).chain(axes).chain(results);
+        let columns = all.chain([("error".to_owned(), Kind::Text)]).collect();
         Ok(Self { path, identity: Identity::of(verb, context)?, columns })
     }
 

@@ -21,12 +21,12 @@ pub use context::{Context, Options};
 pub use recent::Recent;
 
 use crate::args::SweepArgs;
-use crate::commands::Outcome;
-use crate::plan::Usage;
-use crate::plan::share::Share;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use crate::share::Share;
 use document::{Estimate, Sweep};
 use folder::Folder;
+use quell_request::Usage;
 
 /// What a verb says of its sweeps.
 pub trait Swept: Send + Sync + 'static {
@@ -35,7 +35,7 @@ pub trait Swept: Send + Sync + 'static {
     /// Its axes.
     const FORM: Form;
     /// The columns that follow those of the axes. `point` before them and `error` behind them are every sweep's.
-    const COLUMNS: &'static [(&'static str, Kind)];
+    fn columns() -> Vec<(String, Kind)>;
 
     /// Refuses a plan that makes no sense, such as one without any noise to predict from.
     ///
@@ -92,7 +92,7 @@ pub fn run<V: Swept>(verb: V, asked: Asked<'_>, printer: Printer) -> anyhow::Res
     let context = Context::new(read(asked.file, &V::FORM)?, asked.file);
     verb.check(&context).map_err(|error| in_file(asked.file, error))?;
     let share = Share::here(asked.args.shard)?;
-    let folder = Folder::new(place(asked), V::VERB, V::COLUMNS, &context);
+    let folder = Folder::new(place(asked), V::VERB, V::columns(), &context);
     let folder = folder.map_err(|error| in_file(asked.file, error))?;
     if asked.args.dry_run {
         return dry_run(&verb, &context, &folder, &share, asked.json, printer);

@@ -7,9 +7,9 @@ use quell_analysis::whatif::Which;
 use quell_recording::Nanos;
 use quell_recording::results::{Cell, Kind};
 
-use crate::plan::RankList;
-use crate::plan::size::whole;
 use quell_analysis::predict::SyncName;
+use quell_request::RankList;
+use quell_request::size::whole;
 
 /// An axis of files with noise, of which several make a machine.
 pub const NOISE: AxisKind =

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::folder::{Folder, Held};
 use super::{Context, Row, Swept};
-use crate::plan::share::Share;
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::share::Share;
 use crate::signals::stopped_by_signals;
 
 /// What the threads of a process share.

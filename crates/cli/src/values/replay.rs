@@ -3,6 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// Tells the command by what its noise is stretched, so that a program that can stretches its work alike, as `quell bench` does.
+pub const SCALE: &str = "QUELL_REPLAY_SCALE";
+
 /// The largest factor: beyond it a millisecond is a minute.
 const LARGEST_SCALE: f64 = 60_000.0;
 

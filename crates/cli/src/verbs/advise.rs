@@ -1,11 +1,10 @@
 //! `quell advise`: which source costs how much at scale, and which mitigation to try.
 
-mod candidates;
+mod fleet;
 mod sweep;
 
 use std::path::{Path, PathBuf};
 
-use quell_analysis::advise::{Advice, Question, advise};
 use quell_analysis::fleet::FleetJob;
 use quell_analysis::predict::Options;
 use quell_analysis::whatif::{Application, Job, Sourced};
@@ -13,30 +12,19 @@ use quell_request::predict;
 use quell_request::show::recordings_in;
 use quell_request::simulate::program;
 
-pub use candidates::Remedies;
-
-use super::tune::attempt::RANK_PHASES;
-use super::{Outcome, advise_fleet};
 use crate::args::Advise;
 use crate::html::{self, Page};
-use crate::plan::pattern::OpText;
-use crate::plan::{Usage, network};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use crate::progress::Step;
+use crate::render;
+use crate::steps::advise::{of, of_advice};
+use crate::steps::remedies::Remedies;
 use crate::sweep::Asked;
-use crate::terminal_advise;
 use quell_request::job::Defaults;
 use quell_request::noise;
+use quell_request::pattern::OpText;
+use quell_request::{Usage, network};
 use quell_sim::SyncMode;
-
-/// Predictions with messages are made some sixty times, each with a part of what one by itself may cost.
-const THRIFT: u64 = 10;
-/// Resampled runs behind each interval, unless traces are huge …
-const REPLICATES: u64 = 40;
-/// … and at least; fewer make no interval worth the name.
-const FEWEST_REPLICATES: u64 = 6;
-/// What all resampled runs of one prediction may rebuild, in parts of detours; advice makes some sixty predictions.
-const EFFORT: u64 = 8_000_000;
 
 /// Advises on one machine's nodes, or on a folder of many.
 pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
@@ -84,33 +72,9 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
     if args.json {
         printer.json(&document)?;
     } else {
-        printer.result(&terminal_advise::text(&document))?;
+        printer.result(&render::advise::text(&document))?;
     }
     Ok(Outcome::Done)
-}
-
-/// Advises with a progress bar.
-pub fn of(
-    nodes: &[Sourced],
-    job: &Job<'_>,
-    remedies: &Remedies,
-    most_sources: usize,
-    printer: Printer,
-) -> anyhow::Result<Advice> {
-    let step = Step::long(printer, "advise", Some(100));
-    let parts: u64 = nodes.iter().map(Sourced::parts).sum();
-    let job = match job {
-        Job::Phases(options) => {
-            let affordable = (EFFORT / parts.max(1)).clamp(FEWEST_REPLICATES, REPLICATES);
-            Job::Phases(Options { replicates: options.replicates.min(affordable), ..options.clone() })
-        }
-        Job::Schedule(application) => Job::Schedule(*application),
-    };
-    let (candidates, compute) = (&remedies.candidates[..], &remedies.compute[..]);
-    let question = Question { nodes, job: &job, candidates, compute, most_sources };
-    let mut advice = advise(&question, &|done, all| step.set(done, all)).map_err(predict::explained)?;
-    advice.warnings.extend(remedies.warnings.iter().cloned());
-    Ok(advice)
 }
 
 /// A folder of many nodes: which are unlike the rest, and what they cost together.
@@ -124,7 +88,7 @@ fn of_many(args: &Advise, folder: &Path, paths: &[PathBuf], printer: Printer) ->
     let Options { quantum, seed, .. } = args.job.options(&Defaults::of_advice())?;
     let ranks = args.job.ranks.as_ref().map(|list| list.0.clone()).unwrap_or_default();
     let job = FleetJob { ranks, quantum, seed };
-    advise_fleet::run(folder, paths, job, args.json, printer)
+    fleet::run(folder, paths, job, args.json, printer)
 }
 
 fn options(args: &Advise) -> anyhow::Result<Options> {
@@ -138,11 +102,6 @@ fn options(args: &Advise) -> anyhow::Result<Options> {
         network,
         ..of_advice(job.ranks)
     })
-}
-
-/// Options with as many resampled runs as advice has time for.
-pub fn of_advice(ranks: Vec<u64>) -> Options {
-    Options { replicates: REPLICATES, rank_phases: RANK_PHASES, thrift: THRIFT, ..Options::new(ranks) }
 }
 
 fn nodes(args: &Advise) -> anyhow::Result<Vec<(Sourced, Option<String>)>> {

@@ -9,6 +9,7 @@ mod halo;
 mod job;
 mod loggp;
 pub mod node;
+mod run;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -18,12 +19,14 @@ use quell_node::machine::Cpus;
 use quell_node::mpi::{self, Built, Layout, Mpi, Wish};
 use quell_replay::Launched;
 
-use super::Outcome;
 use crate::args::{Bench, BenchVerb, LaunchArgs};
-use crate::plan::{Usage, name_of_now};
+use crate::outcome::Outcome;
+use crate::plan::name_of_now;
 use crate::printer::Printer;
-use document::Run;
+use crate::steps::mpi_cache::mpi_cache;
 use job::Job;
+use quell_request::Usage;
+use run::Run;
 
 /// Runs a benchmark, or shows one again.
 pub fn run(args: &Bench, printer: Printer) -> anyhow::Result<Outcome> {
@@ -64,7 +67,7 @@ impl Site {
             ))
             .into());
         }
-        let Built { path: program, fresh } = mpi::build(&mpi::BENCH, &mpi.wrapper(), &cache()?)?;
+        let Built { path: program, fresh } = mpi::build(&mpi::BENCH, &mpi.wrapper(), &mpi_cache()?)?;
         if fresh {
             printer.say(&format!("built the benchmarks with {} ({})", mpi.compiler.display(), of(&mpi)));
         }
@@ -91,46 +94,6 @@ fn free_name(bench: &str) -> PathBuf {
 /// The MPI in words.
 fn of(mpi: &Mpi) -> String {
     format!("{} {}", mpi.family, mpi.version).trim_end().to_owned()
-}
-
-/// Where programs are kept: they must be seen by every node, as homes mostly are.
-pub fn cache() -> anyhow::Result<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let wished = of("QUELL_CACHE").or_else(|| of("XDG_CACHE_HOME").map(|folder| folder.join("quell")));
-    let home = of("HOME").map(|home| home.join(".cache/quell"));
-    let tried = wished.into_iter().chain(home).map(|folder| folder.join("mpi"));
-    for folder in tried {
-        if private(&folder).is_ok() && is_ours(&folder) {
-            return Ok(fs_err::canonicalize(folder)?);
-        }
-    }
-    // A user without a home, as `nobody`: one of its own, for the sake of who else is on the machine.
-    // SAFETY: the call has no conditions.
-    let folder = std::env::temp_dir().join(format!("quell-mpi-{}", unsafe { libc::geteuid() }));
-    private(&folder)?;
-    anyhow::ensure!(
-        is_ours(&folder),
-        "nothing can be built for an MPI: {} is not writable; set QUELL_CACHE to a folder that every node sees",
-        folder.display()
-    );
-    Ok(fs_err::canonicalize(folder)?)
-}
-
-/// Makes a folder that nobody else may change.
-fn private(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// Whether this user may write there and nobody else: nobody else's programs are run.
-fn is_ours(folder: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    // SAFETY: the call has no conditions.
-    let me = unsafe { libc::geteuid() };
-    folder
-        .symlink_metadata()
-        .is_ok_and(|facts| facts.is_dir() && facts.uid() == me && facts.mode() & 0o022 == 0)
-        && fs_err::write(folder.join(".writable"), "").is_ok()
 }
 
 /// Runs what is to be run until one does not come to its end, shows what all of it says, and fails where one did.

@@ -2,11 +2,11 @@
 
 use quell_request::compare as asked;
 
-use super::Outcome;
 use crate::args::Compare;
 use crate::html;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use crate::terminal_compare;
+use crate::render;
 
 /// Compares, prints, and checks the limits.
 pub fn run(args: &Compare, printer: Printer) -> anyhow::Result<Outcome> {
@@ -19,7 +19,7 @@ pub fn run(args: &Compare, printer: Printer) -> anyhow::Result<Outcome> {
     if args.json {
         printer.json(&comparison)?;
     } else {
-        printer.result(&terminal_compare::compare(&comparison))?;
+        printer.result(&render::compare::compare(&comparison))?;
     }
     let violations: Vec<_> = args.fail_above.iter().filter_map(|limit| limit.check(&comparison)).collect();
     for violation in &violations {

@@ -16,10 +16,10 @@ use quell_recording::formats::{self, Format, Imported};
 use quell_recording::{Cpu, Error, Method, Recording, State, Writer, add_phases, read_phases};
 
 use self::target::Target;
-use super::Outcome;
 use crate::args::{Convert, FormatName};
-use crate::plan::Usage;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use quell_request::Usage;
 
 /// Reads whatever it is, writes what was asked for, and says what the new format cannot hold.
 pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {

@@ -6,8 +6,8 @@ use quell_tune::{Root, guard};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Outcome;
 use crate::args::Doctor;
+use crate::outcome::Outcome;
 use crate::printer::{Printer, width};
 
 /// What `doctor --json` prints.

@@ -13,12 +13,12 @@ use rand_pcg::Pcg64;
 use rayon::prelude::*;
 use serde_json::json;
 
-use super::Outcome;
 use crate::args::GenerateFleet;
-use crate::plan::Usage;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
 use habits::{Event, Node};
+use quell_request::Usage;
 
 /// What the probe's own loop adds to each detour.
 const AROUND_NS: u64 = 80;

@@ -8,10 +8,10 @@ use quell_sim::ProgressClock;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
-use super::Outcome;
 use crate::args::GenerateRun;
-use crate::plan::Usage;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use quell_request::Usage;
 
 /// Where a rank stands.
 #[derive(Clone, Debug)]

@@ -2,16 +2,15 @@
 
 mod sweep;
 
-use quell_analysis::predict::{self, NodeNoise, Options, Prediction};
-use quell_request::predict::{self as asked, explained};
+use quell_request::predict as asked;
 
-use super::Outcome;
 use crate::args::Predict;
-use crate::plan::network::{self, NetText};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::render;
 use crate::sweep::Asked;
-use crate::terminal;
+use quell_request::network::{self, NetText};
 
 /// Predicts and prints the curve.
 pub fn run(args: &Predict, printer: Printer) -> anyhow::Result<Outcome> {
@@ -31,13 +30,7 @@ pub fn run(args: &Predict, printer: Printer) -> anyhow::Result<Outcome> {
     if args.json {
         printer.json(&prediction)?;
     } else {
-        printer.result(&terminal::predict(&prediction))?;
+        printer.result(&render::predict::curve(&prediction))?;
     }
     Ok(Outcome::Done)
-}
-
-/// Runs a prediction with a progress bar.
-pub fn curve(noise: &[NodeNoise], options: &Options, printer: Printer) -> anyhow::Result<Prediction> {
-    let step = Step::long(printer, "predict", Some(1));
-    predict::predict(noise, options, &|done, all| step.go_on(done, all)).map_err(explained)
 }

@@ -1,21 +1,18 @@
 //! `quell record`: the noise of this node, or of one command on it, into a recording.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::path::Path;
 
 use quell_node::machine::{self, Cpus};
-use quell_node::probe::{self, Plan};
 use quell_recording::{Cpu, Manifest, Method, State, format_cpu_list};
 use quell_replay::Launched;
 
-use super::{Outcome, record_kernel};
-use crate::args::{Record, SourcesWish};
-use crate::kernel_side::KernelSide;
+use crate::args::Record;
+use crate::kernel_side::record as record_kernel;
+use crate::outcome::Outcome;
+use crate::plan;
 use crate::plan::place::{self, Place};
-use crate::plan::{self, until};
 use crate::printer::Printer;
-use crate::progress::Step;
-use crate::signals::stopped_by_signals;
+use crate::steps::record::record;
 
 /// Records as asked and says where the recording is.
 pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
@@ -79,32 +76,4 @@ fn look_at(manifest: &Manifest, output: &Path) -> String {
         _ => "",
     };
     format!("quell show {}{by}", output.display())
-}
-
-/// Runs the probes, and the kernel recorder beside them, with a progress bar; Ctrl-C ends the run, not quell.
-pub fn record(
-    plan: &Plan,
-    sources: SourcesWish,
-    cost: bool,
-    output: &Path,
-    printer: Printer,
-) -> anyhow::Result<Manifest> {
-    let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false, adopt: false, cost };
-    let mut side = KernelSide::start(sources, watched, printer)?;
-    let stop = stopped_by_signals()?;
-    printer.say(&format!("watching CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
-    let manifest = {
-        let step = Step::recording(printer, plan.duration, plan.count);
-        let mut status = |status| step.recorded(status, plan.duration.is_some());
-        probe::record(plan, output, &stop, &mut side, &mut status)?
-    };
-    // From here on a signal ends quell as usual.
-    stop.store(true, Ordering::SeqCst);
-    manifest.warnings.iter().for_each(|warning| printer.warn(warning));
-    Ok(manifest)
-}
-
-/// The path of a recording within a folder.
-pub fn inside(folder: &Path) -> PathBuf {
-    folder.join("node.quell")
 }

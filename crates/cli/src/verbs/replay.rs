@@ -4,21 +4,15 @@ mod emulate;
 mod prepare;
 mod run;
 mod setting;
-mod signals;
 mod told;
 mod validate;
 
 use std::process::ExitCode;
 
-pub use signals::Signals;
-
-use super::Outcome;
 use crate::args::Replay;
-use crate::plan::Usage;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-
-/// Tells the command by what its noise is stretched, so that a program that can stretches its work alike, as `quell bench` does.
-pub const SCALE: &str = "QUELL_REPLAY_SCALE";
+use quell_request::Usage;
 
 /// Does what was asked for. A command's exit code is its own.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {

@@ -13,9 +13,10 @@ use quell_node::clock::monotonic_ns;
 use quell_node::probe::{self, Plan, Sink, Status};
 use quell_recording::{Cpu, Detour, Error, Manifest, Method, Nanos, Progress, Quantum, format_cpu_list};
 
-use super::{Outcome, record_kernel};
 use crate::args::{ServeMetrics, SourcesWish};
 use crate::kernel_side::KernelSide;
+use crate::kernel_side::record as record_kernel;
+use crate::outcome::Outcome;
 use crate::plan;
 use crate::printer::Printer;
 use crate::signals::stopped_by_signals;

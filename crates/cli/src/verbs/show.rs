@@ -6,11 +6,11 @@ use quell_analysis::overview::Overview;
 use quell_recording::Recording;
 use quell_request::show::{self as asked, By, Shown};
 
-use super::Outcome;
 use crate::args::Show;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
-use crate::{terminal, terminal_hosts, terminal_sources};
+use crate::render;
 
 /// Where the rest of the sources is.
 fn hint(attribution: &Attribution) -> &'static str {
@@ -37,17 +37,17 @@ pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
 
 fn one(recording: &Recording, overview: &Overview, attribution: &Attribution, by: By) -> String {
     let view = match by {
-        By::Cpu => return terminal::show(overview, attribution, recording) + hint(attribution),
-        By::Source => terminal_sources::by_source(attribution),
-        By::Task => terminal_sources::by_task(attribution),
-        By::Class => terminal_sources::by_class(attribution),
+        By::Cpu => return render::show::show(overview, attribution, recording) + hint(attribution),
+        By::Source => render::sources::by_source(attribution),
+        By::Task => render::sources::by_task(attribution),
+        By::Class => render::sources::by_class(attribution),
     };
-    terminal::heading(overview) + &view
+    render::show::heading(overview) + &view
 }
 
 fn many(hosts: &Hosts, args: &Show) -> String {
     match args.asked.by {
-        By::Source => terminal_hosts::by_source(hosts),
-        _ => terminal_hosts::by_host(hosts, args.all),
+        By::Source => render::hosts::by_source(hosts),
+        _ => render::hosts::by_host(hosts, args.all),
     }
 }

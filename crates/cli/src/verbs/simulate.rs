@@ -7,13 +7,13 @@ use quell_request::simulate::program::{self, Playable};
 use quell_request::simulate::{self as asked, About};
 use quell_sim::loggops::Program;
 
-use super::Outcome;
 use crate::args::Simulate;
-use crate::plan::network::{self, NetText};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::render;
 use crate::sweep::Asked;
-use crate::terminal_simulate;
+use quell_request::network::{self, NetText};
 
 /// Plays the program and says when its ranks are done.
 pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
@@ -60,7 +60,7 @@ fn play<P: Program>(
         anyhow::bail!("{failure}");
     }
     if let (false, Some((outcome, _))) = (args.json, &played.run) {
-        printer.result(&terminal_simulate::simulation(&played.simulation, outcome))?;
+        printer.result(&render::simulate::simulation(&played.simulation, outcome))?;
     }
     draw()?;
     Ok(Outcome::Done)

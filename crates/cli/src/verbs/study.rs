@@ -7,13 +7,18 @@ use quell_analysis::overview::overview;
 use quell_node::doctor::{self, Finding, Verdict};
 use quell_recording::{Recording, State};
 use quell_request::job::Defaults;
+use quell_request::noise;
 use serde::Serialize;
 
-use super::{Outcome, record, report};
 use crate::args::Study;
+use crate::outcome::Outcome;
 use crate::plan::{self, name_of_now};
 use crate::printer::Printer;
-use crate::{terminal, terminal_advise, terminal_sources};
+use crate::render;
+use crate::steps::advise::advice;
+use crate::steps::page::write;
+use crate::steps::predict::curves;
+use crate::steps::record::{inside, record};
 
 /// Runs every step and leaves a folder with all of it.
 pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
@@ -28,20 +33,18 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     }
     fs_err::create_dir_all(&folder)?;
     say_limits(printer);
-    let manifest = record::record(&plan, args.watching.sources, false, &record::inside(&folder), printer)?;
+    let manifest = record(&plan, args.watching.sources, false, &inside(&folder), printer)?;
     if manifest.state == State::Interrupted {
         printer.say("interrupted: the study goes on with what was recorded up to now");
     }
-    let recording = Recording::open(&record::inside(&folder))?;
+    let recording = Recording::open(&inside(&folder))?;
     let overview = overview(&recording);
     let attribution = attribution(&recording);
-    let mut text = terminal::show(&overview, &attribution, &recording);
-    text += &terminal_sources::after_brief(&attribution);
+    let mut text = render::show::show(&overview, &attribution, &recording);
+    text += &render::sources::after_brief(&attribution);
     write_json(&folder.join("show.json"), &Show { overview: &overview, attribution: &attribution })?;
-    let (curves, advice) = match report::can_predict(&recording) {
-        Ok(()) => {
-            (report::curves(&recording, &options, printer)?, report::advice(&recording, &options, printer))
-        }
+    let (curves, advice) = match noise::check(&recording) {
+        Ok(()) => (curves(&recording, &options, printer)?, advice(&recording, &options, printer)),
         Err(why) => {
             printer.warn(&format!("the study has no prediction: {why}"));
             (Vec::new(), None)
@@ -49,15 +52,15 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     };
     for (index, curve) in curves.iter().enumerate() {
         text.push('\n');
-        text += &if index == 0 { terminal::predict(curve) } else { terminal::predict_briefly(curve) };
+        text += &if index == 0 { render::predict::curve(curve) } else { render::predict::briefly(curve) };
         write_json(&folder.join(format!("predict-{}.json", curve.sync.as_str())), curve)?;
     }
     if let Some(advice) = &advice {
-        text += &terminal_advise::briefly(advice);
+        text += &render::advise::briefly(advice);
         write_json(&folder.join("advise.json"), advice)?;
     }
     let page = folder.join("report.html");
-    report::write(&page, &recording, &overview, &attribution, (&curves, advice.as_ref(), &[]))?;
+    write(&page, &recording, &overview, &attribution, (&curves, advice.as_ref(), &[]))?;
     fs_err::write(folder.join("report.txt"), &text)?;
     printer.result(&text)?;
     printer.say(&format!("the study is in {}: open {}", folder.display(), page.display()));

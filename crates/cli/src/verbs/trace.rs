@@ -14,12 +14,12 @@ use quell_node::injector::job::{self, How, Input, Loading, Output, Variable};
 use quell_node::mpi::{self, Built, Used};
 
 use self::folder::Folder;
-use super::bench;
-use super::record_kernel::{self, Followed, Unstarted};
-use super::replay::Signals;
 use crate::args::{SourcesWish, Trace};
 use crate::kernel_side::KernelSide;
+use crate::kernel_side::record::{self as record_kernel, Followed, Unstarted};
 use crate::printer::Printer;
+use crate::signals::Signals;
+use crate::steps::mpi_cache::mpi_cache;
 
 /// Where the tracer writes, how much, and what it starts on a host without a recorder.
 const LOGS: &str = "QUELL_TRACE";
@@ -87,7 +87,7 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
 
 /// The tracer for this MPI, in the run's folder, where every host sees it.
 fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<std::path::PathBuf> {
-    let Built { path, fresh } = mpi::build(&mpi::TRACER, &used.wrapper, &bench::cache()?)?;
+    let Built { path, fresh } = mpi::build(&mpi::TRACER, &used.wrapper, &mpi_cache()?)?;
     if fresh {
         let wrapper = &used.wrapper;
         printer.say(&format!(

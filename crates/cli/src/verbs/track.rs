@@ -1,36 +1,18 @@
 //! `quell track`: what noise did to an MPI run.
 
 mod goal;
-pub mod page;
 mod timeline;
 
 use std::path::Path;
 
-use quell_analysis::track::{Network, Tracked, Watch, track};
-use quell_otf2::Archive;
-use quell_request::track::failure;
-
-use super::Outcome;
 use crate::args::Track;
-use crate::plan::Usage;
-use crate::plan::network::{self, NetText};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use crate::progress::Step;
-use crate::terminal_track;
-
-/// Findings that are told on stderr; the document has more.
-const MOST_TOLD: usize = 8;
-
-/// Tells how far the analysis is.
-struct Progress {
-    step: Step,
-}
-
-impl Watch for Progress {
-    fn progress(&mut self, events: u64) {
-        self.step.reach(events);
-    }
-}
+use crate::render;
+use crate::steps::archive_page as page;
+use crate::steps::track::{analyse, verdict};
+use quell_request::Usage;
+use quell_request::network::{self, NetText};
 
 /// The kernel's side of the run, which has names for what the counters only sum up.
 fn name_recording(archive: &Path, printer: Printer) {
@@ -67,7 +49,7 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if args.json {
         printer.json(&tracked)?;
     } else {
-        printer.result(&terminal_track::tracked(&tracked))?;
+        printer.result(&render::track::tracked(&tracked))?;
         name_recording(&args.asked.archive, printer);
     }
     if let Some(output) = &args.html {
@@ -77,32 +59,4 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
         timeline::draw(&args.asked.archive, network, &tracked, output, printer)?;
     }
     verdict(&tracked, printer)
-}
-
-/// The page alone: `quell report` of an MPI run.
-pub fn report(archive: &Path, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
-    let tracked = analyse(archive, None, printer)?;
-    page::write(archive, &tracked, output, printer)?;
-    verdict(&tracked, printer)
-}
-
-fn analyse(archive: &Path, network: Option<Network>, printer: Printer) -> anyhow::Result<Tracked> {
-    let mut archive = Archive::open(archive)?;
-    let mut progress = Progress { step: Step::new(printer, "track", None) };
-    Ok(track(&mut archive, network, &mut progress))
-}
-
-/// Names what is wrong with the archive, which makes the command fail.
-fn verdict(tracked: &Tracked, printer: Printer) -> anyhow::Result<Outcome> {
-    let told = &tracked.findings.told;
-    for words in told.iter().take(MOST_TOLD) {
-        printer.warn(words);
-    }
-    if told.len() > MOST_TOLD {
-        printer.warn(&format!("and {} more: `--json` has them under `findings`", told.len() - MOST_TOLD));
-    }
-    if let Some(failure) = failure(tracked) {
-        anyhow::bail!(failure);
-    }
-    Ok(Outcome::Done)
 }

@@ -5,7 +5,6 @@ pub mod attempt;
 pub mod audit;
 mod export;
 mod plan;
-pub mod reference;
 pub mod revert;
 pub mod status;
 pub mod verify;
@@ -14,14 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use quell_tune::Root;
-use quell_tune::audit::{Audit, Wishes, audit as look};
-use quell_tune::catalogue::{Catalogue, Risk};
+use quell_tune::audit::Wishes;
+use quell_tune::catalogue::Risk;
 use quell_tune::guard::Allowed;
 use quell_tune::plan::Plan;
 
-use super::Outcome;
-use crate::args::{RiskName, Tune, TuneAllow, TuneMachine, TuneVerb, TuneWishes};
-use crate::plan::Usage;
+use crate::args::{RiskName, Tune, TuneAllow, TuneVerb, TuneWishes};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 
 /// The largest plan that is read.
@@ -52,82 +50,12 @@ pub fn keep() -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The machine, or the tree.
-pub fn root(sysroot: Option<&Path>) -> anyhow::Result<Root> {
-    match sysroot {
-        None => Ok(Root::system()),
-        Some(folder) => {
-            Root::at(folder).map_err(|e| Usage(format!("--sysroot {}: {e}", folder.display())).into())
-        }
-    }
-}
-
-/// quell's catalogue and the site's.
-pub fn catalogue(machine: &TuneMachine, root: &Root) -> anyhow::Result<Catalogue> {
-    catalogue_at(&machine.site, root)
-}
-
-fn catalogue_at(site: &Path, root: &Root) -> anyhow::Result<Catalogue> {
-    let site = match site == Path::new(crate::args::SITE) {
-        true => root.path(crate::args::SITE),
-        false => site.to_owned(),
-    };
-    Ok(Catalogue::with_site(&site)?)
-}
-
 fn wishes(args: &TuneWishes) -> Wishes {
     Wishes {
         compute: args.cpus.as_ref().map(|list| list.0.clone()),
         pid: args.pid,
         values: args.values.iter().cloned().collect(),
     }
-}
-
-/// Looks at the machine for some of the catalogue, or all of it.
-pub fn audited<'a>(
-    root: &Root,
-    catalogue: &'a Catalogue,
-    wishes: &Wishes,
-    only: Option<&[String]>,
-) -> anyhow::Result<Audit<'a>> {
-    if let Some(stranger) = wishes.values.keys().find(|id| catalogue.get(id).is_none()) {
-        return Err(unknown(catalogue, stranger));
-    }
-    check(wishes, only)?;
-    let audit = look(root, catalogue, wishes, only).map_err(anyhow::Error::msg)?;
-    match (&wishes.compute, &audit.parts) {
-        // Not every mitigation needs the CPUs; whoever names them means them.
-        (Some(_), Err(why)) => Err(Usage(format!("--cpus: {why}")).into()),
-        _ => Ok(audit),
-    }
-}
-
-/// What was typed for a mitigation that is not asked for, a value that no file takes, a process that is not to be touched.
-fn check(wishes: &Wishes, only: Option<&[String]>) -> anyhow::Result<()> {
-    for (id, value) in &wishes.values {
-        if only.is_some_and(|only| !only.contains(id)) {
-            return Err(Usage(format!(
-                "--set {id}={}: {id} is not asked for here",
-                quell_recording::one_line(value)
-            ))
-            .into());
-        }
-        let plain = value.chars().all(|c| !c.is_control()) && !value.trim().is_empty();
-        if !plain || value.len() > 4096 {
-            return Err(Usage(format!("--set {id}=…: a value is one line of at most 4096 characters")).into());
-        }
-    }
-    match wishes.pid {
-        Some(pid @ (0..=2)) => {
-            Err(Usage(format!("--pid {pid} is the system's own: name a process of the job")).into())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// No such mitigation, and what may have been meant.
-fn unknown(catalogue: &Catalogue, id: &str) -> anyhow::Error {
-    Usage(catalogue.unknown(id)).into()
 }
 
 fn allowed(args: &TuneAllow) -> Allowed {

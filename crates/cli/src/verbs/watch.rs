@@ -1,5 +1,16 @@
 //! `quell watch`: the noise of this node while it happens.
 
+mod board;
+mod columns;
+mod meter;
+mod panes;
+mod plain;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod tty;
+mod view;
+
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +22,17 @@ use quell_node::clock::monotonic_ns;
 use quell_node::probe::{self, Plan, Sink, Status};
 use quell_recording::{Cpu, Detour, Error, Manifest, Method, Nanos, Progress, Quantum, format_cpu_list};
 
-use super::{Outcome, record_kernel};
 use crate::args::{SourcesWish, Watch};
 use crate::kernel_side::KernelSide;
+use crate::kernel_side::record as record_kernel;
+use crate::outcome::Outcome;
 use crate::plan;
 use crate::printer::Printer;
 use crate::signals::stopped_by_signals;
-use crate::watch::{Meter, Tty, View, block, summary};
+use meter::Meter;
+use plain::{block, summary};
+use tty::Tty;
+use view::View;
 
 /// Rows are taken at least so often, which keeps buffers small and the answer to a signal quick.
 const PACE: Nanos = Nanos::from_nanos(250_000_000);

@@ -1,6 +1,6 @@
 //! `quell` alone: the five things that people want.
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 
 const TEXT: &str = "\

@@ -6,10 +6,10 @@ use quell_analysis::fleet::{FleetJob, NodeSummary, fleet};
 use quell_recording::Recording;
 use quell_request::show::read_all;
 
-use super::Outcome;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
-use crate::terminal_fleet;
+use crate::render;
 
 /// Reads the recordings, at most one a thread at a time, and prints what they are together.
 pub fn run(
@@ -35,7 +35,7 @@ pub fn run(
     if json {
         printer.json(&found)?;
     } else {
-        printer.result(&terminal_fleet::advise(&found))?;
+        printer.result(&render::fleet::advise(&found))?;
     }
     Ok(Outcome::Done)
 }

@@ -3,15 +3,16 @@
 use quell_analysis::predict::{self, NodeNoise, Options};
 use quell_analysis::sweep::{AxisKind, Form, Unit};
 use quell_analysis::whatif::{Costs, Job, Source, Sourced, costs};
-use quell_recording::results::{Cell, Kind};
+use quell_recording::columns::{Columns, sweep_cells, sweep_columns};
+use quell_recording::results::Kind;
 
 use super::options;
 use crate::args::Advise;
-use crate::plan::Usage;
-use crate::plan::pattern::OpText;
 use crate::sweep::words::{NET, NOISE, SEED, number, parsed, ranks, size, sync, time};
 use crate::sweep::{self, Context, Row, Swept};
+use quell_request::Usage;
 use quell_request::noise::{self, ModelScale};
+use quell_request::pattern::OpText;
 
 /// The sweeps of `advise`.
 #[derive(Debug)]
@@ -69,21 +70,9 @@ impl Swept for CostsOfSources {
         curve: Some("ranks"),
     };
 
-    const COLUMNS: &'static [(&'static str, Kind)] = &[
-        ("source", Kind::Text),
-        ("node_percent", Kind::F64),
-        ("node_count", Kind::U64),
-        ("node_max_ns", Kind::U64),
-        ("slowdown_percent", Kind::F64),
-        ("overlap_percent", Kind::F64),
-        ("part_percent", Kind::F64),
-        ("gain_percent", Kind::F64),
-        ("gain_ci95_low_percent", Kind::F64),
-        ("gain_ci95_high_percent", Kind::F64),
-        ("without_percent", Kind::F64),
-        ("alone_percent", Kind::F64),
-        ("supported", Kind::Bool),
-    ];
+    fn columns() -> Vec<(String, Kind)> {
+        sweep_columns::<Cost>()
+    }
 
     fn check(&self, context: &Context) -> anyhow::Result<()> {
         if !context.plan.axes.iter().any(|axis| axis.kind.name == "noise") {
@@ -114,28 +103,55 @@ impl Swept for CostsOfSources {
     }
 }
 
+/// What a source costs at one scale.
+#[derive(Columns)]
+struct Cost<'a> {
+    #[column(sweep)]
+    source: &'a str,
+    #[column(sweep)]
+    node_percent: f64,
+    #[column(sweep)]
+    node_count: u64,
+    #[column(sweep)]
+    node_max_ns: u64,
+    #[column(sweep)]
+    slowdown_percent: f64,
+    #[column(sweep)]
+    overlap_percent: f64,
+    #[column(sweep)]
+    part_percent: f64,
+    #[column(sweep)]
+    gain_percent: f64,
+    #[column(sweep)]
+    gain_ci95_percent: Option<[f64; 2]>,
+    #[column(sweep)]
+    without_percent: f64,
+    #[column(sweep)]
+    alone_percent: f64,
+    #[column(sweep)]
+    supported: bool,
+}
+
 /// A row for each source; one without, where there is no noise.
 fn of_point(costs: &Costs, point: usize) -> Vec<Row> {
     let scale = costs.scales[point];
     let of_source = |source: &Source| {
         let cost = source.costs[point];
-        let end = |at: usize| cost.gain_ci95_percent.map_or(Cell::Empty, |ends| Cell::F64(ends[at]));
-        let cells = vec![
-            Cell::Text(source.source.clone()),
-            Cell::F64(source.node.percent),
-            Cell::U64(source.node.count),
-            Cell::U64(source.node.max_ns),
-            Cell::F64(scale.slowdown_percent),
-            Cell::F64(scale.overlap_percent),
-            Cell::F64(cost.part_percent),
-            Cell::F64(cost.gain_percent),
-            end(0),
-            end(1),
-            Cell::F64(cost.without_percent),
-            Cell::F64(cost.alone_percent),
-            Cell::Bool(scale.supported),
-        ];
-        Row { point, cells: Ok(cells) }
+        let row = Cost {
+            source: &source.source,
+            node_percent: source.node.percent,
+            node_count: source.node.count,
+            node_max_ns: source.node.max_ns,
+            slowdown_percent: scale.slowdown_percent,
+            overlap_percent: scale.overlap_percent,
+            part_percent: cost.part_percent,
+            gain_percent: cost.gain_percent,
+            gain_ci95_percent: cost.gain_ci95_percent,
+            without_percent: cost.without_percent,
+            alone_percent: cost.alone_percent,
+            supported: scale.supported,
+        };
+        Row { point, cells: Ok(sweep_cells(&row)) }
     };
     if costs.sources.is_empty() {
         return vec![Row { point, cells: Err("there is no noise".into()) }];

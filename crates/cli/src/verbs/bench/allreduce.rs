@@ -2,17 +2,18 @@
 
 use quell_analysis::bench::job::RunFacts;
 
-use super::{Outcome, Site, job_of, ranks, run_and_show};
+use super::{Site, job_of, ranks, run_and_show};
 use crate::args::BenchAllreduce;
-use crate::plan::{self, Usage};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use quell_request::Usage;
 
 /// The paper's number of operations.
 const FEWEST: u64 = 4_096;
 
 /// Runs, once for each number of ranks, and shows what came.
 pub fn run(args: &BenchAllreduce, printer: Printer) -> anyhow::Result<Outcome> {
-    plan::positive(args.duration, "--duration")?;
+    quell_request::positive(args.duration, "--duration")?;
     if args.count.0 == 0 {
         return Err(Usage("--count 0 times nothing: give at least 1".into()).into());
     }

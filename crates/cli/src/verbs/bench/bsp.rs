@@ -2,25 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use quell_analysis::bench::bsp::{self, Bsp};
-use quell_analysis::bench::job::{HostRun, Job as Phases, RunFacts};
+use quell_analysis::bench::job::RunFacts;
 use quell_analysis::predict::{NodeNoise, Options, Prediction};
 use quell_node::machine::Cpus;
 use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Method, Nanos, Recording, State};
 
-use super::document::{Run, unknown_sources};
 use super::job::Job;
-use super::{Outcome, Site, conclude, job_of, ranks};
+use super::run::{PREDICTION, Run};
+use super::{Site, conclude, job_of, ranks};
 use crate::args::{BenchBsp, Operation, SourcesWish};
-use crate::commands::{predict, record};
-use crate::plan::{self, Usage};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use crate::steps::predict::curve;
+use crate::steps::record;
+use quell_request::Usage;
 use quell_request::noise::{self, ModelScale};
 
-/// Where the prediction of a run is kept.
-const PREDICTION: &str = "predict.json";
 /// Shorter recordings say little.
 const SHORTEST_RECORDING: Nanos = Nanos::from_secs(2);
 /// Phases of the predicted run.
@@ -28,8 +26,8 @@ const PREDICTED_PHASES: u64 = 20_000;
 
 /// Runs, once for each number of ranks, and shows what came.
 pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
-    plan::positive(args.quantum, "--quantum")?;
-    plan::positive(args.duration, "--duration")?;
+    quell_request::positive(args.quantum, "--quantum")?;
+    quell_request::positive(args.duration, "--duration")?;
     let counts = ranks(&args.job)?;
     let cpus = Cpus::of_this_machine()?.allowed.len();
     if args.predict.is_some() && counts.iter().any(|&n| n as usize > cpus) && args.job.launcher_args.is_none()
@@ -137,25 +135,5 @@ fn predictions(
     let given = given.collect::<anyhow::Result<Vec<_>>>()?;
     // The noise before and after are two views of one node; named recordings are nodes of one job.
     let sets = recorded.chunks(1).chain((!given.is_empty()).then_some(given.as_slice()));
-    sets.map(|noise| predict::curve(noise, &options, printer)).collect()
-}
-
-/// The document of a run, with the prediction that its folder holds.
-pub fn document(
-    folder: &Path,
-    facts: &RunFacts,
-    job: &Phases,
-    hosts: &[HostRun],
-    seed: u64,
-) -> anyhow::Result<Bsp> {
-    let mut document = bsp::analyse(job, facts, hosts, seed);
-    let path = folder.join(PREDICTION);
-    if path.exists() {
-        let text = fs_err::read_to_string(&path)?;
-        let predictions: Vec<Prediction> = serde_json::from_str(&text)
-            .with_context(|| format!("{} is not the prediction of a run", path.display()))?;
-        bsp::compare(&mut document, &predictions);
-    }
-    document.warnings.extend(unknown_sources(hosts));
-    Ok(document)
+    sets.map(|noise| curve(noise, &options, printer)).collect()
 }

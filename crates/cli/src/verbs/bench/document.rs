@@ -1,31 +1,20 @@
 //! What a benchmark's runs say: made after them, and again from their folder.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use anyhow::Context as _;
 use quell_analysis::bench::allreduce::{self, Allreduce};
-use quell_analysis::bench::bsp::Bsp;
+use quell_analysis::bench::bsp::{self, Bsp};
 use quell_analysis::bench::fwq::{self, Fwq, RankSide};
 use quell_analysis::bench::halo::{self, Halo, Rounds};
 use quell_analysis::bench::job::{HostRun, Job, RunFacts, crowded};
 use quell_analysis::bench::loggp;
+use quell_analysis::predict::Prediction;
 
-use super::bsp;
+use super::collect;
+use super::run::{LOGGP, PREDICTION, Run};
 use crate::printer::Printer;
-use crate::{terminal_bench, terminal_fwq, terminal_loggp};
-
-/// One finished run.
-#[derive(Debug)]
-pub struct Run {
-    pub folder: PathBuf,
-    pub facts: RunFacts,
-    pub hosts: Vec<HostRun>,
-}
-
-impl Run {
-    fn job(&self) -> anyhow::Result<Job> {
-        Job::of(&self.hosts).map_err(anyhow::Error::msg)
-    }
-}
+use crate::render;
 
 /// What all runs of one command say.
 #[derive(Debug)]
@@ -39,8 +28,8 @@ pub enum Document {
 
 /// The document of runs that one command made. Those that finished no phase are left out, but where all are.
 pub fn of(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
-    if let Some(run) = runs.first().filter(|run| run.facts.bench == super::loggp::BENCH) {
-        return Ok(Document::Loggp(super::loggp::of(run)?));
+    if let Some(run) = runs.first().filter(|run| run.facts.bench == LOGGP) {
+        return Ok(Document::Loggp(of_loggp(run)?));
     }
     let whole: Vec<(&Run, Job)> = runs.iter().filter_map(|run| Some((run, run.job().ok()?))).collect();
     let Some((first, _)) = whole.first() else {
@@ -63,7 +52,7 @@ pub fn of(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
         _ => Document::Bsp(
             whole
                 .iter()
-                .map(|(run, job)| bsp::document(&run.folder, &run.facts, job, &run.hosts, seed))
+                .map(|(run, job)| of_bsp(&run.folder, &run.facts, job, &run.hosts, seed))
                 .collect::<anyhow::Result<_>>()?,
         ),
     })
@@ -84,6 +73,25 @@ fn of_halo(runs: &[(&Run, Job)]) -> Halo {
     halo::together(dims, layouts.into_values().filter_map(Rounds::row).collect(), warnings)
 }
 
+/// The document of a run, with the prediction that its folder holds.
+fn of_bsp(folder: &Path, facts: &RunFacts, job: &Job, hosts: &[HostRun], seed: u64) -> anyhow::Result<Bsp> {
+    let mut document = bsp::analyse(job, facts, hosts, seed);
+    let path = folder.join(PREDICTION);
+    if path.exists() {
+        let text = fs_err::read_to_string(&path)?;
+        let predictions: Vec<Prediction> = serde_json::from_str(&text)
+            .with_context(|| format!("{} is not the prediction of a run", path.display()))?;
+        bsp::compare(&mut document, &predictions);
+    }
+    document.warnings.extend(unknown_sources(hosts));
+    Ok(document)
+}
+
+/// The parameters of the network, from the files of the ranks.
+pub fn of_loggp(run: &Run) -> anyhow::Result<loggp::Document> {
+    loggp::analyse(&collect::rank_files(&run.folder.join("ranks"))?.0).map_err(anyhow::Error::msg)
+}
+
 fn of_fwq(run: &Run) -> Fwq {
     let sides: Vec<RankSide<'_>> =
         run.hosts.iter().flat_map(|host| RankSide::of_recording(&host.recording, &host.phases)).collect();
@@ -94,7 +102,7 @@ fn of_fwq(run: &Run) -> Fwq {
 }
 
 /// Why culprits are not known, where they are not.
-pub fn unknown_sources(hosts: &[HostRun]) -> Vec<String> {
+fn unknown_sources(hosts: &[HostRun]) -> Vec<String> {
     let unknown = |host: &HostRun| {
         let sources = host.recording.manifest.sources.as_ref();
         match sources.map(|sources| &sources.unknown_because) {
@@ -111,11 +119,11 @@ pub fn unknown_sources(hosts: &[HostRun]) -> Vec<String> {
 /// Keeps the document beside the runs, and prints it.
 pub fn show(document: &Document, keep: Option<&Path>, json: bool, printer: Printer) -> anyhow::Result<()> {
     let (value, text) = match document {
-        Document::Bsp(runs) => (one_or_list(runs)?, joined(runs.iter().map(terminal_bench::bsp))),
-        Document::Allreduce(all) => (serde_json::to_value(all)?, terminal_bench::allreduce(all)),
-        Document::Halo(halo) => (serde_json::to_value(halo)?, terminal_bench::halo(halo)),
-        Document::Loggp(found) => (serde_json::to_value(found)?, terminal_loggp::bench_loggp(found)),
-        Document::Fwq(runs) => (one_or_list(runs)?, joined(runs.iter().map(terminal_fwq::fwq))),
+        Document::Bsp(runs) => (one_or_list(runs)?, joined(runs.iter().map(render::bench::bsp))),
+        Document::Allreduce(all) => (serde_json::to_value(all)?, render::bench::allreduce(all)),
+        Document::Halo(halo) => (serde_json::to_value(halo)?, render::bench::halo(halo)),
+        Document::Loggp(found) => (serde_json::to_value(found)?, render::loggp::bench_loggp(found)),
+        Document::Fwq(runs) => (one_or_list(runs)?, joined(runs.iter().map(render::fwq::fwq))),
     };
     if let Some(folder) = keep {
         fs_err::write(folder.join("bench.json"), serde_json::to_string_pretty(&value)? + "\n")?;

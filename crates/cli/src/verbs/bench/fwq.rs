@@ -2,15 +2,15 @@
 
 use quell_analysis::bench::job::RunFacts;
 
-use super::{Outcome, Site, job_of, ranks, run_and_show};
+use super::{Site, job_of, ranks, run_and_show};
 use crate::args::BenchFwq;
-use crate::plan;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 
 /// Runs, once for each number of ranks, and shows what came.
 pub fn run(args: &BenchFwq, printer: Printer) -> anyhow::Result<Outcome> {
-    plan::positive(args.quantum, "--quantum")?;
-    plan::positive(args.duration, "--duration")?;
+    quell_request::positive(args.quantum, "--quantum")?;
+    quell_request::positive(args.duration, "--duration")?;
     let counts = ranks(&args.job)?;
     let site = Site::prepare(&args.job, "fwq", printer)?;
     let job = |&count: &u32| {

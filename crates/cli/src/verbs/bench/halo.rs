@@ -4,14 +4,15 @@ use quell_analysis::bench::job::RunFacts;
 use quell_node::mpi::Layout;
 
 use super::job::Job;
-use super::{Outcome, Site, folder_of, ranks, run_and_show};
+use super::{Site, folder_of, ranks, run_and_show};
 use crate::args::BenchHalo;
-use crate::plan::{self, Usage};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use quell_request::Usage;
 
 /// Runs the layouts in turn, and shows them side by side.
 pub fn run(args: &BenchHalo, printer: Printer) -> anyhow::Result<Outcome> {
-    plan::positive(args.duration, "--duration")?;
+    quell_request::positive(args.duration, "--duration")?;
     if args.count.0 == 0 {
         return Err(Usage("--count 0 times nothing: give at least 1".into()).into());
     }

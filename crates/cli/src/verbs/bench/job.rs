@@ -9,7 +9,7 @@ use quell_analysis::bench::job::{HostRun, RunFacts};
 use quell_node::mpi::{self, Ended, Layout, MpiError};
 use quell_recording::rank_file::RankFile;
 
-use super::document::Run;
+use super::run::{LOGGP, Run};
 use super::{Site, collect, of, write_facts};
 use crate::args::{LaunchArgs, SourcesWish};
 use crate::printer::Printer;
@@ -80,7 +80,7 @@ impl Job<'_> {
 
     /// The phases of each host; the benchmark of the network has none.
     fn hosts(&self, files: &[RankFile]) -> anyhow::Result<Vec<HostRun>> {
-        if self.facts.bench == super::loggp::BENCH {
+        if self.facts.bench == LOGGP {
             Ok(Vec::new())
         } else {
             collect::hosts(&self.folder, files, self.facts.scale)
@@ -153,7 +153,7 @@ impl Job<'_> {
 
 /// By what `quell replay --scale` stretches the noise in this command: work is stretched alike.
 fn stretched_by() -> f64 {
-    let said = std::env::var(crate::commands::replay::SCALE).ok().and_then(|text| text.parse().ok());
+    let said = std::env::var(crate::values::replay::SCALE).ok().and_then(|text| text.parse().ok());
     said.filter(|scale: &f64| scale.is_finite() && *scale > 0.0).unwrap_or(1.0)
 }
 

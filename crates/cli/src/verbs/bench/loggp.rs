@@ -4,17 +4,16 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use quell_analysis::bench::job::RunFacts;
-use quell_analysis::bench::loggp::{Document, analyse};
+use quell_analysis::bench::loggp::preset::Preset;
+use quell_analysis::bench::loggp::{Document, Kind};
 
-use super::document::{self, Run};
-use super::{Outcome, Site, collect, failure, job_of, ranks};
+use super::document;
+use super::run::LOGGP;
+use super::{Site, failure, job_of, ranks};
 use crate::args::BenchLoggp;
-use crate::plan::Usage;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use crate::terminal_loggp;
-
-/// What the benchmark is called in its own facts.
-pub const BENCH: &str = "loggp";
+use quell_request::Usage;
 
 /// Measures, shows, and writes a preset for each kind of network.
 pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
@@ -25,28 +24,34 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
             _ => return Err(Usage("bench loggp takes one number of ranks, 2 at least".into()).into()),
         },
     };
-    let site = Site::prepare(&args.job, BENCH, printer)?;
+    let site = Site::prepare(&args.job, LOGGP, printer)?;
     let words = vec![
-        format!("bench={BENCH}"),
+        format!("bench={LOGGP}"),
         format!("sizes_to={}", args.sizes_to.0),
         format!("rounds={}", args.rounds),
     ];
-    let facts = RunFacts { bench: BENCH.into(), ..RunFacts::default() };
+    let facts = RunFacts { bench: LOGGP.into(), ..RunFacts::default() };
     let run = job_of(&site, &args.job, false, count, words, facts).run(printer)?;
     match run.facts.state.as_str() {
         "failed" => return Err(failure(&run)),
         "complete" => {}
         _ => anyhow::bail!("interrupted before all was measured: no network is written"),
     }
-    let found = of(&run)?;
+    let found = document::of_loggp(&run)?;
     document::show(&document::Document::Loggp(found.clone()), Some(&site.folder), args.job.json, printer)?;
     let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     for kind in &found.kinds {
         let path = site.folder.join(format!("{}.toml", kind.kind.word()));
-        terminal_loggp::write_preset(&found, kind, date.get(..10).unwrap_or_default(), &path)?;
+        write_preset(&found, kind, date.get(..10).unwrap_or_default(), &path)?;
         printer.say(&format!("use it with `quell simulate … --net {}`", shown(&path)));
     }
     Ok(Outcome::Done)
+}
+
+/// Writes a kind's parameters into `path`. `date` is as in `2026-11-21`.
+fn write_preset(document: &Document, kind: &Kind, date: &str, path: &Path) -> anyhow::Result<()> {
+    let text = Preset::of(document, kind, date).to_toml().map_err(|reason| anyhow::anyhow!(reason))?;
+    Ok(fs_err::write(path, text)?)
 }
 
 /// A path as short as it can be typed here.
@@ -54,9 +59,4 @@ fn shown(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     let short = here.as_deref().and_then(|here| path.strip_prefix(here).ok());
     short.unwrap_or(path).display().to_string()
-}
-
-/// The parameters, from the files of the ranks.
-pub fn of(run: &Run) -> anyhow::Result<Document> {
-    analyse(&collect::rank_files(&run.folder.join("ranks"))?.0).map_err(anyhow::Error::msg)
 }

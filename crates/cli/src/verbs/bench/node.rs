@@ -9,7 +9,7 @@ use quell_node::machine;
 
 use super::collect::of_host;
 use crate::args::{BenchNode, SourcesWish};
-use crate::commands::record_kernel;
+use crate::kernel_side::record as record_kernel;
 use crate::printer::Printer;
 
 /// Runs the rank's program; its exit code is this one's.

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use quell_analysis::bench::job::RunFacts;
 
-use super::document::Run;
-use super::{Outcome, collect, document, job, write_facts};
+use super::run::{LOGGP, Run};
+use super::{collect, document, job, write_facts};
 use crate::args::BenchShow;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 
 /// Shows a run, or all that were made by one command.
@@ -16,7 +17,7 @@ pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
     for folder in runs(&args.folder)? {
         let mut facts = facts(&folder)?;
         anyhow::ensure!(!job::goes_on(&folder), "the run in {} goes on: wait for its end", folder.display());
-        let hosts = if facts.state == "running" && facts.bench != super::loggp::BENCH {
+        let hosts = if facts.state == "running" && facts.bench != LOGGP {
             facts.state = "failed".into();
             facts.errors.push("quell was ended before the run".into());
             let (files, torn) = collect::rank_files(&folder.join("ranks"))?;

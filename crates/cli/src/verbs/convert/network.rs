@@ -6,8 +6,8 @@ use std::path::Path;
 use quell_analysis::bench::loggp::netgauge;
 
 use super::Asked;
-use crate::plan::Usage;
 use crate::printer::Printer;
+use quell_request::Usage;
 
 /// Far more rows than netgauge writes.
 const MOST_BYTES: u64 = 64 << 20;

@@ -5,7 +5,7 @@ use std::path::Path;
 use quell_recording::formats::{self, Format, Imported};
 
 use super::{Asked, Target, into_file};
-use crate::plan::Usage;
+use quell_request::Usage;
 
 /// Leaves one rank.
 pub(super) fn keep(input: &mut Imported, rank: u32, target: Target, args: &Asked<'_>) -> Result<(), Usage> {

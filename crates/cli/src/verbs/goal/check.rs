@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::GoalCheck;
-use crate::commands::Outcome;
+use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
-use crate::table::table_with_words;
+use crate::render::table::table_with_words;
 use quell_request::simulate::program;
 
 /// The schema's name and version.

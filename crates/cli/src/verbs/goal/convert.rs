@@ -1,9 +1,9 @@
 //! `quell goal convert`: text to LogGOPSim's binary, or back.
 
-use super::{form, keep, size, write};
 use crate::args::GoalConvert;
-use crate::commands::Outcome;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use crate::steps::schedule_file::{bytes, form, keep, size, write};
 use quell_request::simulate::program;
 
 /// Reads either form, writes the one that was asked for.
@@ -11,8 +11,8 @@ pub fn run(args: &GoalConvert, printer: Printer) -> anyhow::Result<Outcome> {
     let format = form(&args.target)?;
     keep(&args.target)?;
     let (schedule, _) = program::read(&args.schedule, &mut |text| printer.warn(text))?;
-    let bytes = write(&schedule, format, &args.target.output)?;
+    let written = write(&schedule, format, &args.target.output)?;
     let output = args.target.output.display();
-    printer.say(&format!("{output} holds {}: {}", size(&schedule), super::bytes(bytes)));
+    printer.say(&format!("{output} holds {}: {}", size(&schedule), bytes(written)));
     Ok(Outcome::Done)
 }

@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::GoalList;
-use crate::commands::Outcome;
-use crate::plan::pattern;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use quell_request::pattern;
 
 /// The schema's name and version.
 const SCHEMA: &str = "quell.goal-list/1";

@@ -4,11 +4,11 @@ use quell_sim::goal::{Format, Schedule, ScheduleBuilder};
 use quell_sim::loggops::{Program as _, Shape};
 use quell_sim::pattern::{UnrollTo, unroll};
 
-use super::{bytes, form, keep, size, write};
 use crate::args::GoalMake;
-use crate::commands::Outcome;
-use crate::plan::pattern::{self, Named};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use crate::steps::schedule_file::{bytes, form, keep, size, write};
+use quell_request::pattern::{self, Named};
 
 /// The most memory that a schedule may take here. Files are three to eight times that size.
 const MOST_MEMORY: u64 = 2 << 30;

@@ -2,14 +2,15 @@
 
 use quell_analysis::predict::{self, NodeNoise, Options, Point};
 use quell_analysis::sweep::{AxisKind, Form, Unit};
+use quell_recording::columns::{sweep_cells, sweep_columns};
 use quell_recording::results::{Cell, Kind};
 use quell_request::predict::{options, scale};
 
 use crate::args::Predict;
-use crate::plan::Usage;
-use crate::plan::pattern::OpText;
 use crate::sweep::words::{NET, NOISE, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, time};
 use crate::sweep::{self, Context, Row, Swept};
+use quell_request::Usage;
+use quell_request::pattern::OpText;
 
 /// The sweeps of `predict`.
 #[derive(Debug)]
@@ -65,18 +66,11 @@ impl Swept for Curves {
         curve: Some("ranks"),
     };
 
-    const COLUMNS: &'static [(&'static str, Kind)] = &[
-        ("slowdown_percent", Kind::F64),
-        ("ci95_low_percent", Kind::F64),
-        ("ci95_high_percent", Kind::F64),
-        ("base_phase_ns", Kind::U64),
-        ("mean_phase_ns", Kind::F64),
-        ("max_phase_ns", Kind::U64),
-        ("phases_run", Kind::U64),
-        ("replicates_run", Kind::U64),
-        ("supported", Kind::Bool),
-        ("supported_ranks", Kind::U64),
-    ];
+    fn columns() -> Vec<(String, Kind)> {
+        let mut columns = sweep_columns::<Point>();
+        columns.push(("supported_ranks".into(), Kind::U64));
+        columns
+    }
 
     fn check(&self, context: &Context) -> anyhow::Result<()> {
         if !context.plan.axes.iter().any(|axis| axis.kind.name == "noise") {
@@ -132,17 +126,7 @@ fn curve(noise: &[NodeNoise], options: &Options) -> Vec<Row> {
 }
 
 fn cells(point: &Point, supported_ranks: u64) -> Vec<Cell> {
-    let end = |index: usize| point.ci95_percent.map_or(Cell::Empty, |ends| Cell::F64(ends[index]));
-    vec![
-        Cell::F64(point.slowdown_percent),
-        end(0),
-        end(1),
-        Cell::U64(point.base_phase_ns),
-        Cell::F64(point.mean_phase_ns),
-        Cell::U64(point.max_phase_ns),
-        Cell::U64(point.phases),
-        Cell::U64(point.replicates),
-        Cell::Bool(point.supported),
-        Cell::U64(supported_ranks),
-    ]
+    let mut cells = sweep_cells(point);
+    cells.push(Cell::U64(supported_ranks));
+    cells
 }

@@ -11,12 +11,12 @@ use quell_node::machine::{self, Cpus};
 use quell_sim::Job;
 
 use crate::args::Replay;
-use crate::commands::Outcome;
-use crate::plan::Usage;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use crate::table::time;
-use crate::terminal_emulate;
+use crate::render;
+use crate::render::table::time;
 use noise::Noise;
+use quell_request::Usage;
 use quell_request::job::Defaults;
 use quell_request::predict::scale;
 
@@ -79,7 +79,7 @@ fn show(args: &Replay, emulation: &Emulation, printer: Printer) -> anyhow::Resul
     if args.json {
         printer.json(emulation)?;
     } else {
-        printer.result(&terminal_emulate::emulation(emulation))?;
+        printer.result(&render::emulate::emulation(emulation))?;
     }
     Ok(Outcome::Done)
 }

@@ -15,9 +15,9 @@ use quell_request::job::JobArgs;
 use quell_sim::SyncMode;
 
 use crate::args::{ContextName, PhaseCall, Replay};
-use crate::plan::Usage;
-use crate::plan::replay::ScaleText;
 use crate::printer::Printer;
+use crate::values::replay::ScaleText;
+use quell_request::Usage;
 use quell_request::noise::{self, ModelScale};
 
 /// Nodes that get a place of their own, and phases: beyond, places come again.

@@ -17,13 +17,14 @@ use quell_sim::Draws;
 
 use super::prepare::{self, Prepared};
 use super::setting::{self, Beside, Folder};
-use super::signals::Signals;
-use super::{SCALE, told};
+use super::told;
 use crate::args::Replay;
-use crate::plan::Usage;
 use crate::printer::{Printer, one_line};
 use crate::progress::Step;
-use crate::terminal_replay;
+use crate::render;
+use crate::signals::Signals;
+use crate::values::replay::SCALE;
+use quell_request::Usage;
 
 /// The exit code of what was interrupted, as a shell has it.
 const INTERRUPTED: u8 = 130;
@@ -115,9 +116,9 @@ fn finish(args: &Replay, document: &Document, context: Context, printer: Printer
     if args.json {
         printer.json(document)?;
     } else if args.dry_run {
-        printer.result(&terminal_replay::plan(document))?;
+        printer.result(&render::replay::plan(document))?;
     } else {
-        printer.tell(&terminal_replay::replay(document));
+        printer.tell(&render::replay::replay(document));
     }
     document.warnings.iter().for_each(|warning| printer.warn(warning));
     let nothing = document.plan.detours > 0 && document.plan.kept == 0;

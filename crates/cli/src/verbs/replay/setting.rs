@@ -18,8 +18,8 @@ use super::prepare::{self, Cost};
 use quell_analysis::predict::SyncName;
 
 use crate::args::Replay;
-use crate::plan::Usage;
 use crate::printer::Printer;
+use quell_request::Usage;
 
 /// How folders begin that are deleted at the end.
 const FOLDER: &str = "quell-replay-";

@@ -15,14 +15,14 @@ use quell_replay::schedule::{Context, MOST_EVENTS, Sync};
 
 use super::prepare::{self, Prepared};
 use super::setting::{self, Beside, Folder};
-use super::signals::Signals;
+use crate::signals::Signals;
 use quell_analysis::predict::SyncName;
 
 use crate::args::{ContextName, Replay};
-use crate::commands::Outcome;
-use crate::plan::{self, Usage};
+use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
-use crate::{html, terminal_validate};
+use crate::{html, render};
+use quell_request::Usage;
 
 /// The machine's own noise is looked at for this share of the time.
 const BEFORE: u64 = 2;
@@ -37,7 +37,7 @@ const BUSY_PERCENT: f64 = 10.0;
 /// Records without and with the noise, and compares; a limit is exceeded where much of what was due did not come.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let duration = args.duration.unwrap_or(USUAL);
-    plan::positive(duration, "--duration")?;
+    quell_request::positive(duration, "--duration")?;
     let context = match args.context {
         Some(ContextName::Boundary) => {
             return Err(Usage(
@@ -99,7 +99,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     if args.json {
         printer.json(&document)?;
     } else {
-        printer.result(&terminal_validate::validation(&document))?;
+        printer.result(&render::validate::validation(&document))?;
     }
     Ok(if missing || under.lost > 0 { Outcome::LimitExceeded } else { Outcome::Done })
 }

@@ -8,9 +8,9 @@ use quell_request::job::JobArgs;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::commands::record;
-use crate::commands::tune::attempt::document::SCHEMA as TRIAL;
 use crate::printer::Printer;
+use crate::steps::record;
+use quell_request::tune::trial::SCHEMA as TRIAL;
 
 /// A trial's document is some kilobytes; what is larger is something else.
 const MOST_BYTES: u64 = 1 << 20;

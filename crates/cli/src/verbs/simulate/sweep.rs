@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use quell_analysis::sweep::{AxisKind, Form, Paths, Point, Sets, Unit, Word};
+use quell_recording::columns::{Columns, sweep_cells, sweep_columns};
 use quell_recording::results::{Cell, Kind};
 use quell_request::simulate::document::StuckFacts;
 use quell_request::simulate::program::{self, Source};
@@ -13,12 +14,12 @@ use quell_sim::goal::Schedule;
 use quell_sim::loggops::{self, Noise, Outcome, Program, RankClocks, Rules, Run};
 
 use crate::args::Simulate;
-use crate::plan::Usage;
-use crate::plan::pattern::{self, Named};
 use crate::printer::Printer;
 use crate::sweep::words::{NET, NOISE, SEED, WITHOUT, decimal, flag, number, size, text, time};
 use crate::sweep::{Context, Options, Recent, Row, Swept};
+use quell_request::Usage;
 use quell_request::noise::ModelScale;
+use quell_request::pattern::{self, Named};
 
 /// The sweeps of `simulate`.
 #[derive(Debug)]
@@ -114,16 +115,15 @@ impl Runs {
         let slowdown = base.filter(|base| *base > 0);
         let slowdown = slowdown.map(|base| 100.0 * (max_ns as f64 - base as f64) / base as f64);
         let injected = outcome.noise.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
-        let number = |n: Option<u64>| n.map_or(Cell::Empty, Cell::U64);
-        Ok(vec![
-            Cell::U64(program.ranks().into()),
-            Cell::U64(outcome.events),
-            Cell::U64(max_ns),
-            Cell::U64(max_rank.into()),
-            number(base),
-            slowdown.map_or(Cell::Empty, Cell::F64),
-            number(silent_too.then_some(injected)),
-        ])
+        Ok(sweep_cells(&Ended {
+            program_ranks: program.ranks(),
+            events: outcome.events,
+            max_ns,
+            max_rank,
+            base_ns: base,
+            slowdown_percent: slowdown,
+            injected_total_ns: silent_too.then_some(injected),
+        }))
     }
 }
 
@@ -217,15 +217,9 @@ impl Swept for Runs {
         curve: None,
     };
 
-    const COLUMNS: &'static [(&'static str, Kind)] = &[
-        ("program_ranks", Kind::U64),
-        ("events", Kind::U64),
-        ("max_ns", Kind::U64),
-        ("max_rank", Kind::U64),
-        ("base_ns", Kind::U64),
-        ("slowdown_percent", Kind::F64),
-        ("injected_total_ns", Kind::U64),
-    ];
+    fn columns() -> Vec<(String, Kind)> {
+        sweep_columns::<Ended>()
+    }
 
     fn check(&self, context: &Context) -> anyhow::Result<()> {
         let has = |name: &str| context.plan.axes.iter().any(|axis| axis.kind.name == name);
@@ -254,6 +248,25 @@ impl Swept for Runs {
         let (operations, sends) = totals.context("its events cannot be counted beforehand")?;
         Ok(operations.saturating_add(sends).saturating_mul(NS_OF_EVENT))
     }
+}
+
+/// How a point ended.
+#[derive(Columns)]
+struct Ended {
+    #[column(sweep)]
+    program_ranks: u32,
+    #[column(sweep)]
+    events: u64,
+    #[column(sweep)]
+    max_ns: u64,
+    #[column(sweep)]
+    max_rank: u32,
+    #[column(sweep)]
+    base_ns: Option<u64>,
+    #[column(sweep)]
+    slowdown_percent: Option<f64>,
+    #[column(sweep)]
+    injected_total_ns: Option<u64>,
 }
 
 /// About what an event takes.

@@ -15,10 +15,10 @@ use quell_request::simulate::noise::rules;
 use quell_sim::loggops::{self, Activity, Noise, Program, Rules, Run, Shape, Slice, Timeline};
 
 use crate::args::Simulate;
-use crate::plan::Usage;
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::whole_file;
+use quell_request::Usage;
 
 /// So many ranks are drawn, evenly spread; with the last to finish it can be one more.
 const MOST_RANKS: u32 = 64;

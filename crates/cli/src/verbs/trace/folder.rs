@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use quell_node::injector::preload;
 use quell_node::machine;
 
-use crate::plan::Usage;
 use crate::plan::place;
+use quell_request::Usage;
 
 /// Where everything of a run is.
 #[derive(Debug)]

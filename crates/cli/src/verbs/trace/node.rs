@@ -9,7 +9,8 @@ use quell_kernel::container;
 
 use super::folder::{recording_in, this_host};
 use crate::args::TraceNode;
-use crate::commands::{Outcome, record_kernel};
+use crate::kernel_side::record as record_kernel;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 
 /// There while a host's recorder runs.

@@ -6,10 +6,11 @@ use quell_analysis::track::{Extrapolation, Replayable, goal};
 use quell_otf2::Archive;
 
 use crate::args::{GoalTarget, Track};
-use crate::commands::{Outcome, goal as schedules};
-use crate::plan::Usage;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::steps::schedule_file as schedules;
+use quell_request::Usage;
 
 /// Things that were left out and are told on stderr.
 const MOST_TOLD: usize = 8;

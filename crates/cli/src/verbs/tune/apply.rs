@@ -14,13 +14,14 @@ use quell_tune::revert::{RevertError, revert_patiently};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{allowed, catalogue_at, may_write, need_root, program, read_plan, root};
+use super::{allowed, may_write, need_root, program, read_plan};
 use crate::args::TuneApply;
-use crate::commands::Outcome;
-use crate::commands::replay::Signals;
-use crate::plan::{self, Usage};
+use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
+use crate::signals::Signals;
 use crate::signals::stopped_by_signals;
+use crate::steps::audit::{catalogue_at, root};
+use quell_request::Usage;
 
 /// What `tune apply --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -76,7 +77,7 @@ pub fn run(args: &TuneApply, printer: Printer) -> anyhow::Result<ExitCode> {
 /// What ends it.
 fn until(args: &TuneApply) -> anyhow::Result<Option<Until>> {
     if let Some(time) = args.time {
-        plan::positive(time, "--for")?;
+        quell_request::positive(time, "--for")?;
     }
     let process = args.until_pid.map(|pid| {
         let start = started(pid).ok_or_else(|| Usage(format!("--until-pid {pid}: there is no such process")));

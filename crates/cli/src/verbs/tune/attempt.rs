@@ -1,14 +1,14 @@
 //! `quell tune try`: a mitigation is measured with and without, in pairs of random order, and kept only if it helps.
 
-pub mod document;
 mod rounds;
+mod scale;
 
 use std::collections::BTreeSet;
 
-pub use document::{Attempt, Attempts, RANK_PHASES, Scale};
-use quell_analysis::trial::{Trial, Verdict, trial};
+use quell_analysis::trial::{Verdict, trial};
 use quell_node::machine::Cpus;
 use quell_recording::{Cpu, Nanos};
+use quell_request::tune::trial::{Attempt, Attempts};
 use quell_tune::Root;
 use quell_tune::audit::Audit;
 use quell_tune::catalogue::Catalogue;
@@ -17,12 +17,13 @@ use quell_tune::plan::{Choice, Plan, plan};
 use rounds::Rounds;
 
 use super::apply::applied;
-use super::{allowed, audited, catalogue_at, need_root, unknown, wishes};
+use super::{allowed, need_root, wishes};
 use crate::args::TuneTry;
-use crate::commands::Outcome;
-use crate::plan::{self, Usage};
+use crate::outcome::Outcome;
 use crate::printer::Printer;
-use crate::terminal_tune_try;
+use crate::render;
+use crate::steps::audit::{audited, catalogue_at, unknown};
+use quell_request::Usage;
 
 /// Tries each by itself.
 pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
@@ -63,11 +64,11 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
             }
         }
     }
-    let document = Attempts::new(args, seed, attempts);
+    let document = Attempts::new(args.duration, seed, attempts);
     if args.json {
         printer.json(&document)?;
     } else {
-        printer.result(&terminal_tune_try::text(&document))?;
+        printer.result(&render::tune_try::text(&document))?;
     }
     failed.map_or(Ok(Outcome::Done), Err)
 }
@@ -83,7 +84,7 @@ fn check(args: &TuneTry) -> anyhow::Result<()> {
         ))
         .into());
     }
-    plan::positive(args.quantum, "--quantum")?;
+    quell_request::positive(args.quantum, "--quantum")?;
     if !(args.confidence > 0.0 && args.confidence < 1.0) {
         return Err(Usage("--confidence must lie between 0 and 1, as in 0.99".into()).into());
     }
@@ -146,32 +147,18 @@ fn one(
     }
     let rounds = Rounds { args, root, plan, patterns: &mitigation.noise, cpus, seed, printer };
     let sides = rounds.run()?;
-    if sides.not_taken.len() == plan.writes.len() {
-        let why = sides.not_taken.first().map_or("", |(_, why)| why.as_str());
+    if sides.limits.not_taken.len() == plan.writes.len() {
+        let why = sides.limits.not_taken.first().map_or("", |(_, why)| why.as_str());
         return Ok(Attempt::not_tried(mitigation, &format!("the kernel took none of it: {why}")));
     }
     let trial = trial(&sides.pairs, args.confidence);
-    let scale = Scale::predict(args, seed, &sides.without, &sides.with, printer)?;
+    let scale = scale::predict(args, seed, &sides.without, &sides.with, printer)?;
     // Noise that was lost looks like noise that went.
-    let lost = (sides.lost_without, sides.lost_with);
+    let lost = (sides.limits.lost_without, sides.limits.lost_with);
     let kept = args.keep && trial.verdict == Verdict::Helps && lost == (0, 0);
     if kept {
         let applied = applied(root, plan, None, &|| false)?;
         printer.say(&format!("{id} stays applied as {}", applied.id.as_deref().unwrap_or("what it was")));
     }
-    Ok(Attempt {
-        kept,
-        lost_without: lost.0,
-        lost_with: lost.1,
-        ..Attempt::tried(mitigation, plan, trial, scale, sides)
-    })
-}
-
-/// What came of it, in words.
-pub fn words(trial: &Trial) -> &'static str {
-    match trial.verdict {
-        Verdict::Helps => "it helps",
-        Verdict::Hurts => "it makes more noise",
-        Verdict::NoMeasurableEffect => "no measurable effect",
-    }
+    Ok(Attempt { kept, ..Attempt::tried(mitigation, plan, trial, scale, sides.limits) })
 }

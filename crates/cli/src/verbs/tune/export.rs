@@ -7,11 +7,12 @@ use quell_tune::Root;
 use quell_tune::export::{Export, bindings, shell, slurm, tuned};
 use quell_tune::facts::{Facts, Parts};
 
-use super::{read_plan, root};
+use super::read_plan;
 use crate::args::{ExportForm, TuneExport};
-use crate::commands::Outcome;
-use crate::plan::Usage;
+use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
+use crate::steps::audit::root;
+use quell_request::Usage;
 
 /// Writes it into a folder, or prints it.
 pub fn run(args: &TuneExport, printer: Printer) -> anyhow::Result<Outcome> {

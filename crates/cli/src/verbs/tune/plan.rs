@@ -6,11 +6,12 @@ use std::path::Path;
 use quell_tune::catalogue::Profile;
 use quell_tune::plan::{Choice, plan};
 
-use super::{audited, catalogue, root, unknown, wishes};
+use super::wishes;
 use crate::args::TunePlan;
-use crate::commands::Outcome;
-use crate::plan::Usage;
+use crate::outcome::Outcome;
 use crate::printer::Printer;
+use crate::steps::audit::{audited, catalogue, root, unknown};
+use quell_request::Usage;
 
 /// Plans, prints the difference, writes the plan.
 pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {

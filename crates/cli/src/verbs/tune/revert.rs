@@ -5,10 +5,11 @@ use quell_tune::revert::{Foreign, How, Reverted, revert};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{need_root, root};
+use super::need_root;
 use crate::args::TuneRevert;
-use crate::commands::Outcome;
+use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
+use crate::steps::audit::root;
 
 /// What `tune revert --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]

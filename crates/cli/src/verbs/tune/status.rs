@@ -4,10 +4,10 @@ use quell_tune::status::{Stage, Status, status};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::root;
 use crate::args::TuneStatus;
-use crate::commands::Outcome;
+use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
+use crate::steps::audit::root;
 
 /// What `tune status --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -5,11 +5,12 @@ use quell_tune::verify::{Standing, Verified, verify, verify_plan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{read_plan, root};
+use super::read_plan;
 use crate::args::TuneVerify;
-use crate::commands::Outcome;
+use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
-use crate::table::table_with_words;
+use crate::render::table::table_with_words;
+use crate::steps::audit::root;
 
 /// What `tune verify --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -4,7 +4,7 @@ use quell_analysis::live::SourceNow;
 
 use super::board::CpuRow;
 use crate::printer::one_line;
-use crate::table::time;
+use crate::render::table::time;
 
 /// A column of a table whose rows are `R`.
 pub struct Column<R> {

@@ -5,7 +5,7 @@ use quell_recording::Nanos;
 
 use super::columns::share;
 use crate::printer::one_line;
-use crate::table::time;
+use crate::render::table::time;
 
 /// Culprits that a line names.
 const MOST_CULPRITS: usize = 3;

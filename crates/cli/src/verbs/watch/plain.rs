@@ -7,7 +7,7 @@ use super::columns::{self, Column, share};
 use super::panes;
 use super::view::View;
 use crate::printer::{one_line, width};
-use crate::table::{table_with_words, time};
+use crate::render::table::{table_with_words, time};
 
 /// Rows of a table of sources.
 const MOST_ROWS: usize = 20;

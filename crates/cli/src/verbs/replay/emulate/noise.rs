@@ -5,7 +5,7 @@ use quell_node::injector::phases::SHORTEST_BURN_NS;
 use quell_replay::Track;
 use quell_sim::{Node, Place};
 
-use crate::plan::replay::{Percent, ScaleText};
+use crate::values::replay::{Percent, ScaleText};
 
 /// The nodes' noise.
 pub struct Noise {

@@ -1,6 +1,5 @@
 //! The recordings of a trial: in each pair one with the mitigation and one without, whichever is drawn first.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +8,7 @@ use std::time::Duration;
 use quell_analysis::trial::Round;
 use quell_node::probe::{self, Threshold};
 use quell_recording::{Cpu, Method, Nanos, Recording, SourcePattern};
+use quell_request::tune::trial::Limits;
 use quell_tune::Root;
 use quell_tune::keeper::Until;
 use quell_tune::place::started;
@@ -18,10 +18,10 @@ use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 
 use crate::args::{SourcesWish, TuneTry};
-use crate::commands::tune::apply::{PATIENCE, applied};
 use crate::kernel_side::KernelSide;
 use crate::printer::Printer;
 use crate::progress::Step;
+use crate::verbs::tune::apply::{PATIENCE, applied};
 
 /// Shorter detours are the probe's own loop.
 const THRESHOLD: Nanos = Nanos::from_nanos(150);
@@ -46,13 +46,8 @@ pub struct Sides {
     pub without: Vec<Recording>,
     /// Those with.
     pub with: Vec<Recording>,
-    /// Writes that the kernel refused, and why.
-    pub not_taken: Vec<(String, String)>,
-    /// Events that were lost without it, and with it: what was lost is no gain.
-    pub lost_without: u64,
-    pub lost_with: u64,
-    /// What limits the recordings, each once.
-    pub warnings: BTreeSet<String>,
+    /// What limits them.
+    pub limits: Limits,
 }
 
 impl Rounds<'_> {
@@ -110,7 +105,7 @@ impl Rounds<'_> {
         // Should quell be killed now, a keeper gives back.
         let until = Some(Until { after: None, process: Some((me, start)) });
         let applied = applied(self.root, self.plan, until, &|| stopped.load(Ordering::SeqCst))?;
-        sides.not_taken.clone_from(&applied.refused);
+        sides.limits.not_taken.clone_from(&applied.refused);
         let recorded = self.record(folder, pair, with, stopped, sides);
         if let Some(id) = &applied.id {
             let reverted = match revert_patiently(self.root, id, "quell tune try", PATIENCE) {
@@ -120,7 +115,7 @@ impl Rounds<'_> {
                 other => other?,
             };
             if !reverted.is_whole() {
-                anyhow::bail!("{}", crate::commands::tune::revert::text(&reverted).trim_end());
+                anyhow::bail!("{}", crate::verbs::tune::revert::text(&reverted).trim_end());
             }
         }
         recorded
@@ -153,11 +148,11 @@ impl Rounds<'_> {
             quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false, adopt: false, cost: false };
         let mut side = KernelSide::start(SourcesWish::On, watched, Printer::new(true))?;
         let manifest = probe::record(&plan, &output, stopped, &mut side, &mut |_| ())?;
-        for warning in manifest.warnings.iter().filter(|warning| !sides.warnings.contains(*warning)) {
+        for warning in manifest.warnings.iter().filter(|warning| !sides.limits.warnings.contains(*warning)) {
             self.printer.warn(warning);
         }
-        *(if with { &mut sides.lost_with } else { &mut sides.lost_without }) += manifest.lost();
-        sides.warnings.extend(manifest.warnings);
+        *(if with { &mut sides.limits.lost_with } else { &mut sides.limits.lost_without }) += manifest.lost();
+        sides.limits.warnings.extend(manifest.warnings);
         Ok(Recording::open(&output)?)
     }
 }

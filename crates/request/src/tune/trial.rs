@@ -1,18 +1,14 @@
-//! What `tune try --json` prints.
+//! What `quell tune try` found: each mitigation measured with and without.
 
-use quell_analysis::predict::{NodeNoise, Options, Point};
+use std::collections::BTreeSet;
+
+use quell_analysis::predict::Point;
 use quell_analysis::trial::{Trial, Verdict};
-use quell_recording::Recording;
+use quell_recording::Nanos;
 use quell_tune::catalogue::Mitigation;
 use quell_tune::plan::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use super::rounds::Sides;
-use crate::args::TuneTry;
-use crate::commands::predict::curve;
-use crate::printer::Printer;
-use quell_request::noise;
 
 /// Phases of all ranks together that are simulated at least, so that what is rare is met at two ranks too.
 pub const RANK_PHASES: u64 = 100_000;
@@ -75,10 +71,23 @@ pub struct Scale {
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.tune-try/1";
 
+/// What limits a trial.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Writes that the kernel refused, and why.
+    pub not_taken: Vec<(String, String)>,
+    /// Events that were lost without it, and with it: what was lost is no gain.
+    pub lost_without: u64,
+    /// Those that were lost with it.
+    pub lost_with: u64,
+    /// What limits the recordings, each once.
+    pub warnings: BTreeSet<String>,
+}
+
 impl Attempts {
     /// Of what was tried.
-    pub fn new(args: &TuneTry, seed: u64, mitigations: Vec<Attempt>) -> Self {
-        Self { schema: SCHEMA, duration_ns: args.duration.as_nanos(), seed, mitigations }
+    pub fn new(duration: Nanos, seed: u64, mitigations: Vec<Attempt>) -> Self {
+        Self { schema: SCHEMA, duration_ns: duration.as_nanos(), seed, mitigations }
     }
 }
 
@@ -107,49 +116,19 @@ impl Attempt {
         plan: &Plan,
         trial: Trial,
         scale: Option<Scale>,
-        sides: Sides,
+        limits: Limits,
     ) -> Self {
         Self {
             verdict: Some(trial.verdict),
             trial: Some(trial),
             scale,
             writes: plan.writes.iter().map(|write| write.id.clone()).collect(),
-            not_taken: sides.not_taken,
-            warnings: sides.warnings.into_iter().collect(),
+            not_taken: limits.not_taken,
+            warnings: limits.warnings.into_iter().collect(),
+            lost_without: limits.lost_without,
+            lost_with: limits.lost_with,
             not_tried: None,
             ..Self::not_tried(mitigation, "")
         }
-    }
-}
-
-impl Scale {
-    /// Predicts from the recordings of each side; none where one of them holds no detour, and so no noise to predict from.
-    pub fn predict(
-        args: &TuneTry,
-        seed: u64,
-        without: &[Recording],
-        with: &[Recording],
-        printer: Printer,
-    ) -> anyhow::Result<Option<Self>> {
-        let options = Options {
-            quantum: args.quantum,
-            seed,
-            rank_phases: RANK_PHASES,
-            ..Options::new(args.ranks.0.clone())
-        };
-        let side = |recordings: &[Recording]| {
-            let noise = recordings.iter().filter_map(|recording| noise::of_recording(recording).ok());
-            let noise: Vec<_> = noise.collect();
-            // Few ranks would be struck by the first recordings alone.
-            let noise = NodeNoise::joined("all recordings", &noise).map_or(noise, |all| vec![all]);
-            if noise.is_empty() { Ok(None) } else { curve(&noise, &options, printer).map(Some) }
-        };
-        let (Some(without), Some(with)) = (side(without)?, side(with)?) else { return Ok(None) };
-        Ok(Some(Self {
-            quantum_ns: args.quantum.as_nanos(),
-            supported_ranks: without.supported_ranks.min(with.supported_ranks),
-            without: without.points,
-            with: with.points,
-        }))
     }
 }

@@ -1,0 +1,76 @@
+//! A predicted curve as text for a terminal.
+
+use quell_analysis::predict::Prediction;
+
+use super::plots::{self, Scale, Series};
+use super::rows::rows;
+use super::simulate;
+use super::table::time;
+use crate::printer::{one_line, width};
+
+/// `predict`: the curve as a plot and a table, and up to where the trace can speak.
+pub fn curve(prediction: &Prediction) -> String {
+    let mut text = format!(
+        "A phase of {} under `{}` noise, {} ({} phases, seed {})\n",
+        time(prediction.quantum_ns as f64),
+        prediction.sync.as_str(),
+        match &prediction.network {
+            None => "all ranks waiting for the slowest".into(),
+            Some(network) => format!("then `{}` of {} bytes", one_line(&prediction.op), network.bytes),
+        },
+        prediction.phases,
+        prediction.seed
+    );
+    text.extend(
+        prediction.network.iter().map(|network| format!("network: {}\n", simulate::net(&network.net))),
+    );
+    if !prediction.what_if.is_empty() {
+        text += &format!("what if: {}\n", one_line(&prediction.what_if.join("; ")));
+    }
+    text += &rows(&prediction.points);
+    text.extend(prediction.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    if prediction.points.len() < 2 {
+        return text;
+    }
+    let log2 = |ranks: u64| (ranks as f64).log2();
+    let line = |name: &str, value: &dyn Fn(usize) -> f64| Series {
+        name: name.into(),
+        points: (0..prediction.points.len()).map(|i| (log2(prediction.points[i].ranks), value(i))).collect(),
+        line: true,
+    };
+    let points = &prediction.points;
+    let end = |i: usize, at: usize| points[i].ci95_percent.map_or(points[i].slowdown_percent, |ci| ci[at]);
+    let series = [
+        line("slowdown", &|i| points[i].slowdown_percent),
+        line("95 % interval", &|i| end(i, 0)),
+        line("", &|i| end(i, 1)),
+    ];
+    let most = (0..points.len()).map(|i| end(i, 1)).fold(0.0, f64::max);
+    let x = Scale::log(log2(points[0].ranks), log2(points[points.len() - 1].ranks), ranks_label);
+    let y = Scale::linear(0.0, most, |percent| format!("{percent:.1}%"));
+    text + "\n" + &plots::chart("Slowdown over ranks", width(), 14, &x, &y, &series[..])
+}
+
+/// A power of two as people say it: `16`, `4Ki`, `1Mi`.
+fn ranks_label(exponent: f64) -> String {
+    let ranks = exponent.exp2();
+    match exponent {
+        20.0.. => format!("{}Mi", ranks / 1_048_576.0),
+        10.0.. => format!("{}Ki", ranks / 1_024.0),
+        _ => ranks.to_string(),
+    }
+}
+
+/// The end of a curve in one sentence, for a second curve beside a whole one.
+pub fn briefly(prediction: &Prediction) -> String {
+    let ends = (prediction.points.first(), prediction.points.last());
+    let (Some(first), Some(last)) = ends else { return String::new() };
+    format!(
+        "With sync mode `{}` (--sync) the slowdown would be {:.2} % at {} ranks and {:.2} % at {}.\n",
+        prediction.sync.as_str(),
+        first.slowdown_percent,
+        first.ranks,
+        last.slowdown_percent,
+        last.ranks
+    )
+}

@@ -1,0 +1,12 @@
+//! What several verbs do: recording, predicting, advising, tracking, looking at the machine, each with its progress on the terminal.
+
+pub mod advise;
+pub mod archive_page;
+pub mod audit;
+pub mod mpi_cache;
+pub mod page;
+pub mod predict;
+pub mod record;
+pub mod remedies;
+pub mod schedule_file;
+pub mod track;

@@ -1,0 +1,80 @@
+//! Advice with a progress bar, and that of a study.
+
+use quell_analysis::advise::{Advice, Question, advise as ask};
+use quell_analysis::predict::Options;
+use quell_analysis::whatif::{Job, Sourced};
+use quell_recording::Recording;
+use quell_request::tune::trial::RANK_PHASES;
+use quell_request::{noise, predict};
+
+use super::remedies::Remedies;
+use crate::args::this_machine;
+use crate::printer::Printer;
+use crate::progress::Step;
+
+/// So many sources stand alone on a page.
+const MOST_SOURCES: usize = 8;
+
+/// Predictions with messages are made some sixty times, each with a part of what one by itself may cost.
+const THRIFT: u64 = 10;
+/// Resampled runs behind each interval, unless traces are huge …
+const REPLICATES: u64 = 40;
+/// … and at least; fewer make no interval worth the name.
+const FEWEST_REPLICATES: u64 = 6;
+/// What all resampled runs of one prediction may rebuild, in parts of detours; advice makes some sixty predictions.
+const EFFORT: u64 = 8_000_000;
+
+/// Advises with a progress bar.
+pub fn of(
+    nodes: &[Sourced],
+    job: &Job<'_>,
+    remedies: &Remedies,
+    most_sources: usize,
+    printer: Printer,
+) -> anyhow::Result<Advice> {
+    let step = Step::long(printer, "advise", Some(100));
+    let parts: u64 = nodes.iter().map(Sourced::parts).sum();
+    let job = match job {
+        Job::Phases(options) => {
+            let affordable = (EFFORT / parts.max(1)).clamp(FEWEST_REPLICATES, REPLICATES);
+            Job::Phases(Options { replicates: options.replicates.min(affordable), ..options.clone() })
+        }
+        Job::Schedule(application) => Job::Schedule(*application),
+    };
+    let (candidates, compute) = (&remedies.candidates[..], &remedies.compute[..]);
+    let question = Question { nodes, job: &job, candidates, compute, most_sources };
+    let mut advice = ask(&question, &|done, all| step.set(done, all)).map_err(predict::explained)?;
+    advice.warnings.extend(remedies.warnings.iter().cloned());
+    Ok(advice)
+}
+
+/// Options with as many resampled runs as advice has time for.
+pub fn of_advice(ranks: Vec<u64>) -> Options {
+    Options { replicates: REPLICATES, rank_phases: RANK_PHASES, thrift: THRIFT, ..Options::new(ranks) }
+}
+
+/// The scales at which a study advises, those of `tune try` and more; sources are ordered by what they cost at the last.
+const ADVISED: [u64; 5] = [2, 16, 128, 1_024, 4_096];
+
+/// What each source costs and what to do about it, up to the largest scale that is predicted; said to be missing where it fails.
+pub fn advice(recording: &Recording, options: &Options, printer: Printer) -> Option<Advice> {
+    let made = || {
+        let most = options.ranks.iter().copied().max().unwrap_or(1);
+        let mut ranks: Vec<u64> = ADVISED.into_iter().filter(|ranks| *ranks <= most).collect();
+        if ranks.is_empty() {
+            ranks.push(most);
+        }
+        let &Options { quantum, sync, phases, seed, .. } = options;
+        let options = Options { quantum, sync, seed, phases: phases.min(1_000), ..of_advice(ranks) };
+        let nodes = [noise::sources_of(recording)?];
+        let remedies = Remedies::look(&this_machine(), None, std::slice::from_ref(&recording.manifest.host))?;
+        of(&nodes, &Job::Phases(options), &remedies, MOST_SOURCES, printer)
+    };
+    match made() {
+        Ok(advice) => Some(advice),
+        Err(why) => {
+            printer.warn(&format!("there is no advice: {why:#}"));
+            None
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A machine, or a copy of its files, held against the catalogue of mitigations.
+
+use std::path::Path;
+
+use quell_request::Usage;
+use quell_tune::Root;
+use quell_tune::audit::{Audit, Wishes, audit as look};
+use quell_tune::catalogue::Catalogue;
+
+use crate::args::TuneMachine;
+
+/// The machine, or the tree.
+pub fn root(sysroot: Option<&Path>) -> anyhow::Result<Root> {
+    match sysroot {
+        None => Ok(Root::system()),
+        Some(folder) => {
+            Root::at(folder).map_err(|e| Usage(format!("--sysroot {}: {e}", folder.display())).into())
+        }
+    }
+}
+
+/// quell's catalogue and the site's.
+pub fn catalogue(machine: &TuneMachine, root: &Root) -> anyhow::Result<Catalogue> {
+    catalogue_at(&machine.site, root)
+}
+
+/// The same, with the site's from this folder.
+pub fn catalogue_at(site: &Path, root: &Root) -> anyhow::Result<Catalogue> {
+    let site = match site == Path::new(crate::args::SITE) {
+        true => root.path(crate::args::SITE),
+        false => site.to_owned(),
+    };
+    Ok(Catalogue::with_site(&site)?)
+}
+
+/// Looks at the machine for some of the catalogue, or all of it.
+pub fn audited<'a>(
+    root: &Root,
+    catalogue: &'a Catalogue,
+    wishes: &Wishes,
+    only: Option<&[String]>,
+) -> anyhow::Result<Audit<'a>> {
+    if let Some(stranger) = wishes.values.keys().find(|id| catalogue.get(id).is_none()) {
+        return Err(unknown(catalogue, stranger));
+    }
+    check(wishes, only)?;
+    let audit = look(root, catalogue, wishes, only).map_err(anyhow::Error::msg)?;
+    match (&wishes.compute, &audit.parts) {
+        // Not every mitigation needs the CPUs; whoever names them means them.
+        (Some(_), Err(why)) => Err(Usage(format!("--cpus: {why}")).into()),
+        _ => Ok(audit),
+    }
+}
+
+/// What was typed for a mitigation that is not asked for, a value that no file takes, a process that is not to be touched.
+fn check(wishes: &Wishes, only: Option<&[String]>) -> anyhow::Result<()> {
+    for (id, value) in &wishes.values {
+        if only.is_some_and(|only| !only.contains(id)) {
+            return Err(Usage(format!(
+                "--set {id}={}: {id} is not asked for here",
+                quell_recording::one_line(value)
+            ))
+            .into());
+        }
+        let plain = value.chars().all(|c| !c.is_control()) && !value.trim().is_empty();
+        if !plain || value.len() > 4096 {
+            return Err(Usage(format!("--set {id}=…: a value is one line of at most 4096 characters")).into());
+        }
+    }
+    match wishes.pid {
+        Some(pid @ (0..=2)) => {
+            Err(Usage(format!("--pid {pid} is the system's own: name a process of the job")).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// No such mitigation, and what may have been meant.
+pub fn unknown(catalogue: &Catalogue, id: &str) -> anyhow::Error {
+    Usage(catalogue.unknown(id)).into()
+}

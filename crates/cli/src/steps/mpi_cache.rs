@@ -1,0 +1,46 @@
+//! Where what is built for the site's MPI is kept.
+
+use std::path::{Path, PathBuf};
+
+/// The folder: every node must see it, as homes mostly are seen.
+///
+/// # Errors
+/// Where no folder can be written that is this user's alone.
+pub fn mpi_cache() -> anyhow::Result<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let wished = of("QUELL_CACHE").or_else(|| of("XDG_CACHE_HOME").map(|folder| folder.join("quell")));
+    let home = of("HOME").map(|home| home.join(".cache/quell"));
+    let tried = wished.into_iter().chain(home).map(|folder| folder.join("mpi"));
+    for folder in tried {
+        if private(&folder).is_ok() && is_ours(&folder) {
+            return Ok(fs_err::canonicalize(folder)?);
+        }
+    }
+    // A user without a home, as `nobody`: one of its own, for the sake of who else is on the machine.
+    // SAFETY: the call has no conditions.
+    let folder = std::env::temp_dir().join(format!("quell-mpi-{}", unsafe { libc::geteuid() }));
+    private(&folder)?;
+    anyhow::ensure!(
+        is_ours(&folder),
+        "nothing can be built for an MPI: {} is not writable; set QUELL_CACHE to a folder that every node sees",
+        folder.display()
+    );
+    Ok(fs_err::canonicalize(folder)?)
+}
+
+/// Makes a folder that nobody else may change.
+fn private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Whether this user may write there and nobody else: nobody else's programs are run.
+fn is_ours(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    // SAFETY: the call has no conditions.
+    let me = unsafe { libc::geteuid() };
+    folder
+        .symlink_metadata()
+        .is_ok_and(|facts| facts.is_dir() && facts.uid() == me && facts.mode() & 0o022 == 0)
+        && fs_err::write(folder.join(".writable"), "").is_ok()
+}

@@ -1,0 +1,57 @@
+//! Values as people type them on the command line, for clap to parse.
+
+pub mod replay;
+
+use std::str::FromStr;
+
+use quell_node::probe::Threshold;
+use quell_recording::{Cpu, parse_cpu_list};
+
+/// A list of CPUs, sorted, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuList(pub Vec<Cpu>);
+
+impl FromStr for CpuList {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_cpu_list(text).map(Self)
+    }
+}
+
+/// A threshold as typed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThresholdText(pub Threshold);
+
+impl FromStr for ThresholdText {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(factor) = text.strip_suffix('x') else {
+            return text
+                .parse()
+                .map(|time| Self(Threshold::Absolute(time)))
+                .map_err(|e: quell_recording::NanosError| e.to_string());
+        };
+        let factor: f64 = factor.parse().map_err(|_| format!("`{text}` is not a multiple (write `10x`)"))?;
+        if (1.0..=1e9).contains(&factor) {
+            Ok(Self(Threshold::TimesMinimum(factor)))
+        } else {
+            Err(format!("`{text}` is out of range: a multiple is between 1x and 1000000000x"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quell_recording::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn thresholds_are_times_or_multiples() {
+        assert_eq!("10x".parse::<ThresholdText>().unwrap().0, Threshold::TimesMinimum(10.0));
+        assert_eq!("1us".parse::<ThresholdText>().unwrap().0, Threshold::Absolute(Nanos::from_nanos(1000)));
+        for bad in ["", "x", "NaNx", "0x", "-3x", "infx", "10"] {
+            assert!(bad.parse::<ThresholdText>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What `#[column(…)]` says of a field.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::meta::ParseNestedMeta;
+use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitInt, LitStr, Meta, Path, Type};
+
+/// A field as a column, or as several.
+#[derive(Clone)]
+pub struct Field {
+    name: Ident,
+    kind: Type,
+    meaning: String,
+    said: Said,
+}
+
+/// The words of the attribute.
+#[derive(Clone, Default)]
+struct Said {
+    title: Option<String>,
+    unit: Option<Ident>,
+    precision: Option<LitInt>,
+    importance: Option<Ident>,
+    sweep: Option<Option<LitStr>>,
+    absent: Option<LitStr>,
+    yes_no: Option<(LitStr, LitStr)>,
+    zero: bool,
+    with: Option<Path>,
+    flatten: bool,
+    nested: bool,
+}
+
+/// Reads a field: a column for each attribute, so none where there is none.
+pub fn of_field(field: &syn::Field) -> syn::Result<Vec<Field>> {
+    let Some(name) = &field.ident else { return Ok(Vec::new()) };
+    let meaning = field.attrs.iter().filter_map(documentation).collect::<Vec<_>>().join(" ");
+    let read = |attribute: &Attribute| {
+        let mut said = Said::default();
+        if !matches!(attribute.meta, Meta::Path(_)) {
+            attribute.parse_nested_meta(|meta| said.read(&meta))?;
+        }
+        Ok(Field { name: name.clone(), kind: field.ty.clone(), meaning: meaning.clone(), said })
+    };
+    field.attrs.iter().filter(|one| one.path().is_ident("column")).map(read).collect()
+}
+
+/// A line of a doc comment.
+fn documentation(attribute: &Attribute) -> Option<String> {
+    match &attribute.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl Said {
+    fn read(&mut self, meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
+        let Some(word) = meta.path.get_ident() else { return Err(meta.error("one word is wanted")) };
+        let text = || meta.value()?.parse::<LitStr>();
+        match word.to_string().as_str() {
+            "title" => self.title = Some(text()?.value()),
+            "time" | "count" | "percent" | "number" | "words" | "name" => self.unit = Some(word.clone()),
+            "precision" => self.precision = Some(meta.value()?.parse()?),
+            "key" | "minor" | "page" | "data" => self.importance = Some(word.clone()),
+            "sweep" => self.sweep = Some(if meta.input.peek(syn::Token![=]) { Some(text()?) } else { None }),
+            "absent" => self.absent = Some(text()?),
+            "yes" => {
+                self.yes_no = Some((text()?, self.yes_no.take().map_or_else(|| empty(word), |(_, no)| no)))
+            }
+            "no" => {
+                self.yes_no = Some((self.yes_no.take().map_or_else(|| empty(word), |(yes, _)| yes), text()?))
+            }
+            "with" => self.with = Some(meta.value()?.parse()?),
+            "zero" => self.zero = true,
+            "flatten" => self.flatten = true,
+            "nested" => self.nested = true,
+            _ => {
+                return Err(meta.error(
+                    "known are title, time, count, percent, number, words, name, precision, key, minor, page, data, sweep, absent, \
+                     yes, no, zero, with, flatten and nested",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn empty(at: &Ident) -> LitStr {
+    LitStr::new("", at.span())
+}
+
+impl Field {
+    /// Pushes the descriptions of its columns onto `columns`.
+    pub fn columns(&self) -> TokenStream {
+        let Self { kind, said, .. } = self;
+        let name = self.name.to_string();
+        if said.flatten {
+            return quote! { columns.extend(<#kind as ::quell_recording::columns::Flat>::columns()); };
+        }
+        if said.nested {
+            let title = said.title.clone().unwrap_or_default();
+            return quote! {
+                let inner = <#kind as ::quell_recording::columns::Flat>::columns();
+                columns.extend(inner.into_iter().map(|column| column.within(#name, #title)));
+            };
+        }
+        let unit = said.unit.as_ref().map_or_else(|| usual_unit(&name, kind), ToString::to_string);
+        let unit = format_ident!("{}", capital(&unit));
+        let title = said.title.clone().unwrap_or_else(|| usual_title(&name));
+        let importance = said.importance.as_ref().map_or_else(|| "usual".to_owned(), ToString::to_string);
+        let importance = format_ident!("{}", capital(&importance));
+        let precision = said.precision.as_ref().map_or_else(|| quote! { 2 }, |digits| quote! { #digits });
+        let sweep = match &said.sweep {
+            None => quote! { None },
+            Some(None) => quote! { Some(#name) },
+            Some(Some(column)) => quote! { Some(#column) },
+        };
+        let absent = said.absent.as_ref().map_or_else(|| quote! { "-" }, |text| quote! { #text });
+        let yes_no = match &said.yes_no {
+            None => quote! { ["yes", "no"] },
+            Some((yes, no)) => quote! { [#yes, #no] },
+        };
+        let kind = match &said.with {
+            None => quote! { <#kind as ::quell_recording::columns::AsValue>::KIND },
+            Some(_) => quote! { ::quell_recording::columns::ValueKind::Text },
+        };
+        let (meaning, zero) = (&self.meaning, said.zero);
+        quote! {
+            columns.push(::quell_recording::columns::Column {
+                field: #name.to_owned(),
+                title: #title.to_owned(),
+                kind: #kind,
+                unit: ::quell_recording::columns::Unit::#unit,
+                precision: #precision,
+                importance: ::quell_recording::columns::Importance::#importance,
+                sweep: #sweep,
+                absent: #absent,
+                zero: #zero,
+                yes_no: #yes_no,
+                meaning: #meaning,
+            });
+        }
+    }
+
+    /// Pushes its values onto `values`.
+    pub fn values(&self) -> TokenStream {
+        let Self { name, kind, said, .. } = self;
+        match &said.with {
+            _ if said.flatten || said.nested => {
+                quote! { values.extend(<#kind as ::quell_recording::columns::Flat>::values(&self.#name)); }
+            }
+            Some(with) => {
+                quote! { values.push(::quell_recording::columns::AsValue::value(&#with(&self.#name))); }
+            }
+            None => quote! { values.push(::quell_recording::columns::AsValue::value(&self.#name)); },
+        }
+    }
+}
+
+/// What a field's name and type say of its unit: `_ns` is a time, `_percent` a percentage, a float a number, text is words, and other
+/// numbers count.
+fn usual_unit(name: &str, kind: &Type) -> String {
+    let kind = quote! { #kind }.to_string();
+    let unit = match () {
+        () if name.ends_with("_ns") => "time",
+        () if name.ends_with("_percent") => "percent",
+        () if kind.contains("f64") => "number",
+        () if kind.contains("bool") => "flag",
+        () if kind.contains("String") || kind.contains("str") => "words",
+        () => "count",
+    };
+    unit.to_owned()
+}
+
+/// `mean_phase_ns` is `mean phase`, `slowdown_percent` is `slowdown %`.
+fn usual_title(name: &str) -> String {
+    let name = name.strip_suffix("_ns").unwrap_or(name);
+    let name = name.strip_suffix("_percent").map_or_else(|| name.to_owned(), |name| format!("{name} %"));
+    name.replace('_', " ")
+}
+
+/// A word as a variant is written.
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

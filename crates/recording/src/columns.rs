@@ -1,0 +1,369 @@
+//! Rows of documents, described once: the terminal's tables, the page's, the columns of sweeps, the schemas and Python follow.
+//!
+//! A row is a struct with `#[derive(Columns)]`; each field with `#[column]` is a column. The field's doc comment says what it means. Its name and type
+//! say the rest, where the attribute does not:
+//!
+//! | word | what it says |
+//! |---|---|
+//! | `title = "…"` | what stands above it, if not the field's name |
+//! | `time`, `count`, `percent`, `number`, `words`, `name` | its [`Unit`], if not that of its name (`_ns`, `_percent`) or type |
+//! | `precision = 2` | digits after the point of percentages and numbers |
+//! | `key`, `minor`, `page`, `data` | its [`Importance`], if it is not `Usual` |
+//! | `sweep`, `sweep = "…"` | that a sweep's dataset has it, under this name if not the field's |
+//! | `absent = "…"`, `yes = "…"`, `no = "…"` | what stands for no value, and for a truth |
+//! | `zero` | that 0 is no value |
+//! | `with = path` | a function of a reference to the field that gives what is shown |
+//! | `flatten`, `nested` | the columns of a row within the row, whose fields stand flat in JSON, or below this field; `title` goes before theirs |
+//!
+//! A field with two attributes is two columns.
+
+pub use quell_columns::Columns;
+use serde::Serialize;
+
+use crate::results::{Cell, Kind};
+
+/// A struct that is a row of a table.
+pub trait Columns {
+    /// Its columns, in order.
+    fn columns() -> Vec<Column>;
+    /// Its values: one for each column, in the same order.
+    fn values(&self) -> Vec<Value>;
+}
+
+impl<T: Columns> Columns for &T {
+    fn columns() -> Vec<Column> {
+        T::columns()
+    }
+
+    fn values(&self) -> Vec<Value> {
+        T::values(self)
+    }
+}
+
+/// What is known of a column without any row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// Its name in JSON; below another field, both with a point between them.
+    pub field: String,
+    /// What stands above it.
+    pub title: String,
+    /// What its values are.
+    pub kind: ValueKind,
+    /// How they are written.
+    pub unit: Unit,
+    /// Digits after the point, of percentages and numbers.
+    pub precision: usize,
+    /// Where it is shown.
+    pub importance: Importance,
+    /// Its name in the dataset of a sweep.
+    #[serde(skip)]
+    pub sweep: Option<&'static str>,
+    /// What stands for no value.
+    pub absent: &'static str,
+    /// Whether 0 is no value.
+    pub zero: bool,
+    /// What stands for true, and for false.
+    pub yes_no: [&'static str; 2],
+    /// What it means, in a sentence.
+    pub meaning: &'static str,
+}
+
+impl Column {
+    /// The same below a field of another row, whose title goes before its own.
+    #[must_use]
+    pub fn within(mut self, field: &str, title: &str) -> Self {
+        self.field = format!("{field}.{}", self.field);
+        self.title = format!("{title} {}", self.title).trim().to_owned();
+        self
+    }
+}
+
+/// How a column's values are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Nanoseconds, written as `1.5ms`.
+    Time,
+    /// Whole numbers.
+    Count,
+    /// Percent, without the sign.
+    Percent,
+    /// Numbers.
+    Number,
+    /// Text, to the left.
+    Words,
+    /// Text that others chose, as that of a process, to the left.
+    Name,
+    /// Yes or no.
+    Flag,
+}
+
+/// Where a column is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Importance {
+    /// Everywhere, however narrow.
+    Key,
+    /// Everywhere.
+    Usual,
+    /// Left out first where a terminal is narrow.
+    Minor,
+    /// On the page, not in a terminal.
+    Page,
+    /// Only in JSON and in sweeps.
+    Data,
+}
+
+/// One value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// None.
+    Absent,
+    /// A whole number; a time in nanoseconds.
+    U64(u64),
+    /// A number.
+    F64(f64),
+    /// An interval, low and high.
+    Interval([f64; 2]),
+    /// Yes or no.
+    Flag(bool),
+    /// Text.
+    Text(String),
+}
+
+/// What kind a column's values have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValueKind {
+    /// Whole numbers.
+    U64,
+    /// Numbers.
+    F64,
+    /// Intervals.
+    Interval,
+    /// Yes or no.
+    Flag,
+    /// Text.
+    Text,
+}
+
+/// What can stand in a column.
+pub trait AsValue {
+    /// Its kind.
+    const KIND: ValueKind;
+    /// It as a value.
+    fn value(&self) -> Value;
+}
+
+macro_rules! whole {
+    ($($kind:ty),*) => {$(
+        impl AsValue for $kind {
+            const KIND: ValueKind = ValueKind::U64;
+
+            fn value(&self) -> Value {
+                Value::U64(*self as u64)
+            }
+        }
+    )*};
+}
+
+whole!(u8, u16, u32, u64, usize);
+
+impl AsValue for f64 {
+    const KIND: ValueKind = ValueKind::F64;
+
+    fn value(&self) -> Value {
+        Value::F64(*self)
+    }
+}
+
+impl AsValue for [f64; 2] {
+    const KIND: ValueKind = ValueKind::Interval;
+
+    fn value(&self) -> Value {
+        Value::Interval(*self)
+    }
+}
+
+impl AsValue for bool {
+    const KIND: ValueKind = ValueKind::Flag;
+
+    fn value(&self) -> Value {
+        Value::Flag(*self)
+    }
+}
+
+impl AsValue for String {
+    const KIND: ValueKind = ValueKind::Text;
+
+    fn value(&self) -> Value {
+        Value::Text(self.clone())
+    }
+}
+
+impl AsValue for &str {
+    const KIND: ValueKind = ValueKind::Text;
+
+    fn value(&self) -> Value {
+        Value::Text((*self).to_owned())
+    }
+}
+
+impl<T: AsValue> AsValue for Option<T> {
+    const KIND: ValueKind = T::KIND;
+
+    fn value(&self) -> Value {
+        self.as_ref().map_or(Value::Absent, AsValue::value)
+    }
+}
+
+/// A row within a row, which may be absent.
+pub trait Flat {
+    /// Its columns.
+    fn columns() -> Vec<Column>;
+    /// Its values.
+    fn values(&self) -> Vec<Value>;
+}
+
+impl<T: Columns> Flat for T {
+    fn columns() -> Vec<Column> {
+        <T as Columns>::columns()
+    }
+
+    fn values(&self) -> Vec<Value> {
+        Columns::values(self)
+    }
+}
+
+impl<T: Columns> Flat for Option<T> {
+    fn columns() -> Vec<Column> {
+        <T as Columns>::columns()
+    }
+
+    fn values(&self) -> Vec<Value> {
+        self.as_ref().map_or_else(|| vec![Value::Absent; <T as Columns>::columns().len()], Columns::values)
+    }
+}
+
+/// Name and kind of the columns that such rows have in a sweep's dataset. An interval has two, its name's `ci95` being `ci95_low` and
+/// `ci95_high`.
+pub fn sweep_columns<T: Columns>() -> Vec<(String, Kind)> {
+    let swept = T::columns().into_iter().filter_map(|column| Some((column.kind, column.sweep?)));
+    swept
+        .flat_map(|(kind, name)| match kind {
+            ValueKind::U64 => vec![(name.to_owned(), Kind::U64)],
+            ValueKind::F64 => vec![(name.to_owned(), Kind::F64)],
+            ValueKind::Flag => vec![(name.to_owned(), Kind::Bool)],
+            ValueKind::Text => vec![(name.to_owned(), Kind::Text)],
+            ValueKind::Interval => ["low", "high"].map(|end| (end_of(name, end), Kind::F64)).to_vec(),
+        })
+        .collect()
+}
+
+/// `ci95_percent` is `ci95_low_percent`.
+fn end_of(name: &str, end: &str) -> String {
+    match name.rsplit_once('_') {
+        Some((stem, unit)) => format!("{stem}_{end}_{unit}"),
+        None => format!("{name}_{end}"),
+    }
+}
+
+/// A row's cells in a sweep's dataset: one for each of [`sweep_columns`].
+pub fn sweep_cells<T: Columns>(row: &T) -> Vec<Cell> {
+    let swept = T::columns().into_iter().zip(row.values()).filter(|(column, _)| column.sweep.is_some());
+    swept
+        .flat_map(|(column, value)| match value {
+            Value::Absent if column.kind == ValueKind::Interval => vec![Cell::Empty, Cell::Empty],
+            Value::Absent => vec![Cell::Empty],
+            Value::U64(number) => vec![Cell::U64(number)],
+            Value::F64(number) => vec![Cell::F64(number)],
+            Value::Interval(ends) => ends.map(Cell::F64).to_vec(),
+            Value::Flag(yes) => vec![Cell::Bool(yes)],
+            Value::Text(text) => vec![Cell::Text(text)],
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row for the tests.
+    #[derive(Columns)]
+    struct Row {
+        /// Ranks, one per CPU.
+        #[column(key)]
+        ranks: u64,
+        /// What it costs.
+        #[column(sweep)]
+        slowdown_percent: f64,
+        /// Where it lies.
+        #[column(title = "95 % interval", sweep, absent = "not resampled")]
+        ci95_percent: Option<[f64; 2]>,
+        /// The mean.
+        #[column(minor, sweep = "mean")]
+        mean_phase_ns: f64,
+        #[column(nested, title = "that it")]
+        more: Option<More>,
+        #[column(with = shout)]
+        name: String,
+        // No column.
+        _ignored: u8,
+    }
+
+    /// What may be absent.
+    #[derive(Columns)]
+    struct More {
+        /// Whether it holds.
+        #[column(title = "holds", yes = "yes", no = "no: extrapolated", sweep)]
+        supported: bool,
+    }
+
+    fn shout(name: &str) -> String {
+        name.to_uppercase()
+    }
+
+    fn row(more: Option<More>) -> Row {
+        let name = "a".to_owned();
+        Row {
+            ranks: 4,
+            slowdown_percent: 1.5,
+            ci95_percent: None,
+            mean_phase_ns: 2.0,
+            more,
+            name,
+            _ignored: 0,
+        }
+    }
+
+    #[test]
+    fn a_column_follows_from_name_type_and_comment() {
+        let columns = Row::columns();
+        let titles: Vec<_> = columns.iter().map(|column| column.title.as_str()).collect();
+        assert_eq!(titles, ["ranks", "slowdown %", "95 % interval", "mean phase", "that it holds", "name"]);
+        let units: Vec<_> = columns.iter().map(|column| column.unit).collect();
+        assert_eq!(units, [Unit::Count, Unit::Percent, Unit::Percent, Unit::Time, Unit::Flag, Unit::Words]);
+        assert_eq!(columns[4].field, "more.supported");
+        assert_eq!(columns[0].meaning, "Ranks, one per CPU.");
+        assert_eq!((columns[0].importance, columns[3].importance), (Importance::Key, Importance::Minor));
+        assert_eq!((columns[2].absent, columns[4].yes_no), ("not resampled", ["yes", "no: extrapolated"]));
+    }
+
+    #[test]
+    fn values_stand_in_the_order_of_the_columns() {
+        let values = row(Some(More { supported: true })).values();
+        let text = Value::Text("A".into());
+        let all = [Value::U64(4), Value::F64(1.5), Value::Absent, Value::F64(2.0), Value::Flag(true), text];
+        assert_eq!(values, all);
+        assert_eq!(row(None).values().len(), Row::columns().len());
+    }
+
+    #[test]
+    fn a_sweep_has_what_is_marked_and_both_ends_of_an_interval() {
+        let names: Vec<String> = sweep_columns::<Row>().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["slowdown_percent", "ci95_low_percent", "ci95_high_percent", "mean", "supported"]);
+        let cells = sweep_cells(&Row { ci95_percent: Some([1.0, 2.0]), ..row(None) });
+        assert_eq!(cells, [Cell::F64(1.5), Cell::F64(1.0), Cell::F64(2.0), Cell::F64(2.0), Cell::Empty]);
+        assert_eq!(sweep_cells(&row(None)).len(), names.len());
+    }
+}

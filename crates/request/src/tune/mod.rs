@@ -1,0 +1,4 @@
+//! What `quell tune` answers.
+
+pub mod audit;
+pub mod trial;
