@@ -151,6 +151,26 @@ def verbs(root: Path) -> Iterator[Finding]:
                 yield Finding(file, rule, "move what both need into `steps`, or into a library")
 
 
+# Pages that say where things are, and how they name a place: from the root, or from `crates/` without `src/`.
+MAPS = ("ARCHITECTURE.md", "docs/internals.md")
+PLACE = re.compile(r"`([\w.-]+/[\w/.-]+)`")
+STANDS_FOR_ANY = ("VERB", "HOST", "RUN", "NAME", "PLAN", "ID")
+
+
+def places(root: Path) -> Iterator[Finding]:
+    """Finds files and folders that the map names and that are not there."""
+    for page in MAPS:
+        if not (root / page).exists():
+            continue
+        for name in sorted(set(PLACE.findall((root / page).read_text(encoding="utf-8")))):
+            crate, _, rest = name.partition("/")
+            below = root / "crates" / crate
+            known = (root / name, below / rest, below / "src" / rest)
+            ours = below.is_dir() or (root / crate).is_dir()
+            if ours and not any(word in name for word in STANDS_FOR_ANY) and not any(map(Path.exists, known)):
+                yield Finding(page, f"there is no `{name}`", "name where it is now")
+
+
 def lints_table(file: str, manifest: str) -> Iterator[Finding]:
     """Finds a crate that does not take the workspace's lints."""
     table = re.search(r"^\[lints\]\s*$([^\[]*)", manifest, re.MULTILINE)
@@ -257,6 +277,7 @@ def findings(root: Path) -> Iterable[Finding]:
     yield from purity_of_crates(packages)
     yield from circles(root)
     yield from verbs(root)
+    yield from places(root)
     for file in listed_files(root):
         yield from check_file(root, file)
 

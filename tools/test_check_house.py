@@ -84,6 +84,16 @@ class Verbs(unittest.TestCase):
         self.assertEqual(self.found(**fine, render__t="use crate::verbs::a::A;"), ["`render::t` imports the verb `a`"])
 
 
+class Maps(unittest.TestCase):
+    def test_a_place_that_is_not_there_is_found(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            root = Path(name)
+            (root / "crates/sim/src/goal").mkdir(parents=True)
+            (root / "crates/sim/src/goal/text.rs").write_text("")
+            (root / "ARCHITECTURE.md").write_text("`sim/goal/text.rs`, `sim/VERB.rs`, `a/b.rs`, `sim/gone.rs`")
+            self.assertEqual([finding.rule for finding in house.places(root)], ["there is no `sim/gone.rs`"])
+
+
 class Purity(unittest.TestCase):
     def test_what_computes_depends_on_nothing_else(self) -> None:
         self.assertEqual(list(house.purity_of_crates([package("quell-analysis", "serde"), package("x", "clap")])), [])

@@ -12,7 +12,9 @@ use std::process::ExitCode;
 use crate::args::Replay;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
+use quell_analysis::predict::SyncName;
 use quell_request::Usage;
+use quell_request::job::JobArgs;
 
 /// Does what was asked for. A command's exit code is its own.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {
@@ -28,10 +30,29 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {
         }
         return emulate::run(args, printer).map(ended);
     }
+    if !args.phase_at.is_empty() && args.job.sync != SyncName::Phase {
+        return Err(Usage("--phase-at needs --sync phase".into()).into());
+    }
+    refuse_phases(&args.job)?;
     if args.validate {
         return validate::run(args, printer).map(ended);
     }
     run::run(args, printer).map(ExitCode::from)
+}
+
+/// Refuses what belongs to quell's own phases: a command has its own.
+fn refuse_phases(job: &JobArgs) -> Result<(), Usage> {
+    let usual = JobArgs::default();
+    let given = [
+        ("--ranks", job.ranks.is_some()),
+        ("--quantum", job.quantum != usual.quantum),
+        ("--phases", job.phases.is_some()),
+        ("--drift", job.drift != usual.drift),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(Usage(format!("{option} needs --emulate"))),
+        None => Ok(()),
+    }
 }
 
 fn ended(outcome: Outcome) -> ExitCode {

@@ -9,6 +9,7 @@ mod convert;
 mod fleet;
 mod goal;
 mod hosts;
+mod replay;
 mod replay_schedule;
 mod simulate;
 mod simulate_timeline;

@@ -53,10 +53,6 @@ pub fn prepare(
     cost: &dyn Fn(u64) -> anyhow::Result<Cost>,
     printer: Printer,
 ) -> anyhow::Result<Prepared> {
-    if !args.phase_at.is_empty() && args.job.sync != SyncName::Phase {
-        return Err(Usage("--phase-at needs --sync phase".into()).into());
-    }
-    refuse_phases(&args.job)?;
     let noise = noise(args)?;
     let nodes: Vec<(&str, &[Trace])> =
         noise.iter().map(|node| (node.name.as_str(), node.traces.as_slice())).collect();
@@ -92,21 +88,6 @@ pub fn prepare(
     let warnings = warnings.collect();
     let traces = noise.into_iter().next().map(|node| node.traces).unwrap_or_default();
     Ok(Prepared { context, compiled, traces, order, plan, warnings })
-}
-
-/// Refuses what belongs to quell's own phases: a command has its own.
-fn refuse_phases(job: &JobArgs) -> Result<(), Usage> {
-    let usual = JobArgs::default();
-    let given = [
-        ("--ranks", job.ranks.is_some()),
-        ("--quantum", job.quantum != usual.quantum),
-        ("--phases", job.phases.is_some()),
-        ("--drift", job.drift != usual.drift),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Usage(format!("{option} needs --emulate"))),
-        None => Ok(()),
-    }
 }
 
 fn noise(args: &Replay) -> anyhow::Result<Vec<NodeNoise>> {
