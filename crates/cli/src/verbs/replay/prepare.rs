@@ -11,13 +11,11 @@ use quell_replay::schedule::{Context, Sync, phase_call};
 use quell_sim::Draws;
 
 use quell_analysis::predict::SyncName;
-use quell_request::job::JobArgs;
 use quell_sim::SyncMode;
 
 use crate::args::{ContextName, PhaseCall, Replay};
 use crate::printer::Printer;
 use crate::values::replay::ScaleText;
-use quell_request::Usage;
 use quell_request::noise::{self, ModelScale};
 
 /// Nodes that get a place of their own, and phases: beyond, places come again.
