@@ -4,8 +4,10 @@ use quell_recording::{Bucket, Nanos, Recording};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A histogram of one CPU, thread and kind in figures. A quantile is the upper end of the bucket that holds it (nearest rank, as in
-/// [`crate::quantiles`]), so that it is never too short.
+use crate::stats::nearest_rank_in_counts;
+
+/// A histogram of one CPU, thread and kind in figures. A quantile is the upper end of the bucket that holds it (as in
+/// [`crate::stats::nearest_rank`]), so that it is never too short.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HistogramOverview {
     /// The CPU.
@@ -50,13 +52,8 @@ fn of_series(cpu: u32, span: Nanos, series: &[Bucket]) -> HistogramOverview {
     let watched = span.as_secs_f64();
     let max_ns = series.iter().map(|bucket| bucket.to.as_nanos()).max().unwrap_or(0);
     let quantile = |p: f64| {
-        let mut left = ((p * samples as f64).ceil() as u64).clamp(1, samples.max(1));
-        let found = series.iter().find(|bucket| {
-            let here = bucket.count >= left;
-            left = left.saturating_sub(bucket.count);
-            here
-        });
-        found.map_or(max_ns, |bucket| bucket.to.as_nanos())
+        let found = nearest_rank_in_counts(series.iter().map(|bucket| bucket.count), samples, p);
+        found.map_or(max_ns, |(bucket, _)| series[bucket].to.as_nanos())
     };
     HistogramOverview {
         cpu,

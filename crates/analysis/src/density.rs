@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quantiles::Durations;
+use crate::stats::{Durations, mean, population_variance};
 
 /// The narrowest window, in decades (4.7 %). Clocks tick in steps of up to some tens of nanoseconds, and a window
 /// narrower than such a step would show each step as a spike.
@@ -52,8 +52,7 @@ pub fn silverman(sample: &Durations) -> f64 {
     let Some((first, third)) = sample.quantile(0.25).zip(sample.quantile(0.75)) else { return NARROWEST };
     let count = sample.len() as f64;
     let logs = || sample.as_slice().iter().map(|&ns| log10(ns));
-    let mean = logs().sum::<f64>() / count;
-    let deviation = (logs().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt();
+    let deviation = mean(logs()).and_then(|mean| population_variance(logs(), mean)).unwrap_or(0.0).sqrt();
     // Where half of the sample is one value the quartiles say nothing about the rest.
     let quartiles = (log10(third) - log10(first)) / 1.34;
     let spread = if quartiles > 0.0 { deviation.min(quartiles) } else { deviation };

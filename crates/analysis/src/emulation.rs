@@ -9,6 +9,7 @@ mod document;
 pub use document::{Emulation, Machine, OwnNoise, Point, SCHEMA};
 
 use crate::predict::half_width_of_mean;
+use crate::stats::{ascending, mean, type7_nearest};
 
 /// No more batches make an interval …
 const MOST_BATCHES: usize = 20;
@@ -38,9 +39,8 @@ pub struct Measured {
 /// of the same trace would give, not what another trace would.
 pub fn point(ranks: u64, quantum_ns: u64, measured: &Measured, predicted: Option<f64>) -> Option<Point> {
     let phases = measured.max_ns.len();
-    let mean_max_ns = mean(&measured.max_ns)?;
-    let mut references = measured.references_ns.clone();
-    references.sort_by(f64::total_cmp);
+    let mean_max_ns = mean(measured.max_ns.iter().copied())?;
+    let references = ascending(measured.references_ns.iter().copied());
     let base = mean_of_the_largest(&references, ranks)?;
     let percent = |ns: f64| 100.0 * (ns - base) / base;
     let slowdown = percent(mean_max_ns);
@@ -50,9 +50,9 @@ pub fn point(ranks: u64, quantum_ns: u64, measured: &Measured, predicted: Option
             .filter(|predicted| *predicted > 0.0)
             .map(|predicted| 100.0 * (slowdown - predicted) / predicted)
     };
-    let in_place =
-        mean(&measured.in_place_ns).map(|mean| 100.0 * (mean - quantum_ns as f64) / quantum_ns as f64);
-    let at = |part: f64| references[(part * (references.len() - 1) as f64).round() as usize];
+    let in_place = mean(measured.in_place_ns.iter().copied());
+    let in_place = in_place.map(|mean| 100.0 * (mean - quantum_ns as f64) / quantum_ns as f64);
+    let (p50, p99_9) = (type7_nearest(&references, 0.5)?, type7_nearest(&references, 0.999)?);
     Some(Point {
         ranks,
         phases: phases as u64,
@@ -60,8 +60,8 @@ pub fn point(ranks: u64, quantum_ns: u64, measured: &Measured, predicted: Option
         longest_max_qt_ns: measured.max_ns.iter().copied().fold(0.0, f64::max),
         base_ns: base,
         references: references.len() as u64,
-        reference_p50_ns: at(0.5),
-        reference_spread_ns: at(0.999) - at(0.5),
+        reference_p50_ns: p50,
+        reference_spread_ns: p99_9 - p50,
         slowdown_percent: slowdown,
         ci95_percent: half.map(|half| [slowdown - half, slowdown + half]),
         predicted_percent: predicted,
@@ -71,10 +71,6 @@ pub fn point(ranks: u64, quantum_ns: u64, measured: &Measured, predicted: Option
         wall_ns: measured.wall_ns,
         own: measured.own,
     })
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// What the largest of `count` draws from these values is in the mean; they ascend. This is AvgMaxQT of ranks that no noise strikes.
@@ -93,7 +89,11 @@ fn batches(values: &[f64]) -> Vec<f64> {
     if count < FEWEST_BATCHES {
         return Vec::new();
     }
-    values.chunks_exact(values.len() / count).take(count).filter_map(mean).collect()
+    values
+        .chunks_exact(values.len() / count)
+        .take(count)
+        .filter_map(|batch| mean(batch.iter().copied()))
+        .collect()
 }
 
 #[cfg(test)]

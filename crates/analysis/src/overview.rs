@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::counted::HistogramOverview;
 use crate::periods::{Period, periods};
-use crate::quantiles::Durations;
+use crate::stats::Durations;
 
 /// The part of `show --json` that is not about sources.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

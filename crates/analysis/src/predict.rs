@@ -26,7 +26,7 @@ use crate::{Progress, Stopped};
 pub use document::{NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA, SyncName};
 pub use network::Network;
 pub(crate) use network::culprits_of_messages;
-pub(crate) use network::interval::{half_width, half_width_of_mean, mean};
+pub(crate) use network::interval::{half_width, half_width_of_mean};
 pub use noise::NodeNoise;
 pub(crate) use resample::Blocks;
 pub(crate) use sample::{Difference, Sample};

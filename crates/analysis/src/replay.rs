@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::stats::{ascending, median, nearest_rank_in_counts};
+
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.replay/1";
 
@@ -163,33 +165,26 @@ impl Slowdown {
         let mpi = runs.iter().all(|run| run.mpi_ns.is_some_and(|ns| ns > 0));
         let time = |run: &Run| if mpi { run.mpi_ns.unwrap_or(0) } else { run.wall_ns } as f64;
         let pairs = side(true).zip(side(false)).filter(|(_, without)| time(without) > 0.0);
-        let mut percent: Vec<f64> =
+        let pairs_percent: Vec<f64> =
             pairs.map(|(with, without)| 100.0 * (time(with) - time(without)) / time(without)).collect();
-        let pairs_percent = percent.clone();
-        percent.sort_by(f64::total_cmp);
-        let middle = |of: &[f64]| (of[(of.len() - 1) / 2] + of[of.len() / 2]) / 2.0;
+        let percent = ascending(pairs_percent.iter().copied());
         Some(Self {
             of: if mpi { "mpi" } else { "wall" }.into(),
             pairs_percent,
             least_percent: *percent.first()?,
             most_percent: *percent.last()?,
-            median_percent: middle(&percent),
+            median_percent: median(&percent)?,
         })
     }
 }
 
 /// The upper end of the bucket in which the `p`-quantile of a histogram of powers of two lies: bucket `n` is 2ⁿ⁻¹ to 2ⁿ, bucket 0 is 0.
 pub fn quantile_of_powers(histogram: &[u64], p: f64) -> u64 {
-    let all: u64 = histogram.iter().sum();
-    let wanted = (p * all as f64).ceil() as u64;
-    let mut seen = 0;
-    for (bucket, count) in histogram.iter().enumerate() {
-        seen += count;
-        if seen >= wanted && *count > 0 {
-            return if bucket == 0 { 0 } else { 1 << bucket.min(63) };
-        }
+    let all = histogram.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    match nearest_rank_in_counts(histogram.iter().copied(), all, p) {
+        None | Some((0, _)) => 0,
+        Some((bucket, _)) => 1 << bucket.min(63),
     }
-    0
 }
 
 #[cfg(test)]

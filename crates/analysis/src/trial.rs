@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use quell_recording::{Recording, SourcePattern};
 use schemars::JsonSchema;
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
+use crate::stats::{mean, mean_half_width};
 use crate::whatif::family;
 
 /// Sources that are compared one by one; the noisiest.
@@ -145,24 +145,16 @@ fn noisiest(pairs: &[(Round, Round)]) -> Vec<String> {
 
 /// Student's interval of the mean of paired differences.
 fn effect(name: &str, values: &[(f64, f64)], level: f64) -> Effect {
-    let n = values.len() as f64;
-    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| values.iter().map(of).sum::<f64>() / n.max(1.0);
-    let gain = mean(&|(without, with)| without - with);
-    let square = values.iter().map(|(without, with)| (without - with - gain).powi(2)).sum::<f64>();
-    let half = match StudentsT::new(0.0, 1.0, n - 1.0) {
-        Ok(student) if values.len() > 1 => {
-            student.inverse_cdf(0.5 + level / 2.0) * (square / (n - 1.0) / n).sqrt()
-        }
-        _ => f64::INFINITY,
-    };
+    let gains = values.iter().map(|(without, with)| without - with);
+    let gain = mean(gains.clone()).unwrap_or(0.0);
+    let half = mean_half_width(gains, level).filter(|half| half.is_finite()).unwrap_or(f64::MAX);
     // What was never seen on either side did not change.
     let seen = values.iter().any(|pair| *pair != (0.0, 0.0));
-    let half = if half.is_finite() { half } else { f64::MAX };
     let (low, high) = (gain - half, gain + half);
     Effect {
         name: name.to_owned(),
-        without_ns_per_s: mean(&|pair| pair.0),
-        with_ns_per_s: mean(&|pair| pair.1),
+        without_ns_per_s: mean(values.iter().map(|pair| pair.0)).unwrap_or(0.0),
+        with_ns_per_s: mean(values.iter().map(|pair| pair.1)).unwrap_or(0.0),
         gain_ns_per_s: gain,
         low_ns_per_s: low,
         high_ns_per_s: high,

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compare::{self, CompareError, Comparison, Options, Side, kolmogorov_smirnov};
-use crate::quantiles::Durations;
+use crate::stats::{Durations, mean};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.validate/1";
@@ -214,7 +214,7 @@ fn classes(original: &[Trace], emulated: &[Trace]) -> Vec<Class> {
             .filter(|length| (from..to).contains(length))
             .map(|length| length as f64)
             .collect();
-        let mean = (!lengths.is_empty()).then(|| lengths.iter().sum::<f64>() / lengths.len() as f64);
+        let mean = mean(lengths.iter().copied());
         (if seconds > 0.0 { lengths.len() as f64 / seconds } else { 0.0 }, mean)
     };
     let class = |ends: &[u64]| {

@@ -12,7 +12,7 @@ use quell_analysis::compare::Comparison;
 use quell_analysis::density::Density;
 use quell_analysis::overview::Overview;
 use quell_analysis::predict::{Point, Prediction};
-use quell_analysis::quantiles::Durations;
+use quell_analysis::stats::Durations;
 use quell_analysis::track::Tracked;
 use quell_recording::columns::{Column, Columns as _};
 use quell_recording::{Detour, Trace};

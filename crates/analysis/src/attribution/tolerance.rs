@@ -3,7 +3,7 @@
 use quell_recording::{Detour, Span};
 
 use super::activity::Stretch;
-use crate::quantiles::Durations;
+use crate::stats::Durations;
 
 /// No two clocks that are read through one line stand further apart; what needs more is no match.
 pub(super) const MOST_NS: u64 = 1_000;

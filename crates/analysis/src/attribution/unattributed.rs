@@ -12,7 +12,7 @@ use super::figures::percent;
 use super::tolerance::{SHIFTS, shifted};
 use super::{near, steal};
 use crate::periods::periods;
-use crate::quantiles::{Durations, Summary};
+use crate::stats::{Durations, Summary};
 
 /// Left-over time. It is of two kinds, with different causes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -9,7 +9,7 @@ use super::job::{Cell, HostRun, Job, RunFacts};
 use super::jones::{self, Estimates};
 use super::spread::Spread;
 use crate::density::LogHistogram;
-use crate::quantiles::Durations;
+use crate::stats::{Durations, mean};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.bench-allreduce/1";
@@ -170,9 +170,7 @@ fn fit(runs: &[AllreduceRun]) -> Option<Fit> {
         .filter(|run| run.operations > 0)
         .map(|run| (f64::from(run.run.ranks.max(1)).log2(), run.longest.p50_ns as f64))
         .collect();
-    let n = points.len() as f64;
-    let (mean_x, mean_y) =
-        (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+    let (mean_x, mean_y) = (mean(points.iter().map(|p| p.0))?, mean(points.iter().map(|p| p.1))?);
     let spread = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum::<f64>();
     if points.len() < 2 || spread == 0.0 {
         return None;

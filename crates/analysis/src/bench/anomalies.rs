@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::culprit::{Blamed, Busy};
 use super::job::{Cell, HostRun, Job};
-use crate::quantiles::Durations;
+use crate::stats::{Durations, MAD_TO_SIGMA};
 
 /// How many deviations above the median are out of the ordinary.
 const DEVIATIONS: f64 = 6.0;
@@ -127,7 +127,7 @@ fn excess(found: &[Anomaly]) -> u64 {
 
 fn threshold(lengths: &Durations, typical: u64) -> u64 {
     let distances = lengths.as_slice().iter().map(|&ns| ns.abs_diff(typical)).collect();
-    let deviation = 1.4826 * Durations::new(distances).quantile(0.5).unwrap_or(0) as f64;
+    let deviation = MAD_TO_SIGMA * Durations::new(distances).quantile(0.5).unwrap_or(0) as f64;
     typical.saturating_add(f64::max(DEVIATIONS * deviation, LEAST * typical as f64).ceil() as u64)
 }
 

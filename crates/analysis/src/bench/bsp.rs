@@ -8,6 +8,7 @@ use super::anomalies::{self, Anomalies};
 use super::job::{Cell, HostRun, Job, RunFacts, crowded};
 use super::spread::{Spread, mean_with_interval};
 use crate::predict::Prediction;
+use crate::stats::mean;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.bench-bsp/1";
@@ -211,8 +212,8 @@ pub fn compare(bsp: &mut Bsp, predictions: &[Prediction]) {
         return;
     };
     // Each point is in units of its own base, the quantum; the operation comes on top of both.
-    let mean = |of: &crate::predict::Point| of.mean_phase_ns + bsp.operation_ns;
-    let predicted = points.iter().map(|point| mean(point)).sum::<f64>() / points.len() as f64;
+    let phases = points.iter().map(|point| point.mean_phase_ns + bsp.operation_ns);
+    let predicted = mean(phases).unwrap_or(0.0);
     let ends = points.iter().map(|point| {
         let base = point.base_phase_ns as f64;
         point.ci95_percent.map(|ends| ends.map(|percent| base * (1.0 + percent / 100.0) + bsp.operation_ns))

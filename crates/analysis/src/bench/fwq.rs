@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 pub use document::{Bin, Fwq, RankQuanta, SCHEMA, Spike, SpikeSource, Taker};
 
-use crate::quantiles::Durations;
+use crate::stats::{Durations, mean, variance};
 
 /// Width of the histogram's bins, PSNAP's.
 pub const BIN_NS: u64 = 1_000;
@@ -115,7 +115,9 @@ fn of_rank(side: &RankSide<'_>, times: &Durations, quantum_ns: u64) -> RankQuant
         p99_ns: summary.p99_ns,
         p99_9_ns: summary.p99_9_ns,
         max_ns: summary.max_ns,
-        stddev_ns: deviation(times.as_slice(), summary.mean_ns),
+        stddev_ns: variance(times.as_slice().iter().map(|&ns| ns as f64), summary.mean_ns)
+            .unwrap_or(0.0)
+            .sqrt(),
         overhead_percent: of_mean(summary.mean_ns),
         slowdown_percent: of_mean(quantum),
         spike_above_ns: spikes::limit_ns(times, quantum_ns),
@@ -131,12 +133,6 @@ impl RankQuanta {
         self.spikes = (times.len() - below) as u64;
         self
     }
-}
-
-/// The sample's standard deviation; 0 for fewer than two.
-fn deviation(times: &[u64], mean: f64) -> f64 {
-    let squares: f64 = times.iter().map(|&ns| (ns as f64 - mean).powi(2)).sum();
-    if times.len() < 2 { 0.0 } else { (squares / (times.len() - 1) as f64).sqrt() }
 }
 
 /// The longest quantum of each iteration that all ranks did.
@@ -159,9 +155,8 @@ fn slowest_of_each(ranks: &[RankSide<'_>]) -> Vec<u64> {
 
 /// The mean over the quantum, less one, in percent.
 fn slowdown_percent(times: &[u64], quantum_ns: u64) -> Option<f64> {
-    let sum: f64 = times.iter().map(|&ns| ns as f64).sum();
-    let known = !times.is_empty() && quantum_ns > 0;
-    known.then(|| 100.0 * (sum / times.len() as f64 / quantum_ns as f64 - 1.0))
+    let mean = mean(times.iter().map(|&ns| ns as f64)).filter(|_| quantum_ns > 0)?;
+    Some(100.0 * (mean / quantum_ns as f64 - 1.0))
 }
 
 /// All ranks' quanta in bins of [`BIN_NS`]; empty bins are left out.

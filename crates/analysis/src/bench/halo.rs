@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::anomalies::{self, Anomalies};
 use super::job::{HostRun, Job, RunFacts};
 use super::spread::Spread;
+use crate::stats::mean;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.bench-halo/1";
@@ -70,7 +71,7 @@ impl Rounds {
     /// Adds a round.
     pub fn add(&mut self, job: &Job, run: &RunFacts, hosts: &[HostRun]) {
         let times: Vec<u64> = job.iter().flatten().map(|cell| cell.wait).collect();
-        self.means.push(times.iter().map(|&t| t as f64).sum::<f64>() / times.len().max(1) as f64);
+        self.means.push(mean(times.iter().map(|&t| t as f64)).unwrap_or(0.0));
         self.times.extend(times);
         self.anomalies = anomalies::find(job, hosts);
         self.run = run.clone();

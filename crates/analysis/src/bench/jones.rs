@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::culprit::Busy;
 use super::job::{HostRun, Job};
 use crate::attribution::activity::Stretch;
+use crate::stats::{mean, median_high};
 
 /// What the kernel's intervals say of all operations together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -108,28 +109,23 @@ fn ticks_in(intervals: &[Interval], span: Stretch) -> Vec<&Interval> {
 
 fn tick_row(host: &str, cpu: Cpu, ticks: &[&Interval], first: &[&Interval]) -> TickRow {
     let starts: Vec<u64> = ticks.iter().map(|tick| tick.start.as_nanos()).collect();
-    let period_ns = middle(starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect());
+    let mut periods: Vec<u64> = starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
     let references: Vec<u64> = first.iter().map(|tick| tick.start.as_nanos()).collect();
-    let late = starts.iter().filter_map(|&start| {
+    let late = |&start: &u64| {
         let after = references.partition_point(|&reference| reference <= start);
         let near = [after.checked_sub(1), Some(after)].into_iter().flatten();
         let late = near.filter_map(|at| references.get(at)).map(|&one| start as i64 - one as i64);
         late.min_by_key(|late| late.abs())
-    });
-    let net = ticks.iter().map(|tick| tick.net.as_nanos() as f64).sum::<f64>();
+    };
+    let mut late: Vec<i64> = starts.iter().filter_map(late).collect();
     TickRow {
         host: host.to_owned(),
         cpu: cpu.0,
         count: ticks.len() as u64,
-        period_ns,
-        stagger_ns: middle(late.collect()),
-        mean_ns: net / ticks.len().max(1) as f64,
+        period_ns: median_high(&mut periods, u64::cmp).unwrap_or(0),
+        stagger_ns: median_high(&mut late, i64::cmp).unwrap_or(0),
+        mean_ns: mean(ticks.iter().map(|tick| tick.net.as_nanos() as f64)).unwrap_or(0.0),
     }
-}
-
-fn middle<T: Ord + Copy + Default>(mut values: Vec<T>) -> T {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// The stretches in which one at least is busy.

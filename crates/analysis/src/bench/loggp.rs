@@ -39,6 +39,8 @@ pub use fit::TOLERANCE;
 pub use samples::{Estimate, KindName};
 use samples::{Samples, Threshold};
 
+use crate::stats::{ascending, type7_nearest};
+
 /// Resampled sets of rounds behind an interval.
 const REPLICATES: usize = 200;
 /// Equal files give equal documents.
@@ -101,9 +103,8 @@ fn kind(file: &RankFile, name: KindName) -> Option<Kind> {
 /// Each figure with the middle nine tenths of what resampled rounds give.
 fn estimates(values: &[f64], replicates: &[Vec<f64>]) -> Vec<Estimate> {
     let estimate = |(index, &value): (usize, &f64)| {
-        let mut drawn: Vec<f64> =
-            replicates.iter().filter_map(|replicate| replicate.get(index).copied()).collect();
-        let (low, high) = (samples::quantile(&mut drawn, 0.05), samples::quantile(&mut drawn, 0.95));
+        let drawn = ascending(replicates.iter().filter_map(|replicate| replicate.get(index).copied()));
+        let (low, high) = (type7_nearest(&drawn, 0.05), type7_nearest(&drawn, 0.95));
         Estimate { value, low: low.unwrap_or(value).min(value), high: high.unwrap_or(value).max(value) }
     };
     values.iter().enumerate().map(estimate).collect()

@@ -4,7 +4,7 @@ use quell_sim::Draws;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quantiles::nearest_rank;
+use crate::stats::{ascending, mean, nearest_rank, variance};
 
 /// Figures of a sample of times, in nanoseconds; all zero without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,15 +33,11 @@ impl Spread {
     /// Of times in any order.
     pub fn of(mut times: Vec<u64>) -> Self {
         times.sort_unstable();
-        let count = times.len() as u64;
-        if count == 0 {
-            return Self::default();
-        }
-        let at = |p: f64| times[nearest_rank(p, count) as usize - 1];
-        let mean = times.iter().map(|&t| t as f64).sum::<f64>() / count as f64;
-        let square = times.iter().map(|&t| (t as f64 - mean).powi(2)).sum::<f64>();
+        let at = |p: f64| nearest_rank(&times, p).unwrap_or(0);
+        let reals = times.iter().map(|&t| t as f64);
+        let mean = mean(reals.clone()).unwrap_or(0.0);
         Self {
-            count,
+            count: times.len() as u64,
             min_ns: at(0.0),
             quiet_ns: at(0.05),
             p50_ns: at(0.5),
@@ -49,7 +45,7 @@ impl Spread {
             p99_ns: at(0.99),
             p99_9_ns: at(0.999),
             max_ns: at(1.0),
-            sigma_ns: if count > 1 { (square / (count - 1) as f64).sqrt() } else { 0.0 },
+            sigma_ns: variance(reals, mean).unwrap_or(0.0).sqrt(),
         }
     }
 }
@@ -63,26 +59,23 @@ const REPLICATES: u64 = 400;
 /// (Carlstein, "The Use of Subseries Values for Estimating the Variance of a General Statistic from a Stationary Sequence", Ann.
 /// Statist. 14, 1986).
 pub fn mean_with_interval(series: &[f64], seed: u64) -> (f64, Option<[f64; 2]>) {
-    let mean = series.iter().sum::<f64>() / series.len().max(1) as f64;
+    let mean = mean(series.iter().copied()).unwrap_or(0.0);
     if series.len() < FEWEST {
         return (mean, None);
     }
     let length = series.len().div_ceil(BLOCKS);
     let blocks: Vec<(f64, usize)> =
         series.chunks(length).map(|block| (block.iter().sum::<f64>(), block.len())).collect();
-    let mut means: Vec<f64> = (0..REPLICATES)
-        .map(|number| {
-            let draws = Draws::new(seed, &[0x6d65_616e, number]);
-            let (sum, count) = (0..blocks.len() as u64).fold((0.0, 0), |(sum, count), index| {
-                let (block, length) = blocks[draws.below(index, blocks.len() as u64) as usize];
-                (sum + block, count + length)
-            });
-            sum / count.max(1) as f64
-        })
-        .collect();
-    means.sort_by(f64::total_cmp);
-    let at = |p| means[nearest_rank(p, REPLICATES) as usize - 1];
-    (mean, Some([at(0.025), at(0.975)]))
+    let means = ascending((0..REPLICATES).map(|number| {
+        let draws = Draws::new(seed, &[0x6d65_616e, number]);
+        let (sum, count) = (0..blocks.len() as u64).fold((0.0, 0), |(sum, count), index| {
+            let (block, length) = blocks[draws.below(index, blocks.len() as u64) as usize];
+            (sum + block, count + length)
+        });
+        sum / count.max(1) as f64
+    }));
+    let ends = nearest_rank(&means, 0.025).zip(nearest_rank(&means, 0.975));
+    (mean, ends.map(<[f64; 2]>::from))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::Options;
 use crate::density::log10;
-use crate::quantiles::nearest_rank;
+use crate::stats::{ascending, nearest_rank, nearest_rank_in_counts};
 
 /// Blocks of time per side.
 const BLOCKS: usize = 64;
@@ -93,16 +93,9 @@ impl Blocks {
 
     /// The nearest-rank quantile, interpolated on the log axis within its bin; 0 without detours.
     fn quantile(&self, counts: &[u64], total: u64, p: f64) -> f64 {
-        let rank = nearest_rank(p, total);
-        let mut before = 0;
-        for (i, &count) in counts.iter().enumerate() {
-            if before + count >= rank && count > 0 {
-                let within = (rank - before) as f64 / count as f64;
-                return 10f64.powf(((self.first + i) as f64 + within) / PER_DECADE);
-            }
-            before += count;
-        }
-        0.0
+        let Some((bin, rank)) = nearest_rank_in_counts(counts.iter().copied(), total, p) else { return 0.0 };
+        let within = rank as f64 / counts[bin] as f64;
+        10f64.powf(((self.first + bin) as f64 + within) / PER_DECADE)
     }
 }
 
@@ -121,7 +114,8 @@ impl Intervals {
     /// The middle 95 % of the errors of `figure` (the percentile interval of Efron, around the exact difference).
     pub fn error(&self, figure: usize) -> RangeInclusive<f64> {
         let errors = &self.errors[figure];
-        let at = |p| errors[nearest_rank(p, errors.len() as u64) as usize - 1];
+        // There are replicates: `replicates` sees to it.
+        let at = |p| nearest_rank(errors, p).unwrap_or(0.0);
         at(0.025)..=at(0.975)
     }
 }
@@ -145,11 +139,7 @@ pub(super) fn intervals(a: &Blocks, b: &Blocks, options: &Options, stream: u64) 
         difference(&from, &to)
     };
     let replicates: Vec<Figures> = (0..replicates(options)).into_par_iter().map(replicate).collect();
-    let errors = |figure: usize| {
-        let mut errors: Vec<f64> = replicates.iter().map(|r| r[figure] - exact[figure]).collect();
-        errors.sort_by(f64::total_cmp);
-        errors
-    };
+    let errors = |figure: usize| ascending(replicates.iter().map(|r| r[figure] - exact[figure]));
     Intervals { errors: (0..FIGURES).map(errors).collect() }
 }
 

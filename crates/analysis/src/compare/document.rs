@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::quantiles::Summary;
+use crate::stats::Summary;
 
 /// The name of the document's form.
 pub const SCHEMA: &str = "quell.compare/1";

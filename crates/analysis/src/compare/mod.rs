@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use quell_recording::{Cpu, Trace};
 
 use crate::density::{Density, Grid, silverman};
-use crate::quantiles::Durations;
+use crate::stats::Durations;
 use bootstrap::Blocks;
 
 pub use distance::{FLOOR, kolmogorov_smirnov, kullback_leibler, wasserstein};

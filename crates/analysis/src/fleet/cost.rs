@@ -8,6 +8,7 @@ use quell_recording::Nanos;
 use super::NodeSummary;
 use super::curve::{at, mean_ns};
 use super::document::{Cost, Scale, SlowNode, WorstShare};
+use crate::stats::median_low;
 
 /// What a chance of nothing counts as: less than any recording could tell.
 const NO_CHANCE: f64 = 1e-12;
@@ -86,11 +87,11 @@ pub(super) fn cost(
     Some((cost, shares))
 }
 
-/// The place of the value in the middle.
+/// The place of the low median.
 fn middle(values: &[f64]) -> Option<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]).then(a.cmp(&b)));
-    order.get(order.len().saturating_sub(1) / 2).copied()
+    median_low(&order)
 }
 
 fn chances(logs: &[f64]) -> Vec<f64> {

@@ -2,10 +2,11 @@
 
 use statrs::function::gamma::gamma_lr;
 
-/// Normal quantiles: of the 90 % and 75 % points, and what makes a median absolute deviation a standard one.
+use crate::stats::{MAD_TO_SIGMA, ascending, median, median_absolute_deviation, type7_lower};
+
+/// Normal quantiles: of the 90 % and 75 % points.
 const AT_90: f64 = 1.2816;
 const AT_75: f64 = 0.6745;
-const OF_DEVIATION: f64 = 1.4826;
 /// From so many values on the 90 % point says how they spread upwards, else the 75 % point.
 const MANY: usize = 40;
 
@@ -15,33 +16,26 @@ pub(super) struct Ordered(Vec<f64>);
 
 impl Ordered {
     pub fn new(values: impl Iterator<Item = f64>) -> Self {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        Self(values)
+        Self(ascending(values))
     }
 
-    /// The middle value; 0 for none.
+    /// The median; 0 for none.
     pub fn median(&self) -> f64 {
-        let (lower, upper) = (self.0.len().saturating_sub(1) / 2, self.0.len() / 2);
-        match (self.0.get(lower), self.0.get(upper)) {
-            (Some(&lower), Some(&upper)) => f64::midpoint(lower, upper),
-            _ => 0.0,
-        }
+        median(&self.0).unwrap_or(0.0)
     }
 
-    /// The value below which this share lies, rounded towards the lower ones.
+    /// The value below which this share lies, rounded towards the lower ones; 0 for none.
     pub fn quantile(&self, share: f64) -> f64 {
-        let place = (self.0.len().saturating_sub(1) as f64 * share) as usize;
-        self.0.get(place).copied().unwrap_or(0.0)
+        type7_lower(&self.0, share).unwrap_or(0.0)
     }
 
     /// A standard deviation of the upper side, as if it were normal: of the median absolute deviation and of an upper quantile, the
     /// larger. Up to a tenth of odd values do not move it (a quarter where there are few).
     pub fn spread(&self) -> f64 {
         let middle = self.median();
-        let deviation = Self::new(self.0.iter().map(|value| (value - middle).abs())).median();
+        let deviation = median_absolute_deviation(&self.0, middle).unwrap_or(0.0);
         let (share, normal) = if self.0.len() >= MANY { (0.9, AT_90) } else { (0.75, AT_75) };
-        (OF_DEVIATION * deviation).max((self.quantile(share) - middle) / normal)
+        (MAD_TO_SIGMA * deviation).max((self.quantile(share) - middle) / normal)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::StandsOut;
 use crate::attribution::SourceRow;
 use crate::overview::quanta;
-use crate::quantiles::Durations;
+use crate::stats::Durations;
 
 /// One recording. Its noise is that of its method: detours, what quanta lost, or (for `kernel` and `phases`) what the kernel and other
 /// tasks took.

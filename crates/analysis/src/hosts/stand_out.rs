@@ -6,13 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::HostRow;
+use crate::stats::{MAD_TO_SIGMA, ascending, median, median_absolute_deviation};
 
 /// Fewer hosts have no common habit.
 pub const FEWEST: usize = 4;
 /// A modified z-score above this stands out (Iglewicz & Hoaglin, "How to Detect and Handle Outliers", 1993).
 const HIGHEST_SCORE: f64 = 3.5;
-/// What makes the median absolute deviation the standard deviation of a normal sample.
-const NORMAL: f64 = 1.4826;
 /// Hosts that are alike to within this share of the median do not stand out, however alike the others are.
 const NEAR: f64 = 0.1;
 
@@ -104,21 +103,13 @@ pub(super) fn mark(rows: &mut [HostRow]) -> Vec<Typical> {
 }
 
 fn limit(median: f64, deviation: f64) -> f64 {
-    median + (HIGHEST_SCORE * NORMAL * deviation).max(NEAR * median)
+    median + (HIGHEST_SCORE * MAD_TO_SIGMA * deviation).max(NEAR * median)
 }
 
 /// Median, and median absolute deviation from it.
 fn middle(values: &[f64]) -> Option<(f64, f64)> {
-    let centre = median(values.to_vec())?;
-    let deviation = median(values.iter().map(|value| (value - centre).abs()).collect())?;
-    Some((centre, deviation))
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = values[(values.len() - 1) / 2];
-    Some(f64::midpoint(lower, upper))
+    let centre = median(&ascending(values.iter().copied()))?;
+    Some((centre, median_absolute_deviation(values, centre)?))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::f64::consts::TAU;
 
 use super::spectrum::Line;
 use super::{Events, FEWEST_CYCLES, LEAST_FILL};
+use crate::stats::{mean, median_high};
 
 /// The most cells of time in which phases are summed before they are grouped; a power of 4.
 const MOST_CELLS: usize = 4_096;
@@ -147,7 +148,7 @@ impl Cells {
     fn drift(&self, groups: usize) -> f64 {
         let phases = unwrapped(&self.group_phases(groups));
         let middle = (groups - 1) as f64 / 2.0;
-        let mean = phases.iter().sum::<f64>() / groups as f64;
+        let mean = mean(phases.iter().copied()).unwrap_or(0.0);
         let (mut above, mut below) = (0.0, 0.0);
         for (i, phase) in phases.iter().enumerate() {
             above += (i as f64 - middle) * (phase - mean);
@@ -328,8 +329,7 @@ impl Phases {
         if found < 0.5 * FEWEST_CYCLES as f64 {
             return None;
         }
-        let middle = inside.len() / 2;
-        let median_duration_ns = *inside.select_nth_unstable(middle).1;
+        let median_duration_ns = median_high(&mut inside, u64::cmp)?;
         let noise_ns = (time_inside - odds * time_outside).clamp(0.0, time_inside);
         (noise_ns > 0.0).then_some(Train { frequency, events: found, median_duration_ns, noise_ns })
     }

@@ -4,6 +4,7 @@ use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
 use super::{Events, FEWEST_CYCLES, SHORTEST_NS};
+use crate::stats::median_high;
 
 /// The longest transform, in points. It bounds memory; longer recordings are cut into segments.
 const MOST_POINTS: usize = 1 << 19;
@@ -205,8 +206,7 @@ fn over_background(power: &mut [f64], averaged: usize) {
         let end = (next + (reach / 4).max(1)).min(power.len());
         window.clear();
         window.extend_from_slice(&power[next.saturating_sub(reach).max(1)..(end + reach).min(power.len())]);
-        let middle = window.len() / 2;
-        let median = *window.select_nth_unstable_by(middle, f64::total_cmp).1;
+        let median = median_high(&mut window, f64::total_cmp).unwrap_or(0.0);
         background[next..end].fill((median / median_of_mean).max(1.0));
         next = end;
     }

@@ -11,11 +11,11 @@ use quell_sim::{Draws, Node, ProgressClock, SyncMode};
 use rayon::prelude::*;
 
 use crate::Progress;
+use crate::stats::mean;
 
 use super::assemble::{self, Resampled, Support};
 use super::resample::Blocks;
 use super::{NodeNoise, Options, Point, PredictError, Prediction, Sample, stream};
-use interval::mean;
 
 /// The messages that end each phase.
 ///
@@ -343,7 +343,7 @@ fn resample(
 
 fn point(scale: &Scale, sample: &Sample, support: &Support) -> Point {
     let (silent, noisy) = (sample.silent_ns, &sample.noisy_ns);
-    let mean_phase_ns = mean(noisy);
+    let mean_phase_ns = mean(noisy.iter().copied()).unwrap_or(0.0);
     let slowdown = |phase: f64| if silent > 0.0 { 100.0 * (phase - silent) / silent } else { 0.0 };
     Point {
         ranks: scale.ranks.into(),

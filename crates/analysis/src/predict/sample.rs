@@ -1,6 +1,7 @@
 //! The runs behind a point, for what compares two predictions: equal options and seed draw alike for both, so differences are paired.
 
-use super::{half_width, half_width_of_mean, mean};
+use super::{half_width, half_width_of_mean};
+use crate::stats::{ascending, mean, median_low, type7_higher, type7_lower};
 
 /// Mean phases of one scale's runs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,7 +28,7 @@ pub(crate) struct Difference {
 impl Sample {
     /// 100 × (mean − silent) / silent.
     pub(crate) fn slowdown_percent(&self) -> f64 {
-        self.percent(mean(&self.noisy_ns))
+        self.percent(mean(self.noisy_ns.iter().copied()).unwrap_or(0.0))
     }
 
     /// Where the slowdown, which is not negative, lies with 95 % confidence.
@@ -58,27 +59,27 @@ impl Sample {
             mine.iter().zip(theirs).map(|(mine, theirs)| pair(*mine, *theirs)).collect()
         };
         let resampled = self.resampled_ns.iter().zip(&other.resampled_ns);
-        let mut resampled: Vec<f64> =
+        let resampled: Vec<f64> =
             resampled.filter_map(|(mine, theirs)| Some(pair((*mine)?, (*theirs)?))).collect();
         let ci95 = if self.noisy_ns.len() > 1 {
             let noisy = pairs(&self.noisy_ns, &other.noisy_ns);
             half_width(&noisy, &resampled, self.longer).map(|half| [value - half, value + half])
         } else {
             let half = half_width_of_mean(&pairs(&self.chains_ns, &other.chains_ns)).unwrap_or(0.0);
-            middle(value, &mut resampled).map(|[low, high]| [low.min(value - half), high.max(value + half)])
+            middle(value, resampled).map(|[low, high]| [low.min(value - half), high.max(value + half)])
         };
         Difference { value, ci95 }
     }
 }
 
-/// The middle 95 % of some values (nearest rank), moved so that their median is the value: where detours are long and many, those that
+/// The middle 95 % of some values, both ends rounded outwards, moved so that their median is the value: where detours are long and many, those that
 /// meet at the seams of blocks queue up, which shifts all resampled runs alike.
-fn middle(value: f64, resampled: &mut [f64]) -> Option<[f64; 2]> {
-    resampled.sort_by(f64::total_cmp);
-    let last = resampled.len().checked_sub(1)?;
-    let low = (last as f64 * 0.025).floor() as usize;
-    let at = |rank: usize| value + resampled[rank] - resampled[last / 2];
-    Some([at(low).min(value), at(last - low).max(value)])
+fn middle(value: f64, resampled: Vec<f64>) -> Option<[f64; 2]> {
+    let resampled = ascending(resampled);
+    let median = median_low(&resampled)?;
+    let moved = |end: f64| value + end - median;
+    let (low, high) = (type7_lower(&resampled, 0.025)?, type7_higher(&resampled, 0.975)?);
+    Some([moved(low).min(value), moved(high).max(value)])
 }
 
 #[cfg(test)]
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn replicates_that_are_all_alike_leave_what_chance_does() {
         let chains_ns: Vec<f64> = (0..8).map(|chain| if chain == 3 { 1_000.0 } else { 1_100.0 }).collect();
-        let noisy_ns = vec![mean(&chains_ns)];
+        let noisy_ns = vec![mean(chains_ns.iter().copied()).unwrap()];
         let alike = Sample { noisy_ns, chains_ns, ..sample(0.0, vec![Some(1_100.0); 20]) };
         let [low, high] = alike.slowdown_interval().unwrap();
         assert!(low < 970.0 && high > 1_000.0, "{low} to {high}");

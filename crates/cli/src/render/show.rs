@@ -4,7 +4,7 @@ use quell_analysis::attribution::Attribution;
 use quell_analysis::counted::HistogramOverview;
 use quell_analysis::density::LogHistogram;
 use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
-use quell_analysis::quantiles::Durations;
+use quell_analysis::stats::Durations;
 use quell_recording::{Method, Recording, Trace};
 
 use super::plots::{self, Scale, Series};

@@ -13,6 +13,7 @@ use quell_replay::timer::Engine;
 use quell_replay::timer::course::Plan;
 use quell_replay::timer::thread::Thread;
 
+use super::median::median_high;
 use crate::machine;
 
 /// What a detour costs here, in ns; medians, and medians of how far single ones are off.
@@ -128,8 +129,8 @@ fn measure(period_ns: u64) -> Result<Calibration, CalibrationError> {
         }
     }
     let smallest_gap_ns = smallest_gap()?;
-    let ((overhead_ns, overhead_mad_ns), (early_ns, early_mad_ns)) = (spread(costs), spread(delays));
-    let shortest_ns = spread(whole).0;
+    let ((overhead_ns, overhead_mad_ns), (early_ns, early_mad_ns)) = (spread(&costs), spread(&delays));
+    let shortest_ns = spread(&whole).0;
     Ok(Calibration { overhead_ns, overhead_mad_ns, early_ns, early_mad_ns, smallest_gap_ns, shortest_ns })
 }
 
@@ -146,14 +147,11 @@ fn smallest_gap() -> Result<u64, CalibrationError> {
 }
 
 /// Median, and median distance from it. What is below zero is none.
-fn spread(mut values: Vec<i64>) -> (u64, u64) {
-    let middle = |values: &mut Vec<i64>| {
-        values.sort_unstable();
-        values.get(values.len() / 2).copied().unwrap_or(0)
-    };
-    let median = middle(&mut values);
-    let mut off = values.iter().map(|value| (value - median).abs()).collect();
-    (u64::try_from(median).unwrap_or(0), middle(&mut off) as u64)
+fn spread(values: &[i64]) -> (u64, u64) {
+    let middle = |values| median_high(values, i64::cmp).unwrap_or(0);
+    let median = middle(values.to_vec());
+    let off = values.iter().map(|value| (value - median).abs()).collect();
+    (u64::try_from(median).unwrap_or(0), middle(off) as u64)
 }
 
 /// When the loop did not get on.
@@ -238,7 +236,7 @@ impl Round {
 /// A turn of the loop without an interruption.
 fn shortest_turn() -> u64 {
     let mut last = now_ns();
-    let mut turns: Vec<u64> = (0..1_000)
+    let turns = (0..1_000)
         .map(|_| {
             let now = now_ns();
             let turn = now - last;
@@ -246,8 +244,7 @@ fn shortest_turn() -> u64 {
             turn
         })
         .collect();
-    turns.sort_unstable();
-    turns[turns.len() / 2]
+    median_high(turns, u64::cmp).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod compile;
 pub mod job;
+mod median;
 pub mod phases;
 pub mod preload;
 pub mod process;

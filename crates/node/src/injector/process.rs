@@ -17,6 +17,7 @@ use quell_replay::spin::{burn_until, now_ns, wall_ns};
 use quell_replay::{Ahead, Track};
 
 use super::compile::CpuNoise;
+use super::median::median_high;
 use super::reports::ProcessReport;
 use super::schedule::{self, Order};
 use crate::{machine, realtime};
@@ -356,14 +357,10 @@ pub fn calibrate(cpu: Cpu, alone: Cpu, period_ns: u64) -> Result<ProcessCost, Pr
     let gaps =
         gaps.join().unwrap_or_else(|_| Ok(Vec::new())).map_err(|reason| ProcessError::Cpu { cpu, reason })?;
     drop(disturbers);
-    let middle = |mut values: Vec<u64>| {
-        values.sort_unstable();
-        values.get(values.len() / 2).copied()
-    };
-    let lengths = middle(gaps.iter().map(|gap| gap.1).collect());
+    let length = median_high(gaps.iter().map(|gap| gap.1).collect(), u64::cmp);
     let late = gaps.iter().map(|gap| (gap.0.wrapping_sub(since) % period).saturating_sub(period / 2));
-    let overhead_ns = lengths.ok_or(ProcessError::Silent(cpu))? - LENGTH;
-    Ok(ProcessCost { overhead_ns, early_ns: middle(late.collect()).unwrap_or(0) })
+    let overhead_ns = length.ok_or(ProcessError::Silent(cpu))? - LENGTH;
+    Ok(ProcessCost { overhead_ns, early_ns: median_high(late.collect(), u64::cmp).unwrap_or(0) })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use quell_analysis::predict::{NetFacts, NoiseSource};
+use quell_analysis::stats::nearest_rank;
 use quell_analysis::whatif::culprits::CulpritFacts;
 
 /// The schema's name and version.
@@ -206,11 +207,7 @@ impl Simulation {
 fn quantiles(times: &[u64]) -> [u64; 5] {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
-    let at = |tenths: usize| {
-        let rank = (sorted.len() * tenths).div_ceil(10).max(1) - 1;
-        sorted.get(rank).copied().unwrap_or_default()
-    };
-    [0, 1, 5, 9, 10].map(at)
+    [0.0, 0.1, 0.5, 0.9, 1.0].map(|p| nearest_rank(&sorted, p).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::RankSide;
 use super::document::{RankQuanta, Spike, SpikeSource, Taker};
 use crate::bench::culprit::{Blamed, Busy};
-use crate::quantiles::Durations;
+use crate::stats::Durations;
 
 /// The longest spikes are listed; so many at most.
 const MOST_LISTED: usize = 1_000;

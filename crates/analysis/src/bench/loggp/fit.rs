@@ -1,6 +1,7 @@
 //! From times per size to parameters.
 
 use super::samples::Point;
+use crate::stats::mean;
 
 /// How far a range's parameters may be from its times, relative to them.
 pub const TOLERANCE: f64 = 0.08;
@@ -177,8 +178,8 @@ impl Figures {
 /// The line of least squares through the intervals of messages, as netgauge fits it: g, G and the root of the mean squared residual.
 pub(super) fn netgauge(points: &[Point]) -> (f64, f64, f64) {
     let count = points.len().max(1) as f64;
-    let x = points.iter().map(beyond_first).sum::<f64>() / count;
-    let y = points.iter().map(|point| point.interval).sum::<f64>() / count;
+    let x = mean(points.iter().map(beyond_first)).unwrap_or(0.0);
+    let y = mean(points.iter().map(|point| point.interval)).unwrap_or(0.0);
     let xx: f64 = points.iter().map(|point| (beyond_first(point) - x).powi(2)).sum();
     let xy: f64 = points.iter().map(|point| (beyond_first(point) - x) * (point.interval - y)).sum();
     let slope = if xx > 0.0 { xy / xx } else { 0.0 };

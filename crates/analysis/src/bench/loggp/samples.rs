@@ -7,6 +7,8 @@ use quell_recording::rank_file::{RankFile, Series};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::stats::{ascending, type7_nearest};
+
 /// Whether messages stayed on their host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -102,15 +104,8 @@ fn rows<const N: usize>(series: &Series, columns: [&str; N]) -> Vec<[u64; N]> {
     rows
 }
 
-/// The quantile by the nearest rank; sorts.
-pub(super) fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    values.get((part * last as f64).round() as usize).copied()
-}
-
 fn quartile(values: impl Iterator<Item = f64>) -> f64 {
-    quantile(&mut values.collect::<Vec<_>>(), QUARTILE).unwrap_or(0.0)
+    type7_nearest(&ascending(values), QUARTILE).unwrap_or(0.0)
 }
 
 impl Samples {
@@ -181,12 +176,8 @@ impl Samples {
         let sizes: BTreeSet<u64> = rows.iter().map(|row| row[1]).collect();
         for bytes in sizes {
             let of_round = |round: u64, column: usize| {
-                let mut here = rows
-                    .iter()
-                    .filter(|row| row[0] == round && row[1] == bytes)
-                    .map(|row| row[column] as f64)
-                    .collect::<Vec<_>>();
-                quantile(&mut here, QUARTILE)
+                let here = rows.iter().filter(|row| row[0] == round && row[1] == bytes);
+                type7_nearest(&ascending(here.map(|row| row[column] as f64)), QUARTILE)
             };
             let of = |column| quartile(rounds.iter().filter_map(|&round| of_round(round, column)));
             let count = self.count as f64;
@@ -251,7 +242,8 @@ impl Threshold {
     }
 
     pub fn estimate(&self) -> Estimate {
-        let at = |part| quantile(&mut self.eager.clone(), part).unwrap_or(0.0);
+        let eager = ascending(self.eager.iter().copied());
+        let at = |part| type7_nearest(&eager, part).unwrap_or(0.0);
         Estimate { value: at(0.5), low: at(0.0), high: at(1.0) }
     }
 

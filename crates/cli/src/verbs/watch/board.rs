@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use quell_analysis::live::{CpuNow, Frame, LongestDetour};
+use quell_analysis::stats;
 
 /// Lines that the log keeps.
 const LOG: usize = 200;
@@ -51,7 +52,7 @@ impl CpuRow {
         let moments = cpus.iter().map(|cpu| cpu.history.len()).max().unwrap_or(0);
         let at = |back: usize| {
             let of_cpu = |cpu: &CpuNow| cpu.history.iter().rev().nth(back).copied().unwrap_or(0.0);
-            cpus.iter().map(of_cpu).sum::<f64>() / count
+            stats::mean(cpus.iter().map(of_cpu)).unwrap_or(0.0)
         };
         let figures = CpuNow {
             cpu: 0,

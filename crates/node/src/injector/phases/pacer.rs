@@ -2,6 +2,7 @@
 
 use super::task::{Generator, Ran, Strike, Task, run};
 use crate::clock::Clock;
+use crate::injector::median::median_high;
 
 /// A slice is about so long, in ns.
 const SLICE_NS: f64 = 250.0;
@@ -60,7 +61,8 @@ impl<C: Clock> Pacer<C> {
         pacer.slices = quantum / pacer.pace;
         pacer.count_slices();
         for _ in 0..3 {
-            let taken = median((0..100).map(|_| pacer.measure(&[], 20).taken).collect());
+            let taken = (0..100).map(|_| pacer.measure(&[], 20).taken).collect();
+            let taken = median_high(taken, f64::total_cmp).unwrap_or(0.0);
             pacer.slices += (quantum - taken) / pacer.pace;
             pacer.count_slices();
         }
@@ -139,14 +141,8 @@ impl<C: Clock> Pacer<C> {
             let plain = self.measure(&[], 20).taken;
             (self.measure(&strikes, 20).taken - plain - burned) / strikes.len() as f64
         };
-        median((0..60).map(cost).collect())
+        median_high((0..60).map(cost).collect(), f64::total_cmp).unwrap_or(0.0)
     }
-}
-
-/// The middle of some values.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use quell_recording::Trace;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::order::nearest_rank;
+
 /// Durations in nanoseconds, kept in ascending order.
 ///
 /// # Quantiles
-/// They follow the nearest-rank definition (type 1 of Hyndman & Fan, "Sample Quantiles in Statistical Packages",
-/// The American Statistician 50(4), 1996): the shortest observed duration that at least a share `p` of the sample
-/// does not exceed. So a quantile is always a duration that happened. The interpolating types would invent some:
-/// between a 3 us interrupt and a 2 ms daemon lies nothing that ever struck the program.
+/// They are those of [`nearest_rank`], so a quantile is always a duration that happened. The interpolating types would invent
+/// some: between a 3 us interrupt and a 2 ms daemon lies nothing that ever struck the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durations(Vec<u64>);
 
@@ -46,8 +46,7 @@ impl Durations {
     /// The quantile at `p` of 0 to 1, in nanoseconds; `None` for an empty sample. A `p` outside its range means
     /// the nearer end.
     pub fn quantile(&self, p: f64) -> Option<u64> {
-        let rank = nearest_rank(p, self.0.len() as u64);
-        self.0.get(usize::try_from(rank).ok()?.saturating_sub(1)).copied()
+        nearest_rank(&self.0, p)
     }
 
     /// The sum, in nanoseconds; saturates.
@@ -79,14 +78,6 @@ impl Durations {
     fn sum(&self) -> u128 {
         self.0.iter().map(|&ns| u128::from(ns)).sum()
     }
-}
-
-/// The rank, counted from 1, of the nearest-rank quantile at `p` in a sample of `count` values.
-pub(crate) fn nearest_rank(p: f64, count: u64) -> u64 {
-    let rank = p.clamp(0.0, 1.0) * count as f64;
-    // 0.07 × 100 is a little more than 7 in floating point; the rank meant is 7.
-    let rank = (rank * (1.0 - 1e-12)).ceil() as u64;
-    rank.clamp(1, count.max(1))
 }
 
 /// Order statistics of the durations of one sample. Quantiles are nearest-rank: always a duration that happened.
