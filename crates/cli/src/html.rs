@@ -268,7 +268,7 @@ mod tests {
         let hostile = HOSTILE.replace('\u{1b}', "");
         fs_err::write(&path, format!("name = \"m\"\n{}{}", component("tick"), component(&hostile))).unwrap();
         let scale = ModelScale { quantum: Nanos::from_nanos(1_000_000), ranks: 16, seed: 1 };
-        let nodes = [noise::sourced(&path, scale).unwrap().0];
+        let nodes = [noise::attributed(&path, scale).unwrap().0];
         let job = Job::Phases(Options { phases: 50, replicates: 8, ..Options::new(vec![2, 16]) });
         let question = Question { nodes: &nodes, job: &job, candidates: &[], compute: &[], most_sources: 8 };
         advise(&question, &|_, _| ()).unwrap()

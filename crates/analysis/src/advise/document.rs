@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::proposals::{Proposal, Standing, Weighed};
 use super::{Best, Leave, Question};
 use crate::predict::SyncName;
-use crate::whatif::{Costs, Job, Scale, Source, Sourced, Switches};
+use crate::whatif::{AttributedNoise, Costs, Job, Scale, Source, Switches};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.advise/1";
@@ -103,7 +103,8 @@ pub(super) fn write(
 ) -> Advice {
     let mitigations: Vec<Proposal> = proposals.into_iter().map(|one| one.proposal).collect();
     let worth_it = mitigations.iter().any(|one| one.worth_it) || best.is_some() || best_leaving.is_some();
-    let node = |node: &Sourced| NodeFacts { name: node.name.clone(), cpus: node.cpus().count() as u64 };
+    let node =
+        |node: &AttributedNoise| NodeFacts { name: node.name.clone(), cpus: node.cpus().count() as u64 };
     let mut advice = Advice {
         schema: SCHEMA,
         job: JobFacts::of(question.job),
@@ -144,7 +145,7 @@ fn typed(ns: u64) -> String {
     if text.parse() == Ok(Nanos::from_nanos(ns)) { text } else { format!("{ns}ns") }
 }
 
-fn watched(nodes: &[Sourced]) -> Option<String> {
+fn watched(nodes: &[AttributedNoise]) -> Option<String> {
     let first: Vec<_> = nodes.first()?.cpus().collect();
     let alike = nodes.iter().all(|node| node.cpus().eq(first.iter().copied()));
     alike.then(|| quell_recording::format_cpu_list(&first))

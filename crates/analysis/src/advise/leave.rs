@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::predict::{Options, PredictError};
-use crate::whatif::{Job, Kind, Ran, Sourced};
+use crate::whatif::{AttributedNoise, Job, Kind, Ran};
 
 /// One scale with a CPU of each node left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
@@ -45,13 +45,17 @@ fn is_movable(kind: &Kind) -> bool {
 
 /// What comes of leaving the first CPU of each node alone; `None` for nodes of one CPU or of several sizes, for scales that fill no
 /// whole nodes, and for schedules, whose ranks are given.
-pub(super) fn leave(nodes: &[Sourced], job: &Job<'_>, whole: &Ran) -> Result<Option<Leave>, PredictError> {
+pub(super) fn leave(
+    nodes: &[AttributedNoise],
+    job: &Job<'_>,
+    whole: &Ran,
+) -> Result<Option<Leave>, PredictError> {
     let Job::Phases(options) = job else { return Ok(None) };
     let cpus = nodes.first().map_or(0, |node| node.cpus().count() as u64);
     if cpus < 2 || nodes.iter().any(|node| node.cpus().count() as u64 != cpus) {
         return Ok(None);
     }
-    let fewer: Vec<Sourced> = nodes.iter().map(|node| node.leaving_first(1)).collect();
+    let fewer: Vec<AttributedNoise> = nodes.iter().map(|node| node.leaving_first(1)).collect();
     // Of nodes that are not full a CPU is left already.
     let full: Vec<usize> = (0..options.ranks.len()).filter(|&at| options.ranks[at] % cpus == 0).collect();
     if full.is_empty() {

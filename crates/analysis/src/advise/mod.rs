@@ -10,7 +10,7 @@ mod tests;
 use quell_recording::{Cpu, SourcePattern};
 
 use crate::predict::PredictError;
-use crate::whatif::{Chosen, Job, Ran, Sourced, costs, run_with, switches};
+use crate::whatif::{AttributedNoise, Chosen, Job, Ran, costs, run_with, switches};
 
 pub use best::Best;
 pub use document::{Advice, JobFacts, NodeFacts, SCHEMA};
@@ -44,7 +44,7 @@ pub struct Candidate {
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     /// The nodes, which a job's nodes take in turn.
-    pub nodes: &'a [Sourced],
+    pub nodes: &'a [AttributedNoise],
     /// The job.
     pub job: &'a Job<'a>,
     /// What could be done.
@@ -57,7 +57,7 @@ pub struct Question<'a> {
 
 /// Nodes and the job on them as they are: what every change is held against.
 pub(crate) struct Base<'a> {
-    pub nodes: &'a [Sourced],
+    pub nodes: &'a [AttributedNoise],
     pub job: &'a Job<'a>,
     pub ran: Ran,
 }
@@ -95,11 +95,11 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
     // Of a hundred parts: what costs are asked for, what proposals do, the rest.
     let costs = costs(nodes, job, most_sources, &|done, all| progress(done * 50 / all.max(1), 100))?;
     let base = Base { nodes, job, ran: costs.whole.clone() };
-    let fewer: Vec<Sourced> = nodes.iter().map(|node| node.on(compute)).collect();
+    let fewer: Vec<AttributedNoise> = nodes.iter().map(|node| node.on(compute)).collect();
     let apart = nodes.iter().all(|node| node.cpus().any(|cpu| !compute.contains(&cpu)));
     let leaving = match apart && fewer.iter().all(|node| node.cpus().next().is_some()) {
         true => {
-            let noise: Vec<_> = fewer.iter().map(Sourced::noise).collect();
+            let noise: Vec<_> = fewer.iter().map(AttributedNoise::noise).collect();
             Some(Base { nodes: &fewer, job, ran: job.run(&noise, None, crate::GO_ON)? })
         }
         // All that was recorded computes already: what moves, moves away.

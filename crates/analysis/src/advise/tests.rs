@@ -6,10 +6,10 @@ use quell_sim::Model;
 use super::*;
 use crate::predict::Options;
 
-fn node(components: &str, cpus: u32) -> Sourced {
+fn node(components: &str, cpus: u32) -> AttributedNoise {
     let text = format!("span = \"20s\"\ncpus = {cpus}\n{components}");
     let model = Model::from_toml(&text).unwrap();
-    Sourced::from_model("made", &model, Nanos::from_nanos(1_000_000), 16, 3).unwrap()
+    AttributedNoise::from_model("made", &model, Nanos::from_nanos(1_000_000), 16, 3).unwrap()
 }
 
 const NOISY: &str = r#"
@@ -41,7 +41,7 @@ fn candidate(id: &str, pattern: &str, standing: Standing, moves: bool) -> Candid
     }
 }
 
-fn advice(nodes: &[Sourced], candidates: &[Candidate], compute: &[Cpu], ranks: &[u64]) -> Advice {
+fn advice(nodes: &[AttributedNoise], candidates: &[Candidate], compute: &[Cpu], ranks: &[u64]) -> Advice {
     let options = Options { phases: 400, replicates: 20, ..Options::new(ranks.to_vec()) };
     let job = Job::Phases(options);
     advise(&Question { nodes, job: &job, candidates, compute, most_sources: 8 }, &|_, _| ()).unwrap()

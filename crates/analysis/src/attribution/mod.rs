@@ -14,9 +14,10 @@ mod figures;
 pub(crate) mod fixture;
 mod groups;
 mod join;
-mod lay;
+mod kind;
 mod near;
 mod rows;
+mod segments;
 pub(crate) mod steal;
 #[cfg(test)]
 mod tests;
@@ -33,9 +34,11 @@ pub use document::{
 };
 pub use figures::Figures;
 pub use groups::Named;
+pub use kind::{Kind, UNATTRIBUTED, family};
 pub use unattributed::{Hypothesis, LeftOver, Suspect, Unattributed};
 
-pub(crate) use lay::{By, Laid, laid_out};
+pub(crate) use kind::Kinds;
+pub(crate) use segments::{AttributedSegment, attributed_segments};
 
 use activity::Stretch;
 use join::Joined;

@@ -2,8 +2,9 @@
 
 use quell_recording::{Cpu, Nanos};
 
-use super::sourced::{Piece, Sourced, SourcedTrace};
+use super::attributed_noise::{AttributedNoise, AttributedTrace};
 use super::which::Chosen;
+use crate::attribution::AttributedSegment;
 
 /// What is done to the chosen sources of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,9 +29,9 @@ pub enum Change {
 #[derive(Clone, Debug)]
 pub struct Changed {
     /// Of each node by itself.
-    pub node: Sourced,
+    pub node: AttributedNoise,
     /// Of all nodes at the same time.
-    pub common: Option<Sourced>,
+    pub common: Option<AttributedNoise>,
 }
 
 impl Change {
@@ -38,25 +39,26 @@ impl Change {
     ///
     /// # Errors
     /// For a CPU that was not recorded.
-    pub fn apply(self, node: &Sourced, chosen: &Chosen) -> Result<Changed, String> {
+    pub fn apply(self, node: &AttributedNoise, chosen: &Chosen) -> Result<Changed, String> {
         let without = || node.weighed(|kind| if chosen.has(kind) { 0.0 } else { 1.0 });
         let only = || node.weighed(|kind| if chosen.has(kind) { 1.0 } else { 0.0 });
-        let joined = |of: &dyn Fn(&Sourced, usize) -> Vec<Piece>| {
+        let joined = |of: &dyn Fn(&AttributedNoise, usize) -> Vec<AttributedSegment>| {
             let (rest, moved) = (without(), only());
-            let place = |trace: &SourcedTrace| rest.cpus().position(|cpu| cpu == trace.cpu).unwrap_or(0);
-            rest.with_traces(|trace| trace.queued([&trace.pieces[..], &of(&moved, place(trace))].concat()))
+            let place = |trace: &AttributedTrace| rest.cpus().position(|cpu| cpu == trace.cpu).unwrap_or(0);
+            rest.with_traces(|trace| trace.queued([&trace.segments[..], &of(&moved, place(trace))].concat()))
         };
         let node = match self {
             Self::Without => without(),
             Self::Only => only(),
             Self::Scaled(factor) => node
                 .weighed(|kind| if chosen.has(kind) { factor } else { 1.0 })
-                .with_traces(|trace| trace.queued(trace.pieces.clone())),
+                .with_traces(|trace| trace.queued(trace.segments.clone())),
             Self::OnCpu(cpu) => {
                 let place = node.cpus().position(|one| one == cpu);
                 let place = place.ok_or_else(|| not_recorded(node, cpu))?;
-                let all =
-                    |only: &Sourced| only.traces().iter().flat_map(|trace| trace.pieces.clone()).collect();
+                let all = |only: &AttributedNoise| {
+                    only.traces().iter().flat_map(|trace| trace.segments.clone()).collect()
+                };
                 joined(&|only, at| if at == place { all(only) } else { Vec::new() })
             }
             Self::Staggered => joined(&later),
@@ -67,36 +69,40 @@ impl Change {
     }
 }
 
-fn not_recorded(node: &Sourced, cpu: Cpu) -> String {
+fn not_recorded(node: &AttributedNoise, cpu: Cpu) -> String {
     let cpus: Vec<Cpu> = node.cpus().collect();
     let cpus = quell_recording::format_cpu_list(&cpus);
     format!("CPU {cpu} is not in {}, which has CPUs {cpus}: name one of those", node.name)
 }
 
 /// The detours of a CPU, later by its part of their mean distance; past the end they come at the start.
-fn later(moved: &Sourced, at: usize) -> Vec<Piece> {
+fn later(moved: &AttributedNoise, at: usize) -> Vec<AttributedSegment> {
     let trace = &moved.traces()[at];
     let (length, cpus) = (trace.span.length().as_nanos(), moved.traces().len() as u128);
     let distance = length / (trace.detours().count() as u64).max(1);
     let way = (u128::from(distance) * at as u128 / cpus) as u64;
-    let late = |piece: &Piece| {
-        let from = piece.start.saturating_sub(trace.span.start).as_nanos();
+    let late = |segment: &AttributedSegment| {
+        let from = segment.start.saturating_sub(trace.span.start).as_nanos();
         let start = trace.span.start + Nanos::from_nanos(from.saturating_add(way) % length.max(1));
-        Piece { start, ..*piece }
+        AttributedSegment { start, ..*segment }
     };
-    trace.pieces.iter().map(late).collect()
+    trace.segments.iter().map(late).collect()
 }
 
 /// The detours of a CPU, when those of the CPU come that has most of them.
-fn with_most(moved: &Sourced, at: usize) -> Vec<Piece> {
-    let starts = |trace: &SourcedTrace| trace.detours().map(|pieces| pieces[0].start).collect::<Vec<_>>();
+fn with_most(moved: &AttributedNoise, at: usize) -> Vec<AttributedSegment> {
+    let starts =
+        |trace: &AttributedTrace| trace.detours().map(|segments| segments[0].start).collect::<Vec<_>>();
     let most = moved.traces().iter().map(starts).max_by_key(Vec::len).unwrap_or_default();
     let count = moved.traces()[at].detours().count();
-    let with = |(k, pieces): (usize, &[Piece])| {
-        let start = most.get(k * most.len() / count).copied().unwrap_or(pieces[0].start);
-        pieces
+    let with = |(k, segments): (usize, &[AttributedSegment])| {
+        let start = most.get(k * most.len() / count).copied().unwrap_or(segments[0].start);
+        segments
             .iter()
-            .map(|piece| Piece { start: start + (piece.start - pieces[0].start), ..*piece })
+            .map(|segment| AttributedSegment {
+                start: start + (segment.start - segments[0].start),
+                ..*segment
+            })
             .collect::<Vec<_>>()
     };
     moved.traces()[at].detours().enumerate().flat_map(with).collect()

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::attributed_noise::AttributedNoise;
 use super::job::{Cost, Job, Ran};
-use super::sourced::Sourced;
 use super::which::Chosen;
 use crate::predict::{Difference, NodeNoise, PredictError};
 
@@ -100,12 +100,12 @@ struct Group {
 
 /// How a job would run with only the chosen noise of its nodes, or with all but that.
 pub(crate) fn run_with(
-    nodes: &[Sourced],
+    nodes: &[AttributedNoise],
     job: &Job<'_>,
     chosen: &[Chosen],
     keep: bool,
 ) -> Result<Ran, PredictError> {
-    let left = |(node, chosen): (&Sourced, &Chosen)| {
+    let left = |(node, chosen): (&AttributedNoise, &Chosen)| {
         let gone = |kind| if chosen.has(kind) == keep { 1.0 } else { 0.0 };
         node.weighed(gone).noise()
     };
@@ -120,12 +120,12 @@ pub(crate) fn run_with(
 /// # Errors
 /// As for a prediction.
 pub fn costs(
-    nodes: &[Sourced],
+    nodes: &[AttributedNoise],
     job: &Job<'_>,
     most: usize,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Costs, PredictError> {
-    let noise: Vec<NodeNoise> = nodes.iter().map(Sourced::noise).collect();
+    let noise: Vec<NodeNoise> = nodes.iter().map(AttributedNoise::noise).collect();
     let whole = job.run(&noise, None, crate::GO_ON)?;
     drop(noise);
     let split = job.split(nodes)?;
@@ -178,7 +178,7 @@ fn sum_up(job: &Job<'_>, whole: &Ran, sources: &[Source], scale: usize) -> Scale
 }
 
 /// The families of sources that stand alone, and the rest together.
-fn groups(nodes: &[Sourced], split: &[BTreeMap<String, f64>], most: usize) -> Vec<Group> {
+fn groups(nodes: &[AttributedNoise], split: &[BTreeMap<String, f64>], most: usize) -> Vec<Group> {
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
     let mut raise = |family, weight: f64| {
         let known = weights.entry(family).or_insert(0.0);
@@ -224,26 +224,26 @@ fn part(split: &BTreeMap<String, f64>, groups: &[Group], number: usize) -> f64 {
 }
 
 /// What each family took on all nodes, in nanoseconds.
-fn times(nodes: &[Sourced]) -> BTreeMap<&str, f64> {
+fn times(nodes: &[AttributedNoise]) -> BTreeMap<&str, f64> {
     let mut times = BTreeMap::new();
     for node in nodes {
-        for piece in node.traces().iter().flat_map(|trace| &trace.pieces) {
-            *times.entry(&*node.kinds()[piece.kind as usize].family).or_insert(0.0) += piece.ns as f64;
+        for segment in node.traces().iter().flat_map(|trace| &trace.segments) {
+            *times.entry(&*node.kinds()[segment.kind as usize].family).or_insert(0.0) += segment.ns as f64;
         }
     }
     times
 }
 
 /// What the chosen sources did on the nodes.
-pub(crate) fn on_node(nodes: &[Sourced], chosen: &[Chosen]) -> OnNode {
-    let of_node = |(node, chosen): (&Sourced, &Chosen)| {
+pub(crate) fn on_node(nodes: &[AttributedNoise], chosen: &[Chosen]) -> OnNode {
+    let of_node = |(node, chosen): (&AttributedNoise, &Chosen)| {
         let mut sum = OnNode::default();
         let mut watched = Nanos::ZERO;
         for trace in node.traces() {
             watched += trace.span.length();
-            for pieces in trace.detours() {
-                let mine = pieces.iter().filter(|piece| chosen.has(piece.kind as usize));
-                let ns = mine.fold(0u64, |sum, piece| sum.saturating_add(piece.ns));
+            for segments in trace.detours() {
+                let mine = segments.iter().filter(|segment| chosen.has(segment.kind as usize));
+                let ns = mine.fold(0u64, |sum, segment| sum.saturating_add(segment.ns));
                 sum.count += u64::from(ns > 0);
                 sum.total_ns = sum.total_ns.saturating_add(ns);
                 sum.max_ns = sum.max_ns.max(ns);

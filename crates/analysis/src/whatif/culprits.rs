@@ -8,7 +8,8 @@ use quell_sim::loggops::{Culprits, Hit, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::sourced::{Piece, Sourced, SourcedTrace, UNATTRIBUTED};
+use super::attributed_noise::{AttributedNoise, AttributedTrace};
+use crate::attribution::{AttributedSegment, UNATTRIBUTED};
 
 /// So many of the worst hits are listed.
 const WORST: usize = 10;
@@ -27,12 +28,12 @@ pub struct ClockSources {
 
 impl ClockSources {
     /// The CPUs of a node, in the order of its traces; their clocks run from `start` to `end`. Sources of one family are one.
-    pub fn of(node: &Sourced, start: u64, end: u64) -> Vec<Self> {
+    pub fn of(node: &AttributedNoise, start: u64, end: u64) -> Vec<Self> {
         let names: Arc<[Arc<str>]> = node.kinds().iter().map(|kind| kind.family.clone()).collect();
         let place = |at: Nanos| at.as_nanos().clamp(start, end) - start;
-        let part = |piece: &Piece| (place(piece.start), place(piece.end()), piece.kind);
-        let of_trace = |trace: &SourcedTrace| {
-            let mut parts: Vec<_> = trace.pieces.iter().map(part).filter(|one| one.0 < one.1).collect();
+        let part = |segment: &AttributedSegment| (place(segment.start), place(segment.end()), segment.kind);
+        let of_trace = |trace: &AttributedTrace| {
+            let mut parts: Vec<_> = trace.segments.iter().map(part).filter(|one| one.0 < one.1).collect();
             parts.sort_by_key(|part| part.0);
             Self { period: end - start, names: names.clone(), parts }
         };
@@ -206,7 +207,7 @@ mod tests {
         let trace = trace(10_000, vec![detour(1_000, 100), detour(4_000, 300)]);
         let intervals =
             vec![tick(1_000, 100), task("daemon", 7, 4_000, 200), interval(Source::Nmi, 4_200, 50)];
-        let node = Sourced::of_recording(&recording(vec![trace], vec![intervals]), Vec::new());
+        let node = AttributedNoise::of_recording(&recording(vec![trace], vec![intervals]), Vec::new());
         let clocks = ClockSources::of(&node, 0, 10_000);
         let culprits =
             Culprits { hits: vec![hit(900, 400, 100), hit(3_900, 600, 300)], propagated: vec![0, 0, 0, 400] };
@@ -229,7 +230,7 @@ mod tests {
     fn a_hit_over_the_end_of_the_trace_meets_its_beginning() {
         let ends = trace(1_000, vec![detour(10, 20), detour(980, 20)]);
         let noise = NodeNoise { name: String::new(), traces: vec![ends], limits: Vec::new() };
-        let clocks = ClockSources::of(&Sourced::unknown(&noise), 0, 1_000);
+        let clocks = ClockSources::of(&AttributedNoise::unknown(&noise), 0, 1_000);
         let taken: f64 = clocks[0].taken(990, 60).values().sum();
         assert!((taken - 30.0).abs() < 1e-9, "{taken}");
     }

@@ -7,8 +7,8 @@ use quell_sim::loggops::{self, Net, Noise, Program as _, RankClocks, Rules, Run,
 use quell_sim::{Draws, Node, Program, Strike};
 use rayon::prelude::*;
 
+use super::attributed_noise::AttributedNoise;
 use super::culprits::ClockSources;
-use super::sourced::Sourced;
 use crate::Progress;
 use crate::predict::{self, Blocks, NodeNoise, Options, PredictError, Sample, culprits_of_messages, stream};
 
@@ -90,8 +90,11 @@ impl Job<'_> {
     }
 
     /// The noise on the critical path at each scale, by family of sources, in any unit.
-    pub(crate) fn split(&self, nodes: &[Sourced]) -> Result<Vec<BTreeMap<String, f64>>, PredictError> {
-        let noise: Vec<NodeNoise> = nodes.iter().map(Sourced::noise).collect();
+    pub(crate) fn split(
+        &self,
+        nodes: &[AttributedNoise],
+    ) -> Result<Vec<BTreeMap<String, f64>>, PredictError> {
+        let noise: Vec<NodeNoise> = nodes.iter().map(AttributedNoise::noise).collect();
         let clocks = clocks(nodes, &noise)?;
         match self {
             Self::Phases(options) if options.network.is_none() => {
@@ -117,8 +120,8 @@ impl Job<'_> {
 }
 
 /// The clocks of each node, over the time in which all its CPUs were watched.
-fn clocks(nodes: &[Sourced], noise: &[NodeNoise]) -> Result<Vec<Vec<ClockSources>>, PredictError> {
-    let of_node = |(node, noise): (&Sourced, &NodeNoise)| {
+fn clocks(nodes: &[AttributedNoise], noise: &[NodeNoise]) -> Result<Vec<Vec<ClockSources>>, PredictError> {
+    let of_node = |(node, noise): (&AttributedNoise, &NodeNoise)| {
         let span = Node::shared_span(&noise.traces)?;
         Ok(ClockSources::of(node, span.start.as_nanos(), span.end.as_nanos()))
     };

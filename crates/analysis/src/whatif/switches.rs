@@ -4,9 +4,9 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::attributed_noise::AttributedNoise;
 use super::costs::{OTHERS, Source};
 use super::job::Job;
-use super::sourced::Sourced;
 use crate::predict::{NodeNoise, Options, PredictError};
 
 /// So many sources can be switched for phases without messages: each doubles the predictions.
@@ -27,7 +27,7 @@ pub struct Switches {
 
 /// Predicts every combination, without intervals.
 pub(crate) fn switches(
-    nodes: &[Sourced],
+    nodes: &[AttributedNoise],
     job: &Job<'_>,
     sources: &[Source],
 ) -> Result<Switches, PredictError> {

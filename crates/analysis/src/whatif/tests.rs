@@ -26,9 +26,9 @@ const BUILT: &str = r#"
     duration = { constant = "10us" }
 "#;
 
-fn built() -> Sourced {
+fn built() -> AttributedNoise {
     let model = Model::from_toml(BUILT).unwrap();
-    Sourced::from_model("built", &model, Nanos::from_nanos(1_000_000), 16, 7).unwrap()
+    AttributedNoise::from_model("built", &model, Nanos::from_nanos(1_000_000), 16, 7).unwrap()
 }
 
 /// The traces in which a component never was.
@@ -45,11 +45,11 @@ fn options(ranks: &[u64]) -> Options {
     Options { phases: 1_000, replicates: 20, ..Options::new(ranks.to_vec()) }
 }
 
-fn of(node: &Sourced, which: &str) -> Chosen {
+fn of(node: &AttributedNoise, which: &str) -> Chosen {
     Chosen::of(node, &[which.parse().unwrap()])
 }
 
-fn changed_noise(node: &Sourced, which: &str, change: Change) -> NodeNoise {
+fn changed_noise(node: &AttributedNoise, which: &str, change: Change) -> NodeNoise {
     change.apply(node, &of(node, which)).unwrap().node.noise()
 }
 
@@ -107,7 +107,7 @@ fn a_recording_is_shared_out_by_its_attribution() {
     let trace = trace(1_000_000, vec![detour(1_000, 1_000), detour(10_000, 500), detour(500_000, 300)]);
     let intervals = vec![tick(1_000, 400), task("kworker/1:2", 9, 1_400, 600), steal(400_000, 200_000, 250)];
     let made = recording(vec![trace.clone()], vec![intervals]);
-    let node = Sourced::of_recording(&made, Vec::new());
+    let node = AttributedNoise::of_recording(&made, Vec::new());
     assert_eq!(node.noise().traces, [trace]);
     let left = |which, change| total(&changed_noise(&node, which, change));
     assert_eq!(left("tick", Change::Only), 400);
@@ -121,7 +121,7 @@ fn a_recording_is_shared_out_by_its_attribution() {
     assert_eq!(&*node.kinds()[of_first(&node, "task:")].family, "task:kworker");
 }
 
-fn of_first(node: &Sourced, which: &str) -> usize {
+fn of_first(node: &AttributedNoise, which: &str) -> usize {
     (0..node.kinds().len()).find(|&kind| of(node, which).has(kind)).unwrap()
 }
 
@@ -151,7 +151,7 @@ fn noise_in_step_on_all_nodes_costs_what_one_node_pays() {
     let node = built();
     let cost = |change: Change| {
         let changed = change.apply(&node, &of(&node, "task:daemon")).unwrap();
-        let common = changed.common.as_ref().map(Sourced::noise);
+        let common = changed.common.as_ref().map(AttributedNoise::noise);
         let nodes = [changed.node.noise()];
         let (prediction, _) =
             predict::sample(&nodes, common.as_ref(), &options(&[4_096]), crate::GO_ON).unwrap();
@@ -183,7 +183,7 @@ proptest! {
             at += 5_000;
         }
         let made = recording(vec![trace(at + 1, detours)], vec![intervals]);
-        let node = Sourced::of_recording(&made, Vec::new());
+        let node = AttributedNoise::of_recording(&made, Vec::new());
         prop_assert_eq!(&node.noise().traces, &made.traces);
         let part = |change| total(&changed_noise(&node, "tick", change));
         prop_assert_eq!(part(Change::Without) + part(Change::Only), total(&node.noise()));

@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use quell_recording::SourcePattern;
 
+use crate::attribution::{Kind, UNATTRIBUTED};
 use crate::predict::NodeNoise;
 
-use super::sourced::{Kind, Sourced, UNATTRIBUTED};
+use super::attributed_noise::AttributedNoise;
 
 /// Some noise, as typed: a pattern of sources (`tick`, `task:^kworker`, `timer:CALLBACK`), `unattributed`, or the name of a model's component.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ impl fmt::Display for Which {
     }
 }
 
-impl Sourced {
+impl AttributedNoise {
     /// The noise without some sources; those that it does not have are no mistake.
     pub fn without(&self, which: &[Which]) -> NodeNoise {
         let gone = Chosen::of(self, which);
@@ -71,12 +72,12 @@ pub struct Chosen(Vec<bool>);
 
 impl Chosen {
     /// Those that any of the patterns means.
-    pub fn of(node: &Sourced, which: &[Which]) -> Self {
+    pub fn of(node: &AttributedNoise, which: &[Which]) -> Self {
         Self::by(node, |kind| which.iter().any(|one| one.matches(kind)))
     }
 
     /// Those that a mitigation's patterns mean.
-    pub fn addressed(node: &Sourced, patterns: &[SourcePattern]) -> Self {
+    pub fn addressed(node: &AttributedNoise, patterns: &[SourcePattern]) -> Self {
         Self::by(node, |kind| {
             let detail = kind.detail.as_deref();
             kind.source.as_ref().is_some_and(|source| patterns.iter().any(|one| one.matches(source, detail)))
@@ -84,7 +85,7 @@ impl Chosen {
     }
 
     /// Those for which this holds.
-    pub fn by(node: &Sourced, meant: impl Fn(&Kind) -> bool) -> Self {
+    pub fn by(node: &AttributedNoise, meant: impl Fn(&Kind) -> bool) -> Self {
         Self(node.kinds().iter().map(meant).collect())
     }
 

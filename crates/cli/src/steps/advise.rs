@@ -2,7 +2,7 @@
 
 use quell_analysis::advise::{Advice, Question, advise as ask};
 use quell_analysis::predict::Options;
-use quell_analysis::whatif::{Job, Sourced};
+use quell_analysis::whatif::{Job, AttributedNoise};
 use quell_recording::Recording;
 use quell_request::tune::trial::RANK_PHASES;
 use quell_request::{noise, predict};
@@ -26,14 +26,14 @@ const EFFORT: u64 = 8_000_000;
 
 /// Advises with a progress bar.
 pub fn of(
-    nodes: &[Sourced],
+    nodes: &[AttributedNoise],
     job: &Job<'_>,
     remedies: &Remedies,
     most_sources: usize,
     printer: Printer,
 ) -> anyhow::Result<Advice> {
     let step = Step::long(printer, "advise", Some(100));
-    let parts: u64 = nodes.iter().map(Sourced::parts).sum();
+    let parts: u64 = nodes.iter().map(AttributedNoise::parts).sum();
     let job = match job {
         Job::Phases(options) => {
             let affordable = (EFFORT / parts.max(1)).clamp(FEWEST_REPLICATES, REPLICATES);

@@ -19,7 +19,7 @@ pub fn noise_without(path: &Path, without: &[Which], scale: ModelScale) -> anyho
     if without.is_empty() {
         return noise::open(path, scale);
     }
-    Ok(noise::sourced(path, scale)?.0.without(without))
+    Ok(noise::attributed(path, scale)?.0.without(without))
 }
 
 /// The nodes of one machine.

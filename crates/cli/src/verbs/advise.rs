@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use quell_analysis::fleet::FleetJob;
 use quell_analysis::predict::Options;
-use quell_analysis::whatif::{Application, Job, Sourced};
+use quell_analysis::whatif::{Application, AttributedNoise, Job};
 use quell_request::predict;
 use quell_request::show::recordings_in;
 use quell_request::simulate::program;
@@ -46,7 +46,7 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
             return of_many(args, folder, &paths, printer);
         }
     }
-    let (nodes, hosts): (Vec<Sourced>, Vec<_>) = nodes(args)?.into_iter().unzip();
+    let (nodes, hosts): (Vec<AttributedNoise>, Vec<_>) = nodes(args)?.into_iter().unzip();
     let remedies = Remedies::look(&args.machine, args.cpus.as_ref(), &hosts)?;
     let document = match &args.goal {
         None => {
@@ -104,8 +104,8 @@ fn options(args: &Advise) -> anyhow::Result<Options> {
     })
 }
 
-fn nodes(args: &Advise) -> anyhow::Result<Vec<(Sourced, Option<String>)>> {
+fn nodes(args: &Advise) -> anyhow::Result<Vec<(AttributedNoise, Option<String>)>> {
     let scale = predict::scale(&args.job.options(&Defaults::of_advice())?);
     let all = args.recordings.iter().chain(&args.noise);
-    all.map(|path| noise::sourced(path, scale)).collect()
+    all.map(|path| noise::attributed(path, scale)).collect()
 }

@@ -7,7 +7,7 @@ use quell_recording::{Method, Nanos, Recording, State, formats};
 use quell_sim::Model;
 
 use quell_analysis::predict::NodeNoise;
-use quell_analysis::whatif::Sourced;
+use quell_analysis::whatif::AttributedNoise;
 
 /// For what a model is to make noise; a recording has as much as it has.
 #[derive(Clone, Copy, Debug)]
@@ -38,12 +38,12 @@ pub fn open(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
 ///
 /// # Errors
 /// Where the file cannot be read, or holds no noise.
-pub fn sourced(path: &Path, scale: ModelScale) -> anyhow::Result<(Sourced, Option<String>)> {
+pub fn attributed(path: &Path, scale: ModelScale) -> anyhow::Result<(AttributedNoise, Option<String>)> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         let model = read_model(path)?;
         let name = name_of(&model, path);
         let ModelScale { quantum, ranks, seed } = scale;
-        let node = Sourced::from_model(&name, &model, quantum, ranks, seed);
+        let node = AttributedNoise::from_model(&name, &model, quantum, ranks, seed);
         return Ok((node.with_context(|| path.display().to_string())?, None));
     }
     let recording = if path.is_file() { formats::import(path)? } else { Recording::open(path)? };
@@ -54,9 +54,9 @@ pub fn sourced(path: &Path, scale: ModelScale) -> anyhow::Result<(Sourced, Optio
 ///
 /// # Errors
 /// Where it holds no noise.
-pub fn sources_of(recording: &Recording) -> anyhow::Result<Sourced> {
+pub fn sources_of(recording: &Recording) -> anyhow::Result<AttributedNoise> {
     check(recording)?;
-    Ok(Sourced::of_recording(recording, limits(recording)))
+    Ok(AttributedNoise::of_recording(recording, limits(recording)))
 }
 
 /// The noise of a recorded node.

@@ -2,7 +2,7 @@
 
 use quell_analysis::Progress;
 use quell_analysis::predict::{self, Network, NodeNoise, Options, PredictError, Prediction};
-use quell_analysis::whatif::Sourced;
+use quell_analysis::whatif::AttributedNoise;
 
 use super::PredictArgs;
 use crate::job::Defaults;
@@ -59,7 +59,7 @@ pub fn prediction(args: &PredictArgs, progress: Progress<'_>) -> anyhow::Result<
     let options = options(args)?;
     on_threads(args.threads, || match args.what_if.is_given() {
         false => predict::predict(&noise(args, &options)?, &options, progress).map_err(explained),
-        true => otherwise(sourced(args, &options)?, &args.what_if, &options, progress),
+        true => otherwise(attributed(args, &options)?, &args.what_if, &options, progress),
     })
 }
 
@@ -76,13 +76,13 @@ fn on_threads<T: Send>(
 
 /// Predicts for the noise as it would be.
 fn otherwise(
-    nodes: Vec<Sourced>,
+    nodes: Vec<AttributedNoise>,
     what_if: &WhatIfArgs,
     options: &Options,
     progress: Progress<'_>,
 ) -> anyhow::Result<Prediction> {
     let changed = what_if::apply(nodes, what_if)?;
-    let noise: Vec<NodeNoise> = changed.nodes.iter().map(Sourced::noise).collect();
+    let noise: Vec<NodeNoise> = changed.nodes.iter().map(AttributedNoise::noise).collect();
     let prediction = match &changed.common {
         None => predict::predict(&noise, options, progress),
         Some(common) => predict::predict_in_step(&noise, &common.noise(), options, progress),
@@ -114,8 +114,8 @@ fn noise(args: &PredictArgs, options: &Options) -> anyhow::Result<Vec<NodeNoise>
     something(recorded.chain(modelled).collect::<anyhow::Result<_>>()?)
 }
 
-fn sourced(args: &PredictArgs, options: &Options) -> anyhow::Result<Vec<Sourced>> {
+fn attributed(args: &PredictArgs, options: &Options) -> anyhow::Result<Vec<AttributedNoise>> {
     let scale = scale(options);
     let all = args.recordings.iter().chain(&args.noise);
-    something(all.map(|path| Ok(noise::sourced(path, scale)?.0)).collect::<anyhow::Result<_>>()?)
+    something(all.map(|path| Ok(noise::attributed(path, scale)?.0)).collect::<anyhow::Result<_>>()?)
 }

@@ -12,7 +12,7 @@ use quell_analysis::whatif::culprits::ClockSources;
 pub fn clocks(args: &SimulateArgs, ranks: u32) -> anyhow::Result<Vec<ClockSources>> {
     let mut clocks = Vec::new();
     for path in &args.noise {
-        let node = noise::sourced(path, args, ranks)?;
+        let node = noise::attributed(path, args, ranks)?;
         let span = Node::shared_span(&node.noise().traces)?;
         clocks.extend(ClockSources::of(&node, span.start.as_nanos(), span.end.as_nanos()));
     }

@@ -13,7 +13,7 @@ use super::{SimulateArgs, noise_trace};
 use crate::noise::{self, ModelScale};
 use crate::{Usage, what_if};
 use quell_analysis::predict::{NodeNoise, NoiseSource};
-use quell_analysis::whatif::Sourced;
+use quell_analysis::whatif::AttributedNoise;
 
 /// A model without a span of its own makes noise for ranks that wait for each other about so often.
 pub const MODEL_QUANTUM: Nanos = Nanos::from_nanos(1_000_000);
@@ -177,7 +177,7 @@ fn offsets(path: &Path, ranks: u32) -> anyhow::Result<Vec<u64>> {
 /// Where it cannot be had.
 pub fn open(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<NodeNoise> {
     if args.what_if.is_given() {
-        return Ok(sourced(path, args, ranks)?.noise());
+        return Ok(attributed(path, args, ranks)?.noise());
     }
     noise::open(path, scale(args, ranks))
 }
@@ -186,8 +186,8 @@ pub fn open(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<Node
 ///
 /// # Errors
 /// Where it cannot be had.
-pub fn sourced(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<Sourced> {
-    let node = noise::sourced(path, scale(args, ranks))?.0;
+pub fn attributed(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<AttributedNoise> {
+    let node = noise::attributed(path, scale(args, ranks))?.0;
     if !args.what_if.is_given() {
         return Ok(node);
     }

@@ -7,15 +7,15 @@ use quell_recording::one_line;
 pub use args::WhatIfArgs;
 
 use crate::Usage;
-use quell_analysis::whatif::{Change, Chosen, Sourced, Which};
+use quell_analysis::whatif::{AttributedNoise, Change, Chosen, Which};
 
 /// Nodes after all changes.
 #[derive(Debug)]
 pub struct Changed {
     /// Each node by itself.
-    pub nodes: Vec<Sourced>,
+    pub nodes: Vec<AttributedNoise>,
     /// What strikes all nodes at the same time.
-    pub common: Option<Sourced>,
+    pub common: Option<AttributedNoise>,
     /// What was changed, in words.
     pub words: Vec<String>,
 }
@@ -27,7 +27,7 @@ const MOST_NAMED: usize = 20;
 ///
 /// # Errors
 /// [`Usage`] for what names no noise, or cannot be done to it.
-pub fn apply(mut nodes: Vec<Sourced>, what_if: &WhatIfArgs) -> anyhow::Result<Changed> {
+pub fn apply(mut nodes: Vec<AttributedNoise>, what_if: &WhatIfArgs) -> anyhow::Result<Changed> {
     let mut words = Vec::new();
     if let Some(count) = what_if.leave {
         nodes = nodes.iter().map(|node| leaving(node, count)).collect::<Result<_, _>>()?;
@@ -71,7 +71,7 @@ fn names(which: &[Which]) -> String {
     which.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn leaving(node: &Sourced, count: usize) -> Result<Sourced, Usage> {
+fn leaving(node: &AttributedNoise, count: usize) -> Result<AttributedNoise, Usage> {
     let all = node.cpus().count();
     if count >= all {
         return Err(Usage(format!("--leave {count} leaves no CPU of {}, which has {all}", node.name)));
@@ -79,18 +79,22 @@ fn leaving(node: &Sourced, count: usize) -> Result<Sourced, Usage> {
     Ok(node.leaving_first(count))
 }
 
-fn changed(nodes: &[Sourced], which: &[Which], change: Change) -> anyhow::Result<Vec<Sourced>> {
+fn changed(
+    nodes: &[AttributedNoise],
+    which: &[Which],
+    change: Change,
+) -> anyhow::Result<Vec<AttributedNoise>> {
     named(nodes, which)?;
-    let each = |node: &Sourced| Ok(change.apply(node, &Chosen::of(node, which)).map_err(Usage)?.node);
+    let each = |node: &AttributedNoise| Ok(change.apply(node, &Chosen::of(node, which)).map_err(Usage)?.node);
     nodes.iter().map(each).collect()
 }
 
 /// Each name must mean some noise of some node.
-fn named(nodes: &[Sourced], which: &[Which]) -> Result<(), Usage> {
+fn named(nodes: &[AttributedNoise], which: &[Which]) -> Result<(), Usage> {
     let missing =
         |one: &&Which| nodes.iter().all(|node| Chosen::of(node, std::slice::from_ref(*one)).is_empty());
     let Some(one) = which.iter().find(missing) else { return Ok(()) };
-    let kinds = nodes.iter().flat_map(Sourced::kinds);
+    let kinds = nodes.iter().flat_map(AttributedNoise::kinds);
     let mut families: Vec<String> = kinds.map(|kind| one_line(&kind.family)).collect();
     families.sort();
     families.dedup();

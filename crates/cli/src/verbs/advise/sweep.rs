@@ -2,7 +2,7 @@
 
 use quell_analysis::predict::{self, NodeNoise, Options};
 use quell_analysis::sweep::{AxisKind, Form, Unit};
-use quell_analysis::whatif::{Costs, Job, Source, Sourced, costs};
+use quell_analysis::whatif::{Costs, Job, Source, AttributedNoise, costs};
 use quell_recording::columns::{Columns, sweep_cells, sweep_columns};
 use quell_recording::results::Kind;
 
@@ -28,7 +28,11 @@ impl CostsOfSources {
     }
 
     /// What a unit's points mean: the nodes, the job at all its scales, and how many sources stand alone.
-    fn asked(&self, context: &Context, unit: &Unit) -> Result<(Vec<Sourced>, Options, usize), String> {
+    fn asked(
+        &self,
+        context: &Context,
+        unit: &Unit,
+    ) -> Result<(Vec<AttributedNoise>, Options, usize), String> {
         let Some(first) = unit.points.first() else { return Err("there is no point".into()) };
         let mut words = context.words(first, &["noise", "ranks"]);
         // The verb wants noise; which it is, the plan says.
@@ -41,8 +45,10 @@ impl CostsOfSources {
         };
         let most = options.ranks.iter().copied().max().unwrap_or(1);
         let scale = ModelScale { quantum: options.quantum, ranks: most, seed: options.seed };
-        let nodes = context.paths(first, "noise").into_iter().map(|path| Ok(noise::sourced(&path, scale)?.0));
-        let nodes = nodes.collect::<anyhow::Result<Vec<Sourced>>>().map_err(|error| format!("{error:#}"))?;
+        let nodes =
+            context.paths(first, "noise").into_iter().map(|path| Ok(noise::attributed(&path, scale)?.0));
+        let nodes =
+            nodes.collect::<anyhow::Result<Vec<AttributedNoise>>>().map_err(|error| format!("{error:#}"))?;
         Ok((nodes, options, args.sources as usize))
     }
 }
@@ -98,7 +104,7 @@ impl Swept for CostsOfSources {
 
     fn cost_ns(&self, context: &Context, unit: &Unit) -> anyhow::Result<u64> {
         let (nodes, options, most) = self.asked(context, unit).map_err(anyhow::Error::msg)?;
-        let noise: Vec<NodeNoise> = nodes.iter().map(Sourced::noise).collect();
+        let noise: Vec<NodeNoise> = nodes.iter().map(AttributedNoise::noise).collect();
         Ok(predict::cost_ns(&noise, &options)?.saturating_mul(1 + RUNS_A_SOURCE * most as u64))
     }
 }

@@ -1,0 +1,266 @@
+//! Detours cut into segments, one behind the other, each with the source that took it.
+
+use quell_recording::{Interval, Nanos, Recording, Source};
+use rayon::prelude::*;
+
+use super::activity::{Segment, Stretch};
+use super::blame::Blame;
+use super::kind::{Kind, Kinds, UNATTRIBUTED};
+use super::{Side, join_all, measure_tolerance};
+
+/// A segment of a detour, and what took it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AttributedSegment {
+    pub start: Nanos,
+    pub ns: u64,
+    /// The number of a kind.
+    pub kind: u32,
+    /// The kind of the interval beneath, where that counts this time as its own as well: it would have it, were the other not there.
+    pub under: Option<u32>,
+}
+
+impl AttributedSegment {
+    pub(crate) fn end(self) -> Nanos {
+        self.start + Nanos::from_nanos(self.ns)
+    }
+}
+
+/// What took the detours of a recording, and for each of its traces the segments of the detours, in order. They fill the detours:
+/// each begins where the one before ends, and they have the lengths that the attribution gives them. What is not attributed, or
+/// the hypervisor took, lies where the kernel was seen at no work.
+pub(crate) fn attributed_segments(recording: &Recording) -> (Vec<Kind>, Vec<Vec<AttributedSegment>>) {
+    let tolerance = measure_tolerance(recording);
+    let sides = join_all(recording, tolerance);
+    let sides: Vec<(Kinds, Vec<AttributedSegment>)> = sides.par_iter().map(of_side).collect();
+    // In order of appearance, one trace after the other, however many threads were at work.
+    let mut kinds = known_kinds();
+    let renumbered = sides.into_iter().map(|(of_side, mut segments)| {
+        let numbers: Vec<u32> = of_side.into_vec().into_iter().map(|kind| kinds.number(kind)).collect();
+        for segment in &mut segments {
+            segment.kind = numbers[segment.kind as usize];
+            segment.under = segment.under.map(|kind| numbers[kind as usize]);
+        }
+        segments
+    });
+    let segments = renumbered.collect();
+    (kinds.into_vec(), segments)
+}
+
+const STOLEN: u32 = 0;
+const NOT_ATTRIBUTED: u32 = 1;
+
+/// The kinds that have no interval: [`STOLEN`], then [`NOT_ATTRIBUTED`].
+fn known_kinds() -> Kinds {
+    let mut kinds = Kinds::default();
+    kinds.number(Kind::named(&Source::Steal.to_string()));
+    kinds.number(Kind::named(UNATTRIBUTED));
+    kinds
+}
+
+fn of_side(side: &Side<'_>) -> (Kinds, Vec<AttributedSegment>) {
+    let mut filled = Filled::new(side.intervals);
+    let mut first = 0;
+    let segments = &side.joined.segments;
+    let claims = claims(segments, side.intervals);
+    for (blame, &window) in side.joined.blames.iter().zip(&side.joined.windows) {
+        while segments.get(first).is_some_and(|one| one.stretch.end <= window.start) {
+            first += 1;
+        }
+        let near = segments[first..].iter().take_while(|one| one.stretch.start < window.end);
+        filled.fill((blame, window), &near.collect::<Vec<_>>(), &claims);
+    }
+    (filled.kinds, filled.segments)
+}
+
+/// Who had a segment.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    /// The source of the interval with this place in its CPU's list.
+    Interval(usize),
+    /// A kind that has no interval.
+    Kind(u32),
+}
+
+/// The detours of one CPU that are cut already.
+struct Filled<'a> {
+    intervals: &'a [Interval],
+    kinds: Kinds,
+    /// The kind of each interval that had a part so far.
+    kinds_of: Vec<Option<u32>>,
+    segments: Vec<AttributedSegment>,
+}
+
+impl<'a> Filled<'a> {
+    fn new(intervals: &'a [Interval]) -> Self {
+        let (kinds, kinds_of) = (known_kinds(), vec![None; intervals.len()]);
+        Self { intervals, kinds, kinds_of, segments: Vec::new() }
+    }
+
+    fn kind_of(&mut self, interval: usize) -> u32 {
+        let kind = || self.kinds.number(Kind::of(&self.intervals[interval]));
+        *self.kinds_of[interval].get_or_insert_with(kind)
+    }
+
+    /// Adds a segment, if it has a length; the time at which it ends.
+    fn push(&mut self, start: Nanos, ns: u64, owner: Owner, under: Option<usize>) -> Nanos {
+        if ns > 0 {
+            let kind = match owner {
+                Owner::Interval(interval) => self.kind_of(interval),
+                Owner::Kind(kind) => kind,
+            };
+            let under = under.map(|interval| self.kind_of(interval));
+            self.segments.push(AttributedSegment { start, ns, kind, under });
+        }
+        start + Nanos::from_nanos(ns)
+    }
+
+    /// Cuts one detour.
+    fn fill(&mut self, (blame, window): (&Blame, Stretch), near: &[&Segment], claims: &[usize]) {
+        let intervals = self.intervals;
+        let part_of = |segment: &Segment| {
+            let one = &intervals[segment.interval];
+            let same = |interval: usize| {
+                intervals[interval].source == one.source && intervals[interval].pid == one.pid
+            };
+            blame.parts.iter().position(|part| same(part.interval))
+        };
+        let parts: Vec<Option<usize>> = near.iter().map(|segment| part_of(segment)).collect();
+        // Of each part, what its segments have in the window, and what of it was not given out yet.
+        let mut overlaps = vec![0u64; blame.parts.len()];
+        for (segment, part) in near.iter().zip(&parts) {
+            if let Some(part) = part {
+                overlaps[*part] += segment.stretch.overlap(window);
+            }
+        }
+        let mut rest: Vec<(u64, u64)> =
+            blame.parts.iter().zip(&overlaps).map(|(part, overlap)| (part.ns, *overlap)).collect();
+        let mut others =
+            [(Owner::Kind(STOLEN), blame.stolen_ns), (Owner::Kind(NOT_ATTRIBUTED), blame.left_ns)];
+        let mut at = blame.detour.start;
+        // In order, so those that matter here are those that the segments name.
+        let near_claims: Vec<usize> = near
+            .iter()
+            .map(|segment| segment.interval)
+            .filter(|interval| claims.binary_search(interval).is_ok())
+            .collect();
+        for (segment, part) in near.iter().zip(&parts) {
+            let Some(part) = *part else { continue };
+            for (owner, left) in &mut others {
+                let gap = segment.stretch.start.saturating_sub(at.as_nanos()).min(*left);
+                *left -= gap;
+                at = self.push(at, gap, *owner, None);
+            }
+            let overlap = segment.stretch.overlap(window);
+            let (left, of) = &mut rest[part];
+            // The last of a part's segments gets what rounding left.
+            let ns =
+                if *of > 0 { (u128::from(*left) * u128::from(overlap) / u128::from(*of)) as u64 } else { 0 };
+            (*left, *of) = (*left - ns, of.saturating_sub(overlap));
+            let beneath = |&&outer: &&usize| {
+                let outside = Stretch::of(&intervals[outer]);
+                outer != segment.interval && outside.overlap(segment.stretch) == segment.stretch.length()
+            };
+            let under = near_claims.iter().find(beneath).copied();
+            at = self.push(at, ns, Owner::Interval(segment.interval), under);
+        }
+        // A part whose segments the window does not reach.
+        for (part, (left, _)) in blame.parts.iter().zip(rest) {
+            at = self.push(at, left, Owner::Interval(part.interval), None);
+        }
+        for (owner, left) in others {
+            at = self.push(at, left, owner, None);
+        }
+    }
+}
+
+/// Intervals whose net time is more than the time in which they were the innermost: it was not lessened by what was nested in them.
+/// The kernel's recorder makes none such; tables of other origin may have them.
+fn claims(segments: &[Segment], intervals: &[Interval]) -> Vec<usize> {
+    let mut own = vec![0u64; intervals.len()];
+    for segment in segments {
+        own[segment.interval] = own[segment.interval].saturating_add(segment.stretch.length());
+    }
+    let more = |&interval: &usize| {
+        let (own, net) = (own[interval], intervals[interval].net.as_nanos());
+        own > 0 && net > own.saturating_add(own / 1_000)
+    };
+    (0..intervals.len()).filter(more).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use proptest::prelude::*;
+
+    use super::super::fixture::{detour, recording, steal, task, tick, trace};
+    use super::*;
+
+    /// The segments of the first CPU, and the names of all kinds.
+    fn cut(recording: &Recording) -> (Vec<AttributedSegment>, Vec<String>) {
+        let (kinds, mut segments) = attributed_segments(recording);
+        (segments.remove(0), kinds.iter().map(|kind| kind.family.to_string()).collect())
+    }
+
+    #[test]
+    fn a_task_between_ticks_is_cut_around_them() {
+        let intervals = vec![task("daemon", 7, 1_000, 10_000), tick(2_000, 500), tick(6_000, 500)];
+        // The task's net time is without what interrupted it.
+        let made = recording(vec![trace(100_000, vec![detour(900, 10_200)])], vec![intervals]);
+        let (segments, names) = cut(&made);
+        let sum: u64 = segments.iter().map(|one| one.ns).sum();
+        assert_eq!(sum, 10_200);
+        let of = |name: &str| {
+            let of_name = segments.iter().filter(|one| names[one.kind as usize] == name);
+            of_name.map(|one| (one.start.as_nanos(), one.ns)).collect::<Vec<_>>()
+        };
+        assert_eq!(of("tick"), [(2_000, 500), (6_000, 500)]);
+        assert_eq!(of("task:daemon").len(), 3);
+        assert_eq!(of(UNATTRIBUTED), [(900, 100), (11_000, 100)]);
+        // In order of appearance, behind the two that have no interval.
+        assert_eq!(names, ["steal", UNATTRIBUTED, "task:daemon", "tick"]);
+    }
+
+    #[test]
+    fn time_that_two_claim_would_be_the_outer_ones() {
+        let net = |one: Interval, ns| Interval { net: Nanos::from_nanos(ns), ..one };
+        let under = |outer_ns| {
+            let intervals = vec![net(task("daemon", 7, 1_000, 10_000), outer_ns), tick(2_000, 500)];
+            let made = recording(vec![trace(100_000, vec![detour(1_000, 10_000)])], vec![intervals]);
+            let (segments, names) = cut(&made);
+            let tick = segments.into_iter().find(|one| names[one.kind as usize] == "tick").unwrap();
+            tick.under.map(|kind| names[kind as usize].clone())
+        };
+        assert_eq!(under(10_000).as_deref(), Some("task:daemon"));
+        assert_eq!(under(9_500), None);
+    }
+
+    proptest! {
+        #[test]
+        fn segments_fill_each_detour(
+            detours in proptest::collection::vec((0u64..2_000, 1u64..3_000), 1..20),
+            ticks in proptest::collection::vec((0u64..40_000, 1u64..900), 0..30),
+            stolen in 0u64..3_000,
+        ) {
+            let mut at = 0;
+            let mut all = Vec::new();
+            for (gap, length) in detours {
+                all.push(detour(at + gap, length));
+                at += gap + length;
+            }
+            let mut intervals: Vec<_> = ticks.into_iter().map(|(start, length)| tick(start, length)).collect();
+            intervals.push(steal(0, 40_000, stolen));
+            intervals.sort_by_key(|one| one.start);
+            let made = recording(vec![trace(at + 1, all.clone())], vec![intervals]);
+            let mut segments = cut(&made).0.into_iter().peekable();
+            for detour in all {
+                let mut free = detour.start;
+                while let Some(one) = segments.next_if(|one| one.start < detour.end()) {
+                    prop_assert_eq!(one.start, free);
+                    free += Nanos::from_nanos(one.ns);
+                }
+                prop_assert_eq!(free, detour.end());
+            }
+            prop_assert!(segments.next().is_none());
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The noise of a node with each detour shared out among its sources: what every what-if starts from.
+
+use quell_recording::{Cpu, Detour, Nanos, Recording, Span, Trace};
+use quell_sim::{Model, ModelError};
+
+use crate::attribution::{AttributedSegment, Kind, Kinds, UNATTRIBUTED, attributed_segments};
+use crate::predict::NodeNoise;
+
+/// One CPU: the parts of its detours, in order. Those that touch are one detour.
+#[derive(Clone, Debug)]
+pub(crate) struct AttributedTrace {
+    pub cpu: Cpu,
+    pub span: Span,
+    pub segments: Vec<AttributedSegment>,
+}
+
+impl AttributedTrace {
+    /// The parts of each detour.
+    pub(crate) fn detours(&self) -> impl Iterator<Item = &[AttributedSegment]> {
+        self.segments.chunk_by(|one, next| next.start <= one.end())
+    }
+
+    /// The same CPU with other parts, each behind the one before it: a CPU has one at a time.
+    pub(crate) fn queued(&self, mut segments: Vec<AttributedSegment>) -> Self {
+        segments.sort_by_key(|segment| segment.start);
+        let mut free = Nanos::ZERO;
+        for segment in &mut segments {
+            segment.start = segment.start.max(free);
+            free = segment.end();
+        }
+        Self { segments, ..self.clone_empty() }
+    }
+
+    fn clone_empty(&self) -> Self {
+        Self { cpu: self.cpu, span: self.span, segments: Vec::new() }
+    }
+
+    /// The trace as a probe would have seen it.
+    fn trace(&self) -> Trace {
+        let detour = |segments: &[AttributedSegment]| {
+            let start = segments[0].start;
+            let end = segments.iter().map(|segment| segment.end()).max().unwrap_or(start);
+            Detour { start, duration: end - start, own: false }
+        };
+        Trace { cpu: self.cpu, span: self.span, detours: self.detours().map(detour).collect() }
+    }
+}
+
+/// The noise of one node, with its sources.
+#[derive(Clone, Debug)]
+pub struct AttributedNoise {
+    /// The recording's or the model's name.
+    pub name: String,
+    /// What a reader must know, as for [`NodeNoise`].
+    pub limits: Vec<String>,
+    kinds: Vec<Kind>,
+    traces: Vec<AttributedTrace>,
+}
+
+impl AttributedNoise {
+    /// Of a recording, by its attribution. Where its sources are not known, all is [`UNATTRIBUTED`].
+    pub fn of_recording(recording: &Recording, limits: Vec<String>) -> Self {
+        let (kinds, segments) = attributed_segments(recording);
+        let of_trace = |(trace, segments): (&Trace, Vec<AttributedSegment>)| AttributedTrace {
+            cpu: trace.cpu,
+            span: trace.span,
+            segments,
+        };
+        let traces = recording.traces.iter().zip(segments).map(of_trace).collect();
+        Self { name: recording.name(), limits, kinds, traces }
+    }
+
+    /// Noise of which only the detours are known.
+    pub fn unknown(noise: &NodeNoise) -> Self {
+        let of_trace = |trace: &Trace| {
+            let segment = |detour: &Detour| AttributedSegment {
+                start: detour.start,
+                ns: detour.duration.as_nanos(),
+                kind: 0,
+                under: None,
+            };
+            AttributedTrace {
+                cpu: trace.cpu,
+                span: trace.span,
+                segments: trace.noise().map(segment).collect(),
+            }
+        };
+        Self {
+            name: noise.name.clone(),
+            limits: noise.limits.clone(),
+            kinds: vec![Kind::named(UNATTRIBUTED)],
+            traces: noise.traces.iter().map(of_trace).collect(),
+        }
+    }
+
+    /// A node of a model's noise, whose components are its sources; as long as that of [`NodeNoise::from_model`], and the same.
+    ///
+    /// # Errors
+    /// When the model's own span would hold too many detours.
+    pub fn from_model(
+        name: &str,
+        model: &Model,
+        quantum: Nanos,
+        most_ranks: u64,
+        seed: u64,
+    ) -> Result<Self, ModelError> {
+        let span = NodeNoise::span_of_model(model, quantum, most_ranks);
+        let mut kinds = Kinds::default();
+        let numbers: Vec<u32> = model.components().map(|name| kinds.number(Kind::named(name))).collect();
+        let mut traces = Vec::new();
+        for (trace, components) in model.node_by_component(span, seed)? {
+            let segment = |(detour, component): (&Detour, u32)| {
+                let kind = numbers[component as usize];
+                AttributedSegment { start: detour.start, ns: detour.duration.as_nanos(), kind, under: None }
+            };
+            let segments = trace.detours.iter().zip(components).map(segment).collect();
+            traces.push(AttributedTrace { cpu: trace.cpu, span: trace.span, segments });
+        }
+        Ok(Self { name: name.to_owned(), limits: Vec::new(), kinds: kinds.into_vec(), traces })
+    }
+
+    /// What its detours are shared out among.
+    pub fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    /// Its CPUs, in the order of the traces.
+    pub fn cpus(&self) -> impl Iterator<Item = Cpu> {
+        self.traces.iter().map(|trace| trace.cpu)
+    }
+
+    /// How many detours its CPUs had, or parts of some where several sources share one.
+    pub fn parts(&self) -> u64 {
+        self.traces.iter().map(|trace| trace.segments.len() as u64).sum()
+    }
+
+    /// The same of some of its CPUs; those that it does not have are ignored.
+    #[must_use]
+    pub fn on(&self, cpus: &[Cpu]) -> Self {
+        let traces = self.traces.iter().filter(|trace| cpus.contains(&trace.cpu)).cloned().collect();
+        Self { name: self.name.clone(), limits: self.limits.clone(), kinds: self.kinds.clone(), traces }
+    }
+
+    /// Without its first `count` CPUs.
+    #[must_use]
+    pub fn leaving_first(&self, count: usize) -> Self {
+        let cpus: Vec<Cpu> = self.cpus().skip(count).collect();
+        self.on(&cpus)
+    }
+
+    pub(crate) fn traces(&self) -> &[AttributedTrace] {
+        &self.traces
+    }
+
+    /// The noise as it is, for a prediction.
+    pub fn noise(&self) -> NodeNoise {
+        let traces = self.traces.iter().map(AttributedTrace::trace).collect();
+        NodeNoise { name: self.name.clone(), traces, limits: self.limits.clone() }
+    }
+
+    /// The same with what each kind took multiplied by a weight. What is left of a detour stays where it was.
+    pub(crate) fn weighed(&self, weight: impl Fn(usize) -> f64) -> Self {
+        let weights: Vec<f64> = (0..self.kinds.len()).map(weight).collect();
+        let part = |segment: &AttributedSegment| {
+            let of = |kind: u32| (kind, weights[kind as usize]);
+            let (kind, weight) = match (of(segment.kind), segment.under) {
+                ((_, 0.0), Some(under)) => of(under),
+                (known, _) => known,
+            };
+            AttributedSegment { ns: (segment.ns as f64 * weight).round() as u64, kind, ..*segment }
+        };
+        self.with_traces(|trace| {
+            let segments = trace.segments.iter().map(part).filter(|segment| segment.ns > 0).collect();
+            AttributedTrace { segments, ..trace.clone_empty() }
+        })
+    }
+
+    /// The same with other detours on each CPU.
+    pub(crate) fn with_traces(&self, of: impl Fn(&AttributedTrace) -> AttributedTrace) -> Self {
+        let (name, limits, kinds) = (self.name.clone(), self.limits.clone(), self.kinds.clone());
+        Self { name, limits, kinds, traces: self.traces.iter().map(of).collect() }
+    }
+}
