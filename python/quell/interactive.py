@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quell._native import native
 from quell.recording import bin_of, edge
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ fieldset label { margin-right: 14px; white-space: nowrap }
   max-width: 340px; box-shadow: 0 1px 4px #0003 }
 """
 
-# Points that a browser draws at ease; of more detours the longest are shown.
+# Points that a browser draws at ease.
 _MOST_POINTS = 5000
 
 
@@ -145,7 +146,9 @@ def density(*recordings: Recording) -> Page:
 
 
 def timeline(recording: Recording) -> Page:
-    """When detours came and how long they were; of very many the longest.
+    """When detours came and how long they were.
+
+    Of very many the longest of each CPU are drawn, and the longest of each run of as many in a row.
 
     Args:
         recording: Of the method `detour`.
@@ -154,13 +157,16 @@ def timeline(recording: Recording) -> Page:
         The page.
     """
     table = recording.detours
-    rows = list(zip(table.column("duration_ns"), table.column("start_ns"), table.column("cpu")))
-    longest = sorted(rows, reverse=True)[:_MOST_POINTS]
+    of_cpu: dict[int, list[tuple[float, int]]] = {cpu: [] for cpu in recording.cpus}
+    for cpu, start, duration in zip(table.column("cpu"), table.column("start_ns"), table.column("duration_ns")):
+        of_cpu[cpu].append((start / 1e9, duration))
+    room = _MOST_POINTS // max(len(of_cpu), 1)
     series: list[dict[str, Any]] = []
-    for cpu in recording.cpus:
-        mine = [(start / 1e9, duration) for duration, start, of in longest if of == cpu]
-        series.append({"name": f"CPU {cpu}", "x": [x for x, _ in mine], "y": [y for _, y in mine], "dots": True})
-    left_out = f", the longest {_MOST_POINTS:,} of {len(rows):,}" if len(rows) > _MOST_POINTS else ""
+    for cpu, found in of_cpu.items():
+        drawn = [found[place] for place in native().downsample([duration for _, duration in found], room)]
+        series.append({"name": f"CPU {cpu}", "x": [x for x, _ in drawn], "y": [y for _, y in drawn], "dots": True})
+    shown = sum(len(one["x"]) for one in series)
+    left_out = f", {shown:,} of {len(table):,}" if shown < len(table) else ""
     title = f"Detours of {recording.name}{left_out}"
     return _xy(title, series, ("at", "linear", "seconds"), ("duration", "log", "time"))
 

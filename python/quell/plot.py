@@ -10,6 +10,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
+from quell._native import native
 from quell._style import (
     COLOURS,
     COLUMN,
@@ -39,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Figure])
 # So many rows of bars and panels are read at a glance.
 _MOST_BARS = 12
 _MOST_PANELS = 4
-# Points that a drawing program still edits at ease; more are drawn as a picture.
+# Detours of a CPU that a drawing program still edits at ease.
 _MOST_POINTS = 4000
 # Ranks that get a bar each.
 _MOST_RANKS = 64
@@ -114,6 +115,8 @@ def timeline(
 ) -> Figure:
     """When detours came and how long they were, a panel for each CPU.
 
+    Of more than 4,000 detours of a CPU the longest are drawn, and the longest of each run of as many in a row.
+
     Args:
         recording: Of the method `detour`.
         cpus: Which CPUs; the four that lost most, if not given.
@@ -138,11 +141,13 @@ def timeline(
     floor, roof = 10 ** int(math.log10(min(durations))), 10 ** math.ceil(math.log10(max(durations) * 1.1))
     for panel, cpu in zip(panels, chosen):
         found = of_cpu.get(cpu, [])
-        picture = len(found) > _MOST_POINTS
-        panel.vlines([at for at, _ in found], floor, [d for _, d in found], GREY, linewidth=0.4, rasterized=picture)
-        panel.plot(*_columns(found), ".", color=COLOURS[1], markersize=2, rasterized=picture)
+        places = native().downsample([duration for _, duration in found], _MOST_POINTS)
+        starts, lengths = _columns([found[place] for place in places])
+        panel.vlines(starts, floor, lengths, GREY, linewidth=0.4)
+        panel.plot(starts, lengths, ".", color=COLOURS[1], markersize=2)
         panel.set(yscale="log", ylim=(floor, roof))
-        panel.set_title(f"CPU {cpu}: {len(found):,} detours, {time(lost.get(cpu, 0))} lost", fontsize=7.5)
+        some = f" ({len(places):,} drawn)" if len(places) < len(found) else ""
+        panel.set_title(f"CPU {cpu}: {len(found):,} detours{some}, {time(lost.get(cpu, 0))} lost", fontsize=7.5)
         _time_axis(panel.yaxis)
     panels[-1].set_xlabel("time in s")
     return figure

@@ -8,6 +8,7 @@ import sys
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -53,6 +54,23 @@ class Plots(PackageCase):
                 page = getattr(interactive, name)(*given)
                 page.save(f"{name}.html")
                 self.assertIn("<iframe", page._repr_html_())
+
+    def test_of_many_detours_the_longest_are_drawn(self) -> None:
+        import quell
+        from quell import interactive, plot
+
+        recording = quell.open(A)
+        longest = max(recording.detours.column("duration_ns"))
+        with mock.patch.object(plot, "_MOST_POINTS", 8), mock.patch.object(interactive, "_MOST_POINTS", 16):
+            axes = plot.timeline(recording, cpus=recording.cpus[:1]).axes[0]
+            page = interactive.timeline(recording)
+        self.assertLessEqual(len(axes.lines[0].get_xdata()), 8)
+        self.assertRegex(axes.get_title(), r"detours \(\d drawn\)")
+        drawn = json.loads(page.html.split('type="application/json">')[1].split("</script>")[0])
+        durations = [duration for one in drawn["series"] for duration in one["y"]]
+        self.assertLessEqual(len(durations), 16)
+        self.assertIn(longest, durations)
+        self.assertIn(f"{len(durations)} of {len(recording.detours):,}", drawn["title"])
 
     def test_lines_differ_without_colour(self) -> None:
         from quell import plot

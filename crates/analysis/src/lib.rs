@@ -10,6 +10,7 @@ pub mod bench;
 pub mod compare;
 pub mod counted;
 pub mod density;
+mod downsample;
 pub mod emulation;
 pub mod fleet;
 pub mod hosts;
@@ -26,4 +27,5 @@ pub mod trial;
 pub mod validation;
 pub mod whatif;
 
+pub use downsample::downsample;
 pub use progress::{GO_ON, Progress, Stopped};

@@ -10,6 +10,7 @@ use quell_analysis::advise::Advice;
 use quell_analysis::attribution::Attribution;
 use quell_analysis::compare::Comparison;
 use quell_analysis::density::Density;
+use quell_analysis::downsample;
 use quell_analysis::overview::Overview;
 use quell_analysis::predict::{Point, Prediction};
 use quell_analysis::stats::Durations;
@@ -206,20 +207,11 @@ fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// At most `room` detours: the longest of all, and the longest of each slice of time.
+/// At most `room` detours, by the rule of [`downsample`].
 fn time_line(trace: &Trace, room: usize) -> TimeLine {
-    let mut kept: Vec<&Detour> = trace.detours.iter().collect();
-    if kept.len() > room {
-        let slices = (room / 2).max(1);
-        let slice = kept.len().div_ceil(slices);
-        let mut chosen: Vec<&Detour> =
-            kept.chunks(slice).filter_map(|c| c.iter().copied().max_by_key(|d| d.duration)).collect();
-        kept.sort_by_key(|d| std::cmp::Reverse(d.duration));
-        chosen.extend(kept.iter().take(room / 2));
-        chosen.sort_by_key(|d| d.start);
-        chosen.dedup_by_key(|d| d.start);
-        kept = chosen;
-    }
+    let durations: Vec<u64> = trace.detours.iter().map(|d| d.duration.as_nanos()).collect();
+    let kept: Vec<&Detour> =
+        downsample(&durations, room).into_iter().map(|place| &trace.detours[place]).collect();
     let second = |d: &Detour| ((d.start - trace.span.start).as_nanos() / 1_000) as f64 / 1e6;
     TimeLine {
         cpu: trace.cpu.0,

@@ -16,8 +16,16 @@ fn _internal(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<table::Table>()?;
     module.add_class::<recording::Recording>()?;
+    module.add_function(wrap_pyfunction!(downsample, module)?)?;
     for function in verbs::functions(module)? {
         module.add_function(function)?;
     }
     Ok(())
+}
+
+/// The places of those detours that a plot draws.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands its objects over")]
+fn downsample(durations_ns: Vec<u64>, most: usize) -> Vec<usize> {
+    quell_analysis::downsample(&durations_ns, most)
 }

@@ -3,6 +3,7 @@
 use quell_analysis::attribution::Attribution;
 use quell_analysis::counted::HistogramOverview;
 use quell_analysis::density::LogHistogram;
+use quell_analysis::downsample;
 use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
 use quell_analysis::stats::Durations;
 use quell_recording::{Method, Recording, Trace};
@@ -171,20 +172,17 @@ fn noisiest(traces: &[Trace]) -> Vec<&Trace> {
 
 fn time_line(trace: &Trace) -> String {
     let noise: Vec<_> = trace.noise().collect();
-    // Evenly thinned dots show the same cloud; the longest are never thinned away.
-    let step = noise.len().div_ceil(MOST_POINTS).max(1);
-    let longest = noise.iter().map(|d| d.duration).max().unwrap_or_default();
-    let points: Vec<(f64, f64)> = noise
-        .chunks(step)
-        .filter_map(|chunk| chunk.iter().max_by_key(|d| d.duration))
-        .map(|d| ((d.start - trace.span.start).as_secs_f64(), (d.duration.as_nanos().max(1) as f64).log10()))
-        .collect();
-    let least = points.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+    let durations: Vec<u64> = noise.iter().map(|d| d.duration.as_nanos()).collect();
+    let log = |ns: u64| (ns.max(1) as f64).log10();
+    let point = |place: usize| ((noise[place].start - trace.span.start).as_secs_f64(), log(durations[place]));
+    let points: Vec<(f64, f64)> = downsample(&durations, MOST_POINTS).into_iter().map(point).collect();
+    let (low, high) =
+        points.iter().fold((f64::INFINITY, 0.0), |(low, high), p| (p.1.min(low), p.1.max(high)));
     if points.is_empty() {
         return format!("CPU {}: no detours\n", trace.cpu);
     }
     let x = Scale::linear(0.0, trace.span.length().as_secs_f64(), |s| format!("{s:.1}s"));
-    let y = Scale::log(least, (longest.as_nanos().max(1) as f64).log10(), plots::decade);
+    let y = Scale::log(low, high, plots::decade);
     let series = Series { name: String::new(), points, line: false };
     plots::chart(&format!("Detours over time, CPU {}", trace.cpu), width(), 14, &x, &y, &[series])
 }
