@@ -17,7 +17,6 @@ mod steps;
 mod sweep;
 mod values;
 mod verbs;
-mod whole_file;
 
 use std::process::ExitCode;
 

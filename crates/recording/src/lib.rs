@@ -8,6 +8,7 @@
 // The derive names this crate, here too.
 extern crate self as quell_recording;
 
+mod atomic_write;
 mod batches;
 pub mod columns;
 mod cpu;
@@ -31,6 +32,7 @@ mod trace;
 mod words;
 mod write;
 
+pub use atomic_write::{AtomicFile, atomic_write, drafted, os_error, remove_drafts, write_output};
 pub use batches::{Batches, Kind as TableKind};
 pub use cpu::{Cpu, format_cpu_list, parse_cpu_list};
 pub use error::Error;

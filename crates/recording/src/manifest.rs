@@ -7,7 +7,7 @@ use fs_err as fs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cpu, Error, MpiFacts, Nanos, Span};
+use crate::{Cpu, Error, MpiFacts, Nanos, Span, atomic_write};
 
 /// The recording format that this crate writes. Readers accept every older one.
 ///
@@ -335,36 +335,13 @@ impl Manifest {
         }
     }
 
-    /// Writes the manifest whole or not at all: a temporary file, synced, renamed.
+    /// Writes the manifest, whole or not at all.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
         let text = serde_json::to_vec_pretty(self).map_err(|e| Error::malformed(folder, e))?;
-        replace_file(&folder.join("manifest.json"), |file| {
-            use std::io::Write as _;
-            file.write_all(&text)?;
-            Ok(())
-        })
+        Ok(atomic_write(&folder.join("manifest.json"), &text)?)
     }
 }
 
 fn is_false(flag: &bool) -> bool {
     !flag
-}
-
-/// Puts a new file in the place of `path`, so that a reader finds the old one or the new one, never a part.
-pub(crate) fn replace_file(
-    path: &Path,
-    fill: impl FnOnce(&mut fs::File) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let temporary = path.with_extension("tmp");
-    let write = || {
-        let mut file = fs::File::create(&temporary)?;
-        fill(&mut file)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        Ok(())
-    };
-    write().inspect_err(|_| {
-        // The temporary file holds nothing that is not elsewhere, and a full disk needs its room.
-        let _ = fs::remove_file(&temporary);
-    })
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::manifest::replace_file;
 use crate::read::read_table;
 use crate::table::Row as _;
 use crate::write::write_parquet;
@@ -43,7 +42,7 @@ pub fn add_phases(
     let schema = Phase::schema();
     // Row groups stay small, so that the memory for many is that for a few.
     let batches = rows.chunks(1 << 16).map(Phase::to_batch);
-    replace_file(&target, |file| write_parquet(file, &target, &schema, batches))?;
+    write_parquet(&target, &schema, batches)?;
     manifest.method = crate::Method::Phases;
     manifest.mpi = Some(mpi);
     let mut of_cpu: BTreeMap<Cpu, (u64, Nanos)> = BTreeMap::new();

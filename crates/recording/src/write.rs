@@ -17,9 +17,9 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::{State, replace_file};
+use crate::manifest::State;
 use crate::table::Row;
-use crate::{Bucket, Cpu, Detour, Error, Interval, Manifest, Nanos, Quantum, Thread};
+use crate::{AtomicFile, Bucket, Cpu, Detour, Error, Interval, Manifest, Nanos, Quantum, Thread};
 
 /// The file that grows by one line a flush.
 pub(crate) const PROGRESS: &str = "progress.jsonl";
@@ -276,15 +276,14 @@ impl<R: Row> Table<R> {
         stream.finish().map_err(arrow)?;
         let source = StreamReader::try_new_buffered(fs::File::open(&self.path)?, None).map_err(arrow)?;
         let target = self.path.with_extension("parquet");
-        replace_file(&target, |file| write_parquet(file, &target, &R::schema(), source))?;
+        write_parquet(&target, &R::schema(), source)?;
         fs::remove_file(&self.path)?;
         Ok(())
     }
 }
 
-/// Batches into a Parquet file. Row groups stay small, so that the memory for an hour is that for a second.
+/// Batches into a Parquet file, which is there whole or not at all. Row groups stay small, so that the memory for an hour is that for a second.
 pub(crate) fn write_parquet(
-    file: &mut fs::File,
     target: &Path,
     schema: &SchemaRef,
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
@@ -293,8 +292,9 @@ pub(crate) fn write_parquet(
         Error::Io(std::io::Error::other(format!("{}: {e}", target.display())))
     };
     let properties = parquet_properties(schema);
+    let mut file = AtomicFile::create(target)?;
     let mut writer =
-        ArrowWriter::try_new(file, SchemaRef::clone(schema), Some(properties)).map_err(parquet)?;
+        ArrowWriter::try_new(&mut file, SchemaRef::clone(schema), Some(properties)).map_err(parquet)?;
     for batch in batches {
         writer.write(&batch.map_err(|e| arrow_error(target, e))?).map_err(parquet)?;
         if writer.in_progress_size() > 8 << 20 {
@@ -302,6 +302,7 @@ pub(crate) fn write_parquet(
         }
     }
     writer.close().map_err(parquet)?;
+    file.commit()?;
     Ok(())
 }
 

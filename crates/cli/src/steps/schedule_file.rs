@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::Context as _;
+use quell_recording::AtomicFile;
 use quell_request::Usage;
 use quell_sim::goal::{self, Format, Schedule};
 
@@ -30,30 +30,19 @@ pub fn keep(target: &GoalTarget) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a schedule beside its place, then moves it there, so that nothing half written stays.
+/// Writes a schedule; how many bytes it has.
 pub fn write(schedule: &Schedule, format: Format, output: &Path) -> anyhow::Result<u64> {
-    let mut beside = output.as_os_str().to_owned();
-    beside.push(".part");
-    let beside = Path::new(&beside);
-    let written = write_to(schedule, format, beside).and_then(|bytes| {
-        fs_err::rename(beside, output)?;
-        Ok(bytes)
-    });
-    if written.is_err() {
-        // The first error is what the reader must know.
-        let _ = fs_err::remove_file(beside);
-    }
-    written.with_context(|| format!("failed to write {}", output.display()))
-}
-
-fn write_to(schedule: &Schedule, format: Format, path: &Path) -> anyhow::Result<u64> {
-    let mut file = BufWriter::with_capacity(1 << 20, fs_err::File::create(path)?);
+    let mut file = AtomicFile::create(output)?;
+    let mut buffered = BufWriter::with_capacity(1 << 20, &mut file);
     match format {
-        Format::Text => goal::write_text(schedule, &mut file)?,
-        Format::Binary => goal::write_binary(schedule, &mut file)?,
+        Format::Text => goal::write_text(schedule, &mut buffered)?,
+        Format::Binary => goal::write_binary(schedule, &mut buffered)?,
     }
-    file.flush()?;
-    Ok(file.get_ref().metadata()?.len())
+    buffered.flush()?;
+    drop(buffered);
+    let bytes = file.as_file().metadata()?.len();
+    file.commit()?;
+    Ok(bytes)
 }
 
 /// What a schedule holds, in words.

@@ -1,18 +1,19 @@
 //! The dataset's folder: `_sweep.json`, and a file for each chunk that is there whole or not at all.
 
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use quell_recording::results::{Cell, Kind, Results};
+use quell_recording::{AtomicFile, atomic_write, drafted};
 
 use super::identity::Identity;
 use super::{Context, Row};
 use quell_request::Usage;
 
-/// What is written is named so until it is whole. No pattern of `*.parquet` takes it.
-const TEMPORARY: &str = ".tmp";
+/// Whose the folder is.
+const PLAN: &str = "_sweep.json";
+/// What the names of chunks begin with.
+const PART: &str = "part-";
 
 /// The folder of a dataset.
 #[derive(Debug)]
@@ -58,11 +59,11 @@ impl Folder {
         }
         let mut text = serde_json::to_vec_pretty(&self.identity)?;
         text.push(b'\n');
-        let file = self.temporary(".sweep-", &text)?;
-        match file.persist_noclobber(self.path.join("_sweep.json")) {
-            Ok(_) => Ok(()),
-            Err(error) if error.error.kind() == ErrorKind::AlreadyExists => self.compare().map(|_| ()),
-            Err(error) => Err(error.error).with_context(|| self.path.display().to_string()),
+        let mut file = AtomicFile::create(&self.path.join(PLAN))?;
+        file.write_all(&text)?;
+        match file.commit_new() {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => self.compare().map(|_| ()),
+            other => Ok(other?),
         }
     }
 
@@ -95,7 +96,7 @@ impl Folder {
     }
 
     fn found(&self) -> anyhow::Result<Option<Identity>> {
-        let path = self.path.join("_sweep.json");
+        let path = self.path.join(PLAN);
         match fs_err::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
@@ -120,7 +121,7 @@ impl Folder {
     }
 
     fn part(&self, chunk: u64) -> PathBuf {
-        self.path.join(format!("part-{chunk:06}.parquet"))
+        self.path.join(format!("{PART}{chunk:06}.parquet"))
     }
 
     /// Whether a chunk has a file, whatever is in it.
@@ -170,32 +171,16 @@ impl Folder {
         Results { columns: self.columns.clone(), rows }
     }
 
-    /// Writes a chunk's file: to a name of its own, to the disk, then to its place.
+    /// Writes a chunk's file, whole or not at all.
     ///
     /// # Errors
     /// For instance on a full disk; the folder is then as before.
     pub fn write(&self, chunk: u64, table: &Results) -> anyhow::Result<()> {
-        let file = self.temporary(&format!(".part-{chunk:06}-"), &table.to_parquet()?)?;
-        match file.persist(self.part(chunk)) {
-            Ok(_) => Ok(()),
+        match atomic_write(&self.part(chunk), &table.to_parquet()?) {
             // Somebody else has the same share, wrote the same, and cleaned up.
             Err(_) if self.held(chunk).is_some() => Ok(()),
-            Err(error) => Err(error.error).with_context(|| self.part(chunk).display().to_string()),
+            other => Ok(other?),
         }
-    }
-
-    fn temporary(&self, prefix: &str, bytes: &[u8]) -> anyhow::Result<tempfile::NamedTempFile> {
-        let write = || {
-            // As any file that is made here: the others of a group may read it.
-            let usual = std::fs::Permissions::from_mode(0o666);
-            let mut builder = tempfile::Builder::new();
-            builder.prefix(prefix).suffix(TEMPORARY).permissions(usual);
-            let mut file = builder.tempfile_in(&self.path)?;
-            file.write_all(bytes)?;
-            file.as_file().sync_all()?;
-            Ok::<_, std::io::Error>(file)
-        };
-        write().with_context(|| self.path.display().to_string())
     }
 
     /// Removes what processes left that were killed while they wrote. Only for a dataset that is complete.
@@ -211,6 +196,5 @@ impl Folder {
 }
 
 fn is_left_over(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    (name.starts_with(".part-") || name.starts_with(".sweep-")) && name.ends_with(TEMPORARY)
+    drafted(path).is_some_and(|name| name == PLAN || name.starts_with(PART))
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use fs_err as fs;
 use quell_replay::schedule::{
     Context, Flaw, GROUP, HEAD, MAGIC, SEED, Schedule, Sync, TRACK, VERSION, checksum, field,
 };
@@ -132,9 +131,7 @@ fn track(noise: &CpuNoise) -> Vec<u64> {
 /// When it cannot be written.
 pub fn write(path: &Path, words: &[u64]) -> std::io::Result<()> {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let making = path.with_extension("making");
-    fs::write(&making, bytes)?;
-    fs::rename(making, path)
+    quell_recording::atomic_write(path, &bytes)
 }
 
 /// Reads a schedule's head and tables from all its words, as a job does.

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use quell_recording::{AtomicFile, remove_drafts};
 
 use super::{ABSENT, Trouble};
 use crate::deny;
@@ -95,32 +96,13 @@ fn spot_or_make(root: &Root, path: &str) -> Result<PathBuf, Trouble> {
 
 /// The file is there with all of its text, or as it was, whenever power fails.
 fn put(spot: &Path, text: &str) -> io::Result<()> {
-    let (folder, draft) = (folder_of(spot)?, draft_of(spot));
-    let create = || {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o644)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&draft)
-    };
-    let mut file = match create() {
-        // A run that was killed left it; the name is quell's.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(&draft)?;
-            create()?
-        }
-        other => other?,
-    };
-    let mut written = || -> io::Result<()> {
-        file.write_all(text.as_bytes())?;
-        // Whatever the caller's umask.
-        file.set_permissions(Permissions::from_mode(0o644))?;
-        file.sync_all()?;
-        fs::rename(&draft, spot)?;
-        sync(folder)
-    };
-    written().inspect_err(|_| drop(fs::remove_file(&draft)))
+    remove_drafts(spot)?;
+    let mut file = AtomicFile::create(spot)?;
+    file.write_all(text.as_bytes())?;
+    // Whatever the caller's umask.
+    file.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    file.commit()?;
+    sync(folder_of(spot)?)
 }
 
 fn remove(spot: &Path) -> Result<(), Trouble> {
@@ -130,10 +112,7 @@ fn remove(spot: &Path) -> Result<(), Trouble> {
         if is_there {
             fs::remove_file(spot)?;
         }
-        match fs::remove_file(draft_of(spot)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove_drafts(spot)?;
         sync(folder)?;
         leave(folder)
     };
@@ -161,13 +140,6 @@ fn leave(folder: &Path) -> io::Result<()> {
 
 fn folder_of(spot: &Path) -> io::Result<&Path> {
     spot.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
-}
-
-fn draft_of(spot: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(spot.file_name().unwrap_or_default());
-    name.push(".draft");
-    spot.with_file_name(name)
 }
 
 fn sync(folder: &Path) -> io::Result<()> {
@@ -255,10 +227,10 @@ mod tests {
     #[test]
     fn what_a_killed_run_left_is_no_hindrance() {
         let (_folder, root) = tree("etc/sysctl.d");
-        fs::write(root.path("/etc/sysctl.d/.90-quell.conf.draft"), "half").unwrap();
+        fs::write(root.path("/etc/sysctl.d/.90-quell.conf.k1LLed.draft"), "half").unwrap();
         write(&root, PATH, TEXT).unwrap();
         assert_eq!(root.names("/etc/sysctl.d"), ["90-quell.conf"]);
-        fs::write(root.path("/etc/sysctl.d/.90-quell.conf.draft"), "half").unwrap();
+        fs::write(root.path("/etc/sysctl.d/.90-quell.conf.k1LLed.draft"), "half").unwrap();
         write(&root, PATH, ABSENT).unwrap();
         assert!(root.names("/etc/sysctl.d").is_empty());
     }

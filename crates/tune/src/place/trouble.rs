@@ -43,7 +43,7 @@ pub enum Trouble {
 impl Trouble {
     /// From what the kernel said at a read or write of `value`.
     pub fn from_io(error: &io::Error, value: &str) -> Self {
-        let Some(code) = error.raw_os_error() else { return Self::without_code(error) };
+        let Some(code) = quell_recording::os_error(error) else { return Self::without_code(error) };
         match code {
             libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR => Self::Missing,
             libc::EACCES => Self::Denied(denied("its mode, or a security module, forbids it")),

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use anyhow::Context as _;
 use quell_recording::Nanos;
 use quell_recording::formats::perfetto::{self, Label, Track};
 use quell_request::simulate::network;
@@ -17,7 +16,6 @@ use quell_sim::loggops::{self, Activity, Noise, Program, Rules, Run, Shape, Slic
 use crate::args::Simulate;
 use crate::printer::Printer;
 use crate::progress::Step;
-use crate::whole_file;
 use quell_request::Usage;
 
 /// So many ranks are drawn, evenly spread; with the last to finish it can be one more.
@@ -66,8 +64,7 @@ pub fn draw<P: Program>(
         loggops::run_for_timeline(program, &run, &mut timeline)?;
     }
     let drawing = Drawing::new(program, &timeline);
-    whole_file::write(output, |out| drawing.write(name, out))
-        .with_context(|| format!("failed to write {}", output.display()))?;
+    quell_recording::write_output(output, |out| drawing.write(name, out))?;
     printer.say(&format!(
         "{} holds {}; open it at https://ui.perfetto.dev",
         output.display(),

@@ -7,7 +7,6 @@ mod kept;
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use quell_analysis::track::{Network, Tracked, track};
 use quell_otf2::Archive;
 use quell_recording::mpi::Run as _;
@@ -16,7 +15,6 @@ use self::drawing::Drawing;
 use self::kept::{Keeper, Kept};
 use crate::printer::Printer;
 use crate::progress::Step;
-use crate::whole_file;
 
 /// So many ranks are drawn, evenly spread; with the last to end and the one that lost most it can be two more.
 const MOST_RANKS: usize = 64;
@@ -48,8 +46,7 @@ pub fn draw(
     let kept = keeper.finish();
     let drawing = Drawing::new(&definitions, &kept, ranks.len(), tracked.ranks.len());
     let name = super::page::name(path);
-    whole_file::write(output, |out| drawing.write(&name, out))
-        .with_context(|| format!("failed to write {}", output.display()))?;
+    quell_recording::write_output(output, |out| drawing.write(&name, out))?;
     printer.say(&format!(
         "{} holds {}; open it at https://ui.perfetto.dev",
         output.display(),

@@ -33,7 +33,7 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(output) = &args.output {
         keep_others(output)?;
         let text = serde_json::to_string_pretty(&plan)? + "\n";
-        crate::whole_file::write(output, |file| file.write_all(text.as_bytes()))?;
+        quell_recording::write_output(output, |file| file.write_all(text.as_bytes()))?;
     }
     if args.json {
         printer.json(&plan)?;
