@@ -14,9 +14,12 @@
 #ifndef QUELL_RANK_FILE_H
 #define QUELL_RANK_FILE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+/* Generated (layout) by tools/make_contract.py from contract/trace_log.py: change it there. */
 #define QUELL_RANK_FILE_VERSION 1
+#define QUELL_RANK_FILE_FIRST "quell-rank"
 #define QUELL_BLOCK_FACT "FACT"
 #define QUELL_BLOCK_ROWS "ROWS"
 
@@ -25,5 +28,21 @@ struct quell_block {
 	uint32_t zero;
 	uint64_t bytes;
 };
+
+_Static_assert(sizeof(struct quell_block) == 16, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_block, kind) == 0, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_block, zero) == 4, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_block, bytes) == 8, "contract/ has another layout");
+
+/* The columns of a benchmark's phases, and their places in a row. */
+#define QUELL_PHASE_COLUMNS "start_ns work qt_ns bt_ns cpu"
+enum quell_phase_column {
+	QUELL_PHASE_START_NS = 0,
+	QUELL_PHASE_WORK = 1,
+	QUELL_PHASE_QT_NS = 2,
+	QUELL_PHASE_BT_NS = 3,
+	QUELL_PHASE_CPU = 4,
+};
+/* End of what is generated. */
 
 #endif

@@ -9,11 +9,18 @@
 #ifndef QUELL_TRACE_LOG_H
 #define QUELL_TRACE_LOG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+/* Generated (layout) by tools/make_contract.py from contract/trace_log.py and kernel.py: change it there. */
 #define QUELL_TRACE_MAGIC "QUELLMPI"
 #define QUELL_TRACE_VERSION 1
 #define QUELL_TRACE_HEAD 4096
+
+/* Variables: the logs' folder, how many bytes each may have, the program that records a host's kernel. */
+#define QUELL_TRACE_FOLDER_VARIABLE "QUELL_TRACE"
+#define QUELL_TRACE_LIMIT_VARIABLE "QUELL_TRACE_LIMIT"
+#define QUELL_TRACE_NODE_VARIABLE "QUELL_TRACE_NODE"
 
 enum quell_trace_state {
 	QUELL_TRACE_RUNNING = 0,
@@ -38,18 +45,18 @@ struct quell_trace_head {
 	uint32_t version;
 	uint32_t state;
 	uint64_t bytes; /* of whole records */
-	uint64_t lost;  /* records that found no room */
+	uint64_t lost; /* records that found no room */
 	uint32_t rank;
 	uint32_t ranks;
 	uint32_t pid;
 	uint32_t tid;
-	uint32_t thread;  /* of this rank, from 0 */
+	uint32_t thread; /* of this rank, from 0 */
 	uint32_t sources; /* a bit for each noise source that there is */
 	uint64_t begin_ns;
-	uint64_t end_ns;    /* 0 until it ended */
-	uint64_t calls;     /* seen, beside MPI_Init, MPI_Init_thread and MPI_Finalize */
+	uint64_t end_ns; /* 0 until it ended */
+	uint64_t calls; /* seen, beside MPI_Init, MPI_Init_thread and MPI_Finalize */
 	uint64_t one_sided; /* calls that put or get: seen, not tracked */
-	uint32_t clocks;    /* how many of these were measured; 0 on followers: see the rank with the same boot id that did */
+	uint32_t clocks; /* how many of these were measured; 0 on followers: see the rank with the same boot id that did */
 	uint32_t clock_zero; /* not 0: this is the clock of rank 0 itself */
 	struct quell_trace_clock clock[2];
 	char host[256];
@@ -63,44 +70,43 @@ struct quell_trace_head {
  * of the communicator in its lower half and a rank of it in the upper. A [REQUEST] is only there where the call does not block.
  * Numbers of regions hold within a log, those of communicators and requests within a process. 0xffffffff: not known, a wildcard. */
 enum quell_trace_kind {
-	QUELL_TRACE_REGION = 1,    /* value: its number; mask: 1 if it is an MPI call. Text: name, zero, site, zero */
-	QUELL_TRACE_COMM = 2,      /* value: its number; mask: 1 if it joins two groups. IDENTITY, SIZE|RANK, REMOTE SIZE|FIRST, text: maker, zero */
-	QUELL_TRACE_MEMBERS = 3,   /* value: the communicator's number. IDENTITY, FIRST PLACE|COUNT, then world ranks, two a word */
-	QUELL_TRACE_ENTER = 4,     /* value: region; mask: the noise sources that changed. Their totals in ns */
-	QUELL_TRACE_LEAVE = 5,     /* the same */
-	QUELL_TRACE_SEND = 6,      /* value: tag. COMM|PEER, bytes, [REQUEST] */
+	QUELL_TRACE_REGION = 1, /* value: its number; mask: 1 if it is an MPI call. Text: name, zero, site, zero */
+	QUELL_TRACE_COMM = 2, /* value: its number; mask: 1 if it joins two groups. IDENTITY, SIZE|RANK, REMOTE SIZE|FIRST, text: maker, zero */
+	QUELL_TRACE_MEMBERS = 3, /* value: the communicator's number. IDENTITY, FIRST PLACE|COUNT, then world ranks, two a word */
+	QUELL_TRACE_ENTER = 4, /* value: region; mask: the noise sources that changed. Their totals in ns */
+	QUELL_TRACE_LEAVE = 5, /* the same */
+	QUELL_TRACE_SEND = 6, /* value: tag. COMM|PEER, bytes, [REQUEST] */
 	QUELL_TRACE_SEND_DONE = 7, /* REQUEST */
-	QUELL_TRACE_POSTED = 8,    /* a receive. value: tag. COMM|PEER, REQUEST */
-	QUELL_TRACE_RECV = 9,      /* value: tag. COMM|PEER, bytes, [REQUEST] */
-	QUELL_TRACE_PROBED = 10,   /* value: tag. COMM|PEER */
-	QUELL_TRACE_PENDING = 11,  /* REQUEST */
+	QUELL_TRACE_POSTED = 8, /* a receive. value: tag. COMM|PEER, REQUEST */
+	QUELL_TRACE_RECV = 9, /* value: tag. COMM|PEER, bytes, [REQUEST] */
+	QUELL_TRACE_PROBED = 10, /* value: tag. COMM|PEER */
+	QUELL_TRACE_PENDING = 11, /* REQUEST */
 	QUELL_TRACE_CANCELLED = 12, /* REQUEST */
 	QUELL_TRACE_COLLECTIVE_BEGIN = 13,
 	QUELL_TRACE_COLLECTIVE_POSTED = 14, /* value: communicator. REQUEST */
 	QUELL_TRACE_COLLECTIVE = 15, /* value: communicator; mask: operation. COMM|ROOT, bytes sent, bytes received, [REQUEST] */
 };
 
-/* In the order of `Operation` in crates/recording/src/mpi.rs. */
 enum quell_trace_operation {
-	QUELL_BARRIER,
-	QUELL_BCAST,
-	QUELL_GATHER,
-	QUELL_GATHERV,
-	QUELL_SCATTER,
-	QUELL_SCATTERV,
-	QUELL_ALLGATHER,
-	QUELL_ALLGATHERV,
-	QUELL_ALLTOALL,
-	QUELL_ALLTOALLV,
-	QUELL_ALLTOALLW,
-	QUELL_ALLREDUCE,
-	QUELL_REDUCE,
-	QUELL_REDUCE_SCATTER,
-	QUELL_REDUCE_SCATTER_BLOCK,
-	QUELL_SCAN,
-	QUELL_EXSCAN,
-	QUELL_CREATE,
-	QUELL_DESTROY,
+	QUELL_BARRIER = 0,
+	QUELL_BCAST = 1,
+	QUELL_GATHER = 2,
+	QUELL_GATHERV = 3,
+	QUELL_SCATTER = 4,
+	QUELL_SCATTERV = 5,
+	QUELL_ALLGATHER = 6,
+	QUELL_ALLGATHERV = 7,
+	QUELL_ALLTOALL = 8,
+	QUELL_ALLTOALLV = 9,
+	QUELL_ALLTOALLW = 10,
+	QUELL_ALLREDUCE = 11,
+	QUELL_REDUCE = 12,
+	QUELL_REDUCE_SCATTER = 13,
+	QUELL_REDUCE_SCATTER_BLOCK = 14,
+	QUELL_SCAN = 15,
+	QUELL_EXSCAN = 16,
+	QUELL_CREATE = 17, /* Makes a communicator, a window or a file. */
+	QUELL_DESTROY = 18, /* Frees one. */
 };
 
 #define QUELL_TRACE_UNKNOWN 0xffffffffu
@@ -117,5 +123,41 @@ struct quell_trace_record {
 	uint32_t value;
 	uint64_t time_ns;
 };
+
+_Static_assert(sizeof(struct quell_trace_clock) == 24, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_clock, at_ns) == 0, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_clock, offset_ns) == 8, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_clock, error_ns) == 16, "contract/ has another layout");
+_Static_assert(sizeof(struct quell_trace_head) == 1232, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, magic) == 0, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, version) == 8, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, state) == 12, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, bytes) == 16, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, lost) == 24, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, rank) == 32, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, ranks) == 36, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, pid) == 40, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, tid) == 44, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, thread) == 48, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, sources) == 52, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, begin_ns) == 56, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, end_ns) == 64, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, calls) == 72, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, one_sided) == 80, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, clocks) == 88, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, clock_zero) == 92, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, clock) == 96, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, host) == 144, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, boot) == 400, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, library) == 464, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, program) == 720, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_head, reason) == 976, "contract/ has another layout");
+_Static_assert(sizeof(struct quell_trace_record) == 16, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_record, kind) == 0, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_record, words) == 1, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_record, mask) == 2, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_record, value) == 4, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_trace_record, time_ns) == 8, "contract/ has another layout");
+/* End of what is generated. */
 
 #endif

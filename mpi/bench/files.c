@@ -94,7 +94,7 @@ struct rank_file *rank_file_open(const struct job *job)
 	struct sigaction keep = {.sa_handler = keep_and_end};
 	sigaction(SIGTERM, &keep, NULL);
 	sigaction(SIGINT, &keep, NULL);
-	rank_file_fact(file, "quell-rank", "%d", QUELL_RANK_FILE_VERSION);
+	rank_file_fact(file, QUELL_RANK_FILE_FIRST, "%d", QUELL_RANK_FILE_VERSION);
 	rank_file_fact(file, "bench", "%s", job->options.bench);
 	rank_file_fact(file, "rank", "%d", job->rank);
 	rank_file_fact(file, "ranks", "%d", job->ranks);

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../rank_file.h"
+
 /* How long the ranks go on before they look whether to end, and write what they have. */
 #define LOOK_NS 500000000u
-#define COLUMNS "start_ns work qt_ns bt_ns cpu"
 #define MOST_CHECKED 4096
 
 /* What rank 0 tells all. */
@@ -46,11 +47,11 @@ static void phase(struct run *run, bool lead)
 	if (run->operation)
 		operation_run(run->operation);
 	uint64_t end = run->operation ? now_ns() : computed;
-	row[0] = begin;
-	row[1] = run->work.iterations;
-	row[2] = computed - begin;
-	row[3] = end - computed;
-	row[4] = (uint64_t)sched_getcpu();
+	row[QUELL_PHASE_START_NS] = begin;
+	row[QUELL_PHASE_WORK] = run->work.iterations;
+	row[QUELL_PHASE_QT_NS] = computed - begin;
+	row[QUELL_PHASE_BT_NS] = end - computed;
+	row[QUELL_PHASE_CPU] = (uint64_t)sched_getcpu();
 	rank_file_keep(job->file);
 	if (run->checks < MOST_CHECKED)
 		run->checked[run->checks++] = computed - begin;
@@ -148,7 +149,7 @@ void run_phases(struct job *job)
 	run->job = job;
 	run->operation = operation_make(job, options->op);
 	bool lead_phase = !strcmp(options->lead, "phase"), lead_look = !strcmp(options->lead, "look");
-	rank_file_series(job->file, options->bench, COLUMNS);
+	rank_file_series(job->file, options->bench, QUELL_PHASE_COLUMNS);
 	/* All at once, so that what they share is shared as it will be. */
 	job_barrier(job);
 	work_calibrate(&run->work, options->work_ns);

@@ -181,7 +181,7 @@ static bool right_mpi(void *handle)
 __attribute__((used)) void quell_find_mpi(void);
 __attribute__((used)) void quell_find_mpi(void)
 {
-	const char *folder = getenv("QUELL_TRACE");
+	const char *folder = getenv(QUELL_TRACE_FOLDER_VARIABLE);
 	void *handle = dlsym(RTLD_NEXT, "PMPI_Init") ? NULL : own_mpi();
 	for (int call = 0; call < CALLS; call++) {
 		void *found = find(handle, symbols[call]);

@@ -40,7 +40,7 @@ static void thread_ends(void *log);
 
 static void begin(void)
 {
-	const char *name = getenv("QUELL_TRACE"), *bytes = getenv("QUELL_TRACE_LIMIT");
+	const char *name = getenv(QUELL_TRACE_FOLDER_VARIABLE), *bytes = getenv(QUELL_TRACE_LIMIT_VARIABLE);
 	/* The program may change its folder. */
 	if (!name || !realpath(name, folder))
 		folder[0] = 0;

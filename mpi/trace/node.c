@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "../trace_log.h"
 #include "quell_metrics_open.h"
 
 #define PATIENCE_S 10
@@ -18,7 +19,7 @@ extern char **environ;
  * that comes. No file system that hosts share has to know locks. Gives -1 where somebody has it. */
 static int take_lock(void)
 {
-	const char *name = getenv("QUELL_METRICS");
+	const char *name = getenv(QUELL_METRICS_VARIABLE);
 	struct sockaddr_un address;
 	int length, lock;
 
@@ -120,8 +121,8 @@ void quell_trace_node(void)
 {
 	const struct timespec pause = { 0, LOOK_NS };
 	const long long end = now_ns() + PATIENCE_S * 1000000000LL;
-	const char *program = getenv("QUELL_TRACE_NODE"), *folder = getenv("QUELL_TRACE");
-	const char *name = getenv("QUELL_METRICS");
+	const char *program = getenv(QUELL_TRACE_NODE_VARIABLE), *folder = getenv(QUELL_TRACE_FOLDER_VARIABLE);
+	const char *name = getenv(QUELL_METRICS_VARIABLE);
 	int tried = 0, lock;
 
 	if (!program || !*program || !folder || !*folder || !name || !*name)

@@ -28,22 +28,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-VARIABLE = "QUELL_METRICS"
-DEFAULT_NAME = "quell-metrics"
-
+# Generated (layout) by tools/make_contract.py from contract/container.py and kernel.py: change it there.
 MAGIC = 0x6C6C657571  # "quell"
 VERSION = 1
 SLOT_SIZE = 256
 MOST_SLOTS = 1 << 22
-PATIENCE_S = 5.0
-TRIES = 1000
+VARIABLE = "QUELL_METRICS"
+DEFAULT_NAME = "quell-metrics"
 
-_HEADER = struct.Struct("=QIIII")
+_HEADER = struct.Struct("=Q4I")
 _LEVELS = struct.Struct("=4I")
 # From the levels to the counts; what follows is the kernel side's own.
 _SLOT = struct.Struct("=4I4I4Q8Q8Q")
-_WORDS = SLOT_SIZE // 4
+# Where in what that unpacks the thread's own fields are, the times and the counts.
+_THREAD, _NS, _COUNT = slice(4, 12), slice(12, 20), slice(20, 28)
 _TID_WORD = 4
+# End of what is generated.
+_WORDS = SLOT_SIZE // 4
+
+PATIENCE_S = 5.0
+TRIES = 1000
 
 _GET_SEALS = 1024 + 10  # F_GET_SEALS, which Python names only where its C library did
 _SEAL_SHRINK = 2
@@ -65,6 +69,7 @@ class ThreadEndedError(MetricsError):
 class Kind(enum.IntEnum):
     """What takes a CPU from a thread, in the order of the container."""
 
+    # Generated (kinds) by tools/make_contract.py from contract/kernel.py: change it there.
     NMI = 0
     TICK = 1
     IRQ = 2
@@ -73,6 +78,7 @@ class Kind(enum.IntEnum):
     TASK = 5
     FAULT = 6
     STEAL = 7
+    # End of what is generated.
 
 
 @dataclass(frozen=True)
@@ -235,7 +241,7 @@ class Metrics:
             fence.acquire()
             after = _LEVELS.unpack_from(self._map, start)
             if before == after and not any(level & 1 for level in before):
-                return Reading(*fields[4:12], ns=fields[12:20], count=fields[20:28])
+                return Reading(*fields[_THREAD], ns=fields[_NS], count=fields[_COUNT])
         raise SlotBusyError(f"slot {number} is being written by a CPU that is held up; read again later")
 
 

@@ -16,11 +16,14 @@ import subprocess
 import sys
 import threading
 
+# Generated (layout) by tools/make_contract.py from contract/container.py and kernel.py: change it there.
+MAGIC, VERSION = 0x6C6C657571, 1
+HEADER = struct.Struct("=Q4I")
 SLOT_SIZE = 256
-HEADER = struct.Struct("=QIIII")
-PEER = struct.Struct("=3i")
-MAGIC = 0x6C6C657571
+TID, ON_CPU, NS, COUNT = 16, 40, 64, 128
 TASK_LEVEL = 3
+# End of what is generated.
+PEER = struct.Struct("=3i")
 
 
 def pid_namespace() -> int:
@@ -54,14 +57,14 @@ class FakeContainer:
         self._server = threading.Thread(target=self._serve, daemon=True)
         self._server.start()
 
-    def header(self, *, magic: int = MAGIC, version: int = 1, slot_size: int = SLOT_SIZE, slots: int = 0) -> None:
+    def header(self, *, magic: int = MAGIC, version: int = VERSION, slot_size: int = SLOT_SIZE, slots: int = 0) -> None:
         """Writes the header, a right one unless told."""
         HEADER.pack_into(self.memory, 0, magic, version, slot_size, slots or self.slots, os.getpid())
 
     def give(self, number: int, tid: int, namespace: int) -> None:
         """Gives a slot to a thread."""
         self.begin(number, TASK_LEVEL)
-        struct.pack_into("=4I", self.memory, number * SLOT_SIZE + 16, tid, namespace, tid, tid)
+        struct.pack_into("=4I", self.memory, number * SLOT_SIZE + TID, tid, namespace, tid, tid)
         self.end(number, TASK_LEVEL)
 
     def begin(self, number: int, level: int) -> None:

@@ -15,11 +15,10 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from fake_container import TASK_LEVEL, FakeContainer, pid_namespace
+from fake_container import COUNT, NS, ON_CPU, TASK_LEVEL, VERSION, FakeContainer, pid_namespace
 from quell import metrics as reader
 from quell.metrics import Kind, Metrics, MetricsError, SlotBusyError, ThreadEndedError
 
-ON_CPU, NS, COUNT = 40, 64, 128
 HARDIRQ_LEVEL = 1
 NOBODY = 65534
 READS = 20_000
@@ -65,8 +64,8 @@ class WithContainer(unittest.TestCase):
 class Reads(WithContainer):
     def test_what_was_written(self) -> None:
         self.container.put(99, 32, 1, 2, 3, 4)
-        self.container.put(99, NS, *range(1000, 1008))
-        self.container.put(99, COUNT, *range(10, 18))
+        self.container.put(99, NS, *range(1000, 1000 + len(Kind)))
+        self.container.put(99, COUNT, *range(10, 10 + len(Kind)))
         self.container.give(99, self.tid, pid_namespace())
         open_before = descriptors()
         metrics = self.open()
@@ -74,7 +73,9 @@ class Reads(WithContainer):
         self.assertEqual((reading.tid, reading.pid_namespace), (self.tid, pid_namespace()))
         times = (reading.start_ns, reading.on_cpu_ns, reading.on_since_ns, reading.run_delay_ns)
         self.assertEqual(times, (1, 2, 3, 4))
-        self.assertEqual((reading.ns, reading.count), (tuple(range(1000, 1008)), tuple(range(10, 18))))
+        self.assertEqual(
+            (reading.ns, reading.count), (tuple(range(1000, 1000 + len(Kind))), tuple(range(10, 10 + len(Kind))))
+        )
         self.assertEqual((reading.ns[Kind.STEAL], reading.count[Kind.NMI]), (1007, 10))
         self.assertEqual(metrics.recorder_pid, os.getpid())
         for _ in range(100):  # Python's mapping keeps a descriptor of its own; the socket's server closes its end
@@ -163,7 +164,7 @@ class Tears(WithContainer):
     def blindly(self, metrics: Metrics) -> reader.Reading:
         """The slot, without a look at its levels."""
         fields = reader._SLOT.unpack_from(metrics._map, reader.SLOT_SIZE)
-        return reader.Reading(*fields[4:12], ns=fields[12:20], count=fields[20:28])
+        return reader.Reading(*fields[reader._THREAD], ns=fields[reader._NS], count=fields[reader._COUNT])
 
     def test_reads_are_whole(self) -> None:
         self.container.give(1, self.tid, pid_namespace())
@@ -192,7 +193,7 @@ class Refusals(WithContainer):
     def test_headers(self) -> None:
         for words, change in (
             ("no metric container", {"magic": 1}),
-            ("version 2, and this reader knows 1", {"version": 2}),
+            (f"version {VERSION + 1}, and this reader knows {VERSION}", {"version": VERSION + 1}),
             ("broken", {"slot_size": 128}),
             ("may shrink|smaller", {"slots": 101}),
             ("broken", {"slots": 0xFFFFFFFF}),

@@ -3,26 +3,27 @@
  * The metric container: how much kernel noise a thread had to bear, in memory that the thread reads without a system
  * call (the idea of KTAU's metric container, Nataraj et al. 2007, section 2.1).
  *
- * The container is an array of slots of 256 bytes, written by quell's BPF programs and by nobody else. Slot 0 is a header. Every
+ * The container is an array of slots, written by quell's BPF programs and by nobody else. Slot 0 is a header. Every
  * thread of a command under `quell record -- CMD` has one of the others from its birth to its end. Under `quell trace` so has, from
  * its opening of the container on, every thread of a process that the command did not itself start.
  */
 #ifndef QUELL_METRICS_H
 #define QUELL_METRICS_H
 
+/* Generated (layout) by tools/make_contract.py from contract/container.py and kernel.py: change it there. */
 #define QUELL_METRICS_MAGIC 0x6c6c657571ULL /* "quell" */
 #define QUELL_METRICS_VERSION 1
 
 /* What takes a CPU from a thread; the order in which one interrupts another. */
 enum quell_kind {
 	QUELL_NMI = 0,
-	QUELL_TICK = 1,    /* the local timer's interrupt */
-	QUELL_IRQ = 2,     /* devices' interrupts */
-	QUELL_IPI = 3,     /* other CPUs' interrupts */
+	QUELL_TICK = 1, /* the local timer's interrupt */
+	QUELL_IRQ = 2, /* devices' interrupts */
+	QUELL_IPI = 3, /* other CPUs' interrupts */
 	QUELL_SOFTIRQ = 4,
-	QUELL_TASK = 5,    /* preemptions: from losing the CPU while runnable to having one again */
-	QUELL_FAULT = 6,   /* page faults */
-	QUELL_STEAL = 7,   /* time that the hypervisor gave to others while the thread was on a CPU */
+	QUELL_TASK = 5, /* preemptions: from losing the CPU while runnable to having one again */
+	QUELL_FAULT = 6, /* page faults */
+	QUELL_STEAL = 7, /* time that the hypervisor gave to others while the thread was on a CPU */
 	QUELL_KINDS = 8,
 };
 
@@ -32,26 +33,26 @@ enum quell_level {
 	QUELL_LEVEL_NMI = 0,
 	QUELL_LEVEL_HARDIRQ = 1, /* tick, irq, ipi, steal */
 	QUELL_LEVEL_SOFTIRQ = 2,
-	QUELL_LEVEL_TASK = 3,    /* preemptions, faults, everything else in the slot */
+	QUELL_LEVEL_TASK = 3, /* preemptions, faults, everything else in the slot */
 	QUELL_LEVELS = 4,
 };
 
 struct quell_slot {
 	unsigned int level_seq[QUELL_LEVELS]; /* odd while that level writes */
-	unsigned int tid;           /* as the thread itself sees it (its own PID namespace); 0: the slot is free */
+	unsigned int tid; /* as the thread itself sees it (its own PID namespace); 0: the slot is free */
 	unsigned int pid_namespace; /* inode number of that namespace, as in /proc/self/ns/pid */
-	unsigned int global_tid;    /* as the first PID namespace sees it */
+	unsigned int global_tid; /* as the first PID namespace sees it */
 	unsigned int global_pid;
-	unsigned long long start_ns;  /* CLOCK_MONOTONIC, when the thread came under watch */
+	unsigned long long start_ns; /* CLOCK_MONOTONIC, when the thread came under watch */
 	unsigned long long on_cpu_ns; /* time on a CPU up to its last switch, interrupts included */
 	unsigned long long on_since_ns; /* CLOCK_MONOTONIC, when it came onto its CPU; 0 while it is on none */
 	unsigned long long run_delay_ns; /* runnable and waiting since its birth, by the kernel's own account, up to its last switch */
-	unsigned long long ns[QUELL_KINDS];    /* cache line 1: net time taken, per kind */
+	unsigned long long ns[QUELL_KINDS]; /* cache line 1: net time taken, per kind */
 	unsigned long long count[QUELL_KINDS]; /* cache line 2: how often */
 	/* cache line 3: the kernel side's notes, of no use to readers */
-	unsigned long long off_since_ns;   /* when it lost its CPU while runnable; 0: it did not */
+	unsigned long long off_since_ns; /* when it lost its CPU while runnable; 0: it did not */
 	unsigned long long fault_since_ns; /* when the page fault began that it is in; 0: none */
-	unsigned long long fault_base_ns;  /* what everything else had taken by then */
+	unsigned long long fault_base_ns; /* what everything else had taken by then */
 	unsigned int preemptor_pid;
 	unsigned int cpu; /* the CPU it was on last */
 	char preemptor[16];
@@ -66,5 +67,6 @@ struct quell_header {
 	unsigned int slots; /* with the header */
 	unsigned int recorder_pid;
 };
+/* End of what is generated. */
 
 #endif

@@ -33,8 +33,13 @@
 
 /* How long an open waits for quell's answer. */
 #define QUELL_METRICS_PATIENCE_S 5
-/* A container of more slots than this (1 GiB) is taken for a broken one. */
+/* Generated (names) by tools/make_contract.py from contract/container.py: change it there. */
+/* The variable with the name of quell's socket, and the name without it. */
+#define QUELL_METRICS_VARIABLE "QUELL_METRICS"
+#define QUELL_METRICS_COMMON_NAME "quell-metrics"
+/* A container of more slots than this is taken for a broken one. */
 #define QUELL_METRICS_MOST_SLOTS (1u << 22)
+/* End of what is generated. */
 
 struct quell_metrics {
 	const struct quell_slot *slots; /* slot 0 is the header */
@@ -68,13 +73,13 @@ QUELL_FAST unsigned long long quell_new_epoch(void)
 QUELL_SLOW int quell_connect(void)
 {
 	const struct timeval patience = { QUELL_METRICS_PATIENCE_S, 0 };
-	const char *name = getenv("QUELL_METRICS");
+	const char *name = getenv(QUELL_METRICS_VARIABLE);
 	struct sockaddr_un address;
 	size_t length;
 	int sock, code;
 
 	if (!name || !*name)
-		name = "quell-metrics";
+		name = QUELL_METRICS_COMMON_NAME;
 	length = strlen(name);
 	memset(&address, 0, sizeof(address));
 	if (length > sizeof(address.sun_path) - 1)

@@ -34,20 +34,34 @@
 #else
 #define QUELL_ASSERT(what) __extension__ _Static_assert(what, #what)
 #endif
+/* Generated (checks) by tools/make_contract.py from contract/container.py and kernel.py: change it there. */
 QUELL_ASSERT(sizeof(struct quell_slot) == 256);
 QUELL_ASSERT(offsetof(struct quell_slot, level_seq) == 0);
 QUELL_ASSERT(offsetof(struct quell_slot, tid) == 16);
 QUELL_ASSERT(offsetof(struct quell_slot, pid_namespace) == 20);
+QUELL_ASSERT(offsetof(struct quell_slot, global_tid) == 24);
+QUELL_ASSERT(offsetof(struct quell_slot, global_pid) == 28);
 QUELL_ASSERT(offsetof(struct quell_slot, start_ns) == 32);
 QUELL_ASSERT(offsetof(struct quell_slot, on_cpu_ns) == 40);
 QUELL_ASSERT(offsetof(struct quell_slot, on_since_ns) == 48);
 QUELL_ASSERT(offsetof(struct quell_slot, run_delay_ns) == 56);
 QUELL_ASSERT(offsetof(struct quell_slot, ns) == 64);
 QUELL_ASSERT(offsetof(struct quell_slot, count) == 128);
-QUELL_ASSERT(QUELL_KINDS == 8 && QUELL_LEVELS == 4);
-QUELL_ASSERT(sizeof(struct quell_header) <= sizeof(struct quell_slot));
+QUELL_ASSERT(offsetof(struct quell_slot, off_since_ns) == 192);
+QUELL_ASSERT(offsetof(struct quell_slot, fault_since_ns) == 200);
+QUELL_ASSERT(offsetof(struct quell_slot, fault_base_ns) == 208);
+QUELL_ASSERT(offsetof(struct quell_slot, preemptor_pid) == 216);
+QUELL_ASSERT(offsetof(struct quell_slot, cpu) == 220);
+QUELL_ASSERT(offsetof(struct quell_slot, preemptor) == 224);
+QUELL_ASSERT(offsetof(struct quell_slot, comm) == 240);
+QUELL_ASSERT(sizeof(struct quell_header) == 24);
+QUELL_ASSERT(offsetof(struct quell_header, magic) == 0);
 QUELL_ASSERT(offsetof(struct quell_header, version) == 8);
+QUELL_ASSERT(offsetof(struct quell_header, slot_size) == 12);
 QUELL_ASSERT(offsetof(struct quell_header, slots) == 16);
+QUELL_ASSERT(offsetof(struct quell_header, recorder_pid) == 20);
+QUELL_ASSERT(QUELL_KINDS == 8 && QUELL_LEVELS == 4);
+/* End of what is generated. */
 
 /* How often a read is tried before it says -EAGAIN: some ten microseconds. A writer on another CPU can itself be held up
  * for as long as its hypervisor likes, and no reader should spin that long. */
@@ -116,6 +130,7 @@ QUELL_FAST int quell_try_some(const struct quell_slot *slot, unsigned int mask, 
 {
 	struct quell_levels before = quell_levels_before(slot);
 
+	/* Generated (kinds) by tools/make_contract.py from contract/kernel.py: change it there. */
 	if (mask & QUELL_ONLY(QUELL_NMI))
 		*out++ = QUELL_GET(slot->ns[QUELL_NMI]);
 	if (mask & QUELL_ONLY(QUELL_TICK))
@@ -132,6 +147,7 @@ QUELL_FAST int quell_try_some(const struct quell_slot *slot, unsigned int mask, 
 		*out++ = QUELL_GET(slot->ns[QUELL_FAULT]);
 	if (mask & QUELL_ONLY(QUELL_STEAL))
 		*out++ = QUELL_GET(slot->ns[QUELL_STEAL]);
+	/* End of what is generated. */
 	return quell_levels_stood(slot, before);
 }
 

@@ -5,7 +5,7 @@
 //! is left in any file system when quell is killed.
 
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -20,18 +20,15 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use crate::adopt::{self, Adopter};
 use crate::bpf::{RecorderSkel, types};
 use crate::error::KernelError;
+use crate::layout::{self, Header, LEVELS};
 
 /// The variable that tells a program where to ask for the container.
-pub const VARIABLE: &str = "QUELL_METRICS";
+pub const VARIABLE: &str = layout::VARIABLE;
 /// The name that is tried where the variable is not set.
-pub const COMMON_NAME: &str = "quell-metrics";
+pub const COMMON_NAME: &str = layout::COMMON_NAME;
 
 /// How long after a failure the next program is served.
 const RETRY: Duration = Duration::from_millis(200);
-
-/// As in quell_metrics.h.
-const MAGIC: u64 = 0x6c_6c65_7571;
-const VERSION: u32 = 1;
 
 /// The container of a running recorder.
 #[derive(Debug)]
@@ -114,11 +111,12 @@ impl Container {
 
 fn header(slots: u32) -> [u8; size_of::<types::quell_slot>()] {
     let mut bytes = [0; size_of::<types::quell_slot>()];
-    bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
-    let words = [VERSION, size_of::<types::quell_slot>() as u32, slots, std::process::id()];
-    for (place, word) in bytes[8..].chunks_exact_mut(4).zip(words) {
-        place.copy_from_slice(&word.to_ne_bytes());
-    }
+    let mut put = |at: usize, field: &[u8]| bytes[at..][..field.len()].copy_from_slice(field);
+    put(offset_of!(Header, magic), &layout::MAGIC.to_ne_bytes());
+    put(offset_of!(Header, version), &layout::VERSION.to_ne_bytes());
+    put(offset_of!(Header, slot_size), &(size_of::<types::quell_slot>() as u32).to_ne_bytes());
+    put(offset_of!(Header, slots), &slots.to_ne_bytes());
+    put(offset_of!(Header, recorder_pid), &std::process::id().to_ne_bytes());
     bytes
 }
 
@@ -170,7 +168,7 @@ impl View {
     fn read(&self, slot: u32) -> Option<types::quell_slot> {
         const TRIES: usize = 10_000;
         let place = self.memory.as_ptr().cast::<types::quell_slot>().wrapping_add(slot as usize);
-        let levels = || -> [u32; 4] {
+        let levels = || -> [u32; LEVELS] {
             std::array::from_fn(|level| {
                 // SAFETY: `level_seq` lies first in each slot, aligned and within the mapping; nobody writes it but the kernel,
                 // which does so a word at a time.

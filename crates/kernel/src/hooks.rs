@@ -1,25 +1,12 @@
 //! Which of the programs this kernel has a place for.
 
+mod missed;
+
 use libbpf_rs::ReferencesType as _;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::{Btf, OpenProgramMut};
 
-/// What a reader must know of a hook that is not there. Those that only exist on other processors are not missed.
-const MISSED: [(&str, &str); 10] = [
-    ("local_timer_entry", "the local timer's interrupts show as `irq:` of the timer's driver"),
-    ("call_function_entry", "other CPUs' interrupts show as `irq:` of their kind"),
-    ("nmi_handler", "NMIs are not seen"),
-    ("irq_handler_entry", "devices' interrupts are not seen"),
-    ("softirq_entry", "softirqs are not seen"),
-    ("sched_switch", "tasks are not seen"),
-    ("hrtimer_expire_entry", "what the timer ran for is not known"),
-    ("csd_function_entry", "what another CPU called for is not known"),
-    (
-        "csd_queue_cpu",
-        "which task called from another CPU is known only where it sent an interrupt of its own",
-    ),
-    ("page_fault_user", "page faults are not seen"),
-];
+use missed::MISSED;
 
 /// The place that a program wants, from its section: the kind of hook and its name.
 fn place(section: &str) -> (&str, &str) {

@@ -13,6 +13,7 @@ mod cost;
 mod error;
 mod faults;
 mod hooks;
+mod layout;
 mod names;
 mod recorder;
 mod talk;

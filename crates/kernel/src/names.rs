@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use quell_recording::Source;
+use quell_recording::kernel_names::{IPIS, SOFTIRQS};
 
 /// The kernel's functions by address.
 #[derive(Default)]
@@ -67,24 +68,6 @@ impl Symbols {
     }
 }
 
-/// The softirqs in the order of their vectors (include/linux/interrupt.h).
-const SOFTIRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
-
-/// As `enum ipi` in records.h.
-const IPIS: [&str; 10] = [
-    "reschedule",
-    "call_function",
-    "call_function_single",
-    "irq_work",
-    "platform",
-    "thermal",
-    "threshold",
-    "deferred_error",
-    "error",
-    "spurious",
-];
-
 /// Names that are kept. Processes choose theirs, so that a long run could see any number.
 const MOST_NAMES: usize = 1 << 14;
 
@@ -120,7 +103,7 @@ impl Sources {
 
     /// An IPI by its number in `enum ipi`.
     pub fn ipi(&mut self, kind: u32) -> Source {
-        let name = || Source::Ipi(IPIS.get(kind as usize).copied().unwrap_or("unknown").into());
+        let name = || Source::Ipi(IPIS.get(kind as usize).map_or("unknown", |ipi| ipi.name).into());
         self.numbered.entry((1, kind)).or_insert_with(name).clone()
     }
 

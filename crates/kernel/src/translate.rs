@@ -6,10 +6,8 @@ use std::sync::Arc;
 use quell_recording::{Cpu, Interval, Nanos, Source, SourceKind, Taken, Thread};
 
 use crate::bpf::types;
+use crate::layout::RECORD_THREAD_END;
 use crate::names::{Sources, Symbols};
-
-/// As RECORD_THREAD_END in records.h.
-const THREAD_END: u32 = 64;
 
 /// One record as it came out of a ring.
 #[derive(Clone)]
@@ -28,7 +26,7 @@ impl Raw {
             Some(Self::Named(copy(bytes)))
         } else if bytes.len() == size_of::<types::thread_record>() {
             let record: types::thread_record = copy(bytes);
-            (record.record.kind == THREAD_END)
+            (record.record.kind == RECORD_THREAD_END)
                 .then(|| Self::Thread(Box::new(record.slot), record.record.end_ns))
         } else {
             None
@@ -95,7 +93,7 @@ impl Translator {
             start: Nanos::from_nanos(start_ns - self.zero_ns),
             duration: Nanos::from_nanos(duration_ns),
             net: Nanos::from_nanos(record.net_ns.min(duration_ns)),
-            source: self.source(kind, record.id, name),
+            source: self.source(kind, record.id, name)?,
             // quell's own threads are one.
             pid: named
                 .map_or(0, |named| if Some(named.tgid) == self.own_pid { named.tgid } else { named.pid }),
@@ -106,16 +104,14 @@ impl Translator {
         Some((Cpu(record.cpu), interval))
     }
 
-    fn source(&mut self, kind: SourceKind, id: u32, name: [u8; 16]) -> Source {
+    /// `None` for no kind: those that have names of their own are all here.
+    fn source(&mut self, kind: SourceKind, id: u32, name: [u8; 16]) -> Option<Source> {
         match kind {
-            SourceKind::Nmi => Source::Nmi,
-            SourceKind::Tick => Source::Tick,
-            SourceKind::Fault => Source::Fault,
-            SourceKind::Steal => Source::Steal,
-            SourceKind::Irq => self.sources.irq(id, name),
-            SourceKind::Ipi => self.sources.ipi(id),
-            SourceKind::Softirq => self.sources.softirq(id),
-            SourceKind::Task => Source::Task(self.sources.name(name)),
+            SourceKind::Irq => Some(self.sources.irq(id, name)),
+            SourceKind::Ipi => Some(self.sources.ipi(id)),
+            SourceKind::Softirq => Some(self.sources.softirq(id)),
+            SourceKind::Task => Some(Source::Task(self.sources.name(name))),
+            nameless => Source::new(nameless, None),
         }
     }
 
@@ -133,7 +129,7 @@ impl Translator {
         let text: Arc<str> = if kind == SourceKind::Task {
             format!("{} ({})", self.sources.name(key.3), cause.id).into()
         } else {
-            let source = self.source(kind, cause.id, [0; 16]);
+            let source = self.source(kind, cause.id, [0; 16])?;
             match self.symbols.name(cause.what) {
                 Some(function) => format!("{source} {function}").into(),
                 None => source.to_string().into(),
@@ -167,5 +163,24 @@ impl Translator {
             comm: self.sources.name(bytes_of(slot.comm)),
         };
         (Cpu(slot.cpu), thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_source() {
+        let mut translator = Translator {
+            sources: Sources::default(),
+            symbols: Symbols::default(),
+            own_pid: None,
+            causes: HashMap::new(),
+            zero_ns: 0,
+        };
+        for kind in SourceKind::ALL {
+            assert_eq!(translator.source(kind, 0, [0; 16]).map(|source| source.kind()), Some(kind));
+        }
     }
 }

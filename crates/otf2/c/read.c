@@ -4,6 +4,7 @@
 
 #include <otf2/otf2.h>
 
+#include "numbers.h"
 #include "problem.h"
 #include "quell_otf2.h"
 

@@ -1,4 +1,4 @@
-/* What C and Rust share of OTF2: flat structs, and few calls. Its twin is src/ffi.rs; both check sizes and offsets when they compile.
+/* What C and Rust share of OTF2: flat structs, and few calls. The Rust side is src/ffi.rs; both check sizes and offsets when they compile.
  * Numbers that name definitions are the archive's own references. Calls that return int return 0, or an OTF2 error code; then
  * quell_otf2_problem() says more. */
 #ifndef QUELL_OTF2_H
@@ -7,67 +7,75 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Generated (layout) by tools/make_contract.py from contract/otf2.py: change it there. */
 enum quell_otf2_event_kind {
-    QUELL_OTF2_ENTER,
-    QUELL_OTF2_LEAVE,
-    QUELL_OTF2_VALUE,
-    QUELL_OTF2_SEND,
-    QUELL_OTF2_ISEND,
-    QUELL_OTF2_ISEND_COMPLETE,
-    QUELL_OTF2_IRECV_REQUEST,
-    QUELL_OTF2_RECV,
-    QUELL_OTF2_IRECV,
-    QUELL_OTF2_PROBED,
-    QUELL_OTF2_REQUEST_TEST,
-    QUELL_OTF2_REQUEST_CANCELLED,
-    QUELL_OTF2_COLLECTIVE_BEGIN,
-    QUELL_OTF2_COLLECTIVE_REQUEST,
-    QUELL_OTF2_COLLECTIVE_END,
-    QUELL_OTF2_COLLECTIVE_COMPLETE,
+    QUELL_OTF2_ENTER = 0,
+    QUELL_OTF2_LEAVE = 1,
+    QUELL_OTF2_VALUE = 2,
+    QUELL_OTF2_SEND = 3,
+    QUELL_OTF2_ISEND = 4,
+    QUELL_OTF2_ISEND_COMPLETE = 5,
+    QUELL_OTF2_IRECV_REQUEST = 6,
+    QUELL_OTF2_RECV = 7,
+    QUELL_OTF2_IRECV = 8,
+    QUELL_OTF2_PROBED = 9,
+    QUELL_OTF2_REQUEST_TEST = 10,
+    QUELL_OTF2_REQUEST_CANCELLED = 11,
+    QUELL_OTF2_COLLECTIVE_BEGIN = 12,
+    QUELL_OTF2_COLLECTIVE_REQUEST = 13,
+    QUELL_OTF2_COLLECTIVE_END = 14,
+    QUELL_OTF2_COLLECTIVE_COMPLETE = 15,
 };
 
 /* An event; of a metric event one for each value. PROBED is a Leave whose attributes tell of a message: of the communicator `request`,
  * from `peer`, with `tag`. */
 struct quell_otf2_event {
-    uint64_t time;    /* ticks */
+    uint64_t time; /* ticks */
     uint64_t request; /* or a value's bits */
-    uint64_t sent;    /* bytes, of messages too */
+    uint64_t sent; /* bytes, of messages too */
     uint64_t received;
     uint32_t kind;
-    uint32_t ref;  /* region, communicator or metric */
+    uint32_t ref; /* region, communicator or metric */
     uint32_t peer; /* rank, root, or a value's place in its class */
-    uint32_t tag;  /* or operation, or a value's type */
+    uint32_t tag; /* or operation, or a value's type */
 };
 
-_Static_assert(sizeof(struct quell_otf2_event) == 48, "src/ffi.rs has the same");
-_Static_assert(offsetof(struct quell_otf2_event, kind) == 32, "src/ffi.rs has the same");
+_Static_assert(sizeof(struct quell_otf2_event) == 48, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_event, time) == 0, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_event, request) == 8, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_event, sent) == 16, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_event, received) == 24, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_event, kind) == 32, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_event, ref) == 36, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_event, peer) == 40, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_event, tag) == 44, "contract/ has another layout");
 
 enum quell_otf2_definition_kind {
-    QUELL_OTF2_CLOCK,
-    QUELL_OTF2_STRING,
-    QUELL_OTF2_ATTRIBUTE,
-    QUELL_OTF2_NODE,
-    QUELL_OTF2_LOCATION_GROUP,
-    QUELL_OTF2_LOCATION,
-    QUELL_OTF2_REGION,
-    QUELL_OTF2_GROUP,
-    QUELL_OTF2_COMM,
-    QUELL_OTF2_INTER_COMM,
-    QUELL_OTF2_MEMBER,
-    QUELL_OTF2_CLASS,
-    QUELL_OTF2_INSTANCE,
+    QUELL_OTF2_CLOCK = 0,
+    QUELL_OTF2_STRING = 1,
+    QUELL_OTF2_ATTRIBUTE = 2,
+    QUELL_OTF2_NODE = 3,
+    QUELL_OTF2_LOCATION_GROUP = 4,
+    QUELL_OTF2_LOCATION = 5,
+    QUELL_OTF2_REGION = 6,
+    QUELL_OTF2_GROUP = 7,
+    QUELL_OTF2_COMM = 8,
+    QUELL_OTF2_INTER_COMM = 9,
+    QUELL_OTF2_MEMBER = 10,
+    QUELL_OTF2_CLASS = 11,
+    QUELL_OTF2_INSTANCE = 12,
 };
 
 /* A definition. What a kind does not name below is not looked at. */
 struct quell_otf2_definition {
-    uint64_t self;           /* clock: ticks a second */
-    uint64_t parent;         /* clock: first tick; node, location group: node; location: its group; comm: group; instance: class */
-    uint64_t other;          /* clock: length; region: line; group: flags; inter-comm: its other group; member: mode; instance: scope */
-    uint64_t number;         /* clock: when it began, ns since 1970; location: events */
-    int64_t exponent;        /* member */
-    const char *string;      /* string */
+    uint64_t self; /* clock: ticks a second */
+    uint64_t parent; /* clock: first tick; node, location group: node; location: its group; comm: group; instance: class */
+    uint64_t other; /* clock: length; region: line; group: flags; inter-comm: its other group; member: mode; instance: scope */
+    uint64_t number; /* clock: when it began, ns since 1970; location: events */
+    int64_t exponent; /* member */
+    const char *string; /* string */
     const uint64_t *members; /* group: ranks or locations; class: members */
-    uint64_t count;          /* of members */
+    uint64_t count; /* of members */
     uint32_t kind;
     uint32_t name; /* a string's reference, as are text and file */
     uint32_t text; /* node: its class; region: description; member: unit */
@@ -76,8 +84,22 @@ struct quell_otf2_definition {
     uint32_t paradigm; /* region, group; member: base */
 };
 
-_Static_assert(sizeof(struct quell_otf2_definition) == 88, "src/ffi.rs has the same");
-_Static_assert(offsetof(struct quell_otf2_definition, kind) == 64, "src/ffi.rs has the same");
+_Static_assert(sizeof(struct quell_otf2_definition) == 88, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, self) == 0, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, parent) == 8, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, other) == 16, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, number) == 24, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, exponent) == 32, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, string) == 40, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, members) == 48, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, count) == 56, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, kind) == 64, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, name) == 68, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, text) == 72, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, file) == 76, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, type) == 80, "contract/ has another layout");
+_Static_assert(offsetof(struct quell_otf2_definition, paradigm) == 84, "contract/ has another layout");
+/* End of what is generated. */
 
 /* What the OTF2 library last complained of in this thread; forgets it. Valid until its next complaint. */
 const char *quell_otf2_problem(void);

@@ -155,7 +155,7 @@ impl Defining {
     fn region(&mut self, own: u64, region: &Region) {
         let (name, text) = (self.text(&region.name), self.text(region.site.as_deref().unwrap_or("")));
         let paradigm = if region.mpi { otf2::PARADIGM_MPI } else { otf2::PARADIGM_USER };
-        let class = if region.mpi { role(&region.name) } else { ROLE_CODE };
+        let class = if region.mpi { role(&region.name) } else { otf2::ROLE_CODE };
         let file = otf2::UNDEFINED;
         self.push(RawDefinition {
             own,
@@ -271,21 +271,14 @@ pub(crate) fn comms(definitions: &Definitions) -> (Vec<CommAs>, Vec<u32>) {
     (all, references)
 }
 
-const ROLE_CODE: u32 = 4;
-
 /// What a call of MPI does, as OTF2 numbers it.
 fn role(name: &str) -> u32 {
-    const FUNCTION: u32 = 1;
-    const BARRIER: u32 = 15;
-    const ONE_TO_ALL: u32 = 23;
-    const ALL_TO_ONE: u32 = 24;
-    const ALL_TO_ALL: u32 = 25;
-    const OTHER_COLLECTIVE: u32 = 26;
-    const FILE: u32 = 27;
-    const POINT_TO_POINT: u32 = 28;
-    const ONE_SIDED: u32 = 29;
+    use otf2::{
+        ROLE_ALL_TO_ALL, ROLE_ALL_TO_ONE, ROLE_BARRIER, ROLE_FILE, ROLE_FUNCTION, ROLE_ONE_SIDED,
+        ROLE_ONE_TO_ALL, ROLE_OTHER_COLLECTIVE, ROLE_POINT_TO_POINT,
+    };
     let Some(call) = name.strip_prefix("MPI_").or_else(|| name.strip_prefix("PMPI_")) else {
-        return FUNCTION;
+        return ROLE_FUNCTION;
     };
     let call = call.to_ascii_lowercase();
     let is = |names: &[&str]| {
@@ -293,15 +286,15 @@ fn role(name: &str) -> u32 {
         names.iter().any(|&name| name == call || name == blocking)
     };
     match call.as_str() {
-        _ if call.starts_with("file_") => FILE,
+        _ if call.starts_with("file_") => ROLE_FILE,
         _ if call.starts_with("win_")
             || is(&["put", "get", "accumulate", "get_accumulate", "rput", "rget", "fetch_and_op"]) =>
         {
-            ONE_SIDED
+            ROLE_ONE_SIDED
         }
-        _ if is(&["barrier"]) => BARRIER,
-        _ if is(&["bcast", "scatter", "scatterv"]) => ONE_TO_ALL,
-        _ if is(&["gather", "gatherv", "reduce"]) => ALL_TO_ONE,
+        _ if is(&["barrier"]) => ROLE_BARRIER,
+        _ if is(&["bcast", "scatter", "scatterv"]) => ROLE_ONE_TO_ALL,
+        _ if is(&["gather", "gatherv", "reduce"]) => ROLE_ALL_TO_ONE,
         _ if is(&[
             "allreduce",
             "allgather",
@@ -313,18 +306,18 @@ fn role(name: &str) -> u32 {
             "reduce_scatter_block",
         ]) =>
         {
-            ALL_TO_ALL
+            ROLE_ALL_TO_ALL
         }
         _ if is(&["scan", "exscan"]) || call.starts_with("comm_dup") || call.starts_with("comm_split") => {
-            OTHER_COLLECTIVE
+            ROLE_OTHER_COLLECTIVE
         }
         _ if ["send", "recv", "wait", "test", "probe", "start", "cancel", "request_"]
             .iter()
             .any(|part| call.contains(part)) =>
         {
-            POINT_TO_POINT
+            ROLE_POINT_TO_POINT
         }
-        _ => FUNCTION,
+        _ => ROLE_FUNCTION,
     }
 }
 

@@ -1,40 +1,11 @@
 //! The library's events as [`Event`]s.
 
-use quell_recording::mpi::{BLOCKING, Damage, Event, Operation, UNKNOWN, What};
+use quell_recording::mpi::{BLOCKING, Damage, Event, UNKNOWN, What};
 
 use crate::definitions::Tables;
-use crate::ffi::{RawEvent, event};
+use crate::ffi::{OPERATIONS, RawEvent, event};
 use crate::metrics::Counter;
 
-/// OTF2's numbers of operations, from 0.
-pub(crate) const OPERATIONS: [Operation; 23] = {
-    use Operation::*;
-    [
-        Barrier,
-        Bcast,
-        Gather,
-        Gatherv,
-        Scatter,
-        Scatterv,
-        Allgather,
-        Allgatherv,
-        Alltoall,
-        Alltoallv,
-        Alltoallw,
-        Allreduce,
-        Reduce,
-        ReduceScatter,
-        Scan,
-        Exscan,
-        ReduceScatterBlock,
-        Create,
-        Destroy, // and with memory:
-        Create,
-        Destroy,
-        Create,
-        Destroy,
-    ]
-};
 /// Roots from here on are none: of a collective between two groups, they say that it is in the own one.
 const NO_ROOT: u32 = UNKNOWN - 2;
 

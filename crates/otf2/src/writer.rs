@@ -340,7 +340,7 @@ impl Drop for Writer {
 
 /// OTF2's number of an operation.
 fn number(operation: Operation) -> u32 {
-    let at = crate::translate::OPERATIONS.iter().position(|&other| other == operation);
+    let at = ffi::OPERATIONS.iter().position(|&other| other == operation);
     at.unwrap_or_default() as u32 // all are in the table
 }
 

@@ -3,7 +3,11 @@
 //! A run has locations, one for each thread of a rank, and each has a stream of [`Event`]s in the order in which they happened there.
 //! [`Definitions`] say what the numbers in events stand for: all of them are places in its lists.
 
+mod operation;
+
 use std::fmt;
+
+pub use operation::Operation;
 
 /// What numbers in events stand for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,33 +122,6 @@ pub enum What {
     Collective { operation: Operation, comm: u32, root: u32, sent: u64, received: u64, request: u64 },
 }
 
-/// A collective operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "MPI's own names")]
-pub enum Operation {
-    Barrier,
-    Bcast,
-    Gather,
-    Gatherv,
-    Scatter,
-    Scatterv,
-    Allgather,
-    Allgatherv,
-    Alltoall,
-    Alltoallv,
-    Alltoallw,
-    Allreduce,
-    Reduce,
-    ReduceScatter,
-    ReduceScatterBlock,
-    Scan,
-    Exscan,
-    /// Makes a communicator, a window or a file.
-    Create,
-    /// Frees one.
-    Destroy,
-}
-
 /// Which ranks a rank of a collective waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
@@ -161,29 +138,6 @@ pub enum Waits {
 }
 
 impl Operation {
-    /// All of them.
-    pub const ALL: [Self; 19] = [
-        Self::Barrier,
-        Self::Bcast,
-        Self::Gather,
-        Self::Gatherv,
-        Self::Scatter,
-        Self::Scatterv,
-        Self::Allgather,
-        Self::Allgatherv,
-        Self::Alltoall,
-        Self::Alltoallv,
-        Self::Alltoallw,
-        Self::Allreduce,
-        Self::Reduce,
-        Self::ReduceScatter,
-        Self::ReduceScatterBlock,
-        Self::Scan,
-        Self::Exscan,
-        Self::Create,
-        Self::Destroy,
-    ];
-
     /// Who waits for whom, whatever algorithm the MPI takes.
     pub fn waits(self) -> Waits {
         match self {

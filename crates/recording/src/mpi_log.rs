@@ -23,6 +23,7 @@ use crate::mpi::{Damage, Definitions, Event, Location, Run};
 use definitions::{Maps, define};
 use events::Events;
 use head::{Head, State};
+pub use layout::variable;
 use lines::Clock;
 
 /// How the name of a log ends.

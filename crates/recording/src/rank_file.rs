@@ -1,17 +1,17 @@
 //! What one rank of an MPI program told: facts and rows. The layout is that of `mpi/rank_file.h`.
 
+mod layout;
+
 use std::collections::BTreeMap;
+use std::mem::offset_of;
 use std::path::Path;
 
 use fs_err as fs;
 
 use crate::{Error, one_line};
+pub use layout::phase;
+use layout::{Block, FACT, FIRST, ROWS, VERSION};
 
-/// Bytes of a block's head: its kind, a zero, the length of what follows.
-const HEAD: usize = 16;
-/// What a file starts with: the kind of its first block, and the version's line.
-const FIRST: &str = "quell-rank";
-const VERSION: u32 = 1;
 /// More columns than this are no rows of ours.
 const MOST_COLUMNS: usize = 64;
 
@@ -89,8 +89,8 @@ impl RankFile {
         let mut first = true;
         while let Some((kind, payload, after)) = block(rest) {
             match kind {
-                b"FACT" => file.tell(payload, first)?,
-                b"ROWS" if !first => file.add_rows(payload)?,
+                FACT => file.tell(payload, first)?,
+                ROWS if !first => file.add_rows(payload)?,
                 _ => return Err("not a rank's file, or damaged: a block is neither FACT nor ROWS".into()),
             }
             first = false;
@@ -152,11 +152,12 @@ impl RankFile {
 }
 
 /// The first block of `bytes`, if it is whole, and what comes after it.
-fn block(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let (head, rest) = bytes.split_at_checked(HEAD)?;
-    let length = u64::from_le_bytes(head[8..].try_into().ok()?);
+fn block(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
+    let (head, rest) = bytes.split_at_checked(size_of::<Block>())?;
+    let kind = head[offset_of!(Block, kind)..].first_chunk()?;
+    let length = u64::from_le_bytes(*head[offset_of!(Block, bytes)..].first_chunk()?);
     let (payload, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-    Some((&head[..4], payload, after))
+    Some((kind, payload, after))
 }
 
 #[cfg(test)]

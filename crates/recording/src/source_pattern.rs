@@ -56,10 +56,8 @@ impl FromStr for SourcePattern {
         let known = known.ok_or_else(|| {
             format!("`{text}` is not a pattern of noise sources: `{kind}` is no kind of source")
         })?;
-        let nameless =
-            matches!(known, SourceKind::Nmi | SourceKind::Tick | SourceKind::Fault | SourceKind::Steal);
         match name {
-            Some(_) if nameless => {
+            Some(_) if !known.has_names() => {
                 Err(format!("`{text}` is not a pattern of noise sources: `{kind}` has no names"))
             }
             Some(name) => Ok(Self::Named(known, Some(regex(name)?))),

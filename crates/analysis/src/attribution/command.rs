@@ -1,21 +1,11 @@
 //! What the threads of a recorded command had to bear, and how much of a CPU they really had.
 
-use quell_recording::{Interval, Recording, Source, SourceKind, Thread};
+use quell_recording::{Interval, Recording, Source, SourceKind, SourceLevel, Thread};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 use super::groups::Tally;
-
-/// The kinds that interrupt a thread while the kernel says that it runs. A page fault is the thread's own work.
-const INTERRUPTS: [SourceKind; 6] = [
-    SourceKind::Nmi,
-    SourceKind::Tick,
-    SourceKind::Irq,
-    SourceKind::Ipi,
-    SourceKind::Softirq,
-    SourceKind::Steal,
-];
 
 /// The recorded command as a whole: its threads together.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -122,15 +112,17 @@ fn thread_of(places: &BTreeMap<u32, Vec<usize>>, threads: &[Thread], one: &Inter
 
 impl Share {
     fn of(thread: &Thread) -> Self {
-        let taken = |kind: &SourceKind| {
-            let place = SourceKind::ALL.iter().position(|one| one == kind);
+        let taken = |kind: SourceKind| {
+            let place = SourceKind::ALL.iter().position(|one| *one == kind);
             place.map_or(0, |place| thread.taken[place].time.as_nanos())
         };
+        // What comes at a task's own level is another task, or the thread's own work, as a page fault.
+        let interrupts = SourceKind::ALL.into_iter().filter(|kind| kind.level() != SourceLevel::Task);
         let share = Self {
             on_cpu_ns: thread.on_cpu.as_nanos(),
             run_delay_ns: thread.run_delay.as_nanos(),
-            interrupted_ns: INTERRUPTS.iter().map(taken).fold(0, u64::saturating_add),
-            preempted_ns: taken(&SourceKind::Task),
+            interrupted_ns: interrupts.map(taken).fold(0, u64::saturating_add),
+            preempted_ns: taken(SourceKind::Task),
             had_percent: None,
         };
         share.with(Self::default())

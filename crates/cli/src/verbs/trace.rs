@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use quell_kernel::{Plan, container};
 use quell_node::injector::job::{self, How, Input, Loading, Output, Variable};
 use quell_node::mpi::{self, Built, Used};
+use quell_recording::mpi_log::variable;
 
 use self::folder::Folder;
 use crate::args::{SourcesWish, Trace};
@@ -21,10 +22,6 @@ use crate::printer::Printer;
 use crate::signals::Signals;
 use crate::steps::mpi_cache::mpi_cache;
 
-/// Where the tracer writes, how much, and what it starts on a host without a recorder.
-const LOGS: &str = "QUELL_TRACE";
-const LIMIT: &str = "QUELL_TRACE_LIMIT";
-const NODE: &str = "QUELL_TRACE_NODE";
 /// Exit codes of a command that is not there, and of one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
@@ -64,7 +61,7 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
             let served = container.is_some();
             loading.variables.extend(container);
             if served {
-                loading.variables.push((NODE, std::env::current_exe()?.into()));
+                loading.variables.push((variable::NODE, std::env::current_exe()?.into()));
             }
             let words = loading.taken_along(&args.command);
             let variables = loading.variables(&args.command);
@@ -103,8 +100,8 @@ fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<std
 
 fn variables(args: &Trace, folder: &Folder) -> anyhow::Result<Vec<Variable>> {
     fs_err::create_dir_all(&folder.logs)?;
-    let mut variables = vec![(LOGS, folder.logs.clone().into())];
-    variables.extend(args.limit.map(|limit| (LIMIT, OsString::from(limit.0.to_string()))));
+    let mut variables = vec![(variable::FOLDER, folder.logs.clone().into())];
+    variables.extend(args.limit.map(|limit| (variable::LIMIT, OsString::from(limit.0.to_string()))));
     Ok(variables)
 }
 

@@ -12,8 +12,12 @@
 
 static __always_inline u64 taken_from(const struct quell_slot *s)
 {
-	return s->ns[QUELL_NMI] + s->ns[QUELL_TICK] + s->ns[QUELL_IRQ] + s->ns[QUELL_IPI] + s->ns[QUELL_SOFTIRQ] +
-	       s->ns[QUELL_TASK] + s->ns[QUELL_STEAL];
+	u64 taken = 0;
+	for (int kind = 0; kind < QUELL_KINDS; kind++) {
+		if (kind != QUELL_FAULT)
+			taken += s->ns[kind];
+	}
+	return taken;
 }
 
 static __always_inline int enter_fault(void)

@@ -139,16 +139,7 @@ SEC("tp_btf/local_timer_exit") int local_timer_out(void *ctx) { return exit_tick
 	SEC("tp_btf/" #vector "_entry") int vector##_in(void *ctx) { return enter_hardirq(QUELL_IPI, id); } \
 	SEC("tp_btf/" #vector "_exit") int vector##_out(void *ctx) { return exit_ipi(); }
 
-IPI(reschedule, IPI_RESCHEDULE)
-IPI(call_function, IPI_CALL_FUNCTION)
-IPI(call_function_single, IPI_CALL_FUNCTION_SINGLE)
-IPI(irq_work, IPI_IRQ_WORK)
-IPI(x86_platform_ipi, IPI_PLATFORM)
-IPI(thermal_apic, IPI_THERMAL)
-IPI(threshold_apic, IPI_THRESHOLD)
-IPI(deferred_error_apic, IPI_DEFERRED_ERROR)
-IPI(error_apic, IPI_ERROR)
-IPI(spurious_apic, IPI_SPURIOUS)
+EACH_IPI(IPI)
 
 SEC("tp_btf/irq_handler_entry") int BPF_PROG(irq_handler_in, int irq) { return enter_hardirq(QUELL_IRQ, irq); }
 

@@ -6,10 +6,9 @@
 #ifndef QUELL_RECORDS_H
 #define QUELL_RECORDS_H
 
-#define NAME_LENGTH 16
+#include "names.h"
 
-/* Kinds of record beyond those of quell_metrics.h. */
-#define RECORD_THREAD_END 64
+#define NAME_LENGTH 16
 
 /* One interval. `id` is the interrupt's number, the softirq's vector or one of `enum ipi`. */
 struct record {
@@ -46,19 +45,6 @@ struct named_record {
 struct thread_record {
 	struct record record;
 	struct quell_slot slot;
-};
-
-enum ipi {
-	IPI_RESCHEDULE,
-	IPI_CALL_FUNCTION,
-	IPI_CALL_FUNCTION_SINGLE,
-	IPI_IRQ_WORK,
-	IPI_PLATFORM,
-	IPI_THERMAL,
-	IPI_THRESHOLD,
-	IPI_DEFERRED_ERROR,
-	IPI_ERROR,
-	IPI_SPURIOUS,
 };
 
 /* What is going on at one level of a CPU, from its entry to its exit. */

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use super::head::{Head, text};
-use super::layout::{INJECTED, SELF, WORLD, kind, two};
-use super::records::{Record, Records};
+use super::layout::{INJECTED, SELF, WORLD, kind};
+use super::records::{Record, Records, two};
 use super::{INJECTED as INJECTED_NAME, Summary};
 use crate::mpi::{Comm, Damage, Definitions, Location, Region, UNKNOWN};
 use crate::{Error, SourceKind};

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::definitions::Maps;
-use super::layout::{SOURCES, kind, operation, two};
+use super::layout::{SOURCES, kind};
 use super::lines::Clock;
-use super::records::{Record, Records};
-use crate::mpi::{BLOCKING, Damage, Event, UNKNOWN, What};
+use super::records::{Record, Records, two};
+use crate::mpi::{BLOCKING, Damage, Event, Operation, UNKNOWN, What};
 
 /// About so many events are read at once.
 const BATCH: usize = 4096;
@@ -77,7 +77,9 @@ fn happened(record: &Record<'_>, maps: &Maps, mut tell: impl FnMut(What)) -> Res
             tell(What::CollectivePosted { comm: comm(record.value)?, request: record.need(0)? });
         }
         kind::COLLECTIVE => {
-            let operation = operation(record.mask)
+            let operation = Operation::ALL
+                .get(usize::from(record.mask))
+                .copied()
                 .ok_or_else(|| Damage(format!("damaged: operation {} is none", record.mask)))?;
             let (_, root) = two(record.need(0)?);
             let (sent, received) = (record.need(1)?, record.need(2)?);

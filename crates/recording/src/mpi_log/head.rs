@@ -1,11 +1,12 @@
 //! The head of a log.
 
 use std::io::Read as _;
+use std::mem::offset_of;
 use std::path::Path;
 
 use fs_err as fs;
 
-use super::layout::{self, Field, HEAD, MAGIC, VERSION};
+use super::layout::{self, Field, HEAD, MAGIC, VERSION, field, state};
 use crate::{Error, one_line};
 
 /// More ranks than this are none.
@@ -62,59 +63,62 @@ impl Head {
 
     fn parse(bytes: &[u8], length: u64) -> Result<Self, String> {
         let bytes: &[u8; HEAD] = bytes.try_into().map_err(|_| "not a trace log: its head is not whole")?;
-        if field(bytes, layout::MAGIC_) != MAGIC {
+        if bytes_of(bytes, field::MAGIC) != MAGIC {
             return Err("not a trace log: it starts otherwise".into());
         }
-        let version = number(bytes, layout::VERSION_) as u32;
+        let version = number(bytes, field::VERSION) as u32;
         if version != VERSION {
             return Err(format!("version {version} of trace logs is not known: update quell"));
         }
-        let half = |field| number(bytes, field) as u32;
-        let (rank, ranks) = (half(layout::RANK), half(layout::RANKS));
-        let state = match half(layout::STATE) {
-            0 => State::Running,
-            1 => State::Finalized,
-            2 => State::WrongMpi,
+        let half = |at| number(bytes, at) as u32;
+        let (rank, ranks) = (half(field::RANK), half(field::RANKS));
+        let state = match half(field::STATE) {
+            state::RUNNING => State::Running,
+            state::FINALIZED => State::Finalized,
+            state::WRONG_MPI => State::WrongMpi,
             other => return Err(format!("damaged: state {other} is none")),
         };
         if state != State::WrongMpi && (rank >= ranks || ranks > MOST_RANKS) {
             return Err(format!("damaged: rank {rank} of {ranks}"));
         }
-        let clocks = half(layout::CLOCKS).min(2) as usize;
-        let pair = |words: &[u8]| Pair { at_ns: word(words, 0), offset_ns: word(words, 8) as i64 };
-        let text = |at| text(field(bytes, at));
+        let clocks = half(field::CLOCKS).min(2) as usize;
+        let pair = |words: &[u8]| Pair {
+            at_ns: word(words, offset_of!(layout::Clock, at_ns)),
+            offset_ns: word(words, offset_of!(layout::Clock, offset_ns)) as i64,
+        };
+        let text = |at| text(bytes_of(bytes, at));
         Ok(Self {
             state,
-            bytes: number(bytes, layout::BYTES).min(length.saturating_sub(HEAD as u64)),
-            lost: number(bytes, layout::LOST),
+            bytes: number(bytes, field::BYTES).min(length.saturating_sub(HEAD as u64)),
+            lost: number(bytes, field::LOST),
             rank,
             ranks,
-            pid: half(layout::PID),
-            thread: half(layout::THREAD),
-            sources: half(layout::SOURCES_),
-            begin_ns: number(bytes, layout::BEGIN),
-            end_ns: number(bytes, layout::END),
-            calls: number(bytes, layout::CALLS),
-            one_sided: number(bytes, layout::ONE_SIDED),
-            clock_zero: half(layout::CLOCK_ZERO) != 0,
-            pairs: field(bytes, layout::CLOCK).chunks_exact(24).take(clocks).map(pair).collect(),
-            host: text(layout::HOST),
-            boot: text(layout::BOOT),
-            library: text(layout::LIBRARY),
-            program: text(layout::PROGRAM),
-            reason: text(layout::REASON),
+            pid: half(field::PID),
+            thread: half(field::THREAD),
+            sources: half(field::SOURCES),
+            begin_ns: number(bytes, field::BEGIN_NS),
+            end_ns: number(bytes, field::END_NS),
+            calls: number(bytes, field::CALLS),
+            one_sided: number(bytes, field::ONE_SIDED),
+            clock_zero: half(field::CLOCK_ZERO) != 0,
+            pairs: bytes_of(bytes, field::CLOCK).chunks_exact(layout::CLOCK).take(clocks).map(pair).collect(),
+            host: text(field::HOST),
+            boot: text(field::BOOT),
+            library: text(field::LIBRARY),
+            program: text(field::PROGRAM),
+            reason: text(field::REASON),
         })
     }
 }
 
-fn field(bytes: &[u8; HEAD], field: Field) -> &[u8] {
+fn bytes_of(bytes: &[u8; HEAD], field: Field) -> &[u8] {
     bytes.get(field.at..field.at + field.bytes).unwrap_or_default()
 }
 
 /// A field of four or eight bytes.
 fn number(bytes: &[u8; HEAD], at: Field) -> u64 {
     let mut word = [0; 8];
-    let bytes = field(bytes, at);
+    let bytes = bytes_of(bytes, at);
     let length = bytes.len().min(8);
     word[..length].copy_from_slice(&bytes[..length]);
     u64::from_le_bytes(word)

@@ -1,12 +1,23 @@
 //! A log's records, one after another.
 
 use std::io::{BufReader, Read, Seek as _, SeekFrom, Take};
+use std::mem::offset_of;
 use std::path::Path;
 
 use fs_err as fs;
 
-use super::layout::{HEAD, RECORD};
+use super::layout::{self, HEAD, RECORD};
 use crate::mpi::Damage;
+
+/// Lower and upper half of a word.
+pub(super) fn two(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+/// The bytes of a record's field.
+fn field<const N: usize>(head: &[u8; RECORD], at: usize) -> [u8; N] {
+    head.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
+}
 
 /// A record, its words still to be understood.
 #[derive(Debug)]
@@ -51,16 +62,20 @@ impl Records {
         }
         let mut head = [0; RECORD];
         self.fill(0, &mut head)?;
-        let [kind, words, mask @ .., _, _, _, _, _, _, _, _, _, _, _, _] = head;
+        let [kind] = field(&head, offset_of!(layout::Record, kind));
+        let [words] = field(&head, offset_of!(layout::Record, words));
         let length = usize::from(words) * 8;
         let mut taken = std::mem::take(&mut self.words);
         let filled = self.fill(1, taken.get_mut(..length).unwrap_or_default());
         self.words = taken;
         filled?;
-        let value = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-        let time_ns = head.last_chunk().map_or(0, |time| u64::from_le_bytes(*time));
-        let words = self.words.get(..length).unwrap_or_default();
-        Ok(Some(Record { kind, mask: u16::from_le_bytes(mask), value, time_ns, words }))
+        Ok(Some(Record {
+            kind,
+            mask: u16::from_le_bytes(field(&head, offset_of!(layout::Record, mask))),
+            value: u32::from_le_bytes(field(&head, offset_of!(layout::Record, value))),
+            time_ns: u64::from_le_bytes(field(&head, offset_of!(layout::Record, time_ns))),
+            words: self.words.get(..length).unwrap_or_default(),
+        }))
     }
 
     fn fill(&mut self, part: u8, to: &mut [u8]) -> Result<(), Damage> {

@@ -16,15 +16,9 @@ fn any_name() -> impl Strategy<Value = Arc<str>> {
 }
 
 fn any_source() -> impl Strategy<Value = Source> {
-    (0usize..8, any_name()).prop_map(|(kind, name)| match SourceKind::ALL[kind] {
-        SourceKind::Nmi => Source::Nmi,
-        SourceKind::Tick => Source::Tick,
-        SourceKind::Irq => Source::Irq(name),
-        SourceKind::Ipi => Source::Ipi(name),
-        SourceKind::Softirq => Source::Softirq(name),
-        SourceKind::Task => Source::Task(name),
-        SourceKind::Fault => Source::Fault,
-        SourceKind::Steal => Source::Steal,
+    (0..SourceKind::ALL.len(), any_name()).prop_map(|(kind, name)| {
+        let kind = SourceKind::ALL[kind];
+        Source::new(kind, kind.has_names().then_some(&*name)).unwrap()
     })
 }
 

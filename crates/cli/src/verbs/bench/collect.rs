@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use quell_analysis::bench::job::HostRun;
-use quell_recording::rank_file::{RankFile, Series};
+use quell_recording::rank_file::{RankFile, Series, phase};
 use quell_recording::{
     Cpu, Manifest, Method, MpiFacts, Nanos, Phase, RankFacts, Recording, SourcesFacts, State, Writer,
     add_phases, read_phases,
@@ -125,8 +125,8 @@ fn unwatched(path: &Path, folder: &Path, host: &str, files: &[&RankFile]) -> any
 
 fn phases(rank: u32, series: &Series, zero: u64, scale: f64) -> anyhow::Result<Vec<(Cpu, Phase)>> {
     let column = |name: &str| series.column(name).with_context(|| format!("there is no column `{name}`"));
-    let (start, work) = (column("start_ns")?, column("work")?);
-    let (compute, wait, cpu) = (column("qt_ns")?, column("bt_ns")?, column("cpu")?);
+    let (start, work) = (column(phase::START_NS)?, column(phase::WORK)?);
+    let (compute, wait, cpu) = (column(phase::QT_NS)?, column(phase::BT_NS)?, column(phase::CPU)?);
     let time = |ns: u64| match scale {
         0.0 | 1.0 => Nanos::from_nanos(ns),
         scale => Nanos::from_nanos((ns as f64 / scale).round() as u64),

@@ -3,11 +3,8 @@
 
 use super::{Key, Names, What};
 use crate::formats::printable;
+use crate::kernel_names::{IPIS, SOFTIRQS};
 use crate::{HistogramKind, Source};
-
-/// The softirqs in the order of their vectors (include/linux/interrupt.h).
-const SOFTIRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// The source of a softirq's vector.
 pub(super) fn softirq(vector: u32, names: &mut Names) -> Source {
@@ -19,15 +16,10 @@ pub(super) fn softirq(vector: u32, names: &mut Names) -> Source {
 
 /// The source of an interrupt by the kernel's name for its vector; `None` for what is no interrupt of this kind.
 pub(super) fn vector(name: &str, names: &mut Names) -> Option<Source> {
-    Some(match name {
-        "local_timer" => Source::Tick,
-        "reschedule" | "call_function" | "call_function_single" | "irq_work" => Source::Ipi(names.get(name)),
-        "x86_platform_ipi" => Source::Ipi(names.get("platform")),
-        "thermal_apic" | "threshold_apic" | "deferred_error_apic" | "error_apic" | "spurious_apic" => {
-            Source::Ipi(names.get(name.trim_end_matches("_apic")))
-        }
-        _ => return None,
-    })
+    if name == "local_timer" {
+        return Some(Source::Tick);
+    }
+    IPIS.iter().find(|ipi| ipi.tracepoint == name).map(|ipi| Source::Ipi(names.get(ipi.name)))
 }
 
 /// The source of a device's interrupt. Some machines have their timers under one.

@@ -2,7 +2,7 @@
 
 use super::schema::DebugAnnotation;
 use crate::words::one_line;
-use crate::{Cpu, CpuFacts, Detour, Interval, Nanos, Quantum, Source, SourceKind, Thread};
+use crate::{Cpu, CpuFacts, Detour, Interval, Nanos, Quantum, Source, SourceKind, SourceLevel, Thread};
 
 /// The tracks of a CPU or a thread, from top to bottom. Below the detours each level can interrupt all that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,12 +83,14 @@ impl Event<'_> {
             Self::Detour(_) => Level::Detours,
             Self::Quantum(_) => Level::Quanta,
             Self::Interval(_, interval) => match interval.source.kind() {
-                SourceKind::Nmi => Level::Nmi,
-                SourceKind::Tick | SourceKind::Irq | SourceKind::Ipi => Level::Hardirq,
-                SourceKind::Softirq => Level::Softirq,
-                SourceKind::Task => Level::Tasks,
                 SourceKind::Fault => Level::Faults,
                 SourceKind::Steal => Level::Steal,
+                other => match other.level() {
+                    SourceLevel::Nmi => Level::Nmi,
+                    SourceLevel::Hardirq => Level::Hardirq,
+                    SourceLevel::Softirq => Level::Softirq,
+                    SourceLevel::Task => Level::Tasks,
+                },
             },
         }
     }
