@@ -16,7 +16,7 @@ import matplotlib as mpl
 mpl.use("svg")
 from de_2008 import COLOURS, CURVES, HERE, LINES, MARKERS, RANKS, SYNC_WORDS, Curve, listed
 from matplotlib import pyplot as plt
-from report import Bench, Row, effort, main, say, turn
+from report import Bench, Row, effort, main, say, turn, warned
 from report.papers import DE
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def machine(rows: list[Found]) -> str:
 
 def page(rows: list[Found]) -> str:
     """Puts the page together."""
-    warnings = sorted({warning for _, emulation, _ in rows for warning in emulation["warnings"]})
+    warnings = sorted({warned(warning) for _, emulation, _ in rows for warning in emulation["warnings"]})
     parts = [
         "# De 2008, Figures 5 and 6, emulated",
         INTRODUCTION.rstrip(),

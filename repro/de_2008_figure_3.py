@@ -16,7 +16,7 @@ import matplotlib as mpl
 mpl.use("svg")
 from de_2008 import COLOURS, HERE, MODELS, OFF_THE_SHELF, validate
 from matplotlib import pyplot as plt
-from report import Bench, Row, effort, load, main, say
+from report import Bench, Row, effort, load, main, say, warned
 from report.papers import DE
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def machine(rows: list[Found], before: str) -> str:
 
 def page(rows: list[Found], before: str) -> str:
     """Puts the page together."""
-    warnings = sorted({f"{way.name}: {warning}" for way, found in rows for warning in found["warnings"]})
+    warnings = sorted({f"{way.name}: {warned(warning)}" for way, found in rows for warning in found["warnings"]})
     parts = [
         "# De 2008, Figures 3 and 4",
         INTRODUCTION.rstrip(),

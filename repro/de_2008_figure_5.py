@@ -14,7 +14,7 @@ import matplotlib as mpl
 mpl.use("svg")
 from de_2008 import COLOURS, CURVES, HERE, LINES, MARKERS, RANKS, SYNC_WORDS, Curve
 from matplotlib import pyplot as plt
-from report import Bench, Row, main
+from report import Bench, Row, main, warned
 from report.papers import DE
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def all_scales(rows: list[tuple[Curve, dict]]) -> str:
 
 def page(rows: list[tuple[Curve, dict]]) -> str:
     """Puts the page together."""
-    warnings = sorted({warning for _, prediction in rows for warning in prediction["warnings"]})
+    warnings = sorted({warned(warning) for _, prediction in rows for warning in prediction["warnings"]})
     parts = [
         "# De 2008, Figures 5 and 6",
         INTRODUCTION.rstrip(),

@@ -66,6 +66,9 @@ REFUSED_WORDS = (
     (re.compile(r"(?<![\w.])/(?:home|Users)/[a-z]\w*/"), "name no one's own machine; use a relative path"),
 )
 
+# A field or a parameter that holds warnings as text.
+SENTENCES = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?\w*warnings?:[^,;={}]*\b(?:String|str)\b", re.MULTILINE)
+
 FENCED = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"(`+).+?\1", re.DOTALL)
 LINKS = (
@@ -216,6 +219,16 @@ def words(file: str, text: str) -> Iterator[Finding]:
             yield Finding(f"{file}:{line}", f"`{found.group().strip()}` is refused", advice)
 
 
+def typed_warnings(file: str, text: str) -> Iterator[Finding]:
+    """Finds warnings that are sentences where they should have a code and facts."""
+    if not re.match(r"crates/\w+/src/.*\.rs$", file):
+        return
+    shipped, _, _ = text.partition("#[cfg(test)]")
+    for found in SENTENCES.finditer(shipped):
+        rule = f"`{found.group().strip()}` keeps sentences"
+        yield Finding(file, rule, "add a variant with its facts to a `Warning`, and the sentence to its `text` module")
+
+
 def links(root: Path, file: str, text: str) -> Iterator[Finding]:
     """Finds links to files that do not exist."""
     if not file.endswith(".md"):
@@ -241,6 +254,7 @@ def check_file(root: Path, file: str) -> Iterator[Finding]:
         yield from lints_table(file, text)
     yield from length(file, text)
     yield from purity(file, text)
+    yield from typed_warnings(file, text)
     yield from module_names(file, text)
     yield from words(file, text)
     yield from links(root, file, text)

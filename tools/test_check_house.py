@@ -94,6 +94,22 @@ class Maps(unittest.TestCase):
             self.assertEqual([finding.rule for finding in house.places(root)], ["there is no `sim/gone.rs`"])
 
 
+class TypedWarnings(unittest.TestCase):
+    def found(self, line: str, file: str = "crates/sim/src/a.rs") -> int:
+        return len(list(house.typed_warnings(file, f"pub struct Document {{\n    {line}\n}}\n")))
+
+    def test_a_field_of_sentences_fails(self) -> None:
+        for kind in ("Vec<String>", "Option<String>", "Box<str>", "BTreeSet<String>", "Option<Vec<Box<str>>>"):
+            for name in ("warnings", "pub warning", "pub(super) sources_warnings"):
+                self.assertEqual(self.found(f"{name}: {kind},"), 1, f"{name}: {kind}")
+
+    def test_typed_ones_pass_and_so_does_what_only_sounds_alike(self) -> None:
+        for line in ("warnings: Vec<Warning>,", "pub warnings: u64,", "words: Vec<String>,", "warnings: Vec::new(),"):
+            self.assertEqual(self.found(line), 0, line)
+        self.assertEqual(self.found("#[cfg(test)]\n    warnings: Vec<String>,"), 0, "tests may")
+        self.assertEqual(self.found("warnings: Vec<String>,", "crates/sim/tests/it/a.rs"), 0, "tests may")
+
+
 class Purity(unittest.TestCase):
     def test_what_computes_depends_on_nothing_else(self) -> None:
         self.assertEqual(list(house.purity_of_crates([package("quell-analysis", "serde"), package("x", "clap")])), [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import warnings
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,6 +27,11 @@ def native() -> ModuleType:
     except ModuleNotFoundError as missing:
         text = "quell's native module is missing: install the wheel, `pip install quell`, not the sources alone"
         raise QuellError(text) from missing
+
+
+def sentences(warnings: Sequence[Any]) -> list[str]:
+    """What the terminal says of a document's warnings, in their order."""
+    return cast("list[str]", native().sentences(json.dumps(warnings))) if warnings else []
 
 
 def ask(

@@ -6,6 +6,7 @@ import html
 import json
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from quell._native import sentences
 from quell.table import Table
 
 if TYPE_CHECKING:
@@ -35,13 +36,13 @@ class Document(Generic[D]):
 
     @property
     def schema(self) -> str:
-        """The name and version of its form, such as `quell.predict/1`."""
+        """The name and version of its form, such as `quell.predict/2`."""
         return cast("str", self._fields["schema"])
 
     @property
     def warnings(self) -> list[str]:
-        """What limits it, in sentences."""
-        return cast("list[str]", self._fields.get("warnings", []))
+        """What limits it, in sentences; the document's own `warnings` are codes with facts."""
+        return sentences(self._fields.get("warnings", []))
 
     @property
     def rows(self) -> Sequence[Any]:
@@ -285,7 +286,7 @@ class Tracked(Document["documents.Tracked"]):
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the archive, in sentences."""
-        return self.document["findings"]["told"]
+        return sentences(self.document["findings"]["warnings"])
 
     @property
     def _title(self) -> str:

@@ -204,7 +204,7 @@ class Errors(PackageCase):
 
         with self.assertRaisesRegex(quell.UsageError, "--skew and --drift need --sync start"):
             quell.run("predict", A, "--skew", "1ms")
-        self.assertIn("quell.show/1", quell.run("show", A, "--json"))
+        self.assertIn("quell.show/2", quell.run("show", A, "--json"))
 
 
 if __name__ == "__main__":

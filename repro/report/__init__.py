@@ -88,6 +88,19 @@ class Bench:
         return [launcher, "--bind-to", bind, "-n", "2", self.compiled(source, compiler=compiler)]
 
 
+def warned(warning: dict) -> str:
+    """A warning of a document: its code, and its facts."""
+
+    def fact(name: str, value: object) -> str:
+        words = name.replace("_", " ")
+        if isinstance(value, dict):
+            return f"{words} {warned(value)}"
+        return f"{words} {value:.4g}" if isinstance(value, float) else f"{words} {value}"
+
+    facts = [fact(name, value) for name, value in warning.items() if name != "code"]
+    return f"{warning['code']}" + (f" ({', '.join(facts)})" if facts else "")
+
+
 @contextlib.contextmanager
 def turn() -> Iterator[None]:
     """Waits for the machine where others measure on it too."""

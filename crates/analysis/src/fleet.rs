@@ -25,6 +25,8 @@ pub use document::{
 pub use summary::NodeSummary;
 pub use unlike::FEWEST_NODES;
 
+use crate::Warning;
+
 /// Puts nodes together. With a job it is told what they cost; they must have been summed up for its quantum.
 pub fn fleet(
     folder: String,
@@ -69,27 +71,20 @@ pub fn fleet(
 }
 
 /// Each node is held against those that were recorded alike. What is usual is told of the largest such group.
-fn compare(nodes: &[NodeSummary], warnings: &mut Vec<String>) -> (Vec<Vec<Why>>, Vec<TypicalSource>) {
+fn compare(nodes: &[NodeSummary], warnings: &mut Vec<Warning>) -> (Vec<Vec<Why>>, Vec<TypicalSource>) {
     let mut groups: BTreeMap<(String, bool), Vec<usize>> = BTreeMap::new();
     for (at, node) in nodes.iter().enumerate() {
         groups.entry((node.method.to_string(), node.sources_known)).or_default().push(at);
     }
     if groups.len() > 1 {
-        warnings.push(format!(
-            "the nodes were recorded in {} ways (method, and whether sources are known): each is held against its like",
-            groups.len()
-        ));
+        warnings.push(Warning::RecordedDifferently { ways: groups.len() as u64 });
     }
     let mut whys = vec![Vec::new(); nodes.len()];
     let (mut typical, mut largest) = (Vec::new(), 0);
     for ((method, known), members) in groups {
         if members.len() < FEWEST_NODES {
-            warnings.push(format!(
-                "{} {} recorded by {method}{}: too few to say which is unlike the rest (it takes {FEWEST_NODES})",
-                members.len(),
-                if members.len() == 1 { "node was" } else { "nodes were" },
-                if known { " with sources" } else { "" }
-            ));
+            let (nodes, needed) = (members.len() as u64, FEWEST_NODES as u64);
+            warnings.push(Warning::FewNodes { nodes, method, with_sources: known, needed });
         }
         let of: Vec<&NodeSummary> = members.iter().map(|&at| &nodes[at]).collect();
         let found = unlike::unlike(&of);
@@ -104,16 +99,17 @@ fn compare(nodes: &[NodeSummary], warnings: &mut Vec<String>) -> (Vec<Vec<Why>>,
     (whys, typical)
 }
 
-fn without_curve(nodes: &[NodeSummary]) -> Vec<String> {
-    let mut reasons: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+fn without_curve(nodes: &[NodeSummary]) -> Vec<Warning> {
+    let mut reasons: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
     for node in nodes {
         if let Some(why) = &node.no_curve_because {
             reasons.entry(why).or_insert((0, &node.name)).0 += 1;
         }
     }
-    let say = |(why, (count, first)): (&str, (usize, &str))| match count {
-        1 => format!("{first} has no part in the cost: {why}"),
-        _ => format!("{count} nodes ({first} among them) have no part in the cost: {why}"),
+    let warning = |(why, (nodes, first)): (&str, (u64, &str))| Warning::WithoutCost {
+        nodes,
+        first: first.to_owned(),
+        because: why.to_owned(),
     };
-    reasons.into_iter().map(say).collect()
+    reasons.into_iter().map(warning).collect()
 }

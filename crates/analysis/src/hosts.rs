@@ -8,6 +8,7 @@ use quell_recording::Recording;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Warning;
 use crate::attribution::{SourceRow, attribution};
 use crate::fleet::Fleet;
 pub use crate::fleet::Unread;
@@ -17,12 +18,12 @@ pub use sources::SourceOverHosts;
 pub use stand_out::{FEWEST, Figure, StandsOut, Typical};
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.show-hosts/1";
+pub const SCHEMA: &str = "quell.show-hosts/2";
 
 /// What `show DIR --json` prints.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Hosts {
-    /// `quell.show-hosts/1`.
+    /// `quell.show-hosts/2`.
     pub schema: &'static str,
     /// The folder.
     pub folder: String,
@@ -37,7 +38,7 @@ pub struct Hosts {
     /// Recordings that could not be read.
     pub unread: Vec<Unread>,
     /// What a reader of the figures must know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// What is kept of one recording; its rows need not stay in memory.
@@ -68,15 +69,12 @@ pub fn hosts(folder: String, hosts: Vec<OneHost>, unread: Vec<Unread>) -> Hosts 
     let mut warnings = Vec::new();
     if !known.is_empty() && known.len() < hosts.len() {
         let without = hosts.len() - known.len();
-        warnings.push(format!(
-            "{without} of {} recordings know no sources: sums over sources are without them",
-            hosts.len()
-        ));
+        warnings.push(Warning::SourcesUnknown { recordings: without as u64, of: hosts.len() as u64 });
     }
     let mut rows: Vec<HostRow> = hosts.into_iter().map(|host| host.row).collect();
     let typical = stand_out::mark(&mut rows);
     if typical.len() > 1 {
-        warnings.push("hosts were recorded by several methods, whose figures are not comparable: each is held against its like".into());
+        warnings.push(Warning::SeveralMethods);
     }
     let noise = |row: &HostRow| row.overhead_percent.unwrap_or(-1.0);
     rows.sort_by(|a, b| noise(b).total_cmp(&noise(a)).then_with(|| a.name.cmp(&b.name)));

@@ -25,7 +25,9 @@ pub mod sweep;
 pub mod track;
 pub mod trial;
 pub mod validation;
+pub mod warning;
 pub mod whatif;
 
 pub use downsample::downsample;
 pub use progress::{GO_ON, Progress, Stopped};
+pub use warning::Warning;

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Warning;
 use crate::counted::HistogramOverview;
 use crate::periods::{Period, periods};
 use crate::stats::Durations;
@@ -12,7 +13,7 @@ use crate::stats::Durations;
 /// The part of `show --json` that is not about sources.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Overview {
-    /// `quell.show/1`.
+    /// `quell.show/2`.
     pub schema: &'static str,
     /// The recording's name.
     pub name: String,
@@ -37,7 +38,7 @@ pub struct Overview {
     /// Rows that were dropped for want of room, all CPUs together.
     pub lost: u64,
     /// What a reader of the figures must know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// One entry a CPU, for the detour method.
     pub cpus: Vec<CpuOverview>,
     /// One entry a CPU, for FWQ, FTQ and the work in phases of an MPI program.
@@ -128,7 +129,7 @@ pub struct QuantaOverview {
 }
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.show/1";
+pub const SCHEMA: &str = "quell.show/2";
 
 /// No system that is fit for parallel programs takes so much for itself.
 const BUSY_PERCENT: f64 = 10.0;
@@ -139,14 +140,11 @@ pub fn overview(recording: &Recording) -> Overview {
     let detour_method = manifest.method == Method::Detour;
     let cpus = recording.traces.par_iter().filter(|_| detour_method).map(|trace| of_trace(trace, manifest));
     let cpus: Vec<CpuOverview> = cpus.collect();
-    let busy = cpus.iter().filter(|cpu| cpu.overhead_percent > BUSY_PERCENT).map(|cpu| {
-        format!(
-            "CPU {} was taken for {:.0} % of the time: another program ran there; measure on an idle node to see the \
-             system's own noise",
-            cpu.cpu, cpu.overhead_percent
-        )
-    });
-    let warnings = manifest.warnings.iter().cloned().chain(busy).collect();
+    let busy = cpus
+        .iter()
+        .filter(|cpu| cpu.overhead_percent > BUSY_PERCENT)
+        .map(|cpu| Warning::CpuTaken { cpu: cpu.cpu, percent: cpu.overhead_percent });
+    let warnings = manifest.warnings.iter().cloned().map(Warning::from).chain(busy).collect();
     Overview {
         schema: SCHEMA,
         name: recording.name(),

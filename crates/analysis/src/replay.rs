@@ -3,15 +3,16 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Warning;
 use crate::stats::{ascending, median, nearest_rank_in_counts};
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.replay/1";
+pub const SCHEMA: &str = "quell.replay/2";
 
 /// A command under replayed noise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Replay {
-    /// Always `quell.replay/1`.
+    /// Always `quell.replay/2`.
     pub schema: String,
     /// The command; empty where only asked what could be injected.
     pub command: Vec<String>,
@@ -26,7 +27,7 @@ pub struct Replay {
     /// What each process of the last run said.
     pub processes: Vec<Process>,
     /// What limits all this.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// What is to be injected, and how.

@@ -4,16 +4,17 @@ use quell_recording::{Detour, Nanos, Span, Trace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Warning;
 use crate::compare::{self, CompareError, Comparison, Options, Side, kolmogorov_smirnov};
 use crate::stats::{Durations, mean};
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.validate/1";
+pub const SCHEMA: &str = "quell.validate/2";
 
 /// Original and emulated noise side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Validation {
-    /// Always `quell.validate/1`.
+    /// Always `quell.validate/2`.
     pub schema: &'static str,
     /// By what the noise came in: `timer` or `process`.
     pub context: String,
@@ -46,7 +47,7 @@ pub struct Validation {
     /// All else that compares two recordings: the original before, the emulated after.
     pub comparison: Comparison,
     /// What limits all this.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The machine's own noise.
@@ -165,10 +166,7 @@ pub fn validate(sides: &Sides<'_>) -> Result<Validation, CompareError> {
     let [a, b] = [sides.original, &traces[..]].map(Durations::of_noise);
     let mut warnings = Vec::new();
     if parted.seen < parted.injected {
-        warnings.push(format!(
-            "the probe saw {} of {} injected detours: the others were on another CPU, or shorter than its threshold",
-            parted.seen, parted.injected
-        ));
+        warnings.push(Warning::InjectedUnseen { seen: parted.seen, injected: parted.injected });
     }
     Ok(Validation {
         schema: SCHEMA,

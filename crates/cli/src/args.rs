@@ -226,7 +226,7 @@ pub struct Show {
     /// Of a folder, a row for every host, however many there are.
     #[arg(long)]
     pub all: bool,
-    /// Print one JSON document (schema quell.show/1; of a folder quell.show-hosts/1).
+    /// Print one JSON document (schema quell.show/2; of a folder quell.show-hosts/2).
     #[arg(long)]
     pub json: bool,
 }
@@ -291,7 +291,7 @@ pub struct Compare {
     /// Write the comparison as an HTML page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Print one JSON document (schema quell.compare/1).
+    /// Print one JSON document (schema quell.compare/2).
     #[arg(long)]
     pub json: bool,
 }

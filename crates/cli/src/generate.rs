@@ -7,7 +7,9 @@ use std::path::Path;
 
 use quell_tune::catalogue::{Catalogue, Profile};
 use quell_tune::plan::Plan;
-use schemars::schema_for;
+use schemars::transform::{RecursiveTransform, Transform as _};
+use schemars::{Schema, schema_for};
+use serde_json::Value;
 
 use crate::args::Generate;
 use crate::outcome::Outcome;
@@ -70,9 +72,39 @@ fn schemas(folder: &Path) -> anyhow::Result<()> {
         ("doctor", schema_for!(verbs::doctor::Examination)),
         ("formats", schema_for!(verbs::convert::list::Formats)),
     ];
-    for (name, schema) in schemas {
+    let warning = schema_for!(quell_analysis::Warning);
+    let write = |name: &str, schema: &Schema| -> anyhow::Result<()> {
         let path = folder.join(format!("{name}.json"));
-        fs_err::write(&path, serde_json::to_string_pretty(&schema)? + "\n")?;
+        Ok(fs_err::write(&path, serde_json::to_string_pretty(schema)? + "\n")?)
+    };
+    for (name, mut schema) in schemas {
+        share(&mut schema, &warning);
+        write(name, &schema)?;
     }
-    Ok(())
+    write(WARNING, &warning)
+}
+
+/// The name of the schema of all warnings.
+const WARNING: &str = "warning";
+
+/// Has a document's schema refer to the schema of warnings, which is longer than most documents', in place of a copy.
+fn share(schema: &mut Schema, warning: &Schema) {
+    let defined =
+        |schema: &Schema| schema.get("$defs").and_then(Value::as_object).cloned().unwrap_or_default();
+    let (own, mut shared) = (defined(schema), defined(warning));
+    shared.retain(|name, of| own.get(name) == Some(of));
+    let root = warning.get("title").and_then(Value::as_str).unwrap_or_default();
+    if let Some(own) = schema.get_mut("$defs").and_then(Value::as_object_mut) {
+        own.retain(|name, _| name != root && !shared.contains_key(name));
+    }
+    let refer = |schema: &mut Schema| {
+        let name = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"));
+        let place = match name {
+            Some(name) if name == root => format!("{WARNING}.json"),
+            Some(name) if shared.contains_key(name) => format!("{WARNING}.json#/$defs/{name}"),
+            _ => return,
+        };
+        schema.insert("$ref".into(), place.into());
+    };
+    RecursiveTransform(refer).transform(schema);
 }

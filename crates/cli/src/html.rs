@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
+use quell_analysis::Warning;
 use quell_analysis::advise::Advice;
 use quell_analysis::attribution::Attribution;
 use quell_analysis::compare::Comparison;
@@ -76,7 +77,7 @@ pub struct Page<'a> {
     pub audit: Option<&'a quell_request::tune::audit::Document>,
     /// What each source costs, and what to do about it.
     pub advice: Option<&'a Advice>,
-    /// What `tune try --json` told, before and after.
+    /// What `tune try --json` told, before and after, with the `sentences` of each mitigation's warnings.
     pub trials: &'a [serde_json::Value],
 }
 
@@ -98,23 +99,37 @@ impl<'a> Page<'a> {
     }
 }
 
+/// A document with the sentences of its warnings, which the script shows.
+#[derive(Serialize)]
+struct Told<'a, T> {
+    #[serde(flatten)]
+    document: &'a T,
+    sentences: Vec<String>,
+}
+
+impl<'a, T> Told<'a, T> {
+    fn new(document: &'a T, warnings: &[Warning]) -> Self {
+        Self { document, sentences: warnings.iter().map(ToString::to_string).collect() }
+    }
+}
+
 /// The document that the script draws.
 #[derive(Serialize)]
 struct Data<'a> {
     title: &'a str,
     generated: String,
     quell: &'static str,
-    show: Option<&'a Overview>,
-    sources: Option<&'a Attribution>,
+    show: Option<Told<'a, Overview>>,
+    sources: Option<Told<'a, Attribution>>,
     timeline: Vec<TimeLine>,
     density: Vec<CpuDensity>,
     /// What its tables' columns are, by kind of row.
     columns: BTreeMap<&'static str, Vec<Column>>,
-    predict: &'a [Prediction],
-    compare: Option<&'a Comparison>,
+    predict: Vec<Told<'a, Prediction>>,
+    compare: Option<Told<'a, Comparison>>,
     track: Option<track::Run<'a>>,
     audit: Option<&'a quell_request::tune::audit::Document>,
-    advice: Option<&'a Advice>,
+    advice: Option<Told<'a, Advice>>,
     trials: &'a [serde_json::Value],
 }
 
@@ -155,15 +170,15 @@ fn render(page: &Page) -> anyhow::Result<String> {
         title: page.title,
         generated: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         quell: env!("CARGO_PKG_VERSION"),
-        show: page.show,
-        sources: page.sources,
+        show: page.show.map(|one| Told::new(one, &one.warnings)),
+        sources: page.sources.map(|one| Told::new(one, &one.sources_warnings)),
         timeline: page.traces.iter().map(|trace| time_line(trace, room)).collect(),
         density: page.traces.iter().filter_map(density).collect(),
         columns: described(),
-        predict: page.predict,
-        compare: page.compare,
+        predict: page.predict.iter().map(|one| Told::new(one, &one.warnings)).collect(),
+        compare: page.compare.map(|one| Told::new(one, &one.warnings)),
         audit: page.audit,
-        advice: page.advice,
+        advice: page.advice.map(|one| Told::new(one, &one.warnings)),
         trials: page.trials,
         track: page.track.map(track::Run::of),
     };
@@ -286,7 +301,7 @@ mod tests {
     fn neither_can_names_of_sources_and_trials() {
         let advice = advice();
         let trials =
-            [json!({"schema": "quell.tune-try/1", "mitigations": [{"id": HOSTILE, "title": HOSTILE}]})];
+            [json!({"schema": "quell.tune-try/2", "mitigations": [{"id": HOSTILE, "title": HOSTILE}]})];
         let page = Page { advice: Some(&advice), trials: &trials, ..Page::new("node") };
         let text = render(&page).unwrap();
         assert!(!text.contains("<img src=x"));

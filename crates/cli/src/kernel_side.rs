@@ -7,7 +7,7 @@ use std::time::Duration;
 use quell_kernel::{KernelError, Plan, Recorder};
 use quell_node::doctor;
 use quell_node::probe::Beside;
-use quell_recording::{Cpu, Error, Interval, Manifest, SourcesFacts, Thread, Writer};
+use quell_recording::{Cpu, Error, Interval, Manifest, SourcesFacts, Thread, Warning, Writer};
 
 use crate::args::SourcesWish;
 use crate::printer::Printer;
@@ -135,15 +135,10 @@ impl Beside for Rows {
     fn complete(&mut self, manifest: &mut Manifest) {
         let facts = self.recorder.facts();
         if facts.lost > 0 {
-            manifest.warnings.push(format!(
-                "{} kernel intervals were lost: they came faster than they could be read",
-                facts.lost
-            ));
+            manifest.warnings.push(Warning::IntervalsLost { intervals: facts.lost });
         }
         if facts.lost_threads > 0 {
-            manifest
-                .warnings
-                .push(format!("{} threads were not followed: too many lived at a time", facts.lost_threads));
+            manifest.warnings.push(Warning::ThreadsNotFollowed { threads: facts.lost_threads });
         }
         let before = manifest.sources.take().unwrap_or_default();
         let (command_pid, command_exit_code) = (before.command_pid, before.command_exit_code);

@@ -21,3 +21,4 @@ pub mod track;
 pub mod tune;
 pub mod tune_try;
 pub mod validate;
+pub mod warnings;

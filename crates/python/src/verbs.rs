@@ -4,10 +4,11 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCFunction;
-use quell_analysis::Progress;
 use quell_analysis::track::Tracked;
+use quell_analysis::{Progress, Warning};
 use quell_otf2::Archive;
 use quell_recording::mpi::{Damage, Definitions, Event, Run};
+use quell_recording::warning::typed_or_sentences;
 use quell_request::{Usage, compare, network, options, predict, show, simulate, track};
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ use crate::error;
 type Document = (String, Vec<String>, Option<String>);
 
 /// The functions of this module.
-pub fn functions<'py>(module: &Bound<'py, PyModule>) -> PyResult<[Bound<'py, PyCFunction>; 6]> {
+pub fn functions<'py>(module: &Bound<'py, PyModule>) -> PyResult<[Bound<'py, PyCFunction>; 7]> {
     Ok([
         wrap_pyfunction!(py_predict, module)?,
         wrap_pyfunction!(py_simulate, module)?,
@@ -26,6 +27,7 @@ pub fn functions<'py>(module: &Bound<'py, PyModule>) -> PyResult<[Bound<'py, PyC
         wrap_pyfunction!(py_show, module)?,
         wrap_pyfunction!(py_track, module)?,
         wrap_pyfunction!(options_of, module)?,
+        wrap_pyfunction!(sentences, module)?,
     ])
 }
 
@@ -77,7 +79,8 @@ fn py_track(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> 
         let mut run = Stoppable { archive: Archive::open(&args.archive)?, events: 0, progress };
         let tracked: Tracked = quell_analysis::track::track(&mut run, args.network()?, &mut ());
         let failure = track::failure(&tracked).map(str::to_owned);
-        Ok((serde_json::to_string_pretty(&tracked)?, tracked.findings.told.clone(), failure))
+        let said = tracked.findings.warnings.iter().map(ToString::to_string).collect();
+        Ok((serde_json::to_string_pretty(&tracked)?, said, failure))
     })
 }
 
@@ -99,6 +102,15 @@ impl Run for Stoppable<'_> {
         self.events += (events.len() - before) as u64;
         Ok((self.progress)(self.events, 0).is_continue() && more)
     }
+}
+
+/// The sentences of a document's `warnings`, which come as the JSON of their list.
+#[pyfunction]
+fn sentences(warnings: &str) -> PyResult<Vec<String>> {
+    let mut list = serde_json::Deserializer::from_str(warnings);
+    let warnings: Vec<Warning> =
+        typed_or_sentences(&mut list).map_err(|failed| PyValueError::new_err(failed.to_string()))?;
+    Ok(warnings.iter().map(ToString::to_string).collect())
 }
 
 /// The options of a verb, as JSON.

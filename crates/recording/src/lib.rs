@@ -30,6 +30,7 @@ mod source;
 mod source_pattern;
 mod table;
 mod trace;
+pub mod warning;
 mod words;
 mod write;
 
@@ -42,12 +43,13 @@ pub use interval::{Interval, Intervals, Taken, Thread};
 pub use manifest::{
     ClockFacts, CpuFacts, FORMAT_VERSION, LoopFacts, Manifest, Method, ProgramCost, SourcesFacts, State,
 };
-pub use nanos::{Nanos, NanosError};
+pub use nanos::{Nanos, NanosError, format_ns};
 pub use phase::{MpiFacts, Phase, RankFacts};
 pub use phase_rows::{add_phases, read_phases};
 pub use read::{Recording, silence_decoders};
 pub use source::{Level as SourceLevel, Source, SourceKind};
 pub use source_pattern::SourcePattern;
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};
+pub use warning::Warning;
 pub use words::one_line;
 pub use write::{Progress, Writer};

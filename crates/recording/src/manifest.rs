@@ -7,13 +7,14 @@ use fs_err as fs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cpu, Error, MpiFacts, Nanos, Span, atomic_write};
+use crate::{Cpu, Error, MpiFacts, Nanos, Span, Warning, atomic_write, warning};
 
 /// The recording format that this crate writes. Readers accept every older one.
 ///
 /// 2 added the tables `intervals` and `threads`, the method `kernel` and the manifest's `sources`. 3 added the method `phases`, whose
-/// `quanta` have a rank, and the manifest's `mpi`. 4 added the method `histogram` with the table `histograms`.
-pub const FORMAT_VERSION: u32 = 4;
+/// `quanta` have a rank, and the manifest's `mpi`. 4 added the method `histogram` with the table `histograms`. 5 made each of the
+/// manifest's `warnings` a code with facts, where older ones have sentences.
+pub const FORMAT_VERSION: u32 = 5;
 
 /// What every manifest says in `format`.
 const FORMAT: &str = "quell.recording";
@@ -246,7 +247,8 @@ pub struct Manifest {
     /// The recorded CPUs, ordered.
     pub cpus: Vec<CpuFacts>,
     /// What a reader of the figures must know.
-    pub warnings: Vec<String>,
+    #[serde(deserialize_with = "warning::typed_or_sentences")]
+    pub warnings: Vec<Warning>,
 }
 
 impl Manifest {

@@ -14,6 +14,14 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Nanos(u64);
 
+/// A time in ns as people read it: below 10 ns with a tenth, `-` for what is no time.
+pub fn format_ns(ns: f64) -> String {
+    if ns > 0.0 && ns < 10.0 {
+        return format!("{ns:.1}ns");
+    }
+    Nanos::from_nanos_f64(ns).map_or_else(|| "-".into(), |time| time.to_string())
+}
+
 impl Nanos {
     /// No time at all, or the zero of a time line.
     pub const ZERO: Self = Self(0);

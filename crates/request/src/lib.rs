@@ -19,6 +19,7 @@ pub mod tune;
 pub mod what_if;
 
 use quell_recording::Nanos;
+pub use quell_recording::format_ns as time;
 
 pub use ranks::RankList;
 pub use what_if::WhatIfArgs;
@@ -37,12 +38,4 @@ pub fn positive(time: Nanos, option: &str) -> Result<(), Usage> {
         Nanos::ZERO => Err(Usage(format!("{option} is zero: give a time such as 1ms"))),
         _ => Ok(()),
     }
-}
-
-/// A time in ns as people read it.
-pub fn time(ns: f64) -> String {
-    if ns > 0.0 && ns < 10.0 {
-        return format!("{ns:.1}ns");
-    }
-    Nanos::from_nanos_f64(ns).map_or_else(|| "-".into(), |time| time.to_string())
 }

@@ -6,16 +6,17 @@ use serde::Serialize;
 
 use super::proposals::{Proposal, Standing, Weighed};
 use super::{Best, Leave, Question};
+use crate::Warning;
 use crate::predict::SyncName;
 use crate::whatif::{AttributedNoise, Costs, Job, Scale, Source, Switches};
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.advise/1";
+pub const SCHEMA: &str = "quell.advise/2";
 
 /// What `advise --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
-    /// Always `quell.advise/1`.
+    /// Always `quell.advise/2`.
     pub schema: &'static str,
     /// The job.
     pub job: JobFacts,
@@ -43,8 +44,8 @@ pub struct Advice {
     pub verdict: String,
     /// The command that proves the first proposal which quell can do itself and which is worth it; null where there is none.
     pub try_it: Option<String>,
-    /// What limits the figures, in sentences.
-    pub warnings: Vec<String>,
+    /// What limits the figures.
+    pub warnings: Vec<Warning>,
 }
 
 /// What runs.

@@ -8,6 +8,7 @@ use super::command::{CommandRow, ThreadRow};
 use super::figures::Figures;
 use super::groups::Named;
 use super::unattributed::Unattributed;
+use crate::Warning;
 use crate::overview::Overview;
 
 /// What `show --json` prints: the recording at a glance, and its sources.
@@ -30,7 +31,7 @@ pub struct Attribution {
     pub sources_unknown_because: Option<String>,
     /// What limits the figures of sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sources_warnings: Vec<String>,
+    pub sources_warnings: Vec<Warning>,
     /// One entry a source, the one that took most time first, quell's own last; null where sources are not known.
     pub sources: Option<Vec<SourceRow>>,
     /// How much of the detours is explained; null where sources are not known or there are no detours.

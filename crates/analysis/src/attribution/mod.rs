@@ -44,6 +44,8 @@ use activity::Stretch;
 use join::Joined;
 use tolerance::Tolerance;
 
+use crate::Warning;
+
 /// One CPU as both sides saw it.
 struct Side<'a> {
     cpu: Cpu,
@@ -157,28 +159,22 @@ fn chance_percent(sides: &[Side]) -> f64 {
 }
 
 /// What limits the figures of sources.
-fn warnings(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Vec<String> {
+fn warnings(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Vec<Warning> {
     let mut all = Vec::new();
     if let Some(facts) = &recording.manifest.sources {
         if facts.lost > 0 {
-            all.push(format!(
-                "{} intervals were lost for want of room: the sources took more than is shown",
-                facts.lost
-            ));
+            all.push(Warning::SourcesIncomplete { intervals: facts.lost });
         }
         if facts.lost_threads > 0 {
-            all.push(format!("{} threads of the command could not be followed", facts.lost_threads));
+            all.push(Warning::CommandIncomplete { threads: facts.lost_threads });
         }
-        all.extend(facts.missing.iter().cloned());
+        all.extend(facts.missing.iter().cloned().map(|what| Warning::KindMissing { what }));
     }
-    if let Some(p99) = tolerance.overhang_p99_ns.filter(|&p99| p99 > tolerance::MOST_NS) {
-        all.push(format!(
-            "intervals stick out of their detours by {p99} ns (99th percentile), more than the {} ns that are allowed: the \
-             clocks of the probe and of the kernel do not agree well, so less is explained than could be",
-            tolerance::MOST_NS
-        ));
+    let allowed_ns = tolerance::MOST_NS;
+    if let Some(overhang_p99_ns) = tolerance.overhang_p99_ns.filter(|&p99| p99 > allowed_ns) {
+        all.push(Warning::ClocksDisagree { overhang_p99_ns, allowed_ns });
     }
-    let (flat, net) = sides.iter().fold((0u64, 0u64), |(flat, net), side| {
+    let (nested_ns, net_ns) = sides.iter().fold((0u64, 0u64), |(flat, net), side| {
         let steal = quell_recording::SourceKind::Steal;
         let of_side = side.intervals.iter().filter(|one| one.source.kind() != steal);
         let net = of_side.fold(net, |sum, one| sum.saturating_add(one.net.as_nanos()));
@@ -186,11 +182,8 @@ fn warnings(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Vec<
     });
     // The waits of a command's threads overlap by nature.
     let command = recording.manifest.sources.as_ref().is_some_and(|facts| facts.command_pid.is_some());
-    if !command && flat.abs_diff(net) > net / 50 {
-        all.push(format!(
-            "the intervals' own net times add up to {net} ns and their nesting to {flat} ns: some of them cut through \
-             one another, or were lost"
-        ));
+    if !command && nested_ns.abs_diff(net_ns) > net_ns / 50 {
+        all.push(Warning::NestingDisagrees { net_ns, nested_ns });
     }
     all
 }

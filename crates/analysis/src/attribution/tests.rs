@@ -75,9 +75,7 @@ fn a_train_of_nobodys_and_detours_after_ticks_raise_suspicion() {
     }
     detours.sort_by_key(|d| d.start);
     made.traces[0].detours = detours;
-    made.manifest
-        .warnings
-        .push("this is a virtual machine: what its hypervisor takes shows as detours".into());
+    made.manifest.warnings.push(quell_recording::Warning::VirtualMachine);
     let explained = attribution(&made).explained.unwrap();
     let hypotheses = explained.unattributed.hypotheses;
     let of = |kind: Suspect| hypotheses.iter().find(|h| h.kind == kind);

@@ -1,6 +1,6 @@
 //! What nothing explains: its own statistics, and what it might be.
 
-use quell_recording::{Nanos, Recording, Trace};
+use quell_recording::{Nanos, Recording, Trace, Warning};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -292,7 +292,7 @@ fn near_resolution(recording: &Recording, sides: &[Side], alone: &Durations) -> 
 
 /// What is outside of the kernel's sight altogether.
 fn by_elimination(recording: &Recording, alone: &Durations) -> Hypothesis {
-    let vm = recording.manifest.warnings.iter().any(|warning| warning.contains("virtual machine"));
+    let vm = recording.manifest.warnings.contains(&Warning::VirtualMachine);
     let (kind, who) = if vm {
         (Suspect::HypervisorExits, "exits to the hypervisor, which its account of stolen time leaves out")
     } else {

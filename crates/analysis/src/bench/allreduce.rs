@@ -8,11 +8,12 @@ use super::anomalies::{self, Anomalies};
 use super::job::{Cell, HostRun, Job, RunFacts};
 use super::jones::{self, Estimates};
 use super::spread::Spread;
+use crate::Warning;
 use crate::density::LogHistogram;
 use crate::stats::{Durations, mean};
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.bench-allreduce/1";
+pub const SCHEMA: &str = "quell.bench-allreduce/2";
 /// Operations whose time lines are kept, the longest.
 const LINES: usize = 5;
 /// Ranks on a time line.
@@ -23,7 +24,7 @@ const PER_DECADE: u32 = 5;
 /// Runs on one or more numbers of ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Allreduce {
-    /// Always `quell.bench-allreduce/1`.
+    /// Always `quell.bench-allreduce/2`.
     pub schema: String,
     /// One for each number of ranks.
     pub runs: Vec<AllreduceRun>,
@@ -55,7 +56,7 @@ pub struct AllreduceRun {
     /// Whether ranks outnumbered the CPUs somewhere: then its times are the scheduler's, and are kept out of the fit.
     pub shares_cpus: bool,
     /// What a reader must know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// One operation on several ranks. Times are on CLOCK_MONOTONIC of rank 0's host, in ns.

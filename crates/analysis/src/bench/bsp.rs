@@ -7,16 +7,17 @@ use serde::{Deserialize, Serialize};
 use super::anomalies::{self, Anomalies};
 use super::job::{Cell, HostRun, Job, RunFacts, crowded};
 use super::spread::{Spread, mean_with_interval};
+use crate::Warning;
 use crate::predict::Prediction;
 use crate::stats::mean;
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.bench-bsp/1";
+pub const SCHEMA: &str = "quell.bench-bsp/2";
 
 /// What a run of the benchmark showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bsp {
-    /// Always `quell.bench-bsp/1`.
+    /// Always `quell.bench-bsp/2`.
     pub schema: String,
     /// What ran.
     pub run: RunFacts,
@@ -46,7 +47,7 @@ pub struct Bsp {
     /// The same run as predicted, where that was asked for.
     pub predicted: Option<Predicted>,
     /// What a reader must know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// One rank's compute times.
@@ -184,22 +185,12 @@ fn by_rank(job: &Job, hosts: &[HostRun], quantum: f64, waits: bool) -> Vec<RankR
     job.ranks.iter().enumerate().map(row).collect()
 }
 
-fn warnings(run: &RunFacts, ranks: &[RankRow]) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn warnings(run: &RunFacts, ranks: &[RankRow]) -> Vec<Warning> {
     let off = |row: &RankRow| 100.0 * (row.compute.quiet_ns as f64 / run.quantum_ns as f64 - 1.0);
     let worst = ranks.iter().max_by(|a, b| off(a).abs().total_cmp(&off(b).abs()));
-    if let Some(row) = worst.filter(|row| run.quantum_ns > 0 && off(row).abs() > 1.0) {
-        let (off, rank) = (off(row), row.rank);
-        warnings.push(match off > 0.0 {
-            true => format!("even the quickest tenth of phases took {off:.1} % more than the quantum on rank {rank}: noise hardly ever rests there"),
-            false => format!(
-                "the quickest tenth of phases took {:.1} % less than the quantum on rank {rank}: its CPU ran faster than when the work was \
-                 calibrated, and slowdowns are too low by about that",
-                -off
-            ),
-        });
-    }
-    warnings
+    let worst = worst.filter(|row| run.quantum_ns > 0 && off(row).abs() > 1.0);
+    let warning = worst.map(|row| Warning::QuickestTenthOff { rank: row.rank, percent: off(row) });
+    warning.into_iter().collect()
 }
 
 /// Puts predictions for this number of ranks beside a run. With several (the noise before and after it), their mean is taken,

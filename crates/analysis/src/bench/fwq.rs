@@ -15,12 +15,11 @@ use rayon::prelude::*;
 
 pub use document::{Bin, Fwq, RankQuanta, SCHEMA, Spike, SpikeSource, Taker};
 
+use crate::Warning;
 use crate::stats::{Durations, mean, variance};
 
 /// Width of the histogram's bins, PSNAP's.
 pub const BIN_NS: u64 = 1_000;
-const WITHOUT_ORDER: &str = "the order of the quanta is not known (a histogram was read): what the slowest rank of each iteration costs, and when \
-     spikes came, cannot be told";
 /// A quiet tenth that is farther than this from the quantum, in percent of it, is told.
 const MOST_OFF_PERCENT: f64 = 2.0;
 
@@ -78,10 +77,10 @@ pub fn analyse(ranks: &[RankSide<'_>], quantum_ns: Option<u64>) -> Fwq {
     let ordered = ranks.iter().all(|side| side.ordered);
     let slowest = if ordered { slowest_of_each(ranks) } else { Vec::new() };
     let found = spikes::find(ranks, &rows, quantum);
-    let mut warnings: Vec<String> = uncalibrated(&rows, quantum).into_iter().collect();
+    let mut warnings: Vec<Warning> = uncalibrated(&rows, quantum).into_iter().collect();
     warnings.extend(found.warning);
     if !ordered {
-        warnings.push(WITHOUT_ORDER.into());
+        warnings.push(Warning::OrderUnknown);
     }
     Fwq {
         schema: SCHEMA.into(),
@@ -171,18 +170,17 @@ fn histogram(times: &[Durations]) -> Vec<Bin> {
 }
 
 /// Ranks whose undisturbed quanta are not as long as they should be: every figure that is held against the quantum is off by that.
-fn uncalibrated(rows: &[RankQuanta], quantum_ns: u64) -> Option<String> {
+fn uncalibrated(rows: &[RankQuanta], quantum_ns: u64) -> Option<Warning> {
     let off = |row: &RankQuanta| 100.0 * (row.p10_ns as f64 / quantum_ns as f64 - 1.0);
     let far: Vec<&RankQuanta> =
         rows.iter().filter(|row| row.quanta > 0 && off(row).abs() > MOST_OFF_PERCENT).collect();
     let worst = far.iter().max_by(|a, b| off(a).abs().total_cmp(&off(b).abs()))?;
-    Some(format!(
-        "the quiet tenth of {} of {} ranks is not the quantum of {quantum_ns} ns; worst is rank {} with {} ns ({:+.1} %): its CPU runs at \
-         another speed than when the work was calibrated, or something takes from every quantum",
-        far.len(),
-        rows.len(),
-        worst.rank,
-        worst.p10_ns,
-        off(worst)
-    ))
+    Some(Warning::QuantumOff {
+        ranks: far.len() as u64,
+        of: rows.len() as u64,
+        quantum_ns,
+        worst_rank: worst.rank,
+        worst_p10_ns: worst.p10_ns,
+        worst_percent: off(worst),
+    })
 }

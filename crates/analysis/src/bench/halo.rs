@@ -7,15 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::anomalies::{self, Anomalies};
 use super::job::{HostRun, Job, RunFacts};
 use super::spread::Spread;
+use crate::Warning;
 use crate::stats::mean;
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.bench-halo/1";
+pub const SCHEMA: &str = "quell.bench-halo/2";
 
 /// The exchange on one or two layouts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Halo {
-    /// Always `quell.bench-halo/1`.
+    /// Always `quell.bench-halo/2`.
     pub schema: String,
     /// Dimensions of the grid.
     pub dims: u32,
@@ -24,7 +25,7 @@ pub struct Halo {
     /// Where there are two: how much of each figure the first, on full nodes, has over the second.
     pub full_over_left: Option<Ratios>,
     /// What a reader must know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// One layout, all its rounds together.
@@ -93,7 +94,7 @@ impl Rounds {
 }
 
 /// Puts layouts side by side, full nodes first.
-pub fn together(dims: u32, layouts: Vec<LayoutRow>, warnings: Vec<String>) -> Halo {
+pub fn together(dims: u32, layouts: Vec<LayoutRow>, warnings: Vec<Warning>) -> Halo {
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
     let full_over_left = match layouts.as_slice() {
         [full, left] => Some(Ratios {

@@ -4,6 +4,8 @@ use quell_recording::{Cpu, Phase, Recording, parse_cpu_list};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Warning;
+
 /// Times are below 36 years, so that sums of four fit.
 const LONGEST: i64 = i64::MAX / 8;
 
@@ -53,18 +55,15 @@ impl HostRun {
 }
 
 /// Hosts on which ranks outnumber the CPUs that they may use, each with what that means.
-pub fn crowded(hosts: &[HostRun]) -> Vec<String> {
+pub fn crowded(hosts: &[HostRun]) -> Vec<Warning> {
     let crowded = |host: &HostRun| {
         let here = &host.recording.manifest.mpi.as_ref()?.here;
         let cpus = here.iter().flat_map(|rank| parse_cpu_list(&rank.cpus).unwrap_or_default());
         let cpus: std::collections::BTreeSet<Cpu> = cpus.collect();
-        (!cpus.is_empty() && here.len() > cpus.len()).then(|| {
-            format!(
-                "on {} {} ranks share {} CPUs: they wait for one another's turns, which shows as noise of the program's own ranks",
-                host.name(),
-                here.len(),
-                cpus.len()
-            )
+        (!cpus.is_empty() && here.len() > cpus.len()).then(|| Warning::RanksShareCpus {
+            host: host.name(),
+            ranks: here.len() as u64,
+            cpus: cpus.len() as u64,
         })
     };
     hosts.iter().filter_map(crowded).collect()

@@ -39,6 +39,7 @@ pub use fit::TOLERANCE;
 pub use samples::{Estimate, KindName};
 use samples::{Samples, Threshold};
 
+use crate::Warning;
 use crate::stats::{ascending, type7_nearest};
 
 /// Resampled sets of rounds behind an interval.
@@ -110,27 +111,23 @@ fn estimates(values: &[f64], replicates: &[Vec<f64>]) -> Vec<Estimate> {
     values.iter().enumerate().map(estimate).collect()
 }
 
-fn warnings(file: &RankFile, kinds: &[Kind]) -> Vec<String> {
+fn warnings(file: &RankFile, kinds: &[Kind]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if file.torn
         || !file.facts.contains_key("ended") && file.series.iter().all(|s| !s.facts.contains_key("ended"))
     {
-        warnings.push("the job did not end well: what it had measured by then is all there is".to_owned());
+        warnings.push(Warning::EndedEarly);
     }
     if file.number::<u64>("yields") == Some(1) {
-        warnings
-            .push("there are more ranks than CPUs; those that do not measure sleep, yet disturb".to_owned());
+        warnings.push(Warning::MoreRanksThanCpus);
     }
-    for kind in kinds {
-        if kind.rounds < 3 {
-            warnings.push(format!("{}: {} rounds make no interval", kind.kind.word(), kind.rounds));
+    for Kind { kind, rounds, eager_limit_found, eager_limit_bytes, .. } in kinds {
+        let kind = kind.word().to_owned();
+        if *rounds < 3 {
+            warnings.push(Warning::FewRounds { kind: kind.clone(), rounds: *rounds });
         }
-        if !kind.eager_limit_found {
-            let tried = kind.eager_limit_bytes.value;
-            warnings.push(format!(
-                "{}: no send up to {tried} bytes waited for its receive; S is at least that",
-                kind.kind.word()
-            ));
+        if !eager_limit_found {
+            warnings.push(Warning::NoEagerLimit { kind, tried_bytes: eager_limit_bytes.value });
         }
     }
     warnings

@@ -5,15 +5,16 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Warning;
 use crate::stats::Summary;
 
 /// The name of the document's form.
-pub const SCHEMA: &str = "quell.compare/1";
+pub const SCHEMA: &str = "quell.compare/2";
 
 /// Two recordings, a before and b after, compared.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// The form of this document: `quell.compare/1`.
+    /// The form of this document: `quell.compare/2`.
     pub schema: &'static str,
     /// The recording before.
     pub a: SideDocument,
@@ -31,7 +32,7 @@ pub struct Comparison {
     /// The same for each CPU that both sides observed.
     pub cpus: Vec<CpuComparison>,
     /// What makes the two hard to compare, such as lost rows or different thresholds.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// The densities of the durations, to plot. Null if a side has no detours.
     pub densities: Option<Densities>,
     /// The seed of the bootstrap.

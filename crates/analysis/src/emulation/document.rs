@@ -3,16 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Warning;
 use crate::predict::{NoiseSource, SyncName};
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.emulate/1";
+pub const SCHEMA: &str = "quell.emulate/2";
 
 /// Phases that really ran, with noise that was really burned, for more ranks than the machine has CPUs. All lengths are as if the scale
 /// were 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Emulation {
-    /// Always `quell.emulate/1`.
+    /// Always `quell.emulate/2`.
     pub schema: String,
     /// Noise-free work per phase and rank, in nanoseconds.
     pub quantum_ns: u64,
@@ -43,8 +44,8 @@ pub struct Emulation {
     pub interrupted: bool,
     /// One per scale that ran, in the order asked for.
     pub points: Vec<Point>,
-    /// What limits the emulation, in sentences.
-    pub warnings: Vec<String>,
+    /// What limits the emulation.
+    pub warnings: Vec<Warning>,
 }
 
 /// The machine that ran it.

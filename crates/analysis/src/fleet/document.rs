@@ -1,15 +1,17 @@
-//! What is found in a fleet: the document of `quell.fleet/1`.
+//! What is found in a fleet: the document of `quell.fleet/2`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Warning;
+
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.fleet/1";
+pub const SCHEMA: &str = "quell.fleet/2";
 
 /// A fleet of recorded nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Fleet {
-    /// `quell.fleet/1`.
+    /// `quell.fleet/2`.
     pub schema: &'static str,
     /// The folder.
     pub folder: String,
@@ -29,7 +31,7 @@ pub struct Fleet {
     /// What the mixture of nodes costs; null where that was not asked for, or no node holds detours.
     pub cost: Option<Cost>,
     /// What a reader of the figures must know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// A node that is unlike the rest.

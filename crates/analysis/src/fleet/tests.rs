@@ -3,6 +3,7 @@ use quell_recording::{Cpu, Detour, Interval, Intervals, Nanos, Recording, Source
 use quell_sim::Draws;
 
 use super::*;
+use crate::Warning;
 use crate::attribution::fixture::{self, interval};
 use crate::predict::{NodeNoise, Options, predict};
 
@@ -141,7 +142,14 @@ fn what_every_fifth_node_has_is_another_kind_of_node() {
     let ill: Vec<_> = (0..40).map(|n| (5 * n, vec![with(5 * n, (5.0, 1e6, task("agent"))); 2])).collect();
     let fleet = found(&ill, true);
     assert!(!fleet.unlike.iter().flat_map(|node| &node.why).any(|why| why.source == "task:agent"));
-    assert!(fleet.warnings.iter().any(|text| text.contains("`task:agent`")), "{:?}", fleet.warnings);
+    assert!(
+        fleet
+            .warnings
+            .iter()
+            .any(|one| matches!(one, Warning::OtherKind { source, .. } if source == "task:agent")),
+        "{:?}",
+        fleet.warnings
+    );
 }
 
 /// Twelve nodes of two CPUs, of which two are ill.

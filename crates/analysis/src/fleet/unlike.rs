@@ -8,6 +8,7 @@ use super::score::{Ordered, anscombe, chance_of, chance_of_maximum};
 use super::summary::ALL;
 use super::sums::Sums;
 use super::{NodeSummary, bands};
+use crate::Warning;
 
 /// Fewer nodes have no common habit.
 pub const FEWEST_NODES: usize = 8;
@@ -44,7 +45,7 @@ pub(super) struct Found {
     /// For each node, by what it is unlike the rest; empty for most.
     pub whys: Vec<Vec<Why>>,
     pub typical: Vec<TypicalSource>,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// Compares nodes.
@@ -61,12 +62,8 @@ pub(super) fn unlike(nodes: &[&NodeSummary]) -> Found {
         let odd = column.odd(&usual);
         // One node is no kind.
         if odd.len() > 1 && odd.len() as f64 > MOST_ILL * nodes.len() as f64 {
-            found.warnings.push(format!(
-                "{} of {} nodes have much more of `{name}` than the others: that is another kind of node, and none is called unlike \
-                 the rest for it",
-                odd.len(),
-                nodes.len()
-            ));
+            let (odd, of) = (odd.len() as u64, nodes.len() as u64);
+            found.warnings.push(Warning::OtherKind { source: name.to_owned(), nodes: odd, of });
             continue;
         }
         for (at, why) in odd {

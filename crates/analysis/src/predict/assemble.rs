@@ -6,6 +6,7 @@ use quell_sim::{Run, SyncMode};
 use super::document::{NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
 use super::resample::Blocks;
 use super::{NodeNoise, Options, Sample};
+use crate::Warning;
 
 /// So many quanta a trace must hold for each rank. A phase of N ranks lasts as long as the worst of N quanta: what one
 /// in N is like. With ten such in the trace that is known to about a third; with one, a mean over the tail is mostly
@@ -107,74 +108,54 @@ fn warnings(
     support: &Support,
     points: &[Point],
     resampled: Resampled,
-) -> Vec<String> {
+) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if points.iter().any(|point| !point.supported) {
-        warnings.push(format!(
-            "beyond {} ranks the prediction extrapolates, and is rather too low: the traces hold {} quanta of {}, of \
-             which each phase meets the worst, and no detour longer than the longest recorded; record for longer to \
-             support more",
-            support.ranks(),
-            support.quanta,
-            options.quantum
-        ));
+        warnings.push(Warning::Extrapolated {
+            supported_ranks: support.ranks(),
+            quanta: support.quanta,
+            quantum_ns: options.quantum.as_nanos(),
+        });
     }
     for node in nodes {
-        warnings.extend(node.limits.iter().map(|limit| format!("{}: {limit}", node.name)));
+        warnings.extend(node.warnings());
         warnings.extend(warning_on(node, options.quantum));
     }
     let Resampled { done, tried } = resampled;
     if tried == 0 && options.replicates > 0 {
-        warnings.push(
-            "this is too large to resample, so there are no confidence intervals; ask for fewer ranks or phases".to_owned(),
-        );
+        warnings.push(Warning::NotResampled);
     }
     if done < tried {
-        warnings.push(format!(
-            "only {done} of {tried} resampled traces left any useful time, so the confidence intervals say little; \
-             record for longer"
-        ));
+        warnings.push(Warning::FewReplicates { done, tried });
     }
     warnings.extend(fewer(options, points));
     warnings
 }
 
 /// What was left out to bound the time.
-fn fewer(options: &Options, points: &[Point]) -> Vec<String> {
+fn fewer(options: &Options, points: &[Point]) -> Vec<Warning> {
     let first = |less: &dyn Fn(&Point) -> bool| points.iter().find(|point| less(point));
-    let phases = first(&|point| point.phases < options.phases).map(|point| {
-        format!(
-            "to bound the time, {} of {} phases were simulated at {} ranks, and no more than that beyond",
-            point.phases, options.phases, point.ranks
-        )
+    let phases = first(&|point| point.phases < options.phases).map(|point| Warning::FewerPhases {
+        phases: point.phases,
+        requested: options.phases,
+        ranks: point.ranks,
     });
     let some = points.iter().any(|point| point.replicates > 0);
-    let none =
-        first(&|point| point.replicates == 0).filter(|_| some && options.replicates > 0).map(|point| {
-            format!(
-                "from {} ranks on a phase is too large to resample, so there is no confidence interval",
-                point.ranks
-            )
-        });
+    let none = first(&|point| point.replicates == 0).filter(|_| some && options.replicates > 0);
+    let none = none.map(|point| Warning::NotResampledFrom { ranks: point.ranks });
     phases.into_iter().chain(none).collect()
 }
 
 /// What one node's traces cannot tell.
-fn warning_on(node: &NodeNoise, quantum: Nanos) -> Option<String> {
-    let (name, span) = (&node.name, node.span().ok()?.length());
+fn warning_on(node: &NodeNoise, quantum: Nanos) -> Option<Warning> {
+    let (recording, span) = (node.name.clone(), node.span().ok()?.length());
+    let (span_ns, quantum_ns) = (span.as_nanos(), quantum.as_nanos());
     if node.detours() == 0 {
-        return Some(format!("{name} holds no detours, so its nodes are predicted as free of noise"));
+        return Some(Warning::NoDetours { recording });
     }
     if quantum > span {
-        return Some(format!(
-            "the quantum, {quantum}, is longer than {name}, {span}, which therefore repeats within each phase; \
-             record for longer than one quantum"
-        ));
+        return Some(Warning::SpanBelowQuantum { recording, span_ns, quantum_ns });
     }
-    Blocks::of(node, quantum).ok()?.too_short_for(quantum).then(|| {
-        format!(
-            "{name} spans {span}, fewer than forty quanta of {quantum}: the confidence intervals are too narrow; \
-             record for longer"
-        )
-    })
+    let short = Blocks::of(node, quantum).ok()?.too_short_for(quantum);
+    short.then_some(Warning::FewQuanta { recording, span_ns, quantum_ns })
 }

@@ -1,20 +1,22 @@
 //! The document that a prediction is.
 
 use quell_recording::columns::Columns;
+use quell_recording::warning::typed_or_sentences;
 use quell_sim::SyncMode;
 use quell_sim::loggops::Net;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::NodeNoise;
+use crate::Warning;
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.predict/1";
+pub const SCHEMA: &str = "quell.predict/2";
 
 /// A predicted curve: what the noise costs at each scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
-    /// Always `quell.predict/1`.
+    /// Always `quell.predict/2`.
     pub schema: String,
     /// Noise-free work per phase and rank, in nanoseconds.
     pub quantum_ns: u64,
@@ -44,8 +46,9 @@ pub struct Prediction {
     pub supported_ranks: u64,
     /// The curve, in the order of the scales asked for.
     pub points: Vec<Point>,
-    /// What limits the prediction, in sentences.
-    pub warnings: Vec<String>,
+    /// What limits the prediction.
+    #[serde(deserialize_with = "typed_or_sentences")]
+    pub warnings: Vec<Warning>,
 }
 
 /// How the nodes' noise lines up; the CPUs of one node always stay as they were recorded.

@@ -1,17 +1,19 @@
 //! Where a prediction's noise comes from: a recorded node, or a model's.
 
-use quell_recording::{Detour, Nanos, Span, Trace};
+use quell_recording::{Detour, Nanos, Span, Trace, warning as recording};
 use quell_sim::{BspError, Model, ModelError, Node};
 
+use crate::Warning;
+
 /// The noise of one node: the traces of its CPUs, recorded together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NodeNoise {
     /// What to call it: the recording's or the model's name.
     pub name: String,
     /// One trace per CPU; a job's ranks on such a node take them in this order.
     pub traces: Vec<Trace>,
     /// What a reader must know of them, such as lost rows; these end up among the prediction's warnings.
-    pub limits: Vec<String>,
+    pub limits: Vec<recording::Warning>,
 }
 
 /// A model without a span of its own makes at least this much trace …
@@ -36,6 +38,15 @@ impl NodeNoise {
     ) -> Result<Self, ModelError> {
         let span = Self::span_of_model(model, quantum, most_ranks);
         Ok(Self { name: name.to_owned(), traces: model.node(span, seed)?, limits: Vec::new() })
+    }
+
+    /// Its limits, as a document about several recordings has them.
+    pub fn warnings(&self) -> impl Iterator<Item = Warning> {
+        let named = |limit: &recording::Warning| Warning::OfRecording {
+            recording: self.name.clone(),
+            warning: limit.clone(),
+        };
+        self.limits.iter().map(named)
     }
 
     pub(crate) fn span_of_model(model: &Model, quantum: Nanos, most_ranks: u64) -> Nanos {
@@ -72,9 +83,12 @@ impl NodeNoise {
             end += span.length();
         }
         traces.iter_mut().for_each(|trace| trace.span = Span { start: Nanos::ZERO, end });
-        let mut limits: Vec<String> = parts.iter().flat_map(|part| part.limits.iter().cloned()).collect();
-        limits.sort();
-        limits.dedup();
+        let mut limits = Vec::new();
+        for limit in parts.iter().flat_map(|part| &part.limits) {
+            if !limits.contains(limit) {
+                limits.push(limit.clone());
+            }
+        }
         Some(Self { name: name.to_owned(), traces, limits })
     }
 
@@ -114,7 +128,7 @@ mod tests {
         let detour = |&at: &u64| Detour { start: ns(start + at), duration: ns(5), own: false };
         let span = Span { start: ns(start), end: ns(start + 100) };
         let trace = Trace { cpu: Cpu(cpu), span, detours: detours.iter().map(detour).collect() };
-        NodeNoise { name: "n".into(), traces: vec![trace], limits: vec!["same".into()] }
+        NodeNoise { name: "n".into(), traces: vec![trace], limits: vec![recording::Warning::VirtualMachine] }
     }
 
     #[test]
@@ -124,7 +138,7 @@ mod tests {
             joined.traces[0].detours.iter().map(|detour| detour.start.as_nanos()).collect();
         assert_eq!(starts, [10, 120], "one that outlasts its recording is left out");
         assert_eq!(joined.traces[0].span.length(), Nanos::from_nanos(200));
-        assert_eq!(joined.limits, ["same"]);
+        assert_eq!(joined.limits, [recording::Warning::VirtualMachine]);
         assert_eq!(NodeNoise::joined("all", &[node(1, 0, &[]), node(2, 0, &[])]), None);
         assert_eq!(NodeNoise::joined("all", &[]), None);
     }

@@ -15,7 +15,7 @@ use super::place::Place;
 /// What noise did to a run. Times in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tracked {
-    /// `quell.track/1`.
+    /// `quell.track/2`.
     pub schema: String,
     /// Every rank, in order. What is said of a rank is said of its first thread.
     pub ranks: Vec<TrackedRank>,
@@ -129,7 +129,7 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
         each().filter_map(|(lane, name)| Some((name, ratio(sum(lane), all)?))).collect();
     let parts: i64 = each().map(|(lane, _)| sum(lane)).sum();
     Tracked {
-        schema: "quell.track/1".to_owned(),
+        schema: "quell.track/2".to_owned(),
         runtime_ns: ranks.iter().map(|(_, place, _)| runtime(place)).max().unwrap_or(0),
         compensated_runtime_ns: longest(0),
         compensated_runtime_by_source_ns: each().map(|(lane, name)| (name, longest(lane))).collect(),

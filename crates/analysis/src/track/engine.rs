@@ -13,6 +13,7 @@ use super::messages::Messages;
 use super::paths::Paths;
 use super::place::{Call, Frame, Place, Request};
 use super::{LONGEST, Network, Watch};
+use crate::warning::track::{ArchiveWarning, UndefinedName};
 
 /// What is known of a region.
 #[derive(Clone, Copy, Debug, Default)]
@@ -257,12 +258,8 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         let Some(at) = place.stack.iter().rposition(|frame| frame.region == region) else {
             self.findings.unbalanced += 1;
             if Findings::tells(self.findings.unbalanced) {
-                let words = format!(
-                    "{} leaves {} without having entered it",
-                    self.who(location),
-                    self.region(region)
-                );
-                self.findings.told.push(words);
+                let (location, region) = (self.location(location), self.region(region));
+                self.findings.warnings.push(ArchiveWarning::LeavesUnentered { location, region });
             }
             return;
         };
@@ -274,9 +271,9 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             let told = Findings::tells(self.findings.unbalanced + 1);
             self.findings.unbalanced += extra as u64;
             if told {
-                let words =
-                    format!("{} leaves {} before {extra} within it", self.who(location), self.region(region));
-                self.findings.told.push(words);
+                let (location, region) = (self.location(location), self.region(region));
+                let open = extra as u64;
+                self.findings.warnings.push(ArchiveWarning::LeavesOpen { location, region, open });
             }
         }
         let place = &mut self.places[location as usize];
@@ -311,15 +308,14 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             None if (source as usize) < self.definitions.sources.len() => {
                 self.findings.counters_backwards += 1;
                 if Findings::tells(self.findings.counters_backwards) {
-                    let words = format!(
-                        "{}: the counter of {} goes back to {total} ns",
-                        self.who(location),
-                        self.definitions.sources[source as usize]
-                    );
-                    self.findings.told.push(words);
+                    self.findings.warnings.push(ArchiveWarning::CounterBackwards {
+                        location: self.location(location),
+                        source: self.definitions.sources[source as usize].clone(),
+                        to_ns: total,
+                    });
                 }
             }
-            None => self.undefined(location, "a noise source"),
+            None => self.undefined(location, UndefinedName::NoiseSource),
         }
     }
 

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::warning::track::ArchiveWarning;
+
 /// So many of a kind are told one by one.
 pub(super) const MOST: usize = 20;
 
@@ -30,8 +32,8 @@ pub struct Findings {
     pub undefined: u64,
     /// Regions that were left and never entered, or the other way round.
     pub unbalanced: u64,
-    /// Each of the above in words, the first few of a kind, and locations whose events break off.
-    pub told: Vec<String>,
+    /// Each of the above by itself, the first few of a kind, and locations whose events break off.
+    pub warnings: Vec<ArchiveWarning>,
 }
 
 /// How often, and how far at most.
@@ -53,10 +55,10 @@ impl Count {
 impl Findings {
     /// Whether anything is missing or contradictory, so that the result does not hold for the whole run.
     pub fn broken(&self) -> bool {
-        !self.told.is_empty()
+        !self.warnings.is_empty()
     }
 
-    /// Whether the `count`th of a kind is still told. Asked before its words are made: an archive may hold millions.
+    /// Whether the `count`th of a kind is still told. Asked before its warning is made: an archive may hold millions.
     pub(super) fn tells(count: u64) -> bool {
         count <= MOST as u64
     }

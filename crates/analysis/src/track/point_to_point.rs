@@ -6,6 +6,7 @@ use super::Watch;
 use super::engine::Engine;
 use super::messages::Channel;
 use super::place::{Place, Received, Request};
+use crate::warning::track::UndefinedName;
 
 /// Messages of more bytes may have to wait for their receivers: no MPI has a smaller limit for what it sends at once.
 const SURELY_EAGER: u64 = 4096;
@@ -25,7 +26,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let comm_of = self.definitions.comms.get(comm as usize);
         let there = comm_of.and_then(|comm| comm.peers(here).get(peer as usize).copied());
         let Some(there) = there else {
-            self.undefined(location, "a rank or a communicator");
+            self.undefined(location, UndefinedName::Peer);
             return None;
         };
         let (from, to) = if sends { (here, there) } else { (there, here) };

@@ -7,8 +7,12 @@ use super::Watch;
 use super::collectives::Collective;
 use super::engine::Engine;
 use super::findings::{Findings, MOST};
-use super::messages::Message;
+use super::messages::{Channel, Message};
 use super::place::Blocked;
+use crate::warning::track::{self as warning, ArchiveWarning, Envelope, Location, UndefinedName};
+
+/// Missing ranks that a warning lists.
+const MOST_RANKS: usize = 8;
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Nobody can go on. Lets that location which most surely waits in vain go on without what it waits for; `false` if none waits.
@@ -41,13 +45,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 self.messages.lose(id);
                 self.findings.receives_without_send += 1;
                 if Findings::tells(self.findings.receives_without_send) {
-                    let words = format!(
-                        "{} receives at {} a message that was never sent: {}",
-                        self.who(location),
-                        self.when(self.places[location as usize].now),
-                        self.message(self.messages.get(id)),
-                    );
-                    self.findings.told.push(words);
+                    self.findings.warnings.push(ArchiveWarning::NeverSent {
+                        location: self.location(location),
+                        at_ns: self.since_begin(self.places[location as usize].now),
+                        message: self.envelope(self.messages.get(id)),
+                    });
                 }
                 self.wake(Some(location));
             }
@@ -55,8 +57,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 let waiting = self.collectives.get_mut(id).map(Collective::force).unwrap_or_default();
                 self.findings.incomplete_collectives += 1;
                 if Findings::tells(self.findings.incomplete_collectives) {
-                    let words = self.collectives.get(id).map(|collective| self.incomplete(collective));
-                    self.findings.told.extend(words);
+                    let warning = self.collectives.get(id).map(|collective| self.incomplete(collective));
+                    self.findings.warnings.extend(warning);
                 }
                 for location in waiting {
                     self.wake(Some(location));
@@ -95,17 +97,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Told at the end: what was never received, never completed, or broke off.
     pub(super) fn conclude(&mut self) {
         let (count, left) = self.messages.left(MOST);
-        let mut words: Vec<String> = left
-            .into_iter()
-            .map(|message| {
-                let sent = message.sent.map_or(0, |(_, at)| at);
-                format!(
-                    "a message was sent at {} and never received: {}",
-                    self.when(sent),
-                    self.message(message)
-                )
-            })
-            .collect();
+        let unreceived = |message: &Message| ArchiveWarning::NeverReceived {
+            at_ns: self.since_begin(message.sent.map_or(0, |(_, at)| at)),
+            message: self.envelope(message),
+        };
+        let mut warnings: Vec<ArchiveWarning> = left.into_iter().map(unreceived).collect();
         self.findings.sends_without_receive = count;
         for collective in self
             .collectives
@@ -115,31 +111,35 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         {
             self.findings.incomplete_collectives += 1;
             if self.findings.incomplete_collectives <= MOST as u64 {
-                words.push(self.incomplete(collective));
+                warnings.push(self.incomplete(collective));
             }
         }
         // What breaks off explains much of the rest.
         let broken = self.places.iter().enumerate().filter_map(|(location, place)| {
-            let damage = place.damage.as_ref()?;
-            Some(format!("{} breaks off at {}: {damage}", self.who(location as u32), self.when(place.now)))
+            Some(ArchiveWarning::BreaksOff {
+                location: self.location(location as u32),
+                at_ns: self.since_begin(place.now),
+                damage: place.damage.as_ref()?.to_string(),
+            })
         });
-        let broken: Vec<String> = broken.take(MOST).collect();
-        self.findings.told.splice(0..0, broken);
+        let broken: Vec<ArchiveWarning> = broken.take(MOST).collect();
+        self.findings.warnings.splice(0..0, broken);
         let others_finalized = self.places.iter().any(|place| place.finalized);
-        for (location, place) in self.places.iter().enumerate() {
-            let (who, when) = (self.who(location as u32), self.when(place.now));
+        for (number, place) in self.places.iter().enumerate() {
+            let (location, at_ns) = (self.location(number as u32), self.since_begin(place.now));
             if let Some(call) = &place.call {
-                words.push(format!("{who} ends at {when} within {}", self.region(call.region)));
+                let region = self.region(call.region);
+                warnings.push(ArchiveWarning::EndsWithin { location, at_ns, region });
             } else if (others_finalized || place.initialized)
                 && !place.finalized
-                && self.of_rank.get(&place.rank) == Some(&(location as u32))
+                && self.of_rank.get(&place.rank) == Some(&(number as u32))
             {
-                words.push(format!("{who} ends at {when} without MPI_Finalize"));
+                warnings.push(ArchiveWarning::WithoutFinalize { location, at_ns });
             }
             let unplaced = place.ledger.unplaced();
             self.findings.noise_without_time_ns += unplaced.unsigned_abs();
         }
-        self.findings.told.append(&mut words);
+        self.findings.warnings.append(&mut warnings);
     }
 
     /// A collective that is over.
@@ -147,13 +147,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         if collective.mismatched {
             self.findings.mismatched_collectives += 1;
             if Findings::tells(self.findings.mismatched_collectives) {
-                let words = format!(
-                    "ranks do not agree what collective {} on {} is, entered last at {}",
-                    collective.number,
-                    self.comm(collective.comm),
-                    self.when(collective.last_entry.0),
-                );
-                self.findings.told.push(words);
+                let collective = self.named(collective);
+                self.findings.warnings.push(ArchiveWarning::RanksDisagree { collective });
             }
         }
     }
@@ -161,74 +156,57 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn went_back(&mut self, location: u32, by: i64) {
         self.findings.clock_backwards.add(by);
         if Findings::tells(self.findings.clock_backwards.times) {
-            let words = format!(
-                "{}: the clock goes back by {by} ns at {}",
-                self.who(location),
-                self.when(self.places[location as usize].now)
-            );
-            self.findings.told.push(words);
+            let at_ns = self.since_begin(self.places[location as usize].now);
+            let location = self.location(location);
+            self.findings.warnings.push(ArchiveWarning::ClockBackwards { location, by_ns: by, at_ns });
         }
     }
 
     pub(super) fn before_cause(&mut self, location: u32, by: i64) {
         self.findings.before_cause.add(by);
         if Findings::tells(self.findings.before_cause.times) {
-            let words = format!(
-                "{} ends a call at {}, {by} ns before what it waited for: the clocks disagree",
-                self.who(location),
-                self.when(self.places[location as usize].now),
-            );
-            self.findings.told.push(words);
+            let at_ns = self.since_begin(self.places[location as usize].now);
+            let location = self.location(location);
+            self.findings.warnings.push(ArchiveWarning::EndsBeforeCause { location, at_ns, by_ns: by });
         }
     }
 
-    pub(super) fn undefined(&mut self, location: u32, what: &str) {
+    pub(super) fn undefined(&mut self, location: u32, what: UndefinedName) {
         self.findings.undefined += 1;
         if Findings::tells(self.findings.undefined) {
-            let words = format!(
-                "{} names {what} that the archive does not define, at {}",
-                self.who(location),
-                self.when(self.places[location as usize].now),
-            );
-            self.findings.told.push(words);
+            let at_ns = self.since_begin(self.places[location as usize].now);
+            let location = self.location(location);
+            self.findings.warnings.push(ArchiveWarning::Undefined { location, what, at_ns });
         }
     }
 
-    fn incomplete(&self, collective: &Collective) -> String {
-        let missing = self.missing_ranks(collective);
-        if missing.is_empty() {
-            return format!(
-                "a collective (number {}) on {}, last entered at {}, was not left by all",
-                collective.number,
-                self.comm(collective.comm),
-                self.when(collective.last_entry.0),
-            );
+    fn incomplete(&self, collective: &Collective) -> ArchiveWarning {
+        let mut ranks = self.missing_ranks(collective);
+        let operation = collective.operation.map(|operation| format!("{operation:?}"));
+        let collective = self.named(collective);
+        if ranks.is_empty() {
+            return ArchiveWarning::NotLeft { collective };
         }
-        let first: Vec<String> = missing.iter().take(8).map(u32::to_string).collect();
-        let more = if missing.len() > 8 { format!(" and {} more", missing.len() - 8) } else { String::new() };
-        let name = collective
-            .operation
-            .map_or_else(|| "a collective".to_owned(), |operation| format!("{operation:?}"));
-        format!(
-            "{name} number {} on {}, last entered at {}, lacks {} {}{more}",
-            collective.number,
-            self.comm(collective.comm),
-            self.when(collective.last_entry.0),
-            if missing.len() == 1 { "rank" } else { "ranks" },
-            first.join(", "),
-        )
+        let more = ranks.len().saturating_sub(MOST_RANKS) as u64;
+        ranks.truncate(MOST_RANKS);
+        ArchiveWarning::RanksMissing { collective, operation, ranks, more }
     }
 
-    pub(super) fn who(&self, location: u32) -> String {
-        match self.definitions.locations.get(location as usize) {
-            Some(facts) if facts.thread > 0 => format!("rank {} thread {}", facts.rank, facts.thread),
-            Some(facts) => format!("rank {}", facts.rank),
-            None => format!("location {location}"),
+    fn named(&self, collective: &Collective) -> warning::Collective {
+        warning::Collective {
+            number: collective.number,
+            communicator: self.comm(collective.comm),
+            entered_ns: self.since_begin(collective.last_entry.0),
         }
     }
 
-    fn when(&self, at: i64) -> String {
-        format!("{:.9} s", (at - self.begin()) as f64 * 1e-9)
+    pub(super) fn location(&self, number: u32) -> Location {
+        let facts = self.definitions.locations.get(number as usize);
+        Location { number, thread: facts.map(|facts| [facts.rank, facts.thread]) }
+    }
+
+    fn since_begin(&self, at: i64) -> i64 {
+        at - self.begin()
     }
 
     pub(super) fn region(&self, region: u32) -> String {
@@ -241,15 +219,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         known.map_or_else(|| format!("communicator {comm}"), |comm| comm.name.clone())
     }
 
-    fn message(&self, message: &Message) -> String {
-        let channel = message.channel;
-        format!(
-            "rank {} to rank {}, tag {}, {}",
-            channel.from,
-            channel.to,
-            channel.tag,
-            self.comm(channel.comm)
-        )
+    fn envelope(&self, message: &Message) -> Envelope {
+        let Channel { comm, from, to, tag } = message.channel;
+        Envelope { from, to, tag, communicator: self.comm(comm) }
     }
 
     /// When the run began.

@@ -6,6 +6,7 @@ use super::Watch;
 use super::collectives::{CollectiveId, Part};
 use super::engine::Engine;
 use super::place::Request;
+use crate::warning::track::UndefinedName;
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn post_collective(&mut self, location: u32, comm: u32, request: u64) {
@@ -81,7 +82,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             None => (self.definitions.comms[comm as usize].members.len() > rank as usize).then_some(rank),
         });
         let (Some(place), Some(group)) = (place, self.groups.get(comm as usize)) else {
-            self.undefined(location, "a communicator that it is no member of");
+            self.undefined(location, UndefinedName::Communicator);
             return None;
         };
         // Threads of a rank call collectives in one order.

@@ -1,6 +1,6 @@
 //! The noise of a node with each detour shared out among its sources: what every what-if starts from.
 
-use quell_recording::{Cpu, Detour, Nanos, Recording, Span, Trace};
+use quell_recording::{Cpu, Detour, Nanos, Recording, Span, Trace, Warning};
 use quell_sim::{Model, ModelError};
 
 use crate::attribution::{AttributedSegment, Kind, Kinds, UNATTRIBUTED, attributed_segments};
@@ -52,14 +52,14 @@ pub struct AttributedNoise {
     /// The recording's or the model's name.
     pub name: String,
     /// What a reader must know, as for [`NodeNoise`].
-    pub limits: Vec<String>,
+    pub limits: Vec<Warning>,
     kinds: Vec<Kind>,
     traces: Vec<AttributedTrace>,
 }
 
 impl AttributedNoise {
     /// Of a recording, by its attribution. Where its sources are not known, all is [`UNATTRIBUTED`].
-    pub fn of_recording(recording: &Recording, limits: Vec<String>) -> Self {
+    pub fn of_recording(recording: &Recording, limits: Vec<Warning>) -> Self {
         let (kinds, segments) = attributed_segments(recording);
         let of_trace = |(trace, segments): (&Trace, Vec<AttributedSegment>)| AttributedTrace {
             cpu: trace.cpu,

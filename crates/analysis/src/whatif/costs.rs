@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::attributed_noise::AttributedNoise;
 use super::job::{Cost, Job, Ran};
 use super::which::Chosen;
+use crate::Warning;
 use crate::predict::{Difference, NodeNoise, PredictError};
 
 /// What all sources together are called that are too small to stand alone.
@@ -88,7 +89,7 @@ pub struct Costs {
     /// The sources, the costliest at the last scale first.
     pub sources: Vec<Source>,
     /// What limits the figures.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     pub(crate) whole: Ran,
 }
 

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::attributed_noise::AttributedNoise;
 use super::culprits::ClockSources;
 use crate::Progress;
+use crate::Warning;
 use crate::predict::{self, Blocks, NodeNoise, Options, PredictError, Sample, culprits_of_messages, stream};
 
 /// A job whose cost is asked for.
@@ -50,8 +51,8 @@ pub struct Cost {
 pub(crate) struct Ran {
     pub costs: Vec<Cost>,
     pub samples: Vec<Sample>,
-    /// What limits it, in sentences.
-    pub warnings: Vec<String>,
+    /// What limits it.
+    pub warnings: Vec<Warning>,
 }
 
 /// Resampled traces are cut into blocks of at least so much of a schedule's length, as of ten quanta of phases.
@@ -188,7 +189,7 @@ impl Application<'_> {
         Ok(Ran {
             costs: vec![cost],
             samples: vec![sample],
-            warnings: nodes.iter().flat_map(limits).collect(),
+            warnings: nodes.iter().flat_map(NodeNoise::warnings).collect(),
         })
     }
 
@@ -231,8 +232,4 @@ impl Application<'_> {
         let runs = (0..self.runs).into_par_iter().map(of_run).collect::<Result<Vec<_>, PredictError>>()?;
         Ok(runs.concat())
     }
-}
-
-fn limits(node: &NodeNoise) -> impl Iterator<Item = String> + '_ {
-    node.limits.iter().map(|limit| format!("{}: {limit}", node.name))
 }

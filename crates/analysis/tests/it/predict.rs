@@ -1,5 +1,6 @@
 //! Predictions against a second, plain implementation of the same program.
 
+use quell_analysis::Warning;
 use quell_analysis::predict::{NodeNoise, Options, PredictError, Prediction, predict};
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_sim::SyncMode;
@@ -199,7 +200,7 @@ fn the_document_says_where_it_extrapolates() {
         [true, true, false]
     );
     assert_eq!(prediction.warnings.len(), 1, "{:?}", prediction.warnings);
-    assert!(prediction.warnings[0].contains("extrapolates"));
+    assert!(matches!(prediction.warnings[0], Warning::Extrapolated { .. }));
     for point in &prediction.points {
         let [low, high] = point.ci95_percent.unwrap();
         assert!(low <= point.slowdown_percent && point.slowdown_percent <= high);
@@ -237,20 +238,28 @@ fn edges_of_traces_are_predicted_and_named() {
             .iter()
             .all(|point| point.slowdown_percent == 0.0 && point.ci95_percent == Some([0.0, 0.0]))
     );
-    assert!(silent.warnings.iter().any(|text| text.contains("holds no detours")), "{:?}", silent.warnings);
+    assert!(
+        silent.warnings.iter().any(|one| matches!(one, Warning::NoDetours { .. })),
+        "{:?}",
+        silent.warnings
+    );
 
     // A tenth of the trace is lost, so work over ten turns of it takes a ninth more.
     let wrapped = alone(1_000, &[(500, 100)], 9_000).unwrap();
     assert!(wrapped.points.iter().all(|point| (point.slowdown_percent - 100.0 / 9.0).abs() < 1.2));
     assert!(
-        wrapped.warnings.iter().any(|text| text.contains("repeats within each phase")),
+        wrapped.warnings.iter().any(|one| matches!(one, Warning::SpanBelowQuantum { .. })),
         "{:?}",
         wrapped.warnings
     );
     assert_eq!(wrapped.supported_ranks, 0);
 
     let short = alone(10_000, &[(500, 100)], 1_000).unwrap();
-    assert!(short.warnings.iter().any(|text| text.contains("too narrow")), "{:?}", short.warnings);
+    assert!(
+        short.warnings.iter().any(|one| matches!(one, Warning::FewQuanta { .. })),
+        "{:?}",
+        short.warnings
+    );
 
     let full = alone(1_000, &[(0, 1_000)], 10).unwrap_err().to_string();
     assert!(full.starts_with("plain: ") && full.contains("noise from end to end"), "{full}");

@@ -113,10 +113,10 @@ function headlineOfAdvice(advice, predicted) {
 
 /** What limits the advice and was not said of the predictions. */
 function limitsOfAdvice(advice, curves) {
-    const said = curves.flatMap((curve) => list(curve.warnings));
-    return list(advice.warnings)
-        .filter((warning) => !said.includes(warning))
-        .map((warning) => `Advice: ${clean(warning)}`);
+    const said = curves.flatMap((curve) => list(curve.sentences));
+    return list(advice.sentences)
+        .filter((sentence) => !said.includes(sentence))
+        .map((sentence) => `Advice: ${clean(sentence)}`);
 }
 
 /** `CPU 1`, `CPUs 0-3`. */

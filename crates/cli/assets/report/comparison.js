@@ -102,7 +102,7 @@ function limitsOfComparison(compare) {
             "The interval of the longest detour is only a hint: no resampling can show a longer one than those that happened.",
         );
     }
-    return [...limits, ...list(compare.warnings).map(clean)];
+    return [...limits, ...list(compare.sentences).map(clean)];
 }
 
 function detoursOf(side) {

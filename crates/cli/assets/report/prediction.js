@@ -37,14 +37,14 @@ function limitsOfPredictions(curves) {
     const names = curveNames(curves);
     const said = new Map();
     curves.forEach((curve, i) =>
-        list(curve.warnings).forEach((warning) => {
-            said.set(clean(warning), [...(said.get(clean(warning)) ?? []), names[i]]);
+        list(curve.sentences).forEach((sentence) => {
+            said.set(clean(sentence), [...(said.get(clean(sentence)) ?? []), names[i]]);
         }),
     );
-    return [...said].map(([warning, by]) =>
+    return [...said].map(([sentence, by]) =>
         by.length === curves.length
-            ? `Prediction: ${warning}`
-            : `Prediction, ${by.join(" and ")}: ${warning}`,
+            ? `Prediction: ${sentence}`
+            : `Prediction, ${by.join(" and ")}: ${sentence}`,
     );
 }
 

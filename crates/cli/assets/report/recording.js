@@ -74,7 +74,7 @@ function limitsOfRecording(show) {
             `quell's own writing caused ${plural(total, "detour")} on CPU ${cpuList(own.map((cpu) => cpu.cpu))}; they are drawn in grey, and left out of every figure.`,
         );
     }
-    return [...limits, ...list(show.warnings).map(clean)];
+    return [...limits, ...list(show.sentences).map(clean)];
 }
 
 /** The big numbers of a recording: `[name, value, note]`. */

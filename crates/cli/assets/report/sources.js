@@ -39,7 +39,7 @@ function sourcesSections(sources) {
 }
 
 function limitsOfSources(sources) {
-    return list(sources.sources_warnings).map(clean);
+    return list(sources.sentences).map(clean);
 }
 
 /** The three figures stand together: one alone misleads. */

@@ -28,7 +28,7 @@ function headlineOfTrials(tried) {
 
 function limitsOfTrials(tried) {
     return tried.flatMap((one) => [
-        ...list(one.warnings).map((warning) => `Trial of ${clean(one.id)}: ${clean(warning)}`),
+        ...list(one.sentences).map((sentence) => `Trial of ${clean(one.id)}: ${clean(sentence)}`),
         ...(one.lost_without + one.lost_with > 0
             ? [
                   `Trial of ${clean(one.id)}: events were lost, ${count(one.lost_without)} without it and ${count(one.lost_with)} with it; what was lost is in no figure`,

@@ -48,7 +48,7 @@ pub struct Advise {
     /// Threads to use; all cores if not given. The result does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// Print one JSON document (schema quell.advise/1; of a folder of many nodes quell.fleet/1).
+    /// Print one JSON document (schema quell.advise/2; of a folder of many nodes quell.fleet/2).
     #[arg(long)]
     pub json: bool,
     /// Do all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset with a row for each

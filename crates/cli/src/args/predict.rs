@@ -15,7 +15,7 @@ use super::sweep::SweepArgs;
 pub struct Predict {
     #[command(flatten)]
     pub asked: PredictArgs,
-    /// Print one JSON document (schema quell.predict/1).
+    /// Print one JSON document (schema quell.predict/2).
     #[arg(long, help_heading = Option::<&str>::None)]
     pub json: bool,
     /// Predict all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset.

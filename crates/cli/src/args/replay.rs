@@ -87,7 +87,7 @@ pub struct Replay {
     /// Only say what could be injected.
     #[arg(long)]
     pub dry_run: bool,
-    /// Print one JSON document (schema quell.replay/1; with --emulate quell.emulate/1; with --validate quell.validate/1). What the command
+    /// Print one JSON document (schema quell.replay/2; with --emulate quell.emulate/2; with --validate quell.validate/2). What the command
     /// writes to stdout then goes to stderr.
     #[arg(long)]
     pub json: bool,

@@ -20,7 +20,7 @@ pub struct Simulate {
     /// for that, the second time on one thread.
     #[arg(long, value_name = "F.pftrace", help_heading = Option::<&str>::None)]
     pub timeline: Option<PathBuf>,
-    /// Print one JSON document (schema quell.simulate/1).
+    /// Print one JSON document (schema quell.simulate/2).
     #[arg(long, help_heading = Option::<&str>::None)]
     pub json: bool,
     /// Simulate all combinations of the values that a plan in TOML lists, each under the name of its option here, into a Parquet dataset.

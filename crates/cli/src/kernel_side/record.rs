@@ -105,7 +105,7 @@ fn stream(
     complete(&mut manifest, &run, status, interrupted);
     rows.complete(&mut manifest);
     writer.finish(&mut manifest)?;
-    manifest.warnings.iter().for_each(|warning| printer.warn(warning));
+    manifest.warnings.iter().for_each(|warning| printer.warn(&warning.to_string()));
     Ok(manifest)
 }
 

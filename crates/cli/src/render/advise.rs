@@ -4,6 +4,7 @@ use quell_analysis::advise::{Advice, Best, Effect, Leave, Proposal, Standing};
 use quell_analysis::whatif::{Scale, Source};
 
 use super::table::{table, table_with_words, time};
+use super::warnings;
 use crate::printer::one_line;
 
 /// So many mitigations of each standing are shown.
@@ -21,7 +22,7 @@ pub fn text(advice: &Advice) -> String {
     }
     text.extend(advice.leave.as_ref().map(leave));
     text.extend(try_it(advice));
-    text.extend(advice.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&advice.warnings);
     text
 }
 

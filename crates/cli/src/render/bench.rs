@@ -10,6 +10,7 @@ use quell_analysis::bench::spread::Spread;
 
 use super::plots;
 use super::table::{table, table_with_words, time};
+use super::warnings;
 use crate::printer::{one_line, width};
 
 /// Up to so many ranks get a row each.
@@ -21,7 +22,7 @@ const MOST_LISTED: usize = 8;
 /// The Parallel Benchmark: times, what noise cost, the prediction beside it.
 pub fn bsp(bsp: &Bsp) -> String {
     let mut text = heading(&bsp.run, bsp.phases);
-    text.extend(bsp.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&bsp.warnings);
     text.push('\n');
     let mut rows = vec![spread("compute (qt)", &bsp.compute)];
     if bsp.run.operation != "none" {
@@ -187,7 +188,7 @@ pub fn allreduce(all: &Allreduce) -> String {
 
 fn allreduce_run(run: &AllreduceRun) -> String {
     let mut text = heading(&run.run, run.operations);
-    text.extend(run.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&run.warnings);
     if run.clock_error_ns > 0 {
         text += &format!("clocks of the hosts are known to {}\n", time(run.clock_error_ns as f64));
     }
@@ -307,7 +308,7 @@ pub fn halo(halo: &Halo) -> String {
     let run = halo.layouts.first().map(|layout| layout.run.clone()).unwrap_or_default();
     let exchanges = halo.layouts.iter().map(|layout| layout.times.count).sum();
     let mut text = heading(&run, exchanges);
-    text.extend(halo.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&halo.warnings);
     text += &format!("grid of {} dimensions\n\n", halo.dims);
     let row = |layout: &LayoutRow| {
         let (least, most) = layout

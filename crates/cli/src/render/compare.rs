@@ -4,6 +4,7 @@ use quell_analysis::compare::{Change, Changes, Comparison, SideDocument};
 
 use super::plots::{self, Scale, Series};
 use super::table::{table, time};
+use super::warnings;
 use crate::printer::{one_line, width};
 
 /// Both sides, what changed and whether it is more than chance, and how the durations lie.
@@ -12,7 +13,7 @@ pub fn compare(comparison: &Comparison) -> String {
     for (letter, side) in [('a', &comparison.a), ('b', &comparison.b)] {
         text += &format!("{letter}: {}\n", side_line(side));
     }
-    text.extend(comparison.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&comparison.warnings);
     let number = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| format!("{v:.4}"));
     text += &format!(
         "durations: KL divergence b from a {} nats, a from b {} nats; Wasserstein distance {}\n",

@@ -4,7 +4,7 @@ use quell_analysis::emulation::{Emulation, Point};
 use quell_node::injector::phases::SHORTEST_BURN_NS;
 
 use super::table::{table, time};
-use crate::printer::one_line;
+use super::warnings;
 
 /// What ran, a row a scale, and what the machine's own noise did.
 pub fn emulation(emulation: &Emulation) -> String {
@@ -40,7 +40,7 @@ pub fn emulation(emulation: &Emulation) -> String {
         text += "difference: from the prediction, whose ranks go their own way; in place: from that for where the ranks really stood\n";
         text += &own_noise(emulation);
     }
-    text.extend(emulation.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&emulation.warnings);
     text
 }
 

@@ -4,6 +4,7 @@ use quell_analysis::fleet::{Cost, Difference, Fleet, Scale, SlowNode, TypicalSou
 use quell_recording::Nanos;
 
 use super::table::{table, time};
+use super::warnings;
 use crate::printer::one_line;
 
 /// Nodes that are unlike the rest, and are shown.
@@ -22,7 +23,7 @@ pub fn advise(fleet: &Fleet) -> String {
         text += &format!(" · {} left out", fleet.unread.len());
     }
     text.push('\n');
-    text.extend(fleet.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&fleet.warnings);
     text += "\n";
     text += &unlike(fleet, MOST_UNLIKE);
     if let Some(cost) = &fleet.cost {

@@ -4,6 +4,7 @@ use quell_analysis::bench::fwq::{Fwq, RankQuanta, Spike, SpikeSource};
 
 use super::plots;
 use super::table::{table, time};
+use super::warnings;
 use crate::printer::{one_line, width};
 
 /// Ranks that get a row; of more the noisiest.
@@ -16,7 +17,7 @@ const MOST_SOURCES: usize = 10;
 /// What it cost, a row a rank, how long quanta took, who made the spikes.
 pub fn fwq(fwq: &Fwq) -> String {
     let mut text = heading(fwq);
-    text.extend(fwq.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&fwq.warnings);
     if fwq.histogram.is_empty() {
         return text + "\nThere are no quanta.\n";
     }

@@ -4,6 +4,7 @@ use quell_analysis::hosts::{FEWEST, HostRow, Hosts, SourceOverHosts, Typical};
 
 use super::fleet;
 use super::table::{table_with_words, time};
+use super::warnings;
 use crate::printer::one_line;
 
 /// Rows of the table of hosts.
@@ -48,7 +49,7 @@ pub fn by_host(hosts: &Hosts, all: bool) -> String {
     text.push('\n');
     text.extend(hosts.typical.iter().map(typical));
     if let Some(fleet) = &hosts.fleet {
-        text.extend(fleet.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+        text += &warnings::lines(&fleet.warnings);
         let most = if all { fleet.unlike.len() } else { MOST_UNLIKE };
         text += &format!("\n{}", fleet::unlike(fleet, most));
         text += &fleet::differences(&fleet.differences);
@@ -87,7 +88,7 @@ fn heading(hosts: &Hosts) -> String {
         text += &format!(" · {} left out", hosts.unread.len());
     }
     text.push('\n');
-    text.extend(hosts.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&hosts.warnings);
     let cut: Vec<String> = hosts
         .hosts
         .iter()

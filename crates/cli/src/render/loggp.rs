@@ -3,12 +3,13 @@
 use quell_analysis::bench::loggp::{Check, Comparison, Document, Estimate, Kind, Range};
 
 use super::table::{table, time};
+use super::warnings;
 use crate::printer::one_line;
 
 /// The parameters of each kind of network, of its ranges of sizes, and how near the simulator comes with them.
 pub fn bench_loggp(document: &Document) -> String {
     let mut text = format!("{}\n", one_line(&document.mpi));
-    text.extend(document.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&document.warnings);
     text.extend(document.kinds.iter().map(kind));
     text
 }

@@ -6,6 +6,7 @@ use super::plots::{self, Scale, Series};
 use super::rows::rows;
 use super::simulate;
 use super::table::time;
+use super::warnings;
 use crate::printer::{one_line, width};
 
 /// `predict`: the curve as a plot and a table, and up to where the trace can speak.
@@ -28,7 +29,7 @@ pub fn curve(prediction: &Prediction) -> String {
         text += &format!("what if: {}\n", one_line(&prediction.what_if.join("; ")));
     }
     text += &rows(&prediction.points);
-    text.extend(prediction.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&prediction.warnings);
     if prediction.points.len() < 2 {
         return text;
     }

@@ -11,6 +11,7 @@ use quell_recording::{Method, Recording, Trace};
 use super::plots::{self, Scale, Series};
 use super::sources;
 use super::table::{table, time};
+use super::warnings;
 use crate::printer::{one_line, width};
 
 /// Points that a terminal can show in one plot.
@@ -77,7 +78,7 @@ pub fn heading(overview: &Overview) -> String {
         );
     }
     text.extend(overview.note.iter().map(|note| format!("note: {}\n", one_line(note))));
-    text.extend(overview.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&overview.warnings);
     text
 }
 

@@ -7,6 +7,7 @@ use quell_sim::loggops::Outcome;
 
 use super::plots;
 use super::table::{table, time};
+use super::warnings;
 use crate::printer::{one_line, width};
 
 /// Up to so many ranks get a row each.
@@ -17,7 +18,7 @@ const MOST_ROWS: u64 = 10;
 /// What was played, when it ended, what the noise did, when ranks were done.
 pub fn simulation(simulation: &Simulation, outcome: &Outcome) -> String {
     let mut text = heading(simulation);
-    text.extend(simulation.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&simulation.warnings);
     text.push('\n');
     text += &facts(simulation);
     text +=

@@ -89,7 +89,7 @@ fn unknown(attribution: &Attribution) -> String {
 }
 
 fn warnings(attribution: &Attribution) -> String {
-    attribution.sources_warnings.iter().map(|text| format!("warning: {}\n", one_line(text))).collect()
+    super::warnings::lines(&attribution.sources_warnings)
 }
 
 fn period(ns: Option<f64>) -> String {

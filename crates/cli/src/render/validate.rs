@@ -3,6 +3,7 @@
 use quell_analysis::validation::{Class, Own, Validation};
 
 use super::table::{table, time};
+use super::warnings;
 use crate::printer::one_line;
 
 /// The distances, and a row for each size.
@@ -39,7 +40,7 @@ pub fn validation(document: &Validation) -> String {
         own(&document.own),
         own(&document.before)
     );
-    text.extend(document.warnings.iter().map(|warning| format!("warning: {}\n", one_line(warning))));
+    text += &warnings::lines(&document.warnings);
     text
 }
 

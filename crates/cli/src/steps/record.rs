@@ -32,7 +32,7 @@ pub fn record(
     };
     // From here on a signal ends quell as usual.
     stop.store(true, Ordering::SeqCst);
-    manifest.warnings.iter().for_each(|warning| printer.warn(warning));
+    manifest.warnings.iter().for_each(|warning| printer.warn(&warning.to_string()));
     Ok(manifest)
 }
 

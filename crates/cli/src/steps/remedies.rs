@@ -1,5 +1,6 @@
 //! What could be done on this machine: the catalogue, as an audit finds it.
 
+use quell_analysis::Warning;
 use quell_analysis::advise::{Candidate, Standing};
 use quell_recording::Cpu;
 use quell_tune::audit::{Audited, State, Wishes};
@@ -15,8 +16,8 @@ pub struct Remedies {
     pub candidates: Vec<Candidate>,
     /// The CPUs that compute where some are left to the system; none where that cannot be.
     pub compute: Vec<Cpu>,
-    /// What limits the audit, in sentences.
-    pub warnings: Vec<String>,
+    /// What limits the audit.
+    pub warnings: Vec<Warning>,
 }
 
 impl Remedies {
@@ -33,17 +34,10 @@ impl Remedies {
         let mut warnings = Vec::new();
         let stranger = hosts.iter().flatten().find(|host| **host != audit.facts.host);
         if let Some(host) = stranger {
-            warnings.push(format!(
-                "the noise is that of {host}, and this is {}: whether a mitigation is on or possible there is not known; \
-                 ask there, or give a copy of its /proc, /sys and /etc with --sysroot",
-                audit.facts.host
-            ));
+            warnings.push(Warning::OtherHost { recorded: host.clone(), audited: audit.facts.host.clone() });
         }
         if hosts.iter().any(Option::is_none) {
-            warnings.push(format!(
-                "whose noise it is is not known: whether a mitigation is on or possible is told of this machine, {}",
-                audit.facts.host
-            ));
+            warnings.push(Warning::HostUnknown { audited: audit.facts.host.clone() });
         }
         let candidates = audit.entries.iter().map(|one| candidate(one, stranger.is_some())).collect();
         let compute = match &audit.parts {

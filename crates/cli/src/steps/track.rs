@@ -33,9 +33,9 @@ pub fn analyse(archive: &Path, network: Option<Network>, printer: Printer) -> an
 
 /// Names what is wrong with the archive, which makes the command fail.
 pub fn verdict(tracked: &Tracked, printer: Printer) -> anyhow::Result<Outcome> {
-    let told = &tracked.findings.told;
-    for words in told.iter().take(MOST_TOLD) {
-        printer.warn(words);
+    let told = &tracked.findings.warnings;
+    for warning in told.iter().take(MOST_TOLD) {
+        printer.warn(&warning.to_string());
     }
     if told.len() > MOST_TOLD {
         printer.warn(&format!("and {} more: `--json` has them under `findings`", told.len() - MOST_TOLD));

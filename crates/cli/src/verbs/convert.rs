@@ -108,7 +108,8 @@ fn read(input: &Path, printer: Printer) -> anyhow::Result<Imported> {
     }
     if !input.is_dir() || !input.join("manifest.json").exists() {
         let imported = formats::import_all(input)?;
-        imported.recording.manifest.warnings.iter().for_each(|warning| printer.warn(warning));
+        let warnings = &imported.recording.manifest.warnings;
+        warnings.iter().for_each(|warning| printer.warn(&warning.to_string()));
         return Ok(imported);
     }
     let recording = Recording::open(input)?;

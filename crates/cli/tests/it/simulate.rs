@@ -136,7 +136,7 @@ fn the_document_has_the_fields_that_others_rely_on() {
     write(dir.path(), "ping.goal", PING);
     let played = json(dir.path(), &["simulate", "ping.goal", "--compat", "--json"]);
     // o + L + o there, and the same back; (8 − 1)·6 on the receiver's CPU, twice. LogGOPSim: a send, a message and a receive count each.
-    let expected = json!({ "schema": "quell.simulate/1", "ranks": 2, "events": 6, "finished": true, "max_ns": 11_084,
+    let expected = json!({ "schema": "quell.simulate/2", "ranks": 2, "events": 6, "finished": true, "max_ns": 11_084,
         "max_rank": 0, "finish_times_ns": [11_084, 7_042], "rules": "compatible" });
     for (field, value) in expected.as_object().unwrap() {
         assert_eq!(&played[field], value, "{field}");

@@ -137,8 +137,8 @@ fn a_study_is_reported_again_with_its_trials() {
         "predict-none.json",
         r#"{"quantum_ns":500000,"phases":50,"seed":9,"points":[{"ranks":16},{"ranks":4}]}"#,
     );
-    write("try-ksm.json", r#"{"schema":"quell.tune-try/1","mitigations":[{"id":"ksm","title":"told"}]}"#);
-    write("try-other.json", r#"{"schema":"quell.show/1","title":"untold"}"#);
+    write("try-ksm.json", r#"{"schema":"quell.tune-try/2","mitigations":[{"id":"ksm","title":"told"}]}"#);
+    write("try-other.json", r#"{"schema":"quell.show/2","title":"untold"}"#);
     let output = run(dir.path(), &["report", "s"]);
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{told}");
@@ -154,7 +154,7 @@ fn json_of_sources_has_the_fields_that_others_rely_on() {
     let dir = tempfile::tempdir().unwrap();
     node(dir.path());
     let show = json(dir.path(), &["show", "node.quell", "--json", "--by", "source"]);
-    assert_eq!(show["schema"], "quell.show/1");
+    assert_eq!(show["schema"], "quell.show/2");
     for field in ["source", "count", "total_ns", "min_ns", "max_ns", "mean_ns", "period_ns", "class"] {
         assert!(show["sources"][0].get(field).is_some(), "{field}");
     }

@@ -33,7 +33,7 @@ fn a_run_is_told_as_a_document() {
     let dir = tempfile::tempdir().unwrap();
     two(dir.path());
     let document = json(dir.path(), &["track", "two", "--json"]);
-    assert_eq!(document["schema"], "quell.track/1");
+    assert_eq!(document["schema"], "quell.track/2");
     assert_snapshot!(serde_json::to_string_pretty(&document).unwrap());
 }
 

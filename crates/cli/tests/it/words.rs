@@ -105,7 +105,7 @@ fn json_has_the_fields_that_others_rely_on() {
     netgauge(dir.path());
     assert!(run(dir.path(), &["convert", "selfish.txt", "a.quell"]).status.success());
     let show = json(dir.path(), &["show", "a.quell", "--json"]);
-    assert_eq!((show["schema"].as_str(), show["lost"].as_u64()), (Some("quell.show/1"), Some(0)));
+    assert_eq!((show["schema"].as_str(), show["lost"].as_u64()), (Some("quell.show/2"), Some(0)));
     for field in ["cpu", "span_ns", "detours", "noise_ns", "overhead_percent", "resolution_ns", "max_ns"] {
         assert!(show["cpus"][0].get(field).is_some(), "{field}");
     }
@@ -117,7 +117,7 @@ fn json_has_the_fields_that_others_rely_on() {
     {
         assert!(predict["points"][1].get(field).is_some(), "{field}");
     }
-    assert_eq!(predict["schema"], "quell.predict/1");
+    assert_eq!(predict["schema"], "quell.predict/2");
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn a_study_leaves_a_folder_with_all_of_it() {
     }
     let page = fs_err::read_to_string(dir.path().join("s/report.html")).unwrap();
     assert!(
-        page.contains("quell.predict/1") && !page.contains("src=\"http") && !page.contains("href=\"http")
+        page.contains("quell.predict/2") && !page.contains("src=\"http") && !page.contains("href=\"http")
     );
     let again = run(dir.path(), &args);
     assert_eq!(again.status.code(), Some(1), "a study never overwrites another");
@@ -219,7 +219,7 @@ fn what_is_written_at_the_loops_edge_can_be_read() {
         let args = ["record", "-o", &name, "--cpus", &cpu, "--threshold", "0ns", "--duration", "30ms", "-q"];
         assert!(run(dir.path(), &args).status.success());
         let show = json(dir.path(), &["show", &name, "--json"]);
-        let warned = show["warnings"].to_string().contains("inside the probe's own loop");
+        let warned = show["warnings"].to_string().contains("threshold-inside-loop");
         assert!(show["cpus"][0]["detours"].as_u64().unwrap() > 0 && warned, "{show}");
     }
 }
@@ -289,7 +289,7 @@ mod measured {
         let show = json(folder, &["show", name, "--json"]);
         let (found, lost) = (show["cpus"][0]["detours"].as_u64().unwrap(), show["lost"].as_u64().unwrap());
         assert!(found >= 1_000_000, "{found} found, {lost} lost");
-        assert_eq!(lost > 0, show["warnings"].to_string().contains("lost"), "{show}");
+        assert_eq!(lost > 0, show["warnings"].to_string().contains("rows-lost"), "{show}");
         // A clock that jitters by more than 5 ns fills the rings faster than they are emptied.
         if lost == 0 || found > 1_500_000 { Ok(()) } else { Err(format!("{found} found, {lost} lost")) }
     }

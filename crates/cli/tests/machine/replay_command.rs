@@ -149,7 +149,7 @@ mod measured {
         assert!(matches!(output.status.code(), Some(0 | 3)), "{context}: {said}");
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         let number = |name: &str| document[name].as_f64().unwrap();
-        assert_eq!(document["schema"], "quell.validate/1");
+        assert_eq!(document["schema"], "quell.validate/2");
         let page = fs_err::read_to_string(folder.join(kept).join("validate.html")).unwrap();
         assert!(page.contains("its emulation"), "{context}");
         let median = document["comparison"]["changes"]["p50_ns"]["b"].as_f64().unwrap();

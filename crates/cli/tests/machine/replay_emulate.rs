@@ -38,7 +38,7 @@ fn a_share_of_the_trace_ends_it_and_a_dry_run_runs_nothing() {
     // The trace is 10 s long, and a phase at least 1 ms.
     let phases = share["points"][0]["phases"].as_u64().unwrap();
     assert!((1..=10).contains(&phases), "{share}");
-    assert!(share["warnings"].to_string().contains("--share"), "{share}");
+    assert!(share["warnings"].to_string().contains("phases-unrun"), "{share}");
     let dry = json(dir.path(), &[&base[..], &["--dry-run", "--json"]].concat());
     assert!(dry["points"].as_array().unwrap().is_empty() && number(&dry, "expected_ns") > 0.0, "{dry}");
     // Of durations of 1 us to 41 us, those under 2 us are too short at this scale.
@@ -112,7 +112,7 @@ mod measured {
         args.extend(["--scale", "0.1", "--seed", "3", "--json", "--sync"]);
         args.extend(sync);
         let document = json(folder, &args);
-        assert_eq!(document["schema"], "quell.emulate/1");
+        assert_eq!(document["schema"], "quell.emulate/2");
         assert_eq!((&document["sync"], &document["interrupted"]), (&sync[0].into(), &false.into()));
         assert_eq!((number(&document, "scale"), number(&document, "quantum_ns")), (0.1, 1e6));
         assert_eq!(document["machine"]["cpus"].as_array().unwrap().len(), cpus());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use quell_recording::{ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, Span, State};
+use quell_recording::{ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos, Span, State, Warning};
 
 use super::sink::Disk;
 use super::thread::{Gate, Probe, Run, Seen};
@@ -53,13 +53,9 @@ pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Man
         plan.cpus.iter().map(|&cpu| Probe::new(cpu, plan.cpus.len())).collect::<Result<Vec<_>, _>>()?;
     let mut manifest = first_manifest(plan.method, &plan.cpus, &plan.command);
     manifest.quantum_ns = (plan.method != Method::Detour).then_some(plan.quantum);
-    manifest
-        .warnings
-        .extend(fallback.map(|why| format!("CLOCK_MONOTONIC is used, with a coarser resolution: {why}")));
+    manifest.warnings.extend(fallback.map(|because| Warning::CoarseClock { because }));
     if probes.iter().any(|probe| !probe.ring.locked()) {
-        let text =
-            "the buffers could not be locked into memory (ulimit -l); they were only touched before the run";
-        manifest.warnings.push(text.into());
+        manifest.warnings.push(Warning::BuffersNotLocked);
     }
     let _home = Home::move_to(if spare.is_empty() { &plan.cpus[..1] } else { &spare }, cpus.allowed)?;
     let run = Run {
@@ -173,14 +169,8 @@ fn complete(manifest: &mut Manifest, run: &Run, stream: &Stream, seen: &[Seen], 
             facts.probe_loop = Some(seen.loop_facts(scale));
         }
     }
-    let moved = manifest.cpus.iter().zip(seen).filter(|(_, seen)| seen.moved).map(|(facts, _)| {
-        format!(
-            "CPU {} went offline or was closed to quell during the run: its rows are of another CPU",
-            facts.cpu
-        )
-    });
-    let moved: Vec<String> = moved.collect();
-    manifest.warnings.extend(moved);
+    let moved = manifest.cpus.iter().zip(seen).filter(|(_, seen)| seen.moved);
+    manifest.warnings.extend(moved.map(|(facts, _)| Warning::CpuClosed { cpu: facts.cpu.0 }));
     manifest.warnings.extend(warnings(manifest, run, drift_ppm));
 }
 
@@ -198,33 +188,25 @@ fn threshold_ns(run: &Run, seen: &[Seen], scale: Scale) -> Option<f64> {
     })
 }
 
-fn warnings(manifest: &Manifest, run: &Run, drift_ppm: f64) -> Vec<String> {
-    let mut texts = Vec::new();
-    let granularity = manifest.clock.as_ref().map_or(0.0, |clock| clock.granularity_ns);
-    let worst = manifest.cpus.iter().filter_map(|cpu| cpu.resolution_ns).fold(0.0, f64::max);
-    if matches!(run.plan.threshold, Threshold::TimesMinimum(_)) && granularity > 2.0 {
-        texts.push(format!(
-            "the clock moves in steps of {granularity:.0} ns, so the shortest turn of the loop is no scale for a \
-             threshold: give a time, such as --threshold 150ns"
-        ));
+fn warnings(manifest: &Manifest, run: &Run, drift_ppm: f64) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let granularity_ns = manifest.clock.as_ref().map_or(0.0, |clock| clock.granularity_ns);
+    let resolution_ns = manifest.cpus.iter().filter_map(|cpu| cpu.resolution_ns).fold(0.0, f64::max);
+    if matches!(run.plan.threshold, Threshold::TimesMinimum(_)) && granularity_ns > 2.0 {
+        warnings.push(Warning::ThresholdOfCoarseClock { granularity_ns });
     }
-    if let Some(threshold) = manifest.threshold_ns.filter(|&threshold| threshold < worst) {
-        texts.push(format!(
-            "the threshold of {threshold:.0} ns lies inside the probe's own loop (resolution {worst:.0} ns): some \
-             of the rows are the loop's own turns"
-        ));
+    if let Some(threshold_ns) = manifest.threshold_ns.filter(|&threshold_ns| threshold_ns < resolution_ns) {
+        warnings.push(Warning::ThresholdInsideLoop { threshold_ns, resolution_ns });
     }
     if drift_ppm.abs() > DRIFT_WORTH_SAYING {
-        texts.push(format!("the clock's rate changed by {drift_ppm:.0} ppm during the run"));
+        warnings.push(Warning::ClockDrift { drift_ppm });
     }
     if manifest.lost() > 0 {
-        texts
-            .push(format!("{} rows were lost: they came faster than they could be written", manifest.lost()));
+        warnings.push(Warning::RowsLost { rows: manifest.lost() });
     }
-    texts.extend(run.plan.realtime.and(realtime::throttled_share()).filter(|&share| share > 0.0).map(|share| {
-        format!("the kernel takes {:.0} % of each second from real-time threads (sched_rt_runtime_us): those gaps are in the trace", share * 100.0)
-    }));
-    texts
+    let throttled = run.plan.realtime.and(realtime::throttled_share()).filter(|&share| share > 0.0);
+    warnings.extend(throttled.map(|share| Warning::RealtimeThrottled { percent: 100.0 * share }));
+    warnings
 }
 
 /// What is known of a recording of these CPUs on this machine before it begins.
@@ -241,9 +223,7 @@ pub fn first_manifest(method: Method, cpus: &[Cpu], command: &[String]) -> Manif
     };
     manifest.cpus = cpus.iter().map(facts).collect();
     if machine::virtualised() {
-        manifest
-            .warnings
-            .push("this is a virtual machine: what its hypervisor takes shows as detours".into());
+        manifest.warnings.push(Warning::VirtualMachine);
     }
     manifest
 }

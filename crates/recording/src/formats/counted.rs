@@ -16,7 +16,7 @@ pub(super) use self::oslat::read as read_oslat;
 pub(super) use self::rtla::{read_hist as read_rtla_hist, read_top as read_rtla_top};
 pub(super) use self::table::{read as read_table, write as write_table};
 use super::content::{Content, Rows};
-use crate::{Bucket, Cpu, Histogram, HistogramKind, Method, Nanos, Span};
+use crate::{Bucket, Cpu, Histogram, HistogramKind, Method, Nanos, Span, Warning};
 
 /// ns in a us.
 const US: u64 = 1_000;
@@ -38,7 +38,7 @@ pub(super) struct Counts {
     watched: BTreeMap<Cpu, Nanos>,
     /// Ranges in all.
     held: usize,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 impl Counts {
@@ -113,7 +113,3 @@ impl Counts {
         content
     }
 }
-
-/// What is not known of threads that are not bound, or of which the tool does not tell.
-const NOT_WHERE: &str =
-    "the file does not tell on which CPU its threads were: they stand under CPUs of their own numbers";

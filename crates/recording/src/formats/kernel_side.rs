@@ -15,7 +15,7 @@ pub(super) use self::dump::{read_detours as read_detour_list, read_events as rea
 pub(super) use self::text::{Line, read_ftrace, read_perf};
 use super::content::{Content, KernelCpu, Rows};
 use super::counted::Counts;
-use crate::{Cpu, HistogramKind, Method, Nanos, Quanta, Source, SourcesFacts, Span};
+use crate::{Cpu, HistogramKind, Method, Nanos, Quanta, Source, SourcesFacts, Span, Warning};
 
 /// What began and what ends have to have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(super) struct Events {
     pub names: Names,
     /// Events that the tool lost.
     pub lost: u64,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// How often each event came that says nothing of noise.
     others: BTreeMap<String, u64>,
     seen: Seen,
@@ -208,22 +208,15 @@ impl Events {
     }
 
     fn left_out(&mut self, held: Held) {
-        let mut said = Vec::new();
-        if held.cut > 0 {
-            said.push(format!("{} intervals of which the trace lacks the beginning or the end", held.cut));
-        }
         let used = held.gaps + held.intervals;
-        if used > 0 && held.periods > 0 {
-            said.push(format!("the osnoise tracer's sums of periods ({})", held.periods));
-        }
-        if used + held.periods > 0 && held.late > 0 {
-            said.push(format!("timer latencies ({})", held.late));
-        }
-        if !said.is_empty() {
-            self.warnings.push(format!("left out: {}", said.join("; ")));
+        let left = |out: bool, count: usize| if out { count as u64 } else { 0 };
+        let cut = held.cut;
+        let (periods, latencies) = (left(used > 0, held.periods), left(used + held.periods > 0, held.late));
+        if cut + periods + latencies > 0 {
+            self.warnings.push(Warning::EventsLeftOut { cut, periods, latencies });
         }
         if self.lost > 0 {
-            self.warnings.push(format!("the tracer lost {} events", self.lost));
+            self.warnings.push(Warning::EventsLost { events: self.lost });
         }
     }
 
@@ -247,7 +240,7 @@ impl Events {
     fn periods(&mut self, note: &str, zero: u64) -> Content {
         let quanta = |(cpu, one): (&Cpu, &OneCpu)| Quanta { cpu: *cpu, quanta: one.quanta(zero) };
         let rows = self.cpus.iter().map(quanta).filter(|series| !series.quanta.is_empty()).collect();
-        self.warnings.push("each quantum is a period of the osnoise tracer; its work is the time in ns that noise left of it".into());
+        self.warnings.push(Warning::QuantaArePeriods);
         Content::new(Method::Ftq, note, Rows::Quanta(rows))
     }
 

@@ -79,9 +79,6 @@ impl Format {
     }
 }
 
-/// What is not known of quanta whose tool keeps no time stamps.
-const NOT_WHEN: &str = "the file does not tell when each quantum began: they stand one after the other, without the time in between";
-
 /// Reads another tool's file as a recording. Where the file does not say how long its tool watched, the span of a
 /// CPU ends with its last row. [`import_all`] gives the phases of ranks too.
 ///

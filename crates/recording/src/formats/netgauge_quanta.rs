@@ -4,8 +4,9 @@
 use std::io::{self, Write};
 
 use super::content::{Content, Row, Rows};
-use super::{NOT_WHEN, for_each_line, printable};
-use crate::{Cpu, Method, Nanos, Quanta, Recording};
+use super::{for_each_line, printable};
+use crate::warning::MicrosecondTimes;
+use crate::{Cpu, Method, Nanos, Quanta, Recording, Warning};
 
 pub(super) fn read(text: &str) -> Result<Content, String> {
     let mut comments = Comments::default();
@@ -41,12 +42,9 @@ pub(super) fn read(text: &str) -> Result<Content, String> {
     let mut content = Content::new(method, note, Rows::Quanta(quanta));
     content.manifest.quantum_ns = comments.quantum;
     content.manifest.host = comments.host;
-    content.manifest.warnings.push(NOT_WHEN.into());
+    content.manifest.warnings.push(Warning::StartsUnknown { ticks: false });
     if !comments.ftq {
-        content
-            .manifest
-            .warnings
-            .push("the file holds whole microseconds: what is shorter is cut off".into());
+        content.manifest.warnings.push(Warning::WholeMicroseconds { of: MicrosecondTimes::Quanta });
     }
     Ok(content)
 }

@@ -48,7 +48,7 @@ fn limits(recording: &Recording) -> String {
             said.push(format!("{} intervals were lost.", sources.lost));
         }
     }
-    said.extend(manifest.warnings.iter().cloned());
+    said.extend(manifest.warnings.iter().map(ToString::to_string));
     one_line(&said.join(" "))
 }
 

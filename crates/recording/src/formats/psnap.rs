@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use super::content::{Content, Rows};
 use super::{for_each_line, printable};
-use crate::{Cpu, Manifest, Method, MpiFacts, Nanos, Phase, RankFacts, one_line};
+use crate::{Cpu, Manifest, Method, MpiFacts, Nanos, Phase, RankFacts, Warning, one_line};
 
 /// A histogram of so many quanta is read at most: a row of one line can claim any number, and each becomes a row of ours.
 const MOST_QUANTA: u64 = 1 << 24;
@@ -141,24 +141,17 @@ impl File {
         Ok(all)
     }
 
-    fn warnings(&self) -> Vec<String> {
-        let mut all = vec![
-            "it was read from a histogram: the quanta of a rank stand one after the other, the shortest first, and neither their \
-             order nor when they were is known; nor are the CPUs, which are numbered as the ranks"
-                .to_owned(),
-        ];
+    fn warnings(&self) -> Vec<Warning> {
+        let mut all = vec![Warning::QuantaCounted];
         let sum = |rank: &OfRank| {
             rank.counts.iter().fold(0u64, |sum, (us, n)| sum.saturating_add(us.saturating_mul(*n)))
         };
         let missing = |(_, rank): &(&u32, &OfRank)| rank.sum_us.is_some_and(|told| told != sum(rank));
         let ranks: Vec<_> = self.ranks.iter().filter(missing).collect();
-        if let Some((number, rank)) = ranks.first() {
-            let (told, found) = (rank.sum_us.unwrap_or(0), sum(rank));
-            all.push(format!(
-                "the rows of {} ranks do not add up to the sum that the file states, such as those of rank {number} to {found} us of \
-                 {told} us: rows are missing",
-                ranks.len()
-            ));
+        if let Some(&(&first, rank)) = ranks.first() {
+            let [found_ns, stated_ns] =
+                [sum(rank), rank.sum_us.unwrap_or(0)].map(|us| us.saturating_mul(1_000));
+            all.push(Warning::SumsDiffer { ranks: ranks.len() as u64, rank: first, found_ns, stated_ns });
         }
         all
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::content::{Content, Rows, trace_of};
 use super::{for_each_line, printable};
-use crate::{Cpu, Detour, Method, Nanos, Span};
+use crate::{Cpu, Detour, Method, Nanos, Span, Warning};
 
 pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
     let mut detours: Vec<Detour> = Vec::new();
@@ -60,10 +60,8 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
     let mut content = Content::new(Method::Detour, "sysjitter", Rows::Detours(traces));
     content.manifest.threshold_ns = threshold.filter(|ns| ns.is_finite() && *ns >= 0.0);
     if let Some(said) = said.filter(|said| *said != count) {
-        content
-            .manifest
-            .warnings
-            .push(format!("the file says that it has {said} interruptions, and has {count}: it was cut off"));
+        let [stated, found] = [said, count].map(|rows| rows as u64);
+        content.manifest.warnings.push(Warning::RowsCutOff { stated, found });
     }
     Ok(content)
 }

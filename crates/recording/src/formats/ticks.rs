@@ -2,8 +2,8 @@
 //! and the work done in it).
 
 use super::content::{Content, Row, Rows};
-use super::{NOT_WHEN, for_each_line, printable};
-use crate::{Cpu, Method, Nanos, Quanta, Quantum, parse_cpu_list};
+use super::{for_each_line, printable};
+use crate::{Cpu, Method, Nanos, Quanta, Quantum, Warning, parse_cpu_list};
 
 /// LLNL's `fwq-th` (LLNL/system-noise): `Speed: thread 0, cycles …, seconds …, GHz f`, `Thread 0 running on CPUs n`, then ticks.
 pub(super) fn read_llnl(text: &str) -> Result<Content, String> {
@@ -35,7 +35,7 @@ pub(super) fn read_llnl(text: &str) -> Result<Content, String> {
     })?;
     let quanta = vec![Quanta { cpu, quanta: row.quanta }];
     let mut content = Content::new(Method::Fwq, "an LLNL fwq file", Rows::Quanta(quanta));
-    content.manifest.warnings.push(NOT_WHEN.into());
+    content.manifest.warnings.push(Warning::StartsUnknown { ticks: false });
     Ok(content)
 }
 

@@ -16,8 +16,10 @@ use std::path::Path;
 pub(super) use self::folder::read_folder;
 use super::content::{Content, Rows};
 use super::{for_each_line, invalid, printable};
+use crate::warning::MicrosecondTimes;
 use crate::{
-    Cpu, Manifest, Method, MpiFacts, Nanos, Phase, RankFacts, format_cpu_list, one_line, parse_cpu_list,
+    Cpu, Manifest, Method, MpiFacts, Nanos, Phase, RankFacts, Warning, format_cpu_list, one_line,
+    parse_cpu_list,
 };
 
 /// What our files start with, after `#`.
@@ -178,21 +180,15 @@ fn take_hosts(manifest: &mut Manifest, files: &[(u32, OfRank)]) {
     }
 }
 
-fn warnings(files: &[(u32, OfRank)]) -> Vec<String> {
-    let mut all = vec![
-        "it was read from vpsum's files: times are whole microseconds, and that in the barrier is not known"
-            .to_owned(),
-    ];
+fn warnings(files: &[(u32, OfRank)]) -> Vec<Warning> {
+    let mut all = vec![Warning::WholeMicroseconds { of: MicrosecondTimes::QuantaWithoutBarrier }];
     if files.iter().any(|(_, file)| file.facts.zero_us.is_none()) {
-        all.push(format!(
-            "{}; the third column, ticks of a clock whose rate is not told, is left out",
-            super::NOT_WHEN
-        ));
+        all.push(Warning::StartsUnknown { ticks: true });
     }
     if files.iter().any(|(_, file)| file.facts.cpus.is_empty()) {
-        all.push("the CPUs are not known, and are numbered as the ranks".into());
+        all.push(Warning::CpusOfRanksUnknown);
     } else if files.iter().any(|(_, file)| file.facts.cpus.len() > 1) {
-        all.push("some ranks moved between CPUs: all their phases stand under the first".into());
+        all.push(Warning::RanksMoved);
     }
     all
 }

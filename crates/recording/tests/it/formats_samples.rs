@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use quell_recording::formats::{self, Format};
-use quell_recording::{Bucket, Cpu, HistogramKind, Method, Nanos, Recording, Source};
+use quell_recording::warning::MicrosecondTimes;
+use quell_recording::{Bucket, Cpu, HistogramKind, Method, Nanos, Recording, Source, Warning};
 
 fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name)
@@ -49,7 +50,7 @@ fn histograms_count_what_the_tools_counted() {
     let text = read("cyclictest_h.txt");
     let (samples, shortest, longest) = counts(&text, 0);
     assert_eq!((samples, shortest, longest), (4 + 980, 34_000, 7_102_999));
-    assert!(text.manifest.warnings.iter().any(|warning| warning.contains("on which CPU")));
+    assert!(text.manifest.warnings.contains(&Warning::CpusOfThreadsUnknown));
     let histfile = read("cyclictest_histfile.txt");
     assert_eq!(
         (counts(&histfile, 0), counts(&histfile, 1)),
@@ -75,7 +76,7 @@ fn rtlas_tables_are_read_by_column() {
     let noise = read("rtla_osnoise_top.txt");
     assert_eq!((counts(&noise, 0), counts(&noise, 1).2), ((10, 0, 412_999), 1_204_999));
     assert!(
-        noise.manifest.warnings[1].contains("2041 us of 10000000 us were noise in 10 periods"),
+        noise.manifest.warnings[1].to_string().contains("2041 us of 10000000 us were noise in 10 periods"),
         "{:?}",
         noise.manifest.warnings
     );
@@ -120,7 +121,7 @@ fn the_kernels_text_becomes_intervals() {
     let timer = read("ftrace_text.txt");
     assert_eq!((timer.manifest.method, timer.intervals.len()), (Method::Kernel, 1));
     assert!(sources(&timer)["tick"].0 > 15, "{:?}", sources(&timer));
-    assert!(timer.manifest.warnings.iter().any(|warning| warning.contains("whole us")));
+    assert!(timer.manifest.warnings.contains(&Warning::WholeMicroseconds { of: MicrosecondTimes::Events }));
     assert!(
         timer
             .manifest
@@ -193,7 +194,7 @@ fn lists_of_detours_are_read() {
         (trace.detours[0].start.as_nanos(), trace.detours[0].duration.as_nanos()),
         (297_163, 4_039_510)
     );
-    assert!(sysjitter.manifest.warnings[0].contains("8542 interruptions"));
+    assert!(sysjitter.manifest.warnings[0].to_string().contains("8542 interruptions"));
     let list = read("detour_proto.txt");
     assert_eq!(list.manifest.zero_monotonic_ns, Some(2_555_935_097_281));
     assert_eq!(list.traces[0].detours[0].start.as_nanos(), 2_556_154_965_703 - 2_555_935_097_281);

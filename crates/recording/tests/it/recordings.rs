@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use quell_recording::{
     Cpu, CpuFacts, Detour, Error, FORMAT_VERSION, Manifest, Method, MpiFacts, Nanos, Phase, Progress,
-    Recording, Span, State, Writer, add_phases, formats, read_phases,
+    Recording, Span, State, Warning, Writer, add_phases, formats, read_phases,
 };
 
 fn ns(n: u64) -> Nanos {
@@ -131,7 +131,7 @@ fn refusals_name_the_thing_and_the_way_out() {
     let good = fs_err::read_to_string(&file).unwrap();
     let ours = format!("\"version\": {FORMAT_VERSION}");
     for (from, to, expected) in [
-        (ours.as_str(), "\"version\": 99", "newer than the 4 that this quell reads"),
+        (ours.as_str(), "\"version\": 99", "newer than the 5 that this quell reads"),
         ("quell.recording", "other.thing", "`format` is `other.thing`"),
         ("\"cpu\": 1", "\"cpu\": 0", "listed twice"),
         ("\"end_ns\": 300000", "\"end_ns\": 17", "ends after the CPU's span"),
@@ -143,6 +143,24 @@ fn refusals_name_the_thing_and_the_way_out() {
     fs_err::write(&file, &good).unwrap();
     fs_err::write(path.join("detours.parquet"), b"PAR1 no table PAR1").unwrap();
     assert!(text(&path).contains("not a whole Parquet table"), "{}", text(&path));
+}
+
+#[test]
+fn an_older_manifest_has_sentences_for_warnings() {
+    let (_dir, path) = folder();
+    make(&path, finish);
+    let file = path.join("manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs_err::read(&file).unwrap()).unwrap();
+    manifest["version"] = 4.into();
+    let virtual_machine = "this is a virtual machine: what its hypervisor takes shows as detours";
+    manifest["warnings"] = serde_json::json!([virtual_machine, "said by an older quell"]);
+    fs_err::write(&file, manifest.to_string()).unwrap();
+    let sentence = Warning::Sentence { text: "said by an older quell".into() };
+    assert_eq!(Recording::open(&path).unwrap().manifest.warnings, [Warning::VirtualMachine, sentence]);
+    manifest["warnings"] = serde_json::json!([{"code": "unheard-of"}]);
+    fs_err::write(&file, manifest.to_string()).unwrap();
+    let refused = Recording::open(&path).unwrap_err().to_string();
+    assert!(refused.contains("neither a known `code` with its facts nor a sentence"), "{refused}");
 }
 
 #[test]

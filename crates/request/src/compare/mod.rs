@@ -4,12 +4,13 @@ pub mod args;
 
 use std::path::Path;
 
+use quell_analysis::Warning;
 use quell_analysis::compare::{self, Comparison, Options, Side};
-use quell_recording::{Method, Recording, format_cpu_list, formats};
+use quell_recording::{Method, Recording, formats};
 
 pub use args::CompareArgs;
 
-use crate::{noise, time};
+use crate::noise;
 
 /// Compares.
 ///
@@ -28,25 +29,22 @@ pub fn comparison(args: &CompareArgs) -> anyhow::Result<Comparison> {
 }
 
 /// What the reader must know of either side, and what differs between them that is not noise.
-fn warnings(before: &Recording, after: &Recording) -> Vec<String> {
-    let mut warnings: Vec<String> = [before, after]
-        .iter()
-        .flat_map(|side| noise::limits(side).into_iter().map(|limit| format!("{}: {limit}", side.name())))
-        .collect();
-    let threshold = |side: &Recording| side.manifest.threshold_ns;
-    if let (Some(a), Some(b)) = (threshold(before), threshold(after))
-        && (a - b).abs() > 1.0
-    {
-        warnings.push(format!(
-            "the thresholds differ ({} and {}): short detours are in one and not in the other",
-            time(a),
-            time(b)
-        ));
+fn warnings(before: &Recording, after: &Recording) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for side in [before, after] {
+        let named = |warning| Warning::OfRecording { recording: side.name(), warning };
+        warnings.extend(noise::limits(side).into_iter().map(named));
     }
-    let cpus =
-        |side: &Recording| format_cpu_list(&side.traces.iter().map(|trace| trace.cpu).collect::<Vec<_>>());
-    if cpus(before) != cpus(after) {
-        warnings.push(format!("the CPUs differ: {} and {}", cpus(before), cpus(after)));
+    let threshold = |side: &Recording| side.manifest.threshold_ns;
+    if let (Some(before_ns), Some(after_ns)) = (threshold(before), threshold(after))
+        && (before_ns - after_ns).abs() > 1.0
+    {
+        warnings.push(Warning::ThresholdsDiffer { before_ns, after_ns });
+    }
+    let cpus = |side: &Recording| side.traces.iter().map(|trace| trace.cpu.0).collect();
+    let (before, after): (Vec<u32>, Vec<u32>) = (cpus(before), cpus(after));
+    if before != after {
+        warnings.push(Warning::CpusDiffer { before, after });
     }
     warnings
 }

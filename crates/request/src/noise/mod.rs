@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use quell_recording::{Method, Nanos, Recording, State, formats};
+use quell_recording::{Method, Nanos, Recording, State, Warning, formats};
 use quell_sim::Model;
 
 use quell_analysis::predict::NodeNoise;
@@ -89,19 +89,17 @@ pub fn check(recording: &Recording) -> anyhow::Result<()> {
 }
 
 /// What the reader of any figure from this recording must know.
-pub fn limits(recording: &Recording) -> Vec<String> {
+pub fn limits(recording: &Recording) -> Vec<Warning> {
     let manifest = &recording.manifest;
     let mut limits = manifest.warnings.clone();
     match manifest.state {
-        State::Recording | State::Failed => {
-            limits.push("it was cut off, and ends with its last flush".into());
-        }
-        State::Interrupted => limits.push("it was interrupted before its end".into()),
+        State::Recording | State::Failed => limits.push(Warning::CutOff),
+        State::Interrupted => limits.push(Warning::Interrupted),
         State::Complete | State::Imported => {}
     }
-    let lost = manifest.lost();
-    if lost > 0 && !limits.iter().any(|limit| limit.contains("lost")) {
-        limits.push(format!("{lost} rows were lost"));
+    let rows = manifest.lost();
+    if rows > 0 && !limits.iter().any(|limit| matches!(limit, Warning::RowsLost { .. })) {
+        limits.push(Warning::RowsMissing { rows });
     }
     limits
 }

@@ -7,19 +7,20 @@ use quell_sim::loggops::{Outcome, Rules};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use quell_analysis::Warning;
 use quell_analysis::predict::{NetFacts, NoiseSource};
 use quell_analysis::stats::nearest_rank;
 use quell_analysis::whatif::culprits::CulpritFacts;
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.simulate/1";
+pub const SCHEMA: &str = "quell.simulate/2";
 /// Up to so many ranks the document has a time for each unless more is requested.
 pub const MOST_TIMES: usize = 4_096;
 
 /// A played program: when each rank is done.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Simulation {
-    /// Always `quell.simulate/1`.
+    /// Always `quell.simulate/2`.
     pub schema: String,
     /// The file or the pattern that was played.
     pub program: String,
@@ -54,8 +55,8 @@ pub struct Simulation {
     pub culprits: Option<CulpritFacts>,
     /// What was left over, if not finished.
     pub stuck: Option<StuckFacts>,
-    /// What limits the result, in sentences.
-    pub warnings: Vec<String>,
+    /// What limits the result.
+    pub warnings: Vec<Warning>,
 }
 
 /// A set of rules.

@@ -100,8 +100,9 @@ pub fn play<P: Program>(
     let looked_at = about.schedule.filter(|_| noise::rules(args) == Rules::Physical);
     let errors = looked_at.map(|(schedule, source)| program::errors(schedule, source)).transpose()?;
     if let Some(errors) = errors.flatten() {
-        simulation.warnings = vec![errors.clone()];
-        return Ok(Played { simulation, run: None, failure: Some(errors) });
+        let failure = Some(errors.to_string());
+        simulation.warnings = vec![errors];
+        return Ok(Played { simulation, run: None, failure });
     }
     let given = noise::of(args, program.ranks())?;
     simulation.noise = given.facts;

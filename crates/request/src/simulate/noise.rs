@@ -12,6 +12,7 @@ use super::document::{NoiseFacts, StartName};
 use super::{SimulateArgs, noise_trace};
 use crate::noise::{self, ModelScale};
 use crate::{Usage, what_if};
+use quell_analysis::Warning;
 use quell_analysis::predict::{NodeNoise, NoiseSource};
 use quell_analysis::whatif::AttributedNoise;
 
@@ -26,7 +27,7 @@ pub struct Given {
     /// For the document; `None` for a silent machine.
     pub facts: Option<NoiseFacts>,
     /// What limits it.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The noise that was requested.
@@ -77,7 +78,7 @@ struct OneTrace {
     /// Start and duration of each detour, in nanoseconds.
     detours: Vec<(u64, u64)>,
     source: NoiseSource,
-    limits: Vec<String>,
+    limits: Vec<Warning>,
 }
 
 /// The trace of a netgauge file, read as LogGOPSim reads it, or of a recording or model of one CPU.
@@ -101,7 +102,7 @@ fn trace(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<OneTrac
     };
     let start = |at: Nanos| at.saturating_sub(trace.span.start).as_nanos();
     let detours = trace.noise().map(|detour| (start(detour.start), detour.duration.as_nanos())).collect();
-    Ok(OneTrace { detours, source: NoiseSource::of(&node), limits: limits(&node) })
+    Ok(OneTrace { detours, source: NoiseSource::of(&node), limits: node.warnings().collect() })
 }
 
 /// A progress clock for each CPU, in physical mode.
@@ -119,7 +120,7 @@ fn physical(args: &SimulateArgs, ranks: u32, offsets: Option<Vec<u64>>) -> anyho
         }
     };
     let facts = NoiseFacts::new(given.iter().map(NoiseSource::of).collect(), start, args.skew);
-    let warnings = given.iter().flat_map(limits).collect();
+    let warnings = given.iter().flat_map(NodeNoise::warnings).collect();
     Ok(Given { noise: Noise::Clocks(clocks), facts: Some(facts), warnings })
 }
 
@@ -205,10 +206,6 @@ fn scale(args: &SimulateArgs, ranks: u32) -> ModelScale {
 
 fn refuse(path: &Path, error: &NoiseError) -> anyhow::Error {
     anyhow::anyhow!("{}: {error}", path.display())
-}
-
-fn limits(node: &NodeNoise) -> Vec<String> {
-    node.limits.iter().map(|limit| format!("{}: {limit}", node.name)).collect()
 }
 
 fn name(path: &Path) -> String {

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Cursor, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use quell_analysis::Warning;
 use quell_sim::goal::{self, Findings, Format, Schedule, Severity};
 
 use super::SimulateArgs;
@@ -81,7 +82,7 @@ pub fn open(path: &Path) -> anyhow::Result<(Format, impl BufRead + use<>)> {
 ///
 /// # Errors
 /// Where the file cannot be read again.
-pub fn errors(schedule: &Schedule, source: &Source) -> anyhow::Result<Option<String>> {
+pub fn errors(schedule: &Schedule, source: &Source) -> anyhow::Result<Option<Warning>> {
     let mut findings = goal::check(schedule);
     if findings.errors() == 0 {
         return Ok(None);
@@ -91,10 +92,9 @@ pub fn errors(schedule: &Schedule, source: &Source) -> anyhow::Result<Option<Str
             .with_context(|| source.path.display().to_string())?;
     }
     let errors = findings.list().iter().filter(|finding| finding.severity == Severity::Error);
-    let lines: Vec<String> = errors.take(MOST_LINES).map(|finding| format!("\n  {finding}")).collect();
-    let more = findings.errors() - lines.len() as u64;
-    let more = if more > 0 { format!("\n  and {more} more (`quell goal check`)") } else { String::new() };
-    Ok(Some(format!("the program does not end, which is plain before it runs:{}{more}", lines.concat())))
+    let errors: Vec<String> = errors.take(MOST_LINES).map(ToString::to_string).collect();
+    let more = findings.errors() - errors.len() as u64;
+    Ok(Some(Warning::NeverEnds { errors, more }))
 }
 
 /// So many findings a message lists.

@@ -1,10 +1,8 @@
 //! What `quell tune try` found: each mitigation measured with and without.
 
-use std::collections::BTreeSet;
-
 use quell_analysis::predict::Point;
 use quell_analysis::trial::{Trial, Verdict};
-use quell_recording::Nanos;
+use quell_recording::{Nanos, Warning};
 use quell_tune::catalogue::Mitigation;
 use quell_tune::plan::Plan;
 use schemars::JsonSchema;
@@ -16,7 +14,7 @@ pub const RANK_PHASES: u64 = 100_000;
 /// The document.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Attempts {
-    /// `quell.tune-try/1`.
+    /// `quell.tune-try/2`.
     pub schema: &'static str,
     /// Length of each recording.
     pub duration_ns: u64,
@@ -49,8 +47,8 @@ pub struct Attempt {
     pub lost_without: u64,
     /// Those that it lost with it.
     pub lost_with: u64,
-    /// What limits the recordings, in sentences.
-    pub warnings: Vec<String>,
+    /// What limits the recordings.
+    pub warnings: Vec<Warning>,
     /// Whether it was left applied.
     pub kept: bool,
 }
@@ -69,7 +67,7 @@ pub struct Scale {
 }
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.tune-try/1";
+pub const SCHEMA: &str = "quell.tune-try/2";
 
 /// What limits a trial.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +79,7 @@ pub struct Limits {
     /// Those that were lost with it.
     pub lost_with: u64,
     /// What limits the recordings, each once.
-    pub warnings: BTreeSet<String>,
+    pub warnings: Vec<Warning>,
 }
 
 impl Attempts {
@@ -124,7 +122,7 @@ impl Attempt {
             scale,
             writes: plan.writes.iter().map(|write| write.id.clone()).collect(),
             not_taken: limits.not_taken,
-            warnings: limits.warnings.into_iter().collect(),
+            warnings: limits.warnings,
             lost_without: limits.lost_without,
             lost_with: limits.lost_with,
             not_tried: None,

@@ -3,13 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Warning;
+
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.bench-fwq/1";
+pub const SCHEMA: &str = "quell.bench-fwq/2";
 
 /// The quanta of all ranks in figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fwq {
-    /// Always `quell.bench-fwq/1`.
+    /// Always `quell.bench-fwq/2`.
     pub schema: String,
     /// What a quantum takes without noise.
     pub quantum_ns: u64,
@@ -37,7 +39,7 @@ pub struct Fwq {
     /// The longest spikes, longest first; 1,000 at most, and none of ranks whose quanta have no known order.
     pub spikes: Vec<Spike>,
     /// What limits the figures.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// The quanta of one rank.

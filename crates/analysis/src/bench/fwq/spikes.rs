@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::RankSide;
 use super::document::{RankQuanta, Spike, SpikeSource, Taker};
+use crate::Warning;
 use crate::bench::culprit::{Blamed, Busy};
 use crate::stats::Durations;
 
@@ -39,7 +40,7 @@ pub(super) struct Found {
     pub explained_ns: Option<u64>,
     pub sources: Vec<SpikeSource>,
     pub longest: Vec<Spike>,
-    pub warning: Option<String>,
+    pub warning: Option<Warning>,
 }
 
 /// What the spikes of some ranks come to.
@@ -77,13 +78,8 @@ pub(super) fn find(ranks: &[RankSide<'_>], rows: &[RankQuanta], quantum_ns: u64)
         explained_ns: some_known.then_some(all.explained_ns),
         sources,
         longest: all.longest,
-        warning: partly.then(|| {
-            format!(
-                "what the kernel did is not known for {} of {} ranks: their spikes have no source",
-                all.unknown,
-                ranks.len()
-            )
-        }),
+        warning: partly
+            .then_some(Warning::SpikesWithoutSource { ranks: all.unknown as u64, of: ranks.len() as u64 }),
     }
 }
 

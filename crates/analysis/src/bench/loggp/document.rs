@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::fit;
 use super::samples::{Estimate, KindName, Point};
+use crate::Warning;
 
 /// The schema's name and version.
-pub const SCHEMA: &str = "quell.bench-loggp/1";
+pub const SCHEMA: &str = "quell.bench-loggp/2";
 
 /// LogGOPS parameters, measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
-    /// Always `quell.bench-loggp/1`.
+    /// Always `quell.bench-loggp/2`.
     pub schema: String,
     /// The MPI library, in its own words.
     pub mpi: String,
@@ -21,8 +22,8 @@ pub struct Document {
     pub unix_ns: u64,
     /// Each kind of network that the job had.
     pub kinds: Vec<Kind>,
-    /// What limits the figures, in sentences.
-    pub warnings: Vec<String>,
+    /// What limits the figures.
+    pub warnings: Vec<Warning>,
 }
 
 /// One kind of network.

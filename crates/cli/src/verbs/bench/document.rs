@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use quell_analysis::Warning;
 use quell_analysis::bench::allreduce::{self, Allreduce};
 use quell_analysis::bench::bsp::{self, Bsp};
 use quell_analysis::bench::fwq::{self, Fwq, RankSide};
@@ -67,7 +68,8 @@ fn of_halo(runs: &[(&Run, Job)]) -> Halo {
         warnings.extend(crowded(&run.hosts));
         warnings.extend(unknown_sources(&run.hosts));
     }
-    warnings.sort();
+    // Those of one kind side by side.
+    warnings.sort_by_cached_key(ToString::to_string);
     warnings.dedup();
     let dims = runs.first().map_or(0, |(run, _)| run.facts.dims);
     halo::together(dims, layouts.into_values().filter_map(Rounds::row).collect(), warnings)
@@ -102,16 +104,16 @@ fn of_fwq(run: &Run) -> Fwq {
 }
 
 /// Why culprits are not known, where they are not.
-fn unknown_sources(hosts: &[HostRun]) -> Vec<String> {
+fn unknown_sources(hosts: &[HostRun]) -> Vec<Warning> {
     let unknown = |host: &HostRun| {
         let sources = host.recording.manifest.sources.as_ref();
         match sources.map(|sources| &sources.unknown_because) {
-            None => Some("the culprits stay unknown: the kernel was not watched (--sources)".to_owned()),
-            Some(Some(why)) => Some(format!("the culprits on {} stay unknown: {why}", host.name())),
+            None => Some(Warning::KernelNotWatched),
+            Some(Some(why)) => Some(Warning::CulpritsUnknown { host: host.name(), because: why.clone() }),
             Some(None) => None,
         }
     };
-    let mut warnings: Vec<String> = hosts.iter().filter_map(unknown).collect();
+    let mut warnings: Vec<Warning> = hosts.iter().filter_map(unknown).collect();
     warnings.dedup();
     warnings
 }

@@ -3,6 +3,7 @@
 mod noise;
 mod scales;
 
+use quell_analysis::Warning;
 use quell_analysis::emulation::{self, Emulation, Machine, Measured, SCHEMA};
 use quell_analysis::predict::{self, NodeNoise, NoiseSource, Options};
 use quell_node::clock::ClockKind;
@@ -177,7 +178,7 @@ fn expected(jobs: &[Job]) -> String {
 }
 
 /// Those of the predictions of all scales, each once.
-fn take_warnings(all: &mut Vec<String>, new: Vec<String>) {
+fn take_warnings(all: &mut Vec<Warning>, new: Vec<Warning>) {
     for warning in new {
         if !all.contains(&warning) {
             all.push(warning);
@@ -185,23 +186,18 @@ fn take_warnings(all: &mut Vec<String>, new: Vec<String>) {
     }
 }
 
-fn warnings(phases: u64, measured: &[Measured], interrupted: bool) -> Vec<String> {
+fn warnings(phases: u64, measured: &[Measured], interrupted: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let runs: u64 = measured.iter().map(|one| one.own.runs).sum();
     let disturbed: u64 = measured.iter().map(|one| one.own.disturbed).sum();
     let percent = 100.0 * disturbed as f64 / runs.max(1) as f64;
     if percent > MANY_DISTURBED {
-        warnings.push(format!(
-            "{percent:.1} % of the runs were disturbed by this machine itself on each of {TRIES} tries; what its noise took is left out of \
-             their times, but a quieter machine or a smaller --scale measures better"
-        ));
+        warnings.push(Warning::RunsDisturbed { percent, tries: TRIES });
     }
     if interrupted {
-        warnings.push(
-            "it was stopped before its end: the last scale is of fewer phases, and others are missing".into(),
-        );
+        warnings.push(Warning::StoppedEarly);
     } else if measured.iter().any(|one| (one.max_ns.len() as u64) < phases) {
-        warnings.push("ranks had used their --share of the trace up before all phases had run".into());
+        warnings.push(Warning::PhasesUnrun);
     }
     warnings
 }

@@ -1,6 +1,7 @@
 //! From what was asked for to a schedule.
 
 use anyhow::Context as _;
+use quell_analysis::Warning;
 use quell_analysis::predict::NodeNoise;
 use quell_analysis::replay::{Noise, Plan};
 use quell_node::clock;
@@ -33,7 +34,7 @@ pub struct Prepared {
     pub order: Order,
     /// The same for people.
     pub plan: Plan,
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// What a context costs here.
@@ -80,10 +81,8 @@ pub fn prepare(
         ..Order::of(context, clock::realtime_ns())
     };
     let plan = plan(args, &order, &compiled, scale, &noise);
-    let warnings =
-        noise.iter().flat_map(|node| node.limits.iter().map(|limit| format!("{}: {limit}", node.name)));
+    let warnings = noise.iter().flat_map(NodeNoise::warnings).collect();
     say(&plan, printer);
-    let warnings = warnings.collect();
     let traces = noise.into_iter().next().map(|node| node.traces).unwrap_or_default();
     Ok(Prepared { context, compiled, traces, order, plan, warnings })
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use quell_analysis::Warning;
 use quell_analysis::replay::{Process, Replay as Document, Run, SCHEMA, Slowdown};
 use quell_node::clock;
 use quell_node::injector::job::{self, Ended, How, Input, Loading, Output};
@@ -65,9 +66,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         ..Document::default()
     };
     if prepared.plan.detours > 0 && prepared.plan.kept == 0 {
-        document.warnings.push(
-            "none of the noise can be injected this way: try --scale auto, or another --context".into(),
-        );
+        document.warnings.push(Warning::NothingInjectable);
     }
     let Some(folder) = folder else {
         return finish(args, &document, context, printer);
@@ -94,11 +93,8 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     document.slowdown = Slowdown::of(&document.runs).filter(|_| args.baseline.is_some());
     document.exit_code = Some(last.ended.code());
     if last.cut_short {
-        let (code, number) = (last.ended.code(), document.runs.len() + 1);
-        let said = if words.is_empty() { String::new() } else { format!(": {words}") };
-        document
-            .warnings
-            .push(format!("run {number} ended with exit code {code}, so no more followed{said}"));
+        let (code, run) = (last.ended.code(), document.runs.len() as u64 + 1);
+        document.warnings.push(Warning::RunEnded { run, exit_code: code.into(), stderr: words });
         document.exit_code = Some(if code == 0 { INTERRUPTED } else { code });
     } else {
         document.processes = last.processes;
@@ -120,7 +116,7 @@ fn finish(args: &Replay, document: &Document, context: Context, printer: Printer
     } else {
         printer.tell(&render::replay::replay(document));
     }
-    document.warnings.iter().for_each(|warning| printer.warn(warning));
+    document.warnings.iter().for_each(|warning| printer.warn(&warning.to_string()));
     let nothing = document.plan.detours > 0 && document.plan.kept == 0;
     let unheard = !args.dry_run && context != Context::Process && document.processes.is_empty();
     Ok(match document.exit_code.unwrap_or(0) {

@@ -1,5 +1,6 @@
 //! What processes told of their noise, beside what was to come, and what a reader must know of it.
 
+use quell_analysis::Warning;
 use quell_analysis::replay::{Process, Replay, quantile_of_powers};
 use quell_node::injector::reports::ProcessReport;
 use quell_replay::Launched;
@@ -43,49 +44,37 @@ pub fn process(report: &ProcessReport, schedule: &Schedule<'_>, words: &[u64]) -
 }
 
 /// What a reader must know.
-pub fn warnings(document: &Replay, context: Context, sync: Sync) -> Vec<String> {
+pub fn warnings(document: &Replay, context: Context, sync: Sync) -> Vec<Warning> {
     let processes = &document.processes;
     let mut warnings = Vec::new();
     // Of a command that failed nothing is known, and nothing is guessed.
     if processes.is_empty() && document.exit_code == Some(0) {
         warnings.push(match context {
-            Context::Boundary => {
-                "no process called MPI through quell, so no noise came in: it is no MPI program, or MPI is linked into it \
-                 statically; --context timer or process may do"
-                    .into()
-            }
-            _ => "no process took the noise: it is linked statically, or runs with privileges of its own; --context process may do"
-                .into(),
+            Context::Boundary => Warning::NoMpiCalls,
+            _ => Warning::NoProcess,
         });
     }
     let ranks: Vec<u64> = processes.iter().filter_map(|process| process.rank).collect();
     let highest = ranks.iter().max().map_or(0, |rank| rank + 1);
-    let missing = (0..highest).filter(|rank| !ranks.contains(rank)).count();
+    let missing = (0..highest).filter(|rank| !ranks.contains(rank)).count() as u64;
     // Where each rank has a quell of its own, each tells of its own.
     if missing > 0 && Launched::here().is_none() {
-        warnings.push(format!(
-            "{missing} of {highest} ranks did not report, and may have run without noise: does every host see the folder? Name one that it does with -o"
-        ));
+        warnings.push(Warning::RanksUnreported { missing, ranks: highest });
     }
     let sum = |of: fn(&Process) -> u64| processes.iter().map(of).sum::<u64>();
-    let (asked, took) = (sum(|process| process.asked_ns), sum(|process| process.took_ns));
-    if took as f64 > BUSY * asked as f64 {
-        warnings.push(format!(
-            "burning itself was interrupted: {:.1} ms were asked for and {:.1} ms passed, so this machine is busy with other things",
-            asked as f64 / 1e6,
-            took as f64 / 1e6
-        ));
+    let (requested_ns, took_ns) = (sum(|process| process.asked_ns), sum(|process| process.took_ns));
+    if took_ns as f64 > BUSY * requested_ns as f64 {
+        warnings.push(Warning::BurningInterrupted { requested_ns, took_ns });
     }
     if sync == Sync::Phase && !processes.is_empty() && sum(|process| process.phases) == 0 {
-        warnings.push("no phase ended, so all went on from one place: see --phase-at".into());
+        warnings.push(Warning::NoPhaseEnded);
     }
     if let Some(used) = processes.iter().find(|process| process.used_up) {
-        let rank = used.rank.map_or(String::new(), |rank| format!("rank {rank} and perhaps others "));
-        warnings.push(format!("{rank}used up the share of the trace, and ran without noise from then on"));
+        warnings.push(Warning::ShareUsedUp { rank: used.rank });
     }
-    let missed = sum(|process| process.missed);
-    if missed > 0 {
-        warnings.push(format!("{missed} threads were beyond reach, and ran without noise"));
+    let threads = sum(|process| process.missed);
+    if threads > 0 {
+        warnings.push(Warning::ThreadsUnreached { threads });
     }
     warnings
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use quell_analysis::Warning;
 use quell_analysis::validation::{self, Injected, Sides, Validation};
 use quell_node::injector::process::Disturbers;
 use quell_node::injector::reports::{self, ProcessReport};
@@ -111,28 +112,19 @@ fn due(prepared: &Prepared, duration: Nanos) -> u64 {
 }
 
 /// Why the comparison may not be worth much.
-fn doubts(document: &Validation, due: u64, missing: bool, lost: u64) -> Vec<String> {
+fn doubts(document: &Validation, due: u64, missing: bool, lost: u64) -> Vec<Warning> {
     let mut doubts = Vec::new();
     if missing {
-        doubts.push(format!(
-            "{due} detours were due, and only {} came: this machine is too busy for them",
-            document.injected
-        ));
+        doubts.push(Warning::InjectedFewer { due, injected: document.injected });
     }
     if lost > 0 {
-        doubts.push(format!("{lost} injected detours were not logged, and are taken for the machine's own: record for a shorter --duration"));
+        doubts.push(Warning::InjectedUnlogged { detours: lost });
     }
     if document.seen < FEW {
-        doubts.push(format!(
-            "{} detours say little of their distribution: record for a longer --duration",
-            document.seen
-        ));
+        doubts.push(Warning::FewDetours { detours: document.seen });
     }
     if document.own.overhead_percent > BUSY_PERCENT {
-        doubts.push(format!(
-            "the machine's own noise took {:.0} % of the time, and made injected detours longer too",
-            document.own.overhead_percent
-        ));
+        doubts.push(Warning::OwnNoise { percent: document.own.overhead_percent });
     }
     doubts
 }

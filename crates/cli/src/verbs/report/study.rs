@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use quell_analysis::predict::SyncName;
-use quell_recording::Nanos;
+use quell_recording::warning::typed_or_sentences;
+use quell_recording::{Nanos, Warning};
 use quell_request::job::JobArgs;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,6 +13,8 @@ use crate::printer::Printer;
 use crate::steps::record;
 use quell_request::tune::trial::SCHEMA as TRIAL;
 
+/// Trials of before warnings had codes.
+const OLDER_TRIAL: &str = "quell.tune-try/1";
 /// A trial's document is some kilobytes; what is larger is something else.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -99,11 +102,20 @@ impl<'a> Study<'a> {
 }
 
 fn trial(path: &Path) -> anyhow::Result<Value> {
-    let document = json(path)?;
+    let mut document = json(path)?;
     match document.get("schema").and_then(Value::as_str) {
-        Some(TRIAL) => Ok(document),
+        Some(TRIAL | OLDER_TRIAL) => {}
         _ => anyhow::bail!("it is no document {TRIAL}, which `quell tune try --json` prints"),
     }
+    let mitigations = document.get_mut("mitigations").and_then(Value::as_array_mut);
+    for mitigation in mitigations.into_iter().flatten() {
+        let Some(mitigation) = mitigation.as_object_mut() else { continue };
+        let warnings = mitigation.get("warnings").cloned().unwrap_or_else(|| Value::Array(Vec::new()));
+        let warnings: Vec<Warning> = typed_or_sentences(warnings)?;
+        let sentences = warnings.iter().map(|warning| Value::String(warning.to_string())).collect();
+        mitigation.insert("sentences".into(), sentences);
+    }
+    Ok(document)
 }
 
 /// Reads a small JSON file; neither a pipe, which might never end, nor what would fill the page.
@@ -144,7 +156,7 @@ mod tests {
     fn only_trials_come_onto_the_page() {
         let dir = folder();
         let write = |name: &str, text: &str| fs_err::write(dir.path().join(name), text).unwrap();
-        write("try-b.json", r#"{"schema":"quell.tune-try/1","seed":2}"#);
+        write("try-b.json", r#"{"schema":"quell.tune-try/2","seed":2}"#);
         write("try-a.json", r#"{"schema":"quell.tune-try/1","seed":1}"#);
         write("try-other.json", r#"{"schema":"quell.show/1"}"#);
         write("try-cut.json", r#"{"schema":"quell.tune-try/1","#);
@@ -154,6 +166,22 @@ mod tests {
         let trials = Study::at(dir.path()).unwrap().trials(Printer::new(true)).unwrap();
         let seeds: Vec<_> = trials.iter().map(|one| one["seed"].as_u64().unwrap()).collect();
         assert_eq!(seeds, [1, 2], "in the order of their names, and no others");
+    }
+
+    #[test]
+    fn warnings_of_trials_come_with_their_sentences() {
+        let dir = folder();
+        let write = |name: &str, schema: u32, warning: &str| {
+            let mitigations = format!(r#"[{{"id":"thp","warnings":[{warning}]}}]"#);
+            let text = format!(r#"{{"schema":"quell.tune-try/{schema}","mitigations":{mitigations}}}"#);
+            fs_err::write(dir.path().join(name), text).unwrap();
+        };
+        write("try-a.json", 1, r#""said then""#);
+        write("try-b.json", 2, r#"{"code":"rows-lost","rows":7}"#);
+        write("try-c.json", 2, r#"{"code":"no-such-code"}"#);
+        let trials = Study::at(dir.path()).unwrap().trials(Printer::new(true)).unwrap();
+        let sentences: Vec<_> = trials.iter().map(|one| &one["mitigations"][0]["sentences"][0]).collect();
+        assert_eq!(sentences, ["said then", "7 rows were lost: they came faster than they could be written"]);
     }
 
     #[test]

@@ -78,6 +78,7 @@ impl Runs {
         let read = || {
             let (schedule, format) = program::read(&path, &mut |text| Printer::new(true).warn(text))?;
             let errors = program::errors(&schedule, &Source { path: path.clone(), format })?;
+            let errors = errors.map(|errors| errors.to_string());
             Ok(Checked { schedule, errors })
         };
         self.schedules.get(&path, read).map(Playable::Schedule).map_err(anyhow::Error::msg)

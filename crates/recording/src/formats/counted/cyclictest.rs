@@ -1,9 +1,10 @@
 //! cyclictest's text (rt-tests 2.4, src/cyclictest/cyclictest.c): the histogram of `-h` and `--histfile`, and the lines of `-v`. In us.
 
-use super::{Counts, NOT_WHERE, Series, US};
+use super::{Counts, Series, US};
 use crate::formats::content::Content;
 use crate::formats::{for_each_line, printable};
-use crate::{Cpu, HistogramKind};
+use crate::warning::SummingTool;
+use crate::{Cpu, HistogramKind, Warning};
 
 /// What was longer than the last bucket, which ends before `end` units. `max` is the longest of all.
 pub(super) fn add_overflow(
@@ -74,11 +75,9 @@ pub(in super::super) fn read_text(text: &str) -> Result<Content, String> {
         add_overflow(&mut counts, series(thread), end, sums.max.get(thread).copied(), *over, US)?;
     }
     if sums.over.is_empty() {
-        counts
-            .warnings
-            .push("the file ends before its sums: latencies longer than its last row are not known".into());
+        counts.warnings.push(Warning::SumsMissing { tool: SummingTool::Cyclictest });
     }
-    counts.warnings.push(NOT_WHERE.into());
+    counts.warnings.push(Warning::CpusOfThreadsUnknown);
     Ok(counts.content("cyclictest's histogram"))
 }
 
@@ -128,10 +127,6 @@ pub(in super::super) fn read_verbose(text: &str) -> Result<Content, String> {
     if !begun {
         return Err("it is cyclictest's, and holds no latency".into());
     }
-    counts.warnings.push(
-        "it was read from `thread: cycle: latency` lines, which do not tell when: only how often is kept"
-            .into(),
-    );
-    counts.warnings.push(NOT_WHERE.into());
+    counts.warnings.extend([Warning::LatenciesCounted, Warning::CpusOfThreadsUnknown]);
     Ok(counts.content("cyclictest -v"))
 }

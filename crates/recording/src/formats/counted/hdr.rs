@@ -13,13 +13,16 @@ use base64::Engine as _;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
-use super::{Counts, NOT_WHERE, Series};
+use super::{Counts, Series};
 use crate::formats::content::Content;
 use crate::formats::{for_each_line, invalid, one_line, printable};
-use crate::{Cpu, HistogramKind, Nanos, Recording};
+use crate::warning::TaggedThread;
+use crate::{Cpu, HistogramKind, Nanos, Recording, Warning};
 
 /// Tags of which each gets a thread's number.
 const MOST_TAGS: usize = 1 << 12;
+/// Tags that its warning names.
+const MOST_NAMED: usize = 8;
 
 #[derive(Default)]
 struct Log {
@@ -45,18 +48,14 @@ pub(in super::super) fn read(text: &str) -> Result<Content, String> {
         log.counts.watch(*cpu, span);
     }
     let warnings = &mut log.counts.warnings;
-    warnings
-        .push("values of an HdrHistogram log have no unit: they were taken for ns, as jHiccup's are".into());
+    warnings.push(Warning::UnitUnknown);
     if !log.tags.is_empty() {
-        let named = log.tags.iter().map(|(tag, thread)| format!("{thread}: {}", one_line(tag)));
-        let mut named: Vec<String> = named.take(8).collect();
-        if log.tags.len() > named.len() {
-            named.push(format!("and {} more", log.tags.len() - named.len()));
-        }
-        warnings
-            .push(format!("its tags are kept as numbers of threads ({}), all under CPU 0", named.join(", ")));
+        let named = log.tags.iter().map(|(tag, &thread)| TaggedThread { thread, tag: one_line(tag) });
+        let tags: Vec<TaggedThread> = named.take(MOST_NAMED).collect();
+        let more = (log.tags.len() - tags.len()) as u64;
+        warnings.push(Warning::TagsAsThreads { tags, more });
     } else if log.counts.buckets.keys().all(|(cpu, ..)| *cpu == Cpu(0)) {
-        warnings.push(NOT_WHERE.into());
+        warnings.push(Warning::CpusOfThreadsUnknown);
     }
     let zero = log.start_unix.and_then(|seconds| Nanos::from_nanos_f64(seconds * 1e9));
     let mut content = log.counts.content("an HdrHistogram log");

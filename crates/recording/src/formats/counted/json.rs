@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Counts, NOT_WHERE, US};
+use super::{Counts, US};
 use crate::formats::content::Content;
-use crate::{Cpu, HistogramKind, Nanos};
+use crate::{Cpu, HistogramKind, Nanos, Warning};
 
 #[derive(Deserialize)]
 struct File {
@@ -55,8 +55,8 @@ pub(in super::super) fn read(text: &str) -> Result<Content, String> {
         let number: u32 = name
             .parse()
             .map_err(|_| format!("thread {}: it has no number", super::super::printable(name)))?;
-        if thread.cpu.is_none() && !counts.warnings.iter().any(|one| one == NOT_WHERE) {
-            counts.warnings.push(NOT_WHERE.into());
+        if thread.cpu.is_none() && !counts.warnings.contains(&Warning::CpusOfThreadsUnknown) {
+            counts.warnings.push(Warning::CpusOfThreadsUnknown);
         }
         let cpu = Cpu(thread.cpu.unwrap_or(number));
         thread

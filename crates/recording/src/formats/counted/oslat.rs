@@ -4,7 +4,8 @@
 use super::{Counts, Series, US};
 use crate::formats::content::Content;
 use crate::formats::{for_each_line, printable};
-use crate::{Cpu, HistogramKind, Nanos};
+use crate::warning::SummingTool;
+use crate::{Cpu, HistogramKind, Nanos, Warning};
 
 /// Buckets by their label in us, the last with all that is longer; `max` is the label of the longest.
 pub(super) fn add(
@@ -56,7 +57,7 @@ pub(in super::super) fn read(text: &str) -> Result<Content, String> {
         counts.watch(cpu, span.unwrap_or(Nanos::ZERO));
     }
     if file.max.is_empty() {
-        counts.warnings.push("the file ends before oslat's sums: the longest gap is not known".into());
+        counts.warnings.push(Warning::SumsMissing { tool: SummingTool::Oslat });
     }
     Ok(counts.content("oslat"))
 }

@@ -4,7 +4,8 @@
 use super::{Counts, Series, US};
 use crate::formats::content::Content;
 use crate::formats::{for_each_line, printable};
-use crate::{Cpu, HistogramKind, Nanos};
+use crate::warning::SummingTool;
+use crate::{Cpu, HistogramKind, Nanos, Warning};
 
 /// rtla's `D HH:MM:SS`.
 fn duration(text: &str) -> Option<Nanos> {
@@ -65,7 +66,7 @@ pub(in super::super) fn read_hist(text: &str) -> Result<Content, String> {
         )?;
     }
     if hist.over.is_empty() {
-        counts.warnings.push("the file ends before its sums: times beyond its last row are not known".into());
+        counts.warnings.push(Warning::SumsMissing { tool: SummingTool::Rtla });
     }
     Ok(counts.content(if timerlat { "rtla timerlat hist" } else { "rtla osnoise hist" }))
 }
@@ -154,9 +155,7 @@ pub(in super::super) fn read_top(text: &str) -> Result<Content, String> {
         top.read(line.trim()).map_err(|reason| format!("line {number}: {reason}"))
     })?;
     let mut counts = top.counts.ok_or("it is rtla's, and holds no screen")?;
-    counts.warnings.push(
-        "it was read from a summary: how many, the shortest and the longest are true, and of the rest is only known that it lies between".into(),
-    );
+    counts.warnings.push(Warning::Summary);
     counts.warnings.append(&mut top.sums);
     Ok(counts.content(if top.timerlat { "rtla timerlat top" } else { "rtla osnoise top" }))
 }
@@ -167,7 +166,7 @@ struct Top {
     unit: u64,
     span: Option<Nanos>,
     counts: Option<Counts>,
-    sums: Vec<String>,
+    sums: Vec<Warning>,
 }
 
 impl Top {
@@ -224,10 +223,10 @@ impl Top {
         else {
             return Err(wrong());
         };
-        counts.watch(cpu, Nanos::from_nanos(runtime.saturating_mul(US)));
-        self.sums.push(format!(
-            "CPU {cpu}: {noise} us of {runtime} us were noise in {seen} periods; the longest single noise was of {single} us"
-        ));
+        let [noise_ns, runtime_ns, longest_ns] = [noise, runtime, single].map(|us| us.saturating_mul(US));
+        counts.watch(cpu, Nanos::from_nanos(runtime_ns));
+        let Cpu(number) = cpu;
+        self.sums.push(Warning::OsnoiseSums { cpu: number, noise_ns, runtime_ns, periods: seen, longest_ns });
         self.between(counts, (cpu, 0, HistogramKind::Noise), seen, [0, longest])
     }
 

@@ -4,12 +4,10 @@
 use super::{Events, Key, What, events};
 use crate::formats::content::{Content, Rows, trace_of};
 use crate::formats::{for_each_line, printable};
-use crate::{Cpu, Detour, Method, Nanos, Span};
+use crate::{Cpu, Detour, Method, Nanos, Span, Warning};
 
 /// What the list of detours begins with, after `#`.
 pub(in super::super) const ANCHORS: &str = "tsc_anchor ";
-
-const NOT_WHERE: &str = "the file does not tell which CPU it is of: it stands under CPU 0";
 
 /// `# tsc_anchor T mono NS tsc2 T mono2 NS …`, then a detour a line.
 pub(in super::super) fn read_detours(text: &str) -> Result<Content, String> {
@@ -50,7 +48,7 @@ pub(in super::super) fn read_detours(text: &str) -> Result<Content, String> {
     let traces = vec![trace_of(Cpu(0), detours, Some(span))];
     let mut content = Content::new(Method::Detour, "a list of detours", Rows::Detours(traces));
     content.manifest.zero_monotonic_ns = from;
-    content.manifest.warnings.push(NOT_WHERE.into());
+    content.manifest.warnings.push(Warning::CpuUnknown);
     Ok(content)
 }
 
@@ -84,9 +82,9 @@ pub(in super::super) fn read_events(text: &str) -> Result<Content, String> {
         };
         all.push(Cpu(0), time, "switches and faults", what).map_err(of_line)
     })?;
-    all.warnings.push(NOT_WHERE.into());
+    all.warnings.push(Warning::CpuUnknown);
     if all.others.contains_key("switches and faults") {
-        all.warnings.push("its switches and faults (kinds 40 and 50) are left out: what their numbers are is not written down".into());
+        all.warnings.push(Warning::SwitchesAndFaultsLeftOut);
     }
     all.content("a list of tracepoints", true)
 }

@@ -3,9 +3,10 @@
 
 use super::Events;
 use super::events::{seconds, what};
-use crate::Cpu;
 use crate::formats::content::Content;
 use crate::formats::{for_each_line, printable};
+use crate::warning::MicrosecondTimes;
+use crate::{Cpu, Warning};
 
 /// Reads the kernel's own text.
 pub(in super::super) fn read_ftrace(text: &str) -> Result<Content, String> {
@@ -45,7 +46,7 @@ fn read(text: &str, note: &str) -> Result<Content, String> {
         }
     })?;
     if coarse {
-        events.warnings.push("its times are whole us: what took less may have no length (`trace.dat`, or `perf script --ns`, have ns)".into());
+        events.warnings.push(Warning::WholeMicroseconds { of: MicrosecondTimes::Events });
     }
     events.content(note, false)
 }

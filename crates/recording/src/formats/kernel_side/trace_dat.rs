@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 use self::bytes::Bytes;
 use self::format::Formats;
 use super::Events;
-use crate::Cpu;
 use crate::formats::content::Content;
 use crate::formats::printable;
+use crate::{Cpu, Warning};
 
 /// What such a file begins with.
 pub(in super::super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
@@ -133,7 +133,7 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
         return Err("it holds no events".into());
     }
     if !left.is_empty() {
-        events.warnings.push(format!("left out: what the further instances recorded ({})", left.join(", ")));
+        events.warnings.push(Warning::InstancesLeftOut { instances: left });
     }
     let mut content = events.content("a trace.dat of trace-cmd's", clock == "mono")?;
     content.manifest.kernel = head.kernel;

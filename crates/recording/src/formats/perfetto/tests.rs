@@ -9,7 +9,7 @@ use prost::Message as _;
 use super::schema;
 use crate::{
     Cpu, CpuFacts, Detour, Interval, Intervals, Manifest, Method, Nanos, Recording, Source, SourceKind, Span,
-    State, Taken, Thread, Trace,
+    State, Taken, Thread, Trace, Warning,
 };
 
 const ZERO: u64 = 5_000_000_000;
@@ -241,7 +241,7 @@ fn names_come_out_harmless() {
     let mut recording = recording(Vec::new(), vec![interval]);
     recording.path = PathBuf::from(format!("{hostile}.quell"));
     recording.threads = vec![thread(71, hostile, 0, 100)];
-    recording.manifest.warnings.push(hostile.to_owned());
+    recording.manifest.warnings.push(Warning::Sentence { text: hostile.to_owned() });
     let mut out = Vec::new();
     super::write(&recording, &mut out).unwrap();
     let text = String::from_utf8_lossy(&out);

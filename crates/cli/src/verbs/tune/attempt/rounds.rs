@@ -148,11 +148,13 @@ impl Rounds<'_> {
             quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false, adopt: false, cost: false };
         let mut side = KernelSide::start(SourcesWish::On, watched, Printer::new(true))?;
         let manifest = probe::record(&plan, &output, stopped, &mut side, &mut |_| ())?;
-        for warning in manifest.warnings.iter().filter(|warning| !sides.limits.warnings.contains(*warning)) {
-            self.printer.warn(warning);
-        }
         *(if with { &mut sides.limits.lost_with } else { &mut sides.limits.lost_without }) += manifest.lost();
-        sides.limits.warnings.extend(manifest.warnings);
+        for warning in manifest.warnings {
+            if !sides.limits.warnings.contains(&warning) {
+                self.printer.warn(&warning.to_string());
+                sides.limits.warnings.push(warning);
+            }
+        }
         Ok(Recording::open(&output)?)
     }
 }

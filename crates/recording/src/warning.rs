@@ -1,0 +1,273 @@
+//! What limits a recording, as typed values: each has a code and its facts. Their sentences are in `text`.
+
+mod text;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// What a reader of a recording's figures must know. [`Display`](std::fmt::Display) gives the sentence, without a full stop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "code", rename_all = "kebab-case")]
+#[schemars(rename = "RecordingWarning")]
+pub enum Warning {
+    /// The processor's counter cannot be used, so CLOCK_MONOTONIC is read.
+    CoarseClock {
+        /// Why it cannot be used.
+        because: String,
+    },
+    /// The probe's buffers could not be locked into memory.
+    BuffersNotLocked,
+    /// A CPU went offline, or was closed to quell, during the run.
+    CpuClosed {
+        /// The CPU.
+        cpu: u32,
+    },
+    /// The threshold is a multiple of the loop's shortest turn, which the clock's steps are too coarse to measure.
+    ThresholdOfCoarseClock {
+        /// The smallest step that the clock shows.
+        granularity_ns: f64,
+    },
+    /// The threshold is below what the probe can tell from its own loop.
+    ThresholdInsideLoop {
+        /// Gaps above this were recorded.
+        threshold_ns: f64,
+        /// The coarsest resolution over the CPUs.
+        resolution_ns: f64,
+    },
+    /// The clock's calibrated rate changed between the start and the end.
+    ClockDrift {
+        /// By so many parts per million.
+        drift_ppm: f64,
+    },
+    /// Rows came faster than they could be written.
+    RowsLost {
+        /// How many, over all CPUs.
+        rows: u64,
+    },
+    /// Rows were lost, and the recording does not say why.
+    RowsMissing {
+        /// How many, over all CPUs.
+        rows: u64,
+    },
+    /// The kernel takes time from real-time threads (`sched_rt_runtime_us`).
+    RealtimeThrottled {
+        /// That share of each second, in percent.
+        percent: f64,
+    },
+    /// The machine is a virtual one.
+    VirtualMachine,
+    /// Kernel intervals came faster than they could be read.
+    IntervalsLost {
+        /// How many, over all CPUs.
+        intervals: u64,
+    },
+    /// Threads of the command were not followed for want of room.
+    ThreadsNotFollowed {
+        /// How many.
+        threads: u64,
+    },
+    /// The writer ended without finishing: the recording ends with its last flush.
+    CutOff,
+    /// A signal ended the recording early.
+    Interrupted,
+    /// An imported file does not say which CPU it is of.
+    CpuUnknown,
+    /// An imported file does not say on which CPUs its threads ran.
+    CpusOfThreadsUnknown,
+    /// An imported file does not say on which CPUs its ranks ran.
+    CpusOfRanksUnknown,
+    /// Ranks of an imported file moved between CPUs.
+    RanksMoved,
+    /// An imported file does not say when each quantum began.
+    StartsUnknown {
+        /// Whether it has a column of clock ticks, whose rate it does not say.
+        ticks: bool,
+    },
+    /// An imported file has neither the order nor the starts of its quanta, nor the CPUs.
+    QuantaCounted,
+    /// An imported file is a log of latencies without times, so only their counts are kept.
+    LatenciesCounted,
+    /// An imported file is a summary: only counts, minima and maxima are exact.
+    Summary,
+    /// An imported file's values have no unit.
+    UnitUnknown,
+    /// An imported file has whole microseconds.
+    WholeMicroseconds {
+        /// What holds them.
+        of: MicrosecondTimes,
+    },
+    /// An imported file ends before its tool's sums.
+    SumsMissing {
+        /// The tool.
+        tool: SummingTool,
+    },
+    /// What the osnoise tracer summed up on one CPU.
+    OsnoiseSums {
+        /// The CPU.
+        cpu: u32,
+        /// Noise in all periods.
+        noise_ns: u64,
+        /// Length of all periods.
+        runtime_ns: u64,
+        /// Periods.
+        periods: u64,
+        /// The longest single noise.
+        longest_ns: u64,
+    },
+    /// Each quantum is a period of the osnoise tracer.
+    QuantaArePeriods,
+    /// The tags of a log are kept as numbers of threads.
+    TagsAsThreads {
+        /// The first of them.
+        tags: Vec<TaggedThread>,
+        /// Further tags.
+        more: u64,
+    },
+    /// Task switches and page faults are left out: the list does not document their numbers.
+    SwitchesAndFaultsLeftOut,
+    /// Some of a trace's events became no row.
+    EventsLeftOut {
+        /// Intervals whose begin or end the trace lacks.
+        cut: u64,
+        /// Sums of the osnoise tracer's periods.
+        periods: u64,
+        /// Timer latencies.
+        latencies: u64,
+    },
+    /// Further instances of a trace are left out.
+    InstancesLeftOut {
+        /// Their names.
+        instances: Vec<String>,
+    },
+    /// The tracer lost events.
+    EventsLost {
+        /// How many.
+        events: u64,
+    },
+    /// An imported file has other rows than its head says.
+    RowsCutOff {
+        /// Rows that it says it has.
+        stated: u64,
+        /// Rows that it has.
+        found: u64,
+    },
+    /// The rows of ranks do not add up to the sums that the file states.
+    SumsDiffer {
+        /// How many ranks.
+        ranks: u64,
+        /// The first of them.
+        rank: u32,
+        /// What its rows add up to.
+        found_ns: u64,
+        /// What the file states.
+        stated_ns: u64,
+    },
+    /// A warning of an older recording, which had only its sentence.
+    Sentence {
+        /// The sentence.
+        text: String,
+    },
+}
+
+/// Times that a tool writes as whole microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MicrosecondTimes {
+    /// A tracer's events.
+    Events,
+    /// Quanta.
+    Quanta,
+    /// Quanta, of files that do not say how long the barrier took either.
+    QuantaWithoutBarrier,
+}
+
+/// A tool whose files end with sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SummingTool {
+    /// cyclictest.
+    Cyclictest,
+    /// oslat.
+    Oslat,
+    /// rtla.
+    Rtla,
+}
+
+/// A tag of a log, and the number under which its values stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaggedThread {
+    /// The number.
+    pub thread: u32,
+    /// The tag.
+    pub tag: String,
+}
+
+/// Before version 5 a manifest had sentences. Two of them say what nothing else in it says, or what other code asks for.
+impl From<String> for Warning {
+    fn from(text: String) -> Self {
+        let rows = text.strip_suffix(" rows were lost: they came faster than they could be written");
+        match rows.and_then(|rows| rows.parse().ok()) {
+            Some(rows) => Self::RowsLost { rows },
+            None if text == Self::VirtualMachine.to_string() => Self::VirtualMachine,
+            None => Self::Sentence { text },
+        }
+    }
+}
+
+/// Reads a list of warnings, for `#[serde(deserialize_with)]`. Items are typed, or the sentences of an older version.
+///
+/// # Errors
+/// Where an item is neither.
+pub fn typed_or_sentences<'de, D, W>(deserializer: D) -> Result<Vec<W>, D::Error>
+where
+    D: Deserializer<'de>,
+    W: Deserialize<'de> + From<String>,
+{
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a warning is neither a known `code` with its facts nor a sentence")]
+    enum Item<W> {
+        Typed(W),
+        Sentence(String),
+    }
+    let item = |item| match item {
+        Item::Typed(warning) => warning,
+        Item::Sentence(text) => W::from(text),
+    };
+    Ok(Vec::deserialize(deserializer)?.into_iter().map(item).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(warnings: serde_json::Value) -> Result<Vec<Warning>, serde_json::Error> {
+        typed_or_sentences(warnings)
+    }
+
+    #[test]
+    fn a_warning_is_its_code_and_its_facts() {
+        let drift = Warning::ClockDrift { drift_ppm: 120.5 };
+        assert_eq!(serde_json::to_value(&drift).unwrap(), json!({"code": "clock-drift", "drift_ppm": 120.5}));
+        assert_eq!(read(json!([{"code": "clock-drift", "drift_ppm": 120.5}])).unwrap(), [drift]);
+        assert_eq!(read(json!([{"code": "virtual-machine"}])).unwrap(), [Warning::VirtualMachine]);
+        assert!(read(json!([{"code": "no-such-code"}])).is_err() && read(json!([1])).is_err());
+    }
+
+    #[test]
+    fn sentences_of_older_versions_are_kept() {
+        let texts = [
+            "this is a virtual machine: what its hypervisor takes shows as detours",
+            "12 rows were lost: they came faster than they could be written",
+            "its lost rows, in a virtual machine, are no fact",
+        ];
+        let read = read(json!(texts)).unwrap();
+        let sentence = Warning::Sentence { text: texts[2].to_owned() };
+        assert_eq!(read, [Warning::VirtualMachine, Warning::RowsLost { rows: 12 }, sentence]);
+        assert_eq!(read.iter().map(ToString::to_string).collect::<Vec<_>>(), texts);
+        let again = serde_json::to_value(&read[2]).unwrap();
+        assert_eq!(again, json!({"code": "sentence", "text": texts[2]}));
+    }
+}

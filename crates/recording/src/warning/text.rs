@@ -1,0 +1,156 @@
+//! The sentence of each warning of a recording. Nothing but rendering is here.
+
+use std::fmt::{Display, Formatter, Result};
+
+use super::{MicrosecondTimes, SummingTool, TaggedThread, Warning};
+
+impl Display for Warning {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::CoarseClock { because } => {
+                write!(f, "CLOCK_MONOTONIC is used, with a coarser resolution: {because}")
+            }
+            Self::BuffersNotLocked => f.write_str(
+                "the buffers could not be locked into memory (ulimit -l); they were only touched before the run",
+            ),
+            Self::CpuClosed { cpu } => write!(
+                f,
+                "CPU {cpu} went offline or was closed to quell during the run: its rows are of another CPU"
+            ),
+            Self::ThresholdOfCoarseClock { granularity_ns } => write!(
+                f,
+                "the clock moves in steps of {granularity_ns:.0} ns, so the shortest turn of the loop is no scale for a \
+                 threshold: give a time, such as --threshold 150ns"
+            ),
+            Self::ThresholdInsideLoop { threshold_ns, resolution_ns } => write!(
+                f,
+                "the threshold of {threshold_ns:.0} ns lies inside the probe's own loop (resolution {resolution_ns:.0} ns): \
+                 some of the rows are the loop's own turns"
+            ),
+            Self::ClockDrift { drift_ppm } => {
+                write!(f, "the clock's rate changed by {drift_ppm:.0} ppm during the run")
+            }
+            Self::RowsLost { rows } => {
+                write!(f, "{rows} rows were lost: they came faster than they could be written")
+            }
+            Self::RowsMissing { rows } => write!(f, "{rows} rows were lost"),
+            Self::RealtimeThrottled { percent } => write!(
+                f,
+                "the kernel takes {percent:.0} % of each second from real-time threads (sched_rt_runtime_us): those gaps are \
+                 in the trace"
+            ),
+            Self::VirtualMachine => {
+                f.write_str("this is a virtual machine: what its hypervisor takes shows as detours")
+            }
+            Self::IntervalsLost { intervals } => write!(
+                f,
+                "{intervals} kernel intervals were lost: they came faster than they could be read"
+            ),
+            Self::ThreadsNotFollowed { threads } => {
+                write!(f, "{threads} threads were not followed: too many lived at a time")
+            }
+            Self::CutOff => f.write_str("it was cut off, and ends with its last flush"),
+            Self::Interrupted => f.write_str("it was interrupted before its end"),
+            Self::CpuUnknown => {
+                f.write_str("the file does not tell which CPU it is of: it stands under CPU 0")
+            }
+            Self::CpusOfThreadsUnknown => f.write_str(
+                "the file does not tell on which CPU its threads were: they stand under CPUs of their own numbers",
+            ),
+            Self::CpusOfRanksUnknown => f.write_str("the CPUs are not known, and are numbered as the ranks"),
+            Self::RanksMoved => {
+                f.write_str("some ranks moved between CPUs: all their phases stand under the first")
+            }
+            Self::StartsUnknown { ticks } => {
+                f.write_str(
+                    "the file does not tell when each quantum began: they stand one after the other, without the time in between",
+                )?;
+                let column = "; the third column, ticks of a clock whose rate is not told, is left out";
+                f.write_str(if *ticks { column } else { "" })
+            }
+            Self::QuantaCounted => f.write_str(
+                "it was read from a histogram: the quanta of a rank stand one after the other, the shortest first, and neither \
+                 their order nor when they were is known; nor are the CPUs, which are numbered as the ranks",
+            ),
+            Self::LatenciesCounted => f.write_str(
+                "it was read from `thread: cycle: latency` lines, which do not tell when: only how often is kept",
+            ),
+            Self::Summary => f.write_str(
+                "it was read from a summary: how many, the shortest and the longest are true, and of the rest is only known \
+                 that it lies between",
+            ),
+            Self::UnitUnknown => f.write_str(
+                "values of an HdrHistogram log have no unit: they were taken for ns, as jHiccup's are",
+            ),
+            Self::WholeMicroseconds { of } => f.write_str(whole_microseconds(*of)),
+            Self::SumsMissing { tool } => f.write_str(sums_missing(*tool)),
+            Self::OsnoiseSums { cpu, noise_ns, runtime_ns, periods, longest_ns } => {
+                let [noise, runtime, single] = [noise_ns, runtime_ns, longest_ns].map(|ns| ns / 1_000);
+                write!(
+                    f,
+                    "CPU {cpu}: {noise} us of {runtime} us were noise in {periods} periods; the longest single noise was of \
+                     {single} us"
+                )
+            }
+            Self::QuantaArePeriods => f.write_str(
+                "each quantum is a period of the osnoise tracer; its work is the time in ns that noise left of it",
+            ),
+            Self::TagsAsThreads { tags, more } => {
+                let named = tags.iter().map(|TaggedThread { thread, tag }| format!("{thread}: {tag}"));
+                let more = (*more > 0).then(|| format!("and {more} more"));
+                let named: Vec<String> = named.chain(more).collect();
+                write!(f, "its tags are kept as numbers of threads ({}), all under CPU 0", named.join(", "))
+            }
+            Self::SwitchesAndFaultsLeftOut => f.write_str(
+                "its switches and faults (kinds 40 and 50) are left out: what their numbers are is not written down",
+            ),
+            Self::EventsLeftOut { cut, periods, latencies } => {
+                let left = |count: u64, text: String| (count > 0).then_some(text);
+                let left = [
+                    left(*cut, format!("{cut} intervals of which the trace lacks the beginning or the end")),
+                    left(*periods, format!("the osnoise tracer's sums of periods ({periods})")),
+                    left(*latencies, format!("timer latencies ({latencies})")),
+                ];
+                write!(f, "left out: {}", left.into_iter().flatten().collect::<Vec<_>>().join("; "))
+            }
+            Self::InstancesLeftOut { instances } => {
+                write!(f, "left out: what the further instances recorded ({})", instances.join(", "))
+            }
+            Self::EventsLost { events } => write!(f, "the tracer lost {events} events"),
+            Self::RowsCutOff { stated, found } => {
+                write!(f, "the file says that it has {stated} interruptions, and has {found}: it was cut off")
+            }
+            Self::SumsDiffer { ranks, rank, found_ns, stated_ns } => {
+                let [found, stated] = [found_ns, stated_ns].map(|ns| ns / 1_000);
+                write!(
+                    f,
+                    "the rows of {ranks} ranks do not add up to the sum that the file states, such as those of rank {rank} to \
+                     {found} us of {stated} us: rows are missing"
+                )
+            }
+            Self::Sentence { text } => f.write_str(text),
+        }
+    }
+}
+
+fn whole_microseconds(of: MicrosecondTimes) -> &'static str {
+    match of {
+        MicrosecondTimes::Events => {
+            "its times are whole us: what took less may have no length (`trace.dat`, or `perf script --ns`, have ns)"
+        }
+        MicrosecondTimes::Quanta => "the file holds whole microseconds: what is shorter is cut off",
+        MicrosecondTimes::QuantaWithoutBarrier => {
+            "it was read from vpsum's files: times are whole microseconds, and that in the barrier is not known"
+        }
+    }
+}
+
+fn sums_missing(tool: SummingTool) -> &'static str {
+    match tool {
+        SummingTool::Cyclictest => {
+            "the file ends before its sums: latencies longer than its last row are not known"
+        }
+        SummingTool::Oslat => "the file ends before oslat's sums: the longest gap is not known",
+        SummingTool::Rtla => "the file ends before its sums: times beyond its last row are not known",
+    }
+}
