@@ -25,7 +25,9 @@ sys.path[:0] = [str(ROOT / "python/tests")]
 from package import MODULE  # noqa: E402 (it is found by the line above)
 from python_reference import page  # noqa: E402 (the same)
 
-SCHEMAS = ("predict", "simulate", "compare", "show", "show-hosts", "track", "advise")
+# That of warnings first: the others refer to it.
+SCHEMAS = ("warning", "predict", "simulate", "compare", "show", "show-hosts", "track", "advise")
+WHOLE = {"warning.json": "DocumentWarning"}
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 WIDTH = 120
 
@@ -38,15 +40,29 @@ class Types:
         self.title = schema["title"]
         self.taken = taken
         self.definitions: dict[str, dict] = {**schema.get("$defs", {}), self.title: schema}
+        for definition in list(self.definitions.values()):
+            self.define_variants(definition)
         self.names: dict[str, str] = {name: name for name in self.definitions}
         for name in self.definitions:
             if name in taken and taken[name] != self.written(name):
                 self.names[name] = f"{self.title}{name}"
 
+    def define_variants(self, schema: dict) -> None:
+        """Gives each variant of a tagged union a definition of its own, under the name of its code."""
+        for variants in (schema.get("oneOf", []), schema.get("anyOf", [])):
+            for place, variant in enumerate(variants):
+                code = variant.get("properties", {}).get("code", {}).get("const")
+                if code is not None:
+                    name = "".join(word.capitalize() for word in code.split("-")) + "Warning"
+                    self.definitions[name] = variant
+                    variants[place] = {"$ref": f"#/$defs/{name}"}
+
     def type(self, schema: dict) -> str:
         """A type as annotations write it."""
         if "$ref" in schema:
-            return self.names[schema["$ref"].rsplit("/", 1)[1]]
+            file, _, name = schema["$ref"].rpartition("/")
+            # A whole file of schemas is the type that is its root.
+            return self.names.get(name, name) if file else WHOLE[name]
         if "anyOf" in schema or "oneOf" in schema:
             kinds = schema.get("anyOf") or schema["oneOf"]
             if all("const" in one for one in kinds):

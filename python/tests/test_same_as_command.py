@@ -199,6 +199,15 @@ class Errors(PackageCase):
         assert raised.exception.document is not None  # noqa: S101 (for the type)
         self.assertFalse(raised.exception.document["finished"])
 
+    def test_warnings_are_codes_in_documents_and_the_terminals_sentences(self) -> None:
+        import quell
+
+        curve = quell.predict(A, ranks=65536, phases=20)
+        text = quell.run("predict", A, "--ranks", "65536", "--phases", "20")
+        said = [line[len("warning: ") :] for line in text.splitlines() if line.startswith("warning: ")]
+        self.assertEqual(curve.warnings, said)
+        self.assertIn("extrapolated", [one["code"] for one in curve.document["warnings"]])
+
     def test_the_command_says_why_it_failed(self) -> None:
         import quell
 
