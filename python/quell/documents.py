@@ -15,9 +15,20 @@ def parse(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(text))
 
 
+ArchiveWarning: TypeAlias = "BreaksOffWarning | LeavesUnenteredWarning | LeavesOpenWarning | CounterBackwardsWarning | ClockBackwardsWarning | EndsBeforeCauseWarning | UndefinedWarning | NeverSentWarning | NeverReceivedWarning | RanksMissingWarning | NotLeftWarning | RanksDisagreeWarning | EndsWithinWarning | WithoutFinalizeWarning"
+"""What an archive lacks, or where it contradicts itself. Times `at_ns` count from the beginning of the run."""
+
+
 Class: TypeAlias = "Literal['type1', 'type2', 'interrupt', 'hypervisor', 'unattributed', 'own']"
 """Kinds of noise, after Jones et al., "Improving the Scalability of Parallel Jobs by adding Parallel Awareness to
 the Operating System", SC 2003, sections 4.2 and 4.3.
+"""
+
+
+DocumentWarning: TypeAlias = "OfRecordingWarning | CpuTakenWarning | SourcesIncompleteWarning | CommandIncompleteWarning | KindMissingWarning | ClocksDisagreeWarning | NestingDisagreesWarning | ExtrapolatedWarning | NoDetoursWarning | SpanBelowQuantumWarning | FewQuantaWarning | NotResampledWarning | NotResampledFromWarning | FewReplicatesWarning | FewerPhasesWarning | OtherHostWarning | HostUnknownWarning | NeverEndsWarning | ThresholdsDifferWarning | CpusDifferWarning | InjectedUnseenWarning | InjectedFewerWarning | InjectedUnloggedWarning | FewDetoursWarning | OwnNoiseWarning | NothingInjectableWarning | RunEndedWarning | NoMpiCallsWarning | NoProcessWarning | RanksUnreportedWarning | BurningInterruptedWarning | NoPhaseEndedWarning | ShareUsedUpWarning | ThreadsUnreachedWarning | RunsDisturbedWarning | StoppedEarlyWarning | PhasesUnrunWarning | RecordedDifferentlyWarning | FewNodesWarning | OtherKindWarning | WithoutCostWarning | SourcesUnknownWarning | SeveralMethodsWarning | RanksShareCpusWarning | KernelNotWatchedWarning | CulpritsUnknownWarning | QuickestTenthOffWarning | QuantumOffWarning | SpikesWithoutSourceWarning | OrderUnknownWarning | EndedEarlyWarning | MoreRanksThanCpusWarning | FewRoundsWarning | NoEagerLimitWarning | RecordingWarning | ArchiveWarning"
+"""What a reader of a document must know.
+
+Codes are unique over all documents, recordings and archives: each says which facts there are.
 """
 
 
@@ -27,6 +38,14 @@ Figure: TypeAlias = "Literal['overhead', 'worst_cpu']"
 
 Figure2: TypeAlias = "Literal['rate', 'time', 'worst_cpu_rate', 'worst_cpu_time', 'longest']"
 """What is compared."""
+
+
+MicrosecondTimes: TypeAlias = "Literal['events', 'quanta', 'quanta-without-barrier']"
+"""Times that a tool writes as whole microseconds."""
+
+
+RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
+"""What a reader of a recording's figures must know."""
 
 
 RulesName: TypeAlias = "Literal['compatible', 'physical']"
@@ -41,12 +60,20 @@ StartName: TypeAlias = "Literal['independent', 'together', 'offsets']"
 """Where in its noise each rank begins."""
 
 
+SummingTool: TypeAlias = "Literal['cyclictest', 'oslat', 'rtla']"
+"""A tool whose files end with sums."""
+
+
 Suspect: TypeAlias = "Literal['lost', 'not_traced', 'entry_and_exit', 'steal', 'near_known', 'periodic', 'near_resolution', 'hypervisor_exits', 'firmware_or_sibling']"
 """Who might be behind left-over time."""
 
 
 SyncName: TypeAlias = "Literal['none', 'start', 'phase']"
 """How the nodes' noise lines up; the CPUs of one node always stay as they were recorded."""
+
+
+UndefinedName: TypeAlias = "Literal['noise-source', 'peer', 'communicator']"
+"""What an event can name."""
 
 
 Verdict: TypeAlias = "Literal['lower', 'higher', 'no measurable difference']"
@@ -82,7 +109,7 @@ class Advice(TypedDict):
     """What all noise costs at each scale."""
 
     schema: str
-    """Always `quell.advise/1`."""
+    """Always `quell.advise/2`."""
 
     sources: list[Source]
     """What each source costs, the costliest at the last scale first."""
@@ -95,8 +122,8 @@ class Advice(TypedDict):
     verdict: str
     """What it comes to, in a sentence."""
 
-    warnings: list[str]
-    """What limits the figures, in sentences."""
+    warnings: list[DocumentWarning]
+    """What limits the figures."""
 
     watched: NotRequired[str | None]
     """The CPUs that were watched, as in `0,2-5`; null where nodes differ."""
@@ -177,6 +204,39 @@ class Binding(TypedDict):
     """Its number."""
 
 
+class BreaksOffWarning(TypedDict):
+    """The events of a location break off."""
+
+    at_ns: int
+    """The time of its last event."""
+
+    code: Literal["breaks-off"]
+
+    damage: str
+    """What is wrong with its file."""
+
+    location: Location
+    """Where."""
+
+
+class BuffersNotLockedWarning(TypedDict):
+    """The probe's buffers could not be locked into memory."""
+
+    code: Literal["buffers-not-locked"]
+
+
+class BurningInterruptedWarning(TypedDict):
+    """Burning took longer than requested."""
+
+    code: Literal["burning-interrupted"]
+
+    requested_ns: int
+    """Time that was to be burned."""
+
+    took_ns: int
+    """Time that passed."""
+
+
 class Change(TypedDict):
     """One figure on both sides."""
 
@@ -255,6 +315,30 @@ class ClassRow(TypedDict):
     """Their net time; for `unattributed` the time left over."""
 
 
+class ClockBackwardsWarning(TypedDict):
+    """A clock goes back."""
+
+    at_ns: int
+    """The time of the event before."""
+
+    by_ns: int
+    """By so much."""
+
+    code: Literal["clock-backwards"]
+
+    location: Location
+    """Where."""
+
+
+class ClockDriftWarning(TypedDict):
+    """The clock's calibrated rate changed between the start and the end."""
+
+    code: Literal["clock-drift"]
+
+    drift_ppm: float
+    """By so many parts per million."""
+
+
 class ClockFacts(TypedDict):
     """The clock that the probe read."""
 
@@ -269,6 +353,49 @@ class ClockFacts(TypedDict):
 
     ticks_per_second: float
     """Ticks per second, calibrated against CLOCK_MONOTONIC over the whole run."""
+
+
+class ClocksDisagreeWarning(TypedDict):
+    """Intervals start before their detours, or end after them, by more than is allowed."""
+
+    allowed_ns: int
+    """What is allowed."""
+
+    code: Literal["clocks-disagree"]
+
+    overhang_p99_ns: int
+    """By so much, as the 99th percentile."""
+
+
+class CoarseClockWarning(TypedDict):
+    """The processor's counter cannot be used, so CLOCK_MONOTONIC is read."""
+
+    because: str
+    """Why it cannot be used."""
+
+    code: Literal["coarse-clock"]
+
+
+class Collective(TypedDict):
+    """A collective operation."""
+
+    communicator: str
+    """Its communicator."""
+
+    entered_ns: int
+    """When the last of those who came entered it."""
+
+    number: int
+    """Its number on its communicator."""
+
+
+class CommandIncompleteWarning(TypedDict):
+    """Threads are missing from the figures of a command."""
+
+    code: Literal["command-incomplete"]
+
+    threads: int
+    """How many were not followed."""
 
 
 class CommandRow(TypedDict):
@@ -330,12 +457,12 @@ class Comparison(TypedDict):
     """How many times the recordings were resampled."""
 
     schema: str
-    """The form of this document: `quell.compare/1`."""
+    """The form of this document: `quell.compare/2`."""
 
     seed: int
     """The seed of the bootstrap."""
 
-    warnings: list[str]
+    warnings: list[DocumentWarning]
     """What makes the two hard to compare, such as lost rows or different thresholds."""
 
     wasserstein_ns: NotRequired[float | None]
@@ -378,6 +505,30 @@ class Count(TypedDict):
 
     times: int
     """How often."""
+
+
+class CounterBackwardsWarning(TypedDict):
+    """A noise counter goes back."""
+
+    code: Literal["counter-backwards"]
+
+    location: Location
+    """Where."""
+
+    source: str
+    """The counter's source of noise."""
+
+    to_ns: int
+    """To this value."""
+
+
+class CpuClosedWarning(TypedDict):
+    """A CPU went offline, or was closed to quell, during the run."""
+
+    code: Literal["cpu-closed"]
+
+    cpu: int
+    """The CPU."""
 
 
 class CpuComparison(TypedDict):
@@ -501,6 +652,48 @@ class CpuSources(TypedDict):
     """How long it was watched."""
 
 
+class CpuTakenWarning(TypedDict):
+    """Another program ran on a CPU."""
+
+    code: Literal["cpu-taken"]
+
+    cpu: int
+    """The CPU."""
+
+    percent: float
+    """It had this share of the time, in percent."""
+
+
+class CpuUnknownWarning(TypedDict):
+    """An imported file does not say which CPU it is of."""
+
+    code: Literal["cpu-unknown"]
+
+
+class CpusDifferWarning(TypedDict):
+    """Two recordings have different CPUs."""
+
+    after: list[int]
+    """Of the second."""
+
+    before: list[int]
+    """Of the first."""
+
+    code: Literal["cpus-differ"]
+
+
+class CpusOfRanksUnknownWarning(TypedDict):
+    """An imported file does not say on which CPUs its ranks ran."""
+
+    code: Literal["cpus-of-ranks-unknown"]
+
+
+class CpusOfThreadsUnknownWarning(TypedDict):
+    """An imported file does not say on which CPUs its threads ran."""
+
+    code: Literal["cpus-of-threads-unknown"]
+
+
 class CulpritFacts(TypedDict):
     """What made a program late. `end = silent path + delay`, and `delay` is the sum over the sources."""
 
@@ -532,6 +725,24 @@ class CulpritFacts(TypedDict):
 
     worst: list[WorstHit]
     """The longest delays on the critical path, up to ten, the longest first."""
+
+
+class CulpritsUnknownWarning(TypedDict):
+    """The kernel could not be recorded on a host."""
+
+    because: str
+    """Why."""
+
+    code: Literal["culprits-unknown"]
+
+    host: str
+    """The host."""
+
+
+class CutOffWarning(TypedDict):
+    """The writer ended without finishing: the recording ends with its last flush."""
+
+    code: Literal["cut-off"]
 
 
 class Densities(TypedDict):
@@ -594,6 +805,57 @@ class Effect(TypedDict):
     """Ranks."""
 
 
+class EndedEarlyWarning(TypedDict):
+    """A network benchmark ended before it was done."""
+
+    code: Literal["ended-early"]
+
+
+class EndsBeforeCauseWarning(TypedDict):
+    """A call ends before what it waited for."""
+
+    at_ns: int
+    """When."""
+
+    by_ns: int
+    """So much before."""
+
+    code: Literal["ends-before-cause"]
+
+    location: Location
+    """Where."""
+
+
+class EndsWithinWarning(TypedDict):
+    """A location ends within a region."""
+
+    at_ns: int
+    """The time of its last event."""
+
+    code: Literal["ends-within"]
+
+    location: Location
+    """Where."""
+
+    region: str
+    """The region."""
+
+
+class Envelope(TypedDict):
+    """What a message is matched by."""
+
+    # Besides: from, which Python keeps for itself.
+
+    communicator: str
+    """Its communicator."""
+
+    tag: int
+    """Its tag."""
+
+    to: int
+    """The rank that receives it."""
+
+
 class Events(TypedDict):
     """What disturbed, in figures; the durations are zero where there is nothing."""
 
@@ -608,6 +870,30 @@ class Events(TypedDict):
 
     rate_per_s: float
     """On a CPU in a second of observed time, in the mean."""
+
+
+class EventsLeftOutWarning(TypedDict):
+    """Some of a trace's events became no row."""
+
+    code: Literal["events-left-out"]
+
+    cut: int
+    """Intervals whose begin or end the trace lacks."""
+
+    latencies: int
+    """Timer latencies."""
+
+    periods: int
+    """Sums of the osnoise tracer's periods."""
+
+
+class EventsLostWarning(TypedDict):
+    """The tracer lost events."""
+
+    code: Literal["events-lost"]
+
+    events: int
+    """How many."""
 
 
 class Explained(TypedDict):
@@ -653,6 +939,102 @@ class Explained(TypedDict):
 
     unattributed_ns: int
     """The part that nothing explains."""
+
+
+class ExtrapolatedWarning(TypedDict):
+    """Some scales lie beyond what the traces can say."""
+
+    code: Literal["extrapolated"]
+
+    quanta: int
+    """Quanta that they hold."""
+
+    quantum_ns: int
+    """Length of a quantum."""
+
+    supported_ranks: int
+    """Up to so many ranks they can."""
+
+
+class FewDetoursWarning(TypedDict):
+    """Too few detours were seen to know how their lengths are distributed."""
+
+    code: Literal["few-detours"]
+
+    detours: int
+    """How many."""
+
+
+class FewNodesWarning(TypedDict):
+    """Too few nodes were recorded alike to compare them."""
+
+    code: Literal["few-nodes"]
+
+    method: str
+    """By which method."""
+
+    needed: int
+    """How many it takes."""
+
+    nodes: int
+    """How many."""
+
+    with_sources: bool
+    """Whether their sources are known."""
+
+
+class FewQuantaWarning(TypedDict):
+    """A recording is too short for its resampled traces to vary as they should."""
+
+    code: Literal["few-quanta"]
+
+    quantum_ns: int
+    """Length of a quantum."""
+
+    recording: str
+    """Its name."""
+
+    span_ns: int
+    """Its length."""
+
+
+class FewReplicatesWarning(TypedDict):
+    """Resampled traces left no useful time."""
+
+    code: Literal["few-replicates"]
+
+    done: int
+    """How many left some."""
+
+    tried: int
+    """Of how many."""
+
+
+class FewRoundsWarning(TypedDict):
+    """Too few rounds were measured for an interval."""
+
+    code: Literal["few-rounds"]
+
+    kind: str
+    """Between which ranks: `intra` or `inter`."""
+
+    rounds: int
+    """How many."""
+
+
+class FewerPhasesWarning(TypedDict):
+    """Fewer phases were simulated than requested, to bound the time."""
+
+    code: Literal["fewer-phases"]
+
+    phases: int
+    """How many."""
+
+    ranks: int
+    """From so many ranks on."""
+
+    requested: int
+    """Of how many."""
 
 
 class Figures(TypedDict):
@@ -715,14 +1097,14 @@ class Findings(TypedDict):
     sends_without_receive: int
     """Messages that were sent and never received."""
 
-    told: list[str]
-    """Each of the above in words, the first few of a kind, and locations whose events break off."""
-
     unbalanced: int
     """Regions that were left and never entered, or the other way round."""
 
     undefined: int
     """Events that name what the archive does not define."""
+
+    warnings: list[ArchiveWarning]
+    """Each of the above by itself, the first few of a kind, and locations whose events break off."""
 
 
 class Fleet(TypedDict):
@@ -744,7 +1126,7 @@ class Fleet(TypedDict):
     """Nodes of which the sources of noise are known."""
 
     schema: str
-    """`quell.fleet/1`."""
+    """`quell.fleet/2`."""
 
     typical: list[TypicalSource]
     """What is usual, by source; most time first."""
@@ -757,7 +1139,7 @@ class Fleet(TypedDict):
     unread: list[Unread]
     """Recordings that could not be read."""
 
-    warnings: list[str]
+    warnings: list[DocumentWarning]
     """What a reader of the figures must know."""
 
 
@@ -865,6 +1247,15 @@ class HostSource(TypedDict):
     """The time that it took."""
 
 
+class HostUnknownWarning(TypedDict):
+    """It is not known which host the noise is of."""
+
+    audited: str
+    """The audited host."""
+
+    code: Literal["host-unknown"]
+
+
 class Hosts(TypedDict):
     """What `show DIR --json` prints."""
 
@@ -878,7 +1269,7 @@ class Hosts(TypedDict):
     """One entry a recording, the noisiest first; those whose noise is not known last."""
 
     schema: str
-    """`quell.show-hosts/1`."""
+    """`quell.show-hosts/2`."""
 
     sources: NotRequired[list[SourceOverHosts] | None]
     """One entry a source, summed over the hosts, most time first; null where no host knows its sources."""
@@ -889,7 +1280,7 @@ class Hosts(TypedDict):
     unread: list[Unread]
     """Recordings that could not be read."""
 
-    warnings: list[str]
+    warnings: list[DocumentWarning]
     """What a reader of the figures must know."""
 
 
@@ -912,6 +1303,63 @@ class Hypothesis(TypedDict):
     """The share of the left-over detours (or, for `steal`, of their time) that it is about, in percent."""
 
 
+class InjectedFewerWarning(TypedDict):
+    """Fewer detours were injected than were due."""
+
+    code: Literal["injected-fewer"]
+
+    due: int
+    """How many were due."""
+
+    injected: int
+    """How many were injected."""
+
+
+class InjectedUnloggedWarning(TypedDict):
+    """Injected detours did not fit into the log."""
+
+    code: Literal["injected-unlogged"]
+
+    detours: int
+    """How many."""
+
+
+class InjectedUnseenWarning(TypedDict):
+    """The probe did not see all injected detours."""
+
+    code: Literal["injected-unseen"]
+
+    injected: int
+    """Those that were injected while it watched."""
+
+    seen: int
+    """Those that it saw."""
+
+
+class InstancesLeftOutWarning(TypedDict):
+    """Further instances of a trace are left out."""
+
+    code: Literal["instances-left-out"]
+
+    instances: list[str]
+    """Their names."""
+
+
+class InterruptedWarning(TypedDict):
+    """A signal ended the recording early."""
+
+    code: Literal["interrupted"]
+
+
+class IntervalsLostWarning(TypedDict):
+    """Kernel intervals came faster than they could be read."""
+
+    code: Literal["intervals-lost"]
+
+    intervals: int
+    """How many, over all CPUs."""
+
+
 class JobFacts(TypedDict):
     """What runs."""
 
@@ -929,6 +1377,27 @@ class JobFacts(TypedDict):
 
     sync: SyncName
     """How the nodes' noise lines up."""
+
+
+class KernelNotWatchedWarning(TypedDict):
+    """The kernel was not recorded."""
+
+    code: Literal["kernel-not-watched"]
+
+
+class KindMissingWarning(TypedDict):
+    """This kernel cannot record a kind of event."""
+
+    code: Literal["kind-missing"]
+
+    what: str
+    """Which, and what follows from that."""
+
+
+class LatenciesCountedWarning(TypedDict):
+    """An imported file is a log of latencies without times, so only their counts are kept."""
+
+    code: Literal["latencies-counted"]
 
 
 class Leave(TypedDict):
@@ -968,6 +1437,33 @@ class LeaveScale(TypedDict):
     """Ranks of the job that does not, on as many nodes."""
 
 
+class LeavesOpenWarning(TypedDict):
+    """A region is left while others are open within it."""
+
+    code: Literal["leaves-open"]
+
+    location: Location
+    """Where."""
+
+    open: int
+    """How many are open."""
+
+    region: str
+    """The region."""
+
+
+class LeavesUnenteredWarning(TypedDict):
+    """A region is left that was not entered."""
+
+    code: Literal["leaves-unentered"]
+
+    location: Location
+    """Where."""
+
+    region: str
+    """The region."""
+
+
 class LeftOver(TypedDict):
     """One end of a message without the other."""
 
@@ -993,6 +1489,16 @@ class LeftOver(TypedDict):
     """The tag; null for any."""
 
 
+class Location(TypedDict):
+    """A thread of a rank."""
+
+    number: int
+    """Its number in the archive."""
+
+    thread: NotRequired[list[int] | None]
+    """Its rank and thread; null where the archive does not define it."""
+
+
 class LoopFacts(TypedDict):
     """The probe's own loop on one CPU: what an undisturbed turn takes, in ns."""
 
@@ -1015,6 +1521,12 @@ class LoopFacts(TypedDict):
     """99 of 100 are at most this."""
 
 
+class MoreRanksThanCpusWarning(TypedDict):
+    """There are more ranks than CPUs."""
+
+    code: Literal["more-ranks-than-cpus"]
+
+
 class Named(TypedDict):
     """A name, and what it stands for."""
 
@@ -1026,6 +1538,18 @@ class Named(TypedDict):
 
     total_ns: int
     """Net time."""
+
+
+class NestingDisagreesWarning(TypedDict):
+    """The net times of intervals are not those that their nesting gives."""
+
+    code: Literal["nesting-disagrees"]
+
+    nested_ns: int
+    """The sum by their nesting."""
+
+    net_ns: int
+    """The sum of the intervals' own net times."""
 
 
 class NetFacts(TypedDict):
@@ -1061,6 +1585,84 @@ class NetworkFacts(TypedDict):
 
     net: NetFacts
     """What a message costs."""
+
+
+class NeverEndsWarning(TypedDict):
+    """The program does not end, as a check before the run finds."""
+
+    code: Literal["never-ends"]
+
+    errors: list[str]
+    """The first errors of `quell goal check`, as it prints them."""
+
+    more: int
+    """Further errors."""
+
+
+class NeverReceivedWarning(TypedDict):
+    """A message is sent and never received."""
+
+    at_ns: int
+    """When it was sent."""
+
+    code: Literal["never-received"]
+
+    message: Envelope
+    """The message."""
+
+
+class NeverSentWarning(TypedDict):
+    """A message is received that was never sent."""
+
+    at_ns: int
+    """When."""
+
+    code: Literal["never-sent"]
+
+    location: Location
+    """Who receives it."""
+
+    message: Envelope
+    """The message."""
+
+
+class NoDetoursWarning(TypedDict):
+    """A recording holds no detours."""
+
+    code: Literal["no-detours"]
+
+    recording: str
+    """Its name."""
+
+
+class NoEagerLimitWarning(TypedDict):
+    """No size was found from which on sends wait for their receive."""
+
+    code: Literal["no-eager-limit"]
+
+    kind: str
+    """Between which ranks: `intra` or `inter`."""
+
+    tried_bytes: float
+    """The largest size that was tried."""
+
+
+class NoMpiCallsWarning(TypedDict):
+    """No process called MPI through quell, so no noise was injected."""
+
+    code: Literal["no-mpi-calls"]
+
+
+class NoPhaseEndedWarning(TypedDict):
+    """No phase ended, so all processes went on from one place of the trace."""
+
+    code: Literal["no-phase-ended"]
+
+
+class NoProcessWarning(TypedDict):
+    """No process loaded the noise."""
+
+    code: Literal["no-process"]
 
 
 class NodeFacts(TypedDict):
@@ -1111,6 +1713,48 @@ class NoiseSource(TypedDict):
     """How long all of them were observed, in nanoseconds."""
 
 
+class NotLeftWarning(TypedDict):
+    """Not all members leave a collective."""
+
+    code: Literal["not-left"]
+
+    collective: Collective
+    """The collective."""
+
+
+class NotResampledFromWarning(TypedDict):
+    """There are none from some scale on, for the same reason."""
+
+    code: Literal["not-resampled-from"]
+
+    ranks: int
+    """From so many ranks on."""
+
+
+class NotResampledWarning(TypedDict):
+    """There are no confidence intervals: to resample would take too long."""
+
+    code: Literal["not-resampled"]
+
+
+class NothingInjectableWarning(TypedDict):
+    """None of the noise can be injected in this context."""
+
+    code: Literal["nothing-injectable"]
+
+
+class OfRecordingWarning(TypedDict):
+    """What one of several recordings says of itself."""
+
+    code: Literal["of-recording"]
+
+    recording: str
+    """The recording's name."""
+
+    warning: RecordingWarning
+    """What it says."""
+
+
 class OnNode(TypedDict):
     """What one source did to the CPUs of the nodes, whatever it costs a job."""
 
@@ -1125,6 +1769,69 @@ class OnNode(TypedDict):
 
     total_ns: int
     """What it took of them, in nanoseconds."""
+
+
+class OrderUnknownWarning(TypedDict):
+    """The order of the quanta is not known."""
+
+    code: Literal["order-unknown"]
+
+
+class OsnoiseSumsWarning(TypedDict):
+    """What the osnoise tracer summed up on one CPU."""
+
+    code: Literal["osnoise-sums"]
+
+    cpu: int
+    """The CPU."""
+
+    longest_ns: int
+    """The longest single noise."""
+
+    noise_ns: int
+    """Noise in all periods."""
+
+    periods: int
+    """Periods."""
+
+    runtime_ns: int
+    """Length of all periods."""
+
+
+class OtherHostWarning(TypedDict):
+    """The recordings are of another host than the one that was audited."""
+
+    audited: str
+    """The audited host."""
+
+    code: Literal["other-host"]
+
+    recorded: str
+    """The recordings' host."""
+
+
+class OtherKindWarning(TypedDict):
+    """So many nodes have much more of a source than the others that they count as another kind of node."""
+
+    code: Literal["other-kind"]
+
+    nodes: int
+    """How many."""
+
+    of: int
+    """Of how many."""
+
+    source: str
+    """The source."""
+
+
+class OwnNoiseWarning(TypedDict):
+    """The machine's own noise made injected detours longer."""
+
+    code: Literal["own-noise"]
+
+    percent: float
+    """The time that it took, in percent."""
 
 
 class Period(TypedDict):
@@ -1147,6 +1854,12 @@ class Period(TypedDict):
 
     strength: float
     """The share of the band's detours that belong to it, 0 to 1, net of those that are in its place by chance."""
+
+
+class PhasesUnrunWarning(TypedDict):
+    """Emulated ranks used their share of the trace up before all phases had run."""
+
+    code: Literal["phases-unrun"]
 
 
 class Point(TypedDict):
@@ -1214,7 +1927,7 @@ class Prediction(TypedDict):
     """The most resampled runs behind a confidence interval; huge traces and scales get fewer, as their points say."""
 
     schema: str
-    """Always `quell.predict/1`."""
+    """Always `quell.predict/2`."""
 
     seed: int
     """Run again with it for the same bits."""
@@ -1228,8 +1941,8 @@ class Prediction(TypedDict):
     sync: SyncName
     """How the nodes' noise lines up."""
 
-    warnings: list[str]
-    """What limits the prediction, in sentences."""
+    warnings: list[DocumentWarning]
+    """What limits the prediction."""
 
     what_if: NotRequired[list[str]]
     """How the noise is otherwise than it was recorded, in words; empty where it is not."""
@@ -1289,6 +2002,18 @@ class Proposal(TypedDict):
     """Whether it saves any time worth it at the last scale."""
 
 
+class QuantaArePeriodsWarning(TypedDict):
+    """Each quantum is a period of the osnoise tracer."""
+
+    code: Literal["quanta-are-periods"]
+
+
+class QuantaCountedWarning(TypedDict):
+    """An imported file has neither the order nor the starts of its quanta, nor the CPUs."""
+
+    code: Literal["quanta-counted"]
+
+
 class QuantaOverview(TypedDict):
     """The quanta of one CPU in figures."""
 
@@ -1329,6 +2054,177 @@ class QuantaOverview(TypedDict):
     """Time that they cover."""
 
 
+class QuantumOffWarning(TypedDict):
+    """The quickest tenth of quanta is not the quantum that was calibrated."""
+
+    code: Literal["quantum-off"]
+
+    of: int
+    """Of how many."""
+
+    quantum_ns: int
+    """Length of the quantum."""
+
+    ranks: int
+    """On so many ranks."""
+
+    worst_p10_ns: int
+    """What its quickest tenth takes at most."""
+
+    worst_percent: float
+    """So much longer than the quantum, in percent; below 0 where it is shorter."""
+
+    worst_rank: int
+    """The rank that is farthest off."""
+
+
+class QuickestTenthOffWarning(TypedDict):
+    """The quickest tenth of a rank's phases is not as long as the quantum."""
+
+    code: Literal["quickest-tenth-off"]
+
+    percent: float
+    """So much longer than the quantum, in percent; below 0 where it is shorter."""
+
+    rank: int
+    """The rank that is farthest off."""
+
+
+class RanksDisagreeWarning(TypedDict):
+    """Ranks do not agree on what a collective is."""
+
+    code: Literal["ranks-disagree"]
+
+    collective: Collective
+    """The collective."""
+
+
+class RanksMissingWarning(TypedDict):
+    """Not all members of a communicator enter a collective."""
+
+    code: Literal["ranks-missing"]
+
+    collective: Collective
+    """The collective."""
+
+    more: int
+    """Further ranks."""
+
+    operation: NotRequired[str | None]
+    """Which it is, where that is known."""
+
+    ranks: list[int]
+    """The first of the missing ranks."""
+
+
+class RanksMovedWarning(TypedDict):
+    """Ranks of an imported file moved between CPUs."""
+
+    code: Literal["ranks-moved"]
+
+
+class RanksShareCpusWarning(TypedDict):
+    """Ranks outnumber the CPUs that they may use."""
+
+    code: Literal["ranks-share-cpus"]
+
+    cpus: int
+    """Their CPUs."""
+
+    host: str
+    """On this host."""
+
+    ranks: int
+    """Its ranks."""
+
+
+class RanksUnreportedWarning(TypedDict):
+    """Ranks did not report."""
+
+    code: Literal["ranks-unreported"]
+
+    missing: int
+    """How many."""
+
+    ranks: int
+    """Of how many."""
+
+
+class RealtimeThrottledWarning(TypedDict):
+    """The kernel takes time from real-time threads (`sched_rt_runtime_us`)."""
+
+    code: Literal["realtime-throttled"]
+
+    percent: float
+    """That share of each second, in percent."""
+
+
+class RecordedDifferentlyWarning(TypedDict):
+    """Nodes were recorded in different ways."""
+
+    code: Literal["recorded-differently"]
+
+    ways: int
+    """How many ways."""
+
+
+class RowsCutOffWarning(TypedDict):
+    """An imported file has other rows than its head says."""
+
+    code: Literal["rows-cut-off"]
+
+    found: int
+    """Rows that it has."""
+
+    stated: int
+    """Rows that it says it has."""
+
+
+class RowsLostWarning(TypedDict):
+    """Rows came faster than they could be written."""
+
+    code: Literal["rows-lost"]
+
+    rows: int
+    """How many, over all CPUs."""
+
+
+class RowsMissingWarning(TypedDict):
+    """Rows were lost, and the recording does not say why."""
+
+    code: Literal["rows-missing"]
+
+    rows: int
+    """How many, over all CPUs."""
+
+
+class RunEndedWarning(TypedDict):
+    """A run failed or was stopped, so the runs after it are missing."""
+
+    code: Literal["run-ended"]
+
+    exit_code: int
+    """Its exit code."""
+
+    run: int
+    """Which run, from 1."""
+
+    stderr: str
+    """The last lines that it wrote to stderr; empty if there are none."""
+
+
+class RunsDisturbedWarning(TypedDict):
+    """This machine itself disturbed runs of emulated phases."""
+
+    code: Literal["runs-disturbed"]
+
+    percent: float
+    """That share of them, in percent."""
+
+    tries: int
+    """How often each was tried."""
+
+
 class Scale(TypedDict):
     """A number of ranks."""
 
@@ -1350,6 +2246,30 @@ class Scale(TypedDict):
 
     without_unlike_percent: float
     """Slowdown if the nodes that are unlike the rest were like the mean of the others."""
+
+
+class SentenceWarning(TypedDict):
+    """A warning of an older recording, which had only its sentence."""
+
+    code: Literal["sentence"]
+
+    text: str
+    """The sentence."""
+
+
+class SeveralMethodsWarning(TypedDict):
+    """Hosts were recorded by several methods."""
+
+    code: Literal["several-methods"]
+
+
+class ShareUsedUpWarning(TypedDict):
+    """A process used its share of the trace up, and ran on without noise."""
+
+    code: Literal["share-used-up"]
+
+    rank: NotRequired[int | None]
+    """Its rank, if it has one."""
 
 
 class Show(TypedDict):
@@ -1404,7 +2324,7 @@ class Show(TypedDict):
     """What the kernel recorder's programs cost, where that was counted (`record --cost`)."""
 
     schema: str
-    """`quell.show/1`."""
+    """`quell.show/2`."""
 
     sources: NotRequired[list[SourceRow] | None]
     """One entry a source, the one that took most time first, quell's own last; null where sources are not known."""
@@ -1412,7 +2332,7 @@ class Show(TypedDict):
     sources_unknown_because: NotRequired[str | None]
     """Why sources are not known, and what to do; absent where they are."""
 
-    sources_warnings: list[str]
+    sources_warnings: list[DocumentWarning]
     """What limits the figures of sources."""
 
     state: str
@@ -1427,7 +2347,7 @@ class Show(TypedDict):
     threshold_ns: NotRequired[float | None]
     """Detours above this were recorded, in ns."""
 
-    warnings: list[str]
+    warnings: list[DocumentWarning]
     """What a reader of the figures must know."""
 
     zero_unix_ns: NotRequired[int | None]
@@ -1528,7 +2448,7 @@ class Simulation(TypedDict):
     """By which rules ranks and messages meet."""
 
     schema: str
-    """Always `quell.simulate/1`."""
+    """Always `quell.simulate/2`."""
 
     seed: int
     """Seed of the places in the noise; run again with it for the same bits."""
@@ -1536,8 +2456,8 @@ class Simulation(TypedDict):
     stuck: NotRequired[StuckFacts | None]
     """What was left over, if not finished."""
 
-    warnings: list[str]
-    """What limits the result, in sentences."""
+    warnings: list[DocumentWarning]
+    """What limits the result."""
 
 
 class SlowNode(TypedDict):
@@ -1687,6 +2607,54 @@ class SourceRow(TypedDict):
     """All their time."""
 
 
+class SourcesIncompleteWarning(TypedDict):
+    """Intervals are missing from the figures of sources."""
+
+    code: Literal["sources-incomplete"]
+
+    intervals: int
+    """How many were lost."""
+
+
+class SourcesUnknownWarning(TypedDict):
+    """Recordings do not know their sources."""
+
+    code: Literal["sources-unknown"]
+
+    of: int
+    """Of how many."""
+
+    recordings: int
+    """How many."""
+
+
+class SpanBelowQuantumWarning(TypedDict):
+    """A recording is shorter than one quantum."""
+
+    code: Literal["span-below-quantum"]
+
+    quantum_ns: int
+    """Length of a quantum."""
+
+    recording: str
+    """Its name."""
+
+    span_ns: int
+    """Its length."""
+
+
+class SpikesWithoutSourceWarning(TypedDict):
+    """Spikes of some ranks have no source: what the kernel did there is not known."""
+
+    code: Literal["spikes-without-source"]
+
+    of: int
+    """Of how many."""
+
+    ranks: int
+    """On so many ranks."""
+
+
 class StandsOut(TypedDict):
     """In what a host stands out, and how far."""
 
@@ -1695,6 +2663,21 @@ class StandsOut(TypedDict):
 
     times_median: NotRequired[float | None]
     """How many times the median it is; null where that is zero."""
+
+
+class StartsUnknownWarning(TypedDict):
+    """An imported file does not say when each quantum began."""
+
+    code: Literal["starts-unknown"]
+
+    ticks: bool
+    """Whether it has a column of clock ticks, whose rate it does not say."""
+
+
+class StoppedEarlyWarning(TypedDict):
+    """The emulation was stopped before its end."""
+
+    code: Literal["stopped-early"]
 
 
 class StuckFacts(TypedDict):
@@ -1753,6 +2736,39 @@ class Summary(TypedDict):
     """All together, in nanoseconds; saturates."""
 
 
+class SummaryWarning(TypedDict):
+    """An imported file is a summary: only counts, minima and maxima are exact."""
+
+    code: Literal["summary"]
+
+
+class SumsDifferWarning(TypedDict):
+    """The rows of ranks do not add up to the sums that the file states."""
+
+    code: Literal["sums-differ"]
+
+    found_ns: int
+    """What its rows add up to."""
+
+    rank: int
+    """The first of them."""
+
+    ranks: int
+    """How many ranks."""
+
+    stated_ns: int
+    """What the file states."""
+
+
+class SumsMissingWarning(TypedDict):
+    """An imported file ends before its tool's sums."""
+
+    code: Literal["sums-missing"]
+
+    tool: SummingTool
+    """The tool."""
+
+
 class Switches(TypedDict):
     """The slowdown with any of some sources gone."""
 
@@ -1767,6 +2783,34 @@ class Switches(TypedDict):
 
     sources: list[str]
     """The sources, the costliest first; hostile input."""
+
+
+class SwitchesAndFaultsLeftOutWarning(TypedDict):
+    """Task switches and page faults are left out: the list does not document their numbers."""
+
+    code: Literal["switches-and-faults-left-out"]
+
+
+class TaggedThread(TypedDict):
+    """A tag of a log, and the number under which its values stand."""
+
+    tag: str
+    """The tag."""
+
+    thread: int
+    """The number."""
+
+
+class TagsAsThreadsWarning(TypedDict):
+    """The tags of a log are kept as numbers of threads."""
+
+    code: Literal["tags-as-threads"]
+
+    more: int
+    """Further tags."""
+
+    tags: list[TaggedThread]
+    """The first of them."""
 
 
 class TaskRow(TypedDict):
@@ -1865,6 +2909,57 @@ class ThreadSource(TypedDict):
     """Their net time."""
 
 
+class ThreadsNotFollowedWarning(TypedDict):
+    """Threads of the command were not followed for want of room."""
+
+    code: Literal["threads-not-followed"]
+
+    threads: int
+    """How many."""
+
+
+class ThreadsUnreachedWarning(TypedDict):
+    """Threads could not be reached, and ran without noise."""
+
+    code: Literal["threads-unreached"]
+
+    threads: int
+    """How many."""
+
+
+class ThresholdInsideLoopWarning(TypedDict):
+    """The threshold is below what the probe can tell from its own loop."""
+
+    code: Literal["threshold-inside-loop"]
+
+    resolution_ns: float
+    """The coarsest resolution over the CPUs."""
+
+    threshold_ns: float
+    """Gaps above this were recorded."""
+
+
+class ThresholdOfCoarseClockWarning(TypedDict):
+    """The threshold is a multiple of the loop's shortest turn, which the clock's steps are too coarse to measure."""
+
+    code: Literal["threshold-of-coarse-clock"]
+
+    granularity_ns: float
+    """The smallest step that the clock shows."""
+
+
+class ThresholdsDifferWarning(TypedDict):
+    """Two recordings have different thresholds."""
+
+    after_ns: float
+    """Of the second."""
+
+    before_ns: float
+    """Of the first."""
+
+    code: Literal["thresholds-differ"]
+
+
 class Tracked(TypedDict):
     """What noise did to a run. Times in ns."""
 
@@ -1899,7 +2994,7 @@ class Tracked(TypedDict):
     """From the beginning of the run to the end of its last rank."""
 
     schema: str
-    """`quell.track/1`."""
+    """`quell.track/2`."""
 
 
 class TrackedPath(TypedDict):
@@ -2051,6 +3146,21 @@ class Unattributed(TypedDict):
     """All of it."""
 
 
+class UndefinedWarning(TypedDict):
+    """An event names what the archive does not define."""
+
+    at_ns: int
+    """When."""
+
+    code: Literal["undefined"]
+
+    location: Location
+    """Where."""
+
+    what: UndefinedName
+    """What it names."""
+
+
 class Unfreed(TypedDict):
     """A rank with operations that were never free to start."""
 
@@ -2059,6 +3169,12 @@ class Unfreed(TypedDict):
 
     rank: int
     """The rank."""
+
+
+class UnitUnknownWarning(TypedDict):
+    """An imported file's values have no unit."""
+
+    code: Literal["unit-unknown"]
 
 
 class UnlikeNode(TypedDict):
@@ -2087,6 +3203,21 @@ class Unread(TypedDict):
 
     reason: str
     """Why."""
+
+
+class VirtualMachineWarning(TypedDict):
+    """The machine is a virtual one."""
+
+    code: Literal["virtual-machine"]
+
+
+class WholeMicrosecondsWarning(TypedDict):
+    """An imported file has whole microseconds."""
+
+    code: Literal["whole-microseconds"]
+
+    of: MicrosecondTimes
+    """What holds them."""
 
 
 class Why(TypedDict):
@@ -2118,6 +3249,33 @@ class Why(TypedDict):
 
     value: float
     """The node's value."""
+
+
+class WithoutCostWarning(TypedDict):
+    """Nodes have no part in the cost."""
+
+    because: str
+    """Why."""
+
+    code: Literal["without-cost"]
+
+    first: str
+    """The first of them."""
+
+    nodes: int
+    """How many."""
+
+
+class WithoutFinalizeWarning(TypedDict):
+    """A rank ends without `MPI_Finalize`."""
+
+    at_ns: int
+    """The time of its last event."""
+
+    code: Literal["without-finalize"]
+
+    location: Location
+    """Where."""
 
 
 class WorstCpu(TypedDict):

@@ -7,9 +7,7 @@ use quell_recording::warning as recording;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a reader of a document must know. [`Display`](std::fmt::Display) gives the sentence, without a full stop.
-///
-/// Codes are unique over all documents, [`recording::Warning`] and [`track::ArchiveWarning`], so a code says which facts there are.
+/// What a reader of a document must know. Codes are unique over all documents, recordings and archives: each says which facts there are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 #[schemars(rename = "DocumentWarning")]
@@ -389,7 +387,7 @@ mod tests {
         ];
         let mut codes: BTreeMap<String, usize> = BTreeMap::new();
         for schema in &schemas {
-            for variant in schema.as_value()["oneOf"].as_array().into_iter().flatten() {
+            for variant in ["oneOf", "anyOf"].iter().filter_map(|of| schema.get(of)?.as_array()).flatten() {
                 if let Some(code) = variant["properties"]["code"]["const"].as_str() {
                     *codes.entry(code.to_owned()).or_default() += 1;
                 }

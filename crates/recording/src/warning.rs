@@ -5,7 +5,7 @@ mod text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a reader of a recording's figures must know. [`Display`](std::fmt::Display) gives the sentence, without a full stop.
+/// What a reader of a recording's figures must know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 #[schemars(rename = "RecordingWarning")]
