@@ -22,6 +22,7 @@ put 755 "$quell" usr/bin/quell
 gzip -9n "$tree"/usr/share/man/man1/*.1
 put 644 "$root/packaging/systemd/quell-metrics.service" usr/lib/systemd/system/quell-metrics.service
 put 644 "$root/crates/kernel/include/quell_metrics.h" usr/include/quell_metrics.h
+put 644 "$root/crates/kernel/include/quell_metrics_open.h" usr/include/quell_metrics_open.h
 put 644 "$root/crates/kernel/include/quell_metrics_read.h" usr/include/quell_metrics_read.h
 for file in prolog.sh epilog.sh job.sbatch; do
     put 755 "$root/packaging/slurm/$file" "usr/share/doc/quell/examples/slurm/$file"

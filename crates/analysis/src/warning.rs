@@ -387,7 +387,9 @@ mod tests {
         ];
         let mut codes: BTreeMap<String, usize> = BTreeMap::new();
         for schema in &schemas {
-            for variant in ["oneOf", "anyOf"].iter().filter_map(|of| schema.get(of)?.as_array()).flatten() {
+            for variant in
+                ["oneOf", "anyOf"].into_iter().filter_map(|of| schema.get(of)?.as_array()).flatten()
+            {
                 if let Some(code) = variant["properties"]["code"]["const"].as_str() {
                     *codes.entry(code.to_owned()).or_default() += 1;
                 }

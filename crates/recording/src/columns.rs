@@ -286,7 +286,9 @@ pub fn sweep_cells<T: Columns>(row: &T) -> Vec<Cell> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    // Not `Flat`, whose functions have the same names.
+    use super::{Columns, Importance, Unit, Value, sweep_cells, sweep_columns};
+    use crate::results::Cell;
 
     /// A row for the tests.
     #[derive(Columns)]

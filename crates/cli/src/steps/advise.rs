@@ -2,7 +2,7 @@
 
 use quell_analysis::advise::{Advice, Question, advise as ask};
 use quell_analysis::predict::Options;
-use quell_analysis::whatif::{Job, AttributedNoise};
+use quell_analysis::whatif::{AttributedNoise, Job};
 use quell_recording::Recording;
 use quell_request::tune::trial::RANK_PHASES;
 use quell_request::{noise, predict};

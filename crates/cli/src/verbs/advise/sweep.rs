@@ -2,7 +2,7 @@
 
 use quell_analysis::predict::{self, NodeNoise, Options};
 use quell_analysis::sweep::{AxisKind, Form, Unit};
-use quell_analysis::whatif::{Costs, Job, Source, AttributedNoise, costs};
+use quell_analysis::whatif::{AttributedNoise, Costs, Job, Source, costs};
 use quell_recording::columns::{Columns, sweep_cells, sweep_columns};
 use quell_recording::results::Kind;
 
