@@ -1,5 +1,6 @@
 //! Histograms of other tools in figures.
 
+use quell_recording::columns::Columns;
 use quell_recording::{Bucket, Nanos, Recording};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,32 +9,43 @@ use crate::stats::nearest_rank_in_counts;
 
 /// A histogram of one CPU, thread and kind in figures. A quantile is the upper end of the bucket that holds it (as in
 /// [`crate::stats::nearest_rank`]), so that it is never too short.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct HistogramOverview {
     /// The CPU.
+    #[column(title = "CPU", id)]
     pub cpu: u32,
     /// The tool's thread.
+    #[column(id)]
     pub thread: u32,
     /// What was timed: `gap`, `latency`, `irq_latency`, `thread_latency`, `user_latency` or `noise`.
+    #[column(title = "of", number)]
     pub kind: &'static str,
     /// How often.
+    #[column]
     pub samples: u64,
-    /// How long the CPU was watched; 0 where the tool does not tell.
-    pub span_ns: u64,
     /// Samples per second; absent where it is not known how long the CPU was watched.
+    #[column(title = "per s", precision = 1)]
     pub rate_per_s: Option<f64>,
     /// The lower end of the first bucket.
+    #[column(title = "min")]
     pub min_ns: u64,
     /// Median.
+    #[column(title = "p50")]
     pub p50_ns: u64,
     /// 90th percentile.
+    #[column(title = "p90")]
     pub p90_ns: u64,
     /// 99th percentile.
+    #[column(title = "p99")]
     pub p99_ns: u64,
     /// 99.9th percentile.
+    #[column(title = "p99.9")]
     pub p99_9_ns: u64,
     /// The upper end of the last bucket.
+    #[column(title = "max")]
     pub max_ns: u64,
+    /// How long the CPU was watched; 0 where the tool does not tell.
+    pub span_ns: u64,
 }
 
 /// Each histogram of a recording.

@@ -1,5 +1,6 @@
 //! A recording at a glance: the figures of `show`, per CPU.
 
+use quell_recording::columns::Columns;
 use quell_recording::{ClockFacts, Cpu, LoopFacts, Manifest, Method, Nanos, Quanta, Recording, Trace};
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -49,82 +50,114 @@ pub struct Overview {
 }
 
 /// The detours of one CPU in figures. quell's own are counted apart and are in none of the others.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
 pub struct CpuOverview {
     /// The CPU.
+    #[column(title = "CPU", id)]
     pub cpu: u32,
+    /// Noise overhead: time lost to detours / time observed, in percent.
+    #[column(title = "noise %", precision = 4)]
+    pub overhead_percent: f64,
+    /// The shortest detour that the probe can tell from its own loop.
+    #[column]
+    pub resolution_ns: Option<f64>,
+    /// Detours found.
+    #[column]
+    pub detours: u64,
+    /// Detours per second of observed time.
+    #[column(title = "per s", precision = 1)]
+    pub rate_per_s: f64,
+    /// Shortest detour (zero where there is none, as in all the durations that follow).
+    #[column(title = "min", zero)]
+    pub min_ns: u64,
+    /// Mean duration.
+    #[column(title = "mean", zero)]
+    pub mean_ns: f64,
+    /// Median duration.
+    #[column(title = "p50", zero)]
+    pub p50_ns: u64,
+    /// 90th percentile of the durations.
+    #[column(title = "p90", zero, page)]
+    pub p90_ns: u64,
+    /// 99th percentile.
+    #[column(title = "p99", zero)]
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    #[column(title = "p99.9", zero)]
+    pub p99_9_ns: u64,
+    /// Longest detour.
+    #[column(title = "max", zero)]
+    pub max_ns: u64,
+    /// Time lost to detours.
+    #[column(title = "time lost", page)]
+    pub noise_ns: u64,
     /// Physical core.
+    #[column(page, id)]
     pub core: Option<u32>,
     /// Package (socket).
+    #[column(page, id)]
     pub package: Option<u32>,
     /// NUMA node.
+    #[column(title = "NUMA node", page, id)]
     pub numa_node: Option<u32>,
     /// How long the CPU was watched.
+    #[column(title = "watched", page)]
     pub span_ns: u64,
     /// The span less what quell itself took.
     pub observed_ns: u64,
-    /// Detours found.
-    pub detours: u64,
-    /// Detours per second of observed time.
-    pub rate_per_s: f64,
-    /// Time lost to detours.
-    pub noise_ns: u64,
-    /// Noise overhead: time lost to detours / time observed, in percent.
-    pub overhead_percent: f64,
-    /// The shortest detour that the probe can tell from its own loop.
-    pub resolution_ns: Option<f64>,
-    /// Shortest detour (zero where there is none, as in all the durations that follow).
-    pub min_ns: u64,
-    /// Mean duration.
-    pub mean_ns: f64,
-    /// Median duration.
-    pub p50_ns: u64,
-    /// 90th percentile of the durations.
-    pub p90_ns: u64,
-    /// 99th percentile.
-    pub p99_ns: u64,
-    /// 99.9th percentile.
-    pub p99_9_ns: u64,
-    /// Longest detour.
-    pub max_ns: u64,
-    /// Rows dropped on this CPU.
-    pub lost: u64,
-    /// Detours that quell's own writing caused.
-    pub own_detours: u64,
-    /// Time that they took.
-    pub own_ns: u64,
     /// The probe's loop.
     #[serde(rename = "loop")]
+    #[column(nested, title = "loop")]
     pub probe_loop: Option<LoopFacts>,
+    /// Detours that quell's own writing caused.
+    #[column(title = "own", page)]
+    pub own_detours: u64,
+    /// Time that they took.
+    #[column(title = "own time", page)]
+    pub own_ns: u64,
+    /// Rows dropped on this CPU.
+    #[column(title = "lost rows", page)]
+    pub lost: u64,
     /// Periodic sources, found by spectrum, most noise first.
     pub periods: Vec<Period>,
 }
 
 /// The quanta of one CPU in figures.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
 pub struct QuantaOverview {
     /// The CPU.
+    #[column(title = "CPU", id)]
     pub cpu: u32,
-    /// How many quanta.
-    pub quanta: u64,
-    /// Time that they cover.
-    pub span_ns: u64,
     /// FWQ: time above the fastest quantum / all time. FTQ: work below the fullest quantum / all work that would
     /// have fitted. In percent (Hoefler et al. 2010).
+    #[column(title = "noise %", precision = 4)]
     pub overhead_percent: f64,
+    /// How many quanta.
+    #[column]
+    pub quanta: u64,
+    /// Time that they cover.
+    #[column(title = "watched", page)]
+    pub span_ns: u64,
     /// Shortest quantum.
+    #[column(title = "min")]
     pub min_ns: u64,
     /// Median quantum.
+    #[column(title = "p50")]
     pub p50_ns: u64,
     /// 99th percentile.
+    #[column(title = "p99")]
     pub p99_ns: u64,
     /// Longest quantum.
+    #[column(title = "max")]
     pub max_ns: u64,
     /// Least work in a quantum.
+    #[column(title = "work min")]
     pub min_work: u64,
     /// Median work.
+    #[column(title = "work p50")]
     pub p50_work: u64,
     /// Most work in a quantum.
+    #[column(title = "work max")]
     pub max_work: u64,
 }
 

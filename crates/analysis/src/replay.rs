@@ -1,5 +1,6 @@
 //! What came of noise that was replayed into a program, as a document.
 
+use quell_recording::columns::Columns;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -105,11 +106,12 @@ pub struct Slowdown {
 }
 
 /// What one process suffered.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct Process {
     /// Its rank; null where no launcher gave it one.
     pub rank: Option<u64>,
     /// Its host.
+    #[column]
     pub host: String,
     /// Its process id.
     pub pid: u64,
@@ -118,20 +120,26 @@ pub struct Process {
     /// The node that it stood for.
     pub node: u64,
     /// The CPU whose trace it replayed.
+    #[column(title = "trace", id)]
     pub cpu: u32,
     /// Its threads that suffered.
     pub threads: u64,
     /// MPI calls, or timers that struck, or detours that a process beside it began.
+    #[column]
     pub calls: u64,
     /// Those at which something was burned.
+    #[column(title = "burned")]
     pub burns: u64,
     /// What the schedule asked for.
+    #[column]
     pub asked_ns: u64,
     /// What it took.
+    #[column]
     pub took_ns: u64,
     /// Noise of the trace in the time that it ran: what it was asked for and what it absorbed.
     pub trace_ns: u64,
     /// Noise that passed while it waited.
+    #[column]
     pub absorbed_ns: u64,
     /// Time within MPI calls.
     pub within_ns: u64,

@@ -1,5 +1,6 @@
 //! Whether noise that was replayed is the noise that was recorded: a probe's view of it beside the original (De et al. 2008, §IV-D).
 
+use quell_recording::columns::Columns;
 use quell_recording::{Detour, Nanos, Span, Trace};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -60,19 +61,23 @@ pub struct Own {
 }
 
 /// Detours of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct Class {
     /// At least so long.
     pub from_ns: u64,
     /// Less than this.
     pub to_ns: u64,
     /// In the original, per second.
+    #[column(title = "original /s")]
     pub original_per_s: f64,
     /// Emulated, per second.
+    #[column(title = "emulated /s")]
     pub emulated_per_s: f64,
     /// Their mean in the original; null where there is none.
+    #[column]
     pub original_mean_ns: Option<f64>,
     /// Their mean emulated; null where there is none.
+    #[column]
     pub emulated_mean_ns: Option<f64>,
 }
 

@@ -7,18 +7,23 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use quell_analysis::Warning;
-use quell_analysis::advise::Advice;
-use quell_analysis::attribution::Attribution;
-use quell_analysis::compare::Comparison;
+use quell_analysis::advise::{Advice, Effect, LeaveScale};
+use quell_analysis::attribution::{Attribution, SourceRow, TaskRow, ThreadRow};
+use quell_analysis::compare::{Changes, Comparison, SideDocument};
 use quell_analysis::density::Density;
 use quell_analysis::downsample;
-use quell_analysis::overview::Overview;
+use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
 use quell_analysis::predict::{Point, Prediction};
 use quell_analysis::stats::Durations;
-use quell_analysis::track::Tracked;
+use quell_analysis::track::{Tracked, TrackedPath, TrackedRank};
 use quell_recording::columns::{Column, Columns as _};
 use quell_recording::{Detour, Trace};
 use serde::Serialize;
+
+use crate::render::advise::CostRow;
+use crate::render::show::PeriodRow;
+use crate::render::sources::LeftOverRow;
+use crate::render::track::SourceRow as SourceRowOfRun;
 
 const TEMPLATE: &str = include_str!("../assets/report.html");
 const STYLES: [&str; 2] =
@@ -152,7 +157,24 @@ struct CpuDensity {
 
 /// The rows that the page's script draws as tables.
 fn described() -> BTreeMap<&'static str, Vec<Column>> {
-    BTreeMap::from([("predict", Point::columns())])
+    BTreeMap::from([
+        ("advice_effects", Effect::columns()),
+        ("advice_leave", LeaveScale::columns()),
+        ("advice_sources", CostRow::columns()),
+        ("changes", Changes::columns()),
+        ("cpus", CpuOverview::columns()),
+        ("left_over", LeftOverRow::columns()),
+        ("periods", PeriodRow::columns()),
+        ("predict", Point::columns()),
+        ("quanta", QuantaOverview::columns()),
+        ("sides", SideDocument::columns()),
+        ("sources", SourceRow::columns()),
+        ("tasks", TaskRow::columns()),
+        ("threads", ThreadRow::columns()),
+        ("track_paths", TrackedPath::columns()),
+        ("track_ranks", TrackedRank::columns()),
+        ("track_sources", SourceRowOfRun::columns()),
+    ])
 }
 
 /// Writes the page.

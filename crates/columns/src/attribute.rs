@@ -9,6 +9,8 @@ use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitInt, LitStr, Meta, Path, Type
 #[derive(Clone)]
 pub struct Field {
     name: Ident,
+    /// Its name in JSON.
+    written: String,
     kind: Type,
     meaning: String,
     said: Said,
@@ -20,11 +22,14 @@ struct Said {
     title: Option<String>,
     unit: Option<Ident>,
     precision: Option<LitInt>,
+    suffix: Option<LitStr>,
+    plus: bool,
     importance: Option<Ident>,
     sweep: Option<Option<LitStr>>,
     absent: Option<LitStr>,
     yes_no: Option<(LitStr, LitStr)>,
     zero: bool,
+    filled: bool,
     with: Option<Path>,
     flatten: bool,
     nested: bool,
@@ -34,12 +39,14 @@ struct Said {
 pub fn of_field(field: &syn::Field) -> syn::Result<Vec<Field>> {
     let Some(name) = &field.ident else { return Ok(Vec::new()) };
     let meaning = field.attrs.iter().filter_map(documentation).collect::<Vec<_>>().join(" ");
+    let written = field.attrs.iter().find_map(renamed).unwrap_or_else(|| name.to_string());
     let read = |attribute: &Attribute| {
         let mut said = Said::default();
         if !matches!(attribute.meta, Meta::Path(_)) {
             attribute.parse_nested_meta(|meta| said.read(&meta))?;
         }
-        Ok(Field { name: name.clone(), kind: field.ty.clone(), meaning: meaning.clone(), said })
+        let (written, meaning) = (written.clone(), meaning.clone());
+        Ok(Field { name: name.clone(), written, kind: field.ty.clone(), meaning, said })
     };
     field.attrs.iter().filter(|one| one.path().is_ident("column")).map(read).collect()
 }
@@ -55,14 +62,33 @@ fn documentation(attribute: &Attribute) -> Option<String> {
     }
 }
 
+/// The name that serde writes instead of the field's.
+fn renamed(attribute: &Attribute) -> Option<String> {
+    let mut name = None;
+    if attribute.path().is_ident("serde") {
+        // What else serde is told is its own to check; only its parts up to the name are read.
+        let _ = attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("rename") {
+                name = Some(meta.value()?.parse::<LitStr>()?.value());
+            }
+            Ok(())
+        });
+    }
+    name
+}
+
 impl Said {
     fn read(&mut self, meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
         let Some(word) = meta.path.get_ident() else { return Err(meta.error("one word is wanted")) };
         let text = || meta.value()?.parse::<LitStr>();
         match word.to_string().as_str() {
             "title" => self.title = Some(text()?.value()),
-            "time" | "count" | "percent" | "number" | "words" | "name" => self.unit = Some(word.clone()),
+            "time" | "count" | "id" | "percent" | "points" | "number" | "words" | "name" => {
+                self.unit = Some(word.clone())
+            }
             "precision" => self.precision = Some(meta.value()?.parse()?),
+            "suffix" => self.suffix = Some(text()?),
+            "plus" => self.plus = true,
             "key" | "minor" | "page" | "data" => self.importance = Some(word.clone()),
             "sweep" => self.sweep = Some(if meta.input.peek(syn::Token![=]) { Some(text()?) } else { None }),
             "absent" => self.absent = Some(text()?),
@@ -74,12 +100,13 @@ impl Said {
             }
             "with" => self.with = Some(meta.value()?.parse()?),
             "zero" => self.zero = true,
+            "filled" => self.filled = true,
             "flatten" => self.flatten = true,
             "nested" => self.nested = true,
             _ => {
                 return Err(meta.error(
-                    "known are title, time, count, percent, number, words, name, precision, key, minor, page, data, sweep, absent, \
-                     yes, no, zero, with, flatten and nested",
+                    "known are title, time, count, id, percent, points, number, words, name, precision, suffix, plus, key, minor, page, \
+                     data, sweep, absent, yes, no, zero, filled, with, flatten and nested",
                 ));
             }
         }
@@ -95,7 +122,7 @@ impl Field {
     /// Pushes the descriptions of its columns onto `columns`.
     pub fn columns(&self) -> TokenStream {
         let Self { kind, said, .. } = self;
-        let name = self.name.to_string();
+        let name = &self.written;
         if said.flatten {
             return quote! { columns.extend(<#kind as ::quell_recording::columns::Flat>::columns()); };
         }
@@ -106,9 +133,9 @@ impl Field {
                 columns.extend(inner.into_iter().map(|column| column.within(#name, #title)));
             };
         }
-        let unit = said.unit.as_ref().map_or_else(|| usual_unit(&name, kind), ToString::to_string);
+        let unit = said.unit.as_ref().map_or_else(|| usual_unit(name, kind), ToString::to_string);
         let unit = format_ident!("{}", capital(&unit));
-        let title = said.title.clone().unwrap_or_else(|| usual_title(&name));
+        let title = said.title.clone().unwrap_or_else(|| usual_title(name));
         let importance = said.importance.as_ref().map_or_else(|| "usual".to_owned(), ToString::to_string);
         let importance = format_ident!("{}", capital(&importance));
         let precision = said.precision.as_ref().map_or_else(|| quote! { 2 }, |digits| quote! { #digits });
@@ -124,9 +151,10 @@ impl Field {
         };
         let kind = match &said.with {
             None => quote! { <#kind as ::quell_recording::columns::AsValue>::KIND },
-            Some(_) => quote! { ::quell_recording::columns::ValueKind::Text },
+            Some(with) => quote! { ::quell_recording::columns::kind_of(|value: &#kind| #with(value)) },
         };
-        let (meaning, zero) = (&self.meaning, said.zero);
+        let suffix = said.suffix.as_ref().map_or_else(|| quote! { "" }, |text| quote! { #text });
+        let (meaning, zero, plus, filled) = (&self.meaning, said.zero, said.plus, said.filled);
         quote! {
             columns.push(::quell_recording::columns::Column {
                 field: #name.to_owned(),
@@ -134,10 +162,13 @@ impl Field {
                 kind: #kind,
                 unit: ::quell_recording::columns::Unit::#unit,
                 precision: #precision,
+                suffix: #suffix,
+                plus: #plus,
                 importance: ::quell_recording::columns::Importance::#importance,
                 sweep: #sweep,
                 absent: #absent,
                 zero: #zero,
+                filled: #filled,
                 yes_no: #yes_no,
                 meaning: #meaning,
             });

@@ -6,16 +6,19 @@
 //! | word | what it says |
 //! |---|---|
 //! | `title = "…"` | what stands above it, if not the field's name |
-//! | `time`, `count`, `percent`, `number`, `words`, `name` | its [`Unit`], if not that of its name (`_ns`, `_percent`) or type |
+//! | `time`, `count`, `id`, `percent`, `points`, `number`, `words`, `name` | its [`Unit`], if not that of its name (`_ns`, `_percent`) or type; text with the unit of a number stands to the right |
 //! | `precision = 2` | digits after the point of percentages and numbers |
+//! | `suffix = " %"` | what stands behind each value |
+//! | `plus` | that a plus stands before what is above 0 |
 //! | `key`, `minor`, `page`, `data` | its [`Importance`], if it is not `Usual` |
 //! | `sweep`, `sweep = "…"` | that a sweep's dataset has it, under this name if not the field's |
 //! | `absent = "…"`, `yes = "…"`, `no = "…"` | what stands for no value, and for a truth |
 //! | `zero` | that 0 is no value |
+//! | `filled` | that it is left out where no row has a value |
 //! | `with = path` | a function of a reference to the field that gives what is shown |
 //! | `flatten`, `nested` | the columns of a row within the row, whose fields stand flat in JSON, or below this field; `title` goes before theirs |
 //!
-//! A field with two attributes is two columns.
+//! A field with two attributes is two columns. A name in `#[serde(rename = "…")]` is that of its column too.
 
 pub use quell_columns::Columns;
 use serde::Serialize;
@@ -53,6 +56,10 @@ pub struct Column {
     pub unit: Unit,
     /// Digits after the point, of percentages and numbers.
     pub precision: usize,
+    /// What stands behind each value.
+    pub suffix: &'static str,
+    /// Whether a plus stands before what is above 0.
+    pub plus: bool,
     /// Where it is shown.
     pub importance: Importance,
     /// Its name in the dataset of a sweep.
@@ -62,6 +69,9 @@ pub struct Column {
     pub absent: &'static str,
     /// Whether 0 is no value.
     pub zero: bool,
+    /// Whether it is left out where no row has a value.
+    #[serde(skip)]
+    pub filled: bool,
     /// What stands for true, and for false.
     pub yes_no: [&'static str; 2],
     /// What it means, in a sentence.
@@ -86,8 +96,12 @@ pub enum Unit {
     Time,
     /// Whole numbers.
     Count,
+    /// Whole numbers that name something: a CPU, a rank, a process.
+    Id,
     /// Percent, without the sign.
     Percent,
+    /// Percent or points of it, with two digits after the point below 100 and none from there on.
+    Points,
     /// Numbers.
     Number,
     /// Text, to the left.
@@ -177,6 +191,15 @@ impl AsValue for f64 {
     }
 }
 
+/// A difference of times; exact up to 2^53.
+impl AsValue for i64 {
+    const KIND: ValueKind = ValueKind::F64;
+
+    fn value(&self) -> Value {
+        Value::F64(*self as f64)
+    }
+}
+
 impl AsValue for [f64; 2] {
     const KIND: ValueKind = ValueKind::Interval;
 
@@ -215,6 +238,11 @@ impl<T: AsValue> AsValue for Option<T> {
     fn value(&self) -> Value {
         self.as_ref().map_or(Value::Absent, AsValue::value)
     }
+}
+
+/// The kind of what a `with` function gives.
+pub fn kind_of<T: ?Sized, V: AsValue>(_: impl Fn(&T) -> V) -> ValueKind {
+    V::KIND
 }
 
 /// A row within a row, which may be absent.
@@ -291,7 +319,7 @@ mod tests {
     use crate::results::Cell;
 
     /// A row for the tests.
-    #[derive(Columns)]
+    #[derive(Columns, Serialize)]
     struct Row {
         /// Ranks, one per CPU.
         #[column(key)]
@@ -309,16 +337,25 @@ mod tests {
         more: Option<More>,
         #[column(with = shout)]
         name: String,
+        /// What names it, and what it is by halves.
+        #[serde(rename = "pid")]
+        #[column(id, filled)]
+        #[column(title = "half", percent, with = half, suffix = " %", plus)]
+        process: u32,
         // No column.
         _ignored: u8,
     }
 
     /// What may be absent.
-    #[derive(Columns)]
+    #[derive(Columns, Serialize)]
     struct More {
         /// Whether it holds.
         #[column(title = "holds", yes = "yes", no = "no: extrapolated", sweep)]
         supported: bool,
+    }
+
+    fn half(process: &u32) -> f64 {
+        f64::from(*process) / 2.0
     }
 
     fn shout(name: &str) -> String {
@@ -334,6 +371,7 @@ mod tests {
             mean_phase_ns: 2.0,
             more,
             name,
+            process: 3,
             _ignored: 0,
         }
     }
@@ -342,10 +380,16 @@ mod tests {
     fn a_column_follows_from_name_type_and_comment() {
         let columns = Row::columns();
         let titles: Vec<_> = columns.iter().map(|column| column.title.as_str()).collect();
-        assert_eq!(titles, ["ranks", "slowdown %", "95 % interval", "mean phase", "that it holds", "name"]);
+        assert_eq!(
+            titles,
+            ["ranks", "slowdown %", "95 % interval", "mean phase", "that it holds", "name", "pid", "half"]
+        );
         let units: Vec<_> = columns.iter().map(|column| column.unit).collect();
-        assert_eq!(units, [Unit::Count, Unit::Percent, Unit::Percent, Unit::Time, Unit::Flag, Unit::Words]);
-        assert_eq!(columns[4].field, "more.supported");
+        let numbers = [Unit::Count, Unit::Percent, Unit::Percent, Unit::Time];
+        assert_eq!(units, [&numbers[..], &[Unit::Flag, Unit::Words, Unit::Id, Unit::Percent]].concat());
+        assert_eq!((columns[4].field.as_str(), columns[6].field.as_str()), ("more.supported", "pid"));
+        assert_eq!((columns[6].filled, columns[6].kind), (true, ValueKind::U64));
+        assert_eq!((columns[7].suffix, columns[7].plus, columns[7].kind), (" %", true, ValueKind::F64));
         assert_eq!(columns[0].meaning, "Ranks, one per CPU.");
         assert_eq!((columns[0].importance, columns[3].importance), (Importance::Key, Importance::Minor));
         assert_eq!((columns[2].absent, columns[4].yes_no), ("not resampled", ["yes", "no: extrapolated"]));
@@ -355,8 +399,8 @@ mod tests {
     fn values_stand_in_the_order_of_the_columns() {
         let values = row(Some(More { supported: true })).values();
         let text = Value::Text("A".into());
-        let all = [Value::U64(4), Value::F64(1.5), Value::Absent, Value::F64(2.0), Value::Flag(true), text];
-        assert_eq!(values, all);
+        let first = [Value::U64(4), Value::F64(1.5), Value::Absent, Value::F64(2.0), Value::Flag(true)];
+        assert_eq!(values, [&first[..], &[text, Value::U64(3), Value::F64(1.5)]].concat());
         assert_eq!(row(None).values().len(), Row::columns().len());
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fs_err as fs;
+use quell_recording::columns::Columns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,19 +95,23 @@ pub struct ClockFacts {
 }
 
 /// The probe's own loop on one CPU: what an undisturbed turn takes, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct LoopFacts {
     /// Turns in the whole run.
+    #[column(title = "turns", page)]
     pub iterations: u64,
     /// Mean over the run, detours left out.
     pub mean_ns: f64,
     /// Shortest.
     pub min_ns: f64,
     /// Median.
+    #[column(title = "p50", page)]
     pub p50_ns: f64,
     /// 99 of 100 are at most this.
+    #[column(title = "p99", page)]
     pub p99_ns: f64,
     /// 999 of 1,000 are at most this.
+    #[column(title = "p99.9", page)]
     pub p99_9_ns: f64,
 }
 

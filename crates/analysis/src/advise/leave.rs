@@ -3,6 +3,7 @@
 //! Jones, Brenner & Fier ("Impacts of Operating Systems on the Scalability of Parallel Applications", LLNL 2003) ran 15 tasks on nodes
 //! of 16 CPUs. The nodes and the work of the job stay the same here, so that each rank left has more to do.
 
+use quell_recording::columns::Columns;
 use quell_recording::{Nanos, SourceKind};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,17 +12,22 @@ use crate::predict::{Options, PredictError};
 use crate::whatif::{AttributedNoise, Job, Kind, Ran};
 
 /// One scale with a CPU of each node left alone.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct LeaveScale {
     /// Ranks of the job that fills its nodes.
+    #[column]
     pub ranks: u64,
     /// Ranks of the job that does not, on as many nodes.
+    #[column(title = "ranks, one CPU left", page)]
     pub ranks_left: u64,
     /// The time of a phase of the full job, in percent of the quantum: 100 and the slowdown.
+    #[column(title = "full nodes, time %", points)]
     pub full_percent: f64,
     /// That of the other, whose ranks do the work of all, in percent of the same quantum, with each CPU's noise as it is.
+    #[column(title = "one left", points)]
     pub left_percent: f64,
     /// The same if tasks and devices' interrupts go to the CPU that is left alone.
+    #[column(title = "one left, daemons on it", points)]
     pub left_moved_percent: f64,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use quell_recording::columns::Columns;
 use quell_recording::format_cpu_list;
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -37,19 +38,25 @@ pub enum Standing {
 }
 
 /// What a mitigation would do at one scale, in points of the slowdown.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct Effect {
     /// Ranks.
+    #[column]
     pub ranks: u64,
     /// The slowdown as it is, on the CPUs that are meant.
+    #[column(title = "now %", points)]
     pub before_percent: f64,
     /// The slowdown that is left.
+    #[column(title = "left %", points)]
     pub after_percent: f64,
     /// 95 % confidence interval of that.
+    #[column(title = "95 % interval", points)]
     pub after_ci95_percent: Option<[f64; 2]>,
     /// Before less after.
+    #[column(title = "gain %", points)]
     pub gain_percent: f64,
     /// 95 % confidence interval of the gain, from pairs of runs.
+    #[column(title = "95 % interval ", points)]
     pub gain_ci95_percent: Option<[f64; 2]>,
 }
 

@@ -1,5 +1,6 @@
 //! What the threads of a recorded command had to bear, and how much of a CPU they really had.
 
+use quell_recording::columns::Columns;
 use quell_recording::{Interval, Recording, Source, SourceKind, SourceLevel, Thread};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,28 +23,35 @@ pub struct CommandRow {
 }
 
 /// How much of a CPU a thread really had (Jones et al., SC 2003, Table 3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct Share {
     /// Time on a CPU, interrupts included.
+    #[column(title = "on CPU")]
     pub on_cpu_ns: u64,
-    /// Time in which it was runnable and waited, by the kernel's own account.
-    pub run_delay_ns: u64,
     /// What interrupts, softirqs and the hypervisor took while it was on a CPU.
+    #[column]
     pub interrupted_ns: u64,
     /// What other tasks took when it could have run.
+    #[column]
     pub preempted_ns: u64,
+    /// Time in which it was runnable and waited, by the kernel's own account.
+    #[column]
+    pub run_delay_ns: u64,
     /// (on CPU − interrupted) / (on CPU + preempted), in percent; null where it never ran.
+    #[column(title = "had of a CPU", suffix = " %")]
     pub had_percent: Option<f64>,
 }
 
 /// One thread of a recorded command.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct ThreadRow {
     /// Thread id.
+    #[column(id)]
     pub tid: u32,
     /// Process id.
     pub pid: u32,
     /// Its name: hostile input.
+    #[column(title = "thread", name)]
     pub name: String,
     /// When it was first seen.
     pub start_ns: u64,
@@ -51,25 +59,32 @@ pub struct ThreadRow {
     pub end_ns: u64,
     /// What it had.
     #[serde(flatten)]
+    #[column(flatten)]
     pub share: Share,
     /// Who took the rest, most time first.
     pub sources: Vec<ThreadSource>,
 }
 
 /// What one source took from one thread.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct ThreadSource {
     /// The source.
+    #[column(title = "taken by", name)]
     pub source: String,
     /// Intervals.
+    #[column]
     pub count: u64,
     /// Their net time.
+    #[column(title = "total")]
     pub total_ns: u64,
     /// The shortest.
+    #[column(title = "min")]
     pub min_ns: u64,
     /// The longest.
+    #[column(title = "max")]
     pub max_ns: u64,
     /// The mean.
+    #[column(title = "mean")]
     pub mean_ns: f64,
 }
 

@@ -1,6 +1,7 @@
 //! What `show --json` says of sources.
 
 use quell_recording::ProgramCost;
+use quell_recording::columns::{AsValue, Columns, Value, ValueKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -86,34 +87,63 @@ impl Class {
             Self::Own => "own",
         }
     }
+
+    fn meaning(&self) -> &'static str {
+        match self {
+            Self::Type1 => "short interrupts with a period",
+            Self::Type2 => "daemons and other tasks",
+            Self::Interrupt => "interrupts without a period",
+            Self::Hypervisor => "time that the hypervisor took",
+            Self::Unattributed => "what nothing explains",
+            Self::Own => "quell itself",
+        }
+    }
+}
+
+impl AsValue for Class {
+    const KIND: ValueKind = ValueKind::Text;
+
+    fn value(&self) -> Value {
+        Value::Text(self.name().to_owned())
+    }
 }
 
 /// One source. Count and times are those of its intervals on the recorded CPUs, whether they made a detour or not, net
 /// of what interrupted them.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct SourceRow {
+    /// The task, where it was one alone.
+    #[column(id)]
+    pub pid: Option<u32>,
     /// `tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: hostile input.
+    #[column(title = "name", name)]
     pub source: String,
     /// Its class.
+    #[column(words)]
     pub class: Class,
-    /// Whether it is quell itself.
-    pub own: bool,
-    /// The task, where it was one alone.
-    pub pid: Option<u32>,
     /// Intervals.
+    #[column]
     pub count: u64,
-    /// All their time.
+    /// All their time, net of what interrupted them.
+    #[column(title = "total")]
     pub total_ns: u64,
     /// The shortest.
+    #[column(title = "min")]
     pub min_ns: u64,
     /// The longest.
+    #[column(title = "max")]
     pub max_ns: u64,
     /// The mean.
+    #[column(title = "mean")]
     pub mean_ns: f64,
     /// Their period, where at least half of them belong to one train.
+    #[column(title = "period")]
     pub period_ns: Option<f64>,
     /// The time of detours that was attributed to it; null where no detours were recorded.
+    #[column(title = "in detours")]
     pub in_detours_ns: Option<u64>,
+    /// Whether it is quell itself.
+    pub own: bool,
     /// What it worked at, most time first: timer callbacks, work functions, called functions.
     pub details: Vec<Named>,
     /// Who caused it, most time first.
@@ -121,50 +151,69 @@ pub struct SourceRow {
 }
 
 /// One task; figures as in [`SourceRow`].
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct TaskRow {
     /// The task's id.
+    #[column(id)]
     pub pid: u32,
     /// Its name.
+    #[column(name)]
     pub name: String,
-    /// Whether it is quell itself.
-    pub own: bool,
     /// How often it ran.
+    #[column]
     pub count: u64,
     /// Time that it ran, net of interrupts.
+    #[column(title = "total")]
     pub total_ns: u64,
     /// Shortest run.
+    #[column(title = "min")]
     pub min_ns: u64,
     /// Longest run.
+    #[column(title = "max")]
     pub max_ns: u64,
     /// Mean run.
+    #[column(title = "mean")]
     pub mean_ns: f64,
     /// Its period, where at least half of the runs belong to one train.
+    #[column(title = "period")]
     pub period_ns: Option<f64>,
     /// The time of detours that was attributed to it.
+    #[column(title = "in detours")]
     pub in_detours_ns: Option<u64>,
+    /// Whether it is quell itself.
+    #[column(title = "note", page, yes = "quell itself: no noise of the node", no = "–")]
+    pub own: bool,
     /// What woke it, most time first.
     pub causes: Vec<Named>,
 }
 
 /// One class of sources.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct ClassRow {
     /// The class.
+    #[column(words)]
+    #[column(title = "what", words, with = Class::meaning)]
     pub class: Class,
     /// Sources in it.
+    #[column]
     pub sources: u64,
     /// Intervals; for `unattributed` detours with something left over.
+    #[column]
     pub count: u64,
     /// Their net time; for `unattributed` the time left over.
+    #[column(title = "total")]
     pub total_ns: u64,
     /// The shortest.
+    #[column(title = "min")]
     pub min_ns: u64,
     /// The longest.
+    #[column(title = "max")]
     pub max_ns: u64,
     /// The mean.
+    #[column(title = "mean")]
     pub mean_ns: f64,
     /// The time of detours that was attributed to it.
+    #[column(title = "in detours")]
     pub in_detours_ns: Option<u64>,
 }
 

@@ -1,5 +1,6 @@
 //! What nothing explains: its own statistics, and what it might be.
 
+use quell_recording::columns::Columns;
 use quell_recording::{Nanos, Recording, Trace, Warning};
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -33,19 +34,25 @@ pub struct Unattributed {
 }
 
 /// Left-over times, over the detours that have any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct LeftOver {
     /// Detours.
+    #[column(title = "detours")]
     pub count: u64,
     /// All together.
+    #[column(title = "total", zero)]
     pub total_ns: u64,
     /// The shortest; zero where there is none, as in all that follow.
+    #[column(title = "min", zero)]
     pub min_ns: u64,
     /// The median.
+    #[column(title = "median", zero)]
     pub median_ns: u64,
     /// 90th percentile.
+    #[column(title = "p90", zero)]
     pub p90_ns: u64,
     /// The longest.
+    #[column(title = "max", zero)]
     pub max_ns: u64,
 }
 

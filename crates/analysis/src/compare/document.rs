@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use quell_recording::columns::{AsValue, Column, Columns, Value, ValueKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,20 +43,30 @@ pub struct Comparison {
 }
 
 /// One side of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct SideDocument {
     /// How people know it.
+    #[column(title = "recording", name)]
     pub name: String,
     /// The CPUs that it observed.
+    #[column(title = "CPUs", words, with = in_line)]
     pub cpus: Vec<u32>,
     /// The longest time that one of them was observed, in nanoseconds.
+    #[column(title = "watched")]
     pub span_ns: u64,
-    /// Noise overhead: time lost to detours over time observed, of all CPUs, in percent.
-    pub overhead_percent: f64,
-    /// Detours per second of one CPU.
-    pub rate_per_s: f64,
     /// How many detours there were, and how long.
+    #[column(nested)]
     pub detours: Summary,
+    /// Detours per second of one CPU.
+    #[column(title = "per s", precision = 1)]
+    pub rate_per_s: f64,
+    /// Noise overhead: time lost to detours over time observed, of all CPUs, in percent.
+    #[column(title = "noise %", precision = 4)]
+    pub overhead_percent: f64,
+}
+
+fn in_line(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// The same CPU on both sides.
@@ -70,22 +81,29 @@ pub struct CpuComparison {
 }
 
 /// The figures of two sides. A quantile is null if a side has no detours.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct Changes {
     /// Noise overhead, in percent of the time observed.
+    #[column(title = "noise overhead, %", precision = 4)]
     pub overhead_percent: Change,
     /// Detours per second of one CPU.
+    #[column(title = "detours per s", number)]
     pub rate_per_s: Change,
     /// The median duration, in nanoseconds.
+    #[column(title = "p50")]
     pub p50_ns: Option<Change>,
     /// The duration that 90 % do not exceed, in nanoseconds.
+    #[column(title = "p90")]
     pub p90_ns: Option<Change>,
     /// The duration that 99 % do not exceed, in nanoseconds.
+    #[column(title = "p99")]
     pub p99_ns: Option<Change>,
     /// The duration that 99.9 % do not exceed, in nanoseconds.
+    #[column(title = "p99.9")]
     pub p99_9_ns: Option<Change>,
     /// The longest duration, in nanoseconds. Its interval is only a hint: no resampling can show a detour longer
     /// than those that happened (Bickel & Freedman, Ann. Statist. 9, 1981).
+    #[column(title = "max")]
     pub max_ns: Option<Change>,
 }
 
@@ -104,6 +122,24 @@ pub struct Change {
     pub high: f64,
     /// What the interval says.
     pub verdict: Verdict,
+}
+
+impl AsValue for Change {
+    const KIND: ValueKind = ValueKind::F64;
+
+    fn value(&self) -> Value {
+        Value::F64(self.difference)
+    }
+}
+
+impl Changes {
+    /// Each figure with what is known of it, those of a side without detours left out.
+    pub fn figures(&self) -> impl Iterator<Item = (Column, &Change)> {
+        let durations = [&self.p50_ns, &self.p90_ns, &self.p99_ns, &self.p99_9_ns, &self.max_ns];
+        let first = [Some(&self.overhead_percent), Some(&self.rate_per_s)];
+        let changes = first.into_iter().chain(durations.map(Option::as_ref));
+        Self::columns().into_iter().zip(changes).filter_map(|(column, change)| Some((column, change?)))
+    }
 }
 
 /// What a confidence interval says of a change.

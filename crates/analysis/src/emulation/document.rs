@@ -1,5 +1,6 @@
 //! The document that an emulation is.
 
+use quell_recording::columns::Columns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,13 +67,15 @@ pub struct Machine {
 }
 
 /// One scale.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct Point {
     /// Virtual ranks.
+    #[column]
     pub ranks: u64,
     /// Phases run, over all independent runs.
     pub phases: u64,
     /// AvgMaxQT with noise: the mean over phases of the slowest rank's compute time, in nanoseconds.
+    #[column(title = "mean MaxQT")]
     pub mean_max_qt_ns: f64,
     /// The longest of them, in nanoseconds.
     pub longest_max_qt_ns: f64,
@@ -85,21 +88,27 @@ pub struct Point {
     /// Their 99.9 % point above their median, in nanoseconds: how far a maximum over ranks is off at most for what measuring alone does.
     pub reference_spread_ns: f64,
     /// 100 × (AvgMaxQT with noise − without) / without (De et al. 2008, eq. 3).
+    #[column(precision = 3)]
     pub slowdown_percent: f64,
     /// 95 % confidence interval of the slowdown from batches of phases, low and high, in percent.
+    #[column(title = "95 % interval", precision = 3)]
     pub ci95_percent: Option<[f64; 2]>,
     /// The slowdown that `quell predict` gives for the same phases, in percent.
+    #[column(precision = 3)]
     pub predicted_percent: Option<f64>,
     /// 100 × (emulated − predicted) / predicted. A phase that is measured some nanoseconds longer than it is predicted moves all ranks on by
     /// them, and where a detour is then met or missed both go different ways through the trace: this difference holds that chance too.
+    #[column(plus)]
     pub difference_percent: Option<f64>,
     /// The slowdown by the progress clock for the very places at which the emulation's ranks stood in each phase, in percent.
     pub in_place_percent: Option<f64>,
     /// 100 × (emulated − that) / that: what burning and measuring alone make.
+    #[column(title = "in place %", plus)]
     pub difference_in_place_percent: Option<f64>,
     /// How long the phases took to run, in nanoseconds.
     pub wall_ns: u64,
     /// What the machine's own noise did.
+    #[column(title = "again", percent, precision = 1, suffix = " %", with = OwnNoise::again_percent)]
     pub own: OwnNoise,
 }
 
@@ -120,4 +129,10 @@ pub struct OwnNoise {
     pub own_ns: f64,
     /// By how much a run's time was changed in the mean for the speed at which the core ran, in nanoseconds, up or down.
     pub mean_speed_correction_ns: f64,
+}
+
+impl OwnNoise {
+    fn again_percent(&self) -> f64 {
+        100.0 * self.runs_again as f64 / self.runs.max(1) as f64
+    }
 }

@@ -1,5 +1,6 @@
 //! What is found in a fleet: the document of `quell.fleet/2`.
 
+use quell_recording::columns::Columns;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -86,17 +87,22 @@ pub struct Why {
 }
 
 /// A source on the median node.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct TypicalSource {
     /// The source, as in [`Why`].
+    #[column(title = "usual", name)]
     pub source: String,
     /// Nodes on which it was seen.
+    #[column]
     pub nodes: u64,
     /// Events for each second of a CPU, median of all nodes.
+    #[column(title = "per s and CPU")]
     pub per_s: f64,
     /// Time for each second of a CPU, median of all nodes.
+    #[column(title = "of each s", time)]
     pub ns_per_s: f64,
     /// The longest event of a node, median of all nodes.
+    #[column]
     pub longest_ns: u64,
 }
 
@@ -137,18 +143,23 @@ pub struct Cost {
 }
 
 /// A number of ranks.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct Scale {
     /// Ranks, one a CPU.
+    #[column]
     pub ranks: u64,
     /// Nodes that they fill. Fewer than were recorded are neighbours by name, the mean over where they begin; more take the recorded
     /// ones in turn.
+    #[column]
     pub nodes: u64,
     /// Slowdown on the nodes as they are.
+    #[column(title = "as they are", suffix = " %")]
     pub mixture_percent: f64,
     /// Slowdown if all were like the median node.
+    #[column(title = "all as the median node", suffix = " %")]
     pub median_percent: f64,
     /// Slowdown if the nodes that are unlike the rest were like the mean of the others.
+    #[column(title = "without the unlike", suffix = " %")]
     pub without_unlike_percent: f64,
 }
 
@@ -162,17 +173,20 @@ pub struct WorstShare {
 }
 
 /// A node that holds up the others.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct SlowNode {
     /// The recording's name.
     pub node: String,
     /// Its host.
     pub host: Option<String>,
     /// Slowdown of a program on this node alone.
+    #[column(title = "alone", suffix = " %")]
     pub own_percent: f64,
     /// The share of all phases in which it is the last.
+    #[column(title = "of phases", precision = 1, suffix = " %")]
     pub holds_up_percent: f64,
     /// The share of all lost time that was lost in those.
+    #[column(title = "of lost time", precision = 1, suffix = " %")]
     pub delay_share_percent: f64,
 }
 

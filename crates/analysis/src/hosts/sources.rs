@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use quell_recording::columns::Columns;
 use quell_recording::{Recording, Source, SourceKind};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
@@ -11,23 +12,31 @@ use serde::Serialize;
 use crate::attribution::{Class, SourceRow};
 
 /// One source on all hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema, Columns)]
 pub struct SourceOverHosts {
     /// Its name, which is a process's or a driver's own: hostile input.
+    #[column(name)]
     pub source: String,
     /// Hosts on which it was seen.
+    #[column]
     pub hosts: u64,
     /// Intervals.
+    #[column]
     pub count: u64,
     /// All their time.
+    #[column(title = "total")]
     pub total_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
     /// The part of it that lies in detours; null where no host recorded any.
+    #[column(title = "in detours")]
     pub in_detours_ns: Option<u64>,
+    /// The longest.
+    #[column(title = "longest")]
+    pub max_ns: u64,
     /// The host on which it took most.
+    #[column(title = "most on", number)]
     pub worst_host: String,
     /// The time that it took there.
+    #[column(title = "there")]
     pub worst_host_ns: u64,
 }
 

@@ -10,6 +10,7 @@ mod fold;
 mod spectrum;
 
 use quell_recording::Trace;
+use quell_recording::columns::Columns;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,20 +38,35 @@ const WEAK: f64 = 0.2;
 const MOST_FAILURES: usize = 5;
 
 /// One train of evenly spaced detours.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct Period {
     /// The mean distance of its events, in nanoseconds.
+    #[column]
+    #[column(title = "Hz", number, with = per_second)]
     pub period_ns: f64,
-    /// The share of the band's detours that belong to it, 0 to 1, net of those that are in its place by chance.
-    pub strength: f64,
     /// How many detours belong to it, net of chance.
+    #[column(title = "detours")]
     pub events: u64,
     /// The median duration of the detours in its place, in nanoseconds.
+    #[column(title = "median")]
     pub median_duration_ns: u64,
+    /// The share of the band's detours that belong to it, 0 to 1, net of those that are in its place by chance.
+    #[column(title = "fit %", percent, precision = 0, with = in_percent)]
+    pub strength: f64,
     /// The time that it took, in nanoseconds, net of chance.
+    #[column(title = "noise")]
     pub noise_ns: u64,
     /// The durations among which it was found.
     pub band: Band,
+}
+
+/// How often a period comes round in a second.
+fn per_second(period_ns: &f64) -> f64 {
+    1e9 / period_ns
+}
+
+fn in_percent(share: &f64) -> f64 {
+    100.0 * share
 }
 
 /// A range of durations.

@@ -1,6 +1,7 @@
 //! Exact order statistics of durations: what the per-CPU table and the comparison say about a CPU.
 
 use quell_recording::Trace;
+use quell_recording::columns::Columns;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -81,23 +82,27 @@ impl Durations {
 }
 
 /// Order statistics of the durations of one sample. Quantiles are nearest-rank: always a duration that happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct Summary {
     /// How many detours there were; with none, all other figures are zero.
+    #[column(title = "detours")]
     pub count: u64,
     /// The shortest, in nanoseconds.
     pub min_ns: u64,
     /// The arithmetic mean, in nanoseconds.
     pub mean_ns: f64,
     /// The median, in nanoseconds.
+    #[column(title = "p50", zero)]
     pub p50_ns: u64,
     /// The duration that 90 % do not exceed, in nanoseconds.
     pub p90_ns: u64,
     /// The duration that 99 % do not exceed, in nanoseconds.
+    #[column(title = "p99", zero)]
     pub p99_ns: u64,
     /// The duration that 99.9 % do not exceed, in nanoseconds.
     pub p99_9_ns: u64,
     /// The longest, in nanoseconds.
+    #[column(title = "max", zero)]
     pub max_ns: u64,
     /// All together, in nanoseconds; saturates.
     pub total_ns: u64,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quell_recording::columns::Columns;
 use quell_recording::mpi::{Run, UNKNOWN};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,25 +39,34 @@ pub struct Tracked {
 }
 
 /// What noise did to a rank. Times in ns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct TrackedRank {
     /// The rank in the world.
+    #[column(id)]
     pub rank: u32,
     /// Where it ran; empty if the archive does not say.
+    #[column(page)]
     pub host: String,
     /// From the beginning of the run to its end.
+    #[column(title = "took")]
     pub runtime_ns: i64,
     /// The same without the noise.
+    #[column(title = "without noise")]
     pub compensated_ns: i64,
     /// Noise that struck it.
+    #[column(title = "struck", zero)]
     pub local_ns: i64,
     /// By how much it ended later than without noise: local and amplified less absorbed.
+    #[column(zero)]
     pub accumulated_ns: i64,
     /// What it lost by others' noise.
+    #[column(zero)]
     pub amplified_ns: i64,
     /// Noise of its own that made nothing later.
+    #[column(zero)]
     pub absorbed_ns: i64,
     /// Accumulated over local noise.
+    #[column(title = "ratio", minor)]
     pub amplification_ratio: Option<f64>,
     /// The same if there were only that source to be removed.
     pub by_source: BTreeMap<String, TrackedSource>,
@@ -77,22 +87,33 @@ pub struct TrackedSource {
     pub amplification_ratio: Option<f64>,
 }
 
+fn nested(path: &[String]) -> String {
+    path.join(" > ")
+}
+
 /// A part of the program, over all ranks. Times in ns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct TrackedPath {
     /// The regions around it, from the outermost, and itself. Empty for the program's own work, outside of all that the archive tells.
+    #[column(title = "place", name, with = nested)]
     pub path: Vec<String>,
     /// Where it was called, if the archive says.
+    #[column(title = "called in", page, name)]
     pub site: Option<String>,
     /// How often it was entered.
+    #[column(zero)]
     pub calls: u64,
     /// From entries to exits; of the program's own work what is left of the run.
+    #[column(zero)]
     pub time_ns: i64,
     /// Noise that struck in it, and in nothing within it.
+    #[column(title = "struck", zero)]
     pub local_ns: i64,
     /// What ranks lost there by others' noise.
+    #[column(zero)]
     pub amplified_ns: i64,
     /// What of their own ended there.
+    #[column(zero)]
     pub absorbed_ns: i64,
     /// Noise that struck there, by source.
     pub local_by_source_ns: BTreeMap<String, i64>,

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use quell_recording::Nanos;
+use quell_recording::columns::Columns;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,35 +22,43 @@ use crate::predict::{Difference, NodeNoise, PredictError};
 pub const OTHERS: &str = "all others";
 
 /// What one source did to the CPUs of the nodes, whatever it costs a job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct OnNode {
+    /// What it took, in percent of the time that all CPUs were watched.
+    #[column(title = "% of node", percent, precision = 4)]
+    pub percent: f64,
     /// Detours that it had part in.
+    #[column(title = "times")]
     pub count: u64,
+    /// The most that it took of one.
+    #[column(title = "longest")]
+    pub max_ns: u64,
     /// What it took of them, in nanoseconds.
     pub total_ns: u64,
-    /// The most that it took of one.
-    pub max_ns: u64,
-    /// What it took, in percent of the time that all CPUs were watched.
-    pub percent: f64,
 }
 
 /// What one source costs at one scale. All percentages are points of the slowdown.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct SourceCost {
-    /// Its part of the slowdown: what it took of the slowest ranks' detours. The parts of all sources add up to the slowdown.
+    /// What it took of the slowest ranks' detours; the parts of all sources add up to the slowdown.
+    #[column(title = "part %", points)]
     pub part_percent: f64,
+    /// By how much its removal lessens the slowdown.
+    #[column(title = "removed %", points)]
+    pub gain_percent: f64,
+    /// 95 % confidence interval of the gain, from pairs of runs.
+    #[column(title = "95 % interval", points)]
+    pub gain_ci95_percent: Option<[f64; 2]>,
+    /// The slowdown if there were no other noise.
+    #[column(title = "alone %", points)]
+    pub alone_percent: f64,
+    /// 95 % confidence interval of that.
+    #[column(title = "95 % interval", points, page)]
+    pub alone_ci95_percent: Option<[f64; 2]>,
     /// The slowdown that is left without it.
     pub without_percent: f64,
     /// 95 % confidence interval of that.
     pub without_ci95_percent: Option<[f64; 2]>,
-    /// By how much its removal lessens the slowdown.
-    pub gain_percent: f64,
-    /// 95 % confidence interval of the gain, from pairs of runs.
-    pub gain_ci95_percent: Option<[f64; 2]>,
-    /// The slowdown if there were no other noise.
-    pub alone_percent: f64,
-    /// 95 % confidence interval of that.
-    pub alone_ci95_percent: Option<[f64; 2]>,
 }
 
 /// A source, on the nodes and at every scale.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quell_recording::Nanos;
+use quell_recording::columns::Columns;
 use quell_sim::loggops::{Culprits, Hit, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -92,29 +93,37 @@ pub struct CulpritFacts {
 }
 
 /// What one source did to the program.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
 pub struct SourceDelay {
     /// The source, as in `show --by source`.
+    #[column(name)]
     pub source: String,
     /// Its part of the delay, in nanoseconds.
+    #[column]
     pub delay_ns: u64,
     /// The same in percent of the delay.
+    #[column(title = "of it", percent, precision = 1, suffix = " %")]
     pub percent: f64,
 }
 
 /// One delay on the critical path.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
 pub struct WorstHit {
+    /// Who took the most of it.
+    #[column(title = "longest, mostly", name)]
+    pub source: String,
     /// The rank that it struck.
+    #[column(id)]
     pub rank: u32,
     /// The iteration of the program, from 0.
+    #[column(id)]
     pub iteration: u32,
     /// When the work that it struck began, in nanoseconds.
+    #[column(title = "at")]
     pub start_ns: u64,
     /// How long it kept that up, in nanoseconds.
+    #[column]
     pub delay_ns: u64,
-    /// Who took the most of it.
-    pub source: String,
 }
 
 impl CulpritFacts {

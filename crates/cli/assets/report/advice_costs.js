@@ -20,48 +20,21 @@ function costSection(advice) {
 function costTable(sources, scale) {
     const rows = sources
         .map((source) => ({
-            name: clean(source.source),
-            node: record(source.node) ?? {},
-            cost: record(list(source.costs)[scale.at]) ?? {},
+            source: source.source,
+            ...record(source.node),
+            ...record(list(source.costs)[scale.at]),
         }))
-        .sort((a, b) => (b.cost.part_percent ?? 0) - (a.cost.part_percent ?? 0));
-    const most = Math.max(...rows.map((row) => number(row.cost.part_percent) ?? 0));
-    const node = (head, field, show, hint) => ({
-        head,
-        hint,
-        key: (row) => number(row.node[field]),
-        text: (row) => show(row.node[field]),
-    });
-    const cost = (head, field, hint) => ({
-        head,
-        hint,
-        key: (row) => number(row.cost[field]),
-        text: (row) => points(row.cost[field]),
-    });
-    const between = (head, field) => ({
-        head,
-        key: (row) => number(list(row.cost[field])[0]),
-        text: (row) => pointsBetween(row.cost[field]),
-    });
-    const columns = [
-        { head: "Source", left: true, kind: () => "name", text: (row) => row.name },
-        {
-            ...cost("Part, points", "part_percent", "All parts add up to the slowdown"),
-            text: (row) => withThinBar(points(row.cost.part_percent), row.cost.part_percent, most),
-        },
-        cost("Removed, points", "gain_percent", "By how much the slowdown falls if it goes"),
-        between("95 % interval", "gain_ci95_percent"),
-        cost("Alone, %", "alone_percent", "The slowdown if there were no other noise"),
-        between("95 % interval", "alone_ci95_percent"),
-        node("% of node", "percent", (v) => fixed(v, 4), "Of the time that its CPUs were watched"),
-        node("Times", "count", count, "Detours that it had part in"),
-        node("Longest", "max_ns", duration),
-    ];
+        .sort((a, b) => (b.part_percent ?? 0) - (a.part_percent ?? 0));
+    const most = Math.max(...rows.map((row) => number(row.part_percent) ?? 0));
+    const how = {
+        part_percent: { text: (row) => withThinBar(points(row.part_percent), row.part_percent, most) },
+    };
     const beyond = scale.supported === false ? ", extrapolated" : "";
-    return table(
+    return rowTable(
+        "advice_sources",
         `Sources ${atRanks(scale)}${beyond}, where all noise costs ${withInterval(scale.slowdown_percent, scale.ci95_percent)} of ${duration(scale.base_ns)}.`,
-        columns,
         rows,
+        how,
     );
 }
 

@@ -1,15 +1,5 @@
 // Two recordings, a before and b after.
 
-const FIGURES = [
-    ["overhead_percent", "Noise overhead, %", (value) => signed(value, (v) => fixed(v, 4))],
-    ["rate_per_s", "Detours per second", (value) => signed(value, (v) => fixed(v, 2))],
-    ["p50_ns", "Median duration", duration],
-    ["p90_ns", "90 % duration", duration],
-    ["p99_ns", "99 % duration", duration],
-    ["p99_9_ns", "99.9 % duration", duration],
-    ["max_ns", "Longest detour", duration],
-];
-
 const VERDICTS = {
     lower: "↓ lower",
     higher: "↑ higher",
@@ -20,11 +10,12 @@ function signed(value, show) {
     return value < 0 ? `−${show(-value)}` : show(value);
 }
 
-/** The rows of a table of changes. */
+/** The rows of a table of changes: each figure as the program describes it. */
 function changeRows(changes, more = {}) {
-    return FIGURES.flatMap(([field, name, show]) => {
-        const change = record(record(changes)?.[field]);
-        return change ? [{ ...change, ...more, name, show }] : [];
+    return list(described.changes).flatMap((one) => {
+        const change = record(record(changes)?.[one.field]);
+        const show = (value) => signed(value, (size) => numberText(one, size));
+        return change ? [{ ...change, ...more, field: one.field, name: capital(one.title), unit: one.unit, show }] : [];
     });
 }
 
@@ -65,24 +56,22 @@ function percent(row) {
 
 function headlineOfComparison(compare) {
     const rows = changeRows(compare.changes);
-    return ["overhead_percent", "rate_per_s", "p99_ns", "max_ns"].flatMap((field) => {
-        const [, name, show] = FIGURES.find((one) => one[0] === field);
-        const row = rows.find((one) => one.name === name);
+    return [
+        ["overhead_percent", "Noise overhead, %"],
+        ["rate_per_s", "Detours per second"],
+        ["p99_ns", "99 % duration"],
+        ["max_ns", "Longest detour"],
+    ].flatMap(([field, name]) => {
+        const row = rows.find((one) => one.field === field);
         return row
-            ? [
-                  [
-                      name,
-                      `${brief(row.a, show)} → ${brief(row.b, show)}`,
-                      VERDICTS[row.verdict] ?? clean(row.verdict),
-                  ],
-              ]
+            ? [[name, `${brief(row, row.a)} → ${brief(row, row.b)}`, VERDICTS[row.verdict] ?? clean(row.verdict)]]
             : [];
     });
 }
 
 /** A figure with fewer digits. */
-function brief(value, show) {
-    return show === duration ? duration(value) : significant(value, 3);
+function brief(row, value) {
+    return row.unit === "time" ? duration(value) : significant(value, 3);
 }
 
 function limitsOfComparison(compare) {
@@ -159,24 +148,9 @@ function sideTable(compare) {
     const rows = ["a", "b"].flatMap((letter) =>
         record(compare[letter]) ? [{ letter, ...compare[letter] }] : [],
     );
-    const of = (row, field) =>
-        row.detours > 0 || record(row.detours)?.count > 0 ? number(record(row.detours)?.[field]) : null;
-    const time = (head, field) => ({
-        head,
-        key: (row) => of(row, field),
-        text: (row) => duration(of(row, field)),
-    });
     const columns = [
         { head: "", left: true, text: (row) => row.letter },
-        { head: "Recording", left: true, kind: () => "name", text: (row) => clean(row.name) },
-        { head: "CPUs", text: (row) => (Array.isArray(row.cpus) ? cpuList(row.cpus) : clean(row.cpus)) },
-        column("Watched", "span_ns", duration),
-        { head: "Detours", key: detoursOf, text: (row) => count(detoursOf(row)) },
-        column("Per second", "rate_per_s", (v) => fixed(v, 1)),
-        column("Overhead %", "overhead_percent", (v) => fixed(v, 4)),
-        time("Median", "p50_ns"),
-        time("99 %", "p99_ns"),
-        time("Longest", "max_ns"),
+        ...columnsOf("sides", { cpus: { text: (row) => cpuList(list(row.cpus)) } }),
     ];
     return table("The two recordings: a before, b after.", filled(columns, rows), rows);
 }
@@ -203,7 +177,7 @@ function cpuChanges(cpus) {
         "details",
         {},
         element("summary", {}, `Each of the ${cpus.length} CPUs that both observed`),
-        table("Changes of each CPU", [column("CPU", "cpu", clean), ...changeColumns()], rows),
+        table("Changes of each CPU", [{ head: "CPU", text: (row) => clean(row.cpu) }, ...changeColumns()], rows),
     );
     details.open = cpus.length <= 4;
     return details;

@@ -134,72 +134,27 @@ function most(rows, field) {
     );
 }
 
+/** What tells how well a CPU was watched, rather than what it suffered. */
+const WATCH = ["core", "package", "numa_node", "span_ns", "resolution_ns", "own_detours", "own_ns", "lost"];
+
 function cpuSection(show) {
     const cpus = records(show.cpus);
-    const columns = [
-        column("CPU", "cpu", clean),
-        column(
-            "Overhead %",
-            "overhead_percent",
-            (v) => fixed(v, 4),
-            "Noise overhead: time lost to detours / time observed",
-        ),
-        column("Time lost", "noise_ns", duration),
-        column("Detours", "detours", count),
-        column("Per second", "rate_per_s", (v) => fixed(v, 1)),
-        ...[
-            ["Shortest", "min_ns"],
-            ["Mean", "mean_ns"],
-            ["Median", "p50_ns"],
-            ["90 %", "p90_ns"],
-            ["99 %", "p99_ns"],
-            ["99.9 %", "p99_9_ns"],
-            ["Longest", "max_ns"],
-        ].map(([head, field]) => durationColumn(head, field)),
-    ];
+    const watch = (one) => WATCH.includes(one.field) || one.field.startsWith("loop.");
+    const columns = filled(columnsOf("cpus"), cpus);
     return section(
         "cpus",
         "Each CPU",
         table(
-            "Detours of each CPU. 90 %: the duration that nine of ten detours do not exceed.",
-            columns,
+            "Detours of each CPU. P90: the duration that nine of ten detours do not exceed.",
+            columns.filter((one) => !watch(one)),
             cpus,
         ),
         table(
             "How well each CPU was watched. Resolution: the shortest detour that can be told from the probe's own loop.",
-            filled(probeColumns(), cpus),
+            columns.filter((one) => one.field === "cpu" || watch(one)),
             cpus,
         ),
     );
-}
-
-/** A duration of detours: nothing, rather than zero, where there are none. */
-function durationColumn(head, field) {
-    const value = (row) => (row.detours > 0 ? number(row[field]) : null);
-    return { head, key: value, text: (row) => duration(value(row)) };
-}
-
-function probeColumns() {
-    const loop = (head, field, show) => ({
-        head,
-        key: (row) => number(record(row.loop)?.[field]),
-        text: (row) => show(record(row.loop)?.[field]),
-    });
-    return [
-        column("CPU", "cpu", clean),
-        column("Core", "core", count),
-        column("Package", "package", count),
-        column("NUMA", "numa_node", count),
-        column("Watched", "span_ns", duration),
-        column("Resolution", "resolution_ns", duration),
-        loop("Turns", "iterations", count),
-        loop("Median turn", "p50_ns", duration),
-        loop("99 %", "p99_ns", duration),
-        loop("99.9 %", "p99_9_ns", duration),
-        column("Own", "own_detours", count, "Detours that quell's own writing caused"),
-        column("Own time", "own_ns", duration, "Time that quell itself took"),
-        column("Lost rows", "lost", count, "Rows that were dropped for want of room"),
-    ];
 }
 
 function periodSection(show) {
@@ -212,27 +167,14 @@ function periodSection(show) {
     const share = (row) =>
         row.all > 0 && number(row.noise_ns) !== null ? (100 * row.noise_ns) / row.all : null;
     const columns = [
-        column("CPU", "cpu", clean),
-        column("Period", "period_ns", duration),
-        {
-            head: "Frequency, Hz",
-            key: (row) => 1e9 / row.period_ns,
-            text: (row) => (row.period_ns > 0 ? significant(1e9 / row.period_ns, 4) : NOTHING),
-        },
-        column("Detours", "events", count, "Detours that belong to it, net of chance"),
-        column("Median duration", "median_duration_ns", duration),
-        column("Time lost", "noise_ns", duration),
+        ...columnsOf("periods", {
+            Hz: made((row) => 1e9 / row.period_ns, (hz) => significant(hz, 4)),
+            strength: made((row) => 100 * row.strength, (percent) => fixed(percent, 0)),
+        }),
         {
             head: "Share of noise %",
-            key: share,
-            text: (row) => fixed(share(row), 1),
             hint: "Of the time that this CPU lost to detours",
-        },
-        {
-            head: "Fit %",
-            key: (row) => number(row.strength),
-            text: (row) => (number(row.strength) === null ? NOTHING : fixed(100 * row.strength, 0)),
-            hint: "How many of the detours of such durations belong to it",
+            ...made(share, (percent) => fixed(percent, 1)),
         },
     ];
     return section(
@@ -248,23 +190,9 @@ function periodSection(show) {
 
 function quantaSection(show) {
     const quanta = records(show.quanta);
-    const columns = [
-        column("CPU", "cpu", clean),
-        column("Overhead %", "overhead_percent", (v) => fixed(v, 4)),
-        column("Quanta", "quanta", count),
-        column("Watched", "span_ns", duration),
-        column("Quantum", "quantum_ns", duration),
-        column("Shortest", "min_ns", duration),
-        column("Median", "p50_ns", duration),
-        column("99 %", "p99_ns", duration),
-        column("Longest", "max_ns", duration),
-        column("Least work", "min_work", count),
-        column("Median work", "p50_work", count),
-        column("Most work", "max_work", count),
-    ];
     const meaning =
         show.method === "ftq"
             ? "FTQ: the overhead is work below the fullest quantum / all work that would have fitted."
             : "FWQ: the overhead is time above the fastest quantum / all time.";
-    return section("quanta", "Quanta of each CPU", table(meaning, filled(columns, quanta), quanta));
+    return section("quanta", "Quanta of each CPU", rowTable("quanta", meaning, quanta));
 }

@@ -8,26 +8,38 @@ function describe(columns) {
 }
 
 /**
- * The columns of a kind of row, as `table` takes them. `how` says, by field, what a page does otherwise: a column's
- * properties, or null to leave it out.
+ * The columns of a kind of row, as `table` takes them: the first of names goes first, for it names the row. `how`
+ * says, by title or field, what a page does otherwise: a column's properties, or null to leave it out.
  */
 function columnsOf(kind, how = {}) {
-    return list(described[kind])
-        .filter((one) => one.importance !== "data" && how[one.field] !== null)
-        .map((one) => ({
-            head: one.title.charAt(0).toUpperCase() + one.title.slice(1),
-            hint: one.meaning,
-            left: one.unit === "words" || one.unit === "name" || one.unit === "flag",
-            kind: () => (one.unit === "name" ? "name" : ""),
-            key: (row) => orderOf(valueOf(row, one)),
-            text: (row) => textOf(one, valueOf(row, one)),
-            ...how[one.field],
-        }));
+    const other = (one) => (how[one.title] === undefined ? how[one.field] : how[one.title]);
+    const shown = list(described[kind]).filter((one) => one.importance !== "data" && other(one) !== null);
+    const first = shown.find((one) => one.unit === "name");
+    return [...(first ? [first] : []), ...shown.filter((one) => one !== first)].map((one) => ({
+        field: one.field,
+        head: capital(one.title),
+        hint: one.meaning,
+        left: one.unit === "words" || one.unit === "name" || one.unit === "flag",
+        kind: () => (one.unit === "name" ? "name" : ""),
+        key: (row) => orderOf(valueOf(row, one)),
+        text: (row) => textOf(one, valueOf(row, one)),
+        ...other(one),
+    }));
 }
 
 /** A table of described rows; columns without any value are left out. */
 function rowTable(kind, caption, rows, how = {}) {
     return table(caption, filled(columnsOf(kind, how), rows), rows);
+}
+
+/** What a page does with a column whose value it makes of a row itself. */
+function made(value, show) {
+    return { key: (row) => number(value(row)), text: (row) => show(value(row)) };
+}
+
+/** A text that begins with a capital letter. */
+function capital(text) {
+    return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The value of a column, which may stand in an object within the row. */
@@ -48,6 +60,9 @@ function textOf(one, value) {
     }
     switch (one.kind) {
         case "interval":
+            if (one.unit === "points") {
+                return pointsBetween(value);
+            }
             return list(value).map((end) => numberText(one, end)).join(" – ") || NOTHING;
         case "flag":
             return one.yes_no[value === true ? 0 : 1];
@@ -59,11 +74,21 @@ function textOf(one, value) {
 }
 
 function numberText(one, value) {
+    const shown = plainText(one, value);
+    const plus = one.plus && value > 0 ? "+" : "";
+    return shown === NOTHING ? NOTHING : plus + shown + one.suffix;
+}
+
+function plainText(one, value) {
     switch (one.unit) {
         case "time":
             return duration(value);
         case "count":
             return count(value);
+        case "id":
+            return clean(value);
+        case "points":
+            return points(value);
         default:
             return fixed(value, one.precision);
     }

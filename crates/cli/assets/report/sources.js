@@ -162,36 +162,24 @@ function cpuBar(cpu, share, most, shade, order) {
     );
 }
 
-/** A column of names. */
-function nameColumn(head, field) {
-    return { head, left: true, kind: () => "name", text: (row) => clean(row[field]) };
-}
-
-function timeColumns() {
-    return [
-        column("Count", "count", count),
-        column("Total", "total_ns", duration, "Net of what interrupted it"),
-        column("Shortest", "min_ns", duration),
-        column("Longest", "max_ns", duration),
-        column("Mean", "mean_ns", duration),
-    ];
-}
-
 function sourceTable(rows) {
     // The first is most of it; a row stays one line.
-    const names = (field) => (row) => {
-        const [first, ...others] = records(row[field]);
-        return first ? clean(first.name) + (others.length ? ` +${others.length}` : "") : NOTHING;
-    };
+    const names = (head, field) => ({
+        head,
+        left: true,
+        kind: () => "name",
+        text: (row) => {
+            const [first, ...others] = records(row[field]);
+            return first ? clean(first.name) + (others.length ? ` +${others.length}` : "") : NOTHING;
+        },
+    });
     const columns = [
-        nameColumn("Source", "source"),
-        column("pid", "pid", (pid) => (number(pid) === null ? NOTHING : String(pid))),
-        ...timeColumns(),
-        column("Period", "period_ns", duration, "Where at least half of them are evenly spaced"),
-        column("In detours", "in_detours_ns", duration, "The part that the program felt"),
-        { head: "Class", left: true, text: (row) => CLASSES[row.class] ?? clean(row.class) },
-        { head: "Ran", left: true, kind: () => "name", text: names("details") },
-        { head: "Caused by", left: true, kind: () => "name", text: names("causes") },
+        ...columnsOf("sources", {
+            source: { head: "Source" },
+            class: { text: (row) => CLASSES[row.class] ?? clean(row.class) },
+        }),
+        names("Ran", "details"),
+        names("Caused by", "causes"),
     ];
     return table(
         "What the kernel did on the CPUs that were watched, whether it made a detour or not. " +
@@ -202,18 +190,7 @@ function sourceTable(rows) {
 }
 
 function taskTable(rows) {
-    if (rows.length === 0) {
-        return null;
-    }
-    const columns = [
-        nameColumn("Task", "name"),
-        column("pid", "pid", (pid) => (number(pid) === null ? NOTHING : String(pid))),
-        ...timeColumns(),
-        column("Period", "period_ns", duration),
-        column("In detours", "in_detours_ns", duration),
-        { head: "Note", left: true, text: (row) => (row.own ? "quell itself: no noise of the node" : NOTHING) },
-    ];
-    return table("Tasks that ran in the program's place.", filled(columns, rows), rows);
+    return rows.length === 0 ? null : rowTable("tasks", "Tasks that ran in the program's place.", rows);
 }
 
 function leftOverSection(left) {
@@ -224,20 +201,11 @@ function leftOverSection(left) {
         { what: "Around known work of the kernel", ...record(left.around_known) },
         { what: "Without any interval", ...record(left.alone) },
     ];
-    const columns = [
-        { head: "Left over", left: true, text: (row) => row.what },
-        column("Detours", "count", count),
-        column("Total", "total_ns", duration),
-        column("Shortest", "min_ns", duration),
-        column("Median", "median_ns", duration),
-        column("90 %", "p90_ns", duration),
-        column("Longest", "max_ns", duration),
-    ];
     const says = records(left.hypotheses).map((one) => element("li", {}, clean(one.says)));
     return section(
         "unattributed",
         "Unattributed",
-        table(`${duration(left.total_ns)} of the detours' time that nothing explains.`, columns, rows),
+        rowTable("left_over", `${duration(left.total_ns)} of the detours' time that nothing explains.`, rows),
         says.length > 0 ? paragraph("What it may be. These are hypotheses; none is proved:") : null,
         says.length > 0 ? element("ul", {}, ...says) : null,
     );
@@ -251,32 +219,23 @@ function commandSections(sources) {
         return [];
     }
     const had = number(command.had_percent);
-    const columns = [
-        column("tid", "tid", (tid) => String(tid)),
-        nameColumn("Thread", "name"),
-        column("On CPU", "on_cpu_ns", duration),
-        column("Interrupted", "interrupted_ns", duration, "By interrupts, softirqs and the hypervisor"),
-        column("Preempted", "preempted_ns", duration, "By other tasks, while it could have run"),
-        column("Run delay", "run_delay_ns", duration, "Runnable and waiting, by the kernel's own account"),
-        column("Had %", "had_percent", (v) => fixed(v, 2), "(on CPU − interrupted) / (on CPU + preempted)"),
-        {
-            head: "Taken mostly by",
-            left: true,
-            kind: () => "name",
-            text: (row) =>
-                records(row.sources)
-                    .slice(0, 3)
-                    .map((one) => `${clean(one.source)} ${duration(one.total_ns)}`)
-                    .join(", ") || NOTHING,
-        },
-    ];
+    const taken = {
+        head: "Taken mostly by",
+        left: true,
+        kind: () => "name",
+        text: (row) =>
+            records(row.sources)
+                .slice(0, 3)
+                .map((one) => `${clean(one.source)} ${duration(one.total_ns)}`)
+                .join(", ") || NOTHING,
+    };
     const share = had === null ? "never ran" : `had ${fixed(had, 2)} % of the CPU time that it could have had`;
     return [
         section(
             "command",
             "The command",
             paragraph(`The command (pid ${clean(command.pid)}, ${plural(command.threads, "thread")}) ${share}.`),
-            table("Each thread.", columns, threads),
+            table("Each thread.", [...columnsOf("threads"), taken], threads),
         ),
     ];
 }

@@ -129,27 +129,12 @@ function trackSections(run) {
 }
 
 function trackSourceTable(run, sources) {
-    const columns = [
-        nameColumn("Source", "source"),
-        column("Struck", "local_ns", duration, "Noise of it that struck ranks"),
-        column("Accumulated", "accumulated_ns", duration, "By how much ranks ended later than without it"),
-        column("Amplified", "amplified_ns", duration, "What ranks lost by others' noise of it"),
-        column("Absorbed", "absorbed_ns", duration, "What of it made nothing later"),
-        {
-            head: "Ratio",
-            key: (row) => (row.local_ns > 0 ? row.accumulated_ns / row.local_ns : null),
-            text: (row) => (row.local_ns > 0 ? fixed(row.accumulated_ns / row.local_ns, 2) : NOTHING),
-            hint: "Accumulated over struck",
-        },
-        column("Share %", "share", (share) => fixed(number(share) === null ? null : 100 * share, 1)),
-        column("Run shorter by", "saved_ns", duration, "If this source alone were removed"),
-    ];
     const sum = number(run.orthogonal_sum_ratio);
     const words =
         sum === null
             ? ""
             : ` The shares add up to ${fixed(100 * sum, 1)} %: ${sum > 1.005 ? "sources hide one another" : "each adds its own"}.`;
-    return table(`What each source did, over all ranks.${words}`, columns, sources);
+    return rowTable("track_sources", `What each source did, over all ranks.${words}`, sources);
 }
 
 function rankSection(run) {
@@ -159,30 +144,22 @@ function rankSection(run) {
     const rows = places.map((at) => ({
         rank: ranks.rank[at],
         host: ranks.host[at],
-        runtime: ranks.runtime[at],
-        compensated: run.counted ? ranks.runtime[at] - ranks.accumulated[at] : null,
-        local: ranks.local[at],
-        accumulated: ranks.accumulated[at],
-        amplified: ranks.amplified[at],
-        absorbed: ranks.absorbed[at],
-        ratio: ranks.local[at] > 0 ? ranks.accumulated[at] / ranks.local[at] : null,
+        runtime_ns: ranks.runtime[at],
+        ...(run.counted ? noiseOf(ranks, at) : {}),
     }));
-    const counted = [
-        column("Without noise", "compensated", duration),
-        column("Struck", "local", duration),
-        column("Accumulated", "accumulated", duration),
-        column("Amplified", "amplified", duration),
-        column("Absorbed", "absorbed", duration),
-        column("Ratio", "ratio", (value) => fixed(value, 2)),
-    ];
-    const columns = [
-        column("Rank", "rank", String),
-        ...filled([{ head: "Host", left: true, text: (row) => clean(row.host) }], rows),
-        column("Took", "runtime", duration),
-        ...(run.counted ? counted : []),
-    ];
     const caption = few ? "Each rank." : `The ${rows.length} of ${count(run.all_ranks)} ranks that lost most.`;
-    return section("ranks", "Ranks", table(caption, columns, rows));
+    return section("ranks", "Ranks", rowTable("track_ranks", caption, rows));
+}
+
+function noiseOf(ranks, at) {
+    return {
+        compensated_ns: ranks.runtime[at] - ranks.accumulated[at],
+        local_ns: ranks.local[at],
+        accumulated_ns: ranks.accumulated[at],
+        amplified_ns: ranks.amplified[at],
+        absorbed_ns: ranks.absorbed[at],
+        amplification_ratio: ranks.local[at] > 0 ? ranks.accumulated[at] / ranks.local[at] : null,
+    };
 }
 
 function placeSection(run) {
@@ -192,19 +169,15 @@ function placeSection(run) {
     }
     const where = (row) =>
         list(row.path).length > 0 ? row.path.map(clean).join(" › ") : "the program's own work";
-    const columns = [
-        { head: "Where", left: true, kind: () => "name", text: where },
-        ...filled([nameColumn("Called in", "site")], rows),
-        column("Calls", "calls", (calls) => (calls > 0 ? count(calls) : NOTHING)),
-        column("Time", "time_ns", duration, "From entry to exit, over all ranks"),
-        column("Struck", "local_ns", duration, "Noise that struck in it, and in nothing within it"),
-        column("Amplified", "amplified_ns", duration, "What ranks lost there by others' noise"),
-        column("Absorbed", "absorbed_ns", duration, "What of their own noise ended there"),
-    ];
     const fewer = run.all_paths > rows.length ? ` The ${rows.length} costliest of ${count(run.all_paths)}.` : "";
     return section(
         "places",
         "Places in the program",
-        table(`Where noise struck, was passed on, and ended, over all ranks.${fewer}`, columns, rows),
+        rowTable(
+            "track_paths",
+            `Where noise struck, was passed on, and ended, over all ranks.${fewer}`,
+            rows,
+            { path: { text: where, key: where } },
+        ),
     );
 }

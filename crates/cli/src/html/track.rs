@@ -3,6 +3,8 @@
 use quell_analysis::track::{Findings, Tracked, TrackedPath, TrackedRank, TrackedSource};
 use serde::Serialize;
 
+use crate::render::track::SourceRow;
+
 /// So many ranks are drawn: more than a screen has columns.
 const MOST_RANKS: usize = 2_048;
 /// Of these, so many are those that lost most; they have rows in the table.
@@ -41,13 +43,8 @@ pub(super) struct Run<'a> {
 /// A source over all ranks, and at each of those that are drawn.
 #[derive(Debug, Serialize)]
 struct Source {
-    source: String,
-    local_ns: i64,
-    accumulated_ns: i64,
-    amplified_ns: i64,
-    absorbed_ns: i64,
-    share: Option<f64>,
-    saved_ns: i64,
+    #[serde(flatten)]
+    row: SourceRow,
     /// Empty where it is not drawn.
     local: Vec<i64>,
     accumulated: Vec<i64>,
@@ -142,36 +139,21 @@ impl Ranks {
 
 /// The costliest first; those that did nothing are left out.
 fn sources(tracked: &Tracked, drawn: &[&TrackedRank]) -> Vec<Source> {
-    let source = |name: &String, without: i64| {
-        let of = |value: fn(&TrackedSource) -> i64| -> i64 {
-            tracked.ranks.iter().filter_map(|rank| rank.by_source.get(name)).map(value).sum()
-        };
-        Source {
-            source: name.clone(),
-            local_ns: of(|source| source.local_ns),
-            accumulated_ns: of(|source| source.accumulated_ns),
-            amplified_ns: of(|source| source.amplified_ns),
-            absorbed_ns: of(|source| source.absorbed_ns),
-            share: tracked.composition.get(name).copied(),
-            saved_ns: tracked.runtime_ns - without,
-            local: Vec::new(),
-            accumulated: Vec::new(),
-        }
-    };
-    let all = tracked.compensated_runtime_by_source_ns.iter();
-    let mut sources: Vec<Source> = all.map(|(name, without)| source(name, *without)).collect();
-    sources.retain(|source| source.local_ns != 0 || source.accumulated_ns != 0);
-    sources.sort_by_key(|source| (-source.accumulated_ns, -source.local_ns));
-    sources.truncate(MOST_SOURCES);
+    let mut rows = SourceRow::of_run(tracked);
+    rows.retain(|row| row.local_ns != 0 || row.accumulated_ns != 0);
+    rows.sort_by_key(|row| (-row.accumulated_ns, -row.local_ns));
+    rows.truncate(MOST_SOURCES);
+    let source = |row| Source { row, local: Vec::new(), accumulated: Vec::new() };
+    let mut sources: Vec<Source> = rows.into_iter().map(source).collect();
     for source in sources.iter_mut().take(MOST_DRAWN) {
         let column = |value: fn(&TrackedSource) -> i64| {
-            drawn.iter().map(|rank| rank.by_source.get(&source.source).map_or(0, value)).collect()
+            drawn.iter().map(|rank| rank.by_source.get(&source.row.source).map_or(0, value)).collect()
         };
         source.local = column(|source| source.local_ns);
         source.accumulated = column(|source| source.accumulated_ns);
     }
     for source in &mut sources {
-        source.source = cut(&source.source, LONGEST_NAME);
+        source.row.source = cut(&source.row.source, LONGEST_NAME);
     }
     sources
 }

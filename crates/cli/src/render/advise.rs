@@ -1,9 +1,11 @@
 //! Advice as text for a terminal.
 
-use quell_analysis::advise::{Advice, Best, Effect, Leave, Proposal, Standing};
-use quell_analysis::whatif::{Scale, Source};
+use quell_analysis::advise::{Advice, Best, Leave, Proposal, Standing};
+use quell_analysis::whatif::{OnNode, Scale, Source, SourceCost};
+use quell_recording::columns::Columns;
 
-use super::table::{table, table_with_words, time};
+use super::rows::{points, rows};
+use super::table::time;
 use super::warnings;
 use crate::printer::one_line;
 
@@ -64,23 +66,24 @@ fn at_scale(advice: &Advice, at: usize, scale: &Scale) -> String {
     );
     let mut sources: Vec<&Source> = advice.sources.iter().collect();
     sources.sort_by(|a, b| b.costs[at].part_percent.total_cmp(&a.costs[at].part_percent));
-    let rows = sources.iter().map(|source| {
-        let cost = source.costs[at];
-        vec![
-            one_line(&source.source),
-            format!("{:.4}", source.node.percent),
-            source.node.count.to_string(),
-            time(source.node.max_ns as f64),
-            points(cost.part_percent),
-            points(cost.gain_percent),
-            interval(cost.gain_ci95_percent),
-            points(cost.alone_percent),
-        ]
-    });
-    let header =
-        ["source", "% of node", "times", "longest", "part %", "removed %", "95 % interval", "alone %"];
-    text += &table(&header, rows);
+    let shown: Vec<CostRow<'_>> = sources
+        .into_iter()
+        .map(|source| CostRow { source: &source.source, node: source.node, cost: source.costs[at] })
+        .collect();
+    text += &rows(&shown);
     text + &format!("overlap, which no single removal gains: {} %\n", points(scale.overlap_percent))
+}
+
+/// What a source costs at one scale.
+#[derive(Debug, Columns)]
+pub struct CostRow<'a> {
+    /// The source.
+    #[column(name)]
+    source: &'a str,
+    #[column(flatten)]
+    node: OnNode,
+    #[column(flatten)]
+    cost: SourceCost,
 }
 
 fn percent(value: f64, ci: Option<[f64; 2]>) -> String {
@@ -90,56 +93,62 @@ fn percent(value: f64, ci: Option<[f64; 2]>) -> String {
     }
 }
 
-fn points(value: f64) -> String {
-    let value = if value == 0.0 { 0.0 } else { value };
-    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+/// A mitigation that can be done, at the last scale.
+#[derive(Debug, Columns)]
+struct RemedyRow<'a> {
+    #[column]
+    mitigation: &'a str,
+    #[column]
+    risk: &'a str,
+    #[column]
+    here: &'static str,
+    #[column]
+    addresses: String,
+    #[column(title = "for")]
+    place: String,
+    #[column(title = "now %", points)]
+    before_percent: f64,
+    #[column(title = "left %", points)]
+    after_percent: f64,
+    #[column(title = "gain %", points)]
+    gain_percent: f64,
+    #[column(title = "95 % interval", points)]
+    gain_ci95_percent: Option<[f64; 2]>,
+    #[column]
+    worth_it: bool,
 }
 
-fn interval(ci: Option<[f64; 2]>) -> String {
-    ci.map_or_else(|| "-".into(), |[low, high]| format!("{} – {}", points(low), points(high)))
+impl<'a> RemedyRow<'a> {
+    fn new(one: &'a Proposal) -> Option<Self> {
+        let effect = one.effects.as_ref()?.last()?;
+        Some(Self {
+            mitigation: &one.id,
+            risk: &one.risk,
+            here: match (one.standing, one.reboot) {
+                (Standing::ByHand, _) => "by hand",
+                (_, true) => "after a boot",
+                _ => "possible",
+            },
+            addresses: short(&one.addresses),
+            place: one.on_cpus.as_ref().map_or_else(|| "all".into(), |cpus| format!("CPUs {cpus}")),
+            before_percent: effect.before_percent,
+            after_percent: effect.after_percent,
+            gain_percent: effect.gain_percent,
+            gain_ci95_percent: effect.gain_ci95_percent,
+            worth_it: one.worth_it,
+        })
+    }
 }
 
 fn mitigations(advice: &Advice) -> String {
-    let last = |one: &Proposal| one.effects.as_ref().and_then(|effects| effects.last().copied());
     let possible =
         advice.mitigations.iter().filter(|one| one.standing <= Standing::ByHand && one.effects.is_some());
-    let row = |one: &Proposal| {
-        let effect = last(one)?;
-        Some(vec![
-            one.id.clone(),
-            one.risk.clone(),
-            match (one.standing, one.reboot) {
-                (Standing::ByHand, _) => "by hand".to_owned(),
-                (_, true) => "after a boot".to_owned(),
-                _ => "possible".to_owned(),
-            },
-            short(&one.addresses),
-            one.on_cpus.clone().map_or_else(|| "all".into(), |cpus| format!("CPUs {cpus}")),
-            points(effect.before_percent),
-            points(effect.after_percent),
-            points(effect.gain_percent),
-            interval(effect.gain_ci95_percent),
-            if one.worth_it { "yes" } else { "no" }.to_owned(),
-        ])
-    };
-    let rows: Vec<_> = possible.clone().filter_map(row).take(MOST_SHOWN).collect();
+    let shown: Vec<RemedyRow<'_>> = possible.clone().filter_map(RemedyRow::new).take(MOST_SHOWN).collect();
     let ranks = advice.scales.last().map_or(0, |scale| scale.ranks);
     let mut text = String::new();
-    if !rows.is_empty() {
-        let header = [
-            "mitigation",
-            "risk",
-            "here",
-            "addresses",
-            "for",
-            "now %",
-            "left %",
-            "gain %",
-            "95 % interval",
-            "worth it",
-        ];
+    if !shown.is_empty() {
         text += &format!("\nwhat could be done, at {ranks} ranks, if it takes away all that it addresses\n");
-        text += &table_with_words(5, &header, rows.into_iter());
+        text += &rows(&shown);
         let more = possible.count().saturating_sub(MOST_SHOWN);
         if more > 0 {
             text += &format!("and {more} more that do less (--json)\n");
@@ -174,35 +183,13 @@ fn short(names: &[String]) -> String {
 fn best_set(best: &Best) -> String {
     let place =
         best.on_cpus.as_ref().map(|cpus| format!(", with the job on CPUs {cpus}")).unwrap_or_default();
-    let mut text = format!("\nthe best set{place}: {}\n", best.ids.join(", "));
-    let row = |effect: &Effect| {
-        vec![
-            effect.ranks.to_string(),
-            points(effect.before_percent),
-            points(effect.after_percent),
-            interval(effect.after_ci95_percent),
-            points(effect.gain_percent),
-            interval(effect.gain_ci95_percent),
-        ]
-    };
-    let header = ["ranks", "now %", "left %", "95 % interval", "gain %", "95 % interval "];
-    text += &table(&header, best.effects.iter().map(row));
-    text
+    format!("\nthe best set{place}: {}\n{}", best.ids.join(", "), rows(&best.effects))
 }
 
 fn leave(leave: &Leave) -> String {
     let mut text =
         format!("\nleaving one of {} CPUs of each node to the system, on as many nodes\n", leave.cpus);
-    let row = |scale: &quell_analysis::advise::LeaveScale| {
-        vec![
-            scale.ranks.to_string(),
-            points(scale.full_percent),
-            points(scale.left_percent),
-            points(scale.left_moved_percent),
-        ]
-    };
-    let header = ["ranks", "full nodes, time %", "one left", "one left, daemons on it"];
-    text += &table(&header, leave.scales.iter().map(row));
+    text += &rows(&leave.scales);
     let pays = |from: Option<u64>| {
         from.map_or_else(|| "at none of these".into(), |ranks| format!("from {ranks} ranks on"))
     };

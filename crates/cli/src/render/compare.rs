@@ -1,8 +1,10 @@
 //! A comparison as text for a terminal.
 
 use quell_analysis::compare::{Change, Changes, Comparison, SideDocument};
+use quell_recording::columns::{Column, Value};
 
 use super::plots::{self, Scale, Series};
+use super::rows::cell;
 use super::table::{table, time};
 use super::warnings;
 use crate::printer::{one_line, width};
@@ -39,41 +41,23 @@ fn side_line(side: &SideDocument) -> String {
     )
 }
 
+/// A table of figures, each in its own unit.
 fn changes(title: &str, changes: &Changes) -> String {
-    // Adding zero makes a negative zero a plain one.
-    let plain = |value: f64| format!("{:.4}", value + 0.0);
-    let mut rows = vec![
-        row("noise overhead, %", &changes.overhead_percent, &plain),
-        row("detours per s", &changes.rate_per_s, &|value| format!("{value:.2}")),
-    ];
-    let durations = [
-        ("p50", &changes.p50_ns),
-        ("p90", &changes.p90_ns),
-        ("p99", &changes.p99_ns),
-        ("p99.9", &changes.p99_9_ns),
-        ("max", &changes.max_ns),
-    ];
-    rows.extend(
-        durations.iter().filter_map(|(name, change)| Some(row(name, change.as_ref()?, &signed_time))),
-    );
-    format!("\n{title}\n{}", table(&["", "a", "b", "b − a", "95 % interval", "verdict"], rows.into_iter()))
-}
-
-fn row(name: &str, change: &Change, text: &dyn Fn(f64) -> String) -> Vec<String> {
-    let interval = format!("{} … {}", text(change.low), text(change.high));
-    vec![
-        name.into(),
-        text(change.a),
-        text(change.b),
-        text(change.difference),
-        interval,
-        change.verdict.to_string(),
-    ]
-}
-
-/// A difference of times, which may be negative.
-fn signed_time(ns: f64) -> String {
-    if ns < 0.0 { format!("-{}", time(-ns)) } else { time(ns) }
+    let row = |(column, change): (Column, &Change)| {
+        let text = |value: f64| cell(&column, &Value::F64(value));
+        vec![
+            column.title.clone(),
+            text(change.a),
+            text(change.b),
+            text(change.difference),
+            format!("{} … {}", text(change.low), text(change.high)),
+            change.verdict.to_string(),
+        ]
+    };
+    format!(
+        "\n{title}\n{}",
+        table(&["", "a", "b", "b − a", "95 % interval", "verdict"], changes.figures().map(row))
+    )
 }
 
 fn densities(comparison: &Comparison) -> String {

@@ -3,7 +3,8 @@
 use quell_analysis::emulation::{Emulation, Point};
 use quell_node::injector::phases::SHORTEST_BURN_NS;
 
-use super::table::{table, time};
+use super::rows::rows;
+use super::table::time;
 use super::warnings;
 
 /// What ran, a row a scale, and what the machine's own noise did.
@@ -26,36 +27,12 @@ pub fn emulation(emulation: &Emulation) -> String {
         text +=
             &format!("expected: {} without this machine's own noise\n", time(emulation.expected_ns as f64));
     } else {
-        let header = [
-            "ranks",
-            "mean MaxQT",
-            "slowdown %",
-            "95 % interval",
-            "predicted %",
-            "difference %",
-            "in place %",
-            "again",
-        ];
-        text += &table(&header, emulation.points.iter().map(row));
+        text += &rows(&emulation.points);
         text += "difference: from the prediction, whose ranks go their own way; in place: from that for where the ranks really stood\n";
         text += &own_noise(emulation);
     }
     text += &warnings::lines(&emulation.warnings);
     text
-}
-
-fn row(point: &Point) -> Vec<String> {
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-    vec![
-        point.ranks.to_string(),
-        time(point.mean_max_qt_ns),
-        format!("{:.3}", point.slowdown_percent),
-        or_none(point.ci95_percent.map(|[low, high]| format!("{low:.3} – {high:.3}"))),
-        or_none(point.predicted_percent.map(|percent| format!("{percent:.3}"))),
-        or_none(point.difference_percent.map(|percent| format!("{percent:+.2}"))),
-        or_none(point.difference_in_place_percent.map(|percent| format!("{percent:+.2}"))),
-        format!("{:.1} %", 100.0 * point.own.runs_again as f64 / point.own.runs.max(1) as f64),
-    ]
 }
 
 /// What the machine did meanwhile, over all scales.

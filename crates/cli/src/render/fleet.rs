@@ -1,9 +1,10 @@
 //! A fleet as text for a terminal.
 
-use quell_analysis::fleet::{Cost, Difference, Fleet, Scale, SlowNode, TypicalSource, UnlikeNode};
+use quell_analysis::fleet::{Cost, Difference, Fleet, SlowNode, TypicalSource, UnlikeNode};
 use quell_recording::Nanos;
+use quell_recording::columns::Columns;
 
-use super::table::{table, time};
+use super::rows::{name, rows};
 use super::warnings;
 use crate::printer::one_line;
 
@@ -63,10 +64,9 @@ fn one_unlike(node: &UnlikeNode) -> String {
 }
 
 fn label(node: &str, host: Option<&str>) -> String {
-    let short = |text: &str| one_line(text).chars().take(40).collect::<String>();
     match host {
-        Some(host) if host != node => format!("{} ({})", short(host), short(node)),
-        _ => short(node),
+        Some(host) if host != node => format!("{} ({})", name(host), name(node)),
+        _ => name(node),
     }
 }
 
@@ -76,18 +76,7 @@ fn costs(cost: &Cost) -> String {
         "\nWhat a phase of {quantum} loses to noise, nodes not synchronised (median node: {}):\n",
         one_line(&cost.median_node)
     );
-    let header = ["ranks", "nodes", "as they are", "all as the median node", "without the unlike"];
-    let percent = |value: f64| format!("{value:.2} %");
-    let row = |scale: &Scale| {
-        vec![
-            scale.ranks.to_string(),
-            scale.nodes.to_string(),
-            percent(scale.mixture_percent),
-            percent(scale.median_percent),
-            percent(scale.without_unlike_percent),
-        ]
-    };
-    text += &table(&header, cost.scales.iter().map(row));
+    text += &rows(&cost.scales);
     let shares: Vec<String> = cost
         .worst_share
         .iter()
@@ -102,35 +91,24 @@ fn costs(cost: &Cost) -> String {
         );
     }
     text += "\nWho is last (with all nodes):\n";
-    let header = ["node", "alone", "of phases", "of lost time"];
-    let row = |slow: &SlowNode| {
-        vec![
-            label(&slow.node, slow.host.as_deref()),
-            percent(slow.own_percent),
-            format!("{:.1} %", slow.holds_up_percent),
-            format!("{:.1} %", slow.delay_share_percent),
-        ]
-    };
-    text + &table(&header, cost.slowest.iter().take(MOST_SLOWEST).map(row))
+    let slowest = cost.slowest.iter().take(MOST_SLOWEST);
+    let shown = slowest.map(|slow| SlowRow { node: label(&slow.node, slow.host.as_deref()), slow });
+    text + &rows(&shown.collect::<Vec<_>>())
+}
+
+/// A node that holds up the others.
+#[derive(Debug, Columns)]
+struct SlowRow<'a> {
+    #[column]
+    node: String,
+    #[column(flatten)]
+    slow: &'a SlowNode,
 }
 
 fn usual(typical: &[TypicalSource]) -> String {
     let seen: Vec<&TypicalSource> =
         typical.iter().filter(|one| one.ns_per_s > 0.0).take(MOST_SOURCES).collect();
-    if seen.is_empty() {
-        return String::new();
-    }
-    let header = ["usual", "nodes", "per s and CPU", "of each s", "longest"];
-    let row = |one: &&TypicalSource| {
-        vec![
-            one_line(&one.source).chars().take(40).collect(),
-            one.nodes.to_string(),
-            format!("{:.2}", one.per_s),
-            time(one.ns_per_s),
-            time(one.longest_ns as f64),
-        ]
-    };
-    format!("\n{}", table(&header, seen.iter().map(row)))
+    if seen.is_empty() { String::new() } else { format!("\n{}", rows(seen)) }
 }
 
 /// In what else nodes differ.

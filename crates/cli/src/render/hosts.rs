@@ -1,9 +1,10 @@
 //! Many hosts as text for a terminal.
 
-use quell_analysis::hosts::{FEWEST, HostRow, Hosts, SourceOverHosts, Typical};
+use quell_analysis::hosts::{FEWEST, HostRow, Hosts, Typical, WorstCpu};
+use quell_recording::columns::Columns;
 
 use super::fleet;
-use super::table::{table_with_words, time};
+use super::rows::{name, rows};
 use super::warnings;
 use crate::printer::one_line;
 
@@ -21,28 +22,8 @@ const MOST_RANKS: usize = 4;
 /// A row per host, and what is usual; of very many hosts the noisiest, unless `all` are wanted.
 pub fn by_host(hosts: &Hosts, all: bool) -> String {
     let shown = if all { hosts.hosts.len() } else { MOST_HOSTS.min(hosts.hosts.len()) };
-    let ranks = hosts.hosts.iter().any(|row| !row.ranks.is_empty());
-    let mut header = vec![
-        "host",
-        "top source",
-        "method",
-        "CPUs",
-        "watched",
-        "noise %",
-        "worst CPU %",
-        "per s",
-        "p99",
-        "longest",
-    ];
-    header.extend(ranks.then_some("rank@CPUs"));
-    header.push("stands out (× median)");
-    let rows = hosts.hosts.iter().take(shown).map(|row| {
-        let mut cells = host(row);
-        cells.extend(ranks.then(|| bindings(row)));
-        cells.push(stands_out(row));
-        cells
-    });
-    let mut text = heading(hosts) + &table_with_words(3, &header, rows);
+    let listed: Vec<Host<'_>> = hosts.hosts.iter().take(shown).map(Host::from).collect();
+    let mut text = heading(hosts) + &rows(&listed);
     if shown < hosts.hosts.len() {
         text += &format!("... and {} more (--all shows them)\n", hosts.hosts.len() - shown);
     }
@@ -62,20 +43,7 @@ pub fn by_source(hosts: &Hosts) -> String {
     let Some(sources) = &hosts.sources else {
         return heading(hosts) + "No host knows its sources; `quell show` of one recording says why.\n";
     };
-    let header = ["source", "hosts", "count", "total", "in detours", "longest", "most on", "there"];
-    let row = |one: &SourceOverHosts| {
-        vec![
-            name(&one.source),
-            one.hosts.to_string(),
-            one.count.to_string(),
-            time(one.total_ns as f64),
-            one.in_detours_ns.map_or_else(|| "-".into(), |ns| time(ns as f64)),
-            time(one.max_ns as f64),
-            name(&one.worst_host),
-            time(one.worst_host_ns as f64),
-        ]
-    };
-    let mut text = heading(hosts) + &table_with_words(1, &header, sources.iter().take(MOST_SOURCES).map(row));
+    let mut text = heading(hosts) + &rows(sources.iter().take(MOST_SOURCES));
     if sources.len() > MOST_SOURCES {
         text += &format!("and {} more sources (--json has them all)\n", sources.len() - MOST_SOURCES);
     }
@@ -128,26 +96,53 @@ fn label(row: &HostRow) -> String {
     }
 }
 
-fn name(text: &str) -> String {
-    one_line(text).chars().take(40).collect()
+/// A host as it is shown.
+#[derive(Debug, Columns)]
+struct Host<'a> {
+    #[column]
+    host: String,
+    #[column(name)]
+    top_source: Option<&'a str>,
+    #[column]
+    method: &'a str,
+    #[column(title = "CPUs", number)]
+    cpus: &'a str,
+    #[column(title = "watched")]
+    span_ns: u64,
+    #[column(title = "noise %", precision = 4)]
+    overhead_percent: Option<f64>,
+    #[column(title = "worst CPU %", percent)]
+    worst_cpu: Option<String>,
+    #[column(title = "per s", precision = 1)]
+    rate_per_s: Option<f64>,
+    #[column(title = "p99")]
+    p99_ns: Option<u64>,
+    #[column(title = "longest")]
+    max_ns: Option<u64>,
+    #[column(title = "rank@CPUs", number, absent = "", filled)]
+    ranks: Option<String>,
+    #[column(title = "stands out (× median)", number)]
+    stands_out: String,
 }
 
-fn host(row: &HostRow) -> Vec<String> {
-    let unknown = || "-".to_owned();
-    let percent = |value: f64| format!("{value:.4}");
-    vec![
-        label(row),
-        row.top_source.as_ref().map_or_else(unknown, |top| name(&top.source)),
-        row.method.clone(),
-        row.cpus.clone(),
-        time(row.span_ns as f64),
-        row.overhead_percent.map_or_else(unknown, percent),
-        row.worst_cpu
-            .map_or_else(unknown, |worst| format!("{} (CPU {})", percent(worst.overhead_percent), worst.cpu)),
-        row.events.map_or_else(unknown, |events| format!("{:.1}", events.rate_per_s)),
-        row.events.map_or_else(unknown, |events| time(events.p99_ns as f64)),
-        row.events.map_or_else(unknown, |events| time(events.max_ns as f64)),
-    ]
+impl<'a> From<&'a HostRow> for Host<'a> {
+    fn from(row: &'a HostRow) -> Self {
+        let worst = |worst: WorstCpu| format!("{:.4} (CPU {})", worst.overhead_percent, worst.cpu);
+        Self {
+            host: label(row),
+            top_source: row.top_source.as_ref().map(|top| top.source.as_str()),
+            method: &row.method,
+            cpus: &row.cpus,
+            span_ns: row.span_ns,
+            overhead_percent: row.overhead_percent,
+            worst_cpu: row.worst_cpu.map(worst),
+            rate_per_s: row.events.map(|events| events.rate_per_s),
+            p99_ns: row.events.map(|events| events.p99_ns),
+            max_ns: row.events.map(|events| events.max_ns),
+            ranks: (!row.ranks.is_empty()).then(|| bindings(row)),
+            stands_out: stands_out(row),
+        }
+    }
 }
 
 fn bindings(row: &HostRow) -> String {

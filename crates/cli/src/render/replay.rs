@@ -1,9 +1,10 @@
 //! What came of replayed noise, as text for a terminal.
 
 use quell_analysis::replay::{Process, Replay, Slowdown};
+use quell_recording::columns::Columns;
 
-use super::table::{table_with_words, time};
-use crate::printer::one_line;
+use super::rows::rows;
+use super::table::time;
 
 /// A table of the processes, and the slowdown.
 pub fn replay(document: &Replay) -> String {
@@ -21,25 +22,26 @@ pub fn replay(document: &Replay) -> String {
 const MOST_ROWS: usize = 64;
 const MOST_OTHERS: usize = 6;
 
+/// A process as it is shown.
+#[derive(Debug, Columns)]
+struct ProcessRow<'a> {
+    #[column]
+    rank: String,
+    #[column(flatten)]
+    process: &'a Process,
+    #[column(title = "noise", precision = 3, suffix = " %")]
+    noise_percent: f64,
+}
+
+impl<'a> ProcessRow<'a> {
+    fn new(process: &'a Process) -> Self {
+        let called = || format!("{} {}", process.name, process.pid);
+        let rank = process.rank.map_or_else(called, |rank| rank.to_string());
+        Self { rank, process, noise_percent: process.overhead_percent() }
+    }
+}
+
 fn processes(processes: &[Process]) -> String {
-    let head = ["rank", "host", "trace", "calls", "burned", "asked", "took", "absorbed", "noise"];
-    let ns = |ns: u64| time(ns as f64);
-    let row = |process: &Process| {
-        vec![
-            process.rank.map_or_else(
-                || format!("{} {}", one_line(&process.name), process.pid),
-                |rank| rank.to_string(),
-            ),
-            one_line(&process.host),
-            process.cpu.to_string(),
-            process.calls.to_string(),
-            process.burns.to_string(),
-            ns(process.asked_ns),
-            ns(process.took_ns),
-            ns(process.absorbed_ns),
-            format!("{:.3} %", process.overhead_percent()),
-        ]
-    };
     // Ranks in order, then those who lost most.
     let (mut shown, mut others): (Vec<&Process>, Vec<&Process>) =
         processes.iter().partition(|process| process.rank.is_some());
@@ -47,10 +49,10 @@ fn processes(processes: &[Process]) -> String {
     let mut rest = others.split_off(others.len().min(MOST_OTHERS));
     shown.extend(others);
     rest.extend(shown.split_off(shown.len().min(MOST_ROWS)));
-    let mut text = table_with_words(2, &head, shown.into_iter().map(row));
+    let mut text = rows(&shown.into_iter().map(ProcessRow::new).collect::<Vec<_>>());
     if !rest.is_empty() {
         let took: u64 = rest.iter().map(|process| process.took_ns).sum();
-        text += &format!(" and {} more, which lost {} together\n", rest.len(), ns(took));
+        text += &format!(" and {} more, which lost {} together\n", rest.len(), time(took as f64));
     }
     text
 }

@@ -6,6 +6,9 @@ use quell_recording::columns::{Column, Columns, Importance, Unit, Value};
 use super::table::time;
 use crate::printer::{one_line, width};
 
+/// Characters of a name.
+const LONGEST_NAME: usize = 40;
+
 /// A table of rows, as wide as the terminal has room for: columns of little importance are left out where it has not.
 pub fn rows<'a, T: Columns + 'a>(rows: impl IntoIterator<Item = &'a T>) -> String {
     let rows: Vec<Vec<Value>> = rows.into_iter().map(Columns::values).collect();
@@ -14,13 +17,20 @@ pub fn rows<'a, T: Columns + 'a>(rows: impl IntoIterator<Item = &'a T>) -> Strin
 
 fn fitting(columns: &[Column], rows: &[Vec<Value>], room: usize) -> String {
     let shown = |most: Importance| {
-        let chosen: Vec<usize> = (0..columns.len()).filter(|&at| columns[at].importance <= most).collect();
+        let wanted =
+            |at: usize| columns[at].importance <= most && (!columns[at].filled || has_value(rows, at));
+        let chosen: Vec<usize> = (0..columns.len()).filter(|&at| wanted(at)).collect();
         drawn(columns, rows, &chosen)
     };
     let whole = shown(Importance::Minor);
     let fits = |text: &str| text.lines().all(|line| line.chars().count() <= room);
-    let narrower = [Importance::Usual, Importance::Key].into_iter();
+    let key = columns.iter().any(|column| column.importance == Importance::Key);
+    let narrower = [Some(Importance::Usual), key.then_some(Importance::Key)].into_iter().flatten();
     if fits(&whole) { whole } else { narrower.map(shown).find(|text| fits(text)).unwrap_or(whole) }
+}
+
+fn has_value(rows: &[Vec<Value>], at: usize) -> bool {
+    rows.iter().any(|row| row[at] != Value::Absent)
 }
 
 fn drawn(columns: &[Column], rows: &[Vec<Value>], chosen: &[usize]) -> String {
@@ -42,20 +52,45 @@ fn drawn(columns: &[Column], rows: &[Vec<Value>], chosen: &[usize]) -> String {
 
 /// A value as its column writes it: the one place in which numbers of tables become text.
 pub fn cell(column: &Column, value: &Value) -> String {
-    let number = |number: f64| match column.unit {
-        Unit::Time => time(number),
-        Unit::Count => format!("{number:.0}"),
-        _ => format!("{number:.*}", column.precision),
-    };
-    match value {
-        Value::Absent => column.absent.to_owned(),
-        Value::U64(0) if column.zero => column.absent.to_owned(),
-        Value::F64(0.0) if column.zero => column.absent.to_owned(),
-        Value::U64(count) if column.unit == Unit::Count => count.to_string(),
-        Value::U64(count) => number(*count as f64),
-        Value::F64(value) => number(*value),
-        Value::Interval([low, high]) => format!("{} – {}", number(*low), number(*high)),
+    let shown = match value {
+        Value::Absent => return column.absent.to_owned(),
+        Value::U64(0) if column.zero => return column.absent.to_owned(),
+        Value::F64(0.0) if column.zero => return column.absent.to_owned(),
+        Value::U64(count) if matches!(column.unit, Unit::Count | Unit::Id) => count.to_string(),
+        Value::U64(count) => number(column, *count as f64),
+        Value::F64(value) => number(column, *value),
+        Value::Interval([low, high]) => format!("{} – {}", number(column, *low), number(column, *high)),
         Value::Flag(yes) => column.yes_no[usize::from(!yes)].to_owned(),
+        Value::Text(text) if column.unit == Unit::Name => name(text),
         Value::Text(text) => one_line(text),
+    };
+    shown + column.suffix
+}
+
+fn number(column: &Column, value: f64) -> String {
+    // Adding zero makes a negative zero a plain one.
+    let value = value + 0.0;
+    match column.unit {
+        Unit::Time if value < 0.0 => format!("-{}", time(-value)),
+        Unit::Time => time(value),
+        Unit::Count | Unit::Id => format!("{value:.0}"),
+        Unit::Points => points(value),
+        _ if column.plus => format!("{value:+.*}", column.precision),
+        _ => format!("{value:.*}", column.precision),
     }
+}
+
+/// Percent, or points of it, with as many digits as anybody reads.
+pub fn points(value: f64) -> String {
+    let value = value + 0.0;
+    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// A name from outside, fit for a cell.
+pub fn name(text: &str) -> String {
+    let line = one_line(text);
+    if line.chars().count() <= LONGEST_NAME {
+        return line;
+    }
+    line.chars().take(LONGEST_NAME - 1).collect::<String>() + "…"
 }

@@ -4,13 +4,16 @@ use quell_analysis::attribution::Attribution;
 use quell_analysis::counted::HistogramOverview;
 use quell_analysis::density::LogHistogram;
 use quell_analysis::downsample;
-use quell_analysis::overview::{CpuOverview, Overview, QuantaOverview};
+use quell_analysis::overview::{CpuOverview, Overview};
+use quell_analysis::periods::Period;
 use quell_analysis::stats::Durations;
+use quell_recording::columns::Columns;
 use quell_recording::{Method, Recording, Trace};
 
 use super::plots::{self, Scale, Series};
+use super::rows::rows;
 use super::sources;
-use super::table::{table, time};
+use super::table::time;
 use super::warnings;
 use crate::printer::{one_line, width};
 
@@ -32,7 +35,7 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
         return text + "\nIt holds no CPU.\n";
     }
     if !overview.quanta.is_empty() {
-        return text + &quanta_table(&overview.quanta) + &sources::brief(attribution);
+        return text + &rows(&overview.quanta) + &sources::brief(attribution);
     }
     text += &cpu_table(&overview.cpus);
     text += &sources::brief(attribution);
@@ -83,25 +86,7 @@ pub fn heading(overview: &Overview) -> String {
 }
 
 fn cpu_table(cpus: &[CpuOverview]) -> String {
-    let header =
-        ["CPU", "noise %", "resolution", "detours", "per s", "min", "mean", "p50", "p99", "p99.9", "max"];
-    let row = |cpu: &CpuOverview| {
-        let duration = |ns: u64| if cpu.detours == 0 { "-".into() } else { time(ns as f64) };
-        vec![
-            cpu.cpu.to_string(),
-            format!("{:.4}", cpu.overhead_percent),
-            cpu.resolution_ns.map_or_else(|| "-".into(), time),
-            cpu.detours.to_string(),
-            format!("{:.1}", cpu.rate_per_s),
-            duration(cpu.min_ns),
-            duration(cpu.mean_ns.round() as u64),
-            duration(cpu.p50_ns),
-            duration(cpu.p99_ns),
-            duration(cpu.p99_9_ns),
-            duration(cpu.max_ns),
-        ]
-    };
-    let mut text = table(&header, cpus.iter().map(row));
+    let mut text = rows(cpus);
     for cpu in cpus.iter().filter(|cpu| cpu.own_detours > 0) {
         let (count, taken) = (cpu.own_detours, time(cpu.own_ns as f64));
         text += &format!(
@@ -113,45 +98,13 @@ fn cpu_table(cpus: &[CpuOverview]) -> String {
 }
 
 fn histogram_table(histograms: &[HistogramOverview]) -> String {
-    let header = ["CPU", "thread", "of", "samples", "per s", "min", "p50", "p90", "p99", "p99.9", "max"];
-    let row = |one: &HistogramOverview| {
-        let mut row = vec![
-            one.cpu.to_string(),
-            one.thread.to_string(),
-            one.kind.to_owned(),
-            one.samples.to_string(),
-            one.rate_per_s.map_or_else(|| "-".into(), |rate| format!("{rate:.1}")),
-        ];
-        let times = [one.min_ns, one.p50_ns, one.p90_ns, one.p99_ns, one.p99_9_ns, one.max_ns];
-        row.extend(times.map(|ns| time(ns as f64)));
-        row
-    };
-    table(&header, histograms.iter().map(row))
+    rows(histograms)
         + "A quantile is the upper end of its bucket. Order and starts are not known: nothing can be predicted or replayed from this.\n"
-}
-
-fn quanta_table(cpus: &[QuantaOverview]) -> String {
-    let header = ["CPU", "noise %", "quanta", "min", "p50", "p99", "max", "work min", "work p50", "work max"];
-    let row = |cpu: &QuantaOverview| {
-        vec![
-            cpu.cpu.to_string(),
-            format!("{:.4}", cpu.overhead_percent),
-            cpu.quanta.to_string(),
-            time(cpu.min_ns as f64),
-            time(cpu.p50_ns as f64),
-            time(cpu.p99_ns as f64),
-            time(cpu.max_ns as f64),
-            cpu.min_work.to_string(),
-            cpu.p50_work.to_string(),
-            cpu.max_work.to_string(),
-        ]
-    };
-    table(&header, cpus.iter().map(row))
 }
 
 fn histogram(noise: &Durations) -> String {
     let histogram = LogHistogram::of(noise, 3);
-    let rows: Vec<(String, u64)> = histogram
+    let bars: Vec<(String, u64)> = histogram
         .counts
         .iter()
         .enumerate()
@@ -159,7 +112,7 @@ fn histogram(noise: &Durations) -> String {
             (format!("{:>7} – {:>7}", time(histogram.edges_ns[i]), time(histogram.edges_ns[i + 1])), count)
         })
         .collect();
-    plots::bars("How long detours last, all CPUs (bars on a log scale)", width(), &rows)
+    plots::bars("How long detours last, all CPUs (bars on a log scale)", width(), &bars)
 }
 
 fn noisiest(traces: &[Trace]) -> Vec<&Trace> {
@@ -188,24 +141,23 @@ fn time_line(trace: &Trace) -> String {
     plots::chart(&format!("Detours over time, CPU {}", trace.cpu), width(), 14, &x, &y, &[series])
 }
 
+/// A period that was found in the noise of a CPU.
+#[derive(Columns)]
+pub struct PeriodRow<'a> {
+    /// The CPU.
+    #[column(title = "CPU", id)]
+    cpu: u32,
+    #[column(flatten)]
+    period: &'a Period,
+}
+
 fn periods(cpus: &[CpuOverview]) -> String {
-    let rows = cpus.iter().flat_map(|cpu| {
-        cpu.periods.iter().map(|p| {
-            vec![
-                cpu.cpu.to_string(),
-                time(p.period_ns),
-                format!("{:.2}", 1e9 / p.period_ns),
-                p.events.to_string(),
-                time(p.median_duration_ns as f64),
-                format!("{:.0}", p.strength * 100.0),
-                time(p.noise_ns as f64),
-            ]
-        })
-    });
-    let rows: Vec<_> = rows.collect();
-    if rows.is_empty() {
+    let found: Vec<PeriodRow<'_>> = cpus
+        .iter()
+        .flat_map(|cpu| cpu.periods.iter().map(move |period| PeriodRow { cpu: cpu.cpu, period }))
+        .collect();
+    if found.is_empty() {
         return "\nNo periodic source stands out.\n".into();
     }
-    let header = ["CPU", "period", "Hz", "detours", "median", "fit %", "noise"];
-    format!("\nPeriodic sources (by spectrum)\n{}", table(&header, rows.into_iter()))
+    format!("\nPeriodic sources (by spectrum)\n{}", rows(&found))
 }

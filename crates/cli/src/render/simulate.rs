@@ -1,12 +1,14 @@
 //! A simulation as text for a terminal.
 
 use quell_analysis::predict::{NetFacts, NoiseSource};
-use quell_analysis::whatif::culprits::{CulpritFacts, SourceDelay};
+use quell_analysis::whatif::culprits::CulpritFacts;
+use quell_recording::columns::Columns;
 use quell_request::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
 use quell_sim::loggops::Outcome;
 
 use super::plots;
-use super::table::{table, time};
+use super::rows::rows;
+use super::table::time;
 use super::warnings;
 use crate::printer::{one_line, width};
 
@@ -40,17 +42,9 @@ fn culprits(facts: &CulpritFacts) -> String {
     if facts.sources.is_empty() {
         return text;
     }
-    let row = |source: &SourceDelay| {
-        vec![one_line(&source.source), spent(source.delay_ns), format!("{:.1} %", source.percent)]
-    };
-    text += &table(&["source", "delay", "of it"], facts.sources.iter().map(row));
-    let worst = facts.worst.iter().take(5).map(|hit| {
-        let place =
-            [hit.rank.to_string(), hit.iteration.to_string(), spent(hit.start_ns), spent(hit.delay_ns)];
-        [one_line(&hit.source)].into_iter().chain(place).collect()
-    });
+    text += &rows(&facts.sources);
     text.push('\n');
-    text + &table(&["longest, mostly", "rank", "iteration", "at", "delay"], worst)
+    text + &rows(facts.worst.iter().take(5))
 }
 
 fn heading(simulation: &Simulation) -> String {
@@ -127,16 +121,27 @@ fn facts(simulation: &Simulation) -> String {
     rows.iter().map(|(name, value)| format!("{name:27}{value}\n")).collect()
 }
 
+/// When a rank was done, and how much noise struck it.
+#[derive(Debug, Columns)]
+struct RankRow {
+    #[column(id)]
+    rank: usize,
+    #[column(title = "done at ns", count)]
+    #[column(title = "")]
+    done_ns: u64,
+    #[column(title = "noise", filled)]
+    noise_ns: Option<u64>,
+}
+
 fn rank_table(outcome: &Outcome) -> String {
     let noisy = outcome.noise.iter().any(|ns| *ns > 0);
-    let row = |(rank, (done, noise)): (usize, (&u64, &u64))| {
-        let mut row = vec![rank.to_string(), done.to_string(), time(*done as f64)];
-        row.extend(noisy.then(|| time(*noise as f64)));
-        row
+    let row = |(rank, (&done_ns, &noise)): (usize, (&u64, &u64))| RankRow {
+        rank,
+        done_ns,
+        noise_ns: noisy.then_some(noise),
     };
-    let header = ["rank", "done at ns", "", "noise"];
-    let columns = if noisy { 4 } else { 3 };
-    format!("\n{}", table(&header[..columns], outcome.finish.iter().zip(&outcome.noise).enumerate().map(row)))
+    let ranks = outcome.finish.iter().zip(&outcome.noise).enumerate().map(row);
+    format!("\n{}", rows(&ranks.collect::<Vec<_>>()))
 }
 
 /// When ranks were done, in equal steps from the first to the last.
@@ -152,7 +157,7 @@ fn histogram(times: &[u64]) -> String {
         let from = first + row as u64 * step;
         format!("{:>8} – {:>8}", time(from as f64), time((from + step) as f64))
     };
-    let rows: Vec<(String, u64)> =
+    let bars: Vec<(String, u64)> =
         counts.iter().enumerate().map(|(row, &count)| (label(row), count)).collect();
-    format!("\n{}", plots::bars("When ranks were done (bars on a log scale)", width(), &rows))
+    format!("\n{}", plots::bars("When ranks were done (bars on a log scale)", width(), &bars))
 }

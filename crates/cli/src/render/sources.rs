@@ -1,12 +1,14 @@
 //! Who took the CPUs, as text for a terminal. Names come from processes and drivers: each goes through [`name`].
 
 use quell_analysis::attribution::{
-    Attribution, Class, ClassRow, CommandRow, CpuSources, Explained, Figures, Hypothesis, LeftOver,
-    SourceRow, TaskRow, ThreadRow,
+    Attribution, CommandRow, CpuSources, Explained, Figures, Hypothesis, LeftOver, SourceRow, TaskRow,
+    ThreadRow, ThreadSource,
 };
+use quell_recording::columns::Columns;
 
 use super::plots;
-use super::table::{table_with_words, time};
+use super::rows::{name, rows};
+use super::table::{table, time};
 use crate::printer::{one_line, width};
 
 /// Sources of a short view.
@@ -19,8 +21,6 @@ const MOST_CPUS: usize = 8;
 const MOST_THREADS: usize = 16;
 /// Rows of a table of sources or tasks, most time first; the rest is summed up.
 const MOST_ROWS: usize = 40;
-/// Characters of a name.
-const LONGEST_NAME: usize = 40;
 
 /// For the view of CPUs: the three figures, and who took most.
 pub fn brief(attribution: &Attribution) -> String {
@@ -70,17 +70,8 @@ pub fn by_task(attribution: &Attribution) -> String {
 /// `--by class`.
 pub fn by_class(attribution: &Attribution) -> String {
     let Some(classes) = &attribution.classes else { return unknown(attribution) };
-    let text = warnings(attribution) + &class_table(classes);
+    let text = warnings(attribution) + &rows(classes);
     text + &explained(attribution.explained.as_ref()) + &unattributed(attribution.explained.as_ref())
-}
-
-/// A name from outside, fit for a cell.
-fn name(text: &str) -> String {
-    let line = one_line(text);
-    if line.chars().count() <= LONGEST_NAME {
-        return line;
-    }
-    line.chars().take(LONGEST_NAME - 1).collect::<String>() + "…"
 }
 
 fn unknown(attribution: &Attribution) -> String {
@@ -92,61 +83,27 @@ fn warnings(attribution: &Attribution) -> String {
     super::warnings::lines(&attribution.sources_warnings)
 }
 
-fn period(ns: Option<f64>) -> String {
-    ns.map_or_else(|| "-".into(), time)
-}
-
-fn in_detours(ns: Option<u64>) -> String {
-    ns.map_or_else(|| "-".into(), |ns| time(ns as f64))
-}
-
 /// The columns of IBM's osjitter tool, and what it does not tell: the class, and what the program felt of it.
-fn source_table(rows: &[SourceRow]) -> String {
-    if rows.is_empty() {
+fn source_table(sources: &[SourceRow]) -> String {
+    if sources.is_empty() {
         return "The kernel told of no interval on these CPUs.\n".into();
     }
-    let header = ["pid", "name", "class", "count", "total", "min", "max", "mean", "period", "in detours"];
-    let row = |row: &SourceRow| {
-        vec![
-            row.pid.map_or_else(|| "-".into(), |pid| pid.to_string()),
-            name(&row.source),
-            row.class.name().to_owned(),
-            row.count.to_string(),
-            time(row.total_ns as f64),
-            time(row.min_ns as f64),
-            time(row.max_ns as f64),
-            time(row.mean_ns),
-            period(row.period_ns),
-            in_detours(row.in_detours_ns),
-        ]
-    };
-    let text = table_with_words(3, &header, rows.iter().take(MOST_ROWS).map(row));
-    let text = text + &more(rows.iter().skip(MOST_ROWS).map(|row| row.total_ns));
-    let own = rows.iter().any(|row| row.own);
+    let text = rows(sources.iter().take(MOST_ROWS));
+    let text = text + &more(sources.iter().skip(MOST_ROWS).map(|row| row.total_ns));
+    let own = sources.iter().any(|row| row.own);
     text + if own { "Class `own` is quell itself: no noise of this node.\n" } else { "" }
 }
 
-fn task_table(rows: &[TaskRow]) -> String {
-    if rows.is_empty() {
+fn task_table(tasks: &[TaskRow]) -> String {
+    if tasks.is_empty() {
         return "No task ran in the program's place.\n".into();
     }
-    let header = ["pid", "name", "count", "total", "min", "max", "mean", "period", "in detours"];
-    let row = |row: &TaskRow| {
+    let called = |row: &TaskRow| {
         let own = if row.own { " (quell itself)" } else { "" };
-        vec![
-            row.pid.to_string(),
-            name(&row.name) + own,
-            row.count.to_string(),
-            time(row.total_ns as f64),
-            time(row.min_ns as f64),
-            time(row.max_ns as f64),
-            time(row.mean_ns),
-            period(row.period_ns),
-            in_detours(row.in_detours_ns),
-        ]
+        TaskRow { name: format!("{}{own}", row.name), ..row.clone() }
     };
-    let text = table_with_words(2, &header, rows.iter().take(MOST_ROWS).map(row));
-    text + &more(rows.iter().skip(MOST_ROWS).map(|row| row.total_ns))
+    let shown: Vec<TaskRow> = tasks.iter().take(MOST_ROWS).map(called).collect();
+    rows(&shown) + &more(tasks.iter().skip(MOST_ROWS).map(|row| row.total_ns))
 }
 
 /// What a table leaves out.
@@ -155,35 +112,6 @@ fn more(totals: impl Iterator<Item = u64>) -> String {
     match count {
         0 => String::new(),
         _ => format!(" … and {count} more that took {} together: --json has them\n", time(total as f64)),
-    }
-}
-
-fn class_table(rows: &[ClassRow]) -> String {
-    let header = ["class", "what", "sources", "count", "total", "min", "max", "mean", "in detours"];
-    let row = |row: &ClassRow| {
-        vec![
-            row.class.name().to_owned(),
-            meaning(row.class).to_owned(),
-            row.sources.to_string(),
-            row.count.to_string(),
-            time(row.total_ns as f64),
-            time(row.min_ns as f64),
-            time(row.max_ns as f64),
-            time(row.mean_ns),
-            in_detours(row.in_detours_ns),
-        ]
-    };
-    table_with_words(2, &header, rows.iter().map(row))
-}
-
-fn meaning(class: Class) -> &'static str {
-    match class {
-        Class::Type1 => "short interrupts with a period",
-        Class::Type2 => "daemons and other tasks",
-        Class::Interrupt => "interrupts without a period",
-        Class::Hypervisor => "time that the hypervisor took",
-        Class::Unattributed => "what nothing explains",
-        Class::Own => "quell itself",
     }
 }
 
@@ -272,7 +200,7 @@ fn per_cpu(cpus: &[CpuSources]) -> String {
         0 => String::new(),
         rest => format!("{rest} more CPUs are in --json\n"),
     };
-    format!("\nWhat each source took, per CPU\n{}{rest}", table_with_words(1, &header, rows.into_iter()))
+    format!("\nWhat each source took, per CPU\n{}{rest}", table(&header, rows.into_iter()))
 }
 
 /// What the sources worked at, and who caused it.
@@ -293,18 +221,23 @@ fn details(sources: &[SourceRow]) -> String {
     if text.is_empty() { text } else { format!("\nWhat was behind them\n{text}") }
 }
 
+/// A kind of left-over time.
+#[derive(Debug, Columns)]
+pub struct LeftOverRow<'a> {
+    /// Where it is.
+    #[column(title = "unattributed")]
+    what: &'static str,
+    #[column(flatten)]
+    left: &'a LeftOver,
+}
+
 fn unattributed(explained: Option<&Explained>) -> String {
     let Some(left) = explained.map(|one| &one.unattributed).filter(|left| left.total_ns > 0) else {
         return String::new();
     };
-    let header = ["unattributed", "detours", "total", "min", "median", "p90", "max"];
-    let row = |label: &str, one: &LeftOver| {
-        let times = [one.total_ns, one.min_ns, one.median_ns, one.p90_ns, one.max_ns];
-        let cells = times.map(|ns| if one.count == 0 { "-".into() } else { time(ns as f64) });
-        [vec![label.to_owned(), one.count.to_string()], cells.to_vec()].concat()
-    };
-    let rows = [row("around known intervals", &left.around_known), row("without any interval", &left.alone)];
-    let mut text = format!("\n{}", table_with_words(1, &header, rows.into_iter()));
+    let known = LeftOverRow { what: "around known intervals", left: &left.around_known };
+    let alone = LeftOverRow { what: "without any interval", left: &left.alone };
+    let mut text = format!("\n{}", rows([&known, &alone]));
     if !left.hypotheses.is_empty() {
         text += "What it may be (hypotheses, none is proved)\n";
     }
@@ -317,16 +250,7 @@ fn command(attribution: &Attribution) -> String {
     let (Some(command), Some(threads)) = (&attribution.command, &attribution.threads) else {
         return String::new();
     };
-    let header = ["tid", "thread", "on CPU", "interrupted", "preempted", "run delay", "had of a CPU"];
-    let row = |thread: &ThreadRow| {
-        let share = thread.share;
-        let times = [share.on_cpu_ns, share.interrupted_ns, share.preempted_ns, share.run_delay_ns];
-        let mut cells = vec![thread.tid.to_string(), name(&thread.name)];
-        cells.extend(times.map(|ns| time(ns as f64)));
-        cells.push(share.had_percent.map_or_else(|| "-".into(), |percent| format!("{percent:.2} %")));
-        cells
-    };
-    let text = had(command) + &table_with_words(2, &header, threads.iter().map(row));
+    let text = had(command) + &rows(threads);
     text + &thread_sources(threads) + "\n"
 }
 
@@ -348,25 +272,26 @@ fn had(command: &CommandRow) -> String {
     )
 }
 
+/// What one source took from a thread.
+#[derive(Debug, Columns)]
+struct ThreadSourceRow<'a> {
+    /// Thread id.
+    #[column(id)]
+    tid: u32,
+    #[column(flatten)]
+    source: &'a ThreadSource,
+}
+
 fn thread_sources(threads: &[ThreadRow]) -> String {
-    let header = ["tid", "taken by", "count", "total", "min", "max", "mean"];
     let shown = threads.iter().filter(|thread| !thread.sources.is_empty()).take(MOST_THREADS);
-    let rows = shown.flat_map(|thread| {
-        thread.sources.iter().take(MOST_DRAWN).map(|one| {
-            vec![
-                thread.tid.to_string(),
-                name(&one.source),
-                one.count.to_string(),
-                time(one.total_ns as f64),
-                time(one.min_ns as f64),
-                time(one.max_ns as f64),
-                time(one.mean_ns),
-            ]
+    let shown: Vec<ThreadSourceRow<'_>> = shown
+        .flat_map(|thread| {
+            let sources = thread.sources.iter().take(MOST_DRAWN);
+            sources.map(move |source| ThreadSourceRow { tid: thread.tid, source })
         })
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
-    if rows.is_empty() {
+        .collect();
+    if shown.is_empty() {
         return String::new();
     }
-    format!("\nWho took it from each thread\n{}", table_with_words(2, &header, rows.into_iter()))
+    format!("\nWho took it from each thread\n{}", rows(&shown))
 }

@@ -1,8 +1,11 @@
 //! What noise did to an MPI run, as text for a terminal.
 
 use quell_analysis::track::{Tracked, TrackedPath, TrackedRank, TrackedSource};
+use quell_recording::columns::{Columns, Importance};
+use serde::Serialize;
 
 use super::plots::{self, Scale, Series};
+use super::rows::cell;
 use super::table::{table, time};
 use crate::printer::{one_line, width};
 
@@ -47,15 +50,6 @@ fn quotient(part: i64, whole: i64) -> String {
     if whole > 0 { format!("{:.2}", part as f64 / whole as f64) } else { "-".to_owned() }
 }
 
-/// A time; nothing where there is none, so that what is there stands out.
-fn some(ns: i64) -> String {
-    match ns {
-        0 => "-".to_owned(),
-        ..0 => format!("-{}", time(-ns as f64)),
-        _ => time(ns as f64),
-    }
-}
-
 fn extent(tracked: &Tracked) -> String {
     let ranks = tracked.ranks.len();
     let mut hosts: Vec<&str> = tracked.ranks.iter().map(|rank| rank.host.as_str()).collect();
@@ -93,34 +87,67 @@ fn effect(tracked: &Tracked) -> String {
     text
 }
 
+/// What one source did, over all ranks.
+#[derive(Clone, Debug, Serialize, Columns)]
+pub struct SourceRow {
+    /// The source.
+    #[column(name)]
+    pub source: String,
+    /// Noise of it that struck ranks.
+    #[column(title = "struck", zero)]
+    pub local_ns: i64,
+    /// By how much ranks ended later than without it.
+    #[column(zero)]
+    pub accumulated_ns: i64,
+    /// What ranks lost by others' noise of it.
+    #[column(zero)]
+    pub amplified_ns: i64,
+    /// What of it made nothing later.
+    #[column(zero)]
+    pub absorbed_ns: i64,
+    /// Its part of what all sources cost alone.
+    #[column(precision = 1)]
+    pub share_percent: Option<f64>,
+    /// By how much the run would be shorter without this source alone.
+    #[column(title = "saved", zero)]
+    pub saved_ns: i64,
+    /// Accumulated over struck.
+    #[column(minor)]
+    pub ratio: Option<f64>,
+}
+
+impl SourceRow {
+    /// Each source of a run.
+    pub fn of_run(tracked: &Tracked) -> Vec<Self> {
+        let one = |(name, without): (&String, &i64)| {
+            let sum = |value: fn(&TrackedSource) -> i64| -> i64 {
+                tracked.ranks.iter().filter_map(|rank| rank.by_source.get(name)).map(value).sum()
+            };
+            let (local_ns, accumulated_ns) = (sum(|of| of.local_ns), sum(|of| of.accumulated_ns));
+            Self {
+                source: name.clone(),
+                local_ns,
+                accumulated_ns,
+                amplified_ns: sum(|of| of.amplified_ns),
+                absorbed_ns: sum(|of| of.absorbed_ns),
+                share_percent: tracked.composition.get(name).map(|share| 100.0 * share),
+                saved_ns: tracked.runtime_ns - without,
+                ratio: (local_ns > 0).then(|| accumulated_ns as f64 / local_ns as f64),
+            }
+        };
+        tracked.compensated_runtime_by_source_ns.iter().map(one).collect()
+    }
+}
+
 /// Each source: what it did, and what its removal alone would save.
 fn sources(tracked: &Tracked) -> String {
-    let of = |name: &String, value: fn(&TrackedSource) -> i64| -> i64 {
-        tracked.ranks.iter().filter_map(|rank| rank.by_source.get(name)).map(value).sum()
-    };
-    let row = |(name, without): (&String, &i64)| {
-        let (local, accumulated) = (of(name, |of| of.local_ns), of(name, |of| of.accumulated_ns));
-        let share = tracked.composition.get(name);
-        let figures = vec![
-            some(local),
-            some(accumulated),
-            some(of(name, |of| of.amplified_ns)),
-            some(of(name, |of| of.absorbed_ns)),
-            share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}", 100.0 * share)),
-            some(tracked.runtime_ns - without),
-            quotient(accumulated, local),
-        ];
-        (accumulated.max(local), one_line(name), figures)
-    };
-    let mut rows: Vec<_> = tracked.compensated_runtime_by_source_ns.iter().map(row).collect();
-    rows.retain(|(cost, ..)| *cost != 0);
-    rows.sort_by_key(|(cost, ..)| -cost);
-    let (names, figures): (Vec<String>, Vec<Vec<String>>) =
-        rows.into_iter().map(|(_, name, figures)| (name, figures)).unzip();
-    let header = ["source", "struck", "accumulated", "amplified", "absorbed", "share %", "saved", "ratio"];
+    let mut rows = SourceRow::of_run(tracked);
+    let cost = |row: &SourceRow| row.accumulated_ns.max(row.local_ns);
+    rows.retain(|row| cost(row) != 0);
+    rows.sort_by_key(|row| -cost(row));
     let mut text =
         "\nSources, over all ranks; saved: the run would be shorter by so much without it\n".to_owned();
-    text += &fitting(with_ratio(&header), figures, |row, room| middle(&names[row], room));
+    text += &fitting(&rows.iter().collect::<Vec<_>>(), &[], |row, room| middle(&one_line(&row.source), room));
     if let Some(sum) = tracked.orthogonal_sum_ratio {
         let words = if sum > 1.005 { "sources hide one another" } else { "each adds its own" };
         text += &format!("the shares add up to {:.1} %: {words}\n", 100.0 * sum);
@@ -160,74 +187,55 @@ fn ranks(ranks: &[TrackedRank]) -> String {
             ranks.len()
         );
     }
-    let figures = |rank: &&TrackedRank| {
-        vec![
-            time(rank.runtime_ns as f64),
-            time(rank.compensated_ns as f64),
-            some(rank.local_ns),
-            some(rank.accumulated_ns),
-            some(rank.amplified_ns),
-            some(rank.absorbed_ns),
-            quotient(rank.accumulated_ns, rank.local_ns),
-        ]
-    };
-    let header = ["rank", "took", "without noise", "struck", "accumulated", "amplified", "absorbed", "ratio"];
-    let figures = chosen.iter().map(figures).collect();
-    format!("\n{title}\n{}", fitting(with_ratio(&header), figures, |row, _| chosen[row].rank.to_string()))
+    format!("\n{title}\n{}", fitting(&chosen, &[], |rank, _| rank.rank.to_string()))
 }
 
 fn paths(paths: &[TrackedPath]) -> String {
     let lost = |path: &&TrackedPath| path.local_ns != 0 || path.amplified_ns != 0;
-    let row = |path: &TrackedPath| vec![some(path.local_ns), some(path.amplified_ns), some(path.absorbed_ns)];
-    places(paths.iter().filter(lost).collect(), &["struck", "amplified", "absorbed"], row)
+    places(paths.iter().filter(lost).collect(), &[])
 }
 
 /// Where time went, if there is no noise to tell of.
 fn busiest(paths: &[TrackedPath]) -> String {
     let mut busy: Vec<&TrackedPath> = paths.iter().filter(|path| path.time_ns > 0).collect();
     busy.sort_by_key(|path| -path.time_ns);
-    places(busy, &[], |_| Vec::new())
+    places(busy, &["local_ns", "amplified_ns", "absorbed_ns"])
 }
 
-/// A table of places in the program.
-fn places(
-    mut all: Vec<&TrackedPath>,
-    header: &[&str],
-    figures: impl Fn(&TrackedPath) -> Vec<String>,
-) -> String {
+/// A table of places in the program, without some fields.
+fn places(mut all: Vec<&TrackedPath>, without: &[&str]) -> String {
     let count = all.len();
     all.truncate(MOST_PATHS);
     if all.is_empty() {
         return String::new();
     }
-    let row = |path: &&TrackedPath| {
-        let calls = if path.calls == 0 { "-".to_owned() } else { path.calls.to_string() };
-        [vec![calls, some(path.time_ns)], figures(path)].concat()
-    };
     let fewer =
         if count > MOST_PATHS { format!(": the first {MOST_PATHS} of {count}") } else { String::new() };
-    let header = [&["place", "calls", "time"], header].concat();
-    let rows = all.iter().map(row).collect();
-    let table = fitting(&header, rows, |row, room| place(all[row], room));
-    format!("\nPlaces in the program, over all ranks{fewer}\n{table}")
+    format!("\nPlaces in the program, over all ranks{fewer}\n{}", fitting(&all, without, place))
 }
 
-/// Narrow terminals have no room for the last column, which follows from others.
-fn with_ratio<'a>(header: &'a [&'a str]) -> &'a [&'a str] {
-    if width() < WIDE { &header[..header.len() - 1] } else { header }
-}
-
-/// A table as wide as the terminal at most: `name` gives the first cell of a row in so many columns. What the header does not name is left out.
-fn fitting(header: &[&str], mut rows: Vec<Vec<String>>, name: impl Fn(usize, usize) -> String) -> String {
-    rows.iter_mut().for_each(|row| row.truncate(header.len() - 1));
-    let wide = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([header[column + 1].len()]).max().unwrap_or(0) + BETWEEN
+/// A table as wide as the terminal at most: `name` gives the first cell of a row in so many columns. Narrow terminals have no room for what
+/// follows from other columns.
+fn fitting<T: Columns>(rows: &[&T], without: &[&str], name: impl Fn(&T, usize) -> String) -> String {
+    let columns = T::columns();
+    let most = if width() < WIDE { Importance::Usual } else { Importance::Minor };
+    let wanted =
+        |at: &usize| columns[*at].importance <= most && !without.contains(&columns[*at].field.as_str());
+    let chosen: Vec<usize> = (1..columns.len()).filter(wanted).collect();
+    let cells = |row: &&T| -> Vec<String> {
+        let values = row.values();
+        chosen.iter().map(|&at| cell(&columns[at], &values[at])).collect()
     };
-    let taken: usize = (0..header.len() - 1).map(wide).sum();
+    let figures: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let wide = |place: usize| {
+        let cells = figures.iter().map(|row| row[place].chars().count());
+        cells.chain([columns[chosen[place]].title.len()]).max().unwrap_or(0) + BETWEEN
+    };
+    let taken: usize = (0..chosen.len()).map(wide).sum();
     let room = usize::from(width()).saturating_sub(taken + 2).max(LEAST_NAME);
-    let named = rows.into_iter().enumerate().map(|(at, row)| [vec![name(at, room)], row].concat());
-    table(header, named)
+    let header: Vec<&str> = [0].iter().chain(&chosen).map(|&at| columns[at].title.as_str()).collect();
+    let named = rows.iter().zip(figures).map(|(row, figures)| [vec![name(row, room)], figures].concat());
+    table(&header, named)
 }
 
 /// A place in so many columns: of its regions the innermost says most, and of its site the function.

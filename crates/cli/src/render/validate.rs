@@ -1,8 +1,10 @@
 //! Emulated noise beside the original, as text for a terminal.
 
 use quell_analysis::validation::{Class, Own, Validation};
+use quell_recording::columns::Columns;
 
-use super::table::{table, time};
+use super::rows::rows;
+use super::table::time;
 use super::warnings;
 use crate::printer::one_line;
 
@@ -28,10 +30,7 @@ pub fn validation(document: &Validation) -> String {
     text += &format!("Kolmogorov-Smirnov    {}\n", number(document.kolmogorov_smirnov, ""));
     text +=
         &format!("Wasserstein           {}\n\n", document.wasserstein_ns.map_or_else(|| "-".into(), time));
-    text += &table(
-        &["detours", "original /s", "emulated /s", "original mean", "emulated mean"],
-        document.classes.iter().map(class),
-    );
+    text += &rows(&document.classes.iter().map(ClassRow::new).collect::<Vec<_>>());
     let own = |own: &Own| {
         format!("{:.1} detours a second, {:.3} % of the time", own.rate_per_s, own.overhead_percent)
     };
@@ -44,18 +43,22 @@ pub fn validation(document: &Validation) -> String {
     text
 }
 
-fn class(class: &Class) -> Vec<String> {
-    let size = match (class.from_ns, class.to_ns) {
-        (0, to) => format!("under {}", time(to as f64)),
-        (from, u64::MAX) => format!("from {}", time(from as f64)),
-        (from, to) => format!("{} to {}", time(from as f64), time(to as f64)),
-    };
-    let mean = |mean: Option<f64>| mean.map_or_else(|| "-".into(), time);
-    vec![
-        size,
-        format!("{:.2}", class.original_per_s),
-        format!("{:.2}", class.emulated_per_s),
-        mean(class.original_mean_ns),
-        mean(class.emulated_mean_ns),
-    ]
+/// Detours of one size.
+#[derive(Debug, Columns)]
+struct ClassRow<'a> {
+    #[column]
+    detours: String,
+    #[column(flatten)]
+    class: &'a Class,
+}
+
+impl<'a> ClassRow<'a> {
+    fn new(class: &'a Class) -> Self {
+        let detours = match (class.from_ns, class.to_ns) {
+            (0, to) => format!("under {}", time(to as f64)),
+            (from, u64::MAX) => format!("from {}", time(from as f64)),
+            (from, to) => format!("{} to {}", time(from as f64), time(to as f64)),
+        };
+        Self { detours, class }
+    }
 }
