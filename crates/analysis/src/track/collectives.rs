@@ -1,7 +1,9 @@
-//! Collectives while their ranks come and go. Ranks meet by the order in which each calls collectives on a communicator.
+//! Collectives while their ranks come and go.
 
-use quell_recording::mpi::{Operation, UNKNOWN, Waits};
+use quell_recording::mpi::{Operation, Waits};
 use rustc_hash::FxHashMap;
+
+use super::event_reader::CollectiveEnd;
 
 /// A place in [`Collectives`].
 pub(super) type CollectiveId = u32;
@@ -21,9 +23,9 @@ pub(super) struct Part {
 pub(super) struct Collective {
     pub comm: u32,
     pub number: u64,
-    /// What it is, as the first said who told; and of which member it is the root's.
+    /// What it is, as the first said who told; and which member is the root.
     pub operation: Option<Operation>,
-    root_place: u32,
+    root_place: Option<u32>,
     /// So many ranks take part.
     pub expected: usize,
     pub parts: Vec<Part>,
@@ -55,7 +57,7 @@ impl Collective {
     /// Who waits for whom. Where the root is not known, as between two groups, nobody can be said to.
     pub fn waits(&self) -> Waits {
         match self.operation.map_or(Waits::All, Operation::waits) {
-            Waits::ForRoot | Waits::Root if self.root_place == UNKNOWN => Waits::Nobody,
+            Waits::ForRoot | Waits::Root if self.root_place.is_none() => Waits::Nobody,
             waits => waits,
         }
     }
@@ -112,14 +114,16 @@ impl Collective {
         if wakes { std::mem::take(&mut self.waiting) } else { Vec::new() }
     }
 
-    fn name(&mut self, operation: Operation, root: u32) {
-        let rooted = matches!(operation.waits(), Waits::ForRoot | Waits::Root);
-        let differs = |other| other != operation || (rooted && self.root_place != root);
-        self.mismatched |= self.operation.is_some_and(differs);
-        if self.operation.is_none() {
-            self.operation = Some(operation);
+    /// A rank says what it is. A root that is not told is none that differs, and only of rooted operations there is one.
+    fn name(&mut self, ends: &CollectiveEnd) {
+        let rooted = matches!(ends.kind.waits(), Waits::ForRoot | Waits::Root);
+        let root = ends.root.filter(|_| rooted);
+        let other_root = self.root_place.zip(root).is_some_and(|(known, told)| known != told);
+        self.mismatched |= other_root || self.operation.is_some_and(|known| known != ends.kind);
+        let known = *self.operation.get_or_insert(ends.kind);
+        if self.root_place.is_none() && root.is_some() && known == ends.kind {
             self.root_place = root;
-            self.root = self.parts.iter().position(|part| part.place == root);
+            self.root = self.parts.iter().position(|part| Some(part.place) == root);
         }
     }
 
@@ -174,8 +178,9 @@ impl Collectives {
     pub fn enter(
         &mut self,
         (comm, number): (u32, u64),
-        (operation, expected): (Option<Operation>, usize),
-        (part, root): (Part, u32),
+        expected: usize,
+        part: Part,
+        ends: Option<&CollectiveEnd>,
         accumulated: &[i64],
     ) -> (CollectiveId, usize, Vec<u32>) {
         let lanes = self.lanes;
@@ -185,7 +190,7 @@ impl Collectives {
                 comm,
                 number,
                 operation: None,
-                root_place: UNKNOWN,
+                root_place: None,
                 expected,
                 parts: Vec::with_capacity(expected.min(4096)),
                 quiet: Vec::new(),
@@ -220,20 +225,20 @@ impl Collectives {
             collective.noise.push(0);
             collective.last_quiet[lane] = collective.last_quiet[lane].max(quiet);
         }
-        if part.place == collective.root_place {
+        if Some(part.place) == collective.root_place {
             collective.root = Some(place);
         }
         collective.parts.push(part);
-        if let Some(operation) = operation {
-            collective.name(operation, root);
+        if let Some(ends) = ends {
+            collective.name(ends);
         }
         (id, place, collective.woken())
     }
 
     /// What a collective is that was only posted until now.
-    pub fn name(&mut self, id: CollectiveId, operation: Operation, root: u32) {
+    pub fn name(&mut self, id: CollectiveId, ends: &CollectiveEnd) {
         if let Some(collective) = self.get_mut(id) {
-            collective.name(operation, root);
+            collective.name(ends);
         }
     }
 

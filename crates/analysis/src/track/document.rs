@@ -161,7 +161,7 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
             .map(|(rank, place, host)| of_rank(*rank, place, host, runtime(place), sources))
             .collect(),
         paths: paths(engine),
-        events: engine.places.iter().map(|place| place.count).sum(),
+        events: engine.events.read(),
         findings: engine.findings.clone(),
     }
 }

@@ -1,16 +1,16 @@
 //! A traced run as a GOAL schedule, its work cleaned of noise, so that it can be simulated under other noise, and at other scales.
 //!
-//! `docs/concepts/goal-from-traces.md` has the rules. `take.rs` goes through a rank's events and keeps what it did; `meet.rs` brings messages
-//! and collectives of ranks together, and leaves out what lacks its other end; `emit.rs` makes operations of it, with `expand.rs` for
-//! collectives. `regular.rs` and `grid.rs` find what all ranks do alike, and `extrapolate.rs` lets more ranks do it.
+//! `docs/concepts/goal-from-traces.md` has the rules. `sequence.rs` keeps what a rank did, of the facts that `event_reader` finds in its events; `matching.rs`
+//! brings messages and collectives of ranks together, and leaves out what lacks its other end; `emit.rs` makes operations of it, with
+//! `expand.rs` for collectives. `regular.rs` and `grid.rs` find what all ranks do alike, and `extrapolate.rs` lets more ranks do it.
 
 mod emit;
 mod expand;
 mod extrapolate;
 mod grid;
-mod meet;
+mod matching;
 mod regular;
-mod take;
+mod sequence;
 
 use quell_recording::mpi::Run;
 use quell_sim::goal::{BuildError, Schedule, ScheduleBuilder, Severity, check};
@@ -18,9 +18,11 @@ use quell_sim::loggops::{self, Net, Noise, Rules, RunError};
 use quell_sim::pattern::PatternError;
 
 use emit::Emitter;
-use meet::Meeting;
+use matching::Matching;
 pub use regular::Irregular;
-use take::{Act, Sequence};
+use sequence::{Operation, Sequence};
+
+use super::event_reader::EventReader;
 
 /// So many things that were left out are named.
 const MOST_NAMED: usize = 100;
@@ -121,12 +123,14 @@ pub fn goal<R: Run + ?Sized>(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Replayable, GoalError> {
     let mut left_out = LeftOut::default();
-    let mut sequences = take::all(run, &mut left_out, progress);
-    let meeting = Meeting::of(run.definitions(), &mut sequences, &mut left_out);
+    let mut events = EventReader::new(run);
+    let mut sequences = sequence::all(&mut events, &mut left_out, progress);
+    let definitions = &*events.definitions;
+    let matching = Matching::new(definitions, &mut sequences, &mut left_out);
     let (schedule, grid) = match extrapolation {
-        None => (as_it_was(&sequences, &meeting)?, None),
+        None => (as_it_was(&sequences, &matching)?, None),
         Some(to) => {
-            let regular = regular::find(run.definitions(), &sequences, &meeting)
+            let regular = regular::find(definitions, &sequences, &matching)
                 .map_err(|why| GoalError::Irregular(Box::new(why)))?;
             let schedule = extrapolate::schedule(&regular, to)?;
             (schedule, Some(regular.describe(to.ranks)))
@@ -137,26 +141,25 @@ pub fn goal<R: Run + ?Sized>(
 }
 
 /// The schedule of the ranks that were traced.
-fn as_it_was(sequences: &[Sequence], meeting: &Meeting) -> Result<Schedule, GoalError> {
+fn as_it_was(sequences: &[Sequence], matching: &Matching) -> Result<Schedule, GoalError> {
     let mut builder = ScheduleBuilder::new(sequences.len() as u32);
     let mut expansions = expand::Expansions::default();
     let mut operations = 0;
     for (rank, sequence) in sequences.iter().enumerate() {
-        let mut calls = meeting.calls_of(rank as u32);
         let mut emitter = Emitter::begin(&mut builder);
         for (number, step) in sequence.steps.iter().enumerate() {
             let number = number as u32;
             emitter.work(step.gap_ns);
-            match &step.act {
-                Act::Send(message) => {
-                    emitter.send(number, message.peer, meeting.tag(message), message.bytes);
+            match &step.operation {
+                Operation::Send(message) => {
+                    emitter.send(number, message.peer, matching.tag(message), message.bytes);
                 }
-                Act::Receive(message) => {
-                    emitter.receive(number, message.peer, meeting.tag(message), message.bytes);
+                Operation::Receive(message) => {
+                    emitter.receive(number, message.peer, matching.tag(message), message.bytes);
                 }
-                Act::Wait(on) => emitter.wait(*on),
-                Act::Collective(call) => {
-                    if let Some(part) = calls.next(call.comm) {
+                Operation::Wait(on) => emitter.wait(*on),
+                Operation::Collective(call) => {
+                    if let Some(part) = matching.part(rank as u32, call) {
                         let pattern = expansions.of(&part.what, part.members.len() as u32)?;
                         emitter.collective(number, pattern, part.place, Some(part.members), part.tag);
                         if call.blocking {
@@ -164,7 +167,7 @@ fn as_it_was(sequences: &[Sequence], meeting: &Meeting) -> Result<Schedule, Goal
                         }
                     }
                 }
-                Act::Nothing => {}
+                Operation::Nothing => {}
             }
         }
         emitter.work(sequence.rest_ns);

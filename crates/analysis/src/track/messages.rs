@@ -1,22 +1,8 @@
-//! Messages between their send and their receive: who sent the one that was received, by MPI's rule that messages of one sender,
-//! receiver, communicator and tag are received in the order in which they were sent.
-
-use std::collections::VecDeque;
+//! Messages between their send and their receive.
 
 use rustc_hash::FxHashMap;
 
-/// Which messages come in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Channel {
-    pub comm: u32,
-    /// Ranks in the world.
-    pub from: u32,
-    pub to: u32,
-    pub tag: u32,
-}
-
-/// So many channels at least are kept.
-const SWEEP: usize = 1 << 16;
+use super::event_reader::MessageKey;
 
 /// A place in [`Messages`].
 pub(super) type MessageId = u32;
@@ -24,7 +10,7 @@ pub(super) type MessageId = u32;
 /// One message, of which the one end or both are known.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
-    pub channel: Channel,
+    pub key: MessageKey,
     pub bytes: u64,
     /// The location that sent it, and when.
     pub sent: Option<(u32, i64)>,
@@ -39,13 +25,6 @@ pub(super) struct Message {
     holds: u8,
 }
 
-/// The ends that have not met.
-#[derive(Debug, Default)]
-struct Ends {
-    sends: VecDeque<MessageId>,
-    receives: VecDeque<MessageId>,
-}
-
 /// All messages that somebody will still ask for.
 #[derive(Debug)]
 pub(super) struct Messages {
@@ -54,21 +33,13 @@ pub(super) struct Messages {
     /// For each message, `lanes` quiet times of its send and as many of its receive's beginning.
     quiet: Vec<i64>,
     free: Vec<MessageId>,
-    ends: FxHashMap<Channel, Ends>,
-    /// When there are so many channels, those that are idle are forgotten.
-    sweep_at: usize,
+    /// Those of which only one end was there yet.
+    one_ended: FxHashMap<MessageKey, MessageId>,
 }
 
 impl Messages {
     pub fn new(lanes: usize) -> Self {
-        Self {
-            lanes,
-            all: Vec::new(),
-            quiet: Vec::new(),
-            free: Vec::new(),
-            ends: FxHashMap::default(),
-            sweep_at: SWEEP,
-        }
+        Self { lanes, all: Vec::new(), quiet: Vec::new(), free: Vec::new(), one_ended: FxHashMap::default() }
     }
 
     pub fn get(&self, id: MessageId) -> &Message {
@@ -91,9 +62,19 @@ impl Messages {
         &self.quiet[at..at + self.lanes]
     }
 
-    fn make(&mut self, channel: Channel, bytes: u64) -> MessageId {
+    /// The message, of which the other end may have been there.
+    fn find_or_add(&mut self, key: MessageKey, bytes: u64) -> MessageId {
+        if let Some(id) = self.one_ended.remove(&key) {
+            return id;
+        }
+        let id = self.add(key, bytes);
+        self.one_ended.insert(key, id);
+        id
+    }
+
+    fn add(&mut self, key: MessageKey, bytes: u64) -> MessageId {
         let message = Message {
-            channel,
+            key,
             bytes,
             sent: None,
             begun: None,
@@ -114,19 +95,13 @@ impl Messages {
     /// A location sends at `now`; `held` if the sender will ask for the message. Gives the location that waited for it.
     pub fn send(
         &mut self,
-        channel: Channel,
+        key: MessageKey,
         bytes: u64,
         (location, now): (u32, i64),
         accumulated: &[i64],
         held: bool,
     ) -> (MessageId, Option<u32>) {
-        self.sweep();
-        let met = self.ends.get_mut(&channel).and_then(|ends| ends.receives.pop_front());
-        let id = met.unwrap_or_else(|| {
-            let id = self.make(channel, bytes);
-            self.ends.entry(channel).or_default().sends.push_back(id);
-            id
-        });
+        let id = self.find_or_add(key, bytes);
         let at = id as usize * 2 * self.lanes;
         for (quiet, accumulated) in self.quiet[at..at + self.lanes].iter_mut().zip(accumulated) {
             *quiet = now - accumulated;
@@ -138,14 +113,9 @@ impl Messages {
         (id, message.receiver_waits.take())
     }
 
-    /// A receive that began at `begun` takes the channel's next message. Gives the location that waited for that.
-    pub fn receive(&mut self, channel: Channel, begun: i64, accumulated: &[i64]) -> (MessageId, Option<u32>) {
-        let met = self.ends.get_mut(&channel).and_then(|ends| ends.sends.pop_front());
-        let id = met.unwrap_or_else(|| {
-            let id = self.make(channel, 0);
-            self.ends.entry(channel).or_default().receives.push_back(id);
-            id
-        });
+    /// A receive of it began at `begun`. Gives the location that waited for that.
+    pub fn receive(&mut self, key: MessageKey, begun: i64, accumulated: &[i64]) -> (MessageId, Option<u32>) {
+        let id = self.find_or_add(key, 0);
         let at = (id as usize * 2 + 1) * self.lanes;
         for (quiet, accumulated) in self.quiet[at..at + self.lanes].iter_mut().zip(accumulated) {
             *quiet = begun - accumulated;
@@ -155,20 +125,19 @@ impl Messages {
         (id, message.sender_waits.take())
     }
 
-    /// The next message that a receive would take, if it was sent.
-    pub fn next(&self, channel: Channel) -> Option<MessageId> {
-        self.ends.get(&channel)?.sends.front().copied()
+    /// The message, if it was sent and not received.
+    pub fn sent(&self, key: MessageKey) -> Option<MessageId> {
+        self.one_ended.get(&key).copied().filter(|id| self.get(*id).sent.is_some())
     }
 
     /// A receive that was given up leaves its message to the next.
     pub fn give_back(&mut self, id: MessageId) {
-        let Some(ends) = self.ends.get_mut(&self.all[id as usize].channel) else { return };
         let message = &mut self.all[id as usize];
         message.begun = None;
+        let key = message.key;
         if message.sent.is_some() {
-            ends.sends.push_front(id);
-        } else {
-            ends.receives.retain(|other| *other != id);
+            self.one_ended.insert(key, id);
+        } else if self.one_ended.remove(&key).is_some() {
             self.free.push(id);
         }
     }
@@ -177,35 +146,29 @@ impl Messages {
     pub fn lose(&mut self, id: MessageId) {
         let message = &mut self.all[id as usize];
         message.lost = true;
-        if let Some(ends) = self.ends.get_mut(&message.channel) {
-            ends.receives.retain(|other| *other != id);
-        }
-    }
-
-    /// Forgets channels on which nothing is under way, once there are many: a program may take a new tag for each message.
-    fn sweep(&mut self) {
-        if self.ends.len() >= self.sweep_at {
-            self.ends.retain(|_, ends| !ends.sends.is_empty() || !ends.receives.is_empty());
-            self.sweep_at = (2 * self.ends.len()).max(SWEEP);
-        }
+        self.one_ended.remove(&message.key);
     }
 
     /// Somebody will not ask for it again.
     pub fn release(&mut self, id: MessageId) {
         let message = &mut self.all[id as usize];
         message.holds = message.holds.saturating_sub(1);
-        let met = message.sent.is_some() && message.begun.is_some();
-        if message.holds == 0 && (met || message.lost) {
+        let has_both_ends = message.sent.is_some() && message.begun.is_some();
+        if message.holds == 0 && (has_both_ends || message.lost) {
             self.free.push(id);
         }
     }
 
     /// Messages that were sent and not received: how many, and the first by the time of their sends.
     pub fn left(&self, most: usize) -> (u64, Vec<&Message>) {
-        let mut left: Vec<&Message> =
-            self.ends.values().flat_map(|ends| &ends.sends).map(|id| self.get(*id)).collect();
+        let mut left: Vec<&Message> = self
+            .one_ended
+            .values()
+            .map(|id| self.get(*id))
+            .filter(|message| message.sent.is_some())
+            .collect();
         let count = left.len() as u64;
-        left.sort_by_key(|message| (message.sent, message.channel.tag));
+        left.sort_by_key(|message| (message.sent, message.key.channel.tag, message.key));
         left.truncate(most);
         (count, left)
     }

@@ -5,9 +5,11 @@
 //! take part come to them, and so noise goes from rank to rank (it is amplified), or ends where somebody had to wait anyway (it is absorbed).
 //! `docs/concepts/tracking.md` has the rules.
 
+mod collective_events;
 mod collectives;
 mod document;
 mod engine;
+mod event_reader;
 mod findings;
 mod goal;
 mod ledger;
@@ -19,7 +21,6 @@ mod rules;
 mod stuck;
 #[cfg(test)]
 mod tests;
-mod together;
 mod waiting;
 
 use quell_recording::mpi::Run;

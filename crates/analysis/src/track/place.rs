@@ -1,11 +1,8 @@
 //! One location while its events are gone through.
 
-use quell_recording::mpi::Event;
-use rustc_hash::FxHashMap;
-
 use super::collectives::CollectiveId;
 use super::ledger::Ledger;
-use super::messages::{Channel, MessageId};
+use super::messages::MessageId;
 use super::paths;
 
 /// A region that was entered and not left.
@@ -14,8 +11,6 @@ pub(super) struct Frame {
     pub region: u32,
     pub entered: i64,
     pub path: u32,
-    /// Nothing was entered or communicated in it yet.
-    pub fresh: bool,
 }
 
 impl Frame {
@@ -43,8 +38,8 @@ pub(super) struct Call {
     pub blocking: Option<(CollectiveId, usize)>,
     pub begun: Option<i64>,
     pub left: i64,
-    /// It completed or saw something.
-    pub found: bool,
+    /// It polled, and nothing was there.
+    pub in_vain: bool,
     pub announced: bool,
 }
 
@@ -62,18 +57,9 @@ impl Call {
             blocking: None,
             begun: None,
             left: entered,
-            found: false,
+            in_vain: false,
             announced: false,
         }
-    }
-
-    /// Whether it needs nobody else.
-    pub fn is_local(&self) -> bool {
-        self.received.is_empty()
-            && self.probed.is_empty()
-            && self.sent.is_empty()
-            && self.collectives.is_empty()
-            && self.blocking.is_none()
     }
 }
 
@@ -84,11 +70,11 @@ pub(super) enum Request {
     Sent(MessageId),
     /// A receive that took its message's turn when it was posted.
     Receiving(MessageId),
-    /// One that did not, for it is not known from whom it will receive; and when it was posted.
+    /// One that did not, for it was not known yet from whom it will receive; and when it was posted.
     Posted(i64, Vec<i64>),
     /// A collective.
     Entered(CollectiveId, usize),
-    /// One of which nobody knows where, and when it began.
+    /// One of which it was not known where, and when it began.
     Begun(i64, Vec<i64>),
 }
 
@@ -119,11 +105,6 @@ pub(super) struct Polling {
 #[derive(Debug)]
 pub(super) struct Place {
     pub rank: u32,
-    pub events: Vec<Event>,
-    pub next: usize,
-    pub more: bool,
-    pub damage: Option<String>,
-    pub count: u64,
     pub first: Option<i64>,
     pub now: i64,
     pub stack: Vec<Frame>,
@@ -136,9 +117,6 @@ pub(super) struct Place {
     pub initialized: bool,
     pub finalized: bool,
     pub polling: Option<Polling>,
-    pub requests: FxHashMap<u64, Request>,
-    /// Those of receives that have had no turn yet, in the order in which they were posted.
-    pub posted: Vec<u64>,
     /// Senders that watch whether this one receives, each with the end of its call.
     pub watchers: Vec<(u32, i64)>,
     pub ledger: Ledger,
@@ -148,11 +126,6 @@ impl Place {
     pub fn new(rank: u32, sources: usize) -> Self {
         Self {
             rank,
-            events: Vec::new(),
-            next: 0,
-            more: true,
-            damage: None,
-            count: 0,
             first: None,
             now: 0,
             stack: Vec::new(),
@@ -164,8 +137,6 @@ impl Place {
             initialized: false,
             finalized: false,
             polling: None,
-            requests: FxHashMap::default(),
-            posted: Vec::new(),
             watchers: Vec::new(),
             ledger: Ledger::new(sources),
         }
@@ -178,31 +149,4 @@ impl Place {
             None => self.stack.last().map_or(paths::ROOT, |frame| frame.path),
         }
     }
-
-    /// The message of a non-blocking receive that had its turn when it was posted, if it is the one that came.
-    pub fn receiving(
-        request: Option<Request>,
-        channel: impl Fn(MessageId) -> Channel,
-        came: Channel,
-    ) -> Received {
-        match request {
-            Some(Request::Receiving(id)) if channel(id) == came => Received::Message(id),
-            Some(Request::Receiving(id)) => Received::Other(id),
-            Some(Request::Posted(at, accumulated)) => Received::Posted(at, accumulated),
-            _ => Received::Unknown,
-        }
-    }
-}
-
-/// What is known of a receive when its message is there.
-#[derive(Debug)]
-pub(super) enum Received {
-    /// The message.
-    Message(MessageId),
-    /// It had another's turn.
-    Other(MessageId),
-    /// When it was posted, and what had accumulated by then.
-    Posted(i64, Vec<i64>),
-    /// Nothing.
-    Unknown,
 }

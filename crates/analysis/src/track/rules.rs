@@ -4,11 +4,9 @@ use quell_recording::mpi::{Run, Waits};
 
 use super::collectives::CollectiveId;
 use super::engine::Engine;
+use super::event_reader::polls_again;
 use super::place::{Call, Polling};
 use super::{Ended, Watch};
-
-/// Calls that ask again within so much time, and twice what the last took, have done nothing else meanwhile.
-const AGAIN_NS: i64 = 2_000;
 
 /// What a call waited for, or would have waited for without noise.
 #[derive(Debug)]
@@ -56,9 +54,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Ends a call of which all is known.
     pub(super) fn settle_call(&mut self, location: u32, call: &Call) {
         let before = self.watch.wanted().then(|| self.places[location as usize].ledger.clone());
-        let together = call.blocking.filter(|(id, _)| self.waits_for_all(*id, call.left));
-        let cause = if let Some((id, part)) = together {
-            self.settle_together(location, call, id, part)
+        let collective = call.blocking.filter(|(id, _)| self.waits_for_all(*id, call.left));
+        let cause = if let Some((id, part)) = collective {
+            // Whoever takes part in a collective polls for nothing else meanwhile.
+            self.places[location as usize].polling = None;
+            self.settle_collective(location, call, id, part)
         } else {
             self.settle_alone(location, call)
         };
@@ -99,7 +99,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     /// All-to-all: nobody leaves before the last has entered.
-    fn settle_together(
+    fn settle_collective(
         &mut self,
         location: u32,
         call: &Call,
@@ -212,7 +212,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             let Some(at) = message.begun.filter(|at| *at > call.entered && *at <= call.left) else {
                 continue;
             };
-            let receiver = self.of_rank.get(&message.channel.to).copied().unwrap_or(location);
+            let receiver = self.of_rank.get(&message.key.channel.to).copied().unwrap_or(location);
             let cause = Cause { location: receiver, at, least: 0, class: class(message.bytes) };
             causes.push(cause, self.messages.quiet_begin(*id));
         }
@@ -255,17 +255,16 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
 
     /// The calls before this one that asked for the same in vain. They count as one with it, unless the program did something else between.
     fn polling(&mut self, location: u32, call: &Call) -> Option<Polling> {
-        let polls = self.polls(call.region);
+        let polls = self.events.kind(call.region).polls;
         let place = &mut self.places[location as usize];
         let goes_on = |polling: &Polling| {
             let gap = call.entered
                 - polling.left
                 - (polling.noise[0] - polling.noise_by_then - place.ledger.within[0]);
-            polls && gap <= AGAIN_NS + 2 * polling.length
+            polls && polls_again(gap, polling.length)
         };
         let before = place.polling.take().filter(goes_on);
-        let in_vain = polls && !call.found && call.is_local();
-        if !in_vain {
+        if !call.in_vain {
             return before;
         }
         let mut polling = before.unwrap_or_else(|| Polling {

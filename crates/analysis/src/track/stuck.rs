@@ -6,8 +6,9 @@ use rustc_hash::FxHashMap;
 use super::Watch;
 use super::collectives::Collective;
 use super::engine::Engine;
+use super::event_reader::Channel;
 use super::findings::{Findings, MOST};
-use super::messages::{Channel, Message};
+use super::messages::Message;
 use super::place::Blocked;
 use crate::warning::track::{self as warning, ArchiveWarning, Envelope, Location, UndefinedName};
 
@@ -75,7 +76,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             |rank: &u32| self.of_rank.get(rank).is_none_or(|location| self.places[*location as usize].ended);
         match blocked {
             Blocked::Receiver(_) => 0,
-            Blocked::Send(id) => 2 - u8::from(over(&self.messages.get(id).channel.from)),
+            Blocked::Send(id) => 2 - u8::from(over(&self.messages.get(id).key.channel.from)),
             Blocked::Ranks(id) => {
                 let Some(collective) = self.collectives.get(id) else { return 1 };
                 let missing = self.missing_ranks(collective);
@@ -119,7 +120,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Some(ArchiveWarning::BreaksOff {
                 location: self.location(location as u32),
                 at_ns: self.since_begin(place.now),
-                damage: place.damage.as_ref()?.to_string(),
+                damage: self.events.damage(location as u32)?.to_owned(),
             })
         });
         let broken: Vec<ArchiveWarning> = broken.take(MOST).collect();
@@ -220,7 +221,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     fn envelope(&self, message: &Message) -> Envelope {
-        let Channel { comm, from, to, tag } = message.channel;
+        let Channel { comm, from, to, tag } = message.key.channel;
         Envelope { from, to, tag, communicator: self.comm(comm) }
     }
 

@@ -8,10 +8,11 @@ use super::messages::MessageId;
 use super::place::Blocked;
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
-    pub(super) fn close_call(&mut self, location: u32) {
+    pub(super) fn close_call(&mut self, location: u32, in_vain: bool) {
         let place = &mut self.places[location as usize];
         if let Some(call) = &mut place.call {
             call.left = place.now;
+            call.in_vain = in_vain;
         }
         self.end_call(location);
     }
@@ -65,7 +66,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
         let left = call.left;
         let unreceived = call.sent.iter().find(|id| self.messages.get(**id).begun.is_none()).copied()?;
-        let to = self.of_rank.get(&self.messages.get(unreceived).channel.to).copied()?;
+        let to = self.of_rank.get(&self.messages.get(unreceived).key.channel.to).copied()?;
         let receiver = &mut self.places[to as usize];
         let gone_by = receiver.now > left && receiver.call.is_none();
         if to == location || receiver.ended || gone_by {

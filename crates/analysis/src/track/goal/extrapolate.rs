@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::emit::Emitter;
 use super::expand::Expansions;
-use super::meet::collective_tag;
+use super::matching::collective_tag;
 use super::regular::{Deed, Regular};
 use super::{Extrapolation, GoalError, MOST_OPERATIONS};
 

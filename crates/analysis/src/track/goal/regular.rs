@@ -6,8 +6,8 @@ use quell_recording::mpi::Definitions;
 
 use super::expand::What;
 use super::grid::{Grid, Offset};
-use super::meet::Meeting;
-use super::take::{Act, Sequence};
+use super::matching::Matching;
+use super::sequence::{Operation, Sequence};
 
 /// A step that breaks the rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,12 +104,12 @@ type Reach = (usize, usize);
 pub(super) fn find(
     definitions: &Definitions,
     sequences: &[Sequence],
-    meeting: &Meeting,
+    matching: &Matching,
 ) -> Result<Regular, Irregular> {
     let all: Vec<Deeds> = sequences
         .iter()
         .enumerate()
-        .map(|(place, sequence)| deeds(definitions, (place as u32, sequence), sequences.len(), meeting))
+        .map(|(place, sequence)| deeds(definitions, (place as u32, sequence), sequences.len(), matching))
         .collect::<Result<_, _>>()?;
     // Those at ends may do less.
     let longest = all.iter().enumerate().max_by_key(|(place, deeds)| (deeds.all.len(), usize::MAX - place));
@@ -141,24 +141,24 @@ fn deeds(
     definitions: &Definitions,
     (place, sequence): (u32, &Sequence),
     ranks: usize,
-    meeting: &Meeting,
+    matching: &Matching,
 ) -> Result<Deeds, Irregular> {
     let mut deeds = Deeds { rank: sequence.rank, ..Deeds::default() };
-    let mut calls = meeting.calls_of(place);
     let mut kept = vec![u32::MAX; sequence.steps.len()];
     let mut gap = 0u64;
     for (at, step) in sequence.steps.iter().enumerate() {
         gap = gap.saturating_add(step.gap_ns);
-        let deed = match &step.act {
-            Act::Send(to) => Some(Deed::Send { peer: to.peer, tag: meeting.tag(to), bytes: to.bytes }),
-            Act::Receive(from) => {
-                Some(Deed::Receive { peer: from.peer, tag: meeting.tag(from), bytes: from.bytes })
+        let deed = match &step.operation {
+            Operation::Send(to) => Some(Deed::Send { peer: to.peer, tag: matching.tag(to), bytes: to.bytes }),
+            Operation::Receive(from) => {
+                Some(Deed::Receive { peer: from.peer, tag: matching.tag(from), bytes: from.bytes })
             }
-            Act::Wait(on) => Some(kept[*on as usize]).filter(|on| *on != u32::MAX).map(Deed::Wait),
-            Act::Collective(call) => {
-                let part = calls.next(call.comm).filter(|part| part.members.len() > 1);
+            Operation::Wait(on) => Some(kept[*on as usize]).filter(|on| *on != u32::MAX).map(Deed::Wait),
+            Operation::Collective(call) => {
+                let part = matching.part(place, call).filter(|part| part.members.len() > 1);
                 if let Some(part) = part.as_ref().filter(|part| part.members.len() != ranks) {
-                    let name = definitions.comms.get(call.comm as usize).map_or("?", |comm| &comm.name);
+                    let name = call.part.and_then(|part| definitions.comms.get(part.comm as usize));
+                    let name = name.map_or("?", |comm| &comm.name);
                     let (operation, n) = (part.what.operation, part.members.len());
                     return Err(Irregular {
                         rank: sequence.rank,
@@ -173,7 +173,7 @@ fn deeds(
                     blocking: call.blocking,
                 })
             }
-            Act::Nothing => None,
+            Operation::Nothing => None,
         };
         if let Some(deed) = deed {
             kept[at] = deeds.all.len() as u32;

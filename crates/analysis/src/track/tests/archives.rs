@@ -58,7 +58,7 @@ impl Made {
             .at(rank, end, What::Leave(2))
     }
 
-    pub fn together(
+    pub fn collective(
         &mut self,
         rank: u32,
         [begin, end]: [u64; 2],
@@ -83,7 +83,7 @@ impl Run for Made {
         &self.definitions
     }
 
-    /// Five at a time, so that ends of blocks are met.
+    /// Five at a time, so that a run has several blocks.
     fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage> {
         let rest = &mut self.events[location];
         let some = rest.len().min(5);
@@ -131,8 +131,8 @@ fn a_send_without_its_receive_is_named() {
 #[test]
 fn a_collective_that_lacks_a_rank_is_named_and_gone_on_without() {
     let mut made = Made::new(3, &["tick"]);
-    made.noise(0, 100, 30).together(0, [100, 130], Operation::Barrier, UNKNOWN);
-    made.together(1, [90, 130], Operation::Barrier, UNKNOWN);
+    made.noise(0, 100, 30).collective(0, [100, 130], Operation::Barrier, UNKNOWN);
+    made.collective(1, [90, 130], Operation::Barrier, UNKNOWN);
     made.damage = Some((2, "torn".to_owned()));
     let tracked = made.track();
     assert_eq!(tracked.findings.incomplete_collectives, 1);
@@ -146,8 +146,8 @@ fn a_collective_that_lacks_a_rank_is_named_and_gone_on_without() {
 #[test]
 fn ranks_that_do_not_agree_are_named() {
     let mut made = Made::new(2, &["tick"]);
-    made.together(0, [100, 130], Operation::Barrier, UNKNOWN);
-    made.together(1, [90, 130], Operation::Allreduce, UNKNOWN);
+    made.collective(0, [100, 130], Operation::Barrier, UNKNOWN);
+    made.collective(1, [90, 130], Operation::Allreduce, UNKNOWN);
     assert_eq!(made.track().findings.mismatched_collectives, 1);
 }
 
@@ -216,18 +216,18 @@ fn asking_again_and_again_is_waiting() {
 #[test]
 fn a_root_waits_for_all_and_nobody_for_others_in_a_reduction() {
     let mut made = Made::new(3, &["tick"]);
-    made.together(0, [50, 310], Operation::Reduce, 0);
-    made.noise(1, 300, 100).together(1, [300, 305], Operation::Reduce, 0);
-    made.noise(2, 100, 60).together(2, [100, 105], Operation::Reduce, 0);
+    made.collective(0, [50, 310], Operation::Reduce, 0);
+    made.noise(1, 300, 100).collective(1, [300, 305], Operation::Reduce, 0);
+    made.noise(2, 100, 60).collective(2, [100, 105], Operation::Reduce, 0);
     assert_eq!(accumulated(&made.track()), [100, 100, 60]);
 }
 
 #[test]
 fn all_wait_for_the_root_of_a_broadcast() {
     let mut made = Made::new(3, &["tick"]);
-    made.noise(0, 200, 70).together(0, [200, 205], Operation::Bcast, 0);
-    made.noise(1, 50, 20).together(1, [50, 210], Operation::Bcast, 0);
-    made.together(2, [250, 255], Operation::Bcast, 0);
+    made.noise(0, 200, 70).collective(0, [200, 205], Operation::Bcast, 0);
+    made.noise(1, 50, 20).collective(1, [50, 210], Operation::Bcast, 0);
+    made.collective(2, [250, 255], Operation::Bcast, 0);
     let tracked = made.track();
     assert_eq!(accumulated(&tracked), [70, 70, 0]);
     assert_eq!((tracked.ranks[1].amplified_ns, tracked.ranks[1].absorbed_ns), (50, 0));
@@ -236,8 +236,8 @@ fn all_wait_for_the_root_of_a_broadcast() {
 #[test]
 fn nobody_waits_for_the_root_of_nothing() {
     let mut made = Made::new(2, &["tick"]);
-    made.noise(0, 200, 70).together(0, [200, 205], Operation::Bcast, 0);
-    made.noise(1, 50, 20).together(1, [50, 55], Operation::Bcast, 0);
+    made.noise(0, 200, 70).collective(0, [200, 205], Operation::Bcast, 0);
+    made.noise(1, 50, 20).collective(1, [50, 55], Operation::Bcast, 0);
     let tracked = made.track();
     assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
     assert_eq!(accumulated(&tracked), [70, 20]);

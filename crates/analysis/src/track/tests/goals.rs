@@ -10,11 +10,11 @@ use super::archives::Made;
 use super::simulated::{ends, programs, schedule, trace};
 use crate::track::{Extrapolation, GoalError, Replayable, goal};
 
-fn made(made: &mut Made, ranks: Option<u32>) -> Result<Replayable, GoalError> {
+pub fn made(made: &mut Made, ranks: Option<u32>) -> Result<Replayable, GoalError> {
     goal(made, ranks.map(|ranks| Extrapolation { ranks, seed: 1 }), &mut |_| ())
 }
 
-fn finish(program: &impl Program, net: Net) -> Vec<u64> {
+pub fn finish(program: &impl Program, net: Net) -> Vec<u64> {
     let silence = Run {
         net,
         rules: Rules::Physical,
@@ -99,7 +99,7 @@ fn allreduces_of_more_ranks_are_the_pattern() {
         run.at(rank, 0, What::Enter(0));
         for round in 0..5 {
             let begin = round * 2000 + 1000;
-            run.together(rank, [begin, begin + 1000], Operation::Barrier, UNKNOWN);
+            run.collective(rank, [begin, begin + 1000], Operation::Barrier, UNKNOWN);
         }
     }
     let more = made(&mut run, Some(37)).unwrap();
@@ -151,7 +151,7 @@ fn both_ends_of_an_exchange_begin_before_either_is_waited_for() {
     assert!(!made(&mut run, None).unwrap().needs_buffers);
 }
 
-fn together(rounds: &[(usize, u32, Vec<u64>)]) -> Made {
+fn collectives(rounds: &[(usize, u32, Vec<u64>)]) -> Made {
     let mut run = Made::new(rounds[0].2.len() as u32, &["tick"]);
     let mut now = 0;
     for (operation, root, works) in rounds {
@@ -162,7 +162,7 @@ fn together(rounds: &[(usize, u32, Vec<u64>)]) -> Made {
             if now == 0 {
                 run.at(rank as u32, 0, What::Enter(0));
             }
-            run.together(rank as u32, [now + work, last], operation, root % ranks);
+            run.collective(rank as u32, [now + work, last], operation, root % ranks);
         }
         now = last;
     }
@@ -206,11 +206,11 @@ proptest! {
         let mut rounds: Vec<_> =
             rounds.into_iter().map(|(op, root, works)| (op, root, works[..ranks].to_vec())).collect();
         rounds.push((0, 0, vec![1; ranks]));
-        let again = made(&mut together(&rounds), None).unwrap();
+        let again = made(&mut collectives(&rounds), None).unwrap();
         let longest = (0..ranks).map(|rank| rounds.iter().map(|round| round.2[rank]).sum::<u64>()).max().unwrap();
         let ends = finish(&again.schedule, Net::default());
         prop_assert!(ends.iter().all(|end| *end >= longest), "{:?} {}", ends, longest);
-        let more = made(&mut together(&rounds), Some(ranks as u32 + 5)).unwrap();
+        let more = made(&mut collectives(&rounds), Some(ranks as u32 + 5)).unwrap();
         prop_assert!(more.quiet_ns > 0);
     }
 }

@@ -41,9 +41,9 @@ fn c_thirty_three_are_left_of_a_hundred() {
 #[test]
 fn d_a_barrier() {
     let mut made = Made::new(3, &["tick"]);
-    made.noise(0, 1000 * MS, 100 * MS).together(0, [1000 * MS, 1020 * MS], Operation::Barrier, UNKNOWN);
-    made.noise(1, 960 * MS, 20 * MS).together(1, [960 * MS, 1022 * MS], Operation::Barrier, UNKNOWN);
-    made.together(2, [800 * MS, 1021 * MS], Operation::Barrier, UNKNOWN);
+    made.noise(0, 1000 * MS, 100 * MS).collective(0, [1000 * MS, 1020 * MS], Operation::Barrier, UNKNOWN);
+    made.noise(1, 960 * MS, 20 * MS).collective(1, [960 * MS, 1022 * MS], Operation::Barrier, UNKNOWN);
+    made.collective(2, [800 * MS, 1021 * MS], Operation::Barrier, UNKNOWN);
     // The last enters at 940 then, and the sync time is 22.
     assert_eq!(accumulated(&mut made), [58, 60, 59]);
 }

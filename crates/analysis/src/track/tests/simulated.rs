@@ -199,7 +199,7 @@ proptest! {
                     let total_ns = totals[rank][source];
                     made.at(rank as u32, entries[rank], What::Noise { source: source as u32, total_ns });
                 }
-                made.together(rank as u32, [entries[rank], end], Operation::Allreduce, UNKNOWN);
+                made.collective(rank as u32, [entries[rank], end], Operation::Allreduce, UNKNOWN);
             }
             now = end;
             quiet[0] += phase.iter().map(|(work, ..)| work).max().unwrap() + sync;

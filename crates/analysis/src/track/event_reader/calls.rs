@@ -1,0 +1,109 @@
+//! What the MPI standard says of a call that its events do not say: one table, by the call's name. Sections are those of MPI 4.0.
+
+use quell_recording::mpi::Region;
+
+/// Calls that return whether or not what they ask for has happened. Any other call that completes something blocks until it has:
+/// `MPI_Waitany` and `MPI_Waitsome` too (3.7.5), and `MPI_Probe` and `MPI_Mprobe` (3.8.1, 3.8.2). `MPI_Test_cancelled` (3.8.4) is none of
+/// them: it reads a status, and asks for nothing.
+const POLLS: [&str; 12] = [
+    "MPI_Test",                   // 3.7.3
+    "MPI_Testany",                // 3.7.5
+    "MPI_Testall",                // 3.7.5
+    "MPI_Testsome",               // 3.7.5
+    "MPI_Request_get_status",     // 3.7.6
+    "MPI_Request_get_status_any", // MPI 4.1, 3.7.6
+    "MPI_Request_get_status_all",
+    "MPI_Request_get_status_some",
+    "MPI_Iprobe",   // 3.8.1
+    "MPI_Improbe",  // 3.8.2
+    "MPI_Parrived", // 4.2.2
+    "MPI_Win_test", // 12.5.2
+];
+
+/// Sends that complete only once their receive has begun, whatever their size (3.4, 3.7.2).
+const SYNCHRONOUS: [&str; 2] = ["MPI_Ssend", "MPI_Issend"];
+
+/// A call that polls again within so many ns, and twice what the last one took, did nothing else meanwhile.
+const AGAIN_NS: i64 = 2_000;
+
+/// What is known of a region by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::track) struct CallKind {
+    /// It belongs to the MPI.
+    pub mpi: bool,
+    /// It may return without what it asks for.
+    pub polls: bool,
+    /// What it sends waits for its receiver, whatever the size.
+    pub synchronous: bool,
+    pub initializes: bool,
+    pub finalizes: bool,
+}
+
+impl CallKind {
+    pub fn from_region(region: &Region) -> Self {
+        let name = call_name(&region.name);
+        Self {
+            mpi: region.mpi,
+            polls: region.mpi && POLLS.contains(&name),
+            synchronous: SYNCHRONOUS.contains(&name),
+            initializes: matches!(name, "MPI_Init" | "MPI_Init_thread"),
+            finalizes: name == "MPI_Finalize",
+        }
+    }
+}
+
+/// The name without what tools write behind it, as `MPI_Recv()`, and without the mark of large counts.
+fn call_name(name: &str) -> &str {
+    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len());
+    let name = &name[..end];
+    name.strip_suffix("_c").unwrap_or(name)
+}
+
+/// Whether a call that polls, `idle_ns` of work after one of `last_ns` that polled in vain, goes on with the same wait.
+pub(in crate::track) fn polls_again(idle_ns: i64, last_ns: i64) -> bool {
+    idle_ns <= last_ns.saturating_mul(2).saturating_add(AGAIN_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str) -> CallKind {
+        CallKind::from_region(&Region { name: name.to_owned(), site: None, mpi: true })
+    }
+
+    #[test]
+    fn calls_that_return_at_once_poll_and_those_that_block_do_not() {
+        for name in
+            ["MPI_Test", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe", "MPI_Request_get_status", "MPI_Test()"]
+        {
+            assert!(kind(name).polls, "{name}");
+        }
+        let blocking = [
+            "MPI_Wait",
+            "MPI_Waitany",
+            "MPI_Waitsome",
+            "MPI_Waitall",
+            "MPI_Probe",
+            "MPI_Mprobe",
+            "MPI_Test_cancelled",
+        ];
+        for name in blocking {
+            assert!(!kind(name).polls, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_region_of_the_program_is_no_call_that_polls() {
+        let region = Region { name: "MPI_Test".to_owned(), site: None, mpi: false };
+        assert!(!CallKind::from_region(&region).polls);
+    }
+
+    #[test]
+    fn synchronous_sends_are_so_whether_they_block_or_not() {
+        for name in ["MPI_Ssend", "MPI_Issend", "MPI_Issend_c"] {
+            assert!(kind(name).synchronous, "{name}");
+        }
+        assert!(!kind("MPI_Isend").synchronous);
+    }
+}

@@ -1,0 +1,247 @@
+//! One thread of a rank: its events, what lies ahead, the regions and the call that are open, and its requests.
+
+use std::collections::VecDeque;
+
+use quell_recording::mpi::{BLOCKING, Event, Run, UNKNOWN, What};
+use rustc_hash::FxHashMap;
+
+use super::calls::CallKind;
+use super::fact::{CollectivePart, Fact, OperationId, Timed};
+use super::message_matching::MessageKey;
+
+/// How many events ahead the end of what was posted is looked for.
+const LOOK_AHEAD: usize = 4096;
+
+/// A run, and how many of its events were read.
+#[derive(Debug)]
+pub(super) struct Input<'a, R: Run + ?Sized> {
+    pub run: &'a mut R,
+    pub read: u64,
+}
+
+/// How something ends that was posted, as far as its beginning has to know.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome {
+    /// With a message from there.
+    Received { comm: u32, from: u32, tag: u32 },
+    /// It was a collective on there.
+    Collective { comm: u32 },
+    /// It was given up.
+    Cancelled,
+}
+
+/// What a request stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub operation: OperationId,
+    /// Its place among what the thread posted whose end is looked for ahead.
+    pub posted: Option<u64>,
+    pub kind: RequestKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RequestKind {
+    Send,
+    Receive(Option<MessageKey>),
+    Collective(Option<CollectivePart>),
+}
+
+/// The outermost call that goes on.
+#[derive(Clone, Copy, Debug)]
+struct OpenCall {
+    region: u32,
+    /// How many regions are open around it; `None` where none stands around what was communicated.
+    depth: Option<usize>,
+    /// It began, completed or saw something.
+    did: bool,
+}
+
+/// A region that was entered and not left.
+#[derive(Clone, Copy, Debug)]
+struct OpenRegion {
+    region: u32,
+    /// Nothing was entered or communicated in it yet.
+    fresh: bool,
+}
+
+/// A thread.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub location: usize,
+    pub rank: u32,
+    events: Vec<Event>,
+    next: usize,
+    more: bool,
+    pub damage: Option<String>,
+    /// What it posted that has no end among the events that were read: by request, the place among all that it posted.
+    unended: FxHashMap<u64, u64>,
+    /// How many receives and collectives were posted in the events that were read, and in those that were gone through.
+    posted_ahead: u64,
+    posted: u64,
+    outcomes: FxHashMap<u64, Outcome>,
+    pub now_ns: u64,
+    regions: Vec<OpenRegion>,
+    call: Option<OpenCall>,
+    pub requests: FxHashMap<u64, Request>,
+    pub facts: VecDeque<Timed>,
+}
+
+impl Thread {
+    pub fn new(location: usize, rank: u32) -> Self {
+        Self {
+            location,
+            rank,
+            events: Vec::new(),
+            next: 0,
+            more: true,
+            damage: None,
+            unended: FxHashMap::default(),
+            posted_ahead: 0,
+            posted: 0,
+            outcomes: FxHashMap::default(),
+            now_ns: 0,
+            regions: Vec::new(),
+            call: None,
+            requests: FxHashMap::default(),
+            facts: VecDeque::new(),
+        }
+    }
+
+    /// The next event, which stays the next.
+    pub fn peek<R: Run + ?Sized>(&mut self, input: &mut Input<'_, R>) -> Option<Event> {
+        while self.next == self.events.len() {
+            if !self.more {
+                self.events = Vec::new();
+                self.next = 0;
+                return None;
+            }
+            self.read_more(input);
+        }
+        Some(self.events[self.next])
+    }
+
+    pub fn advance(&mut self) {
+        self.next += 1;
+    }
+
+    fn read_more<R: Run + ?Sized>(&mut self, input: &mut Input<'_, R>) {
+        self.events.drain(..self.next);
+        self.next = 0;
+        let before = self.events.len();
+        match input.run.read(self.location, &mut self.events) {
+            Ok(more) => self.more = more,
+            Err(damage) => {
+                self.more = false;
+                self.damage = Some(damage.0);
+            }
+        }
+        input.read += (self.events.len() - before) as u64;
+        for event in before..self.events.len() {
+            self.look_at(self.events[event].what);
+        }
+    }
+
+    /// Notes what is posted and how it ends.
+    fn look_at(&mut self, what: What) {
+        let (request, outcome) = match what {
+            What::RecvPosted { request, .. } | What::CollectivePosted { request, .. } => {
+                if request != BLOCKING {
+                    self.unended.insert(request, self.posted_ahead);
+                }
+                self.posted_ahead += 1;
+                return;
+            }
+            What::Recv { comm, from, tag, request, .. } => (request, Outcome::Received { comm, from, tag }),
+            What::Collective { comm, request, .. } => (request, Outcome::Collective { comm }),
+            What::Cancelled { request } => (request, Outcome::Cancelled),
+            _ => return,
+        };
+        if let Some(posted) = self.unended.remove(&request) {
+            self.outcomes.insert(posted, outcome);
+        }
+    }
+
+    /// The thread posts something: its place among all that it posts, and how it ends, if that is soon.
+    pub fn post<R: Run + ?Sized>(&mut self, input: &mut Input<'_, R>) -> (u64, Option<Outcome>) {
+        let posted = self.posted;
+        self.posted += 1;
+        loop {
+            if let Some(outcome) = self.outcomes.remove(&posted) {
+                return (posted, Some(outcome));
+            }
+            if !self.more || self.events.len() - self.next >= LOOK_AHEAD {
+                return (posted, None);
+            }
+            self.read_more(input);
+        }
+    }
+
+    /// A request of the thread ends.
+    pub fn take_request(&mut self, request: u64) -> Option<Request> {
+        let taken = self.requests.remove(&request)?;
+        if let Some(posted) = taken.posted {
+            self.outcomes.remove(&posted);
+        }
+        Some(taken)
+    }
+
+    pub fn push(&mut self, fact: Fact) {
+        self.facts.push_back(Timed { time_ns: self.now_ns, fact });
+    }
+
+    pub fn enter(&mut self, region: u32, kind: CallKind) {
+        if let Some(open) = self.regions.last_mut() {
+            open.fresh = false;
+        }
+        let begins_call = self.call.is_none() && kind.mpi;
+        if begins_call {
+            self.call = Some(OpenCall { region, depth: Some(self.regions.len()), did: false });
+        }
+        self.regions.push(OpenRegion { region, fresh: true });
+        self.push(Fact::Enter { region, begins_call });
+    }
+
+    pub fn leave(&mut self, region: u32, kind_of: impl Fn(u32) -> CallKind) {
+        let Some(at) = self.regions.iter().rposition(|open| open.region == region) else {
+            return self.push(Fact::NeverEntered { region });
+        };
+        let closed = self.regions.len() - at;
+        self.regions.truncate(at);
+        self.push(Fact::Leave { region, closed });
+        if self.call.is_some_and(|call| call.depth.is_some_and(|depth| depth >= at)) {
+            self.end_call(kind_of);
+        }
+    }
+
+    /// Something is communicated: in a call, in a region that was entered for it alone, whatever its name, or in none.
+    pub fn begin_call(&mut self) {
+        if self.call.is_some() {
+            return;
+        }
+        let depth = self.regions.len();
+        let open = self.regions.last().copied().filter(|open| open.fresh && depth > 1);
+        let (region, depth) = open.map_or((UNKNOWN, None), |open| (open.region, Some(depth - 1)));
+        self.call = Some(OpenCall { region, depth, did: false });
+        self.push(Fact::CallBegin { region, depth });
+    }
+
+    /// The call begins, completes or sees something.
+    pub fn did(&mut self) {
+        if let Some(call) = &mut self.call {
+            call.did = true;
+        }
+    }
+
+    /// What no region stands around is a call of its own.
+    pub fn end_bare_call(&mut self, kind_of: impl Fn(u32) -> CallKind) {
+        if self.call.is_some_and(|call| call.depth.is_none()) {
+            self.end_call(kind_of);
+        }
+    }
+
+    fn end_call(&mut self, kind_of: impl Fn(u32) -> CallKind) {
+        if let Some(call) = self.call.take() {
+            self.push(Fact::CallEnd { in_vain: !call.did && kind_of(call.region).polls });
+        }
+    }
+}

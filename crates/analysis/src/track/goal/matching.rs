@@ -1,0 +1,310 @@
+//! Messages and collectives of all ranks together. What lacks its other end becomes nothing.
+
+use std::ops::Range;
+
+use quell_recording::mpi::{Definitions, Operation as CollectiveKind, UNKNOWN, Waits};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::LeftOut;
+use super::expand::What;
+use super::sequence::{Call, Message, Operation, Sequence};
+use crate::track::event_reader::{Channel, MessageKey};
+
+/// Messages of collectives have tags from here on: a range of their own.
+pub(super) const COLLECTIVE_TAGS: u32 = 1 << 31;
+
+/// What ranks said of one collective.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    kind: Option<CollectiveKind>,
+    /// A place among those who take part.
+    root: Option<u32>,
+    /// The most that one of them sent and received, and what all did in sum, in bytes.
+    sent: u64,
+    received: u64,
+    all_sent: u64,
+    parts: u32,
+    /// They agree.
+    sound: bool,
+}
+
+/// A communicator, made ready.
+#[derive(Debug)]
+struct Group {
+    /// Places of its ranks among the sequences, of both groups where it joins two.
+    members: Vec<u32>,
+    /// For each place among the sequences, that in the group; empty if it is the same.
+    places: FxHashMap<u32, u32>,
+    /// Its collectives in [`Matching::collectives`].
+    calls: Range<usize>,
+}
+
+/// All that ranks did together.
+#[derive(Debug)]
+pub(super) struct Matching {
+    groups: Vec<Group>,
+    collectives: Vec<Option<What>>,
+    tags: FxHashMap<(u32, u32), u32>,
+}
+
+/// A rank's part in a collective.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    pub what: What,
+    /// Its number in the group.
+    pub place: u32,
+    /// Of the group, places among the sequences.
+    pub members: &'a [u32],
+    pub tag: u32,
+}
+
+impl Matching {
+    /// Of the whole run. What is left out of `sequences` is [`Operation::Nothing`] then.
+    pub fn new(definitions: &Definitions, sequences: &mut [Sequence], left_out: &mut LeftOut) -> Self {
+        messages(definitions, sequences, left_out);
+        let of_rank: FxHashMap<u32, u32> =
+            sequences.iter().enumerate().map(|(place, sequence)| (sequence.rank, place as u32)).collect();
+        let mut groups = groups(definitions, &of_rank);
+        let said = collectives(&mut groups, sequences, left_out);
+        let of_groups = groups.iter().enumerate();
+        let all = of_groups
+            .flat_map(|(comm, group)| said[group.calls.clone()].iter().map(move |said| (comm, group, said)));
+        let collectives = all.map(|(comm, group, said)| {
+            let whole = said.sound && said.parts as usize == group.members.len();
+            let root = said.root.and_then(|root| {
+                let rank = definitions.comms[comm].members.get(root as usize)?;
+                group.place(*of_rank.get(rank)?)
+            });
+            let what = said.kind.filter(|_| whole).map(|kind| group.what(said, kind, root));
+            if what.is_none() && said.parts > 0 {
+                left_out.collectives += u64::from(said.parts);
+                let kind = said.kind.map_or("a collective".to_owned(), |kind| format!("{kind:?}"));
+                left_out.tell(|| {
+                    let (name, of) = (name(definitions, comm as u32), group.members.len());
+                    let agreed = if said.sound { "" } else { ", and they do not agree" };
+                    format!("{kind} on {name}: {} of {of} ranks took part{agreed}", said.parts)
+                });
+            }
+            what
+        });
+        let collectives = collectives.collect();
+        let mut tags = FxHashMap::default();
+        for channel in sequences.iter().flat_map(messages_of).filter_map(|message| message.key) {
+            let next = tags.len() as u32;
+            tags.entry((channel.channel.comm, channel.channel.tag)).or_insert(next);
+        }
+        Self { groups, collectives, tags }
+    }
+
+    /// A number of its own for each communicator and tag, in the order in which they first come.
+    pub fn tag(&self, message: &Message) -> u32 {
+        let tag = message.key.and_then(|key| self.tags.get(&(key.channel.comm, key.channel.tag)));
+        tag.copied().unwrap_or(0)
+    }
+
+    /// A rank's part in a collective; `None` where it is left out, or does nothing.
+    pub fn part(&self, rank: u32, call: &Call) -> Option<Part<'_>> {
+        let part = call.part?;
+        let group = self.groups.get(part.comm as usize)?;
+        let at = group.calls.start + usize::try_from(part.number).ok()?;
+        let place = group.place(rank)?;
+        let what = (*self.collectives.get(at)?)?;
+        Some(Part { what, place, members: &group.members, tag: collective_tag(at) })
+    }
+}
+
+/// The tag of the messages of a collective, by its number in the run.
+pub(super) fn collective_tag(number: usize) -> u32 {
+    // The highest number is a wildcard.
+    COLLECTIVE_TAGS + (number % (COLLECTIVE_TAGS as usize - 1)) as u32
+}
+
+fn name(definitions: &Definitions, comm: u32) -> &str {
+    definitions.comms.get(comm as usize).map_or("?", |comm| comm.name.as_str())
+}
+
+impl Group {
+    fn place(&self, rank: u32) -> Option<u32> {
+        if self.places.is_empty() {
+            return ((rank as usize) < self.members.len()).then_some(rank);
+        }
+        self.places.get(&rank).copied()
+    }
+
+    /// What they do together, and with how many bytes for each.
+    fn what(&self, said: &Said, kind: CollectiveKind, root: Option<u32>) -> What {
+        let n = self.members.len().max(1) as u64;
+        let (sent, received) = (said.sent, said.received);
+        let either = |first: u64, second: u64| if first > 0 { first } else { second };
+        use CollectiveKind as Op;
+        let bytes = match kind {
+            Op::Barrier | Op::Create | Op::Destroy => 1,
+            Op::Bcast | Op::Allreduce | Op::Reduce | Op::Scan | Op::Exscan => either(received, sent),
+            Op::ReduceScatter | Op::ReduceScatterBlock => either(sent, received),
+            Op::Gather | Op::Gatherv => either(received.div_ceil(n), sent),
+            Op::Scatter | Op::Scatterv => either(sent.div_ceil(n), received),
+            Op::Allgather | Op::Allgatherv => either(received.div_ceil(n), sent),
+            Op::Alltoall | Op::Alltoallv | Op::Alltoallw => {
+                u64::try_from(u128::from(said.all_sent).div_ceil(u128::from(n * n))).unwrap_or(u64::MAX)
+            }
+        };
+        let rooted = is_rooted(kind);
+        // Where nobody knows the root, all wait for all.
+        let kind = if rooted && root.is_none() { Op::Allreduce } else { kind };
+        What { operation: kind, bytes: bytes.max(1), root: root.filter(|_| rooted).unwrap_or(0) }
+    }
+}
+
+fn is_rooted(kind: CollectiveKind) -> bool {
+    matches!(kind.waits(), Waits::ForRoot | Waits::Root)
+}
+
+fn messages_of(sequence: &Sequence) -> impl Iterator<Item = &Message> {
+    sequence.steps.iter().filter_map(|step| match &step.operation {
+        Operation::Send(message) | Operation::Receive(message) => Some(message),
+        _ => None,
+    })
+}
+
+/// The numbers of the messages that one end of a channel has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Numbers {
+    count: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Numbers {
+    fn add(&mut self, number: u64) {
+        self.first = if self.count == 0 { number } else { self.first.min(number) };
+        self.last = self.last.max(number);
+        self.count += 1;
+    }
+
+    fn without_gaps(self) -> bool {
+        self.count == self.last - self.first + 1
+    }
+}
+
+/// Leaves out messages of which only one end is there.
+fn messages(definitions: &Definitions, sequences: &mut [Sequence], left_out: &mut LeftOut) {
+    // Most channels have both ends of all their messages: only of the others each message is looked at.
+    let mut ends: FxHashMap<Channel, [Numbers; 2]> = FxHashMap::default();
+    for step in sequences.iter().flat_map(|sequence| &sequence.steps) {
+        if let Some((Some(key), end)) = end_of(&step.operation) {
+            ends.entry(key.channel).or_default()[end].add(key.number);
+        }
+    }
+    ends.retain(|_, [sends, receives]| sends != receives || !sends.without_gaps());
+    let mut there: [FxHashSet<MessageKey>; 2] = Default::default();
+    for step in sequences.iter().flat_map(|sequence| &sequence.steps) {
+        if let Some((Some(key), end)) = end_of(&step.operation).filter(|(key, _)| is_in(&ends, *key)) {
+            there[end].insert(key);
+        }
+    }
+    for sequence in sequences.iter_mut() {
+        let rank = sequence.rank;
+        for step in &mut sequence.steps {
+            let Some((key, end)) = end_of(&step.operation) else { continue };
+            let (Operation::Send(message) | Operation::Receive(message)) = step.operation else { continue };
+            if key.is_some_and(|key| !ends.contains_key(&key.channel) || there[1 - end].contains(&key)) {
+                continue;
+            }
+            step.operation = Operation::Nothing;
+            let (what, other, count) = if end == 0 {
+                ("a send to", "is not received", &mut left_out.sends)
+            } else {
+                ("a receive from", "has no send", &mut left_out.receives)
+            };
+            *count += 1;
+            left_out.tell(|| {
+                let on = key.map_or_else(String::new, |MessageKey { channel, .. }| {
+                    format!(" with tag {} on {}", channel.tag, name(definitions, channel.comm))
+                });
+                format!("rank {rank}: {what} {}{on} {other}", peer(message.peer))
+            });
+        }
+    }
+}
+
+/// Which message an operation is about, and which end of it: 0 sends, 1 receives.
+fn end_of(operation: &Operation) -> Option<(Option<MessageKey>, usize)> {
+    match operation {
+        Operation::Send(message) => Some((message.key, 0)),
+        Operation::Receive(message) => Some((message.key, 1)),
+        _ => None,
+    }
+}
+
+fn is_in(ends: &FxHashMap<Channel, [Numbers; 2]>, key: Option<MessageKey>) -> bool {
+    key.is_some_and(|key| ends.contains_key(&key.channel))
+}
+
+fn peer(place: u32) -> String {
+    if place == UNKNOWN { "a rank without a trace".to_owned() } else { format!("rank {place}") }
+}
+
+/// The communicators, of those ranks that are there.
+fn groups(definitions: &Definitions, of_rank: &FxHashMap<u32, u32>) -> Vec<Group> {
+    let group = |comm: &quell_recording::mpi::Comm| {
+        let members: Vec<u32> = comm.everybody().filter_map(|rank| of_rank.get(&rank).copied()).collect();
+        let identity = members.iter().enumerate().all(|(place, rank)| place == *rank as usize);
+        let places = members.iter().enumerate().map(|(place, rank)| (*rank, place as u32));
+        let places = if identity { FxHashMap::default() } else { places.collect() };
+        Group { members, places, calls: 0..0 }
+    };
+    definitions.comms.iter().map(group).collect()
+}
+
+/// Gathers what ranks said of each communicator's collectives.
+fn collectives(groups: &mut [Group], sequences: &[Sequence], left_out: &mut LeftOut) -> Vec<Said> {
+    let mut counts = vec![0; groups.len()];
+    for part in sequences.iter().flat_map(calls).filter_map(|call| call.part) {
+        if let Some(count) = counts.get_mut(part.comm as usize) {
+            *count = (part.number as usize + 1).max(*count);
+        }
+    }
+    let mut end = 0;
+    for (group, count) in groups.iter_mut().zip(counts) {
+        group.calls = end..end + count;
+        end += count;
+    }
+    let nobody = Said { kind: None, root: None, sent: 0, received: 0, all_sent: 0, parts: 0, sound: true };
+    let mut said = vec![nobody; end];
+    for sequence in sequences {
+        for call in calls(sequence) {
+            let known = call.part.and_then(|part| Some((groups.get(part.comm as usize)?, part.number)));
+            if let Some((group, number)) = known {
+                said[group.calls.start + number as usize].add(call);
+            } else {
+                left_out.collectives += 1;
+                let rank = sequence.rank;
+                left_out.tell(|| format!("rank {rank}: a collective on a communicator that is not known"));
+            }
+        }
+    }
+    said
+}
+
+fn calls(sequence: &Sequence) -> impl Iterator<Item = &Call> {
+    sequence.steps.iter().filter_map(|step| match &step.operation {
+        Operation::Collective(call) => Some(call),
+        _ => None,
+    })
+}
+
+impl Said {
+    fn add(&mut self, call: &Call) {
+        self.parts += 1;
+        self.sent = self.sent.max(call.sent);
+        self.received = self.received.max(call.received);
+        self.all_sent = self.all_sent.saturating_add(call.sent);
+        let Some(kind) = call.kind else { return };
+        // A root that is not told is none that differs, and only rooted operations have one.
+        let root = call.root.filter(|_| is_rooted(kind));
+        let other_root = self.root.zip(root).is_some_and(|(known, told)| known != told);
+        self.sound &= self.kind.is_none_or(|known| known == kind) && !other_root;
+        self.kind = Some(kind);
+        self.root = self.root.or(root);
+    }
+}

@@ -1,0 +1,338 @@
+//! What one rank did: what it sent, received and took part in, and how long it worked before each.
+
+use quell_recording::mpi::{Operation as CollectiveKind, Run, UNKNOWN};
+use rustc_hash::FxHashMap;
+
+use super::LeftOut;
+use crate::track::event_reader::{
+    CollectiveEnd, CollectivePart, EventReader, Fact, MessageKey, OperationId, Timed, polls_again,
+};
+
+/// A message, as one of its ends knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// Which; `None` where the archive does not define its other end.
+    pub key: Option<MessageKey>,
+    /// The other end: a place among the sequences, or [`UNKNOWN`].
+    pub peer: u32,
+    pub bytes: u64,
+}
+
+/// A rank's part in a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    /// Which collective; `None` where nobody knows.
+    pub part: Option<CollectivePart>,
+    /// Unknown where it never ended here.
+    pub kind: Option<CollectiveKind>,
+    /// A place among those who take part.
+    pub root: Option<u32>,
+    pub sent: u64,
+    pub received: u64,
+    pub blocking: bool,
+}
+
+/// What a rank did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// Handed a message over; its end is waited for by [`Operation::Wait`].
+    Send(Message),
+    /// Began to wait for one.
+    Receive(Message),
+    Collective(Call),
+    /// Went on only when what began at that place in the sequence was done.
+    Wait(u32),
+    /// Something of which an end is missing.
+    Nothing,
+}
+
+/// What a rank did, and the work before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Since the last step, without MPI calls and noise.
+    pub gap_ns: u64,
+    pub operation: Operation,
+}
+
+/// All of a rank.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sequence {
+    /// Its number in the world.
+    pub rank: u32,
+    pub steps: Vec<Step>,
+    /// Work after the last step.
+    pub rest_ns: u64,
+}
+
+/// Goes through all ranks, in order. What threads besides the first do is left out, but for what they complete of the first.
+pub(super) fn all<R: Run + ?Sized>(
+    events: &mut EventReader<'_, R>,
+    left_out: &mut LeftOut,
+    progress: &mut dyn FnMut(u64),
+) -> Vec<Sequence> {
+    let processes = events.processes().to_vec();
+    left_out.threads = (events.definitions.locations.len() - processes.len()) as u64;
+    let of_rank: FxHashMap<u32, u32> =
+        processes.iter().enumerate().map(|(place, process)| (process.rank, place as u32)).collect();
+    let mut read = 0;
+    let sequences = processes.iter().enumerate().map(|(place, process)| {
+        let mut builder = SequenceBuilder::new(&of_rank, process.rank, events.definitions.sources.len());
+        while let Some((location, Timed { time_ns, fact })) = events.take_of_process(place) {
+            if std::mem::replace(&mut read, events.read()) != events.read() {
+                progress(events.read());
+            }
+            if location == process.locations[0] {
+                let polls = fact.begins_call().is_some_and(|region| events.kind(region).polls);
+                builder.fact(time_ns, fact, polls);
+            } else {
+                builder.fact_of_another_thread(fact);
+            }
+        }
+        for damage in process.locations.iter().filter_map(|location| events.damage(*location)) {
+            left_out.tell(|| format!("rank {}: {damage}", process.rank));
+        }
+        builder.end(left_out)
+    });
+    sequences.collect()
+}
+
+/// The outermost call that goes on.
+#[derive(Debug)]
+struct OpenCall {
+    entered: u64,
+    /// Steps that are done when it ends.
+    done: Vec<u32>,
+}
+
+/// Makes the sequence of a rank.
+struct SequenceBuilder<'a> {
+    of_rank: &'a FxHashMap<u32, u32>,
+    sequence: Sequence,
+    now: u64,
+    /// When its first event was.
+    start: Option<u64>,
+    /// When the last call ended, and the noise since.
+    since: u64,
+    noise: u64,
+    /// Noise that found no time to be taken from.
+    debt: u64,
+    /// Work since the last step.
+    work: u64,
+    totals: Vec<u64>,
+    /// When the last region was entered, and the noise by then.
+    entered: (u64, u64),
+    call: Option<OpenCall>,
+    /// How long the last call took, if it polled in vain.
+    in_vain: Option<u64>,
+    begun: FxHashMap<OperationId, u32>,
+}
+
+impl<'a> SequenceBuilder<'a> {
+    fn new(of_rank: &'a FxHashMap<u32, u32>, rank: u32, sources: usize) -> Self {
+        Self {
+            of_rank,
+            sequence: Sequence { rank, ..Sequence::default() },
+            now: 0,
+            start: None,
+            since: 0,
+            noise: 0,
+            debt: 0,
+            work: 0,
+            totals: vec![0; sources],
+            entered: (0, 0),
+            call: None,
+            in_vain: None,
+            begun: FxHashMap::default(),
+        }
+    }
+
+    /// Takes a fact of the first thread; `polls` if a call begins with it that does.
+    fn fact(&mut self, time_ns: u64, fact: Fact, polls: bool) {
+        self.now = time_ns;
+        if self.start.is_none() {
+            (self.start, self.since) = (Some(self.now), self.now);
+        }
+        match fact {
+            Fact::Enter { begins_call, .. } => {
+                self.entered = (self.now, self.noise);
+                if begins_call {
+                    self.begin_call(polls);
+                }
+            }
+            Fact::Noise { source, total_ns } => self.add_noise(source, total_ns),
+            Fact::CallBegin { depth, .. } => {
+                if depth.is_none() {
+                    self.entered = (self.now, self.noise);
+                }
+                self.begin_call(polls);
+            }
+            Fact::CallEnd { in_vain } => self.end_call(in_vain),
+            Fact::Send { operation, message, bytes } => {
+                let message = self.message(message, bytes);
+                let place = self.push(Operation::Send(message));
+                match operation {
+                    Some(operation) => drop(self.begun.insert(operation, place)),
+                    None => self.done(place),
+                }
+            }
+            Fact::ReceivePosted { operation, .. } => {
+                // It is a receive once its message has come.
+                let place = self.push(Operation::Nothing);
+                self.begun.insert(operation, place);
+            }
+            Fact::CollectivePosted { operation, part } => {
+                let call = Call { part, kind: None, root: None, sent: 0, received: 0, blocking: false };
+                let place = self.push(Operation::Collective(call));
+                self.begun.insert(operation, place);
+            }
+            Fact::Cancelled { operation } => self.cancelled(operation),
+            Fact::SendDone { operation } => {
+                if let Some(place) = self.begun_by(operation) {
+                    self.done(place);
+                }
+            }
+            Fact::Received { operation, message, bytes } => {
+                let receive = Operation::Receive(self.message(message, bytes));
+                let place = match self.begun_by(operation) {
+                    Some(place) => self.turns_out(place, receive),
+                    None => self.push(receive),
+                };
+                self.done(place);
+            }
+            Fact::Collective { operation, part, ends } => match self.begun_by(operation) {
+                Some(place) => {
+                    self.turns_out(place, collective(part, &ends, false));
+                    self.done(place);
+                }
+                // Its place in the program is its end.
+                None => drop(self.push(collective(part, &ends, true))),
+            },
+            _ => {}
+        }
+    }
+
+    /// Takes a fact of another thread, which may complete what the first began: that one does not wait for it then.
+    fn fact_of_another_thread(&mut self, fact: Fact) {
+        match fact {
+            Fact::Cancelled { operation } => self.cancelled(operation),
+            Fact::SendDone { operation } => drop(self.begun_by(operation)),
+            Fact::Received { operation, message, bytes } => {
+                if let Some(place) = self.begun_by(operation) {
+                    let message = self.message(message, bytes);
+                    self.turns_out(place, Operation::Receive(message));
+                }
+            }
+            Fact::Collective { operation, part, ends } => {
+                if let Some(place) = self.begun_by(operation) {
+                    self.turns_out(place, collective(part, &ends, false));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_noise(&mut self, source: u32, total_ns: u64) {
+        let Some(total) = self.totals.get_mut(source as usize) else { return };
+        let more = total_ns.saturating_sub(std::mem::replace(total, total_ns));
+        // What struck before the first event took nothing from the work after it.
+        if self.start != Some(self.now) {
+            self.noise = self.noise.saturating_add(more);
+        }
+    }
+
+    /// A call begins where the last region was entered.
+    fn begin_call(&mut self, polls: bool) {
+        let (entered, noise) = self.entered;
+        self.worked_until(entered, noise, polls);
+        self.call = Some(OpenCall { entered, done: Vec::new() });
+    }
+
+    /// The program worked until `end`, while so much noise struck it, unless it only polled again.
+    fn worked_until(&mut self, end: u64, noise: u64, polls: bool) {
+        let time = end.saturating_sub(self.since);
+        let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        let idle = signed(time.saturating_sub(noise));
+        if self.in_vain.take().is_some_and(|last| polls && polls_again(idle, signed(last))) {
+            return;
+        }
+        let noise = noise.saturating_add(self.debt);
+        let taken = noise.min(time);
+        self.debt = noise - taken;
+        self.work = self.work.saturating_add(time - taken);
+    }
+
+    fn end_call(&mut self, in_vain: bool) {
+        let Some(mut call) = self.call.take() else { return };
+        call.done.sort_unstable();
+        for place in call.done {
+            self.push(Operation::Wait(place));
+        }
+        self.in_vain = in_vain.then(|| self.now.saturating_sub(call.entered));
+        (self.since, self.noise) = (self.now, 0);
+    }
+
+    fn push(&mut self, operation: Operation) -> u32 {
+        let gap_ns = std::mem::take(&mut self.work);
+        self.sequence.steps.push(Step { gap_ns, operation });
+        (self.sequence.steps.len() - 1) as u32
+    }
+
+    /// The step that began an operation which ends.
+    fn begun_by(&mut self, operation: Option<OperationId>) -> Option<u32> {
+        self.begun.remove(&operation?)
+    }
+
+    fn turns_out(&mut self, place: u32, operation: Operation) -> u32 {
+        self.sequence.steps[place as usize].operation = operation;
+        place
+    }
+
+    /// A receive that was given up is none. A rank has taken part in a collective all the same: they cannot be cancelled (MPI 4.0, 6.12).
+    fn cancelled(&mut self, operation: Option<OperationId>) {
+        let Some(place) = self.begun_by(operation) else { return };
+        let step = &mut self.sequence.steps[place as usize];
+        if !matches!(step.operation, Operation::Collective(_)) {
+            step.operation = Operation::Nothing;
+        }
+    }
+
+    /// The call goes on only when this is done.
+    fn done(&mut self, place: u32) {
+        if let Some(call) = &mut self.call {
+            call.done.push(place);
+        }
+    }
+
+    fn message(&self, key: Option<MessageKey>, bytes: u64) -> Message {
+        let rank = self.sequence.rank;
+        let other = |key: MessageKey| {
+            if key.channel.from == rank { key.channel.to } else { key.channel.from }
+        };
+        let peer = key.and_then(|key| self.of_rank.get(&other(key))).copied().unwrap_or(UNKNOWN);
+        // LogGOPSim counts bytes from the first on: with none it would go back in time.
+        Message { key, peer, bytes: bytes.max(1) }
+    }
+
+    fn end(mut self, left_out: &mut LeftOut) -> Sequence {
+        if self.call.is_some() {
+            self.end_call(false);
+        } else {
+            self.worked_until(self.now, self.noise, false);
+        }
+        let steps = &self.sequence.steps;
+        let nothing = |place: &&u32| steps[**place as usize].operation == Operation::Nothing;
+        let unfinished = self.begun.values().filter(nothing).count();
+        if unfinished > 0 {
+            left_out.receives += unfinished as u64;
+            let rank = self.sequence.rank;
+            left_out.tell(|| format!("rank {rank}: {unfinished} receives began and never ended"));
+        }
+        self.sequence.rest_ns = self.work;
+        self.sequence
+    }
+}
+
+fn collective(part: Option<CollectivePart>, ends: &CollectiveEnd, blocking: bool) -> Operation {
+    let CollectiveEnd { kind, root, sent, received } = *ends;
+    Operation::Collective(Call { part, kind: Some(kind), root, sent, received, blocking })
+}
