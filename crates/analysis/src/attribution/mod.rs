@@ -38,7 +38,7 @@ pub use kind::{Kind, UNATTRIBUTED, family};
 pub use unattributed::{Hypothesis, LeftOver, Suspect, Unattributed};
 
 pub(crate) use kind::Kinds;
-pub(crate) use segments::{AttributedSegment, attributed_segments};
+pub(crate) use segments::AttributedSegment;
 
 use activity::Stretch;
 use join::Joined;
@@ -47,6 +47,7 @@ use tolerance::Tolerance;
 use crate::Warning;
 
 /// One CPU as both sides saw it.
+#[derive(Debug)]
 struct Side<'a> {
     cpu: Cpu,
     span: Span,
@@ -64,35 +65,75 @@ impl Side<'_> {
     }
 }
 
+/// A recording's detours joined with its intervals, by the measured tolerance: the costly part of all that attribution says. Made once, it
+/// gives the [`Attribution`] first, and then either the [`JoinedRecording::blames`] or the parts that what-ifs start from
+/// ([`AttributedNoise::of_joined`](crate::whatif::AttributedNoise::of_joined)).
+#[derive(Debug)]
+pub struct JoinedRecording<'a> {
+    recording: &'a Recording,
+    tolerance: Tolerance,
+    sides: Vec<Side<'a>>,
+}
+
+impl<'a> JoinedRecording<'a> {
+    /// Joins all CPUs of a recording, in the order of its traces.
+    pub fn new(recording: &'a Recording) -> Self {
+        #[cfg(test)]
+        tests::JOINS.with(|joins| joins.set(joins.get() + 1));
+        let tolerance = measure_tolerance(recording);
+        Self { recording, tolerance, sides: join_all(recording, tolerance) }
+    }
+
+    /// What was joined.
+    pub fn recording(&self) -> &'a Recording {
+        self.recording
+    }
+
+    /// Who took the CPUs.
+    pub fn attribution(&self) -> Attribution {
+        let Self { recording, tolerance, ref sides } = *self;
+        if let Some(unknown) = unknown(recording) {
+            return unknown;
+        }
+        let detours = recording.manifest.method == Method::Detour;
+        let explained = if detours { explained(recording, sides, tolerance) } else { None };
+        let sources = rows::sources(recording, sides);
+        let (command, threads) = command::command(recording).unzip();
+        Attribution {
+            sources_unknown_because: None,
+            sources_warnings: warnings(recording, sides, tolerance),
+            classes: Some(rows::classes(&sources, explained.as_ref(), sides)),
+            tasks: Some(rows::tasks(recording, sides)),
+            per_cpu: Some(rows::per_cpu(recording, sides)),
+            sources: Some(sources),
+            explained,
+            recorder_cost: recording.manifest.sources.as_ref().and_then(|facts| facts.cost.clone()),
+            command,
+            threads,
+        }
+    }
+
+    /// The blame of each detour of each CPU.
+    pub fn blames(self) -> Vec<(Cpu, Vec<Blame>)> {
+        self.sides.into_iter().map(|side| (side.cpu, side.joined.blames)).collect()
+    }
+}
+
 /// Who took the CPUs of a recording.
 pub fn attribution(recording: &Recording) -> Attribution {
-    if let Some(why) = unknown_because(recording) {
-        return Attribution { sources_unknown_because: Some(why), ..Attribution::default() };
-    }
-    let tolerance = measure_tolerance(recording);
-    let sides = join_all(recording, tolerance);
-    let detours = recording.manifest.method == Method::Detour;
-    let explained = if detours { explained(recording, &sides, tolerance) } else { None };
-    let sources = rows::sources(recording, &sides);
-    let (command, threads) = command::command(recording).unzip();
-    Attribution {
-        sources_unknown_because: None,
-        sources_warnings: warnings(recording, &sides, tolerance),
-        classes: Some(rows::classes(&sources, explained.as_ref(), &sides)),
-        tasks: Some(rows::tasks(recording, &sides)),
-        per_cpu: Some(rows::per_cpu(recording, &sides)),
-        sources: Some(sources),
-        explained,
-        recorder_cost: recording.manifest.sources.as_ref().and_then(|facts| facts.cost.clone()),
-        command,
-        threads,
-    }
+    // Where sources are not known there is nothing to join.
+    unknown(recording).unwrap_or_else(|| JoinedRecording::new(recording).attribution())
 }
 
 /// The blame of each detour of each CPU, in the order of the recording's traces, by the measured tolerance.
 pub fn blames(recording: &Recording) -> Vec<(Cpu, Vec<Blame>)> {
-    let sides = join_all(recording, measure_tolerance(recording));
-    sides.into_iter().map(|side| (side.cpu, side.joined.blames)).collect()
+    JoinedRecording::new(recording).blames()
+}
+
+/// The attribution of a recording of which sources are not known.
+fn unknown(recording: &Recording) -> Option<Attribution> {
+    let why = unknown_because(recording)?;
+    Some(Attribution { sources_unknown_because: Some(why), ..Attribution::default() })
 }
 
 /// Why sources are not known, with the next step; `None` where they are.

@@ -1,12 +1,12 @@
 //! Detours cut into segments, one behind the other, each with the source that took it.
 
-use quell_recording::{Interval, Nanos, Recording, Source};
+use quell_recording::{Interval, Nanos, Source};
 use rayon::prelude::*;
 
 use super::activity::{Segment, Stretch};
 use super::blame::Blame;
 use super::kind::{Kind, Kinds, UNATTRIBUTED};
-use super::{Side, join_all, measure_tolerance};
+use super::{JoinedRecording, Side};
 
 /// A segment of a detour, and what took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,25 +25,26 @@ impl AttributedSegment {
     }
 }
 
-/// What took the detours of a recording, and for each of its traces the segments of the detours, in order. They fill the detours:
-/// each begins where the one before ends, and they have the lengths that the attribution gives them. What is not attributed, or
-/// the hypervisor took, lies where the kernel was seen at no work.
-pub(crate) fn attributed_segments(recording: &Recording) -> (Vec<Kind>, Vec<Vec<AttributedSegment>>) {
-    let tolerance = measure_tolerance(recording);
-    let sides = join_all(recording, tolerance);
-    let sides: Vec<(Kinds, Vec<AttributedSegment>)> = sides.par_iter().map(of_side).collect();
-    // In order of appearance, one trace after the other, however many threads were at work.
-    let mut kinds = known_kinds();
-    let renumbered = sides.into_iter().map(|(of_side, mut segments)| {
-        let numbers: Vec<u32> = of_side.into_vec().into_iter().map(|kind| kinds.number(kind)).collect();
-        for segment in &mut segments {
-            segment.kind = numbers[segment.kind as usize];
-            segment.under = segment.under.map(|kind| numbers[kind as usize]);
-        }
-        segments
-    });
-    let segments = renumbered.collect();
-    (kinds.into_vec(), segments)
+impl JoinedRecording<'_> {
+    /// What took the detours, and for each of the recording's traces the segments of the detours, in order. They fill the detours:
+    /// each begins where the one before ends, and they have the lengths that the attribution gives them. What is not attributed, or
+    /// the hypervisor took, lies where the kernel was seen at no work.
+    pub(crate) fn attributed_segments(self) -> (Vec<Kind>, Vec<Vec<AttributedSegment>>) {
+        let sides: Vec<(Kinds, Vec<AttributedSegment>)> =
+            self.sides.into_par_iter().map(|side| of_side(&side)).collect();
+        // In order of appearance, one trace after the other, however many threads were at work.
+        let mut kinds = known_kinds();
+        let renumbered = sides.into_iter().map(|(of_side, mut segments)| {
+            let numbers: Vec<u32> = of_side.into_vec().into_iter().map(|kind| kinds.number(kind)).collect();
+            for segment in &mut segments {
+                segment.kind = numbers[segment.kind as usize];
+                segment.under = segment.under.map(|kind| numbers[kind as usize]);
+            }
+            segments
+        });
+        let segments = renumbered.collect();
+        (kinds.into_vec(), segments)
+    }
 }
 
 const STOLEN: u32 = 0;
@@ -191,13 +192,14 @@ fn claims(segments: &[Segment], intervals: &[Interval]) -> Vec<usize> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     use proptest::prelude::*;
+    use quell_recording::Recording;
 
     use super::super::fixture::{detour, recording, steal, task, tick, trace};
     use super::*;
 
     /// The segments of the first CPU, and the names of all kinds.
     fn cut(recording: &Recording) -> (Vec<AttributedSegment>, Vec<String>) {
-        let (kinds, mut segments) = attributed_segments(recording);
+        let (kinds, mut segments) = JoinedRecording::new(recording).attributed_segments();
         (segments.remove(0), kinds.iter().map(|kind| kind.family.to_string()).collect())
     }
 

@@ -5,6 +5,12 @@ use quell_recording::{Cpu, Interval, Method, Nanos, Recording, Source, SourceKin
 
 use super::fixture::{detour, recording, softirq, steal, task, tick, trace};
 use super::*;
+use crate::whatif::AttributedNoise;
+
+thread_local! {
+    /// How often a recording was joined.
+    pub(super) static JOINS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
 
 /// A tick every 4 ms with a softirq in each fourth, a daemon every 50 ms, and short detours of nobody's.
 fn node() -> Recording {
@@ -28,6 +34,19 @@ fn node() -> Recording {
     detours.sort_by_key(|d| d.start);
     intervals.sort_by_key(|i| i.start);
     recording(vec![trace(4_100_000_000, detours)], vec![intervals])
+}
+
+/// As a study needs both.
+#[test]
+fn one_join_gives_the_attribution_and_what_what_ifs_start_from() {
+    let made = node();
+    let joins = JOINS.get();
+    let joined = JoinedRecording::new(&made);
+    let found = joined.attribution();
+    let node = AttributedNoise::of_joined(joined, Vec::new());
+    assert_eq!(JOINS.get() - joins, 1);
+    assert_eq!(format!("{found:?}"), format!("{:?}", attribution(&made)));
+    assert_eq!(format!("{node:?}"), format!("{:?}", AttributedNoise::of_recording(&made, Vec::new())));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use quell_recording::{Cpu, Detour, Nanos, Recording, Span, Trace, Warning};
 use quell_sim::{Model, ModelError};
 
-use crate::attribution::{AttributedSegment, Kind, Kinds, UNATTRIBUTED, attributed_segments};
+use crate::attribution::{AttributedSegment, JoinedRecording, Kind, Kinds, UNATTRIBUTED};
 use crate::predict::NodeNoise;
 
 /// One CPU: the parts of its detours, in order. Those that touch are one detour.
@@ -60,7 +60,13 @@ pub struct AttributedNoise {
 impl AttributedNoise {
     /// Of a recording, by its attribution. Where its sources are not known, all is [`UNATTRIBUTED`].
     pub fn of_recording(recording: &Recording, limits: Vec<Warning>) -> Self {
-        let (kinds, segments) = attributed_segments(recording);
+        Self::of_joined(JoinedRecording::new(recording), limits)
+    }
+
+    /// The same of one that is joined already.
+    pub fn of_joined(joined: JoinedRecording<'_>, limits: Vec<Warning>) -> Self {
+        let recording = joined.recording();
+        let (kinds, segments) = joined.attributed_segments();
         let of_trace = |(trace, segments): (&Trace, Vec<AttributedSegment>)| AttributedTrace {
             cpu: trace.cpu,
             span: trace.span,

@@ -4,8 +4,8 @@ use quell_analysis::advise::{Advice, Question, advise as ask};
 use quell_analysis::predict::Options;
 use quell_analysis::whatif::{AttributedNoise, Job};
 use quell_recording::Recording;
+use quell_request::predict;
 use quell_request::tune::trial::RANK_PHASES;
-use quell_request::{noise, predict};
 
 use super::remedies::Remedies;
 use crate::args::this_machine;
@@ -56,8 +56,14 @@ pub fn of_advice(ranks: Vec<u64>) -> Options {
 /// The scales at which a study advises, those of `tune try` and more; sources are ordered by what they cost at the last.
 const ADVISED: [u64; 5] = [2, 16, 128, 1_024, 4_096];
 
-/// What each source costs and what to do about it, up to the largest scale that is predicted; said to be missing where it fails.
-pub fn advice(recording: &Recording, options: &Options, printer: Printer) -> Option<Advice> {
+/// What each source of a recorded node costs and what to do about it, up to the largest scale that is predicted; said to be missing where it fails.
+pub fn advice(
+    node: AttributedNoise,
+    recording: &Recording,
+    options: &Options,
+    printer: Printer,
+) -> Option<Advice> {
+    let nodes = [node];
     let made = || {
         let most = options.ranks.iter().copied().max().unwrap_or(1);
         let mut ranks: Vec<u64> = ADVISED.into_iter().filter(|ranks| *ranks <= most).collect();
@@ -66,7 +72,6 @@ pub fn advice(recording: &Recording, options: &Options, printer: Printer) -> Opt
         }
         let &Options { quantum, sync, phases, seed, .. } = options;
         let options = Options { quantum, sync, seed, phases: phases.min(1_000), ..of_advice(ranks) };
-        let nodes = [noise::sources_of(recording)?];
         let remedies = Remedies::look(&this_machine(), None, std::slice::from_ref(&recording.manifest.host))?;
         of(&nodes, &Job::Phases(options), &remedies, MOST_SOURCES, printer)
     };

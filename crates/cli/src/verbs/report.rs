@@ -4,7 +4,7 @@ mod study;
 
 use std::path::Path;
 
-use quell_analysis::attribution::attribution;
+use quell_analysis::attribution::JoinedRecording;
 use quell_analysis::overview::overview;
 use quell_recording::Recording;
 use quell_request::job::Defaults;
@@ -35,9 +35,13 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
     let options = job.options(&Defaults::of_a_study())?;
     let recording = Recording::open(&path)?;
     let overview = overview(&recording);
-    let attribution = attribution(&recording);
+    let joined = JoinedRecording::new(&recording);
+    let attribution = joined.attribution();
     let (curves, advice) = match noise::check(&recording) {
-        Ok(()) => (curves(&recording, &options, printer)?, advice(&recording, &options, printer)),
+        Ok(()) => {
+            let node = noise::sources_of(joined)?;
+            (curves(&recording, &options, printer)?, advice(node, &recording, &options, printer))
+        }
         Err(why) => {
             printer.warn(&format!("the page has no prediction: {why}"));
             (Vec::new(), None)

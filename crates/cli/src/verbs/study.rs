@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quell_analysis::attribution::{Show, attribution};
+use quell_analysis::attribution::{JoinedRecording, Show};
 use quell_analysis::overview::overview;
 use quell_node::doctor::{self, Finding, Verdict};
 use quell_recording::{Recording, State};
@@ -39,12 +39,16 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     }
     let recording = Recording::open(&inside(&folder))?;
     let overview = overview(&recording);
-    let attribution = attribution(&recording);
+    let joined = JoinedRecording::new(&recording);
+    let attribution = joined.attribution();
     let mut text = render::show::show(&overview, &attribution, &recording);
     text += &render::sources::after_brief(&attribution);
     write_json(&folder.join("show.json"), &Show { overview: &overview, attribution: &attribution })?;
     let (curves, advice) = match noise::check(&recording) {
-        Ok(()) => (curves(&recording, &options, printer)?, advice(&recording, &options, printer)),
+        Ok(()) => {
+            let node = noise::sources_of(joined)?;
+            (curves(&recording, &options, printer)?, advice(node, &recording, &options, printer))
+        }
         Err(why) => {
             printer.warn(&format!("the study has no prediction: {why}"));
             (Vec::new(), None)

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use quell_recording::{Method, Nanos, Recording, State, Warning, formats};
 use quell_sim::Model;
 
+use quell_analysis::attribution::JoinedRecording;
 use quell_analysis::predict::NodeNoise;
 use quell_analysis::whatif::AttributedNoise;
 
@@ -47,16 +48,17 @@ pub fn attributed(path: &Path, scale: ModelScale) -> anyhow::Result<(AttributedN
         return Ok((node.with_context(|| path.display().to_string())?, None));
     }
     let recording = if path.is_file() { formats::import(path)? } else { Recording::open(path)? };
-    Ok((sources_of(&recording)?, recording.manifest.host.clone()))
+    Ok((sources_of(JoinedRecording::new(&recording))?, recording.manifest.host.clone()))
 }
 
-/// The noise of a recorded node, with its sources.
+/// The noise of a recorded node, with its sources, of a recording that is joined already.
 ///
 /// # Errors
 /// Where it holds no noise.
-pub fn sources_of(recording: &Recording) -> anyhow::Result<AttributedNoise> {
+pub fn sources_of(joined: JoinedRecording<'_>) -> anyhow::Result<AttributedNoise> {
+    let recording = joined.recording();
     check(recording)?;
-    Ok(AttributedNoise::of_recording(recording, limits(recording)))
+    Ok(AttributedNoise::of_joined(joined, limits(recording)))
 }
 
 /// The noise of a recorded node.
