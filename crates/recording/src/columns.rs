@@ -315,7 +315,9 @@ pub fn sweep_cells<T: Columns>(row: &T) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     // Not `Flat`, whose functions have the same names.
-    use super::{Columns, Importance, Unit, Value, sweep_cells, sweep_columns};
+    use serde::Serialize;
+
+    use super::{Columns, Importance, Unit, Value, ValueKind, sweep_cells, sweep_columns};
     use crate::results::Cell;
 
     /// A row for the tests.
