@@ -1146,8 +1146,7 @@ class Fleet(TypedDict):
 class HistogramOverview(TypedDict):
     """A histogram of one CPU, thread and kind in figures.
 
-    A quantile is the upper end of the bucket that holds it (nearest rank, as in [`crate::quantiles`]), so that it is
-    never too short.
+    A quantile is the upper end of the bucket that holds it (by the nearest rank), so that it is never too short.
     """
 
     cpu: int

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::stats::nearest_rank_in_counts;
 
-/// A histogram of one CPU, thread and kind in figures. A quantile is the upper end of the bucket that holds it (as in
-/// [`crate::stats::nearest_rank`]), so that it is never too short.
+/// A histogram of one CPU, thread and kind in figures. A quantile is the upper end of the bucket that holds it (by the nearest rank), so that
+/// it is never too short.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct HistogramOverview {
     /// The CPU.
