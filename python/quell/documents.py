@@ -2507,10 +2507,7 @@ class SourceCost(TypedDict):
     """By how much its removal lessens the slowdown."""
 
     part_percent: float
-    """Its part of the slowdown: what it took of the slowest ranks' detours.
-
-    The parts of all sources add up to the slowdown.
-    """
+    """What it took of the slowest ranks' detours; the parts of all sources add up to the slowdown."""
 
     without_ci95_percent: NotRequired[list[float] | None]
     """95 % confidence interval of that."""
@@ -2603,7 +2600,7 @@ class SourceRow(TypedDict):
     """`tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: hostile input."""
 
     total_ns: int
-    """All their time."""
+    """All their time, net of what interrupted them."""
 
 
 class SourcesIncompleteWarning(TypedDict):
