@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quell_recording::columns::Columns;
 use quell_recording::{Recording, SourcePattern};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -65,19 +66,24 @@ pub enum Verdict {
 }
 
 /// One figure with and without.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 pub struct Effect {
     /// `detours`, `addressed`, or a source's name, which is a process's or a driver's own: hostile input.
     pub name: String,
     /// Mean without it, ns for each second of a CPU.
+    #[column(title = "without", time)]
     pub without_ns_per_s: f64,
     /// Mean with it.
+    #[column(title = "with", time)]
     pub with_ns_per_s: f64,
     /// How much less it is with it, on average over pairs; below 0 it is more.
+    #[column(title = "gain", time)]
     pub gain_ns_per_s: f64,
     /// The gain is at least this.
+    #[column(title = "at least", time)]
     pub low_ns_per_s: f64,
     /// The gain is at most this.
+    #[column(title = "at most", time)]
     pub high_ns_per_s: f64,
     /// Whether the interval leaves out 0.
     pub changed: bool,

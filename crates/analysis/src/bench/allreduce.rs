@@ -1,6 +1,7 @@
 //! Many small allreduces (Jones et al., LLNL, §3): how long each took, what that should be by the number of ranks, and why some took
 //! longer.
 
+use quell_recording::columns::Columns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,17 +98,22 @@ pub struct Fit {
 }
 
 /// One number of ranks and the fit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct FitPoint {
     /// Ranks.
+    #[column]
     pub ranks: u32,
     /// Median of the longest times, in ns: what the fit goes through.
+    #[column(title = "usual")]
     pub typical_ns: u64,
-    /// Their mean, in ns.
-    pub mean_ns: f64,
     /// The fit, in ns.
+    #[column(title = "fit")]
     pub fitted_ns: f64,
+    /// Their mean, in ns.
+    #[column(title = "mean")]
+    pub mean_ns: f64,
     /// Mean over the fit, less one, in percent: what noise makes of it.
+    #[column(title = "mean over fit", precision = 1, suffix = " %", plus)]
     pub excess_percent: f64,
 }
 

@@ -1,6 +1,7 @@
 //! De, Kothari & Mann's Parallel Benchmark ("A Trace-driven Emulation Framework to Predict Scalability of Large Clusters in Presence
 //! of OS Jitter", IEEE Cluster 2008): what its phases took, and what noise cost them.
 
+use quell_recording::columns::Columns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,20 +52,39 @@ pub struct Bsp {
 }
 
 /// One rank's compute times.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct RankRow {
     /// The rank.
+    #[column(id)]
     pub rank: u32,
     /// Its host.
+    #[column(number)]
     pub host: String,
     /// CPUs that it ran on, as in `0,2-5`.
+    #[column(title = "CPU", number)]
     pub cpus: String,
     /// Its qt.
+    #[column(title = "quiet qt", time, with = quiet)]
+    #[column(title = "mean qt", time, with = mean)]
+    #[column(title = "max qt", time, with = longest)]
     pub compute: Spread,
     /// Mean qt over the quantum, less one, in percent.
+    #[column(title = "slowdown", suffix = " %")]
     pub slowdown_percent: f64,
     /// How often the rank was the last to have computed; 0 where ranks do not wait.
     pub last: u64,
+}
+
+fn quiet(times: &Spread) -> u64 {
+    times.quiet_ns
+}
+
+fn mean(times: &Spread) -> f64 {
+    times.mean_ns
+}
+
+fn longest(times: &Spread) -> u64 {
+    times.max_ns
 }
 
 /// A mean of maxima against what it would be without noise.

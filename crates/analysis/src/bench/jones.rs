@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use quell_recording::columns::Columns;
 use quell_recording::{Cpu, Interval, Source};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,20 +36,26 @@ pub struct Estimates {
 }
 
 /// The timer tick of one CPU.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct TickRow {
     /// The host.
+    #[column]
     pub host: String,
     /// The CPU.
+    #[column(title = "CPU", id)]
     pub cpu: u32,
     /// Ticks while the benchmark ran.
+    #[column(title = "ticks")]
     pub count: u64,
     /// Median time from one tick to the next, in ns.
+    #[column(title = "every")]
     pub period_ns: u64,
-    /// How much later than on the first of these CPUs it comes, in ns, or earlier: the stagger. Median over its ticks.
-    pub stagger_ns: i64,
     /// Mean net time, in ns.
+    #[column(title = "mean")]
     pub mean_ns: f64,
+    /// How much later than on the first of these CPUs it comes, in ns, or earlier: the stagger. Median over its ticks.
+    #[column(title = "after the first's")]
+    pub stagger_ns: i64,
 }
 
 /// From the kernel's intervals while the benchmark ran; `None` where none were recorded. `typical_ns` is the usual operation,

@@ -1,5 +1,6 @@
 //! How times spread, and how sure their mean is.
 
+use quell_recording::columns::Columns;
 use quell_sim::Draws;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,23 +8,30 @@ use serde::{Deserialize, Serialize};
 use crate::stats::{ascending, mean, nearest_rank, variance};
 
 /// Figures of a sample of times, in nanoseconds; all zero without any.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct Spread {
     /// How many.
     pub count: u64,
     /// The shortest.
+    #[column(title = "min")]
     pub min_ns: u64,
     /// The middle of the quickest tenth.
+    #[column(title = "quiet")]
     pub quiet_ns: u64,
     /// The median.
+    #[column(title = "p50")]
     pub p50_ns: u64,
     /// The arithmetic mean.
+    #[column(title = "mean")]
     pub mean_ns: f64,
     /// 99 of 100 are at most this.
+    #[column(title = "p99")]
     pub p99_ns: u64,
     /// 999 of 1,000 are at most this.
+    #[column(title = "p99.9")]
     pub p99_9_ns: u64,
     /// The longest.
+    #[column(title = "max")]
     pub max_ns: u64,
     /// Standard deviation of the sample.
     pub sigma_ns: f64,

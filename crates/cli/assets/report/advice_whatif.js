@@ -69,7 +69,7 @@ function lessBy(now, then) {
 
 function whatIfTable(scales, left, combination, gone) {
     const columns = [
-        column("Ranks", "ranks", count),
+        { head: "Ranks", ...made((row) => row.ranks, count) },
         { head: "All noise, %", key: (row) => left[0][row.at], text: (row) => points(left[0][row.at]) },
         {
             head: "What is left, %",

@@ -100,11 +100,6 @@ function tableLine(columns, row) {
     return element("tr", {}, ...cells);
 }
 
-/** A column of a field that `show` formats; sorts by the field's number. */
-function column(head, field, show, hint = null) {
-    return { head, hint, key: (row) => number(row[field]), text: (row) => show(row[field]) };
-}
-
 /** The columns that have a value in some row. */
 function filled(columns, rows) {
     return columns.filter((one) => rows.some((row) => one.text(row) !== NOTHING));

@@ -131,9 +131,9 @@ function trialTable(trial) {
             key: (row) => number(row.without_ns_per_s),
             text: (row) => pairBars(row, most),
         },
-        column("Without", "without_ns_per_s", rate),
-        column("With", "with_ns_per_s", rate),
-        column("Gain", "gain_ns_per_s", rate),
+        { head: "Without", ...made((row) => row.without_ns_per_s, rate) },
+        { head: "With", ...made((row) => row.with_ns_per_s, rate) },
+        { head: "Gain", ...made((row) => row.gain_ns_per_s, rate) },
         { head: "Interval of the gain", key: (row) => number(row.low_ns_per_s), text: rateBetween },
         {
             head: "Change",
@@ -194,7 +194,7 @@ function trialAtScale(one, advice) {
         },
     ];
     const columns = [
-        column("Ranks", "ranks", count),
+        { head: "Ranks", ...made((row) => row.ranks, count) },
         ...at("Without, %", "without"),
         ...at("With, %", "with"),
         { head: "Gain, points", key: (row) => row.gain, text: (row) => points(row.gain) },

@@ -1,15 +1,17 @@
 //! Benchmarks under MPI as text for a terminal.
 
-use quell_analysis::bench::allreduce::{Allreduce, AllreduceRun, Fit, FitPoint, TimeLine};
+use quell_analysis::bench::allreduce::{Allreduce, AllreduceRun, Fit, TimeLine};
 use quell_analysis::bench::anomalies::{Anomalies, Anomaly, SourceRow};
 use quell_analysis::bench::bsp::{Bsp, RankRow, Slowdown};
 use quell_analysis::bench::halo::{Halo, LayoutRow};
 use quell_analysis::bench::job::RunFacts;
-use quell_analysis::bench::jones::{Estimates, TickRow};
+use quell_analysis::bench::jones::Estimates;
 use quell_analysis::bench::spread::Spread;
+use quell_recording::columns::Columns;
 
 use super::plots;
-use super::table::{table, table_with_words, time};
+use super::rows::rows;
+use super::table::time;
 use super::warnings;
 use crate::printer::{one_line, width};
 
@@ -19,17 +21,27 @@ const MOST_RANKS: usize = 32;
 const MOST_SOURCES: usize = 12;
 const MOST_LISTED: usize = 8;
 
+/// Times of all ranks in a benchmark of phases.
+#[derive(Debug, Columns)]
+struct AllRanks<'a> {
+    #[column(title = "all ranks")]
+    ranks: String,
+    #[column(flatten)]
+    spread: &'a Spread,
+}
+
 /// The Parallel Benchmark: times, what noise cost, the prediction beside it.
 pub fn bsp(bsp: &Bsp) -> String {
     let mut text = heading(&bsp.run, bsp.phases);
     text += &warnings::lines(&bsp.warnings);
     text.push('\n');
-    let mut rows = vec![spread("compute (qt)", &bsp.compute)];
+    let row = |ranks: String, spread| AllRanks { ranks, spread };
+    let mut times = vec![row("compute (qt)".into(), &bsp.compute)];
     if bsp.run.operation != "none" {
-        rows.push(spread(&format!("{} (bt)", bsp.run.operation), &bsp.wait));
-        rows.push(spread("both (qtb)", &bsp.total));
+        times.push(row(format!("{} (bt)", bsp.run.operation), &bsp.wait));
+        times.push(row("both (qtb)".into(), &bsp.total));
     }
-    text += &table(&["all ranks", "min", "quiet", "p50", "mean", "p99", "p99.9", "max"], rows.into_iter());
+    text += &rows(&times);
     text.push('\n');
     text += &ranks(&bsp.by_rank);
     text += &format!("taking the time adds {} to a phase\n", time(bsp.timing_ns));
@@ -52,35 +64,68 @@ pub fn anomalies(anomalies: &Anomalies, phases: u64) -> String {
     if anomalies.count == 0 {
         return text;
     }
-    let row = |row: &SourceRow| {
-        let each = row.excess_ns as f64 / row.count.max(1) as f64;
-        let excess = [
-            time(row.excess_ns as f64),
-            format!("{:.1} %", row.percent),
-            time(each),
-            time(row.taken_ns as f64),
-        ];
-        [one_line(&row.source), row.count.to_string()].into_iter().chain(excess).collect()
-    };
-    let rows = anomalies.by_source.iter().take(MOST_SOURCES).map(row);
-    text += &table(&["culprit, mostly", "phases", "too long by", "of all", "each", "it took itself"], rows);
+    let culprits = anomalies.by_source.iter().take(MOST_SOURCES).map(CulpritRow::new);
+    text += &rows(&culprits.collect::<Vec<_>>());
     text.push('\n');
     let mut longest: Vec<&Anomaly> = anomalies.listed.iter().collect();
     longest.sort_by_key(|anomaly| std::cmp::Reverse(anomaly.excess_ns));
-    let row = |anomaly: &&Anomaly| {
-        let by = anomaly.culprit.as_ref();
+    longest.truncate(MOST_LISTED);
+    text + &rows(&longest.into_iter().map(AnomalyRow::new).collect::<Vec<_>>())
+}
+
+/// What one source did to the phases that took too long.
+#[derive(Debug, Columns)]
+struct CulpritRow<'a> {
+    #[column(title = "culprit, mostly")]
+    source: &'a str,
+    #[column(title = "phases")]
+    count: u64,
+    #[column(title = "too long by")]
+    excess_ns: u64,
+    #[column(title = "of all", percent, precision = 1, suffix = " %")]
+    percent: f64,
+    #[column]
+    each_ns: f64,
+    #[column(title = "it took itself")]
+    taken_ns: u64,
+}
+
+impl<'a> CulpritRow<'a> {
+    fn new(row: &'a SourceRow) -> Self {
+        let &SourceRow { ref source, count, excess_ns, percent, taken_ns } = row;
+        Self { source, count, excess_ns, percent, each_ns: excess_ns as f64 / count.max(1) as f64, taken_ns }
+    }
+}
+
+/// A phase that took too long.
+#[derive(Debug, Columns)]
+struct AnomalyRow<'a> {
+    #[column(title = "the longest", id)]
+    phase: u64,
+    #[column]
+    who: String,
+    #[column(absent = "mostly unknown")]
+    held_by: Option<&'a str>,
+    #[column(title = "took")]
+    total_ns: u64,
+    #[column(title = "too long by")]
+    excess_ns: u64,
+    #[column(title = "of it known")]
+    explained_ns: u64,
+}
+
+impl<'a> AnomalyRow<'a> {
+    fn new(anomaly: &'a Anomaly) -> Self {
         let came = if anomaly.came_late { "came late" } else { "held within" };
-        vec![
-            anomaly.phase.to_string(),
-            format!("rank {} on CPU {} {came}", anomaly.rank, anomaly.cpu),
-            by.map_or_else(|| "mostly unknown".into(), |culprit| one_line(&culprit.source)),
-            time(anomaly.total_ns as f64),
-            time(anomaly.excess_ns as f64),
-            time(anomaly.explained_ns as f64),
-        ]
-    };
-    let header = ["the longest", "who", "held by", "took", "too long by", "of it known"];
-    text + &table_with_words(3, &header, longest.iter().take(MOST_LISTED).map(row))
+        Self {
+            phase: anomaly.phase,
+            who: format!("rank {} on CPU {} {came}", anomaly.rank, anomaly.cpu),
+            held_by: anomaly.culprit.as_ref().map(|culprit| culprit.source.as_str()),
+            total_ns: anomaly.total_ns,
+            excess_ns: anomaly.excess_ns,
+            explained_ns: anomaly.explained_ns,
+        }
+    }
 }
 
 fn heading(run: &RunFacts, phases: u64) -> String {
@@ -105,38 +150,21 @@ fn heading(run: &RunFacts, phases: u64) -> String {
     text
 }
 
-fn spread(name: &str, times: &Spread) -> Vec<String> {
-    let at = |ns: u64| time(ns as f64);
-    vec![
-        name.to_owned(),
-        at(times.min_ns),
-        at(times.quiet_ns),
-        at(times.p50_ns),
-        time(times.mean_ns),
-        at(times.p99_ns),
-        at(times.p99_9_ns),
-        at(times.max_ns),
-    ]
+/// A rank, and how often it was the last.
+#[derive(Debug, Columns)]
+struct RankLine<'a> {
+    #[column(flatten)]
+    row: &'a RankRow,
+    #[column(title = "last", precision = 1, suffix = " %")]
+    last_percent: f64,
 }
 
 fn ranks(ranks: &[RankRow]) -> String {
     let phases = ranks.iter().map(|row| row.last).sum::<u64>().max(1);
-    let row = |row: &RankRow| {
-        vec![
-            row.rank.to_string(),
-            one_line(&row.host),
-            row.cpus.clone(),
-            time(row.compute.quiet_ns as f64),
-            time(row.compute.mean_ns),
-            time(row.compute.max_ns as f64),
-            format!("{:.2} %", row.slowdown_percent),
-            format!("{:.1} %", 100.0 * row.last as f64 / phases as f64),
-        ]
-    };
-    let mut text = table(
-        &["rank", "host", "CPU", "quiet qt", "mean qt", "max qt", "slowdown", "last"],
-        ranks.iter().take(MOST_RANKS).map(row),
-    );
+    let shown = ranks.iter().take(MOST_RANKS);
+    let lines: Vec<RankLine<'_>> =
+        shown.map(|row| RankLine { row, last_percent: 100.0 * row.last as f64 / phases as f64 }).collect();
+    let mut text = rows(&lines);
     if ranks.len() > MOST_RANKS {
         text += &format!("and {} more ranks (--json has them all)\n", ranks.len() - MOST_RANKS);
     }
@@ -186,6 +214,15 @@ pub fn allreduce(all: &Allreduce) -> String {
     runs.join("\n") + &all.fit.as_ref().map_or_else(String::new, fit)
 }
 
+/// Times of an allreduce.
+#[derive(Debug, Columns)]
+struct Times<'a> {
+    #[column(title = "")]
+    what: &'static str,
+    #[column(flatten)]
+    spread: &'a Spread,
+}
+
 fn allreduce_run(run: &AllreduceRun) -> String {
     let mut text = heading(&run.run, run.operations);
     text += &warnings::lines(&run.warnings);
@@ -193,8 +230,8 @@ fn allreduce_run(run: &AllreduceRun) -> String {
         text += &format!("clocks of the hosts are known to {}\n", time(run.clock_error_ns as f64));
     }
     text.push('\n');
-    let rows = [spread("allreduce, all ranks", &run.times), spread("longest of all ranks", &run.longest)];
-    text += &table(&["", "min", "quiet", "p50", "mean", "p99", "p99.9", "max"], rows.into_iter());
+    let row = |what, spread| Times { what, spread };
+    text += &rows(&[row("allreduce, all ranks", &run.times), row("longest of all ranks", &run.longest)]);
     text.push('\n');
     let edges = run.histogram.edges_ns.windows(2).zip(&run.histogram.counts);
     let bars: Vec<(String, u64)> =
@@ -268,18 +305,7 @@ fn estimates(found: &Estimates, run: &AllreduceRun) -> String {
     if found.ticks.is_empty() {
         return text;
     }
-    let row = |row: &TickRow| {
-        vec![
-            one_line(&row.host),
-            row.cpu.to_string(),
-            row.count.to_string(),
-            time(row.period_ns as f64),
-            time(row.mean_ns),
-            signed(row.stagger_ns as f64),
-        ]
-    };
-    let header = ["host", "CPU", "ticks", "every", "mean", "after the first's"];
-    text + &table(&header, found.ticks.iter().take(MOST_RANKS).map(row))
+    text + &rows(found.ticks.iter().take(MOST_RANKS))
 }
 
 /// A time that may be below zero.
@@ -290,17 +316,43 @@ fn signed(ns: f64) -> String {
 fn fit(fit: &Fit) -> String {
     let mut text =
         format!("\nfit of the usual times: {} + {} · log2 P\n", signed(fit.a_ns), signed(fit.b_ns));
-    let row = |point: &FitPoint| {
-        vec![
-            point.ranks.to_string(),
-            time(point.typical_ns as f64),
-            signed(point.fitted_ns),
-            time(point.mean_ns),
-            format!("{:+.1} %", point.excess_percent),
-        ]
-    };
-    text += &table(&["ranks", "usual", "fit", "mean", "mean over fit"], fit.points.iter().map(row));
+    text += &rows(&fit.points);
     text
+}
+
+/// A layout as it is shown.
+#[derive(Debug, Columns)]
+struct LayoutLine {
+    #[column]
+    layout: String,
+    #[column(title = "runs")]
+    rounds: u32,
+    #[column(title = "min")]
+    min_ns: u64,
+    #[column(title = "mean")]
+    mean_ns: f64,
+    #[column(title = "max")]
+    max_ns: u64,
+    #[column(title = "σ")]
+    sigma_ns: f64,
+    #[column(title = "means of runs", number)]
+    means: String,
+}
+
+impl LayoutLine {
+    fn new(layout: &LayoutRow) -> Self {
+        let least = layout.means_ns.iter().copied().fold(f64::MAX, f64::min);
+        let most = layout.means_ns.iter().copied().fold(0.0, f64::max);
+        Self {
+            layout: format!("{} ranks, {} a node", layout.run.ranks, layout.per_node),
+            rounds: layout.rounds,
+            min_ns: layout.times.min_ns,
+            mean_ns: layout.times.mean_ns,
+            max_ns: layout.times.max_ns,
+            sigma_ns: layout.times.sigma_ns,
+            means: format!("{} to {}", time(least), time(most)),
+        }
+    }
 }
 
 /// The exchange on a grid, one row a layout.
@@ -310,23 +362,7 @@ pub fn halo(halo: &Halo) -> String {
     let mut text = heading(&run, exchanges);
     text += &warnings::lines(&halo.warnings);
     text += &format!("grid of {} dimensions\n\n", halo.dims);
-    let row = |layout: &LayoutRow| {
-        let (least, most) = layout
-            .means_ns
-            .iter()
-            .fold((f64::MAX, 0.0), |(least, most), &mean| (f64::min(least, mean), f64::max(most, mean)));
-        vec![
-            format!("{} ranks, {} a node", layout.run.ranks, layout.per_node),
-            layout.rounds.to_string(),
-            time(layout.times.min_ns as f64),
-            time(layout.times.mean_ns),
-            time(layout.times.max_ns as f64),
-            time(layout.times.sigma_ns),
-            format!("{} to {}", time(least), time(most)),
-        ]
-    };
-    let header = ["layout", "runs", "min", "mean", "max", "σ", "means of runs"];
-    text += &table(&header, halo.layouts.iter().map(row));
+    text += &rows(&halo.layouts.iter().map(LayoutLine::new).collect::<Vec<_>>());
     if let Some(ratios) = halo.full_over_left {
         text += &format!(
             "\nfull nodes over the others: min {:.2}, mean {:.2}, max {:.2}, σ {:.2}\n",

@@ -1,9 +1,11 @@
 //! The fixed work quantum benchmark as text for a terminal.
 
-use quell_analysis::bench::fwq::{Fwq, RankQuanta, Spike, SpikeSource};
+use quell_analysis::bench::fwq::{Fwq, RankQuanta, Spike};
+use quell_recording::columns::Columns;
 
 use super::plots;
-use super::table::{table, time};
+use super::rows::rows;
+use super::table::time;
 use super::warnings;
 use crate::printer::{one_line, width};
 
@@ -52,28 +54,61 @@ fn ranks(fwq: &Fwq) -> String {
     shown.sort_by(|a, b| b.overhead_percent.total_cmp(&a.overhead_percent).then(a.rank.cmp(&b.rank)));
     shown.truncate(MOST_RANKS);
     shown.sort_by_key(|rank| rank.rank);
-    let header =
-        ["rank", "noise %", "quanta", "min", "p10", "p50", "mean", "p99", "p99.9", "max", "σ", "spikes"];
-    let row = |rank: &&RankQuanta| {
-        let above = |ns: u64| above(ns, fwq.quantum_ns);
-        let mut row =
-            vec![rank.rank.to_string(), format!("{:.4}", rank.overhead_percent), rank.quanta.to_string()];
-        row.extend([rank.min_ns, rank.p10_ns, rank.p50_ns, rank.mean_ns.round() as u64].map(above));
-        row.extend([rank.p99_ns, rank.p99_9_ns, rank.max_ns].map(above));
-        row.extend([time(rank.stddev_ns.round()), rank.spikes.to_string()]);
-        row
-    };
-    let mut text = table(&header, shown.iter().map(row));
+    let lines = shown.into_iter().map(|rank| RankLine::new(rank, fwq.quantum_ns));
+    let mut text = rows(&lines.collect::<Vec<_>>());
     if fwq.ranks.len() > MOST_RANKS {
         text += &format!("the {MOST_RANKS} noisiest of {} ranks; --json has all\n", fwq.ranks.len());
     }
     text
 }
 
-/// What a time is above the quantum: of one that is hardly longer, four digits would show none of it.
-fn above(ns: u64, quantum_ns: u64) -> String {
-    let sign = if ns < quantum_ns { "-" } else { "" };
-    format!("{sign}{}", time(ns.abs_diff(quantum_ns) as f64))
+/// A rank; its times are what they are above the quantum: of one that is hardly longer, four digits would show none of it.
+#[derive(Debug, Columns)]
+struct RankLine {
+    #[column(id)]
+    rank: u32,
+    #[column(title = "noise %", precision = 4)]
+    overhead_percent: f64,
+    #[column]
+    quanta: u64,
+    #[column(title = "min")]
+    min_ns: i64,
+    #[column(title = "p10")]
+    p10_ns: i64,
+    #[column(title = "p50")]
+    p50_ns: i64,
+    #[column(title = "mean")]
+    mean_ns: i64,
+    #[column(title = "p99")]
+    p99_ns: i64,
+    #[column(title = "p99.9")]
+    p99_9_ns: i64,
+    #[column(title = "max")]
+    max_ns: i64,
+    #[column(title = "σ")]
+    stddev_ns: f64,
+    #[column]
+    spikes: u64,
+}
+
+impl RankLine {
+    fn new(rank: &RankQuanta, quantum_ns: u64) -> Self {
+        let above = |ns: u64| ns.cast_signed().saturating_sub_unsigned(quantum_ns);
+        Self {
+            rank: rank.rank,
+            overhead_percent: rank.overhead_percent,
+            quanta: rank.quanta,
+            min_ns: above(rank.min_ns),
+            p10_ns: above(rank.p10_ns),
+            p50_ns: above(rank.p50_ns),
+            mean_ns: above(rank.mean_ns.round() as u64),
+            p99_ns: above(rank.p99_ns),
+            p99_9_ns: above(rank.p99_9_ns),
+            max_ns: above(rank.max_ns),
+            stddev_ns: rank.stddev_ns.round(),
+            spikes: rank.spikes,
+        }
+    }
 }
 
 /// Quanta by how far they lie above the noise-free one, in steps of 1, 2 and 5.
@@ -90,10 +125,10 @@ fn histogram(fwq: &Fwq) -> String {
         0 => format!("up to {:>5}", time(1e3)),
         edge => format!("from {:>6}", time(edge as f64)),
     };
-    let rows: Vec<(String, u64)> = rows.into_iter().map(|(edge, count)| (label(edge), count)).collect();
+    let bars: Vec<(String, u64)> = rows.into_iter().map(|(edge, count)| (label(edge), count)).collect();
     let title =
         format!("How far quanta were above {}, all ranks (bars on a log scale)", time(fwq.quantum_ns as f64));
-    plots::bars(&title, width(), &rows)
+    plots::bars(&title, width(), &bars)
 }
 
 /// The largest of 1, 2, 5, 10, 20, 50 us and so on that is not above `ns`; 0 below 1 us.
@@ -122,37 +157,49 @@ fn spikes(fwq: &Fwq) -> String {
         None => "; who took the time is not known, for the kernel's side was not recorded\n".into(),
     };
     if !fwq.spike_sources.is_empty() {
-        let row = |source: &SpikeSource| {
-            let figures =
-                [source.spikes.to_string(), time(source.net_ns as f64), format!("{:.1} %", source.percent)];
-            [one_line(&source.source)].into_iter().chain(figures).collect()
-        };
-        text += &table(
-            &["source", "made most of", "took", "of the excess"],
-            fwq.spike_sources.iter().take(MOST_SOURCES).map(row),
-        );
+        text += &rows(fwq.spike_sources.iter().take(MOST_SOURCES));
     }
     if !fwq.spikes.is_empty() {
         text.push('\n');
-        let header = ["longest, mostly", "rank", "CPU", "iteration", "at", "took", "above", "explained"];
-        text += &table(&header, fwq.spikes.iter().take(MOST_SPIKES).map(spike));
+        text += &rows(&fwq.spikes.iter().take(MOST_SPIKES).map(SpikeRow::new).collect::<Vec<_>>());
     }
     text
 }
 
-fn spike(spike: &Spike) -> Vec<String> {
-    let took = spike.takers.first().map_or_else(|| "-".into(), |taker| one_line(&taker.source));
-    let at = spike.start_unix_ns.map_or_else(|| time(spike.start_ns as f64), time_of_day);
-    vec![
-        took,
-        spike.rank.to_string(),
-        spike.cpu.to_string(),
-        spike.iteration.to_string(),
-        at,
-        time(spike.compute_ns as f64),
-        time(spike.excess_ns as f64),
-        spike.explained_ns.map_or_else(|| "-".into(), |ns| time(ns as f64)),
-    ]
+/// A quantum that took too long.
+#[derive(Debug, Columns)]
+struct SpikeRow<'a> {
+    #[column(title = "longest, mostly", name)]
+    taker: Option<&'a str>,
+    #[column(id)]
+    rank: u32,
+    #[column(title = "CPU", id)]
+    cpu: u32,
+    #[column(id)]
+    iteration: u64,
+    #[column(number)]
+    at: String,
+    #[column(title = "took")]
+    compute_ns: u64,
+    #[column(title = "above")]
+    excess_ns: u64,
+    #[column]
+    explained_ns: Option<u64>,
+}
+
+impl<'a> SpikeRow<'a> {
+    fn new(spike: &'a Spike) -> Self {
+        Self {
+            taker: spike.takers.first().map(|taker| taker.source.as_str()),
+            rank: spike.rank,
+            cpu: spike.cpu,
+            iteration: spike.iteration,
+            at: spike.start_unix_ns.map_or_else(|| time(spike.start_ns as f64), time_of_day),
+            compute_ns: spike.compute_ns,
+            excess_ns: spike.excess_ns,
+            explained_ns: spike.explained_ns,
+        }
+    }
 }
 
 /// `HH:MM:SS.mmm UTC`, as logs have it.

@@ -1,7 +1,9 @@
 //! Measured LogGOPS parameters as text for a terminal, and as a file for `--net`.
 
-use quell_analysis::bench::loggp::{Check, Comparison, Document, Estimate, Kind, Range};
+use quell_analysis::bench::loggp::{Check, Document, Estimate, Kind, Range};
+use quell_recording::columns::Columns;
 
+use super::rows::rows;
 use super::table::{table, time};
 use super::warnings;
 use crate::printer::one_line;
@@ -60,32 +62,56 @@ fn rate(ns: f64) -> String {
     format!("{ns:.4} ns/B")
 }
 
+/// A range of sizes that one set of parameters describes.
+#[derive(Debug, Columns)]
+struct RangeRow<'a> {
+    #[column]
+    sizes: String,
+    #[column(flatten)]
+    range: &'a Range,
+}
+
 fn ranges(ranges: &[Range]) -> String {
-    let row = |range: &Range| {
-        let times = [range.latency_ns, range.overhead_ns, range.gap_ns].map(|estimate| time(estimate.value));
-        let rates = [range.gap_per_byte_ns, range.overhead_per_byte_ns].map(|estimate| rate(estimate.value));
-        let worst = format!("{:.1} %", range.worst_residual_percent);
-        [format!("{}–{} B", range.from_bytes, range.to_bytes)]
-            .into_iter()
-            .chain(times)
-            .chain(rates)
-            .chain([worst])
-            .collect()
-    };
-    table(&["sizes", "L", "o", "g", "G", "O", "at most off"], ranges.iter().map(row))
+    let shown: Vec<RangeRow<'_>> = ranges
+        .iter()
+        .map(|range| RangeRow { sizes: format!("{}–{} B", range.from_bytes, range.to_bytes), range })
+        .collect();
+    rows(&shown)
+}
+
+/// A size at which the simulator was checked.
+#[derive(Debug, Columns)]
+struct CheckRow {
+    #[column(title = "size", suffix = " B")]
+    bytes: u64,
+    #[column(title = "ping-pong / 2")]
+    pingpong_ns: f64,
+    #[column(title = "simulated")]
+    pingpong_simulated_ns: f64,
+    #[column(title = "", precision = 1, suffix = " %", plus)]
+    pingpong_off_percent: f64,
+    #[column(title = "linear scatter")]
+    scatter_ns: f64,
+    #[column(title = "simulated")]
+    scatter_simulated_ns: f64,
+    #[column(title = "", precision = 1, suffix = " %", plus)]
+    scatter_off_percent: f64,
+}
+
+impl CheckRow {
+    fn new(check: &Check) -> Self {
+        Self {
+            bytes: check.bytes,
+            pingpong_ns: check.pingpong.measured_ns,
+            pingpong_simulated_ns: check.pingpong.simulated_ns,
+            pingpong_off_percent: check.pingpong.deviation_percent,
+            scatter_ns: check.scatter.measured_ns,
+            scatter_simulated_ns: check.scatter.simulated_ns,
+            scatter_off_percent: check.scatter.deviation_percent,
+        }
+    }
 }
 
 fn checks(checks: &[Check]) -> String {
-    let figures = |of: &Comparison| {
-        [time(of.measured_ns), time(of.simulated_ns), format!("{:+.1} %", of.deviation_percent)]
-    };
-    let row = |check: &Check| {
-        [format!("{} B", check.bytes)]
-            .into_iter()
-            .chain(figures(&check.pingpong))
-            .chain(figures(&check.scatter))
-            .collect()
-    };
-    let header = ["size", "ping-pong / 2", "simulated", "", "linear scatter", "simulated", ""];
-    table(&header, checks.iter().map(row))
+    rows(&checks.iter().map(CheckRow::new).collect::<Vec<_>>())
 }

@@ -1,10 +1,45 @@
 //! Mitigations as text for a terminal.
 
+use quell_recording::columns::Columns;
 use quell_tune::audit::{Sight, State};
 
-use super::table::{table_with_words, time};
+use super::rows::rows;
+use super::table::time;
 use crate::printer::{one_line, width};
 use quell_request::tune::audit::{Document, Entry};
+
+/// A mitigation as it is shown.
+#[derive(Debug, Columns)]
+struct EntryRow<'a> {
+    #[column]
+    state: &'static str,
+    #[column]
+    mitigation: &'a str,
+    #[column]
+    risk: &'static str,
+    #[column]
+    what_it_does: String,
+    #[column(title = "noise %", precision = 4, zero, filled)]
+    noise_percent: Option<f64>,
+    #[column(zero, filled)]
+    times: Option<u64>,
+    #[column(zero, filled)]
+    longest_ns: Option<u64>,
+}
+
+impl<'a> EntryRow<'a> {
+    fn new(one: &'a Entry, room: usize) -> Self {
+        Self {
+            state: word(one.state),
+            mitigation: &one.id,
+            risk: one.risk.word(),
+            what_it_does: cut(&one_line(&one.title), room),
+            noise_percent: one.noise.map(|noise| noise.percent),
+            times: one.noise.map(|noise| noise.count),
+            longest_ns: one.noise.map(|noise| noise.max_ns),
+        }
+    }
+}
 
 /// A row per mitigation.
 pub fn table(document: &Document) -> String {
@@ -12,26 +47,8 @@ pub fn table(document: &Document) -> String {
     let noisy = document.mitigations.iter().any(|one| one.noise.is_some());
     // The other columns are as wide as their words.
     let room = usize::from(width()).saturating_sub(if noisy { 82 } else { 56 }).max(24);
-    let mut header = vec!["state", "mitigation", "risk", "what it does"];
-    if noisy {
-        header.extend(["noise %", "times", "longest"]);
-    }
-    let rows = document.mitigations.iter().filter(|one| one.state != State::NotHere).map(|one| {
-        let mut cells = vec![
-            word(one.state).to_owned(),
-            one.id.clone(),
-            one.risk.word().to_owned(),
-            cut(&one_line(&one.title), room),
-        ];
-        if let Some(noise) = one.noise {
-            let some = noise.count > 0;
-            cells.push(if some { format!("{:.4}", noise.percent) } else { "-".into() });
-            cells.push(if some { noise.count.to_string() } else { "-".into() });
-            cells.push(if some { time(noise.max_ns as f64) } else { "-".into() });
-        }
-        cells
-    });
-    text += &table_with_words(4, &header, rows);
+    let here = document.mitigations.iter().filter(|one| one.state != State::NotHere);
+    text += &rows(&here.map(|one| EntryRow::new(one, room)).collect::<Vec<_>>());
     let absent: Vec<&str> = document
         .mitigations
         .iter()

@@ -1,8 +1,11 @@
 //! A mitigation's trial as text for a terminal.
 
+use quell_analysis::predict::Point;
 use quell_analysis::trial::{Effect, Trial, Verdict};
+use quell_recording::columns::Columns;
 
-use super::table::{table, time};
+use super::rows::rows;
+use super::table::time;
 use crate::printer::one_line;
 use quell_request::tune::trial::{Attempt, Attempts, Scale};
 
@@ -45,50 +48,68 @@ fn one(attempt: &Attempt) -> String {
     text
 }
 
-fn effects(trial: &Trial) -> String {
-    let header = ["noise per second of a CPU", "without", "with", "gain", "at least", "at most", ""];
-    let row = |one: &Effect, name: &str| {
-        let mark = match (one.changed, one.gain_ns_per_s > 0.0) {
+/// A figure without the mitigation and with it.
+#[derive(Debug, Columns)]
+struct EffectRow<'a> {
+    #[column(title = "noise per second of a CPU")]
+    noise: String,
+    #[column(flatten)]
+    effect: &'a Effect,
+    #[column(title = "", number)]
+    mark: &'static str,
+}
+
+impl<'a> EffectRow<'a> {
+    fn new(effect: &'a Effect, noise: String) -> Self {
+        let mark = match (effect.changed, effect.gain_ns_per_s > 0.0) {
             (true, true) => "less",
             (true, false) => "more",
             (false, _) => "",
         };
-        vec![
-            name.to_owned(),
-            time(one.without_ns_per_s),
-            time(one.with_ns_per_s),
-            signed(one.gain_ns_per_s),
-            signed(one.low_ns_per_s),
-            signed(one.high_ns_per_s),
-            mark.to_owned(),
-        ]
-    };
-    let first = [row(&trial.detours, "all detours"), row(&trial.addressed, "what it addresses")];
-    let sources = trial.sources.iter().map(|one| row(one, &format!("  {}", one_line(&one.name))));
-    table(&header, first.into_iter().chain(sources))
+        Self { noise, effect, mark }
+    }
 }
 
-fn signed(ns: f64) -> String {
-    if ns < 0.0 { format!("-{}", time(-ns)) } else { time(ns) }
+fn effects(trial: &Trial) -> String {
+    let detours = EffectRow::new(&trial.detours, "all detours".into());
+    let addressed = EffectRow::new(&trial.addressed, "what it addresses".into());
+    let sources = trial.sources.iter().map(|one| EffectRow::new(one, format!("  {}", one.name)));
+    rows(&[detours, addressed].into_iter().chain(sources).collect::<Vec<_>>())
+}
+
+/// The slowdown at one scale without the mitigation and with it.
+#[derive(Debug, Columns)]
+struct ScaleRow {
+    #[column]
+    ranks: String,
+    #[column(title = "slowdown without", precision = 3, suffix = " %")]
+    without_percent: f64,
+    #[column(title = "95 %", number)]
+    without_interval: Option<String>,
+    #[column(title = "with", precision = 3, suffix = " %")]
+    with_percent: f64,
+    #[column(title = "95 %", number)]
+    with_interval: Option<String>,
+}
+
+impl ScaleRow {
+    fn new(without: &Point, with: &Point) -> Self {
+        let interval = |[low, high]: [f64; 2]| format!("{low:.3} to {high:.3}");
+        let mark = if without.supported && with.supported { "" } else { " *" };
+        Self {
+            ranks: format!("{}{mark}", without.ranks),
+            without_percent: without.slowdown_percent,
+            without_interval: without.ci95_percent.map(interval),
+            with_percent: with.slowdown_percent,
+            with_interval: with.ci95_percent.map(interval),
+        }
+    }
 }
 
 fn scale(scale: &Scale) -> String {
-    let header = ["ranks", "slowdown without", "95 %", "with", "95 %"];
-    let percent = |percent: f64| format!("{percent:.3} %");
-    let interval =
-        |ci: Option<[f64; 2]>| ci.map_or_else(|| "-".into(), |[low, high]| format!("{low:.3} to {high:.3}"));
-    let rows = scale.without.iter().zip(&scale.with).map(|(without, with)| {
-        let mark = if without.supported && with.supported { "" } else { " *" };
-        vec![
-            format!("{}{mark}", without.ranks),
-            percent(without.slowdown_percent),
-            interval(without.ci95_percent),
-            percent(with.slowdown_percent),
-            interval(with.ci95_percent),
-        ]
-    });
+    let shown = scale.without.iter().zip(&scale.with).map(|(without, with)| ScaleRow::new(without, with));
     let mut text = format!("\nA phase of {} at scale:\n", time(scale.quantum_ns as f64));
-    text += &table(&header, rows);
+    text += &rows(&shown.collect::<Vec<_>>());
     if scale.without.iter().chain(&scale.with).any(|point| !point.supported) {
         text += &format!(
             "* more ranks than the recordings speak for ({}): extrapolated\n",

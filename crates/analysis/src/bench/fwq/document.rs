@@ -1,5 +1,6 @@
 //! What the fixed work quantum benchmark says, as a document.
 
+use quell_recording::columns::Columns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -127,14 +128,18 @@ pub struct Taker {
 }
 
 /// What one source did to all spikes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct SpikeSource {
     /// The source: hostile input. Tasks of one name count as one.
+    #[column(name)]
     pub source: String,
     /// Spikes of which it took most.
+    #[column(title = "made most of")]
     pub spikes: u64,
     /// Time that it took of all spikes.
+    #[column(title = "took")]
     pub net_ns: u64,
     /// That time, in percent of the excess of the spikes whose sources are known.
+    #[column(title = "of the excess", percent, precision = 1, suffix = " %")]
     pub percent: f64,
 }

@@ -1,5 +1,6 @@
 //! The document that the parameters are.
 
+use quell_recording::columns::Columns;
 use quell_sim::loggops::{Net, PerByte};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,23 +74,29 @@ pub struct Parameters {
 }
 
 /// Sizes that one set of parameters describes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 pub struct Range {
     /// Its smallest message, in bytes.
     pub from_bytes: u64,
     /// Its largest.
     pub to_bytes: u64,
     /// L, in nanoseconds.
+    #[column(title = "L")]
     pub latency_ns: Estimate,
     /// o, in nanoseconds.
+    #[column(title = "o")]
     pub overhead_ns: Estimate,
     /// g, in nanoseconds.
+    #[column(title = "g")]
     pub gap_ns: Estimate,
     /// G, in nanoseconds per byte.
+    #[column(title = "G", number, precision = 4, suffix = " ns/B")]
     pub gap_per_byte_ns: Estimate,
     /// O, in nanoseconds per byte.
+    #[column(title = "O", number, precision = 4, suffix = " ns/B")]
     pub overhead_per_byte_ns: Estimate,
     /// How far the parameters are from half a round trip and the interval of messages at worst, in percent of them.
+    #[column(title = "at most off", precision = 1, suffix = " %")]
     pub worst_residual_percent: f64,
     /// g and G as netgauge fits them.
     pub interval_fit: IntervalFit,

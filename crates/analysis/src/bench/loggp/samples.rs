@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quell_recording::columns::{AsValue, Value, ValueKind};
 use quell_recording::rank_file::{RankFile, Series};
 
 use schemars::JsonSchema;
@@ -38,6 +39,14 @@ pub struct Estimate {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
+}
+
+impl AsValue for Estimate {
+    const KIND: ValueKind = ValueKind::F64;
+
+    fn value(&self) -> Value {
+        Value::F64(self.value)
+    }
 }
 
 /// Noise only ever adds to a time.

@@ -1,5 +1,6 @@
 //! `quell tune verify`: whether what was applied still stands.
 
+use quell_recording::columns::Columns;
 use quell_tune::status::{Status, status};
 use quell_tune::verify::{Standing, Verified, verify, verify_plan};
 use schemars::JsonSchema;
@@ -8,8 +9,8 @@ use serde::Serialize;
 use super::read_plan;
 use crate::args::TuneVerify;
 use crate::outcome::Outcome;
-use crate::printer::{Printer, one_line};
-use crate::render::table::table_with_words;
+use crate::printer::Printer;
+use crate::render::rows::rows;
 use crate::steps::audit::root;
 
 /// What `tune verify --json` prints.
@@ -58,23 +59,38 @@ pub fn run(args: &TuneVerify, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+/// A place as it is shown.
+#[derive(Debug, Columns)]
+struct PlaceRow<'a> {
+    #[column]
+    standing: &'static str,
+    #[column]
+    mitigation: &'a str,
+    #[column]
+    place: &'a str,
+    #[column(title = "wanted", name)]
+    want: &'a str,
+    #[column(name)]
+    now: Option<&'a str>,
+    #[column(absent = "")]
+    why: Option<&'a str>,
+}
+
+impl<'a> PlaceRow<'a> {
+    fn new(one: &'a Verified) -> Self {
+        Self {
+            standing: one.standing.word(),
+            mitigation: &one.mitigation,
+            place: &one.place,
+            want: one.want.trim(),
+            now: one.now.as_deref().map(str::trim),
+            why: one.why.as_deref(),
+        }
+    }
+}
+
 fn text(places: &[Verified]) -> String {
-    let header = ["standing", "mitigation", "place", "wanted", "now", "why"];
-    let short = |text: &str| {
-        let text = one_line(text.trim());
-        if text.chars().count() > 40 { text.chars().take(39).collect::<String>() + "…" } else { text }
-    };
-    let row = |one: &Verified| {
-        vec![
-            one.standing.word().to_owned(),
-            one_line(&one.mitigation),
-            one_line(&one.place),
-            short(&one.want),
-            one.now.as_deref().map_or_else(|| "-".into(), short),
-            one.why.as_deref().map_or_else(String::new, one_line),
-        ]
-    };
-    let mut text = table_with_words(6, &header, places.iter().map(row));
+    let mut text = rows(&places.iter().map(PlaceRow::new).collect::<Vec<_>>());
     let count = |standing: Standing| places.iter().filter(|one| one.standing == standing).count();
     let all = [
         Standing::Ok,
