@@ -46,7 +46,7 @@ PURE = {"quell-sim", "quell-analysis"}
 IMPURE = {"clap", "anyhow", "fs-err", "tempfile", "libc", "rustix"}
 OPENS_FILES = re.compile(r"\bstd::(?:fs|net|process|env)\b|\bFile::(?:open|create)\b")
 
-# Modules of `cli` that no other of a kind may import: what several verbs do is in `steps`, and rendering serves all of them.
+# Modules of `cli` that import no verb: what several verbs do is in `steps`, and rendering serves all of them.
 VERBS = "verbs"
 BELOW_VERBS = {"steps", "render", "html", "sweep", "kernel_side"}
 

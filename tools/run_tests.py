@@ -204,8 +204,7 @@ def call(words: list[str]) -> int:
     """Says a command, runs it, and gives its exit code."""
     say(" ".join(words).replace(f"{ROOT}/", ""))
     with started(words) as child:
-        code = child.wait()
-    return code
+        return child.wait()
 
 
 def call_and_keep(words: list[str]) -> tuple[int, str]:

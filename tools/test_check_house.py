@@ -78,7 +78,11 @@ class Verbs(unittest.TestCase):
             return [finding.rule for finding in house.verbs(Path(name))]
 
     def test_verbs_know_no_verb(self) -> None:
-        fine = {"verbs": "pub mod a;\npub mod b;", "verbs__a": "use crate::steps::s;\nmod inner;", "steps__s": "fn f() {}"}
+        fine = {
+            "verbs": "pub mod a;\npub mod b;",
+            "verbs__a": "use crate::steps::s;\nmod inner;",
+            "steps__s": "fn f() {}",
+        }
         self.assertEqual(self.found(**fine, verbs__a__inner="use crate::verbs::a::A;", verbs__b=""), [])
         self.assertEqual(self.found(**fine, verbs__b="use super::a;"), ["`verbs::b` imports the verb `a`"])
         self.assertEqual(self.found(**fine, render__t="use crate::verbs::a::A;"), ["`render::t` imports the verb `a`"])

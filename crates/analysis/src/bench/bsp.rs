@@ -65,7 +65,7 @@ pub struct RankRow {
     pub cpus: String,
     /// Its qt.
     #[column(title = "quiet qt", time, with = quiet)]
-    #[column(title = "mean qt", time, with = mean)]
+    #[column(title = "mean qt", time, with = mean_of)]
     #[column(title = "max qt", time, with = longest)]
     pub compute: Spread,
     /// Mean qt over the quantum, less one, in percent.
@@ -79,7 +79,7 @@ fn quiet(times: &Spread) -> u64 {
     times.quiet_ns
 }
 
-fn mean(times: &Spread) -> f64 {
+fn mean_of(times: &Spread) -> f64 {
     times.mean_ns
 }
 
