@@ -145,13 +145,13 @@ function rankSection(run) {
         rank: ranks.rank[at],
         host: ranks.host[at],
         runtime_ns: ranks.runtime[at],
-        ...(run.counted ? noiseOf(ranks, at) : {}),
+        ...(run.counted ? noiseHow(ranks, at) : {}),
     }));
     const caption = few ? "Each rank." : `The ${rows.length} of ${count(run.all_ranks)} ranks that lost most.`;
     return section("ranks", "Ranks", rowTable("track_ranks", caption, rows));
 }
 
-function noiseOf(ranks, at) {
+function noiseHow(ranks, at) {
     return {
         compensated_ns: ranks.runtime[at] - ranks.accumulated[at],
         local_ns: ranks.local[at],

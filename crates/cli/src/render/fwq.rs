@@ -7,7 +7,7 @@ use super::plots;
 use super::rows::rows;
 use super::table::time;
 use super::warnings;
-use crate::printer::{one_line, width};
+use crate::printer::width;
 
 /// Ranks that get a row; of more the noisiest.
 const MOST_RANKS: usize = 16;

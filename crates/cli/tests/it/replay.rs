@@ -11,10 +11,9 @@ fn options_of_virtual_ranks_are_refused_before_a_folder_is_made() {
         ("--quantum", "2ms", word("quantum")),
         ("--phases", "7", word("phases")),
         ("--drift", "1", word("drift")),
-        ("--phase-at", "MPI_Barrier", "--phase-at needs --sync phase".into()),
+        ("--phase-at", "barrier", "--phase-at needs --sync phase".into()),
     ] {
-        let noise = "--noise=exp(1ms)/exp(10us)";
-        let ended = run(folder.path(), &["replay", noise, "-o", "made", option, value, "--", "true"]);
+        let ended = run(folder.path(), &["replay", "a.quell", "-o", "made", option, value, "--", "true"]);
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(2), "{option}: {said}");
         assert!(said.contains(&reason), "{option}: {said}");
