@@ -84,7 +84,7 @@ impl Said {
         match word.to_string().as_str() {
             "title" => self.title = Some(text()?.value()),
             "time" | "count" | "id" | "percent" | "points" | "number" | "words" | "name" => {
-                self.unit = Some(word.clone())
+                self.unit = Some(word.clone());
             }
             "precision" => self.precision = Some(meta.value()?.parse()?),
             "suffix" => self.suffix = Some(text()?),
@@ -93,10 +93,10 @@ impl Said {
             "sweep" => self.sweep = Some(if meta.input.peek(syn::Token![=]) { Some(text()?) } else { None }),
             "absent" => self.absent = Some(text()?),
             "yes" => {
-                self.yes_no = Some((text()?, self.yes_no.take().map_or_else(|| empty(word), |(_, no)| no)))
+                self.yes_no = Some((text()?, self.yes_no.take().map_or_else(|| empty(word), |(_, no)| no)));
             }
             "no" => {
-                self.yes_no = Some((self.yes_no.take().map_or_else(|| empty(word), |(yes, _)| yes), text()?))
+                self.yes_no = Some((self.yes_no.take().map_or_else(|| empty(word), |(yes, _)| yes), text()?));
             }
             "with" => self.with = Some(meta.value()?.parse()?),
             "zero" => self.zero = true,
