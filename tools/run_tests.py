@@ -107,10 +107,14 @@ def scratch() -> Iterator[Path | None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+# What is built for an MPI, and what tests take turns by.
+KEPT = ("quell-mpi-", "quell-tests.")
+
+
 def of_quell(folder: Path | None) -> list[str]:
-    """What quell itself left in the tests' folder; what it builds for an MPI is kept there on purpose."""
+    """What quell itself left in the tests' folder."""
     names = (path.name for path in folder.iterdir()) if folder else ()
-    return sorted(name for name in names if "quell" in name and not name.startswith("quell-mpi-"))
+    return sorted(name for name in names if "quell" in name and not name.startswith(KEPT))
 
 
 def is_roomy(there: os.statvfs_result) -> bool:

@@ -65,7 +65,7 @@ class Plots(PackageCase):
             axes = plot.timeline(recording, cpus=recording.cpus[:1]).axes[0]
             page = interactive.timeline(recording)
         self.assertLessEqual(len(axes.lines[0].get_xdata()), 8)
-        self.assertRegex(axes.get_title(), r"detours \(\d drawn\)")
+        self.assertRegex(axes.get_title(loc="left"), r"detours \(\d drawn\)")
         drawn = json.loads(page.html.split('type="application/json">')[1].split("</script>")[0])
         durations = [duration for one in drawn["series"] for duration in one["y"]]
         self.assertLessEqual(len(durations), 16)
