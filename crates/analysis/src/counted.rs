@@ -1,6 +1,6 @@
 //! Histograms of other tools in figures.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{Bucket, Nanos, Recording};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,6 +10,7 @@ use crate::stats::nearest_rank_in_counts;
 /// A histogram of one CPU, thread and kind in figures. A quantile is the upper end of the bucket that holds it (by the nearest rank), so that
 /// it is never too short.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct HistogramOverview {
     /// The CPU.
     #[column(title = "CPU", id)]

@@ -1,6 +1,6 @@
 //! A recording at a glance: the figures of `show`, per CPU.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{ClockFacts, Cpu, LoopFacts, Manifest, Method, Nanos, Quanta, Recording, Trace};
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -51,6 +51,7 @@ pub struct Overview {
 
 /// The detours of one CPU in figures. quell's own are counted apart and are in none of the others.
 #[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct CpuOverview {
     /// The CPU.
     #[column(title = "CPU", id)]
@@ -124,6 +125,7 @@ pub struct CpuOverview {
 
 /// The quanta of one CPU in figures.
 #[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct QuantaOverview {
     /// The CPU.
     #[column(title = "CPU", id)]

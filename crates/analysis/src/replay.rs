@@ -1,6 +1,6 @@
 //! What came of noise that was replayed into a program, as a document.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -107,6 +107,7 @@ pub struct Slowdown {
 
 /// What one process suffered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Process {
     /// Its rank; null where no launcher gave it one.
     pub rank: Option<u64>,

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{Recording, SourcePattern};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -67,6 +67,7 @@ pub enum Verdict {
 
 /// One figure with and without.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Effect {
     /// `detours`, `addressed`, or a source's name, which is a process's or a driver's own: hostile input.
     pub name: String,

@@ -1,6 +1,6 @@
 //! Whether noise that was replayed is the noise that was recorded: a probe's view of it beside the original (De et al. 2008, §IV-D).
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{Detour, Nanos, Span, Trace};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,6 +62,7 @@ pub struct Own {
 
 /// Detours of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Class {
     /// At least so long.
     pub from_ns: u64,

@@ -155,6 +155,7 @@ impl Field {
         };
         let suffix = said.suffix.as_ref().map_or_else(|| quote! { "" }, |text| quote! { #text });
         let (meaning, zero, plus, filled) = (&self.meaning, said.zero, said.plus, said.filled);
+        let computed = said.with.is_some();
         quote! {
             columns.push(::quell_recording::columns::Column {
                 field: #name.to_owned(),
@@ -169,6 +170,7 @@ impl Field {
                 absent: #absent,
                 zero: #zero,
                 filled: #filled,
+                computed: #computed,
                 yes_no: #yes_no,
                 meaning: #meaning,
             });

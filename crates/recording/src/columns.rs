@@ -72,6 +72,9 @@ pub struct Column {
     /// Whether it is left out where no row has a value.
     #[serde(skip)]
     pub filled: bool,
+    /// Whether its values are made of the field's.
+    #[serde(skip)]
+    pub computed: bool,
     /// What stands for true, and for false.
     pub yes_no: [&'static str; 2],
     /// What it means, in a sentence.
@@ -273,6 +276,24 @@ impl<T: Columns> Flat for Option<T> {
     }
 }
 
+/// Puts `x-column` next to what a row's schema says of a property: title, unit and digits of the column that shows it as it is. For
+/// `#[schemars(transform = describe::<Self>)]`.
+pub fn describe<T: Columns>(schema: &mut schemars::Schema) {
+    let properties = schema.as_object_mut().and_then(|object| object.get_mut("properties")?.as_object_mut());
+    let Some(properties) = properties else { return };
+    for column in T::columns().into_iter().filter(|column| !column.computed) {
+        let Some(property) = properties.get_mut(&column.field).and_then(serde_json::Value::as_object_mut)
+        else {
+            continue;
+        };
+        let about = serde_json::json!({
+            "title": column.title, "unit": column.unit, "precision": column.precision,
+        });
+        // Of a field with two columns the first says what it is.
+        property.entry("x-column").or_insert(about);
+    }
+}
+
 /// Name and kind of the columns that such rows have in a sweep's dataset. An interval has two, its name's `ci95` being `ci95_low` and
 /// `ci95_high`.
 pub fn sweep_columns<T: Columns>() -> Vec<(String, Kind)> {
@@ -317,7 +338,7 @@ mod tests {
     // Not `Flat`, whose functions have the same names.
     use serde::Serialize;
 
-    use super::{Columns, Importance, Unit, Value, ValueKind, sweep_cells, sweep_columns};
+    use super::{Columns, Importance, Unit, Value, ValueKind, describe, sweep_cells, sweep_columns};
     use crate::results::Cell;
 
     /// A row for the tests.
@@ -404,6 +425,19 @@ mod tests {
         let first = [Value::U64(4), Value::F64(1.5), Value::Absent, Value::F64(2.0), Value::Flag(true)];
         assert_eq!(values, [&first[..], &[text, Value::U64(3), Value::F64(1.5)]].concat());
         assert_eq!(row(None).values().len(), Row::columns().len());
+    }
+
+    #[test]
+    fn a_schema_says_what_a_column_says() {
+        let properties = serde_json::json!({"slowdown_percent": {"type": "number"}, "name": {}, "other": {}});
+        let mut schema = schemars::json_schema!({"properties": properties});
+        describe::<Row>(&mut schema);
+        let about = &schema.as_value()["properties"]["slowdown_percent"]["x-column"];
+        assert_eq!(*about, serde_json::json!({"title": "slowdown %", "unit": "percent", "precision": 2}));
+        // A name that is shown in capitals is not what JSON has.
+        for other in ["name", "other"] {
+            assert!(schema.as_value()["properties"][other]["x-column"].is_null(), "{other}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fs_err as fs;
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +96,7 @@ pub struct ClockFacts {
 
 /// The probe's own loop on one CPU: what an undisturbed turn takes, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct LoopFacts {
     /// Turns in the whole run.
     #[column(title = "turns", page)]

@@ -3,7 +3,7 @@
 //! Jones, Brenner & Fier ("Impacts of Operating Systems on the Scalability of Parallel Applications", LLNL 2003) ran 15 tasks on nodes
 //! of 16 CPUs. The nodes and the work of the job stay the same here, so that each rank left has more to do.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{Nanos, SourceKind};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,6 +13,7 @@ use crate::whatif::{AttributedNoise, Job, Kind, Ran};
 
 /// One scale with a CPU of each node left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct LeaveScale {
     /// Ranks of the job that fills its nodes.
     #[column]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::format_cpu_list;
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -39,6 +39,7 @@ pub enum Standing {
 
 /// What a mitigation would do at one scale, in points of the slowdown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Effect {
     /// Ranks.
     #[column]

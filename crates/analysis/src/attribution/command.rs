@@ -1,6 +1,6 @@
 //! What the threads of a recorded command had to bear, and how much of a CPU they really had.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{Interval, Recording, Source, SourceKind, SourceLevel, Thread};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,6 +24,7 @@ pub struct CommandRow {
 
 /// How much of a CPU a thread really had (Jones et al., SC 2003, Table 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Share {
     /// Time on a CPU, interrupts included.
     #[column(title = "on CPU")]
@@ -44,6 +45,7 @@ pub struct Share {
 
 /// One thread of a recorded command.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct ThreadRow {
     /// Thread id.
     #[column(id)]
@@ -67,6 +69,7 @@ pub struct ThreadRow {
 
 /// What one source took from one thread.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct ThreadSource {
     /// The source.
     #[column(title = "taken by", name)]

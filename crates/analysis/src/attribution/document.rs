@@ -1,7 +1,7 @@
 //! What `show --json` says of sources.
 
 use quell_recording::ProgramCost;
-use quell_recording::columns::{AsValue, Columns, Value, ValueKind};
+use quell_recording::columns::{AsValue, Columns, Value, ValueKind, describe};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -111,6 +111,7 @@ impl AsValue for Class {
 /// One source. Count and times are those of its intervals on the recorded CPUs, whether they made a detour or not, net
 /// of what interrupted them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct SourceRow {
     /// The task, where it was one alone.
     #[column(id)]
@@ -152,6 +153,7 @@ pub struct SourceRow {
 
 /// One task; figures as in [`SourceRow`].
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct TaskRow {
     /// The task's id.
     #[column(id)]
@@ -189,6 +191,7 @@ pub struct TaskRow {
 
 /// One class of sources.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct ClassRow {
     /// The class.
     #[column(words)]

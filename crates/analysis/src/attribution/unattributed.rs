@@ -1,6 +1,6 @@
 //! What nothing explains: its own statistics, and what it might be.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{Nanos, Recording, Trace, Warning};
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -35,6 +35,7 @@ pub struct Unattributed {
 
 /// Left-over times, over the detours that have any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct LeftOver {
     /// Detours.
     #[column(title = "detours")]

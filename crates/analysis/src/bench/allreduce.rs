@@ -1,7 +1,7 @@
 //! Many small allreduces (Jones et al., LLNL, §3): how long each took, what that should be by the number of ranks, and why some took
 //! longer.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +99,7 @@ pub struct Fit {
 
 /// One number of ranks and the fit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct FitPoint {
     /// Ranks.
     #[column]

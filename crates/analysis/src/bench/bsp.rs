@@ -1,7 +1,7 @@
 //! De, Kothari & Mann's Parallel Benchmark ("A Trace-driven Emulation Framework to Predict Scalability of Large Clusters in Presence
 //! of OS Jitter", IEEE Cluster 2008): what its phases took, and what noise cost them.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +53,7 @@ pub struct Bsp {
 
 /// One rank's compute times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct RankRow {
     /// The rank.
     #[column(id)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{Cpu, Interval, Source};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,7 @@ pub struct Estimates {
 
 /// The timer tick of one CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct TickRow {
     /// The host.
     #[column]

@@ -1,6 +1,6 @@
 //! How times spread, and how sure their mean is.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_sim::Draws;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,7 @@ use crate::stats::{ascending, mean, nearest_rank, variance};
 
 /// Figures of a sample of times, in nanoseconds; all zero without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Spread {
     /// How many.
     pub count: u64,

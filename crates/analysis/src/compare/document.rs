@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use quell_recording::columns::{AsValue, Column, Columns, Value, ValueKind};
+use quell_recording::columns::{AsValue, Column, Columns, Value, ValueKind, describe};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -44,6 +44,7 @@ pub struct Comparison {
 
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct SideDocument {
     /// How people know it.
     #[column(title = "recording", name)]
@@ -82,6 +83,7 @@ pub struct CpuComparison {
 
 /// The figures of two sides. A quantile is null if a side has no detours.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Changes {
     /// Noise overhead, in percent of the time observed.
     #[column(title = "noise overhead, %", precision = 4)]

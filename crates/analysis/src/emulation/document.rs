@@ -1,6 +1,6 @@
 //! The document that an emulation is.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +68,7 @@ pub struct Machine {
 
 /// One scale.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Point {
     /// Virtual ranks.
     #[column]

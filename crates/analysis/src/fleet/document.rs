@@ -1,6 +1,6 @@
 //! What is found in a fleet: the document of `quell.fleet/2`.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -88,6 +88,7 @@ pub struct Why {
 
 /// A source on the median node.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct TypicalSource {
     /// The source, as in [`Why`].
     #[column(title = "usual", name)]
@@ -144,6 +145,7 @@ pub struct Cost {
 
 /// A number of ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Scale {
     /// Ranks, one a CPU.
     #[column]
@@ -174,6 +176,7 @@ pub struct WorstShare {
 
 /// A node that holds up the others.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct SlowNode {
     /// The recording's name.
     pub node: String,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::{Recording, Source, SourceKind};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
@@ -13,6 +13,7 @@ use crate::attribution::{Class, SourceRow};
 
 /// One source on all hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct SourceOverHosts {
     /// Its name, which is a process's or a driver's own: hostile input.
     #[column(name)]

@@ -10,7 +10,7 @@ mod fold;
 mod spectrum;
 
 use quell_recording::Trace;
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -39,6 +39,7 @@ const MOST_FAILURES: usize = 5;
 
 /// One train of evenly spaced detours.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Period {
     /// The mean distance of its events, in nanoseconds.
     #[column]

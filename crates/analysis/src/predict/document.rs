@@ -1,6 +1,6 @@
 //! The document that a prediction is.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::warning::typed_or_sentences;
 use quell_sim::SyncMode;
 use quell_sim::loggops::Net;
@@ -112,6 +112,7 @@ pub struct NoiseSource {
 
 /// The prediction for one scale.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Point {
     /// Ranks, one per CPU.
     #[column(key)]

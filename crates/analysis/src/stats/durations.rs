@@ -1,7 +1,7 @@
 //! Exact order statistics of durations: what the per-CPU table and the comparison say about a CPU.
 
 use quell_recording::Trace;
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -83,6 +83,7 @@ impl Durations {
 
 /// Order statistics of the durations of one sample. Quantiles are nearest-rank: always a duration that happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Summary {
     /// How many detours there were; with none, all other figures are zero.
     #[column(title = "detours")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_recording::mpi::{Run, UNKNOWN};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,7 @@ pub struct Tracked {
 
 /// What noise did to a rank. Times in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct TrackedRank {
     /// The rank in the world.
     #[column(id)]
@@ -93,6 +94,7 @@ fn nested(path: &[String]) -> String {
 
 /// A part of the program, over all ranks. Times in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct TrackedPath {
     /// The regions around it, from the outermost, and itself. Empty for the program's own work, outside of all that the archive tells.
     #[column(title = "place", name, with = nested)]

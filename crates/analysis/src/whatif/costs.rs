@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use quell_recording::Nanos;
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +23,7 @@ pub const OTHERS: &str = "all others";
 
 /// What one source did to the CPUs of the nodes, whatever it costs a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct OnNode {
     /// What it took, in percent of the time that all CPUs were watched.
     #[column(title = "% of node", percent, precision = 4)]
@@ -39,6 +40,7 @@ pub struct OnNode {
 
 /// What one source costs at one scale. All percentages are points of the slowdown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct SourceCost {
     /// What it took of the slowest ranks' detours; the parts of all sources add up to the slowdown.
     #[column(title = "part %", points)]

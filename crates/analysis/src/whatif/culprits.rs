@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quell_recording::Nanos;
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_sim::loggops::{Culprits, Hit, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -94,6 +94,7 @@ pub struct CulpritFacts {
 
 /// What one source did to the program.
 #[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct SourceDelay {
     /// The source, as in `show --by source`.
     #[column(name)]
@@ -108,6 +109,7 @@ pub struct SourceDelay {
 
 /// One delay on the critical path.
 #[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct WorstHit {
     /// Who took the most of it.
     #[column(title = "longest, mostly", name)]

@@ -1,6 +1,6 @@
 //! What the fixed work quantum benchmark says, as a document.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -129,6 +129,7 @@ pub struct Taker {
 
 /// What one source did to all spikes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct SpikeSource {
     /// The source: hostile input. Tasks of one name count as one.
     #[column(name)]

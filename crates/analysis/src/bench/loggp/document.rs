@@ -1,6 +1,6 @@
 //! The document that the parameters are.
 
-use quell_recording::columns::Columns;
+use quell_recording::columns::{Columns, describe};
 use quell_sim::loggops::{Net, PerByte};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,7 @@ pub struct Parameters {
 
 /// Sizes that one set of parameters describes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
+#[schemars(transform = describe::<Self>)]
 pub struct Range {
     /// Its smallest message, in bytes.
     pub from_bytes: u64,
