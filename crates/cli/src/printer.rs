@@ -7,6 +7,14 @@ use clap::builder::styling::{AnsiColor, Style};
 pub use quell_recording::one_line;
 use serde::Serialize;
 
+/// At most so many characters of a text; where some are left out, the last is an ellipsis.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
 /// Terminals alone get colours, and none with NO_COLOR: `anstream` takes them out. What they say is said in words too.
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();

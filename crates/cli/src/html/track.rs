@@ -3,6 +3,7 @@
 use quell_analysis::track::{Findings, Tracked, TrackedPath, TrackedRank, TrackedSource};
 use serde::Serialize;
 
+use crate::printer::cut;
 use crate::render::track::SourceRow;
 
 /// So many ranks are drawn: more than a screen has columns.
@@ -174,11 +175,4 @@ impl Path {
             absorbed_ns: path.absorbed_ns,
         }
     }
-}
-
-fn cut(name: &str, most: usize) -> String {
-    if name.chars().count() <= most {
-        return name.to_owned();
-    }
-    name.chars().take(most - 1).chain(['…']).collect()
 }

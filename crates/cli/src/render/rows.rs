@@ -1,10 +1,9 @@
 //! Rows of a document as a table: what stands in each column, the row's own type says.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use quell_recording::columns::{Column, Columns, Importance, Unit, Value};
 
-use super::table::time;
-use crate::printer::{one_line, width};
+use super::table::{aligned, time};
+use crate::printer::{cut, one_line, width};
 
 /// Characters of a name.
 const LONGEST_NAME: usize = 40;
@@ -34,20 +33,11 @@ fn has_value(rows: &[Vec<Value>], at: usize) -> bool {
 }
 
 fn drawn(columns: &[Column], rows: &[Vec<Value>], chosen: &[usize]) -> String {
-    let mut table = Table::new();
-    let style = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-    table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(chosen.iter().map(|&at| columns[at].title.as_str()));
-    table.add_rows(
-        rows.iter().map(|row| chosen.iter().map(|&at| cell(&columns[at], &row[at])).collect::<Vec<_>>()),
-    );
-    for (at, shown) in table.column_iter_mut().enumerate() {
-        // The first column names the row, and stands left whatever it is.
-        if at > 0 && !matches!(columns[chosen[at]].unit, Unit::Words | Unit::Name) {
-            shown.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.to_string().lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    let header: Vec<&str> = chosen.iter().map(|&at| columns[at].title.as_str()).collect();
+    let cells = |row: &Vec<Value>| chosen.iter().map(|&at| cell(&columns[at], &row[at])).collect();
+    // The first column names the row, and stands left whatever it is.
+    let right = |at: usize| at > 0 && !matches!(columns[chosen[at]].unit, Unit::Words | Unit::Name);
+    aligned(&header, rows.iter().map(cells), right)
 }
 
 /// A value as its column writes it: the one place in which numbers of tables become text.
@@ -88,9 +78,5 @@ pub fn points(value: f64) -> String {
 
 /// A name from outside, fit for a cell.
 pub fn name(text: &str) -> String {
-    let line = one_line(text);
-    if line.chars().count() <= LONGEST_NAME {
-        return line;
-    }
-    line.chars().take(LONGEST_NAME - 1).collect::<String>() + "…"
+    cut(&one_line(text), LONGEST_NAME)
 }

@@ -11,13 +11,24 @@ pub fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String
 
 /// A table whose first columns are words; those that follow are right-aligned.
 pub fn table_with_words(words: usize, header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    aligned(header, rows, |at| at >= words)
+}
+
+/// A table in which `right` says which columns are right-aligned.
+pub fn aligned(
+    header: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    right: impl Fn(usize) -> bool,
+) -> String {
     let mut table = Table::new();
     let style = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
     table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header.iter().copied());
     table.add_rows(rows);
-    for column in table.column_iter_mut().skip(words) {
-        column.set_cell_alignment(CellAlignment::Right);
+    for (at, column) in table.column_iter_mut().enumerate() {
+        if right(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     // Right-aligned tables need no blanks at the end of a line.
     table.to_string().lines().map(|line| line.trim_end().to_owned() + "\n").collect()
