@@ -42,7 +42,7 @@ HEAD = Struct(
         Field("sources", "u32", note="a bit for each noise source that there is"),
         Field("begin_ns", "u64"),
         Field("end_ns", "u64", note="0 until it ended"),
-        Field("calls", "u64", note="seen, beside MPI_Init, MPI_Init_thread and MPI_Finalize"),
+        Field("calls", "u64", note="seen, in addition to MPI_Init, MPI_Init_thread and MPI_Finalize"),
         Field("one_sided", "u64", note="calls that put or get: seen, not tracked"),
         Field(
             "clocks",

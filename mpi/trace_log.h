@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A trace log: what the tracer in mpi/trace saw of one thread of one rank. crates/recording/src/mpi_log.rs reads it, and its test
- * compiles this header.
+ * A trace log: what the tracer in mpi/trace recorded about one thread of one rank. crates/recording/src/mpi_log.rs reads it, and its
+ * test compiles this header.
  *
- * A file is a head of QUELL_TRACE_HEAD bytes and then records, of which the first `bytes` bytes are whole at any time: they are there
- * even if the program was killed. All numbers are little endian. Where the head says FINALIZED, nothing more will come.
+ * A file is a head of QUELL_TRACE_HEAD bytes followed by records, of which the first `bytes` bytes are complete at any time, even if
+ * the program was killed. All numbers are little endian. If the head says FINALIZED, nothing more will be written.
  */
 #ifndef QUELL_TRACE_LOG_H
 #define QUELL_TRACE_LOG_H
@@ -54,7 +54,7 @@ struct quell_trace_head {
 	uint32_t sources; /* a bit for each noise source that there is */
 	uint64_t begin_ns;
 	uint64_t end_ns; /* 0 until it ended */
-	uint64_t calls; /* seen, beside MPI_Init, MPI_Init_thread and MPI_Finalize */
+	uint64_t calls; /* seen, in addition to MPI_Init, MPI_Init_thread and MPI_Finalize */
 	uint64_t one_sided; /* calls that put or get: seen, not tracked */
 	uint32_t clocks; /* how many of these were measured; 0 on followers: see the rank with the same boot id that did */
 	uint32_t clock_zero; /* not 0: this is the clock of rank 0 itself */

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the built documentation: `check_site.py FOLDER`; 1 where something is wrong.
+"""Checks the built documentation: `check_site.py FOLDER`; 1 if something is wrong.
 
 Every link, picture, script and anchor must lead to something in the folder, and nothing may be loaded from the network.
-Needs Python 3.9, nothing else.
+Needs only Python 3.9.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-# What a page loads by itself, beside what its reader may follow.
+# What a page loads by itself, in contrast to links that its reader may follow.
 LOADED = {
     ("img", "src"), ("script", "src"), ("iframe", "src"), ("source", "src"), ("video", "src"), ("audio", "src"),
     ("object", "data"), ("embed", "src"), ("link", "href"), ("image", "href"), ("use", "href"),
 }  # fmt: skip
-# These relations of a `link` say where something is, and load nothing.
+# These relations of a `link` only name an address, and load nothing.
 NAMES_ONLY = {"canonical", "next", "prev", "alternate", "license"}
 IN_STYLES = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
 
 
 class Link(NamedTuple):
-    """What a page refers to."""
+    """A reference of a page."""
 
     target: str
     loaded: bool
@@ -35,14 +35,14 @@ class Page(HTMLParser):
     """The links and the anchors of one page."""
 
     def __init__(self, text: str) -> None:
-        """Reads all of it."""
+        """Parses the page."""
         super().__init__()
         self.links: list[Link] = []
         self.anchors: set[str] = {"", "top"}
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keeps what matters of a tag."""
+        """Collects references and anchors of a tag."""
         given = {name: value or "" for name, value in attrs}
         self.anchors.update(filter(None, (given.get("id"), given.get("name") if tag == "a" else None)))
         names_only = tag == "link" and set(given.get("rel", "").split()) & NAMES_ONLY
@@ -52,13 +52,13 @@ class Page(HTMLParser):
 
 
 def wrong_with(site: Path) -> list[str]:
-    """Every broken link, and everything that comes from the network, as `page: what`."""
+    """Every broken link, and everything that is loaded from the network, as `page: what`."""
     site = site.resolve()
     pages = {path: Page(path.read_text("utf-8")) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in pages.items():
         name = path.relative_to(site)
-        if name.name == "404.html":  # its links begin at the root of a server
+        if name.name == "404.html":  # its links are relative to the root of a server
             page.links = [link for link in page.links if not link.target.startswith("/")]
         for link in sorted(set(page.links)):
             reason = wrong_link(site, path, link, pages)
@@ -73,7 +73,7 @@ def wrong_with(site: Path) -> list[str]:
 
 
 def wrong_link(site: Path, path: Path, link: Link, pages: dict[Path, Page]) -> str | None:
-    """Why a link is none."""
+    """Why a link is broken; None if it is not."""
     parts = urlsplit(link.target)
     if parts.scheme or parts.netloc:
         network = parts.scheme in {"http", "https"} or parts.netloc

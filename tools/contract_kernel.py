@@ -1,4 +1,4 @@
-"""What the generated files hold of the kernel's names and the metric container."""
+"""The parts of generated files about the kernel's names and the metric container."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def kinds_in_rust() -> list[str]:
 
 
 def kernel_names() -> list[str]:
-    """What IPIs and softirqs are called."""
+    """Names of IPIs and softirqs."""
     softirqs = ", ".join(f'"{name}"' for name in kernel.SOFTIRQS)
     return [
         "//! The kernel's names for softirqs, and ours for other CPUs' interrupts.",
@@ -140,7 +140,7 @@ def kernel_names() -> list[str]:
 
 
 def hooks_in_rust() -> list[str]:
-    """What is missed without a hook."""
+    """What is missing from the data without a hook."""
     return [
         "//! What a reader must know of a hook that is not there.",
         "",
@@ -189,7 +189,7 @@ def container_in_c() -> list[str]:
 
 
 def container_names() -> list[str]:
-    """How the container is found, and what is no container."""
+    """How the container is found, and which limits a valid one has."""
     return [
         "/* The variable with the name of quell's socket, and the name without it. */",
         f'#define QUELL_METRICS_VARIABLE "{container.VARIABLE}"',
@@ -200,13 +200,13 @@ def container_names() -> list[str]:
 
 
 def container_checks() -> list[str]:
-    """That the compiler of whoever reads lays it out so."""
+    """Checks that the reader's compiler has this layout."""
     counts = f"QUELL_KINDS == {len(kernel.KINDS)} && QUELL_LEVELS == {len(kernel.LEVELS)}"
     return [*PUBLIC.checks(container.SLOT), *PUBLIC.checks(container.HEADER), f"QUELL_ASSERT({counts});"]
 
 
 def reads_of_kinds() -> list[str]:
-    """A read for each kind, so that a constant mask leaves only those that it names."""
+    """A read for each kind, so that a constant mask compiles to only the kinds in it."""
     lines = []
     for kind in kernel.KINDS:
         name = f"QUELL_{shout(kind.name)}"
@@ -215,7 +215,7 @@ def reads_of_kinds() -> list[str]:
 
 
 def container_in_rust() -> list[str]:
-    """The header, and checks of the types that come out of the programs' object."""
+    """The header, and checks of the types that come from the programs' object."""
     return [
         "//! The metric container's numbers, and that the programs and this crate lay it out alike.",
         "",
@@ -238,7 +238,7 @@ def container_in_rust() -> list[str]:
 
 
 def container_in_python() -> list[str]:
-    """Numbers, and how `struct` reads header and slot."""
+    """Numbers, and the `struct` formats of header and slot."""
     levels, *rest = groups(container.SLOT, until=container.NOTES)
     names = [field.name for field in container.SLOT.fields]
     first = len(kernel.LEVELS)
@@ -264,7 +264,7 @@ def container_in_python() -> list[str]:
 
 
 def container_in_tests() -> list[str]:
-    """What plays the container's programs: its header, and where fields of a slot are."""
+    """For the stand-in of the container: its header, and offsets of a slot's fields."""
     places = container.SLOT.places()
     task = next(value for name, value, _ in values(kernel.LEVELS) if name == "task")
     return [
@@ -277,7 +277,7 @@ def container_in_tests() -> list[str]:
 
 
 def groups(struct: Struct, until: str = "") -> list[str]:
-    """A struct as Python's `struct` writes it, fields of one type together and arrays apart; up to a field."""
+    """The format of a struct for Python's `struct`: fields of one type together, arrays apart, up to a field."""
     letters = {"u32": "I", "u64": "Q"}
     found: list[str] = []
     run, length = "", 0

@@ -1,4 +1,4 @@
-"""What the generated files hold of what programs under MPI write, and of MPI's calls."""
+"""The parts of generated files about the files of programs under MPI, and about MPI's calls."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def rank_file_in_c() -> list[str]:
 
 
 def rank_file_in_rust() -> list[str]:
-    """The same."""
+    """The same in Rust."""
     log = trace_log
     return [
         "//! The layout of `mpi/rank_file.h`.",
@@ -198,7 +198,7 @@ def rank_file_in_rust() -> list[str]:
 
 
 def traced_calls() -> list[str]:
-    """The calls that the tracer sees, as macros that are expanded wherever something is made of each."""
+    """The calls that the tracer sees, as macros that are expanded wherever code is generated for each."""
     lines: list[str] = []
     traced = [one for one in mpi_calls.CALLS if one.traced]
     for since in sorted({one.since for one in traced}):

@@ -1,4 +1,4 @@
-"""What the generated files hold of OTF2."""
+"""The parts of generated files about OTF2."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def otf2_in_rust() -> list[str]:
 
 
 def otf2_numbers() -> list[str]:
-    """That OTF2's headers have the numbers that Rust takes them to have."""
+    """Checks that OTF2's headers have the same numbers as Rust."""
     wrong = '"contract/ has another number"'
     checks = [f"_Static_assert(OTF2_{name} == {number:#x}, {wrong});" for _, name, number, _ in otf2.NUMBERS]
     checks += [

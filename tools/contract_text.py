@@ -1,4 +1,4 @@
-"""Enumerations, structs and what a compiler is to check of them, as C and Rust write them."""
+"""Writes enumerations, structs and compile-time checks of them in C and Rust."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WIDTH = 120
 
 
 class C(NamedTuple):
-    """How a C file is written: its names for types, its indent, what it asserts with."""
+    """The style of a C file: its names for types, its indent, its form of assertions."""
 
     types: dict[str, str]
     indent: str = "\t"
     check: str = '_Static_assert({}, "contract/ has another layout")'
 
     def comment(self, text: str) -> list[str]:
-        """A comment above something, if there is anything to say."""
+        """A comment, unless the text is empty."""
         if not text:
             return []
         return ("/* " + text.replace("\n", "\n * ") + " */").split("\n")
@@ -31,7 +31,7 @@ class C(NamedTuple):
     def enumeration(
         self, tag: str, prefix: str, members: Iterable[Number], doc: str = "", count: str = ""
     ) -> list[str]:
-        """An `enum`, with one more member for how many there are if `count` names it."""
+        """An `enum`; if `count` is given, with a last member of that name for the number of members."""
         lines = [*self.comment(doc), f"enum {tag} {{"]
         numbered = list(values(members))
         lines += [
@@ -56,7 +56,7 @@ class C(NamedTuple):
         return [*lines, f"}} __attribute__((aligned({struct.aligned})));" if struct.aligned else "};"]
 
     def checks(self, struct: Struct) -> list[str]:
-        """That a compiler lays a struct out as the table says."""
+        """Checks that a compiler lays out a struct as in the table."""
         whole = f"struct {struct.name}"
         facts = [f"sizeof({whole}) == {struct.size()}"]
         facts += [f"offsetof({whole}, {name}) == {at}" for name, (at, _) in struct.places().items()]
@@ -64,7 +64,7 @@ class C(NamedTuple):
 
 
 def values(members: Iterable[Number]) -> Iterator[tuple[str, int, str]]:
-    """Names with their numbers and notes; each counts on from the one before unless it has a number."""
+    """Names with their numbers and notes; each is one more than the one before unless it has a number."""
     following = 0
     for name, value, note in members:
         number = following if value is None else value
@@ -73,17 +73,17 @@ def values(members: Iterable[Number]) -> Iterator[tuple[str, int, str]]:
 
 
 def shout(name: str) -> str:
-    """`send_done` as constants are written."""
+    """`send_done` in the spelling of constants."""
     return name.upper()
 
 
 def camel(name: str) -> str:
-    """`reduce_scatter` as Rust writes types and variants."""
+    """`reduce_scatter` in Rust's spelling of types and variants."""
     return "".join(part.capitalize() for part in name.split("_"))
 
 
 def hexadecimal(number: int) -> str:
-    """As Rust's lints want it: in groups of four digits."""
+    """In groups of four digits, as Rust's lints require."""
     digits = f"{number:x}"
     head = len(digits) % 4
     groups = [digits[:head]] * bool(head) + [digits[at : at + 4] for at in range(head, len(digits), 4)]
@@ -101,7 +101,7 @@ def rust_numbers(members: Iterable[Number], kind: str) -> list[str]:
 
 
 def rust_type(field: Field) -> str:
-    """The type of a field; of a struct's, its C name in camel case without what all have in common."""
+    """The type of a field; for a struct, its C name in camel case without the common prefix."""
     plain = RUST.get(field.type) or (field.type if field.type[0] in "ui" and field.type[1:].isdigit() else "")
     one = plain or camel(field.type.removeprefix("quell_trace_"))
     return f"[{one}; {field.length}]" if field.length > 1 else one
@@ -118,7 +118,7 @@ def rust_struct(struct: Struct, name: str, *, derive: str = "") -> list[str]:
 
 
 def rust_checks(struct: Struct, name: str) -> list[str]:
-    """That the compiler lays it out as the table says."""
+    """Checks that the compiler lays it out as in the table."""
     lines = ["const _: () = {", f"    assert!(size_of::<{name}>() == {struct.size()});"]
     places = struct.places()
     for field in struct.fields:

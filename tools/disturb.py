@@ -13,7 +13,7 @@ import time
 
 
 def compute(until: float) -> None:
-    """Computes on CPU 1, undisturbed but by the system."""
+    """Computes on CPU 1, without deliberate disturbance."""
     os.sched_setaffinity(0, {1})
     data = bytes(1 << 20)
     while time.monotonic() < until:
@@ -21,7 +21,7 @@ def compute(until: float) -> None:
 
 
 def timer_storm(until: float) -> None:
-    """Computes, and has itself called every 200 us."""
+    """Computes, and is interrupted by a timer every 200 us."""
     signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, 200e-6, 200e-6)
     compute(until)
@@ -29,7 +29,7 @@ def timer_storm(until: float) -> None:
 
 
 def tlb(until: float) -> None:
-    """Meanwhile a thread on CPU 0 gives memory of the same address space back, again and again."""
+    """Computes, while a thread on CPU 0 maps and unmaps memory of the same address space."""
     threading.Thread(target=compute, args=(until,)).start()
     os.sched_setaffinity(0, {0})
     while time.monotonic() < until:
@@ -42,7 +42,7 @@ WAYS = {"compute": compute, "timer-storm": timer_storm, "tlb": tlb}
 
 
 def main() -> None:
-    """Does it for so long."""
+    """Runs the chosen disturbance for the given time."""
     try:
         way, seconds = WAYS[sys.argv[1]], float(sys.argv[2])
     except (IndexError, KeyError, ValueError):

@@ -1,14 +1,14 @@
-"""What the documentation shows: its pages, their commands, and what these need to be there. For tools/test_docs.py.
+"""The commands that the documentation shows, and what they need. For tools/test_docs.py.
 
-A page says in comments and in the words behind a fence's language how it is tried:
+Comments on a page, and the words after a fence's language, say how the page is tested:
 
-- `<!-- needs: a.quell runs -->`: these stand in the folder before its first command (the names are in `MAKERS`).
+- `<!-- needs: a.quell runs -->`: create these in the folder before its first command (the names are in `MAKERS`).
 - A `toml` fence with `title="plan.toml"` is that file.
-- A `console` fence holds commands behind `$ `, run one after another in the page's folder. Behind the word `console`:
+- A `console` fence contains commands after `$ `, run one after another in the page's folder. After the word `console`:
   `no-run: WHY` for what no test can run, `needs: ebpf` (or mpi, root, slurm; several with commas) for what only some
-  machines can, `exact` where the lines below a command are what it prints (`…` stands for lines that are left out).
-- A command with `# exit code 3` behind it is to end with that one; with `# exit code 0 or 3`, with either.
-- A page's `python` fences are one script.
+  machines can run, `exact` if the lines below a command are its output (`…` stands for omitted lines).
+- A command followed by `# exit code 3` must exit with that code; with `# exit code 0 or 3`, with either.
+- A page's `python` fences form one script.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ EXIT_CODES = re.compile(r"# exit code (\d+)(?: or (\d+))?\b")
 
 
 class Command(NamedTuple):
-    """One command of a fence, with the lines that are shown below it."""
+    """One command of a fence, with the lines shown below it."""
 
     text: str
     shown: tuple[str, ...]
 
     @property
     def exit_codes(self) -> set[int]:
-        """What it may end with."""
+        """The permitted exit codes."""
         told = EXIT_CODES.search(self.text)
         return {int(code) for code in told.groups() if code} if told else {0}
 
     @property
     def is_quell(self) -> bool:
-        """Whether a test may run it: quell itself, perhaps with standard tools behind a pipe."""
+        """Whether a test may run it: quell itself, possibly piped into standard tools."""
         return self.text.startswith("quell ")
 
 
@@ -59,7 +59,7 @@ class Block(NamedTuple):
 
     @property
     def why_not(self) -> str | None:
-        """Why no test can run it."""
+        """The reason why no test can run it."""
         return self.words.partition("no-run:")[2].strip() or None
 
     @property
@@ -70,11 +70,11 @@ class Block(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether the lines below a command are what it prints."""
+        """Whether the lines below a command are its exact output."""
         return "exact" in self.words.split()
 
     def commands(self) -> list[Command]:
-        """Its commands in order; a line that ends with a backslash goes on."""
+        """Its commands in order; a line that ends with a backslash continues."""
         found: list[Command] = []
         goes_on = False
         for line in self.body.splitlines():
@@ -96,11 +96,11 @@ class DocPage(NamedTuple):
 
     @property
     def name(self) -> str:
-        """From the root of the repository."""
+        """Its path relative to the repository."""
         return self.path.relative_to(ROOT).as_posix()
 
     def blocks(self, language: str) -> list[Block]:
-        """Its fences in that language."""
+        """Its fences in a language."""
         return [
             Block(self.text.count("\n", 0, found.start()) + 1, found["language"], found["words"], found["body"])
             for found in FENCE.finditer(self.text)
@@ -108,7 +108,7 @@ class DocPage(NamedTuple):
         ]
 
     def needs(self) -> list[str]:
-        """What stands in its folder before its first command."""
+        """What must be in its folder before its first command."""
         return [name.rstrip("/") for found in NEEDS.finditer(self.text) for name in found["names"].split()]
 
     def files(self) -> Iterator[tuple[str, str]]:
@@ -120,13 +120,13 @@ class DocPage(NamedTuple):
 
 
 def pages() -> list[DocPage]:
-    """README.md and all of docs/; generated pages of commands are the help, which is checked by itself."""
+    """README.md and all of docs/; generated pages of commands repeat the help, which is checked separately."""
     paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [DocPage(path, path.read_text("utf-8")) for path in paths if "commands" not in path.parts]
 
 
 def one_node(*options: str) -> Callable[[Path, Path], None]:
-    """Makes a computed recording of a node with four CPUs, with sources, as a machine without root can show too."""
+    """Makes a computed recording of a node with four CPUs, with sources, which works without root."""
 
     def make(quell: Path, to: Path) -> None:
         fleet = to.with_name(f"{to.name}.fleet")
@@ -138,7 +138,7 @@ def one_node(*options: str) -> Callable[[Path, Path], None]:
 
 
 def many_nodes(quell: Path, to: Path) -> None:
-    """Makes twelve of them, one ill."""
+    """Makes twelve of them, one of them ill."""
     run(quell, "generate-fleet", "-o", to, "--nodes", "12", "--ill", "1", "--duration", "5s")
 
 
@@ -149,7 +149,7 @@ def mpi_run(quell: Path, to: Path) -> None:
 
 
 def selfish(quell: Path, to: Path) -> None:
-    """Makes a file of netgauge's."""
+    """Makes a file in netgauge's format."""
     node = to.with_name("selfish.quell")
     one_node()(quell, node)
     run(quell, "convert", node, to, "--to", "netgauge", "--cpu", "0")
@@ -162,12 +162,12 @@ def goal(quell: Path, to: Path) -> None:
 
 
 def study(quell: Path, to: Path) -> None:
-    """Makes a study's folder with nothing but its recording."""
+    """Makes a study's folder with only its recording."""
     to.mkdir()
     one_node()(quell, to / "node.quell")
 
 
-# How each thing that a page may need is made: the program, and the path to make.
+# The function that makes each thing that a page may need; its arguments are the program and the path to make.
 MAKERS: dict[str, Callable[[Path, Path], None]] = {
     "a.quell": one_node(),
     "b.quell": one_node("--seed", "2"),
@@ -184,5 +184,5 @@ MAKERS: dict[str, Callable[[Path, Path], None]] = {
 
 
 def run(quell: Path, *words: str | Path) -> None:
-    """Runs quell, or fails with its words."""
+    """Runs quell, or fails with its error message."""
     subprocess.run([quell, *words], check=True, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""What a run changed on this machine and did not give back: settings, CPUs, mounts, processes, files of quell's."""
+"""What a run changed on this machine and did not restore: settings, CPUs, mounts, processes, files of quell."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 import subprocess
 from pathlib import Path
 
-# Where tests write, and what is quell's there.
+# Folders in which tests write, and quell's own folders.
 FOLDERS = ("/tmp", "/dev/shm", "/run", "/var/lib", "/var/tmp", "/sys/fs/bpf", "/sys/fs/cgroup/cpuset", "/run/netns")  # noqa: S108
-# Kept on purpose: the lock by which tests take turns, and empty folders of `quell tune`.
+# Kept on purpose: the lock with which tests take turns, and empty folders of `quell tune`.
 KEPT = {"/tmp/quell-tests.lock", "/run/quell", "/var/lib/quell"}  # noqa: S108
-# Settings that move by themselves.
+# Settings that change by themselves.
 MOVING = ("kernel/ns_last_pid", "kernel/random/", "kernel/sched_domain/", "fs/binfmt_misc", "mm/damon/")
-# As /proc/PID/stat says it of the kernel's own threads.
+# The flag of kernel threads in /proc/PID/stat.
 KERNEL_THREAD = 0x0020_0000
 
 
 def unmount_tracing(before: Machine) -> None:
-    """Takes back what perf and trace-cmd mount and leave."""
+    """Unmounts what perf and trace-cmd mount and leave behind."""
     for line in read(Path("/proc/self/mountinfo")).splitlines():
         root, place = line.split()[3:5]
         if f"{root} {place}" not in before.mounts and place in {
@@ -29,10 +29,10 @@ def unmount_tracing(before: Machine) -> None:
 
 
 class Machine:
-    """As it is now."""
+    """The state of the machine."""
 
     def __init__(self) -> None:
-        """Looks."""
+        """Reads the current state."""
         self.settings = dict(settings())
         self.cpus = read(Path("/sys/devices/system/cpu/online"))
         self.mounts = {" ".join(line.split()[3:5]) for line in read(Path("/proc/self/mountinfo")).splitlines()}
@@ -40,7 +40,7 @@ class Machine:
         self.files = set(files())
 
     def changes(self, now: Machine) -> list[str]:
-        """What is otherwise now."""
+        """What has changed since."""
         found = [
             f"{name} was {before!r} and is {now.settings[name]!r}"
             for name, before in self.settings.items()
@@ -58,7 +58,7 @@ class Machine:
 
 
 def read(path: Path) -> str:
-    """The text, or nothing."""
+    """The text of a file, or an empty one."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -66,7 +66,7 @@ def read(path: Path) -> str:
 
 
 def settings() -> list[tuple[str, str]]:
-    """What may be written below /proc/sys, and the kernel's knobs that quell knows elsewhere."""
+    """Writable settings below /proc/sys, and kernel settings in other places that quell knows."""
     found = []
     for top in ("/proc/sys", "/sys/kernel/mm", "/proc/irq"):
         for folder, _, names in os.walk(top):
@@ -79,7 +79,7 @@ def settings() -> list[tuple[str, str]]:
 
 
 def processes() -> list[tuple[int, str]]:
-    """Processes of no kernel thread that look like a test's."""
+    """Processes that look like a test's, without kernel threads."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         name, _, rest = read(path).partition("(")[2].rpartition(")")
@@ -94,6 +94,6 @@ def processes() -> list[tuple[int, str]]:
 
 
 def files() -> list[str]:
-    """What has quell's name where tests write."""
+    """Files with quell's name in folders where tests write."""
     here = (entry for folder in FOLDERS if Path(folder).is_dir() for entry in Path(folder).iterdir())
     return [str(entry) for entry in here if "quell" in entry.name and str(entry) not in KEPT]

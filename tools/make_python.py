@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes what of the Python package follows from elsewhere: documents from JSON schemas, functions from verbs' options.
+"""Generates parts of the Python package: documents from JSON schemas, functions from verbs' options.
 
-`make_python.py [--check]` needs target/debug/libquell_python.so. With --check nothing is written, and what is stale
-makes it fail.
+`make_python.py [--check]` needs target/debug/libquell_python.so. With --check it writes nothing, and fails if a file
+is stale.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "python/tests")]
 from package import MODULE  # noqa: E402 (it is found by the line above)
 from python_reference import page  # noqa: E402 (the same)
 
-# That of warnings first: the others refer to it.
+# The schema of warnings first, because the others refer to it.
 SCHEMAS = ("warning", "predict", "simulate", "compare", "show", "show-hosts", "track", "advise")
 WHOLE = {"warning.json": "DocumentWarning"}
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
@@ -33,10 +33,10 @@ WIDTH = 120
 
 
 class Types:
-    """The types of one schema, under names of their own where another schema has the name for something else."""
+    """The types of one schema, renamed where another schema uses the same name for something else."""
 
     def __init__(self, schema: dict, taken: dict[str, str]) -> None:
-        """Of a schema; `taken` holds what was written of others."""
+        """Reads a schema; `taken` has the definitions already written for other schemas."""
         self.title = schema["title"]
         self.taken = taken
         self.definitions: dict[str, dict] = {**schema.get("$defs", {}), self.title: schema}
@@ -48,7 +48,7 @@ class Types:
                 self.names[name] = f"{self.title}{name}"
 
     def define_variants(self, schema: dict) -> None:
-        """Gives each variant of a tagged union a definition of its own, under the name of its code."""
+        """Gives each variant of a tagged union its own definition, under the name of its code."""
         for variants in (schema.get("oneOf", []), schema.get("anyOf", [])):
             for place, variant in enumerate(variants):
                 code = variant.get("properties", {}).get("code", {}).get("const")
@@ -58,10 +58,10 @@ class Types:
                     variants[place] = {"$ref": f"#/$defs/{name}"}
 
     def type(self, schema: dict) -> str:
-        """A type as annotations write it."""
+        """A type as an annotation."""
         if "$ref" in schema:
             file, _, name = schema["$ref"].rpartition("/")
-            # A whole file of schemas is the type that is its root.
+            # A reference to a whole schema file is the type at its root.
             return self.names.get(name, name) if file else WHOLE[name]
         if "anyOf" in schema or "oneOf" in schema:
             kinds = schema.get("anyOf") or schema["oneOf"]
@@ -78,7 +78,7 @@ class Types:
         return " | ".join(self.one(kind, schema) for kind in kinds) or "Any"
 
     def one(self, kind: str, schema: dict) -> str:
-        """One of the kinds that a value may be of."""
+        """The annotation of one of a value's possible kinds."""
         if kind == "array":
             return f"list[{self.type(schema.get('items', {}))}]"
         if kind == "object":
@@ -87,7 +87,7 @@ class Types:
         return SIMPLE[kind]
 
     def written(self, name: str) -> str:
-        """A definition as Python."""
+        """A definition in Python."""
         schema, name = self.definitions[name], self.names[name]
         if "properties" not in schema:
             return f'{name}: TypeAlias = "{self.type(schema).replace(chr(34), chr(39))}"\n{doc(schema, "")}'
@@ -97,16 +97,25 @@ class Types:
             if keyword.iskeyword(field):
                 continue
             kind = self.type(of)
-            lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}\n{doc(of, '    ')}")
+            kind = kind if field in required else f"NotRequired[{kind}]"
+            lines.append(f"    {field}: {kind}\n{doc(of, '    ', column_note(field, of))}")
         inexpressible = [field for field in schema["properties"] if keyword.iskeyword(field)]
         if inexpressible:
             lines.insert(2, f"    # Besides: {', '.join(inexpressible)}, which Python keeps for itself.\n")
         return lines[0] + "\n" + "\n".join(lines[1:])
 
 
-def doc(schema: dict, indent: str) -> str:
+def column_note(field: str, schema: dict) -> str:
+    """The title of a field in tables, if it differs from the field's name."""
+    title = schema.get("x-column", {}).get("title", "")
+    plain = re.sub(r"_(ns|percent|bytes)$", "", field).replace("_", " ")
+    return f" In tables: `{title}`." if title and title.lower() != plain else ""
+
+
+def doc(schema: dict, indent: str, note: str = "") -> str:
     """The description as a docstring."""
-    text = " ".join(schema.get("description", "").split()).replace("\\", "\\\\").replace('"""', "'''")
+    text = " ".join(schema.get("description", "").split()) + note
+    text = text.replace("\\", "\\\\").replace('"""', "'''")
     if not text:
         return ""
     lines = textwrap.wrap(text, WIDTH - len(indent) - 6)
@@ -160,7 +169,7 @@ VERBS = {
     "show": ("Shown | Hosts", "A recording at a glance; of a folder of recordings, those of many hosts."),
     "track": ("Tracked", "What noise did to a traced MPI run, rank by rank and source by source."),
 }
-# What help calls a value, and its type here.
+# The help's names of values, and their types here.
 KINDS = {
     "TIME": "Time",
     "NS": "Time | float",
@@ -190,7 +199,7 @@ def python_name(option: dict) -> str:
 
 
 def kind_of(option: dict) -> tuple[str, str]:
-    """An option's type and its default, as Python writes them."""
+    """An option's type and its default, in Python syntax."""
     name = python_name(option)
     if option["positional"]:
         kind = FILES.get(name, "Noise | None")
@@ -211,7 +220,7 @@ def kind_of(option: dict) -> tuple[str, str]:
 
 
 def described(option: dict) -> str:
-    """What an option does, in the words of help."""
+    """The description of an option, from the help."""
     text = " ".join(option["help"].split()).rstrip(".").replace("\\", "\\\\")
     text = re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda found: f"`{found[1].replace('-', '_')}`", text)
     head = f"{python_name(option)}: {text}."
@@ -249,7 +258,7 @@ def function(verb: str, options: list[dict]) -> str:
 
 
 def given(option: dict) -> str:
-    """The value of an option; what is its default was not given."""
+    """The expression for an option's value; a default is not passed on."""
     name, default = python_name(option), kind_of(option)[1]
     return name if default in {"", "()", "None", "False"} else f"None if {name} == {default} else {name}"
 
@@ -291,7 +300,7 @@ def verbs() -> str:
 
 
 def formatted(name: str, text: str) -> str:
-    """As ruff formats it."""
+    """Formats with ruff."""
     ruff = ROOT / ".x/venv/bin/ruff"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
@@ -303,7 +312,7 @@ def formatted(name: str, text: str) -> str:
 
 
 def main() -> int:
-    """Writes, or with --check looks."""
+    """Writes the files, or with --check compares them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--check", action="store_true", help="write nothing, and fail where a file is stale")
     asked = parser.parse_args()

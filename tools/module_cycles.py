@@ -1,4 +1,4 @@
-"""Which modules of a crate import each other in a circle, read from the paths in its source."""
+"""Which modules of a crate import each other in a circle, from the paths in its source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_SHIPPED = ("tests", "fixture")
 
 
 def modules(source: Path) -> dict[Module, str]:
-    """The text of each module below a crate's `src`, without its tests and comments."""
+    """The text of each module below a crate's `src`, without tests and comments."""
     found = {}
     for file in source.rglob("*.rs"):
         *folders, name = file.relative_to(source).with_suffix("").parts
@@ -50,7 +50,7 @@ def targets(module: Module, text: str) -> Iterator[Module]:
 
 
 def imports(found: dict[Module, str]) -> dict[Module, dict[str, dict[str, str]]]:
-    """By parent: which of its children imports which other, and one place that does."""
+    """For each parent module: which of its children imports which other, and one place that does."""
     known = {module[:end] for module in found for end in range(len(module) + 1)}
     between: dict[Module, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for module, text in found.items():
@@ -66,7 +66,7 @@ def imports(found: dict[Module, str]) -> dict[Module, dict[str, dict[str, str]]]
 
 
 def circle(graph: dict[str, dict[str, str]], start: str) -> list[str]:
-    """A shortest way from a child back to itself, as places; empty where there is none."""
+    """A shortest path from a child back to itself, as places; empty if there is none."""
     ways = {start: []}
     queue = [start]
     for child in queue:

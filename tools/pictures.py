@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures: what the main signatures of noise look like. `pictures.py QUELL [NAME...]`.
+"""Draws docs/pictures: the main noise signatures. `pictures.py QUELL [NAME...]`.
 
 Each is a recording of a program on this machine while something disturbs it (as root, with eBPF), or a computed one
-where the machine cannot show it alone; the caption says which. Needs what tools/requirements-pictures.txt pins.
+if the machine cannot show it in isolation; the caption says which. Needs the packages pinned in
+tools/requirements-pictures.txt, and for `page` Chromium.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import matplotlib as mpl
 
 mpl.use("svg")
 import pyarrow.parquet as pq
+from documented import MAKERS
 from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
@@ -30,13 +32,13 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 TO = HERE.parent / "docs/pictures"
 DISTURBERS = HERE / "disturb.py"
-# Okabe and Ito's palette by kind of source; the strokes differ in length, so grey print tells them apart too.
+# Okabe and Ito's palette by kind of source; the strokes also differ in length, so grey print shows the difference too.
 COLOURS = {
     "tick": "#0072B2", "task": "#D55E00", "irq": "#009E73", "softirq": "#E69F00", "ipi": "#CC79A7", "steal": "#56B4E9",
     "unattributed": "#777777", "fault": "#F0E442", "nmi": "#000000",
 }  # fmt: skip
 MS = 1e6
-# On busy machines others run too: these many of the longest strokes are named.
+# Other processes run on busy machines too: this many of the longest strokes are labelled.
 NAMED = 4
 
 
@@ -75,7 +77,7 @@ def strokes(recording: Path, cpu: int) -> list[Stroke]:
 
 
 def with_steal(found: list[Stroke], windows: list[tuple]) -> list[Stroke]:
-    """Stolen time goes to the longest of what nothing explains in its window (docs/concepts/attribution.md)."""
+    """Assigns stolen time to the longest unexplained strokes in its window (docs/concepts/attribution.md)."""
     starts = [one.start for one in found]
     for start, length, net, _ in windows:
         within = range(bisect.bisect_left(starts, start), bisect.bisect_right(starts, start + length))
@@ -87,7 +89,7 @@ def with_steal(found: list[Stroke], windows: list[tuple]) -> list[Stroke]:
 
 
 def quietest(all_strokes: list[Stroke], length: float, wanted: Callable[[str], bool]) -> tuple[float, float]:
-    """The window of this length that shows most of what is wanted, and little else."""
+    """The window of this length that shows most of the wanted strokes, and little else."""
     end = max(stroke.start + stroke.duration for stroke in all_strokes)
     begins = [length * step / 4 for step in range(1, max(2, int(4 * (end - length) / length)))]
 
@@ -100,7 +102,7 @@ def quietest(all_strokes: list[Stroke], length: float, wanted: Callable[[str], b
 
 
 def timeline(all_strokes: list[Stroke], window: tuple[float, float], least: float = 1_000) -> Figure:
-    """Detours over time as strokes as high as they last, in the colours of their sources."""
+    """Detours over time as strokes as high as they are long, in the colours of their sources."""
     figure, axes = blank(2.1)
     begin, end = window
     shown = [one for one in all_strokes if begin <= one.start < end and one.duration >= least]
@@ -126,7 +128,7 @@ def timeline(all_strokes: list[Stroke], window: tuple[float, float], least: floa
 
 
 def colours_of(sources: list[str]) -> dict[str, str]:
-    """Each source in its kind's colour; a further one of a kind takes a colour that no kind here has."""
+    """Each source in its kind's colour; a second source of a kind gets a colour that no kind here has."""
     found: dict[str, str] = {}
     kinds = [source.partition(":")[0] for source in sources]
     spare = [colour for kind, colour in COLOURS.items() if kind not in kinds]
@@ -136,7 +138,7 @@ def colours_of(sources: list[str]) -> dict[str, str]:
 
 
 def duration(ns: float, _: object = None) -> str:
-    """A time as quell writes it."""
+    """A time in quell's format."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= size:
             return f"{ns / size:g} {unit}"
@@ -144,7 +146,7 @@ def duration(ns: float, _: object = None) -> str:
 
 
 def blank(height: float) -> tuple[Figure, Axes]:
-    """An empty plot in the pictures' look."""
+    """An empty plot in the style of the pictures."""
     mpl.rcParams.update({"svg.hashsalt": "quell", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10})
     figure, axes = plt.subplots(figsize=(7.2, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12)
@@ -158,7 +160,7 @@ class Studio:
     """Makes the recordings, and draws them."""
 
     def __init__(self, quell: Path, folder: Path) -> None:
-        """With this program, in this folder."""
+        """Uses this program and this folder."""
         self.quell, self.folder = quell, folder
 
     def run(self, *words: object) -> str:
@@ -167,7 +169,7 @@ class Studio:
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
     def recorded(self, length_ms: float, wanted: Callable[[str], bool], way: str) -> Figure:
-        """What a program on CPU 1 suffers here, but for the other tasks that happen to be at work."""
+        """The noise of a program on CPU 1 here, without other tasks that happen to run."""
         to = self.folder / "real.quell"
         shutil.rmtree(to, ignore_errors=True)
         self.run("record", "-o", to, "--", sys.executable, DISTURBERS, way, "4")
@@ -175,7 +177,7 @@ class Studio:
         return timeline(found, quietest(found, length_ms * MS, wanted), least=300)
 
     def computed(self, length_ms: float, way: str, wanted: Callable[[str], bool], least: float = 1_000) -> Figure:
-        """A made-up node that is ill in some way."""
+        """A computed node with an illness."""
         to = self.folder / "fleet"
         shutil.rmtree(to, ignore_errors=True)
         self.run(
@@ -189,15 +191,15 @@ class Studio:
         return self.recorded(60, lambda source: source == "tick", "compute")
 
     def daemon(self) -> Figure:
-        """Type 2: rare and long, beside ticks."""
+        """Type 2: rare and long, in addition to ticks."""
         return self.computed(5_000, "daemon", lambda source: source == "task:crawld", least=20_000)
 
     def timer_storm(self) -> Figure:
-        """A timer every 200 us that nobody waits for."""
+        """An unneeded timer every 200 us."""
         return self.recorded(20, lambda source: source == "tick", "timer-storm")
 
     def tlb_shootdown(self) -> Figure:
-        """One thread maps and unmaps, the other computes and is interrupted for it."""
+        """One thread maps and unmaps, the other computes and is interrupted by it."""
         return self.recorded(20, lambda source: source.startswith("ipi:call"), "tlb")
 
     def interrupt_storm(self) -> Figure:
@@ -205,7 +207,7 @@ class Studio:
         return self.computed(40, "storm", lambda source: source.startswith("irq"))
 
     def steal(self) -> Figure:
-        """A hypervisor that runs somebody else."""
+        """A hypervisor that runs another guest."""
         return self.computed(1_000, "steal", lambda source: source == "steal", least=4_000)
 
     def throttling(self) -> Figure:
@@ -222,7 +224,7 @@ class Studio:
         return timeline(strokes(to, 0), (0, 3e9))
 
     def curve(self) -> Figure:
-        """What a daemon of 0.1 % costs at scale, and what is left without it."""
+        """The cost of a 0.1 % daemon at scale, and the cost without it."""
         to = self.folder / "fleet"
         shutil.rmtree(to, ignore_errors=True)
         words = ["--nodes", "1", "--ill", "1", "--ways", "daemon", "--duration", "10s"]
@@ -265,8 +267,19 @@ class Studio:
     PICTURES = (tick, daemon, timer_storm, tlb_shootdown, interrupt_storm, steal, throttling, curve, progress_clock)
 
 
+def page(quell: Path, folder: Path) -> None:
+    """The picture of a page: for a computed node with a daemon, by Debian's Chromium."""
+    MAKERS["node.quell"](quell, folder / "node.quell")
+    html = folder / "page.html"
+    options = ("--ranks", "16..64Ki", "--html", str(html), "-q")
+    subprocess.run([quell, "advise", str(folder / "node.quell"), *options], check=True, capture_output=True)
+    shot = (f"--screenshot={TO / 'page.png'}", "--window-size=1100,1330", "--virtual-time-budget=4000")
+    browser = ("chromium", "--headless", "--no-sandbox", "--hide-scrollbars", *shot, html.as_uri())
+    subprocess.run(browser, check=True, capture_output=True, timeout=120)
+
+
 def main() -> None:
-    """Draws those that are named, or all."""
+    """Draws the named pictures, or all."""
     if not sys.argv[1:]:
         sys.exit("usage: pictures.py QUELL [NAME...]")
     quell, names = Path(sys.argv[1]).resolve(), sys.argv[2:]
@@ -281,6 +294,8 @@ def main() -> None:
             figure.savefig(to, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
             plt.close(figure)
             print(f"{to}: {to.stat().st_size} bytes")
+        if not names or "page" in names:
+            page(quell, Path(folder))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent.parent / "python/quell"
 
-# Module, heading, what of it is told.
+# Module, heading, which of its names are documented.
 SECTIONS = (
     ("recording", "Recordings and archives", ("open", "read", "Recording", "Archive")),
     ("verbs", "Verbs", ("predict", "simulate", "compare", "show", "track")),
@@ -36,7 +36,7 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def page(verbs: str) -> str:
-    """The page; `verbs` is the text of verbs.py, which may not be written yet."""
+    """The page; `verbs` is the text of verbs.py, which may not exist yet."""
     parts = [HEAD]
     for module, heading, names in SECTIONS:
         text = verbs if module == "verbs" else (SOURCES / f"{module}.py").read_text()
@@ -50,7 +50,7 @@ def page(verbs: str) -> str:
 
 
 def entry(node: ast.AST, prefix: str) -> str:
-    """A function, or a class with what is public of it."""
+    """A function, or a class with its public members."""
     if isinstance(node, ast.ClassDef):
         bases = [base for base in map(ast.unparse, node.bases) if base not in {"Exception", "Plain"}]
         head = f"### `{prefix}.{node.name}`\n\n{prose(node)}"
@@ -63,7 +63,7 @@ def entry(node: ast.AST, prefix: str) -> str:
 
 
 def signature(node: ast.FunctionDef) -> str:
-    """As it is written, a line for each parameter where there are many."""
+    """The signature as written, with one line per parameter if there are many."""
     arguments = ast.unparse(node.args)
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     short = f"{node.name}({arguments}){returns}"
@@ -85,7 +85,7 @@ def member(node: ast.FunctionDef) -> str:
 
 
 def summary(node: ast.AST) -> str:
-    """The first line of what is said of it."""
+    """The first paragraph of its docstring, on one line."""
     return (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")  # type: ignore[arg-type]
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs every test, Rust's and Python's, and says what came of them: `./x test` calls it.
+"""Runs every test, Rust's and Python's, and reports the results: `./x test` calls it.
 
-What a test measured in vain, or could not run for want of a tool, is no pass: it is counted and named at the end. Needs
-Python 3.9 and `cargo`, nothing else; with cargo-nextest tests also have their times, and hermetic ones run beside those
-that wait for the machine.
+An inconclusive measurement, or a test skipped because a tool is missing, is not a pass: it is counted and named at the
+end. Needs only Python 3.9 and `cargo`; with cargo-nextest tests also have times, and hermetic ones run in parallel to
+those that need the machine for themselves.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON_TESTS = Path(__file__).resolve().parent / "run_unittests.py"
 FOLDER = ROOT / "target" / "tests"
-# Set for the tests, which append to it: crates/testing/src/outcome.rs and tools/run_unittests.py.
+# The variable for this file is set for the tests, which append to it: crates/testing/src/outcome.rs, run_unittests.py.
 OUTCOMES = FOLDER / "outcomes.jsonl"
 SCOPE = ["--workspace", "--lib", "--bins", "--tests"]
 ON_THIS_MACHINE = "binary(machine) | test(/(^|::)on_this_machine::/)"
 MEASURED = "test(/(^|::)measured::/)"
-# A binary as cargo tells it, and a test as libtest does.
+# A binary in cargo's output, or a test in libtest's.
 LIBTEST = re.compile(
     r"^ +Running .*/([^/]+)-[0-9a-f]+\)$|^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)", re.MULTILINE
 )
-# More of the measuring tests than this inconclusive, and CI has not tested.
+# If a larger share of the measuring tests is inconclusive, CI has not tested enough.
 MOST_INCONCLUSIVE = 0.10
 
 
 class Test(NamedTuple):
-    """How one test ended."""
+    """The result of one test."""
 
     name: str
     failed: bool
@@ -56,7 +56,7 @@ class Test(NamedTuple):
 
 # Examples in the documentation, which nextest does not run.
 DOC = ["--workspace", "--doc"]
-# By `cargo test`, where there is no nextest.
+# For `cargo test`, if nextest is not installed.
 HERMETIC = [
     "--workspace",
     "--lib",
@@ -72,14 +72,14 @@ HERMETIC = [
 
 
 class Beside(threading.Thread):
-    """Work that goes on while the block runs, and is waited for at its end."""
+    """Work in a thread while the block runs, which is joined at the end of the block."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        """Of what is to be done."""
+        """Prepares the work."""
         super().__init__(target=work)
 
     def __enter__(self) -> None:
-        """Begins it."""
+        """Starts it."""
         self.start()
 
     def __exit__(self, *_: object) -> None:
@@ -89,16 +89,16 @@ class Beside(threading.Thread):
 
 @contextmanager
 def scratch() -> Iterator[Path | None]:
-    """Gives tests a folder in memory for what they write, where there is one that is large and runs programs.
+    """Gives tests a folder in memory for their files, if there is one that is large and permits running programs.
 
-    A disk's file system takes a tenth of the tests' time to make and remove their small files.
+    On a disk's file system, creating and removing small files takes a tenth of the tests' time.
     """
     memory = Path("/dev/shm")  # noqa: S108
     if not memory.is_dir() or not is_roomy(os.statvfs(memory)):
         yield None
         return
     folder = os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="t", dir=memory)
-    # As /tmp: some tests become another user.
+    # The mode of /tmp, because some tests switch to another user.
     Path(folder).chmod(0o1777)
     try:
         yield Path(folder)
@@ -107,35 +107,35 @@ def scratch() -> Iterator[Path | None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-# What is built for an MPI, and what tests take turns by.
+# Kept: what is built for an MPI, and the lock with which tests take turns.
 KEPT = ("quell-mpi-", "quell-tests.")
 
 
 def of_quell(folder: Path | None) -> list[str]:
-    """What quell itself left in the tests' folder."""
+    """Files that quell itself left in the tests' folder."""
     names = (path.name for path in folder.iterdir()) if folder else ()
     return sorted(name for name in names if "quell" in name and not name.startswith(KEPT))
 
 
 def is_roomy(there: os.statvfs_result) -> bool:
-    """Whether a file system has 4 GiB free, and lets programs run."""
+    """Whether a file system has 4 GiB free, and permits running programs."""
     return there.f_bavail * there.f_frsize >= 4 << 30 and not there.f_flag & os.ST_NOEXEC
 
 
 class Run:
-    """What is known by now."""
+    """The results so far."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Starts without results."""
         self.tests: list[Test] = []
         self.broken: list[str] = []
 
     def rust(self, what: str, *arguments: str, cargo_test: list[list[str]]) -> None:
-        """Runs a part of Rust's tests by nextest, or as `cargo test` is told to where that is missing."""
+        """Runs a part of Rust's tests with nextest, or with `cargo test` if that is not installed."""
         if has_nextest():
             junit = ROOT / "target" / "nextest" / "default" / "junit.xml"
             junit.unlink(missing_ok=True)
-            # One more than there are CPUs: tests of the machine wait more than they compute.
+            # One more than there are CPUs, because tests of the machine wait more than they compute.
             threads = f"--test-threads={(os.cpu_count() or 1) + 1}"
             code = call(["cargo", "nextest", "run", *SCOPE, "--no-tests=pass", threads, *arguments])
             found = list(read_junit(junit)) if junit.exists() else []
@@ -145,18 +145,18 @@ class Run:
                 self.cargo_test(what, words)
 
     def cargo_test(self, what: str, words: list[str]) -> None:
-        """Runs tests by `cargo test`."""
+        """Runs tests with `cargo test`."""
         code, text = call_and_keep(["cargo", "test", "--no-fail-fast", *words])
         self.add(what, code, list(read_libtest(text)))
 
     def add(self, what: str, code: int, found: list[Test]) -> None:
-        """Keeps what a runner found, and that it failed otherwise."""
+        """Adds the results of a runner, and notes if it failed for another reason."""
         self.tests += found
         if code and not any(test.failed for test in found):
             self.broken.append(f"{what}: the runner ended with {code}")
 
     def python(self, interpreter: str, files: list[Path]) -> None:
-        """Runs the tests of some files; what they print is shown of those that fail."""
+        """Runs the tests of some files; shows the output of those that fail."""
         for file in files:
             report = FOLDER / f"{file.parent.name}-{file.stem}.jsonl"
             report.unlink(missing_ok=True)
@@ -171,17 +171,17 @@ class Run:
 
 
 def say(text: str) -> None:
-    """Talk goes where ./x talks."""
+    """Prints a message in the style of ./x."""
     print(f"x: {text}" if text else "", file=sys.stderr, flush=True)
 
 
-# What runs now, and the signal that ended this run.
+# The running commands, and the signal that ended this run.
 CHILDREN: set[subprocess.Popen] = set()
 STOPPED: list[int] = []
 
 
 def stop(number: int, _: object) -> None:
-    """Ends what runs, by a signal that lets it clean up; the run ends where that is waited for."""
+    """Ends the running commands with a signal that lets them clean up; the run ends where they are waited for."""
     STOPPED.append(number)
     for child in list(CHILDREN):
         child.terminate()
@@ -189,11 +189,11 @@ def stop(number: int, _: object) -> None:
 
 @contextmanager
 def started(words: list[str], **pipes: object) -> Iterator[subprocess.Popen]:
-    """Starts a command, and waits for its end whatever happens here."""
+    """Runs a command, and waits for its end whatever happens here."""
     child = subprocess.Popen(words, stdin=subprocess.DEVNULL, cwd=ROOT, **pipes)
     CHILDREN.add(child)
     if STOPPED:
-        # The signal came before this child was known.
+        # The signal arrived before this child was registered.
         child.terminate()
     try:
         yield child
@@ -205,14 +205,14 @@ def started(words: list[str], **pipes: object) -> Iterator[subprocess.Popen]:
 
 
 def call(words: list[str]) -> int:
-    """Says a command, runs it, and gives its exit code."""
+    """Prints a command, runs it, and returns its exit code."""
     say(" ".join(words).replace(f"{ROOT}/", ""))
     with started(words) as child:
         return child.wait()
 
 
 def call_and_keep(words: list[str]) -> tuple[int, str]:
-    """The same; what it prints is shown and kept."""
+    """The same, and also shows and returns its output."""
     say(" ".join(words))
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     kept = []
@@ -225,12 +225,12 @@ def call_and_keep(words: list[str]) -> tuple[int, str]:
 
 
 def has_nextest() -> bool:
-    """Whether `cargo nextest` is there."""
+    """Whether `cargo nextest` is installed."""
     return shutil.which("cargo-nextest") is not None
 
 
 def read_junit(path: Path) -> Iterator[Test]:
-    """The tests of nextest's report."""
+    """The tests in nextest's report."""
     for suite in ET.parse(path).getroot().iter("testsuite"):  # noqa: S314 (nextest wrote it)
         for case in suite.iter("testcase"):
             failed = case.find("failure") is not None or case.find("error") is not None
@@ -238,7 +238,7 @@ def read_junit(path: Path) -> Iterator[Test]:
 
 
 def read_libtest(text: str) -> Iterator[Test]:
-    """The tests that `cargo test` printed."""
+    """The tests in the output of `cargo test`."""
     binary = ""
     for running, name, how in LIBTEST.findall(text):
         binary = running or binary
@@ -247,13 +247,13 @@ def read_libtest(text: str) -> Iterator[Test]:
 
 
 def read_lines(path: Path) -> Iterator[dict]:
-    """The objects of a file with one a line."""
+    """The objects of a file with one per line."""
     if path.exists():
         yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def outcomes(lines: Iterable[dict]) -> dict[str, dict[str, list[str]]]:
-    """What tests said of themselves: by outcome and test, the reasons."""
+    """The outcomes that tests reported: by outcome and test, the reasons."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         if line["why"] not in found[line["outcome"]][line["test"]]:
@@ -277,7 +277,7 @@ def judge(run: Run, said: dict[str, dict[str, list[str]]], *, ci: bool) -> list[
 
 
 def summary(run: Run, said: dict[str, dict[str, list[str]]], seconds: float) -> str:
-    """What a reader wants to know, the counts last."""
+    """The summary, with the counts last."""
     lines = []
     timed = sorted(((test.seconds, test.name) for test in run.tests if test.seconds is not None), reverse=True)
     if timed:
@@ -298,7 +298,7 @@ def summary(run: Run, said: dict[str, dict[str, list[str]]], seconds: float) -> 
 
 
 def left_behind(before: Machine) -> list[str]:
-    """What the tests did not give back; processes that were ended may take a moment to be gone."""
+    """What the tests did not restore; processes that were ended may take a moment to exit."""
     unmount_tracing(before)
     for _ in range(50):
         changes = before.changes(Machine())
@@ -315,14 +315,14 @@ def shorten(reason: str, most: int = 300) -> str:
 
 
 def run_quick(run: Run) -> None:
-    """What needs nothing but the compilers and Python."""
+    """Runs the tests that need only the compilers and Python."""
     with Beside(lambda: run.python("python3", plain_python_tests())):
         run.rust("hermetic tests", "-E", f"not ({ON_THIS_MACHINE})", cargo_test=[HERMETIC])
         run.cargo_test("examples", DOC)
 
 
 def run_all(run: Run, python: str) -> None:
-    """Everything; what measures at the end, by itself."""
+    """Runs all tests; those that measure run last, by themselves."""
 
     def all_python() -> None:
         run.python("python3", plain_python_tests())
@@ -349,23 +349,23 @@ def run_all(run: Run, python: str) -> None:
 
 
 def plain_python_tests() -> list[Path]:
-    """Files whose tests need the standard library alone."""
+    """Files whose tests need only the standard library."""
     files = [*ROOT.glob("tools/test_*.py"), *ROOT.glob("tools/bench/test_*.py"), ROOT / "python/tests/test_metrics.py"]
     return sorted(file for file in files if file.stem not in NEED_PACKAGES)
 
 
 def package_tests() -> list[Path]:
-    """Files whose tests need what tools/requirements-*.txt bring."""
+    """Files whose tests need the packages of tools/requirements-*.txt."""
     own = {file for file in ROOT.glob("python/tests/test_*.py") if file.stem != "test_metrics"}
     return sorted(own | {file for file in ROOT.glob("tools/test_*.py") if file.stem in NEED_PACKAGES})
 
 
-# Of tools/: what builds the documentation, or runs its commands.
+# Those in tools/ that build the documentation, or run its commands.
 NEED_PACKAGES = {"test_site", "test_docs"}
 
 
 def main() -> int:
-    """Runs what is asked for; 1 where something failed."""
+    """Runs the requested tests; 1 if something failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="hermetic tests alone: no privilege, no MPI, no network")
     parser.add_argument("--python", default="python3", help="the interpreter that has the package's requirements")
@@ -376,7 +376,7 @@ def main() -> int:
     if os.environ.get("CI") == "true":
         os.environ.setdefault("QUELL_TEST_SCHEDULES", "6000")
     start = time.monotonic()
-    # One build for all: Python's tests take the native module and the program from it.
+    # Built once: Python's tests use the native module and the program from this build.
     if call(["cargo", "build", "--quiet", *SCOPE]):
         say("error: the tests do not compile")
         return 1

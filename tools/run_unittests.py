@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the unittests of one file, and writes how each ended: run_unittests.py FILE REPORT.
+"""Runs the unittests of one file, and writes the result of each: run_unittests.py FILE REPORT.
 
-tools/run_tests.py calls it.
+Called by tools/run_tests.py.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 
 
 class Told(unittest.TextTestResult):
-    """Also writes a line for each test, and says which are skipped."""
+    """A result that also writes a line for each test, and lists skipped ones."""
 
     report = Path()
     file = Path()
 
     def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
-        """Begins to count the time."""
+        """Starts to measure the time."""
         super().startTest(test)
         self.failed = False
         self.begin = time.monotonic()
@@ -46,12 +46,12 @@ class Told(unittest.TextTestResult):
         self.failed = True
 
     def addSubTest(self, test, subtest, error) -> None:  # noqa: N802, ANN001
-        """A part of a test."""
+        """A failed subtest."""
         super().addSubTest(test, subtest, error)
         self.failed = self.failed or error is not None
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
-        """Named at the end; under CI=true a failure, for everything is there that tests need."""
+        """Lists the skip at the end; under CI=true it is a failure, because everything that tests need is present."""
         super().addSkip(test, reason)
         self.failed = os.environ.get("CI") == "true"
         path = os.environ.get("QUELL_TEST_OUTCOMES")
@@ -59,18 +59,18 @@ class Told(unittest.TextTestResult):
             append(Path(path), {"test": self.full_name(test), "outcome": "skipped", "why": reason})
 
     def full_name(self, test: unittest.TestCase) -> str:
-        """With the file's name."""
+        """The test's name after the file's."""
         return f"{self.file} {test.id().removeprefix('tests_of_file.')}"
 
 
 def append(path: Path, line: dict) -> None:
-    """One line more."""
+    """Appends one line."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 
 
 def main() -> int:
-    """1 where a test failed."""
+    """Returns 1 if a test failed."""
     file, report = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
     Told.report, Told.file = report, file.relative_to(Path(__file__).resolve().parent.parent)
     sys.path.insert(0, str(file.parent))

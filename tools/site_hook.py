@@ -1,11 +1,11 @@
-"""What MkDocs does not do by itself; mkdocs.yml names this file under `hooks`.
+"""Extensions of MkDocs for this site; mkdocs.yml names this file under `hooks`.
 
-- Pages that live outside docs/ are brought in, and links between the two are rewritten. Of a link to a source file the
-  text stays.
+- Pages outside docs/ are added to the site, and links in both directions are rewritten. Of a link to a source file
+  only the text remains.
 - Patterns in the nav become pages.
-- `<!-- list: FOLDER -->` becomes a list of what is in that folder.
-- What a fence says to the tests (`console no-run: needs Slurm`) is taken off.
-- Formulas become MathML, so that no script is needed to show them.
+- `<!-- list: FOLDER -->` becomes a list of the files in that folder.
+- Instructions for the tests in a fence (`console no-run: needs Slurm`) are removed.
+- Formulas become MathML, so that they need no script.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where in the site a file of the repository stands; what is in docs/ stands where it is.
+# The places in the site of files of the repository; files in docs/ keep their paths.
 BROUGHT = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
 }
 BROUGHT_FOLDERS = {"repro": ("*.md", "*.svg")}
-# The site's own first page says what the repository's does.
+# The site's own first page replaces the repository's.
 STANDS_FOR = {"README.md": "docs/index.md"}
-# What a search finds last: the project's own pages.
+# Listed last in search results: the project's own pages.
 LAST_IN_SEARCH = ("project/", "decisions/", "benchmarks/", "repro/")
 
 FENCE = re.compile(r"^[ \t]*(?P<fence>```+|~~~+)[^\n]*\n.*?^[ \t]*(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"(?P<text>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?P<target>[^)\s]+)\)")
 ELSEWHERE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|#|//)", re.IGNORECASE)
-# The words behind the language are for tools/test_docs.py; `title="..."` is the site's.
+# These words after the language are for tools/test_docs.py; `title="..."` is for the site.
 FOR_TESTS = re.compile(r"^(?P<fence>[ \t]*(?:```+|~~~+)\w+)[ \t]+(?:no-run|needs|exact|exit)\b.*$", re.MULTILINE)
 LIST = re.compile(r"^<!-- list: (?P<folder>\S+) -->$", re.MULTILINE)
 FORMULA = re.compile(
@@ -53,7 +53,7 @@ FORMULA = re.compile(
     re.DOTALL,
 )
 
-# Of each page of the repository its place in the site: filled by on_files, which comes first.
+# The place in the site of each page of the repository: filled by on_files, which runs first.
 places: dict[str, str] = {}
 
 
@@ -67,7 +67,7 @@ def brought() -> Iterator[tuple[str, str]]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Brings pages in, and spells the nav out."""
+    """Adds the pages, and expands the nav."""
     places.clear()
     places.update({f"docs/{file.src_uri}": file.src_uri for file in files if not file.generated_by})
     for path, place in brought():
@@ -92,11 +92,11 @@ def strings(nav: Any) -> Iterator[str]:  # noqa: ANN401  # what YAML holds
 
 
 def spelled_out(nav: list[Any], pages: list[str]) -> list[Any]:
-    """The nav with each pattern replaced by the pages that match it, which it uses up; no section is left empty."""
+    """The nav with each pattern replaced by the pages that match it and are not used yet; without empty sections."""
     result: list[Any] = []
     for item in nav:
         if isinstance(item, str) and "*" in item:
-            # The star is about one folder; fnmatch's would go deeper.
+            # The star matches within one folder; fnmatch's also matches slashes.
             matching = [page for page in pages if fnmatch.fnmatch(page, item) and page.count("/") == item.count("/")]
             result += matching
             pages[:] = [page for page in pages if page not in matching]
@@ -111,7 +111,7 @@ def spelled_out(nav: list[Any], pages: list[str]) -> list[Any]:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Rewrites links, lists folders, takes off what is for the tests, and says what a search finds last."""
+    """Rewrites links, lists folders, removes instructions for the tests, and lowers pages in search results."""
     if page.file.src_uri.startswith(LAST_IN_SEARCH):
         page.meta["search"] = {"boost": 0.2}
     here = next(path for path, place in places.items() if place == page.file.src_uri)
@@ -121,7 +121,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def outside_code(markdown: str, change: Any) -> str:  # noqa: ANN401  # a function from text to text
-    """Markdown with its prose changed, and its code left alone."""
+    """Markdown with its prose changed, and its code unchanged."""
     kept: list[str] = []
 
     def keep(found: re.Match[str]) -> str:
@@ -136,7 +136,7 @@ def outside_code(markdown: str, change: Any) -> str:  # noqa: ANN401  # a functi
 
 
 def rewritten(link: re.Match[str], here: str) -> str:
-    """A link as the site needs it, or its text alone where the site does not have what it leads to."""
+    """A link as the site needs it, or only its text if the site does not have the target."""
     target = link["target"]
     if ELSEWHERE.match(target):
         return link.group()
@@ -145,13 +145,13 @@ def rewritten(link: re.Match[str], here: str) -> str:
     wanted = STANDS_FOR.get(wanted, wanted)
     place = next((places[one] for one in (wanted, f"{wanted}/README.md", f"{wanted}/index.md") if one in places), None)
     if place is None:
-        # In docs/ a link that leads nowhere is an error, which MkDocs tells.
+        # In docs/ a broken link is an error, which MkDocs reports.
         return link["text"][1:-1] if (ROOT / wanted).exists() else link.group()
     return f"{link['text']}({os.path.relpath(place, posixpath.dirname(places[here]) or '.')}{mark}{anchor})"
 
 
 def listing(folder: str, here: str) -> str:
-    """A list of what is in a folder of the repository: pages by their titles, other files by their names."""
+    """A list of the files in a folder of the repository: pages by title, other files by name."""
     lines = []
     for path in sorted((ROOT / folder).iterdir()):
         place = places.get(f"{folder}/{path.name}")
@@ -166,7 +166,7 @@ def listing(folder: str, here: str) -> str:
 
 
 def on_page_content(html_text: str, **_: object) -> str:
-    """Makes MathML of formulas."""
+    """Converts formulas to MathML."""
 
     def mathml(found: re.Match[str]) -> str:
         display = "block" if found["tag"] == "div" else "inline"

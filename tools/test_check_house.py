@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each rule of the house can fail, and what is right passes."""
+"""Each house rule can fail, and correct files pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import check_house as house
 
 
 def package(name: str, *needs: str, kind: str | None = None) -> dict:
-    """A crate as `cargo metadata` tells of it."""
+    """A crate as in the output of `cargo metadata`."""
     dependencies = [{"name": need, "kind": kind} for need in needs]
     return {"name": name, "manifest_path": f"crates/{name}/Cargo.toml", "dependencies": dependencies}
 

@@ -1,6 +1,6 @@
-"""What the documentation shows works: its commands are run as a reader would, in a folder for each page.
+"""The examples of the documentation work: its commands are run as a reader would, in a folder for each page.
 
-Needs a built quell; tools/documented.py says how a page tells what can be run. What is not run is told on stderr.
+Needs a built quell; tools/documented.py says how a page marks what can be run. Commands not run are listed on stderr.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ import documented
 from documented import MAKERS, ROOT, Block, Command, DocPage
 
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-# A command of the documentation that takes more CPU time belongs into a fence that is not run.
+# A command of the documentation that takes more CPU time belongs in a fence that is not run.
 LIMIT_S = 120
-# One that takes longer hangs, however busy the machine is.
+# A command that takes longer has hung, however busy the machine is.
 HANGS_S = 900
 ENDS_A_COMMAND = {"|", "||", "&&", ";", "&", ">", ">>", "#", "--"}
 
 
 def children_s() -> float:
-    """CPU time of all children that have ended."""
+    """CPU time of all children that have exited."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def aloud(words: str) -> None:
-    """Says what is not run, also under --quiet."""
+    """Reports what is not run, also under --quiet."""
     print(f"test_docs: {words}", file=sys.stderr)
 
 
 def found_quell() -> Path | None:
-    """The program to try: $QUELL, else what was built last."""
+    """The program to test: $QUELL, or else the most recent build."""
     if "QUELL" in os.environ:
         return Path(os.environ["QUELL"]).resolve()
     built = [path for path in (TARGET / "debug/quell", TARGET / "release/quell") if path.exists()]
@@ -52,7 +52,7 @@ QUELL = found_quell()
 
 @functools.cache
 def has(thing: str) -> bool:
-    """Whether this machine can run what needs this."""
+    """Whether this machine meets a requirement."""
     if thing == "ebpf":
         with tempfile.TemporaryDirectory() as folder:
             words = [
@@ -83,7 +83,7 @@ def manual(verb: tuple[str, ...]) -> str:
 
 
 def verbs_of(verb: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """All verbs below one, itself left out."""
+    """All verbs below one, without itself."""
     listed = re.search(r"^Commands:\n((?:  .*\n)+)", manual(verb), re.MULTILINE)
     names = re.findall(r"^  (\S+)", listed[1], re.MULTILINE) if listed else []
     below = [(*verb, name) for name in names if name != "help"]
@@ -91,7 +91,7 @@ def verbs_of(verb: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 def written(line: str) -> list[list[str]]:
-    """The words behind each `quell` of a line: a line may hold several, under launchers and behind pipes."""
+    """The arguments of each `quell` on a line: a line may have several, under launchers and in pipes."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=";|&>")
     lexer.commenters = "#"
     lexer.whitespace_split = True
@@ -104,7 +104,7 @@ def written(line: str) -> list[list[str]]:
 
 
 def wrong_with(words: list[str]) -> str | None:
-    """Why quell would not take such a command; what stands behind an option is not looked at."""
+    """Why quell would reject such a command; the values of options are not checked."""
     verb: tuple[str, ...] = ()
     for word in words:
         if word.startswith("-") or (*verb, word) not in verbs_of(verb):
@@ -118,7 +118,7 @@ def wrong_with(words: list[str]) -> str | None:
 
 
 def loosely(line: str) -> str:
-    """A line without its spacing."""
+    """A line with its spacing normalised."""
     return " ".join(line.split())
 
 
@@ -131,7 +131,7 @@ class TheDocumentation(unittest.TestCase):
         cls.made = Path(folder.name)
 
     def put(self, name: str, folder: Path) -> None:
-        """Puts what a page needs into its folder; made once."""
+        """Puts what a page needs into its folder; each thing is made once."""
         kept = self.made / name
         if not kept.exists():
             MAKERS[name](QUELL, kept)
@@ -155,7 +155,7 @@ class TheDocumentation(unittest.TestCase):
                     self.run_block(page, block, folder)
 
     def run_block(self, page: DocPage, block: Block, folder: Path) -> None:
-        """Runs a fence's commands, or says why not."""
+        """Runs a fence's commands, or reports why not."""
         where = f"{page.name}:{block.line}"
         lacking = [thing for thing in block.wanted if not has(thing)]
         if block.why_not or lacking:
@@ -212,7 +212,7 @@ class TheDocumentation(unittest.TestCase):
                 lines = [line for line in examples.partition("\n\n")[0].splitlines() if "quell" in line.split()]
                 self.assertTrue(lines, f"`{name} --help` has an EXAMPLES section without a command")
                 for line in lines:
-                    # Behind three spaces stands what it is for.
+                    # After three spaces there is a description.
                     command = re.split(r"\s{3,}", line.strip())[0]
                     for words in written(command):
                         self.assertIsNone(wrong_with(words), f"`{name} --help`: {command}")
@@ -241,7 +241,7 @@ class TheReference(unittest.TestCase):
             for path in sources
             if path.suffix in {".rs", ".c", ".h", ".py"} and not {"tests", "tests.rs", "testing"} & {*path.parts}
         ]
-        # Whole strings, so that the C headers' own macros are left out.
+        # Whole strings, so that the macros of the C headers are left out.
         found = {name for path in sources for name in re.findall(r'"(QUELL_[A-Z_]+)"', path.read_text("utf-8"))}
         self.assertIn("QUELL_METRICS", found)
         self.assertEqual(found - self.listed("index.md"), set())
@@ -250,7 +250,7 @@ class TheReference(unittest.TestCase):
 class TheWordsOfWarnings(unittest.TestCase):
     def test_what_the_page_of_limits_quotes_is_said(self) -> None:
         said = " ".join(path.read_text("utf-8") for path in (ROOT / "crates").rglob("*.rs"))
-        said = re.sub(r"\\\n\s*", "", said)  # strings that go on in the next line
+        said = re.sub(r"\\\n\s*", "", said)  # strings that continue on the next line
         page = (ROOT / "docs/tasks/limits.md").read_text("utf-8")
         quoted = [
             quote
@@ -262,7 +262,7 @@ class TheWordsOfWarnings(unittest.TestCase):
         self.assertEqual(unsaid, [], "nothing in crates says this")
 
     def pattern(self, quote: str) -> str:
-        """Numbers and names stand for what is put in."""
+        """Numbers and names are replaced by placeholders."""
         words = re.split(r"node7?\b|\b[\d.]+(?:ms)?(?:-\d+)?\b|\(low\)", quote)
         return r"[^\"]{0,60}?".join(re.escape(word) for word in words if word)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The layouts that the tables in contract/ give, against those of files that exist, and how they are written."""
+"""The layouts that the tables in contract/ define, compared with existing files, and how they are written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from contract.rows import Field, Number, Struct  # noqa: E402 (the same)
 
 
 class Layouts(unittest.TestCase):
-    """Of version 1 of each: a change here is another version of the file."""
+    """Version 1 of each: a change here requires another version of the file."""
 
     def test_a_slot_of_the_container(self) -> None:
         self.assertEqual((container.VERSION, container.SLOT.size()), (1, 256))

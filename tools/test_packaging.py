@@ -1,4 +1,4 @@
-"""The packages' files: Slurm's prolog and epilog, the systemd unit, the Debian package, the list of what is inside."""
+"""The packages' files: Slurm's prolog and epilog, the systemd unit, the Debian package, the list of contents."""
 
 import json
 import os
@@ -15,7 +15,7 @@ QUELL = ROOT / "target/debug/quell"
 
 
 class Slurm(unittest.TestCase):
-    """With a quell that only notes what it was asked."""
+    """The scripts, run with a quell that only records its arguments."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -26,14 +26,14 @@ class Slurm(unittest.TestCase):
         self.fail(code=0)
 
     def fail(self, code: int) -> None:
-        """From now on quell ends with this code."""
-        # `tune apply --for` leaves a process behind, which must not hold the scripts' lock.
+        """Makes quell exit with this code from now on."""
+        # `tune apply --for` leaves a process running, which must not hold the scripts' lock.
         keeper = f"[ $3 = apply ] && {{ sleep 60 & echo $! >>{self.folder}/keepers; }}"
         self.quell.write_text(f'#!/bin/sh\necho "$@" >>{self.folder}/asked\n{keeper} >&- 2>&-\nexit {code}\n')
         self.quell.chmod(0o755)
 
     def end_keepers(self) -> None:
-        """Ends what the stub left behind."""
+        """Ends processes that the stub left running."""
         for pid in (self.folder / "keepers").read_text().split() if (self.folder / "keepers").exists() else []:
             os.kill(int(pid), 9)
 
@@ -50,7 +50,7 @@ class Slurm(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stdout), (0, ""), "a prolog that fails or talks would harm the node")
 
     def asked(self) -> list[str]:
-        """What quell was asked since the last look."""
+        """The calls of quell since the last time."""
         path = self.folder / "asked"
         lines = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)

@@ -1,11 +1,11 @@
-"""The colours of pages can be told apart, by eyes that lack a kind of cone too, and stand out from the page."""
+"""The colours of pages can be distinguished, also by colour-blind readers, and have enough contrast with the page."""
 
 import itertools
 import re
 import unittest
 from pathlib import Path
 
-CSS = Path(__file__).resolve().parent.parent / "crates/cli/assets/report.css"
+CSS = Path(__file__).resolve().parent.parent / "crates/page/assets/report.css"
 
 # Machado, Oliveira and Fernandes 2009, Table 1, severity 1.0: what an eye without one kind of cone sees, in linear RGB.
 EYES = {
@@ -23,12 +23,12 @@ EYES = {
 }
 # WCAG 2.2, 1.4.11: graphics; 1.4.3: text.
 GRAPHICS, TEXT = 3.0, 4.5
-# What can just be told side by side is about 2.3 in CIELAB; lines stand apart.
+# A just noticeable difference is about 2.3 in CIELAB; the colours of separate lines need more.
 APART = 8.0
 
 
 def linear(colour: str) -> tuple[float, ...]:
-    """Red, green and blue as light, from 0 to 1."""
+    """Red, green and blue as linear light, from 0 to 1."""
     values = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     return tuple(v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values)
 
@@ -55,7 +55,7 @@ def lab(rgb: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def seen(colour: str, eye: str) -> tuple[float, float, float]:
-    """What an eye has of a colour, in CIELAB."""
+    """A colour as an eye sees it, in CIELAB."""
     rgb = linear(colour)
     return lab(tuple(min(1.0, max(0.0, sum(a * b for a, b in zip(row, rgb)))) for row in EYES[eye]))
 

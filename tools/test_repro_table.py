@@ -1,4 +1,4 @@
-"""Tests of the table of all papers: what is missing from it is seen."""
+"""Tests of the table of all papers: missing entries are detected."""
 
 import contextlib
 import io

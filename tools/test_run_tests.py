@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What came of the tests is told as it was: failures, skips, and what could not tell."""
+"""The runner reports results as they were: failures, skips, and inconclusive tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def said(**outcomes: list[str]) -> dict:
 
 
 def ended(*tests: tuple[str, bool]) -> runner.Run:
-    """A run of these tests."""
+    """A run with these tests."""
     run = runner.Run()
     run.tests = [runner.Test(name, failed, 1.0) for name, failed in tests]
     return run
@@ -123,7 +123,7 @@ class Unittests(unittest.TestCase):
 class LeftBehind(unittest.TestCase):
     def test_what_is_otherwise_is_named(self) -> None:
         before = Machine()
-        # A copy: other tests begin and end processes meanwhile.
+        # A copy, because other tests start and end processes in the meantime.
         now = copy.deepcopy(before)
         self.assertEqual(before.changes(now), [])
         now.cpus, now.files = "0", {*before.files, "/tmp/quell-x"}  # noqa: S108

@@ -1,4 +1,4 @@
-//! Compiles the BPF programs and makes the Rust face of their maps and types.
+//! Compiles the BPF programs and generates the Rust bindings of their maps and types.
 #![expect(clippy::unwrap_used, reason = "a build script fails by panicking")]
 
 use std::env;
@@ -14,7 +14,7 @@ fn main() {
         "aarch64" => "-D__TARGET_ARCH_arm64",
         other => panic!("the kernel recorder is not made for {other}"),
     };
-    // The programs carry the names of their files: the same wherever they are built.
+    // The programs embed the names of their source files. With this prefix map they are the same wherever the object is built.
     let here = env::var("CARGO_MANIFEST_DIR").unwrap();
     let names = format!("-ffile-prefix-map={here}=/quell/crates/kernel");
     SkeletonBuilder::new()

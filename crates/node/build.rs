@@ -1,4 +1,4 @@
-//! Builds what a job loads, quell-replay as a shared object for each way that noise comes in, so that it travels in quell itself.
+//! Builds the libraries that a job loads and that quell embeds: quell-replay as a shared object, one for each way to inject noise.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,8 @@ use std::process::Command;
 
 use fs_err as fs;
 
-/// A panic ends the process rather than unwind through code of others'; one unit, so that nothing is left in that nobody calls.
+/// A panic must abort: the library runs in other programs' processes, whose frames cannot be unwound. One codegen unit lets the
+/// compiler drop all unused code.
 const PROFILE: [&str; 6] = [
     "profile.release.panic=\"abort\"",
     "profile.release.lto=\"fat\"",
@@ -28,7 +29,7 @@ fn main() {
     }
 }
 
-/// Leaves `quell-replay-FEATURE.so` in the folder.
+/// Writes `quell-replay-FEATURE.so` to the folder.
 fn build(feature: &str, folder: &Path) {
     let (target, host) = (variable("TARGET"), variable("HOST"));
     let made = folder.join("preload");
@@ -42,7 +43,7 @@ fn build(feature: &str, folder: &Path) {
     if target != host {
         command.arg("--target").arg(&target);
     }
-    // What is loaded into a job of others can't bring a C library of its own, even where quell does.
+    // The library is loaded into other programs and must use their C library, even where quell itself links one statically.
     let flags =
         format!("CARGO_TARGET_{}_RUSTFLAGS", target.to_string_lossy().to_uppercase().replace('-', "_"));
     let kept = env::var(&flags).unwrap_or_default();
@@ -50,7 +51,7 @@ fn build(feature: &str, folder: &Path) {
         .split_whitespace()
         .filter(|flag| !flag.contains("crt-static") && !flag.contains("relocation-model"));
     command.env(flags, kept.collect::<Vec<_>>().join(" "));
-    // What the outer build is wrapped in, such as clippy, or instrumented with, is not for this one.
+    // Wrappers and flags of the outer build, such as clippy or instrumentation, must not reach this one.
     for name in ["RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR"] {
         command.env_remove(name);
     }

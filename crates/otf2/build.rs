@@ -25,7 +25,7 @@ fn main() {
     link();
 }
 
-/// What `otf2-config` answers; empty if there is none.
+/// The output of `otf2-config`; empty if it is not installed.
 fn config(what: &str) -> Vec<String> {
     let program = env::var("OTF2_CONFIG").unwrap_or_else(|_| "otf2-config".into());
     let answer = Command::new(program).arg(what).output();
@@ -40,7 +40,7 @@ fn include_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The static library if there is one: then the program runs where OTF2 is not installed.
+/// Links the static library if there is one, so that the program also runs where OTF2 is not installed.
 fn link() {
     let machine = env::var("CARGO_CFG_TARGET_ARCH").unwrap();
     let told = config("--ldflags").into_iter().filter_map(|flag| flag.strip_prefix("-L").map(PathBuf::from));

@@ -1,4 +1,4 @@
-//! Makes a function of each line of `src/boundary/calls.txt`, under MPI's name and its profiling name.
+//! Generates a function for each name in `src/boundary/calls.txt`, under MPI's name and its profiling name.
 
 use std::env;
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ fn main() {
         .expect("cargo's folder for what is built can be written");
 }
 
-/// The kind and the names of a line's calls.
+/// The kind and the names on a line.
 fn calls(line: &str) -> Vec<(&str, String)> {
     let mut words = line.split(' ');
     let (Some(kind), Some(name)) = (words.next(), words.next()) else { return Vec::new() };

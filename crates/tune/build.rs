@@ -1,4 +1,4 @@
-//! Lists the catalogue's files, which travel in quell itself.
+//! Lists the catalogue's files, which are embedded in quell.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ fn main() {
     list_files("catalogue/profiles", "profiles", "PROFILES", &folder);
 }
 
-/// Leaves `LIST.rs`: the name and text of each TOML file in a folder of this crate's.
+/// Writes `LIST.rs`: the name and text of each TOML file in a folder of this crate.
 fn list_files(from: &str, list: &str, constant: &str, folder: &Path) {
     println!("cargo::rerun-if-changed={from}");
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join(from);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The first rank of each kernel asks rank 0 for its time. The quickest of many answers bounds the difference of the clocks by
- * half the time that it took (Cristian 1989). Ranks of one kernel share its clock.
+ * The first rank of each kernel asks rank 0 for its time. The fastest of many answers limits the error of the clocks' difference to
+ * half its round-trip time (Cristian 1989). Ranks of one kernel share its clock.
  */
 #include "bench.h"
 

@@ -14,7 +14,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rank files are little endian");
 
-/* Rows that wait, at most. */
+/* Maximum size of the buffered rows. */
 #define ROOM (4u << 20)
 
 struct rank_file {
@@ -22,15 +22,15 @@ struct rank_file {
 	int fd;
 	int error;
 	size_t columns;
-	struct quell_block head; /* stands before the rows, so that one write takes both */
+	struct quell_block head; /* directly before the rows, so that one write takes both */
 	_Alignas(8) unsigned char rows[ROOM];
 	volatile size_t bytes;
 };
 
-/* Whose rows are kept where the launcher ends this rank; none before the first phase that counts. */
+/* The file whose rows are written if the launcher ends this rank; none before the first phase that counts. */
 static struct rank_file *live_file;
 
-/* A signal between the head of a block and its end would write it twice. */
+/* A signal between the head of a block and its end would write the block twice, so signals are held. */
 static void hold_signals(sigset_t *before)
 {
 	sigset_t held;
@@ -71,7 +71,7 @@ static int write_rows(struct rank_file *file)
 	return error;
 }
 
-/* The launcher ends this rank: what is finished is kept. */
+/* The launcher ends this rank: finished rows are written. */
 static void keep_and_end(int signal)
 {
 	if (live_file && !live_file->error)
@@ -146,7 +146,7 @@ size_t rank_file_most(const struct rank_file *file)
 
 uint64_t *rank_file_row(struct rank_file *file)
 {
-	/* Whoever looks at the room never comes here without any. */
+	/* Callers check the room first, so this never happens. */
 	if (!rank_file_room(file))
 		rank_file_flush(file);
 	return (uint64_t *)(void *)(file->rows + file->bytes);
@@ -170,7 +170,7 @@ void rank_file_counts(struct rank_file *file)
 
 int rank_file_flush(struct rank_file *file)
 {
-	/* After a write that failed the file ends in a part of a block, and nothing may follow. */
+	/* After a failed write the file ends within a block, and nothing may follow. */
 	if (!file->error)
 		file->error = write_rows(file);
 	file->bytes = 0;
@@ -183,7 +183,7 @@ void rank_file_flush_all(struct job *job)
 	MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, MPI_COMM_WORLD);
 	if (worst.error && worst.rank == job->rank)
 		fail("rank %d cannot write %s: %s", job->rank, job->file->path, strerror(worst.error));
-	/* The one that failed ends the job, and says why. */
+	/* The rank that failed ends the job, and reports why. */
 	if (worst.error)
 		MPI_Barrier(MPI_COMM_WORLD);
 }

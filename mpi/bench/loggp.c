@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What LogGOPS parameters are made from: PRTT(n, d, s), the time of n messages of s bytes, d apart, and one answer (Hoefler, Lichei &
+ * Measurements for LogGOPS parameters: PRTT(n, d, s), the time of n messages of s bytes, d apart, and one answer (Hoefler, Lichei &
  * Rehm, "Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks", IPDPS 2007). crates/analysis/src/bench/loggp
- * makes parameters of the times.
+ * computes the parameters from the times.
  *
- * Rank 0 measures with one rank of its own host and with one of another. It gives orders, the partner obeys, all others sleep.
+ * Rank 0 measures with one rank of its own host and with one of another. It sends orders, the partner executes them, all others sleep.
  */
 #include "bench.h"
 
@@ -19,25 +19,25 @@
 #define REPORT 13
 
 #define HOST 256
-/* Messages of a PRTT(n, d, s): twice netgauge's, as the first few of a burst pass faster than those that follow. */
+/* Messages of a PRTT(n, d, s): twice as many as netgauge, because the first few of a burst pass faster than those that follow. */
 #define MESSAGES 32
-/* Of those to a partner that computes, so few that they find room on their way. */
+/* Messages to a partner that is computing: so few that the network and its buffers can hold them. */
 #define LATE_MESSAGES 8
-/* Round trips under one reading of the clock, of small messages and of others. */
+/* Round trips between two readings of the clock, for messages up to this size and for larger ones. */
 #define SMALL 4096
 #define SMALL_TRIPS 16
 #define LARGE_TRIPS 4
-/* Samples of each size in a round, at most; and so many at least where they take longer than this. */
+/* Maximum number of samples of each size in a round, and the minimum if they take longer than this time. */
 #define REPEATS 24
 #define FEWEST 6
 #define SIZE_NS 40000000
 #define MOST_SIZES 256
-/* Sends to a partner that is known to come late: so late, so often, up to this size at least. */
+/* Sends to a partner that comes late on purpose: how late, how often, and up to at least which size. */
 #define LATE_NS 4000000
 #define TRIES 5
 #define THRESHOLD_ROUNDS 3
 #define THRESHOLD_TO (1u << 20)
-/* The check's round trips and scatters in a row. */
+/* The check's number of round trips and scatters in a row. */
 #define CHECK_COUNT 32
 
 enum what { TRIPS, BURSTS, LATE_BURSTS, LATE, STOP };
@@ -46,16 +46,16 @@ struct order {
 	uint64_t what, bytes, count, repeats, delay_ns;
 };
 
-/* Rank 0 and those with whom it measures. */
+/* Rank 0 and the ranks that it measures with. */
 struct party {
 	struct job *job;
-	int partner;        /* whom rank 0 measures with; on the partner rank 0 */
+	int partner;        /* the rank that rank 0 measures with; on the partner rank 0 */
 	int members;        /* of the linear scatter, without rank 0 */
 	int *member;
 	bool yields;        /* both share their only CPU */
-	/* Two buffers, as programs have: one that is sent after it was received into comes from the other CPU's cache each time. */
+	/* Two buffers, like real programs: a single buffer that is sent and received in turn would come from the other CPU's cache each time. */
 	char *out, *in;
-	uint64_t done, all; /* steps, for tell_progress */
+	uint64_t done, all; /* steps, for progress reports */
 };
 
 static void send(const struct party *party, int whom, uint64_t bytes)
@@ -93,7 +93,7 @@ static void obey_late_bursts(const struct party *party, const struct order *orde
 	uint64_t took[REPEATS] = {0};
 	for (uint64_t repeat = 0; repeat < order->repeats; repeat++) {
 		send(party, party->partner, 1);
-		/* All messages are there before the first is asked for: what is left is the CPU's part. */
+		/* All messages have arrived before the first is received: the time that is left is the CPU's part. */
 		spin(order->delay_ns);
 		uint64_t begin = now_ns();
 		for (uint64_t i = 0; i < order->count; i++)
@@ -135,7 +135,7 @@ static void give(const struct party *party, struct order order)
 	MPI_Send(&order, sizeof(order), MPI_BYTE, party->partner, ORDERS, MPI_COMM_WORLD);
 }
 
-/* PRTT(1, 0, s), so often in a row. */
+/* Samples of PRTT(1, 0, s), `count` round trips each. */
 static void trips(const struct party *party, uint64_t bytes, uint64_t count, uint64_t repeats, uint64_t *took)
 {
 	give(party, (struct order){TRIPS, bytes, count, repeats, 0});
@@ -149,7 +149,7 @@ static void trips(const struct party *party, uint64_t bytes, uint64_t count, uin
 	}
 }
 
-/* PRTT(n, d, s). */
+/* Samples of PRTT(n, d, s). */
 static void bursts(const struct party *party, uint64_t bytes, uint64_t delay_ns, uint64_t repeats, uint64_t *took)
 {
 	give(party, (struct order){BURSTS, bytes, MESSAGES, repeats, 0});
@@ -165,7 +165,7 @@ static void bursts(const struct party *party, uint64_t bytes, uint64_t delay_ns,
 	}
 }
 
-/* n sends while the partner computes, and then its n receives of messages that are there: the CPU's part alone, on either side. */
+/* n sends while the partner computes, and then its n receives of messages that have arrived: the CPU's part alone, on either side. */
 static void late_bursts(const struct party *party, uint64_t bytes, uint64_t delay_ns, uint64_t repeats, uint64_t *sends,
 			uint64_t *receives)
 {
@@ -180,7 +180,7 @@ static void late_bursts(const struct party *party, uint64_t bytes, uint64_t dela
 	MPI_Recv(receives, (int)repeats, MPI_UINT64_T, party->partner, REPORT, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* The delays of a PRTT(n, d, s) alone: waiting by the clock takes longer than it says. */
+/* The delays of a PRTT(n, d, s) alone: spinning on the clock takes longer than the requested time. */
 static void delays(uint64_t delay_ns, uint64_t repeats, uint64_t *took)
 {
 	for (uint64_t repeat = 0; repeat < repeats; repeat++) {
@@ -210,7 +210,7 @@ static void measure_size(const struct party *party, uint64_t round, uint64_t byt
 	uint64_t single[REPEATS], burst[REPEATS], paced[REPEATS], waits[REPEATS], sends[REPEATS],
 		 receives[REPEATS];
 	uint64_t in_a_row = bytes <= SMALL ? SMALL_TRIPS : LARGE_TRIPS;
-	/* The first messages of a size make room for it, and tell how long samples take; the five kinds together take about five of them. */
+	/* The first messages of a size allocate its buffers, and show how long samples take; the five kinds together take about five of them. */
 	uint64_t begin = now_ns();
 	trips(party, bytes, in_a_row, 2, single);
 	bursts(party, bytes, 0, 2, burst);
@@ -230,7 +230,7 @@ static void measure_size(const struct party *party, uint64_t round, uint64_t byt
 	}
 }
 
-/* From 1 byte on, four sizes in each doubling. */
+/* Sizes from 1 byte on, four per doubling. */
 static int sizes_of(uint64_t to, uint64_t *sizes)
 {
 	int count = 0;
@@ -246,8 +246,8 @@ static int sizes_of(uint64_t to, uint64_t *sizes)
 	return count;
 }
 
-/* Whether a send waits for its receive: the second longest of some sends to a partner that comes late. Noise often makes one that waits
- * short, where it strikes between the partner's word and the send; one that does not wait is too short to be struck twice. */
+/* Whether a send waits for its receive: the second longest of several sends to a partner that comes late. Noise between the partner's
+ * message and the send often shortens a send that waits; a send that does not wait is too short to be lengthened by noise twice. */
 static bool waits_for_receive(const struct party *party, uint64_t round, uint64_t bytes)
 {
 	uint64_t took[TRIES];
@@ -265,7 +265,7 @@ static bool waits_for_receive(const struct party *party, uint64_t round, uint64_
 	return row[2] > LATE_NS / 2;
 }
 
-/* The largest message whose send does not wait, to the byte. */
+/* Finds the largest message whose send does not wait, to the byte. */
 static void measure_threshold(const struct party *party, uint64_t round, uint64_t to)
 {
 	if (waits_for_receive(party, round, 1) || !waits_for_receive(party, round, to))
@@ -279,7 +279,7 @@ static void measure_threshold(const struct party *party, uint64_t round, uint64_
 	}
 }
 
-/* A linear scatter after the other, and an answer of one byte from the last of the last. */
+/* Linear scatters in a row, and an answer of one byte from the last rank after the last scatter. */
 static void scatters(const struct party *party, uint64_t bytes, uint64_t *took)
 {
 	int last = party->member[party->members - 1];
@@ -318,7 +318,7 @@ static void check_size(const struct party *party, uint64_t round, uint64_t bytes
 	}
 }
 
-/* Who has nothing to do sleeps, and looks now and then whether the others are done. */
+/* Ranks without work sleep, and check now and then whether the others are done. */
 static void sleep_until(MPI_Request *request)
 {
 	for (int done = 0; !done;) {
@@ -404,7 +404,7 @@ static void run_kind(struct party *party, const char *kind, const char *partner_
 	}
 }
 
-/* Ranks of rank 0's host, or of others. A name tells, as host names of one kernel may stand for hosts of a network. */
+/* Ranks on rank 0's host, or on others. Hosts are distinguished by name: several host names on one kernel may stand for hosts of a network. */
 static int choose(const struct job *job, const char (*hosts)[HOST], bool same_host, int *member)
 {
 	int members = 0;
@@ -412,7 +412,7 @@ static int choose(const struct job *job, const char (*hosts)[HOST], bool same_ho
 		if (!strcmp(hosts[rank], hosts[0]) == same_host)
 			member[members++] = rank;
 	}
-	/* Ranks without a CPU of their own would measure how they share it. */
+	/* Ranks without a CPU of their own would measure how they share one. */
 	return job->yields && members > 1 ? 1 : members;
 }
 

@@ -34,7 +34,7 @@ void *allocate(size_t bytes)
 	void *memory = malloc(bytes ? bytes : 1);
 	if (!memory)
 		fail("no memory for %zu bytes", bytes);
-	/* Pages are taken now, not in what is timed. */
+	/* Touches the pages now, so that page faults do not happen in what is timed. */
 	memset(memory, 1, bytes);
 	return memory;
 }
@@ -117,7 +117,7 @@ static struct options read_options(int count, char **words)
 
 int main(int count, char **words)
 {
-	/* Whoever started this rank may be killed; then nobody waits for it. */
+	/* If the launcher's process on this host is killed, no one waits for this rank any more. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	struct job job = {.options = read_options(count, words)};
 	int threads;

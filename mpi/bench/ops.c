@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What ends a phase. MPI libraries spin while they wait; where ranks outnumber CPUs the one that is waited for then stands still until
- * the scheduler's next tick. There the non-blocking form is used, and who waits gives its CPU away.
+ * Operations that end a phase. MPI libraries spin while they wait. Where ranks outnumber CPUs, the rank that the others wait for would
+ * then be stopped until the scheduler's next tick. In that case the non-blocking form is used, and a rank that waits yields its CPU.
  */
 #include "bench.h"
 
@@ -68,7 +68,7 @@ static void make_grid(struct operation *operation)
 		fail("a halo has 1, 2 or 3 dimensions, not %d", dims);
 	int sizes[3] = {0, 0, 0}, around[3] = {1, 1, 1};
 	MPI_Dims_create(operation->job->ranks, dims, sizes);
-	/* Ranks keep their places: the launcher's order is what is measured. */
+	/* No reordering of ranks: the launcher's placement is what is measured. */
 	MPI_Cart_create(MPI_COMM_WORLD, dims, sizes, around, 0, &operation->grid);
 	operation->dims = dims;
 	for (int dim = 0; dim < dims; dim++)

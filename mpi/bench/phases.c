@@ -11,13 +11,13 @@
 
 #include "../rank_file.h"
 
-/* How long the ranks go on before they look whether to end, and write what they have. */
+/* Time between two checks at which the ranks decide whether to end, and write their rows. */
 #define LOOK_NS 500000000u
 #define MOST_CHECKED 4096
 
-/* What rank 0 tells all. */
+/* Rank 0's decision for all ranks. */
 struct plan {
-	uint64_t phases; /* until the next look; 0 for the end */
+	uint64_t phases; /* until the next check; 0 for the end */
 	uint64_t flush;
 };
 
@@ -27,7 +27,7 @@ struct run {
 	struct work work;
 	uint64_t checked[MOST_CHECKED];
 	size_t checks;
-	/* Rank 0's. */
+	/* Used by rank 0 only. */
 	uint64_t begun_ns, done, flushed_ns, look;
 };
 
@@ -40,7 +40,7 @@ static void phase(struct run *run, bool lead)
 	uint64_t begin = now_ns(), computed = begin;
 	if (run->work.iterations) {
 		work_do(run->work.iterations);
-		/* For tools: the work is done, though no message follows yet. Noise that is replayed at MPI calls belongs to the work. */
+		/* For tools: the work is done although no message follows yet. Noise that is replayed at MPI calls belongs to the work. */
 		MPI_Pcontrol(1);
 		computed = now_ns();
 	}
@@ -57,7 +57,7 @@ static void phase(struct run *run, bool lead)
 		run->checked[run->checks++] = computed - begin;
 }
 
-/* Phases until the next look: as many as were asked for, or as many as take about LOOK_NS. */
+/* Phases until the next check: the requested number, or as many as take about LOOK_NS. */
 static uint64_t until_look(const struct run *run, uint64_t now)
 {
 	const struct options *options = &run->job->options;
@@ -67,7 +67,7 @@ static uint64_t until_look(const struct run *run, uint64_t now)
 		return 1;
 	double each = (double)(now - run->begun_ns) / (double)run->done;
 	double phases = LOOK_NS / (each > 1 ? each : 1);
-	/* What the first phases tell is not yet what the next take. */
+	/* The time of the first phases does not predict that of later ones yet. */
 	double most = (double)run->done * 10;
 	return phases < 1 ? 1 : (uint64_t)(phases < most ? phases : most);
 }
@@ -99,7 +99,7 @@ static struct plan decide(struct run *run)
 	return plan;
 }
 
-/* What taking the time adds to a phase: everything in it but the work, the operation and the barrier. */
+/* The time that the clock readings add to a phase: everything in it except the work, the operation and the barrier. */
 static double timing_ns(struct run *run)
 {
 	uint64_t iterations = run->work.iterations, best = UINT64_MAX;
@@ -110,7 +110,7 @@ static double timing_ns(struct run *run)
 			run->work.iterations = 0;
 			run->operation = NULL;
 			phase(run, false);
-			/* The two readings that a phase without work and operation leaves out. */
+			/* The two readings that a phase without work and operation skips. */
 			(void)now_ns();
 			(void)now_ns();
 		}
@@ -150,7 +150,7 @@ void run_phases(struct job *job)
 	run->operation = operation_make(job, options->op);
 	bool lead_phase = !strcmp(options->lead, "phase"), lead_look = !strcmp(options->lead, "look");
 	rank_file_series(job->file, options->bench, QUELL_PHASE_COLUMNS);
-	/* All at once, so that what they share is shared as it will be. */
+	/* All ranks calibrate at the same time, so that shared resources are shared as in the measurement. */
 	job_barrier(job);
 	work_calibrate(&run->work, options->work_ns);
 	tell_work(run);
@@ -158,7 +158,7 @@ void run_phases(struct job *job)
 	rank_file_fact(job->file, "op", "%s", options->op);
 	rank_file_fact(job->file, "bytes", "%llu", (unsigned long long)options->bytes);
 	rank_file_fact(job->file, "timing_ns", "%.1f", timing_ns(run));
-	/* The first phases find caches, connections and pages as they never are again. */
+	/* Warm-up: in the first phases caches, connections and pages are not in their later state. */
 	for (int warm = 0; warm < 3; warm++)
 		phase(run, true);
 	rank_file_counts(job->file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Who shares a kernel, and who runs where. The kernel's boot id tells hosts apart, not their names: containers and namespaces of one
- * machine share its clock and its CPUs.
+ * Which ranks share a kernel, and where each runs. Hosts are distinguished by the kernel's boot id, not by name: containers and
+ * namespaces of one machine share its clock and its CPUs.
  */
 #include "bench.h"
 
@@ -15,8 +15,8 @@
 
 struct whereabouts {
 	char kernel[40];
-	uint64_t mask;     /* hash of the CPUs that the rank may use */
-	uint32_t cpus;     /* how many those are */
+	uint64_t mask;     /* hash of the rank's affinity mask */
+	uint32_t cpus;     /* number of CPUs in it */
 	uint32_t zero;
 };
 
@@ -42,7 +42,7 @@ static uint64_t hash_of(const cpu_set_t *set, size_t bytes)
 	return hash;
 }
 
-/* Which of its core's hardware threads a CPU is, from 0. */
+/* The index of a CPU among the hardware threads of its core. */
 static int thread_of_core(int cpu)
 {
 	char path[128], siblings[256] = "";
@@ -65,7 +65,7 @@ static int thread_of_core(int cpu)
 	return index;
 }
 
-/* The CPU of the `wanted`-th rank: first one of each core, then their second threads. */
+/* The CPU of the `wanted`-th rank: first the first thread of each core, then the second threads. */
 static int nth_cpu(const cpu_set_t *set, size_t bytes, int wanted)
 {
 	for (int thread = 0; thread < 64; thread++) {
@@ -85,7 +85,7 @@ static void bind_to(int cpu)
 		fail("no memory");
 	CPU_ZERO_S(bytes, one);
 	CPU_SET_S(cpu, bytes, one);
-	/* Where it is refused the rank stays where the launcher put it, and its file says which CPUs those are. */
+	/* If the kernel refuses, the rank stays where the launcher put it, and its file names those CPUs. */
 	(void)sched_setaffinity(0, bytes, one);
 	CPU_FREE(one);
 }
@@ -120,7 +120,7 @@ void place(struct job *job)
 		alike += all[rank].mask == mine.mask;
 		alike_before += rank < job->rank && all[rank].mask == mine.mask;
 	}
-	/* Nodes are numbered by their first ranks. */
+	/* Nodes are numbered in the order of their first ranks. */
 	int leads = job->leader == job->rank, *leaders = allocate(sizeof(int) * (size_t)job->ranks);
 	MPI_Allgather(&leads, 1, MPI_INT, leaders, 1, MPI_INT, MPI_COMM_WORLD);
 	for (int rank = 0; rank < job->ranks; rank++) {
@@ -140,7 +140,7 @@ void place(struct job *job)
 	free(all);
 }
 
-/* As in `0,2-5`. */
+/* Formats a list as in `0,2-5`. */
 static void write_list(char *text, size_t room, const cpu_set_t *set, size_t bytes)
 {
 	size_t at = 0;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Work whose length is known: steps of a linear congruential generator (De et al. 2008, eq. 1), as many as fill a quantum when
+ * Work of a known length: steps of a linear congruential generator (De et al. 2008, eq. 1), as many as fill a quantum when
  * nothing disturbs them.
  */
 #include "bench.h"
 
 #include <stdlib.h>
 
-/* Short runs find stretches without noise; the clock's two readings are a thousandth of one. */
+/* Short runs fit between interruptions; the clock's two readings are a thousandth of one. */
 #define BATCH_NS 40000
 #define BATCHES 300
-/* The middle of the fastest tenth. */
+/* Quantile in the middle of the fastest tenth. */
 #define FASTEST 0.05
-/* Full quanta, to check with. */
+/* Number of full quanta to check with. */
 #define CHECKS 15
 #define LONGEST_CHECK_NS 20000000
 #define TRIES 5
-/* How far from the quantum the fastest may be. */
+/* Permitted deviation of the fastest from the quantum, as a share. */
 #define TOLERANCE 0.005
 
-/* The generator's state goes on from call to call, so no call can be left out or moved by a compiler. */
+/* The generator's state carries over from call to call, so a compiler can neither drop nor move a call. */
 static volatile uint64_t state = 1;
 
 __attribute__((noinline)) uint64_t work_do(uint64_t iterations)
@@ -69,7 +69,7 @@ static void take(struct work *work, double step)
 	work->calibrations++;
 }
 
-/* Whether the fastest of some quanta is as long as was wanted. */
+/* Whether the fastest of several quanta has the requested length. */
 static bool holds(const struct work *work)
 {
 	if (work->quantum_ns > LONGEST_CHECK_NS)
@@ -87,7 +87,7 @@ void work_calibrate(struct work *work, uint64_t quantum_ns)
 	if (!quantum_ns)
 		return;
 	take(work, measure_step());
-	/* Noise only ever makes a step seem longer, so of several the shortest is kept. */
+	/* Noise can only make a step seem longer, so the shortest of several is kept. */
 	for (int try = 1; try < TRIES && !holds(work); try++) {
 		double step = measure_step();
 		take(work, step < work->ns_per_iteration ? step : work->ns_per_iteration);
@@ -101,7 +101,7 @@ void work_check(struct work *work, uint64_t *times_ns, size_t times)
 	double ratio = (double)quantile(times_ns, times, FASTEST) / (double)work->quantum_ns;
 	if (ratio > 0.99 && ratio < 1.01)
 		return;
-	/* Noise lengthens quanta too, and must not be hidden. Only short runs tell whether a step itself takes another time now. */
+	/* Noise lengthens quanta too, and must not be calibrated away. Only short runs show whether the step itself takes another time now. */
 	double step = measure_step(), moved = step / work->ns_per_iteration;
 	if (moved < 1 - TOLERANCE || moved > 1 + TOLERANCE)
 		take(work, step);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The first rank of each kernel asks rank 0 for its time. The quickest of many answers bounds the difference of the clocks by half the
- * time that it took (Cristian 1989). Ranks of one kernel share its clock, and what its first rank found. "First" is among those with a
- * log; a rank without one, as where the disk is full, still takes part in what all wait for.
+ * The first rank of each kernel asks rank 0 for its time. The fastest of many answers limits the error of the clocks' difference to
+ * half its round-trip time (Cristian 1989). Ranks of one kernel share its clock, and the offset that its first rank measured. "First"
+ * is among those with a log. A rank without one, for instance because the disk is full, still takes part in the collective calls.
  *
- * A rank that does not have the tracer at all, as one of several programs that were started together but only some with the preload,
- * cannot take part, and the others wait for it in MPI_Init for ever: that it is missing could only be told by a message that it would
- * have to answer.
+ * A rank that does not have the tracer at all, as when several programs are started together and only some with the preload,
+ * cannot take part, and the others wait for it in MPI_Init forever: detecting that it is missing would take a message that it
+ * has to answer.
  */
 #include "trace.h"
 
 #include <stdlib.h>
 
 #define ROUNDS 200
-/* Both sides wait for each other within MPI_Init or MPI_Finalize, so that only messages which the program left behind could be in the
- * way; and they have another tag. */
+/* Both sides wait for each other within MPI_Init or MPI_Finalize, so only messages that the program never received could interfere,
+ * and those have another tag. */
 #define TAG 31337
 
-/* On rank 0, the first ranks of the other kernels; elsewhere whether this is one. */
+/* On rank 0, the first ranks of the other kernels. On each of those ranks `leads` is set. */
 static int *leaders, count;
 static bool leads;
 
@@ -54,7 +54,7 @@ static void ask(struct quell_trace_clock *clock)
 	}
 }
 
-/* The log may be NULL: then this is no first rank, but may be rank 0. */
+/* Measures the clocks. Without a log (NULL) this is not a first rank, but may be rank 0. */
 void clocks_measure(struct log *log)
 {
 	for (int i = 0; i < count; i++)
@@ -63,7 +63,7 @@ void clocks_measure(struct log *log)
 		ask(&log->head->clock[log->head->clocks++ & 1]);
 }
 
-/* Who is first on each kernel, and their clocks. The log may be NULL. */
+/* Finds the first rank of each kernel, and measures their clocks. The log may be NULL. */
 void clocks_begin(struct log *log)
 {
 	int ranks = 1, rank = 0;
@@ -71,7 +71,7 @@ void clocks_begin(struct log *log)
 	REAL(Comm_rank)(THE_WORLD, &rank);
 	REAL(Comm_size)(THE_WORLD, &ranks);
 	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-	/* 0: a rank whose clock nobody asks for. Rank 0's is that of the run. */
+	/* 0: a rank whose clock is not measured. Rank 0's clock is that of the run. */
 	uint64_t own = log || !rank ? hash(boot) : 0, *all = malloc(sizeof(*all) * (size_t)ranks);
 	leaders = rank ? NULL : malloc(sizeof(*leaders) * (size_t)ranks);
 	if (!all || (!rank && !leaders))
@@ -84,7 +84,7 @@ void clocks_begin(struct log *log)
 		leads = all[other] != own;
 	for (int other = 1; other < ranks && !rank; other++) {
 		bool first = all[other] != 0;
-		/* Backwards: a rank's neighbours are mostly on its own kernel. */
+		/* Backwards, because a rank's neighbours are mostly on its own kernel. */
 		for (int before = other - 1; before >= 0 && first; before--)
 			first = all[before] != all[other];
 		if (first)

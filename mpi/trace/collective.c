@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Collectives: each is a row of collectives.h, of which all its forms are made here: blocking and not, persistent, and for large counts. */
+ * Collectives: each is a row of collectives.h, from which all its forms are generated here: blocking, non-blocking, persistent, and for
+ * large counts. */
 #include "trace.h"
 
 static void begun(struct log *log)
@@ -16,7 +17,7 @@ static void posted(struct log *log, const struct comm *comm, uint64_t id)
 #define OPEN_(...) __VA_ARGS__
 #define OPEN(list) OPEN_ list
 
-/* What the MPI takes for its arguments is known to be right once it has taken them, so sizes are asked for after the call. */
+/* The arguments are known to be valid once the MPI has accepted them, so sizes are computed after the call. */
 #define BLOCKING(name, what, params, args, from_root, out_bytes, in_bytes)               \
 	TRACED(name, params, args, begun(log),                                      \
 	       struct comm *in = comm_of(comm);                                     \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * The collectives, included once for each kind of COUNT and PLACE: name, non-blocking name, operation, parameters, arguments, root, and
- * the bytes in the buffers that this rank sends from and receives into. Only what is significant on this rank may be looked at: all
- * else need not be a type or a count at all. `in` is the communicator's record.
+ * the bytes in the buffers that this rank sends from and receives into. Only arguments that are significant on this rank may be used:
+ * the others need not be valid types or counts. `in` is the communicator's record.
  */
 
 static inline uint64_t sum_of(const COUNT counts[], int ranks, MPI_Datatype type)

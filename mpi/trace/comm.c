@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Communicators. Ranks agree without a message on which is which: an identity is a hash of how it was made, which all of its members
- * know. Only its first rank tells who the members are.
+ * Communicators. Ranks identify a communicator without a message: its identity is a hash of how it was made, which all of its members
+ * know. Only its first rank writes who the members are.
  */
 #include "trace.h"
 
@@ -12,13 +12,13 @@
 
 static struct comm world = { .number = QUELL_TRACE_WORLD, .remote_size = -1 };
 static struct comm self = { .number = QUELL_TRACE_SELF, .size = 1, .remote_size = -1 };
-/* What is known of none: MPI_COMM_NULL, where a call is in error. */
+/* The record for an unknown communicator: MPI_COMM_NULL, in an erroneous call. */
 static struct comm nothing = { .number = QUELL_TRACE_UNKNOWN, .remote_size = -1 };
 static struct comm *buckets[BUCKETS];
 static uint32_t numbers = 2;
 static MPI_Group world_group;
 
-/* How often communicators were made apart from the rest of a parent, all else being equal. */
+/* How many communicators were made by the same part of a parent in the same way. */
 static struct apart {
 	struct apart *next;
 	uint64_t key;
@@ -112,7 +112,7 @@ static void define(struct log *log, struct comm *comm, MPI_Group group, uint32_t
 	free(ranks);
 }
 
-/* How a communicator was made, but for who is in it. */
+/* How a communicator was made, except for its members. */
 struct origin {
 	uint64_t parent;
 	uint64_t count;
@@ -183,7 +183,7 @@ static struct comm *make(struct log *log, struct origin origin, MPI_Comm handle,
 	return comm;
 }
 
-/* The place of the next communicator among those that its parent makes: counted by every rank of the parent, a member of it or not. */
+/* The number of the next communicator that a parent makes. Every rank of the parent counts it, whether or not it is a member. */
 uint32_t comm_count(struct comm *parent)
 {
 	return __atomic_fetch_add(&parent->made, 1, __ATOMIC_RELAXED);
@@ -207,7 +207,7 @@ static struct comm **place_of(MPI_Comm handle)
 	return place;
 }
 
-/* The record of a communicator. One that was made in a way that is not traced gets its own here. */
+/* The record of a communicator. One that was made in a way that is not traced gets its record here. */
 struct comm *comm_of(MPI_Comm handle)
 {
 	if (handle == world.handle)
@@ -220,7 +220,7 @@ struct comm *comm_of(MPI_Comm handle)
 	return found ? found : comm_made_apart(mine.log, 3, 0, handle, "unknown");
 }
 
-/* The same, no longer in the table. */
+/* The same, and removes it from the table. */
 struct comm *comm_take(MPI_Comm handle)
 {
 	struct comm *comm = comm_of(handle);

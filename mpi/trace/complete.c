@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Starting, asking for and completing requests. The MPI wipes handles of what is complete, so they are copied before. */
+ * Starting, testing and completing requests. The MPI overwrites the handles of completed requests, so they are copied before the call. */
 #include "trace.h"
 
 #include <stdlib.h>
 
-/* Room for what the MPI is asked about, and its answers: kept from call to call. */
+/* Buffers for the handles and statuses of a call, kept from call to call. */
 static __thread struct room {
 	MPI_Request *handles;
 	MPI_Status *statuses;
@@ -27,7 +27,7 @@ static bool room_for(int count)
 	return room.size;
 }
 
-/* The handles as they are, and somewhere for statuses to go: a status that nobody wants tells who sent. */
+/* Copies the handles, and provides statuses if the program ignores them: a status names the sender. */
 static bool remember(int count, const MPI_Request requests[], MPI_Status **statuses)
 {
 	if (count <= 0 || !room_for(count))
@@ -71,8 +71,8 @@ static void one_failed(struct log *log, MPI_Request handle, MPI_Request now)
 		request_lost(log, handle);
 }
 
-/* The MPI may have given up some requests, whose handles it then gives to others. Those that went well are `done` of them, in these
- * places or else the first, if the error is said to be in their statuses. */
+/* The MPI may have released some requests, whose handles it then reuses. If the error is in the statuses, `done` requests succeeded: those
+ * at these places, or else the first. */
 static void failed(struct log *log, int code, bool known, int count, const MPI_Request requests[], int done, const int *places,
 		   MPI_Status *statuses)
 {

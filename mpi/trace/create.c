@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Making and freeing communicators, windows and files. */
+ * Creating and freeing communicators, windows and files. */
 #include "trace.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ TRACED(Comm_disconnect, (MPI_Comm *comm), (comm), begun(log); struct comm *gone 
 
 /* ---- Windows and files ---- */
 
-/* On which communicator they are. */
+/* The communicator of each window and file. */
 static struct place {
 	struct place *next;
 	const void *handle;
@@ -135,7 +135,7 @@ WINDOW(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *win), (info, 
 TRACED(File_open, (MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *file), (comm, name, mode, info, file), begun(log),
        placed(log, HANDLE(*file), comm))
 
-/* Where nothing of any rank goes before a fence, all say so, and none need wait for the others. */
+/* With MPI_MODE_NOPRECEDE, which all ranks then pass, no rank has operations before the fence, and none waits for the others. */
 TRACED(Win_fence, (int assertion, MPI_Win win), (assertion, win), bool waits = !(assertion & MPI_MODE_NOPRECEDE); if (waits) begun(log),
        if (waits) put_collective(log, place_of(HANDLE(win), false), QUELL_BARRIER, -1, 0, 0, NULL))
 TRACED(Win_free, (MPI_Win *win), (win), begun(log); uint32_t comm = place_of(HANDLE(*win), true),

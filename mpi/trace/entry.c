@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The functions under MPI's names. Every MPI has its calls twice, as MPI_X and as PMPI_X; Fortran's end in the one or the other of C.
- * Both of ours are a jump through one word: to the function that traces the call, or, where nothing is traced, to the MPI's own.
- * So arguments of an MPI that this was not compiled for, whose types are others, pass through untouched.
+ * The functions under MPI's names. Every MPI exports each call twice, as MPI_X and as PMPI_X; Fortran bindings end in one of the two C
+ * functions. Each of ours is a jump through one word: to the function that traces the call, or, if the program is not traced, to the
+ * MPI's own. So arguments of an MPI for which this was not compiled, with other types, pass through untouched.
  */
 #include "trace.h"
 
@@ -20,7 +20,7 @@ void *real[CALLS];
 void *handles[HANDLE_COUNT];
 #endif
 
-/* Where the entry of each call goes: first to what looks for the MPI, and then through here again. */
+/* The target of each call's entry: at first the code that looks for the MPI, and then jumps through here again. */
 #define CALL(name)                                                      \
 	extern void *quell_entry_##name;                                \
 	extern int traced_##name();                                     \
@@ -47,7 +47,7 @@ void *handles[HANDLE_COUNT];
 #undef CALL
 #undef HELPER
 
-/* Looks for the MPI, with all registers kept that may hold arguments. On entry the stack is aligned, as two addresses lie on it. */
+/* Looks for the MPI, and preserves all registers that may hold arguments. On entry the stack is aligned, because two addresses are on it. */
 __asm__(".text\n"
 	"quell_first:\n"
 	"	.cfi_startproc\n"
@@ -120,13 +120,13 @@ static const struct {
 #undef CALL
 #undef HELPER
 
-/* What a program gets whose MPI lacks a call or cannot be found. */
+/* What a call returns that the MPI lacks, or if no MPI is found. */
 static int missing(void)
 {
 	return MPI_ERR_OTHER;
 }
 
-/* A handle to an MPI that an interpreter, as Python, loaded for itself alone: it is not behind this library for the linker. */
+/* Finds an MPI that an interpreter such as Python loaded with RTLD_LOCAL: it is not behind this library in the linker's search order. */
 static int note(struct dl_phdr_info *object, size_t size, void *found)
 {
 	const char *file = strrchr(object->dlpi_name, '/');
@@ -150,14 +150,14 @@ static void *find(void *handle, const char *name)
 	return found || !handle ? found : dlsym(handle, name);
 }
 
-/* Data may have been moved into the program itself, where all others find it, too. */
+/* Data may have been moved into the program itself by a copy relocation, and all other objects then use it there, too. */
 static void *find_data(void *handle, const char *name)
 {
 	void *found = dlsym(RTLD_DEFAULT, name);
 	return found ? found : find(handle, name);
 }
 
-/* Whether the program's MPI is the one whose header this was compiled with. */
+/* Whether the program's MPI is the one with whose header this was compiled. */
 static bool right_mpi(void *handle)
 {
 #ifdef OPEN_MPI
@@ -177,7 +177,7 @@ static bool right_mpi(void *handle)
 #endif
 }
 
-/* Called by the first call of the program; if several threads come at once, each writes the same. */
+/* The program's first call gets here. If several threads do so at the same time, each writes the same values. */
 __attribute__((used)) void quell_find_mpi(void);
 __attribute__((used)) void quell_find_mpi(void)
 {

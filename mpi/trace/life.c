@@ -3,7 +3,7 @@
  * The beginning and the end of the MPI, and the program's phases. */
 #include "trace.h"
 
-/* The log is opened once there is a rank. */
+/* The log is opened once the rank is known. */
 static int initialized(uint32_t call, const void *site, uint64_t began_ns, int code)
 {
 	if (code != MPI_SUCCESS)
@@ -13,7 +13,7 @@ static int initialized(uint32_t call, const void *site, uint64_t began_ns, int c
 	struct log *log = log_open();
 	clocks_begin(log);
 	if (log) {
-		/* That of measuring clocks would seem to lie before the first event. */
+		/* Noise during the clock measurement would seem to lie before the first event. */
 		log_forget_noise(log);
 		log->region = log_region(log, call, site);
 		log->now_ns = began_ns;
@@ -81,7 +81,7 @@ int traced_Finalize(void)
 /* The log then ends within the call. */
 TRACED(Abort, (MPI_Comm comm, int reason), (comm, reason), , )
 
-/* A level from 1 on begins the phase of that number, a negative one ends it. What else may be passed is left alone. */
+/* A level of 1 or more begins the phase of that number, a negative one ends it. Other values are ignored. */
 int traced_Pcontrol(const int level, ...)
 {
 	struct log *log = mine.depth || !tracing ? NULL : mine.log ? mine.log : log_open();

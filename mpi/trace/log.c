@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * A thread's log: a file that is reserved and mapped piece by piece, so that a full disk is an error here and no SIGBUS there, and so
- * that what was written is there when the program is killed. No system call but where a new piece begins.
+ * A thread's log: a file that is reserved and mapped piece by piece. A full disk is then an error here instead of a SIGBUS later, and
+ * what was written survives if the program is killed. It makes a system call only when a new piece begins.
  */
 #include "trace.h"
 
@@ -41,14 +41,14 @@ static void thread_ends(void *log);
 static void begin(void)
 {
 	const char *name = getenv(QUELL_TRACE_FOLDER_VARIABLE), *bytes = getenv(QUELL_TRACE_LIMIT_VARIABLE);
-	/* The program may change its folder. */
+	/* Resolved now, because the program may change its working directory. */
 	if (!name || !realpath(name, folder))
 		folder[0] = 0;
 	if (bytes && *bytes)
 		limit = strtoull(bytes, NULL, 10);
 	metrics_code = quell_metrics_open(&metrics);
 	if (metrics_code) {
-		/* On a host where quell itself does not run, somebody has to start its recorder. */
+		/* On a host where quell itself does not run, one of the ranks must start its recorder. */
 		quell_trace_node();
 		metrics_code = quell_metrics_open(&metrics);
 	}
@@ -69,13 +69,13 @@ void read_line(const char *path, char *text, size_t size)
 
 /* ---- Files ---- */
 
-/* Opened by name each time: a program may close all descriptors that it does not know. */
+/* Opened by name each time, because a program may close all descriptors that it does not know. */
 static int open_again(const struct log *log, int flags)
 {
 	return open(log->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
 }
 
-/* Whether a part of the file has its place on the disk; if not, errno says why. */
+/* Whether disk space is reserved for a part of the file; if not, errno says why. */
 static bool reserve(int file, uint64_t from, uint64_t to)
 {
 	do
@@ -84,7 +84,7 @@ static bool reserve(int file, uint64_t from, uint64_t to)
 	return !errno;
 }
 
-/* The next piece of the file, from the page on which the last record ended. */
+/* Maps the next piece of the file, from the page in which the last record ended. */
 bool log_grow(struct log *log)
 {
 	uint64_t at = QUELL_TRACE_HEAD + log->head->bytes, from = at & ~4095ull, to = from + PIECE;
@@ -116,7 +116,7 @@ bool log_grow(struct log *log)
 
 static void describe(struct quell_trace_head *head)
 {
-	/* Larger than any MPI's, for this may be another one than that of the header. */
+	/* Larger than any MPI's maximum, because this may be another MPI than that of the header. */
 	char library[16384] = "";
 	int length;
 	gethostname(head->host, sizeof(head->host) - 1);
@@ -171,7 +171,7 @@ struct range {
 	unsigned from, to;
 };
 
-/* Reads the thread's counters; gives which could be read. */
+/* Reads the thread's counters; returns the range of sources that could be read. */
 static struct range read_noise(const struct log *log, uint64_t now[QUELL_TRACE_SOURCES])
 {
 	struct range known = { QUELL_KINDS, QUELL_KINDS };
@@ -184,13 +184,13 @@ static struct range read_noise(const struct log *log, uint64_t now[QUELL_TRACE_S
 	return known;
 }
 
-/* What struck until now is not the run's. */
+/* Excludes the noise so far from the run. */
 void log_forget_noise(struct log *log)
 {
 	read_noise(log, log->from_ns);
 }
 
-/* The calling thread's log; NULL, and no other try, where there cannot be one. */
+/* Opens the calling thread's log; NULL, without another attempt, if that fails. */
 struct log *log_open(void)
 {
 	static __thread bool tried;
@@ -222,7 +222,7 @@ struct log *log_open(void)
 	return log;
 }
 
-/* Says that this process's MPI is another. */
+/* Records that this process uses another MPI. */
 void log_wrong_mpi(void)
 {
 	struct log *log = create();
@@ -237,7 +237,7 @@ void log_wrong_mpi(void)
 
 static void trim(struct log *log)
 {
-	/* A forked child has the same memory, and is no rank. */
+	/* A forked child has the same memory, but is not a rank. */
 	if (log->head->pid != (uint32_t)getpid() || !log->window)
 		return;
 	munmap(log->window, PIECE);
@@ -285,7 +285,7 @@ __attribute__((destructor)) static void process_ends(void)
 
 /* ---- Enter and leave ---- */
 
-/* With the noise counters that changed since the last one. */
+/* Writes an enter or a leave, with the noise counters that changed since the last one. */
 void log_edge(struct log *log, enum quell_trace_kind kind, uint32_t region)
 {
 	uint64_t now[QUELL_TRACE_SOURCES], changed[QUELL_TRACE_SOURCES];
@@ -329,7 +329,7 @@ static void define(struct log *log, uint32_t number, uint32_t call, const void *
 	put(log, QUELL_TRACE_REGION, call != CALLS, number, text, ((unsigned)length + 7) / 8);
 }
 
-/* The region of a call from a place in the program. */
+/* The region of a call at a call site. */
 uint32_t log_region(struct log *log, uint32_t call, const void *site)
 {
 	struct region *found = place_of(log, call, site);
@@ -338,7 +338,7 @@ uint32_t log_region(struct log *log, uint32_t call, const void *site)
 	if (log->used * 2 >= log->places) {
 		struct region *old = log->regions, *bigger = calloc(log->places * 2, sizeof(*bigger));
 		uint32_t count = log->places;
-		/* Number 0 is never defined: a region that could not be remembered is not told apart. */
+		/* Number 0 is never defined: regions for which there is no memory are not distinguished. */
 		if (!bigger)
 			return 0;
 		log->regions = bigger;

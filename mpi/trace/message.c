@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What is written of messages and collectives. */
+ * Records of messages and collectives. */
 #include "trace.h"
 
 void put_send(struct log *log, uint32_t comm, int to, uint32_t tag, uint64_t bytes, const uint64_t *request)
@@ -36,7 +36,7 @@ void put_status(struct log *log, uint32_t comm, const MPI_Status *status, const 
 
 void put_collective(struct log *log, uint32_t comm, unsigned operation, int root, uint64_t sent, uint64_t received, const uint64_t *request)
 {
-	/* MPI_ROOT and MPI_PROC_NULL are below 0: no rank that others know. */
+	/* MPI_ROOT and MPI_PROC_NULL are negative, and not ranks that other processes know. */
 	const uint64_t words[4] = { two(comm, root < 0 ? QUELL_TRACE_UNKNOWN : (uint32_t)root), sent, received, request ? *request : 0 };
 	put(log, QUELL_TRACE_COLLECTIVE, operation, comm, words, request ? 4 : 3);
 }

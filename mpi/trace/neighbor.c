@@ -36,7 +36,7 @@ static void learn_dist_graph(struct comm *comm)
 {
 	int in = 0, out = 0, weighted = 0;
 	REAL(Dist_graph_neighbors_count)(comm->handle, &in, &out, &weighted);
-	/* Weights are of no concern, but there must be room for them. */
+	/* Weights are not used, but the call needs room for them. */
 	comm->sources = malloc(sizeof(int) * 2 * (size_t)(in + 1));
 	comm->destinations = malloc(sizeof(int) * 2 * (size_t)(out + 1));
 	if (!comm->sources || !comm->destinations)
@@ -61,7 +61,7 @@ void comm_neighbors(struct comm *comm)
 		learn_dist_graph(comm);
 }
 
-/* The next exchange of a communicator: all of its ranks have them in the same order, so the tag need not be agreed on. */
+/* The next exchange on a communicator. All of its ranks make them in the same order, so they agree on the tag without a message. */
 static struct exchange *exchange_of(struct comm *comm)
 {
 	comm_neighbors(comm);
@@ -106,7 +106,7 @@ void exchange_end(struct log *log, uint32_t comm, const struct exchange *exchang
 #define OPEN_(...) __VA_ARGS__
 #define OPEN(list) OPEN_ list
 
-/* `sent` and `received` are the bytes for the neighbour in place `i`. */
+/* `sent` and `received` are the bytes for the neighbour at index `i`. */
 #define FILL(sent, received)                                                   \
 	struct comm *in = comm_of(comm);                                       \
 	struct exchange *exchange = exchange_of(in);                           \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * The neighbour collectives, included once for each kind of COUNT and PLACE: name, parameters, arguments, and the bytes to and from the
- * neighbour in place `i`. */
+ * neighbour at index `i`. */
 
 ROW(allgather, (const void *from, COUNT sends, MPI_Datatype send, void *to, COUNT receives, MPI_Datatype receive, MPI_Comm comm),
     (from, sends, send, to, receives, receive, comm), bytes_of(sends, send), bytes_of(receives, receive))

@@ -10,13 +10,13 @@
 
 #define PATIENCE_S 10
 #define LOOK_NS 20000000L
-/* The recorder holds the lock here; everything after it is closed, or the launcher would wait for its pipes to end. */
+/* The recorder holds the lock at this descriptor; all later ones are closed, or the launcher would wait for its pipes to be closed. */
 #define LOCK_FD 3
 
 extern char **environ;
 
-/* A name in the abstract namespace is a lock: one process on this host's network has it, and loses it by its end, however
- * that comes. No file system that hosts share has to know locks. Gives -1 where somebody has it. */
+/* A name in the abstract namespace serves as a lock: one process in this host's network namespace has it, and loses it when it ends, for
+ * whatever reason. It needs no locks of a shared file system. Returns -1 if another process has it. */
 static int take_lock(void)
 {
 	const char *name = getenv(QUELL_METRICS_VARIABLE);
@@ -37,7 +37,7 @@ static int take_lock(void)
 	return lock;
 }
 
-/* This environment without what is loaded into ranks: the recorder is none. */
+/* This environment without LD_PRELOAD: the recorder is not a rank. */
 static char **plain_environment(void)
 {
 	size_t count = 0, kept = 0, i;
@@ -55,7 +55,7 @@ static char **plain_environment(void)
 	return plain;
 }
 
-/* Between fork and exec: only what is safe in a signal's handler. */
+/* Runs between fork and exec: only async-signal-safe functions are permitted. */
 static void become_recorder(int lock, char *const *words, char *const *environment)
 {
 	sigset_t none;
@@ -81,7 +81,7 @@ static void become_recorder(int lock, char *const *words, char *const *environme
 	_exit(127);
 }
 
-/* Starts the recorder in a session of its own and as nobody's child, so that it may outlive this process. */
+/* Starts the recorder in a session of its own and as an orphan, so that it may outlive this process. */
 static void start(int lock, const char *program, const char *folder)
 {
 	char *words[] = { (char *)(size_t)program, (char *)(size_t)"trace-node", (char *)(size_t)folder, NULL };
@@ -99,7 +99,7 @@ static void start(int lock, const char *program, const char *folder)
 	free(environment);
 }
 
-/* Whether somebody hands out the container; to ask is to be adopted. */
+/* Whether a recorder serves the container. Connecting also makes it follow this process. */
 static int answers(void)
 {
 	int sock = quell_connect();
@@ -130,7 +130,7 @@ void quell_trace_node(void)
 	while (!answers() && now_ns() < end) {
 		lock = take_lock();
 		if (lock >= 0) {
-			/* The lock is free again: whoever had it, this process or another, failed. */
+			/* The lock is free again: the process that had it, this one or another, failed. */
 			if (!tried)
 				start(lock, program, folder);
 			close(lock);

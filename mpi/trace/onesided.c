@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * One-sided communication: that it happened is counted; whom it keeps waiting is not known here. onesided.h has the rows. */
+ * One-sided communication: the calls are counted; which rank waits for them is not known here. onesided.h has the rows. */
 #include "trace.h"
 
 #define ROW(name, params, args) TRACED(name, params, args, log->head->one_sided++, )

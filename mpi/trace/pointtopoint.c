@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Messages from one rank to another. pointtopoint.h has the calls that there are twice, with small counts and with large ones. */
+ * Messages from one rank to another. pointtopoint.h has the calls that exist twice, with small counts and with large ones. */
 #include "trace.h"
 
 #define NAME(name) name

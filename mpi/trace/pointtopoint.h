@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Included once for each kind of COUNT, with NAME giving the call's name for it. A comma in what is done would part a macro's arguments:
- * hence the functions. */
+ * Included once for each kind of COUNT, with NAME giving the call's name for it. The actions are functions because a comma would separate
+ * a macro's arguments. */
 
 #define OWN MPI_Status own; if (status == MPI_STATUS_IGNORE) status = &own
 
@@ -15,7 +15,7 @@ SENDS(Ssend)
 SENDS(Rsend)
 #undef SENDS
 
-/* The message is there before the call returns, in whatever way it is sent. */
+/* The send is recorded before the call, because the message may arrive before the call returns, whichever send mode it has. */
 #define ISENDS(name)                                                                                                    \
 	TRACED(NAME(name),                                                                                              \
 	       (const void *buf, COUNT count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request), \
@@ -76,7 +76,7 @@ TRACED(NAME(Sendrecv_replace),
        put_status(log, comm_of(comm)->number, status, NULL))
 
 #if MPI_VERSION >= 4
-/* The receive has the first number, the send the next. */
+/* The receive has the first number, the send the next one. */
 #define BOTH_POSTED(count, type)                                                                      \
 	uint64_t id = request_ids(2); uint64_t next = id + 1; uint32_t number = comm_of(comm)->number;         \
 	put_send(log, number, to, (uint32_t)totag, bytes_of(count, type), &next);                     \

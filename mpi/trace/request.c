@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Requests that are not complete. MPIs give the same handle to several that were complete when they were made, and give a handle again
- * as soon as it is free: of several records with one handle the oldest of the thread's own is meant, or else the oldest.
+ * Requests that are not complete. An MPI may return the same handle for several requests that were complete when they were made, and it
+ * reuses a handle as soon as it is free. Of several records with one handle, the oldest of the calling thread is used, or else the oldest.
  */
 #include "trace.h"
 
@@ -26,7 +26,7 @@ static struct bucket *bucket(MPI_Request handle)
 	return &buckets[((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u) >> 40 & (BUCKETS - 1)];
 }
 
-/* The first of so many new numbers. */
+/* Allocates this many new numbers, and returns the first. */
 uint64_t request_ids(unsigned count)
 {
 	return __atomic_fetch_add(&ids, count, __ATOMIC_RELAXED);
@@ -123,7 +123,7 @@ uint32_t message_take(MPI_Message handle)
 	return comm;
 }
 
-/* A persistent request begins anew. */
+/* Starts a persistent request again. */
 void request_start(struct log *log, MPI_Request handle)
 {
 	struct request *request = request_find(handle);
@@ -198,13 +198,13 @@ static void put_lost(struct log *log, const struct request *request)
 	bool sends = request->kind == REQUEST_SEND || request->kind == REQUEST_SENDRECV;
 	if (sends && !request->cancelling && request->peer != MPI_PROC_NULL)
 		PUT(log, QUELL_TRACE_SEND_DONE, 0, 0, sent);
-	/* An exchange has numbers of its own, and its messages are those of all who take part. */
+	/* An exchange has numbers of its own, and its messages belong to all ranks that take part. */
 	if (request->kind == REQUEST_NEIGHBOR || (request->kind == REQUEST_SEND && !request->cancelling))
 		return;
 	PUT(log, QUELL_TRACE_CANCELLED, 0, 0, request->id);
 }
 
-/* Nobody will say when a request is complete: what it sends is left to go its way, and what it was to receive is not awaited. */
+/* The completion of this request will not be visible. Its sends are recorded as done, and its receives as cancelled. */
 void request_lost(struct log *log, MPI_Request handle)
 {
 	struct request *request = handle == NO_REQUEST ? NULL : request_find(handle);
@@ -217,7 +217,7 @@ void request_lost(struct log *log, MPI_Request handle)
 	request_drop(request);
 }
 
-/* A request is complete, says the MPI. */
+/* The MPI reports that a request is complete. */
 void request_done(struct log *log, MPI_Request handle, MPI_Status *status)
 {
 	struct request *request = handle == NO_REQUEST ? NULL : request_take(handle);

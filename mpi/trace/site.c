@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Where in the program a call is, in words. */
+ * Describes a call site as text. */
 #include "trace.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 
-/* `symbol (object)`, or `object+0xoffset`. Nothing where the MPI's own Fortran functions or an injector called: they
- * are nobody's place. */
+/* `symbol (object)`, or `object+0xoffset`. Empty if the caller is one of the MPI's own Fortran functions or an injector, which are not
+ * call sites of the program. */
 void describe_site(const void *site, char *text, size_t size)
 {
 	Dl_info facts;
-	/* The call itself is before the address that it returns to, which may be in the next function. */
+	/* The call is before its return address, which may belong to the next function. */
 	const char *call = (const char *)site - 1;
 	text[0] = 0;
 	if (!dladdr(call, &facts) || !facts.dli_fname)

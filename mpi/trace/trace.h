@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The tracer: a library to preload into an unmodified MPI program. It writes what each thread's MPI calls do, and what noise struck it
- * meanwhile, to the thread's own log (trace_log.h). Compile, in a copy of mpi/ with crates/kernel/include in ../include:
+ * The tracer: a preload library for an unmodified MPI program. It writes what each thread's MPI calls do, and the noise during them,
+ * to the thread's own log (trace_log.h). Compile, in a copy of mpi/ with crates/kernel/include in ../include:
  *
  *     mpicc -std=gnu11 -O2 -fPIC -fvisibility=hidden -I include -c trace/X.c     for each X
  *     cc -shared -o quell-trace.so *.o -ldl -lpthread
  *
- * Not with mpicc in the end: it is preloaded into launchers and shells, too, which must not get an MPI for it. All of the MPI is found
- * when the program first calls it (entry.c).
+ * The last step must not use mpicc: the library is preloaded into launchers and shells, too, and must not pull an MPI into them. All MPI
+ * functions are looked up when the program first calls one (entry.c).
  */
 #ifndef QUELL_TRACE_H
 #define QUELL_TRACE_H
@@ -33,11 +33,11 @@ enum call {
 #undef CALL
 #undef HELPER
 
-/* The MPI's own functions, by call; NULL where it has none. */
+/* The MPI's own functions, by call; `missing` where it has none. */
 extern void *real[CALLS];
 #define REAL(name) ((__typeof__(&PMPI_##name))real[CALL_##name])
 
-/* Open MPI's handles are addresses of its data, which are found as late as its functions. */
+/* Open MPI's handles are addresses of its data, which are looked up together with its functions. */
 #ifdef OPEN_MPI
 #define HANDLES(HANDLE) \
 	HANDLE(ompi_mpi_comm_world) HANDLE(ompi_mpi_comm_self) HANDLE(ompi_mpi_comm_null) HANDLE(ompi_request_null) \
@@ -69,7 +69,7 @@ extern void *handles[HANDLE_COUNT];
 #define REGIONS_AT_FIRST 256
 
 struct region {
-	const void *site; /* of the call; for phases the phase */
+	const void *site; /* the call site; for phases the phase */
 	uint32_t call;    /* CALLS: a phase */
 	uint32_t number;  /* from 1; 0: the place is free */
 };
@@ -77,11 +77,11 @@ struct region {
 struct log {
 	struct quell_trace_head *head;
 	char *next, *limit; /* in the window */
-	uint64_t now_ns;    /* of the event that is being written */
-	uint32_t region;    /* of the call that goes on */
-	uint32_t phase;     /* the region of the phase that goes on, or 0 */
-	const void *slot;   /* of the metric container, or NULL */
-	uint64_t from_ns[QUELL_TRACE_SOURCES];  /* the counters when the log began: what struck before is not the run's */
+	uint64_t now_ns;    /* time of the event that is being written */
+	uint32_t region;    /* region of the current call */
+	uint32_t phase;     /* region of the current phase, or 0 */
+	const void *slot;   /* in the metric container, or NULL */
+	uint64_t from_ns[QUELL_TRACE_SOURCES];  /* the counters when the log began: noise before that is not the run's */
 	uint64_t noise_ns[QUELL_TRACE_SOURCES]; /* as last written */
 	char *window;
 	uint64_t window_at, reserved; /* where in the file the window begins, and where the file ends */
@@ -94,13 +94,13 @@ struct log {
 
 struct thread {
 	struct log *log;
-	int depth; /* of calls within calls: only the outermost are the program's */
+	int depth; /* nesting depth of calls: only the outermost are the program's */
 };
 
 extern __thread struct thread mine __attribute__((tls_model("initial-exec")));
-/* Whether calls are traced: from MPI_Init to MPI_Finalize, where there is a folder for logs. */
+/* Whether calls are traced: from MPI_Init to MPI_Finalize, if there is a folder for logs. */
 extern bool tracing;
-/* Whether several threads may be in the MPI at once. */
+/* Whether several threads may be in the MPI at the same time. */
 extern bool threaded;
 
 static inline uint64_t now_ns(void)
@@ -132,7 +132,7 @@ static inline void put(struct log *log, enum quell_trace_kind kind, unsigned mas
 	if (words)
 		memcpy(log->next + sizeof(record), data, 8u * words);
 	log->next += size;
-	/* Whoever finds the program killed finds only whole records. */
+	/* If the program is killed, readers find only complete records. */
 	__atomic_store_n(&log->head->bytes, log->head->bytes + size, __ATOMIC_RELEASE);
 }
 
@@ -149,7 +149,7 @@ static inline uint64_t two(uint32_t low, uint32_t high)
 
 /* ---- Calls ---- */
 
-/* A call of the program begins. NULL: it is none, and only to be passed on. */
+/* A call of the program begins. NULL: it is nested or not traced, and is only passed on. */
 static inline struct log *call_begin(uint32_t call, const void *site)
 {
 	if (mine.depth || !tracing)
@@ -165,7 +165,7 @@ static inline struct log *call_begin(uint32_t call, const void *site)
 	return log;
 }
 
-/* The MPI is done; what came of it is written next. */
+/* The MPI's function has returned; its result is recorded next. */
 static inline void call_returned(struct log *log)
 {
 	log->now_ns = now_ns();
@@ -180,7 +180,7 @@ static inline int call_end(struct log *log, int code)
 
 #define SITE __builtin_return_address(0)
 
-/* A function that traces a call: what to do before it, and after it if it went well, or else if it did not. */
+/* A function that traces a call: what to do before it, after it if it succeeded, and after it if it failed. */
 #define TRACED(name, params, args, before, after) TRACED_(name, params, args, before, after, )
 #define TRACED_OR(name, params, args, before, after, otherwise) TRACED_(name, params, args, before, after, otherwise)
 #define TRACED_(name, params, args, before, after, otherwise) \
@@ -207,8 +207,8 @@ struct comm {
 	struct comm *next;
 	uint64_t identity;
 	uint32_t number;
-	int rank, size, remote_size; /* remote_size: -1 where it joins no two groups */
-	uint32_t made;               /* communicators that were made from it */
+	int rank, size, remote_size; /* remote_size: -1 unless it is an inter-communicator */
+	uint32_t made;               /* number of communicators that were made from it */
 	uint32_t neighbor_calls;
 	bool neighbors_known;
 	int in, out;
@@ -220,13 +220,13 @@ struct comm *comm_of(MPI_Comm handle);
 struct comm *comm_take(MPI_Comm handle);
 void comm_drop(struct comm *comm);
 uint32_t comm_count(struct comm *parent);
-/* A communicator that the whole of its parent made, as the parent's `count`th. */
+/* Registers a communicator that the whole parent made, as the parent's `count`th. */
 void comm_made(struct log *log, uint64_t parent, uint32_t count, MPI_Comm handle, const char *maker);
-/* One that only its members made: by a group of `parent`, or from two groups (where `parent` is of no concern). */
+/* Registers one that only its members made: a group of `parent`, or two groups (`parent` is then ignored). */
 struct comm *comm_made_apart(struct log *log, uint64_t parent, int tag, MPI_Comm handle, const char *maker);
 void comm_neighbors(struct comm *comm);
 
-/* How many others a rank exchanges with in a collective. */
+/* The number of ranks with which a rank exchanges data in a collective; in an intra-communicator this includes the rank itself. */
 static inline int peers(const struct comm *comm)
 {
 	return comm->remote_size < 0 ? comm->size : comm->remote_size;
@@ -237,7 +237,7 @@ static inline bool is_root(const struct comm *comm, int root)
 	return comm->remote_size < 0 ? root == comm->rank : root == MPI_ROOT;
 }
 
-/* Whether the root's counterpart is here: everywhere but on one side of two joined groups. */
+/* Whether this rank exchanges data with the root: everywhere except in the root's own group of an inter-communicator. */
 static inline bool is_leaf(const struct comm *comm, int root)
 {
 	return comm->remote_size < 0 || root >= 0;
@@ -266,25 +266,25 @@ enum request_kind { REQUEST_SEND, REQUEST_RECV, REQUEST_COLLECTIVE, REQUEST_NEIG
 struct request {
 	MPI_Request handle;
 	struct request *next;
-	const struct log *owner; /* whose thread made it */
+	const struct log *owner; /* log of the thread that made it */
 	uint64_t id;
 	uint8_t kind;
 	bool persistent, active, cancelling;
 	uint16_t operation;
-	int peer, tag; /* for collectives the root; as the program gave them */
+	int peer, tag; /* for collectives the root; as the program passed them */
 	uint32_t comm; /* its number */
 	uint64_t sent, received;
 	struct exchange *exchange; /* of neighbour collectives */
-	MPI_Comm *newcomm;         /* of MPI_Comm_idup, with the parent's identity, and its place among that one's */
+	MPI_Comm *newcomm;         /* of MPI_Comm_idup, with the parent's identity, and its number among the parent's communicators */
 	uint64_t parent;
 	uint32_t count;
 };
 
 uint64_t request_ids(unsigned count);
 struct request *request_add(MPI_Request handle, struct request facts);
-/* The record of a request: an inactive persistent one's too. NULL for what is not traced. */
+/* The record of a request, also of an inactive persistent one. NULL for a request that is not traced. */
 struct request *request_find(MPI_Request handle);
-/* The same, no longer in the table unless it is persistent. */
+/* The same, and removes it from the table unless it is persistent. */
 struct request *request_take(MPI_Request handle);
 void request_drop(struct request *request);
 /* The communicator of a message that was matched by a probe. */
@@ -299,7 +299,7 @@ void request_lost(struct log *log, MPI_Request handle);
 static inline uint64_t bytes_of(MPI_Count count, MPI_Datatype type)
 {
 	MPI_Count size = 0;
-	/* With a count of 0 the type need not be one. */
+	/* With a count of 0 the type need not be valid. */
 	if (count <= 0 || REAL(Type_size_x)(type, &size) != MPI_SUCCESS)
 		return 0;
 	return (uint64_t)count * (uint64_t)size;
@@ -310,12 +310,12 @@ void put_recv(struct log *log, uint32_t comm, int from, uint32_t tag, uint64_t b
 void put_posted(struct log *log, uint32_t comm, int from, int tag, uint64_t request);
 void put_collective(struct log *log, uint32_t comm, unsigned operation, int root, uint64_t sent, uint64_t received,
 		    const uint64_t *request);
-/* The message that a status tells of. */
+/* Records the message that a status describes. */
 void put_status(struct log *log, uint32_t comm, const MPI_Status *status, const uint64_t *request);
 
 /* ---- Neighbour collectives (neighbor.c) ---- */
 
-/* The messages of one: to each in `to`, then from each in `from`, with their bytes and numbers of requests from `first` on. */
+/* The messages of one exchange: to each in `to`, then from each in `from`, with their bytes and numbers of requests from `first` on. */
 struct exchange {
 	uint32_t tag;
 	int out, in;

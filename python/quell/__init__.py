@@ -1,8 +1,8 @@
 """quell: operating-system noise, measured and named.
 
-Recordings and archives are opened with `quell.open`; their tables go to pyarrow, pandas, Polars and DuckDB without a
-copy. What the command's verbs do, functions of the same names do here, with its options as keywords; they give the
-documents that it prints with `--json`.
+`quell.open` opens recordings and archives; their tables go to pyarrow, pandas, Polars and DuckDB without a copy. Each
+verb of the command is a function of the same name, with the verb's options as keyword arguments; it returns the
+document that the command prints with `--json`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Modules that need more than the standard library, or are seldom needed, when they are first named."""
+    """Imports modules that need more than the standard library, or are rarely used, when they are first accessed."""
     if name in {"interactive", "metrics", "plot"}:
         return importlib.import_module(f"quell.{name}")
     raise AttributeError(f"module 'quell' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""The native module, loaded when it is first needed: what needs none works without."""
+"""The native module, loaded on first use: parts of the package that do not need it work without it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def native() -> ModuleType:
-    """The module `quell._internal`.
+    """Loads the module `quell._internal`.
 
     Raises:
-        QuellError: If it is not there.
+        QuellError: If it is not installed.
     """
     try:
         return importlib.import_module("quell._internal")
@@ -30,7 +30,7 @@ def native() -> ModuleType:
 
 
 def sentences(warnings: Sequence[Any]) -> list[str]:
-    """What the terminal says of a document's warnings, in their order."""
+    """The terminal's texts of a document's warnings, in the same order."""
     return cast("list[str]", native().sentences(json.dumps(warnings))) if warnings else []
 
 
@@ -43,7 +43,7 @@ def ask(
     """The document that a verb prints with `--json`.
 
     Raises:
-        QuellError: As the command says it.
+        QuellError: With the command's error message.
     """
     from quell.documents import parse  # noqa: PLC0415 (they need each other)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Show = Callable[[int, int], None]
 
 _WIDTH = 32
-# What is done sooner shows nothing.
+# Work that takes less time than this shows no progress.
 _PATIENCE = 0.3
 
 
@@ -31,7 +31,7 @@ def _wanted(asked: bool | None) -> bool:  # noqa: FBT001 (passed on as it is)
 
 
 class _Bar:
-    """A line on stderr, for where there is no tqdm."""
+    """A progress line on stderr, where tqdm is not installed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -54,7 +54,7 @@ class _Bar:
 
 
 class _Tqdm:
-    """tqdm's bar, of the kind that fits the place."""
+    """tqdm's bar, of the kind that suits a terminal or a notebook."""
 
     def __init__(self, name: str) -> None:
         self._bar: Any = importlib.import_module("tqdm.auto").tqdm(desc=name, leave=False, total=None)
@@ -76,7 +76,7 @@ def _bar(name: str) -> _Tqdm | _Bar:
 
 @contextlib.contextmanager
 def progress(name: str, asked: bool | None) -> Iterator[Show | None]:  # noqa: FBT001 (passed on as it is)
-    """What is to be told how far the work is, or None where nobody looks."""
+    """The function that receives the progress, or None if it is not shown."""
     if not _wanted(asked):
         yield None
         return

@@ -1,4 +1,4 @@
-"""How plots look: for papers, for people who see colours otherwise, and for printers that have none."""
+"""The style of plots: for papers, for colour-blind readers, and for printers without colours."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ except ModuleNotFoundError as missing:
 
     raise QuellError("plots need matplotlib: pip install 'quell[plots]'") from missing
 
-# Okabe & Ito, "Color Universal Design", 2008; black first, yellow left out for it is too light on paper.
+# Okabe & Ito, "Color Universal Design", 2008; black first, without yellow, which is too light on paper.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (7, 2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo")
-# For what is little or left over.
+# For unimportant or remaining parts.
 GREY = "#999999"
 
 RC: dict[str, Any] = {
@@ -48,12 +48,12 @@ RC: dict[str, Any] = {
     "svg.fonttype": "none",
 }
 
-# The width of a column, and a height that goes with it, in inches.
+# The width of a column, and a suitable height, in inches.
 COLUMN = (3.5, 2.4)
 
 
 class Figure(Plain):
-    """A figure that notebooks show by itself, and that pyplot knows nothing of."""
+    """A figure that notebooks display without pyplot."""
 
     def _repr_png_(self) -> bytes:
         content = io.BytesIO()
@@ -68,7 +68,7 @@ def whole_ticks() -> Locator:
 
 
 def time(nanos: float) -> str:
-    """A time in ns as people read it."""
+    """A time in ns, formatted for readers."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if abs(nanos) >= size:
             return f"{nanos / size:.3g} {'µs' if unit == 'us' else unit}"
@@ -76,7 +76,7 @@ def time(nanos: float) -> str:
 
 
 def count(number: float) -> str:
-    """A number of ranks as people read it: powers of two by their names."""
+    """A number of ranks, formatted for readers: powers of two with their prefixes."""
     for unit, size in (("Mi", 1 << 20), ("Ki", 1 << 10)):
         if number >= size and number % size == 0:
             return f"{number / size:g}{unit}"

@@ -1,4 +1,4 @@
-"""What is given in Python, as the words that would be typed: the command's own reader takes it from there."""
+"""Converts Python arguments to command-line arguments, which the command's own parser reads."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Dims = Union[str, Sequence[int]]
 
 @runtime_checkable
 class HasPath(Protocol):
-    """What was read from a file, and stands for it."""
+    """An object that was read from a file, and stands for it."""
 
     @property
     def path(self) -> os.PathLike[str]:
-        """Where it is."""
+        """Its path."""
 
 
 Noise = Union[Path, HasPath]
@@ -37,19 +37,19 @@ Noises = Union[Noise, Sequence[Noise]]
 
 
 def several(given: Any) -> list[Any]:  # noqa: ANN401 (whatever a caller gives)
-    """One or several as several."""
+    """Wraps a single value in a list."""
     if isinstance(given, (str, bytes, os.PathLike, HasPath)) or not isinstance(given, Iterable):
         return [given]
     return list(given)
 
 
 def nanoseconds(time: timedelta) -> int:
-    """Whole nanoseconds: a timedelta has whole microseconds."""
+    """Whole nanoseconds; a timedelta has a resolution of one microsecond."""
     return (time // timedelta(microseconds=1)) * 1000
 
 
 def _word(kind: str, given: Any) -> str:  # noqa: ANN401 (whatever a caller gives)
-    """A value as it is typed; `kind` is what help calls it."""
+    """A value as a command-line argument; `kind` is its name in the help."""
     word: Any = given
     if isinstance(given, HasPath) and not isinstance(given, (str, os.PathLike)):
         word = os.fspath(given.path)
@@ -60,7 +60,7 @@ def _word(kind: str, given: Any) -> str:  # noqa: ANN401 (whatever a caller give
     elif kind == "TIME" and isinstance(given, int):
         word = f"{given}ns"
     elif isinstance(given, float) and kind in {"NS", "SOURCE=FACTOR"}:
-        # As people write it, not 1e-05.
+        # Not in the form 1e-05.
         word = f"{given:.15f}".rstrip("0").rstrip(".")
     elif kind in {"8x8x16", "LIST"} and not isinstance(given, (str, int)):
         word = ("x" if kind == "8x8x16" else ",").join(map(str, given))
@@ -68,9 +68,9 @@ def _word(kind: str, given: Any) -> str:  # noqa: ANN401 (whatever a caller give
 
 
 def words(options: Sequence[tuple[str, str, Any]], positional: Sequence[Any]) -> list[str]:
-    """The command line: options with what help calls their values, then what stands without a name.
+    """The command line: options with the help's names of their values, then positional arguments.
 
-    What is None, False or empty was not given.
+    Options that are None, False or empty are left out.
     """
     line: list[str] = []
     for name, kind, given in options:
@@ -88,7 +88,7 @@ def words(options: Sequence[tuple[str, str, Any]], positional: Sequence[Any]) ->
 
 
 def named(program: Noise | None, pattern: str | None) -> tuple[Noise | None, str | None]:
-    """A schedule's file, or the name of a pattern: a plain word that is no file is a pattern."""
+    """A schedule's file, or the name of a pattern: an identifier that is not a file is a pattern."""
     if pattern is None and isinstance(program, str) and program.isidentifier() and not os.path.exists(program):  # noqa: PTH110 (a word)
         return None, program
     return program, pattern

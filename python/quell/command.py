@@ -16,7 +16,7 @@ _LIMIT = 3
 
 
 def command() -> str:
-    """Where the command is: what QUELL names, that of the same wheel, or that in PATH.
+    """The path of the command: the one in QUELL, that of the same wheel, or the one in PATH.
 
     Raises:
         QuellError: If there is none.
@@ -33,20 +33,20 @@ def command() -> str:
 
 
 def run(*words: str | os.PathLike[str]) -> str:
-    """Runs `quell WORDS...` and gives what it prints. Its progress is drawn where a terminal is.
+    """Runs `quell WORDS...` and returns its output. On a terminal it shows progress.
 
     Args:
-        *words: As they are typed: `quell.run("record", "-o", "a.quell", "--cpus", "1", "--duration", "2s")`.
+        *words: The arguments: `quell.run("record", "-o", "a.quell", "--cpus", "1", "--duration", "2s")`.
 
     Returns:
-        What it printed to stdout. That a stated limit does not hold (exit code 3) is no error.
+        Its output on stdout. A stated limit that does not hold (exit code 3) is not an error.
 
     Raises:
-        QuellError: In the command's words, if it fails.
+        QuellError: With the command's error message, if it fails.
     """
     typed = [command(), *(os.fspath(word) for word in words)]
     draws = sys.stderr.isatty()
-    # A terminal is handed on for progress; the command's last words are on it then.
+    # On a terminal the command inherits stderr for its progress, and prints its error message there.
     done = subprocess.run(
         typed, stdout=subprocess.PIPE, stderr=None if draws else subprocess.PIPE, text=True, check=False
     )

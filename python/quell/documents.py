@@ -16,28 +16,28 @@ def parse(text: str) -> dict[str, Any]:
 
 
 ArchiveWarning: TypeAlias = "BreaksOffWarning | LeavesUnenteredWarning | LeavesOpenWarning | CounterBackwardsWarning | ClockBackwardsWarning | EndsBeforeCauseWarning | UndefinedWarning | NeverSentWarning | NeverReceivedWarning | RanksMissingWarning | NotLeftWarning | RanksDisagreeWarning | EndsWithinWarning | WithoutFinalizeWarning"
-"""What an archive lacks, or where it contradicts itself. Times `at_ns` count from the beginning of the run."""
+"""A gap or a contradiction in an archive. Times `at_ns` count from the beginning of the run."""
 
 
 Class: TypeAlias = "Literal['type1', 'type2', 'interrupt', 'hypervisor', 'unattributed', 'own']"
-"""Kinds of noise, after Jones et al., "Improving the Scalability of Parallel Jobs by adding Parallel Awareness to
-the Operating System", SC 2003, sections 4.2 and 4.3.
+"""Kinds of noise, after Jones, Brenner & Fier, "Impacts of Operating Systems on the Scalability of Parallel
+Applications", LLNL 2003, sections 4.2 and 4.3.
 """
 
 
 DocumentWarning: TypeAlias = "OfRecordingWarning | CpuTakenWarning | SourcesIncompleteWarning | CommandIncompleteWarning | KindMissingWarning | ClocksDisagreeWarning | NestingDisagreesWarning | ExtrapolatedWarning | NoDetoursWarning | SpanBelowQuantumWarning | FewQuantaWarning | NotResampledWarning | NotResampledFromWarning | FewReplicatesWarning | FewerPhasesWarning | OtherHostWarning | HostUnknownWarning | NeverEndsWarning | ThresholdsDifferWarning | CpusDifferWarning | InjectedUnseenWarning | InjectedFewerWarning | InjectedUnloggedWarning | FewDetoursWarning | OwnNoiseWarning | NothingInjectableWarning | RunEndedWarning | NoMpiCallsWarning | NoProcessWarning | RanksUnreportedWarning | BurningInterruptedWarning | NoPhaseEndedWarning | ShareUsedUpWarning | ThreadsUnreachedWarning | RunsDisturbedWarning | StoppedEarlyWarning | PhasesUnrunWarning | RecordedDifferentlyWarning | FewNodesWarning | OtherKindWarning | WithoutCostWarning | SourcesUnknownWarning | SeveralMethodsWarning | RanksShareCpusWarning | KernelNotWatchedWarning | CulpritsUnknownWarning | QuickestTenthOffWarning | QuantumOffWarning | SpikesWithoutSourceWarning | OrderUnknownWarning | EndedEarlyWarning | MoreRanksThanCpusWarning | FewRoundsWarning | NoEagerLimitWarning | RecordingWarning | ArchiveWarning"
-"""What a reader of a document must know.
+"""A warning for the reader of a document.
 
-Codes are unique over all documents, recordings and archives: each says which facts there are.
+Codes are unique over all documents, recordings and archives, and each code determines its facts.
 """
 
 
-Figure: TypeAlias = "Literal['overhead', 'worst_cpu']"
-"""What is compared."""
+Figure: TypeAlias = "Literal['rate', 'time', 'worst_cpu_rate', 'worst_cpu_time', 'longest']"
+"""The figure that is compared."""
 
 
-Figure2: TypeAlias = "Literal['rate', 'time', 'worst_cpu_rate', 'worst_cpu_time', 'longest']"
-"""What is compared."""
+HostFigure: TypeAlias = "Literal['overhead', 'worst_cpu']"
+"""The figure that is compared."""
 
 
 MicrosecondTimes: TypeAlias = "Literal['events', 'quanta', 'quanta-without-barrier']"
@@ -45,7 +45,7 @@ MicrosecondTimes: TypeAlias = "Literal['events', 'quanta', 'quanta-without-barri
 
 
 RecordingWarning: TypeAlias = "CoarseClockWarning | BuffersNotLockedWarning | CpuClosedWarning | ThresholdOfCoarseClockWarning | ThresholdInsideLoopWarning | ClockDriftWarning | RowsLostWarning | RowsMissingWarning | RealtimeThrottledWarning | VirtualMachineWarning | IntervalsLostWarning | ThreadsNotFollowedWarning | CutOffWarning | InterruptedWarning | CpuUnknownWarning | CpusOfThreadsUnknownWarning | CpusOfRanksUnknownWarning | RanksMovedWarning | StartsUnknownWarning | QuantaCountedWarning | LatenciesCountedWarning | SummaryWarning | UnitUnknownWarning | WholeMicrosecondsWarning | SumsMissingWarning | OsnoiseSumsWarning | QuantaArePeriodsWarning | TagsAsThreadsWarning | SwitchesAndFaultsLeftOutWarning | EventsLeftOutWarning | InstancesLeftOutWarning | EventsLostWarning | RowsCutOffWarning | SumsDifferWarning | SentenceWarning"
-"""What a reader of a recording's figures must know."""
+"""A warning for the reader of a recording's figures."""
 
 
 RulesName: TypeAlias = "Literal['compatible', 'physical']"
@@ -53,11 +53,11 @@ RulesName: TypeAlias = "Literal['compatible', 'physical']"
 
 
 Standing: TypeAlias = "Literal['possible', 'by-hand', 'on', 'impossible', 'cannot-tell']"
-"""Whether a mitigation can be done."""
+"""Whether a mitigation can be applied."""
 
 
 StartName: TypeAlias = "Literal['independent', 'together', 'offsets']"
-"""Where in its noise each rank begins."""
+"""The offset in the noise trace at which each rank starts."""
 
 
 SummingTool: TypeAlias = "Literal['cyclictest', 'oslat', 'rtla']"
@@ -65,7 +65,7 @@ SummingTool: TypeAlias = "Literal['cyclictest', 'oslat', 'rtla']"
 
 
 Suspect: TypeAlias = "Literal['lost', 'not_traced', 'entry_and_exit', 'steal', 'near_known', 'periodic', 'near_resolution', 'hypervisor_exits', 'firmware_or_sibling']"
-"""Who might be behind left-over time."""
+"""A suspected cause of unattributed time."""
 
 
 SyncName: TypeAlias = "Literal['none', 'start', 'phase']"
@@ -73,92 +73,88 @@ SyncName: TypeAlias = "Literal['none', 'start', 'phase']"
 
 
 UndefinedName: TypeAlias = "Literal['noise-source', 'peer', 'communicator']"
-"""What an event can name."""
+"""What an event can refer to."""
 
 
 Verdict: TypeAlias = "Literal['lower', 'higher', 'no measurable difference']"
-"""What a confidence interval says of a change."""
+"""The conclusion from a confidence interval of a change."""
 
 
 class Advice(TypedDict):
     """What `advise --json` prints."""
 
     best: NotRequired[Best | None]
-    """Those that are worth it together on all CPUs; null where none is."""
+    """Those that are worth it in combination, on all CPUs; null if there are none."""
 
     best_leaving: NotRequired[Best | None]
-    """Those that are worth it together for a job that leaves the housekeeping CPUs to the system; null where none of
-    them moves anything.
+    """Those that are worth it in combination, for a job that leaves the housekeeping CPUs to the system; null if
+    none of them moves noise.
     """
 
     job: JobFacts
     """The job."""
 
     leave: NotRequired[Leave | None]
-    """A CPU of each node left to the system; null where a node has but one, and for schedules."""
+    """The effect of leaving one CPU of each node to the system; null if a node has only one, and for schedules."""
 
     mitigations: list[Proposal]
-    """Mitigations that address noise which was recorded, those that can be done and gain most at the last scale
-    first.
-    """
+    """Mitigations that address recorded noise: first those that can be applied, by gain at the last scale."""
 
     nodes: list[NodeFacts]
-    """The nodes that it runs on, in turn."""
+    """The recorded nodes; the job's nodes take their noise round-robin."""
 
     scales: list[AdviceScale]
-    """What all noise costs at each scale."""
+    """The cost of all noise at each scale."""
 
     schema: str
     """Always `quell.advise/2`."""
 
     sources: list[Source]
-    """What each source costs, the costliest at the last scale first."""
+    """The cost of each source, the costliest at the last scale first."""
 
     try_it: NotRequired[str | None]
-    """The command that proves the first proposal which quell can do itself and which is worth it; null where there
-    is none.
-    """
+    """The command that tests the first proposal which quell can apply and which is worth it; null if there is none."""
 
     verdict: str
-    """What it comes to, in a sentence."""
+    """The conclusion, in a sentence."""
 
     warnings: list[DocumentWarning]
     """What limits the figures."""
 
     watched: NotRequired[str | None]
-    """The CPUs that were watched, as in `0,2-5`; null where nodes differ."""
+    """The CPUs that were observed, as in `0,2-5`; null if nodes differ."""
 
     what_if: Switches
-    """What the slowdown is with any of the costliest sources gone."""
+    """The slowdown without any combination of the costliest sources."""
 
     worth_it: bool
-    """Whether any of it is worth it."""
+    """Whether any mitigation is worth it."""
 
 
 class AdviceScale(TypedDict):
-    """A scale, all noise together."""
+    """One scale with all noise."""
 
     base_ns: int
-    """The job's time without noise: of a phase, or of a whole application, in nanoseconds."""
+    """The job's time without noise, in nanoseconds: of a phase, or of a whole application."""
 
     ci95_percent: NotRequired[list[float] | None]
-    """95 % confidence interval of that."""
+    """95 % confidence interval of the slowdown."""
 
     overlap_percent: float
-    """What no single removal gains, in points of the slowdown: it takes the removal of several.
+    """The part of the slowdown that no single removal gains, in points: it takes the removal of several sources.
 
-    Below 0 the gains add up to more than the slowdown, since some noise is only late enough to matter behind other
-    noise.
+    If it is negative, the gains add up to more than the slowdown, because some noise is only late enough to matter
+    after other noise.
     """
 
     ranks: int
-    """Ranks."""
+    """Number of ranks."""
 
     slowdown_percent: float
     """The slowdown."""
 
     supported: bool
-    """Whether the traces speak for so many ranks."""
+    """Whether the traces support this number of ranks."""
 
 
 class Band(TypedDict):
@@ -175,30 +171,30 @@ class Baseline(TypedDict):
     """The same program without noise."""
 
     max_ns: int
-    """When its last rank was done, in nanoseconds."""
+    """When its last rank finished, in nanoseconds."""
 
     slowdown_percent: NotRequired[float | None]
-    """100 × (with noise − without) / without; null where there is nothing to be slowed down."""
+    """100 × (with noise − without) / without; null if the program takes no time without noise."""
 
 
 class Best(TypedDict):
-    """Mitigations that are worth it together."""
+    """Mitigations that are worth it in combination."""
 
     effects: list[Effect]
-    """What comes of all of them at each scale."""
+    """Their combined effect at each scale."""
 
     ids: list[str]
     """Their ids, in the order in which they were chosen."""
 
     on_cpus: NotRequired[str | None]
-    """The CPUs of the job, where the others are left to the system."""
+    """The CPUs of the job, if the other CPUs are left to the system."""
 
 
 class Binding(TypedDict):
-    """Where a rank ran."""
+    """The CPU binding of a rank."""
 
     cpus: str
-    """The CPUs that it was allowed, as in `0,2-5`."""
+    """The CPUs that it was allowed to run on, as in `0,2-5`."""
 
     rank: int
     """Its number."""
@@ -213,10 +209,10 @@ class BreaksOffWarning(TypedDict):
     code: Literal["breaks-off"]
 
     damage: str
-    """What is wrong with its file."""
+    """The damage to its file."""
 
     location: Location
-    """Where."""
+    """The location."""
 
 
 class BuffersNotLockedWarning(TypedDict):
@@ -231,7 +227,7 @@ class BurningInterruptedWarning(TypedDict):
     code: Literal["burning-interrupted"]
 
     requested_ns: int
-    """Time that was to be burned."""
+    """Time that was requested."""
 
     took_ns: int
     """Time that passed."""
@@ -241,22 +237,22 @@ class Change(TypedDict):
     """One figure on both sides."""
 
     a: float
-    """Before."""
+    """The value before."""
 
     b: float
-    """After."""
+    """The value after."""
 
     difference: float
     """b − a, in the unit of the figure."""
 
     high: float
-    """The upper end of it."""
+    """The upper end of that interval."""
 
     low: float
     """The lower end of the 95 % confidence interval of the difference."""
 
     verdict: Verdict
-    """What the interval says."""
+    """The conclusion from the interval."""
 
 
 class Changes(TypedDict):
@@ -270,7 +266,7 @@ class Changes(TypedDict):
     """
 
     overhead_percent: Change
-    """Noise overhead, in percent of the time observed."""
+    """Noise overhead, in percent of the time observed. In tables: `noise overhead, %`."""
 
     p50_ns: NotRequired[Change | None]
     """The median duration, in nanoseconds."""
@@ -279,13 +275,13 @@ class Changes(TypedDict):
     """The duration that 90 % do not exceed, in nanoseconds."""
 
     p99_9_ns: NotRequired[Change | None]
-    """The duration that 99.9 % do not exceed, in nanoseconds."""
+    """The duration that 99.9 % do not exceed, in nanoseconds. In tables: `p99.9`."""
 
     p99_ns: NotRequired[Change | None]
     """The duration that 99 % do not exceed, in nanoseconds."""
 
     rate_per_s: Change
-    """Detours per second of one CPU."""
+    """Detours per second of one CPU. In tables: `detours per s`."""
 
 
 class ClassRow(TypedDict):
@@ -294,40 +290,40 @@ class ClassRow(TypedDict):
     # Besides: class, which Python keeps for itself.
 
     count: int
-    """Intervals; for `unattributed` detours with something left over."""
+    """Number of intervals; for `unattributed`, of detours with unattributed time."""
 
     in_detours_ns: NotRequired[int | None]
-    """The time of detours that was attributed to it."""
+    """The detour time that is attributed to it."""
 
     max_ns: int
-    """The longest."""
+    """The longest time."""
 
     mean_ns: float
-    """The mean."""
+    """The mean time."""
 
     min_ns: int
-    """The shortest."""
+    """The shortest time."""
 
     sources: int
-    """Sources in it."""
+    """Number of sources in it."""
 
     total_ns: int
-    """Their net time; for `unattributed` the time left over."""
+    """Sum of their net times; for `unattributed`, the unattributed time."""
 
 
 class ClockBackwardsWarning(TypedDict):
     """A clock goes back."""
 
     at_ns: int
-    """The time of the event before."""
+    """The time of the previous event."""
 
     by_ns: int
-    """By so much."""
+    """The difference."""
 
     code: Literal["clock-backwards"]
 
     location: Location
-    """Where."""
+    """The location."""
 
 
 class ClockDriftWarning(TypedDict):
@@ -336,7 +332,7 @@ class ClockDriftWarning(TypedDict):
     code: Literal["clock-drift"]
 
     drift_ppm: float
-    """By so many parts per million."""
+    """The change, in parts per million."""
 
 
 class ClockFacts(TypedDict):
@@ -359,16 +355,16 @@ class ClocksDisagreeWarning(TypedDict):
     """Intervals start before their detours, or end after them, by more than is allowed."""
 
     allowed_ns: int
-    """What is allowed."""
+    """The maximum overhang that is allowed."""
 
     code: Literal["clocks-disagree"]
 
     overhang_p99_ns: int
-    """By so much, as the 99th percentile."""
+    """The overhang, as the 99th percentile."""
 
 
 class CoarseClockWarning(TypedDict):
-    """The processor's counter cannot be used, so CLOCK_MONOTONIC is read."""
+    """The processor's counter cannot be used, so the probe reads CLOCK_MONOTONIC."""
 
     because: str
     """Why it cannot be used."""
@@ -383,7 +379,7 @@ class Collective(TypedDict):
     """Its communicator."""
 
     entered_ns: int
-    """When the last of those who came entered it."""
+    """When the last of the ranks that entered did so."""
 
     number: int
     """Its number on its communicator."""
@@ -395,39 +391,39 @@ class CommandIncompleteWarning(TypedDict):
     code: Literal["command-incomplete"]
 
     threads: int
-    """How many were not followed."""
+    """Number of threads that were not followed."""
 
 
 class CommandRow(TypedDict):
-    """The recorded command as a whole: its threads together."""
+    """The recorded command as a whole: the sum of its threads."""
 
     exit_code: NotRequired[int | None]
     """The command's own exit code."""
 
     had_percent: NotRequired[float | None]
-    """(on CPU − interrupted) / (on CPU + preempted), in percent; null where it never ran."""
+    """(on CPU − interrupted) / (on CPU + preempted), in percent; null if it never ran. In tables: `had of a CPU`."""
 
     interrupted_ns: int
-    """What interrupts, softirqs and the hypervisor took while it was on a CPU."""
+    """Time that interrupts, softirqs and the hypervisor took while it was on a CPU."""
 
     on_cpu_ns: int
-    """Time on a CPU, interrupts included."""
+    """Time on a CPU, including interrupts."""
 
     pid: int
     """The process that was followed with its children."""
 
     preempted_ns: int
-    """What other tasks took when it could have run."""
+    """Time that other tasks took while it was runnable."""
 
     run_delay_ns: int
-    """Time in which it was runnable and waited, by the kernel's own account."""
+    """Time in which it was runnable and waited, as the kernel accounts it."""
 
     threads: int
-    """Threads that were followed."""
+    """Number of threads that were followed."""
 
 
 class Comparison(TypedDict):
-    """Two recordings, a before and b after, compared."""
+    """A comparison of two recordings: a is the one before, b the one after."""
 
     a: SideDocument
     """The recording before."""
@@ -436,75 +432,75 @@ class Comparison(TypedDict):
     """The recording after."""
 
     changes: Changes
-    """The figures of all CPUs together, each with its change."""
+    """The figures over all CPUs, each with its change."""
 
     cpus: list[CpuComparison]
     """The same for each CPU that both sides observed."""
 
     densities: NotRequired[Densities | None]
-    """The densities of the durations, to plot. Null if a side has no detours."""
+    """The densities of the durations, for plotting. Null if a side has no detours."""
 
     kl_nats: NotRequired[float | None]
-    """The Kullback-Leibler divergence D(b‖a) of the densities, in nats: how much b surprises who knows a.
+    """The Kullback-Leibler divergence D(b‖a) of the densities, in nats: how surprising b is given a.
 
     Null if a side has no detours.
     """
 
     kl_reverse_nats: NotRequired[float | None]
-    """The other way: D(a‖b), in nats."""
+    """The reverse divergence: D(a‖b), in nats."""
 
     replicates: int
-    """How many times the recordings were resampled."""
+    """Number of times that the recordings were resampled."""
 
     schema: str
-    """The form of this document: `quell.compare/2`."""
+    """The schema of this document: `quell.compare/2`."""
 
     seed: int
     """The seed of the bootstrap."""
 
     warnings: list[DocumentWarning]
-    """What makes the two hard to compare, such as lost rows or different thresholds."""
+    """What makes the two sides hard to compare, such as lost rows or different thresholds."""
 
     wasserstein_ns: NotRequired[float | None]
     """The Wasserstein-1 distance of the durations, in nanoseconds. Null if only one side has detours."""
 
 
 class Cost(TypedDict):
-    """What the nodes cost a bulk-synchronous program whose nodes are not synchronised."""
+    """The cost of the nodes' noise for a bulk-synchronous program whose nodes are not synchronised."""
 
     median_node: str
-    """The node whose own cost is in the middle."""
+    """The node whose own cost is the median."""
 
     nodes: int
-    """Nodes whose detours are known; the others are in none of these figures."""
+    """Number of nodes whose detours are known; the others are in none of these figures."""
 
     quantum_ns: int
-    """Work per phase and rank."""
+    """Noise-free work per phase and rank."""
 
     ranks: int
-    """Ranks that fill them once."""
+    """Number of ranks that fill them once."""
 
     scales: list[Scale]
-    """One entry a scale."""
+    """One entry per scale."""
 
     seed: int
     """The seed of the places at which quanta begin."""
 
     slowest: list[SlowNode]
-    """The nodes that hold up most, at the scale of the whole fleet."""
+    """The nodes that delay the others most, at the scale of the whole fleet."""
 
     worst_share: list[WorstShare]
-    """What goes with the worst nodes."""
+    """The share of the worst nodes in the slowdown."""
 
 
 class Count(TypedDict):
-    """How often, and how far at most."""
+    """A number of occurrences, and the largest."""
 
     largest_ns: int
     """The largest, in ns."""
 
     times: int
-    """How often."""
+    """Number of occurrences."""
 
 
 class CounterBackwardsWarning(TypedDict):
@@ -513,13 +509,13 @@ class CounterBackwardsWarning(TypedDict):
     code: Literal["counter-backwards"]
 
     location: Location
-    """Where."""
+    """The location."""
 
     source: str
     """The counter's source of noise."""
 
     to_ns: int
-    """To this value."""
+    """The new value."""
 
 
 class CpuClosedWarning(TypedDict):
@@ -545,7 +541,7 @@ class CpuComparison(TypedDict):
 
 
 class CpuOverview(TypedDict):
-    """The detours of one CPU in figures. quell's own are counted apart and are in none of the others."""
+    """Figures of the detours of one CPU. quell's own are counted separately and are in no other figure."""
 
     core: NotRequired[int | None]
     """Physical core."""
@@ -554,13 +550,13 @@ class CpuOverview(TypedDict):
     """The CPU."""
 
     detours: int
-    """Detours found."""
+    """Number of detours."""
 
     loop: NotRequired[LoopFacts | None]
     """The probe's loop."""
 
     lost: int
-    """Rows dropped on this CPU."""
+    """Number of rows dropped on this CPU. In tables: `lost rows`."""
 
     max_ns: int
     """Longest detour."""
@@ -569,25 +565,25 @@ class CpuOverview(TypedDict):
     """Mean duration."""
 
     min_ns: int
-    """Shortest detour (zero where there is none, as in all the durations that follow)."""
+    """Shortest detour (zero if there is none, like all the durations that follow)."""
 
     noise_ns: int
-    """Time lost to detours."""
+    """Time lost to detours. In tables: `time lost`."""
 
     numa_node: NotRequired[int | None]
     """NUMA node."""
 
     observed_ns: int
-    """The span less what quell itself took."""
+    """The span less the time that quell itself took."""
 
     overhead_percent: float
-    """Noise overhead: time lost to detours / time observed, in percent."""
+    """Noise overhead: time lost to detours / time observed, in percent. In tables: `noise %`."""
 
     own_detours: int
-    """Detours that quell's own writing caused."""
+    """Detours that quell's own writing caused. In tables: `own`."""
 
     own_ns: int
-    """Time that they took."""
+    """Time that they took. In tables: `own time`."""
 
     p50_ns: int
     """Median duration."""
@@ -596,7 +592,7 @@ class CpuOverview(TypedDict):
     """90th percentile of the durations."""
 
     p99_9_ns: int
-    """99.9th percentile."""
+    """99.9th percentile. In tables: `p99.9`."""
 
     p99_ns: int
     """99th percentile."""
@@ -605,26 +601,26 @@ class CpuOverview(TypedDict):
     """Package (socket)."""
 
     periods: list[Period]
-    """Periodic sources, found by spectrum, most noise first."""
+    """Periodic sources, found in the spectrum, most noise first."""
 
     rate_per_s: float
-    """Detours per second of observed time."""
+    """Detours per second of observed time. In tables: `per s`."""
 
     resolution_ns: NotRequired[float | None]
-    """The shortest detour that the probe can tell from its own loop."""
+    """The shortest detour that the probe can distinguish from its own loop."""
 
     span_ns: int
-    """How long the CPU was watched."""
+    """How long the CPU was observed. In tables: `watched`."""
 
 
 class CpuSource(TypedDict):
-    """What one source took from one CPU."""
+    """The time that one source took from one CPU."""
 
     count: int
-    """Intervals."""
+    """Number of intervals."""
 
     in_detours_ns: NotRequired[int | None]
-    """The part of it that lies in detours; null where no detours were recorded."""
+    """The part of that time that lies in detours; null if no detours were recorded."""
 
     own: bool
     """Whether it is quell itself."""
@@ -633,23 +629,23 @@ class CpuSource(TypedDict):
     """The source."""
 
     total_ns: int
-    """Their net time."""
+    """Sum of their net times."""
 
 
 class CpuSources(TypedDict):
-    """What each source took from one CPU."""
+    """The time that each source took from one CPU."""
 
     cpu: int
     """The CPU."""
 
     explained: NotRequired[Figures | None]
-    """How much of its detours is explained; null where there are none."""
+    """How much of its detours is explained; null if there are none."""
 
     sources: list[CpuSource]
-    """Its sources, the one that took most time first."""
+    """Its sources, by time."""
 
     span_ns: int
-    """How long it was watched."""
+    """How long it was observed."""
 
 
 class CpuTakenWarning(TypedDict):
@@ -661,11 +657,11 @@ class CpuTakenWarning(TypedDict):
     """The CPU."""
 
     percent: float
-    """It had this share of the time, in percent."""
+    """Its share of the time, in percent."""
 
 
 class CpuUnknownWarning(TypedDict):
-    """An imported file does not say which CPU it is of."""
+    """An imported file does not state the CPU."""
 
     code: Literal["cpu-unknown"]
 
@@ -674,51 +670,49 @@ class CpusDifferWarning(TypedDict):
     """Two recordings have different CPUs."""
 
     after: list[int]
-    """Of the second."""
+    """The CPUs of the second."""
 
     before: list[int]
-    """Of the first."""
+    """The CPUs of the first."""
 
     code: Literal["cpus-differ"]
 
 
 class CpusOfRanksUnknownWarning(TypedDict):
-    """An imported file does not say on which CPUs its ranks ran."""
+    """An imported file does not state the CPUs of its ranks."""
 
     code: Literal["cpus-of-ranks-unknown"]
 
 
 class CpusOfThreadsUnknownWarning(TypedDict):
-    """An imported file does not say on which CPUs its threads ran."""
+    """An imported file does not state the CPUs of its threads."""
 
     code: Literal["cpus-of-threads-unknown"]
 
 
 class CulpritFacts(TypedDict):
-    """What made a program late. `end = silent path + delay`, and `delay` is the sum over the sources."""
+    """The noise that made a program late. `end = silent path + delay`, and `delay` is the sum over the sources."""
 
     absorbed_ns: int
-    """What of it is on no critical path, in nanoseconds: it struck while the rank would have waited anyway."""
+    """The part of it that is on no critical path, in nanoseconds: it struck while the rank would have waited anyway."""
 
     delay_ns: int
-    """The noise on the critical path, in nanoseconds: what the program would not have waited for on that path."""
+    """The noise on the critical path, in nanoseconds: the delay of the program along that path."""
 
     hits: int
-    """How often noise struck on the critical path."""
+    """Number of times that noise struck on the critical path."""
 
     iterations_ns: NotRequired[list[int] | None]
-    """The delay of each iteration of the program, in nanoseconds, the first first; null above 4,096 of them."""
+    """The delay of each iteration of the program, in nanoseconds, in order; null if there are more than 4,096."""
 
     propagated_ns: NotRequired[list[int] | None]
-    """The noise of each rank that is on the critical path, in nanoseconds, rank 0 first; null where
-    `finish_times_ns` is.
-    """
+    """The noise of each rank on the critical path, in nanoseconds, rank 0 first; null if `finish_times_ns` is null."""
 
     silent_path_ns: int
     """The critical path without its noise, in nanoseconds."""
 
     sources: list[SourceDelay]
-    """Who took it, the most first."""
+    """The sources that caused the delay, the largest first."""
 
     struck_ns: int
     """The noise that struck all ranks, in nanoseconds."""
@@ -731,7 +725,7 @@ class CulpritsUnknownWarning(TypedDict):
     """The kernel could not be recorded on a host."""
 
     because: str
-    """Why."""
+    """The reason."""
 
     code: Literal["culprits-unknown"]
 
@@ -765,48 +759,48 @@ class Densities(TypedDict):
 
 
 class Difference(TypedDict):
-    """Something in which some nodes are not as most are."""
+    """A property in which some nodes differ from most."""
 
     names: list[str]
-    """The first of them."""
+    """The names of the first few."""
 
     nodes: int
-    """How many."""
+    """Number of these nodes."""
 
     usual: str
-    """As most nodes have it."""
+    """The value on most nodes."""
 
     value: str
-    """As these have it."""
+    """The value on these nodes."""
 
     what: str
     """`method`, `CPUs`, `span`, `kernel`, `clock`, `state` or `lost rows`."""
 
 
 class Effect(TypedDict):
-    """What a mitigation would do at one scale, in points of the slowdown."""
+    """Effect of a mitigation at one scale, in points of the slowdown."""
 
     after_ci95_percent: NotRequired[list[float] | None]
-    """95 % confidence interval of that."""
+    """95 % confidence interval of the slowdown with it. In tables: `95 % interval`."""
 
     after_percent: float
-    """The slowdown that is left."""
+    """The slowdown with it. In tables: `left %`."""
 
     before_percent: float
-    """The slowdown as it is, on the CPUs that are meant."""
+    """The slowdown without it, on the CPUs in question. In tables: `now %`."""
 
     gain_ci95_percent: NotRequired[list[float] | None]
-    """95 % confidence interval of the gain, from pairs of runs."""
+    """95 % confidence interval of the gain, from pairs of runs. In tables: `95 % interval `."""
 
     gain_percent: float
-    """Before less after."""
+    """The difference: the slowdown without it less the slowdown with it. In tables: `gain %`."""
 
     ranks: int
-    """Ranks."""
+    """Number of ranks."""
 
 
 class EndedEarlyWarning(TypedDict):
-    """A network benchmark ended before it was done."""
+    """A network benchmark ended before it was complete."""
 
     code: Literal["ended-early"]
 
@@ -815,15 +809,15 @@ class EndsBeforeCauseWarning(TypedDict):
     """A call ends before what it waited for."""
 
     at_ns: int
-    """When."""
+    """The end of the call."""
 
     by_ns: int
-    """So much before."""
+    """Time from the end of the call to its cause."""
 
     code: Literal["ends-before-cause"]
 
     location: Location
-    """Where."""
+    """The location."""
 
 
 class EndsWithinWarning(TypedDict):
@@ -835,14 +829,14 @@ class EndsWithinWarning(TypedDict):
     code: Literal["ends-within"]
 
     location: Location
-    """Where."""
+    """The location."""
 
     region: str
     """The region."""
 
 
 class Envelope(TypedDict):
-    """What a message is matched by."""
+    """The properties by which a message is matched."""
 
     # Besides: from, which Python keeps for itself.
 
@@ -857,34 +851,34 @@ class Envelope(TypedDict):
 
 
 class Events(TypedDict):
-    """What disturbed, in figures; the durations are zero where there is nothing."""
+    """Figures of the events that disturbed; the durations are zero if there are none."""
 
     count: int
-    """How many."""
+    """Number of events."""
 
     max_ns: int
     """The longest."""
 
     p99_ns: int
-    """99 of 100 are at most this."""
+    """The 99th percentile."""
 
     rate_per_s: float
-    """On a CPU in a second of observed time, in the mean."""
+    """Mean number of events per second of observed time of a CPU."""
 
 
 class EventsLeftOutWarning(TypedDict):
-    """Some of a trace's events became no row."""
+    """Some of a trace's events did not become rows."""
 
     code: Literal["events-left-out"]
 
     cut: int
-    """Intervals whose begin or end the trace lacks."""
+    """Number of intervals whose beginning or end is missing in the trace."""
 
     latencies: int
-    """Timer latencies."""
+    """Number of timer latencies."""
 
     periods: int
-    """Sums of the osnoise tracer's periods."""
+    """Number of sums of the osnoise tracer's periods."""
 
 
 class EventsLostWarning(TypedDict):
@@ -893,98 +887,100 @@ class EventsLostWarning(TypedDict):
     code: Literal["events-lost"]
 
     events: int
-    """How many."""
+    """Number of events."""
 
 
 class Explained(TypedDict):
-    """How much of the detours is explained, and by what match."""
+    """How much of the detours is explained, and the tolerance of the match."""
 
     attributed_ns: int
-    """The part that sources took."""
+    """The part of that time that is attributed to sources."""
 
     chance_percent: float
-    """Detours that would hold an interval by chance: with the intervals moved in time, mean of eight shifts."""
+    """Share of detours that would hold an interval by chance, in percent: with the intervals shifted in time, mean
+    of eight shifts.
+    """
 
     count_percent: float
-    """Detours that hold an interval (or were half stolen) / detours."""
+    """Explained detours (that hold an interval or were at least half stolen) / all detours, in percent."""
 
     detour_ns: int
-    """Their time."""
+    """Sum of their times."""
 
     detours: int
-    """Detours; quell's own are in no figure."""
+    """Number of detours; quell's own count in no figure."""
 
     overhang_p99_ns: NotRequired[int | None]
-    """That percentile as it was found; null where no interval had a clear partner."""
+    """That percentile as measured; null if no interval matched a single detour."""
 
     overhang_pairs: int
-    """Stretches of kernel work with one clear detour, from which it was taken."""
+    """Number of ranges of kernel work that matched a single detour, from which the percentile is taken."""
 
     steal_attributed_ns: int
-    """Time that the hypervisor took, put down to the longest unexplained detours of the same windows."""
+    """Time that the hypervisor took, attributed to the longest unexplained detours of the same windows."""
 
     time_percent: float
-    """Attributed time / time of detours."""
+    """Attributed time / time of detours, in percent."""
 
     time_without_tasks_percent: NotRequired[float | None]
-    """The same, detours that hold a task left out; null where none is left."""
+    """The same without detours that hold a task; null if none remain."""
 
     tolerance_ns: int
-    """How far an interval may stick out of its detour, measured: the 99th percentile of how far they do, and at
-    least a step of the clock.
+    """Maximum overhang of an interval out of its detour, as measured: the 99th percentile of the overhangs, and at
+    least one step of the clock.
     """
 
     unattributed: Unattributed
-    """What is left over."""
+    """The time that is not attributed."""
 
     unattributed_ns: int
-    """The part that nothing explains."""
+    """The part of that time that is not attributed."""
 
 
 class ExtrapolatedWarning(TypedDict):
-    """Some scales lie beyond what the traces can say."""
+    """Some scales exceed what the traces support."""
 
     code: Literal["extrapolated"]
 
     quanta: int
-    """Quanta that they hold."""
+    """Number of quanta that they hold."""
 
     quantum_ns: int
     """Length of a quantum."""
 
     supported_ranks: int
-    """Up to so many ranks they can."""
+    """Maximum number of ranks that the traces support."""
 
 
 class FewDetoursWarning(TypedDict):
-    """Too few detours were seen to know how their lengths are distributed."""
+    """Too few detours were seen to determine the distribution of their lengths."""
 
     code: Literal["few-detours"]
 
     detours: int
-    """How many."""
+    """Number of detours."""
 
 
 class FewNodesWarning(TypedDict):
-    """Too few nodes were recorded alike to compare them."""
+    """Too few nodes were recorded in the same way to compare them."""
 
     code: Literal["few-nodes"]
 
     method: str
-    """By which method."""
+    """Their method of recording."""
 
     needed: int
-    """How many it takes."""
+    """Minimum number of nodes."""
 
     nodes: int
-    """How many."""
+    """Number of nodes."""
 
     with_sources: bool
     """Whether their sources are known."""
 
 
 class FewQuantaWarning(TypedDict):
-    """A recording is too short for its resampled traces to vary as they should."""
+    """A recording is too short for its resampled traces to vary enough."""
 
     code: Literal["few-quanta"]
 
@@ -1004,10 +1000,10 @@ class FewReplicatesWarning(TypedDict):
     code: Literal["few-replicates"]
 
     done: int
-    """How many left some."""
+    """Number of resampled traces with useful time."""
 
     tried: int
-    """Of how many."""
+    """Number of resampled traces."""
 
 
 class FewRoundsWarning(TypedDict):
@@ -1016,10 +1012,10 @@ class FewRoundsWarning(TypedDict):
     code: Literal["few-rounds"]
 
     kind: str
-    """Between which ranks: `intra` or `inter`."""
+    """The kind of pair of ranks: `intra` or `inter`."""
 
     rounds: int
-    """How many."""
+    """Number of rounds."""
 
 
 class FewerPhasesWarning(TypedDict):
@@ -1028,123 +1024,125 @@ class FewerPhasesWarning(TypedDict):
     code: Literal["fewer-phases"]
 
     phases: int
-    """How many."""
+    """Number of phases simulated."""
 
     ranks: int
-    """From so many ranks on."""
+    """The smallest scale with fewer phases, in ranks."""
 
     requested: int
-    """Of how many."""
+    """Number of phases requested."""
 
 
 class Figures(TypedDict):
-    """The three figures of how much is explained.
+    """Three figures of how much is explained.
 
-    One alone misleads: few long tasks make up most of the time, many short detours most of the count.
+    A single one misleads: few long tasks make up most of the time, many short detours most of the count.
     """
 
     attributed_ns: int
-    """The part that sources took."""
+    """The part of that time that is attributed to sources."""
 
     count_percent: float
-    """Detours that hold an interval (or were half stolen) / detours."""
+    """Explained detours (that hold an interval or were at least half stolen) / all detours, in percent."""
 
     detour_ns: int
-    """Their time."""
+    """Sum of their times."""
 
     detours: int
-    """Detours; quell's own are in no figure."""
+    """Number of detours; quell's own count in no figure."""
 
     time_percent: float
-    """Attributed time / time of detours."""
+    """Attributed time / time of detours, in percent."""
 
     time_without_tasks_percent: NotRequired[float | None]
-    """The same, detours that hold a task left out; null where none is left."""
+    """The same without detours that hold a task; null if none remain."""
 
     unattributed_ns: int
-    """The part that nothing explains."""
+    """The part of that time that is not attributed."""
 
 
 class Findings(TypedDict):
-    """What is wrong with an archive. All times in ns."""
+    """Defects of an archive. All times in ns."""
 
     before_cause: Count
-    """Messages that were received before they were sent, and collectives that were left before they were entered by
-    all. They were taken to pass in no time, and what noise had delayed them by to be passed on.
+    """Messages that were received before they were sent, and collectives that were left before all had entered.
+
+    They are assumed to take no time, and to pass on the delay by noise.
     """
 
     clock_backwards: Count
-    """Clocks that ran backwards at a location: how often, and how far at most.
+    """Clocks that ran backwards at a location: how often, and by how much at most.
 
-    The time of the event before was taken.
+    The event got the time of the previous one.
     """
 
     counters_backwards: int
-    """Noise counters that went back. What they lost is unknown, and counts as none."""
+    """Noise counters that decreased. The noise that they lost is unknown, and counts as none."""
 
     incomplete_collectives: int
-    """Collectives in which ranks of their communicator are missing. Those that came waited for one another."""
+    """Collectives in which ranks of their communicator are missing. The ranks that entered waited for one another."""
 
     mismatched_collectives: int
-    """Collectives of which ranks did not agree on what they are. What the first said was taken."""
+    """Collectives whose ranks disagree on the operation. The first one counts."""
 
     noise_without_time_ns: int
-    """Noise for which there was no time in the archive."""
+    """Noise for which the archive has no time."""
 
     receives_without_send: int
-    """Receives whose messages nobody sent. They count as work of their own."""
+    """Receives whose messages were not sent. They count as work of their own."""
 
     sends_without_receive: int
     """Messages that were sent and never received."""
 
     unbalanced: int
-    """Regions that were left and never entered, or the other way round."""
+    """Regions that were left and never entered, or entered and never left."""
 
     undefined: int
-    """Events that name what the archive does not define."""
+    """Events that refer to something that the archive does not define."""
 
     warnings: list[ArchiveWarning]
-    """Each of the above by itself, the first few of a kind, and locations whose events break off."""
+    """Each of the above individually, the first few of a kind, and locations whose events break off."""
 
 
 class Fleet(TypedDict):
     """A fleet of recorded nodes."""
 
     cost: NotRequired[Cost | None]
-    """What the mixture of nodes costs; null where that was not asked for, or no node holds detours."""
+    """The cost of the mixture of nodes; null if it was not requested, or no node holds detours."""
 
     differences: list[Difference]
-    """In what else some nodes differ from most. No fault of theirs."""
+    """Other differences of some nodes from most. They are not faults."""
 
     folder: str
-    """The folder."""
+    """The folder of the recordings."""
 
     nodes: int
-    """Nodes that were read."""
+    """Number of nodes that were read."""
 
     nodes_with_sources: int
-    """Nodes of which the sources of noise are known."""
+    """Number of nodes whose sources of noise are known."""
 
     schema: str
     """`quell.fleet/2`."""
 
     typical: list[TypicalSource]
-    """What is usual, by source; most time first."""
+    """The typical values by source; most time first."""
 
     unlike: list[UnlikeNode]
-    """Nodes with more noise than the rest, by some source; those that cost most first, or where no cost was asked
-    for those with most noise above what is usual.
+    """Nodes with more noise than the rest, by some source.
+
+    By cost, or if no cost was requested, by noise in excess of the typical value.
     """
 
     unread: list[Unread]
     """Recordings that could not be read."""
 
     warnings: list[DocumentWarning]
-    """What a reader of the figures must know."""
+    """Warnings for the reader of the figures."""
 
 
 class HistogramOverview(TypedDict):
-    """A histogram of one CPU, thread and kind in figures.
+    """Figures of a histogram of one CPU, thread and kind.
 
     A quantile is the upper end of the bucket that holds it (by the nearest rank), so that it is never too short.
     """
@@ -1153,7 +1151,7 @@ class HistogramOverview(TypedDict):
     """The CPU."""
 
     kind: str
-    """What was timed: `gap`, `latency`, `irq_latency`, `thread_latency`, `user_latency` or `noise`."""
+    """What was timed: `gap`, `latency`, `irq_latency`, `thread_latency`, `user_latency` or `noise`. In tables: `of`."""
 
     max_ns: int
     """The upper end of the last bucket."""
@@ -1168,19 +1166,19 @@ class HistogramOverview(TypedDict):
     """90th percentile."""
 
     p99_9_ns: int
-    """99.9th percentile."""
+    """99.9th percentile. In tables: `p99.9`."""
 
     p99_ns: int
     """99th percentile."""
 
     rate_per_s: NotRequired[float | None]
-    """Samples per second; absent where it is not known how long the CPU was watched."""
+    """Samples per second; absent if it is not known how long the CPU was observed. In tables: `per s`."""
 
     samples: int
-    """How often."""
+    """Number of samples."""
 
     span_ns: int
-    """How long the CPU was watched; 0 where the tool does not tell."""
+    """How long the CPU was observed; 0 if the tool does not report it."""
 
     thread: int
     """The tool's thread."""
@@ -1189,24 +1187,24 @@ class HistogramOverview(TypedDict):
 class HostRow(TypedDict):
     """One recording.
 
-    Its noise is that of its method: detours, what quanta lost, or (for `kernel` and `phases`) what the kernel and other
-    tasks took.
+    Its noise depends on its method: detours, the time that quanta lost, or (for `kernel` and `phases`) the time that
+    the kernel and other tasks took.
     """
 
     cpu_count: int
-    """How many those are."""
+    """Number of these CPUs."""
 
     cpus: str
-    """The watched CPUs, as in `0,2-5`."""
+    """The observed CPUs, as in `0,2-5`."""
 
     events: NotRequired[Events | None]
     """The detours, or for `kernel` and `phases` the intervals; null for quanta."""
 
     host: NotRequired[str | None]
-    """Host it was made on."""
+    """The host on which it was made."""
 
     lost: int
-    """Rows and intervals that were dropped."""
+    """Number of rows and intervals that were dropped."""
 
     method: str
     """`detour`, `fwq`, `ftq`, `kernel` or `phases`."""
@@ -1215,39 +1213,39 @@ class HostRow(TypedDict):
     """The recording's name."""
 
     overhead_percent: NotRequired[float | None]
-    """Noise overhead, all CPUs together: time lost / time observed, in percent; null where it is not known."""
+    """Noise overhead over all CPUs: time lost / time observed, in percent; null if it is not known."""
 
     ranks: list[Binding]
     """Ranks of an MPI run on this host."""
 
     span_ns: int
-    """How long the longest-watched of them was."""
+    """The longest time that one of them was observed."""
 
     stands_out: list[StandsOut]
-    """In what it stands out among hosts that were recorded alike; empty where it does not."""
+    """The figures in which it stands out among hosts that were recorded in the same way; empty if there are none."""
 
     state: str
-    """How far the recording got, as in quell.show."""
+    """The state of the recording, as in quell.show."""
 
     top_source: NotRequired[HostSource | None]
-    """Who took most: of the time of detours, where there are any, else of all time."""
+    """The source that took most: of the time of detours, if there are any, otherwise of all time."""
 
     worst_cpu: NotRequired[WorstCpu | None]
-    """The CPU with the highest."""
+    """The CPU with the highest noise overhead."""
 
 
 class HostSource(TypedDict):
     """A source of one host."""
 
     source: str
-    """Its name, which is a process's or a driver's own: hostile input."""
+    """Its name, which a process or a driver chose: hostile input."""
 
     total_ns: int
     """The time that it took."""
 
 
 class HostUnknownWarning(TypedDict):
-    """It is not known which host the noise is of."""
+    """The host of the noise is not known."""
 
     audited: str
     """The audited host."""
@@ -1256,41 +1254,43 @@ class HostUnknownWarning(TypedDict):
 
 
 class Hosts(TypedDict):
-    """What `show DIR --json` prints."""
+    """The output of `show DIR --json`."""
 
     fleet: NotRequired[Fleet | None]
-    """Which hosts are unlike the rest, and by which source; null where they are too few to tell, or nobody looked."""
+    """Which hosts are outliers, and by which source; null if there are too few hosts, or the analysis was not
+    requested.
+    """
 
     folder: str
-    """The folder."""
+    """The folder of the recordings."""
 
     hosts: list[HostRow]
-    """One entry a recording, the noisiest first; those whose noise is not known last."""
+    """One entry per recording, the noisiest first; those whose noise is not known last."""
 
     schema: str
     """`quell.show-hosts/2`."""
 
     sources: NotRequired[list[SourceOverHosts] | None]
-    """One entry a source, summed over the hosts, most time first; null where no host knows its sources."""
+    """One entry per source, summed over the hosts, most time first; null if no host's sources are known."""
 
     typical: list[Typical]
-    """What is usual here, for each method of recording."""
+    """The typical values, for each method of recording."""
 
     unread: list[Unread]
     """Recordings that could not be read."""
 
     warnings: list[DocumentWarning]
-    """What a reader of the figures must know."""
+    """Warnings for the reader of the figures."""
 
 
 class Hypothesis(TypedDict):
-    """Something that left-over time might be."""
+    """A possible cause of unattributed time."""
 
     chance_percent: NotRequired[float | None]
-    """The same share by chance; absent where chance has no say."""
+    """The share that chance would give; absent if chance does not apply."""
 
     kind: Suspect
-    """What it is about."""
+    """The suspected cause."""
 
     period_ns: NotRequired[float | None]
     """The period, for `periodic`."""
@@ -1299,7 +1299,7 @@ class Hypothesis(TypedDict):
     """The hypothesis in words, with its figure."""
 
     share_percent: float
-    """The share of the left-over detours (or, for `steal`, of their time) that it is about, in percent."""
+    """The share of the detours in question (or, for `steal`, of their time), in percent."""
 
 
 class InjectedFewerWarning(TypedDict):
@@ -1308,10 +1308,10 @@ class InjectedFewerWarning(TypedDict):
     code: Literal["injected-fewer"]
 
     due: int
-    """How many were due."""
+    """Number of detours that were due."""
 
     injected: int
-    """How many were injected."""
+    """Number of detours that were injected."""
 
 
 class InjectedUnloggedWarning(TypedDict):
@@ -1320,7 +1320,7 @@ class InjectedUnloggedWarning(TypedDict):
     code: Literal["injected-unlogged"]
 
     detours: int
-    """How many."""
+    """Number of detours."""
 
 
 class InjectedUnseenWarning(TypedDict):
@@ -1329,14 +1329,14 @@ class InjectedUnseenWarning(TypedDict):
     code: Literal["injected-unseen"]
 
     injected: int
-    """Those that were injected while it watched."""
+    """Number of detours that were injected while it ran."""
 
     seen: int
-    """Those that it saw."""
+    """Number of detours that it saw."""
 
 
 class InstancesLeftOutWarning(TypedDict):
-    """Further instances of a trace are left out."""
+    """Further instances of a trace are omitted."""
 
     code: Literal["instances-left-out"]
 
@@ -1351,28 +1351,28 @@ class InterruptedWarning(TypedDict):
 
 
 class IntervalsLostWarning(TypedDict):
-    """Kernel intervals came faster than they could be read."""
+    """Kernel intervals arrived faster than they could be read."""
 
     code: Literal["intervals-lost"]
 
     intervals: int
-    """How many, over all CPUs."""
+    """Number of intervals, over all CPUs."""
 
 
 class JobFacts(TypedDict):
-    """What runs."""
+    """The job."""
 
     op: NotRequired[str | None]
-    """What ends a phase, as for a prediction; for a schedule null."""
+    """The operation that ends a phase, as for a prediction; null for a schedule."""
 
     phases: int
-    """Phases for each scale, or runs of a schedule."""
+    """Number of phases at each scale, or of runs of a schedule."""
 
     quantum_ns: NotRequired[int | None]
     """Noise-free work per phase and rank, in nanoseconds; null for a schedule."""
 
     seed: int
-    """Run again with it for the same bits."""
+    """The random seed: the same seed reproduces the result bit for bit."""
 
     sync: SyncName
     """How the nodes' noise lines up."""
@@ -1390,7 +1390,7 @@ class KindMissingWarning(TypedDict):
     code: Literal["kind-missing"]
 
     what: str
-    """Which, and what follows from that."""
+    """The kind of event, and the consequence."""
 
 
 class LatenciesCountedWarning(TypedDict):
@@ -1400,40 +1400,47 @@ class LatenciesCountedWarning(TypedDict):
 
 
 class Leave(TypedDict):
-    """A CPU left to the system."""
+    """The effect of leaving one CPU per node to the system."""
 
     cpus: int
-    """CPUs of a node."""
+    """Number of CPUs of a node."""
 
     pays_from_ranks: NotRequired[int | None]
-    """The least of these scales from which on it pays if noise stays where it is; null where it never does."""
+    """The smallest of these scales from which on it pays if noise stays where it is; null if it never does."""
 
     pays_moved_from_ranks: NotRequired[int | None]
-    """The same if noise that can move does."""
+    """The same if movable noise moves to the free CPU."""
 
     scales: list[LeaveScale]
-    """One entry for each scale that fills whole nodes."""
+    """One entry for each scale that fills all its nodes."""
 
 
 class LeaveScale(TypedDict):
-    """One scale with a CPU of each node left alone."""
+    """One scale with one CPU of each node left to the system."""
 
     full_percent: float
-    """The time of a phase of the full job, in percent of the quantum: 100 and the slowdown."""
+    """The time of a phase of the full job, in percent of the quantum: 100 plus the slowdown.
+
+    In tables: `full nodes, time %`.
+    """
 
     left_moved_percent: float
-    """The same if tasks and devices' interrupts go to the CPU that is left alone."""
+    """The same if tasks and device interrupts move to the free CPU. In tables: `one left, daemons on it`."""
 
     left_percent: float
-    """That of the other, whose ranks do the work of all, in percent of the same quantum, with each CPU's noise as it
-    is.
+    """The time of a phase of the other job, whose ranks do the work of all, in percent of the same quantum.
+
+    Each CPU keeps its noise. In tables: `one left`.
     """
 
     ranks: int
-    """Ranks of the job that fills its nodes."""
+    """Number of ranks of the job that uses all CPUs."""
 
     ranks_left: int
-    """Ranks of the job that does not, on as many nodes."""
+    """Number of ranks of the job that leaves one CPU per node free, on the same nodes.
+
+    In tables: `ranks, one CPU left`.
+    """
 
 
 class LeavesOpenWarning(TypedDict):
@@ -1442,10 +1449,10 @@ class LeavesOpenWarning(TypedDict):
     code: Literal["leaves-open"]
 
     location: Location
-    """Where."""
+    """The location."""
 
     open: int
-    """How many are open."""
+    """Number of regions that are open."""
 
     region: str
     """The region."""
@@ -1457,32 +1464,32 @@ class LeavesUnenteredWarning(TypedDict):
     code: Literal["leaves-unentered"]
 
     location: Location
-    """Where."""
+    """The location."""
 
     region: str
     """The region."""
 
 
 class LeftOver(TypedDict):
-    """One end of a message without the other."""
+    """One end of a message whose other end is missing."""
 
     bytes: int
-    """Bytes."""
+    """The size of the message."""
 
     label: NotRequired[str | None]
-    """Its label in the text, if it has one."""
+    """Its label in the GOAL text, if it has one."""
 
     line: NotRequired[int | None]
-    """Its line in the text, from 1."""
+    """Its line in the GOAL text, from 1."""
 
     operation: int
-    """The number of the operation in its rank, from 0."""
+    """The index of the operation in its rank, from 0."""
 
     peer: NotRequired[int | None]
     """The other rank; null for any."""
 
     rank: int
-    """The rank where it waits."""
+    """The rank that waits."""
 
     tag: NotRequired[int | None]
     """The tag; null for any."""
@@ -1495,17 +1502,17 @@ class Location(TypedDict):
     """Its number in the archive."""
 
     thread: NotRequired[list[int] | None]
-    """Its rank and thread; null where the archive does not define it."""
+    """Its rank and thread; null if the archive does not define it."""
 
 
 class LoopFacts(TypedDict):
-    """The probe's own loop on one CPU: what an undisturbed turn takes, in ns."""
+    """The probe's own loop on one CPU: the time of an undisturbed turn, in ns."""
 
     iterations: int
-    """Turns in the whole run."""
+    """Number of turns in the whole run. In tables: `turns`."""
 
     mean_ns: float
-    """Mean over the run, detours left out."""
+    """Mean over the run, without detours."""
 
     min_ns: float
     """Shortest."""
@@ -1514,10 +1521,20 @@ class LoopFacts(TypedDict):
     """Median."""
 
     p99_9_ns: float
-    """999 of 1,000 are at most this."""
+    """99.9th percentile. In tables: `p99.9`."""
 
     p99_ns: float
-    """99 of 100 are at most this."""
+    """99th percentile."""
+
+
+class MessageFacts(TypedDict):
+    """The messages that end a phase."""
+
+    bytes: int
+    """Bytes of a message, of the vector that is reduced, or of each rank's block, depending on the pattern."""
+
+    net: NamedNetwork
+    """The cost of a message."""
 
 
 class MoreRanksThanCpusWarning(TypedDict):
@@ -1527,20 +1544,45 @@ class MoreRanksThanCpusWarning(TypedDict):
 
 
 class Named(TypedDict):
-    """A name, and what it stands for."""
+    """A name with its count and time."""
 
     count: int
-    """How often."""
+    """Number of occurrences."""
 
     name: str
     """The name."""
 
     total_ns: int
-    """Net time."""
+    """Sum of net times."""
+
+
+class NamedNetwork(TypedDict):
+    """A network and its name."""
+
+    eager_limit_bytes: int
+    """S: messages of more bytes are sent by rendezvous."""
+
+    gap_ns: int
+    """g: from one message's start to the next's on a network interface, in nanoseconds."""
+
+    gap_per_byte_ns: float
+    """G: time of each further byte on the wire, in nanoseconds per byte."""
+
+    latency_ns: int
+    """L: from the sender's CPU to the receiver's, first byte, in nanoseconds."""
+
+    overhead_ns: int
+    """o: CPU time of each send and of each arrival, in nanoseconds."""
+
+    overhead_per_byte_ns: float
+    """O: CPU time of each further byte, in nanoseconds per byte."""
+
+    preset: NotRequired[str | None]
+    """The name of the preset or of the file, if it has one."""
 
 
 class NestingDisagreesWarning(TypedDict):
-    """The net times of intervals are not those that their nesting gives."""
+    """The net times of intervals differ from those that follow from their nesting."""
 
     code: Literal["nesting-disagrees"]
 
@@ -1551,43 +1593,8 @@ class NestingDisagreesWarning(TypedDict):
     """The sum of the intervals' own net times."""
 
 
-class NetFacts(TypedDict):
-    """LogGOPS parameters."""
-
-    eager_limit_bytes: int
-    """S: messages of more bytes are sent by rendezvous."""
-
-    gap_ns: int
-    """g, in nanoseconds."""
-
-    gap_per_byte_ns: float
-    """G, in nanoseconds per byte."""
-
-    latency_ns: int
-    """L, in nanoseconds."""
-
-    overhead_ns: int
-    """o, in nanoseconds."""
-
-    overhead_per_byte_ns: float
-    """O, in nanoseconds per byte."""
-
-    preset: NotRequired[str | None]
-    """The name of the preset, if it is one."""
-
-
-class NetworkFacts(TypedDict):
-    """The messages that end a phase."""
-
-    bytes: int
-    """Bytes of a message, of the vector that is reduced, or of each rank's block, as the pattern says."""
-
-    net: NetFacts
-    """What a message costs."""
-
-
 class NeverEndsWarning(TypedDict):
-    """The program does not end, as a check before the run finds."""
+    """The program does not finish, according to a check before the run."""
 
     code: Literal["never-ends"]
 
@@ -1595,7 +1602,7 @@ class NeverEndsWarning(TypedDict):
     """The first errors of `quell goal check`, as it prints them."""
 
     more: int
-    """Further errors."""
+    """Number of further errors."""
 
 
 class NeverReceivedWarning(TypedDict):
@@ -1614,12 +1621,12 @@ class NeverSentWarning(TypedDict):
     """A message is received that was never sent."""
 
     at_ns: int
-    """When."""
+    """The time of the receive."""
 
     code: Literal["never-sent"]
 
     location: Location
-    """Who receives it."""
+    """The receiving location."""
 
     message: Envelope
     """The message."""
@@ -1635,12 +1642,12 @@ class NoDetoursWarning(TypedDict):
 
 
 class NoEagerLimitWarning(TypedDict):
-    """No size was found from which on sends wait for their receive."""
+    """No size was found above which sends wait for their receive."""
 
     code: Literal["no-eager-limit"]
 
     kind: str
-    """Between which ranks: `intra` or `inter`."""
+    """The kind of pair of ranks: `intra` or `inter`."""
 
     tried_bytes: float
     """The largest size that was tried."""
@@ -1653,7 +1660,7 @@ class NoMpiCallsWarning(TypedDict):
 
 
 class NoPhaseEndedWarning(TypedDict):
-    """No phase ended, so all processes went on from one place of the trace."""
+    """No phase ended, so all processes continued from the same place of the trace."""
 
     code: Literal["no-phase-ended"]
 
@@ -1668,7 +1675,7 @@ class NodeFacts(TypedDict):
     """One node whose noise was recorded."""
 
     cpus: int
-    """CPUs that were watched."""
+    """Number of CPUs that were observed."""
 
     name: str
     """The recording's or the model's name."""
@@ -1678,29 +1685,29 @@ class NoiseFacts(TypedDict):
     """The noise of a simulation."""
 
     injected_noise_ns: NotRequired[list[int] | None]
-    """The noise that struck each rank's work, in nanoseconds, rank 0 first; left out as `finish_times_ns` is."""
+    """The noise that delayed each rank's work, in nanoseconds, rank 0 first; left out as `finish_times_ns` is."""
 
     injected_total_ns: NotRequired[int | None]
-    """The noise that struck the work of all ranks together, in nanoseconds; null if not finished."""
+    """The noise that delayed the work of all ranks together, in nanoseconds; null if the program did not finish."""
 
     skew_ns: int
-    """With `together`: nodes begin up to this much later than the first, in nanoseconds."""
+    """With `together`: nodes start up to this much later than the first, in nanoseconds."""
 
     sources: list[NoiseSource]
-    """The files, in the order in which nodes take them."""
+    """The noise files, in the order in which they are assigned to nodes."""
 
     start: StartName
-    """Where in it each rank begins."""
+    """The offset in the noise trace at which each rank starts."""
 
 
 class NoiseSource(TypedDict):
     """One node's traces."""
 
     cpus: int
-    """How many CPUs were recorded together."""
+    """Number of CPUs that were recorded together."""
 
     detours: int
-    """Detours of all its CPUs, quell's own left out."""
+    """Number of detours of all its CPUs, without quell's own."""
 
     name: str
     """The recording's or the model's name."""
@@ -1709,7 +1716,7 @@ class NoiseSource(TypedDict):
     """Time lost to detours over time observed, in percent, over all its CPUs."""
 
     span_ns: int
-    """How long all of them were observed, in nanoseconds."""
+    """The time for which all of them were observed, in nanoseconds."""
 
 
 class NotLeftWarning(TypedDict):
@@ -1722,16 +1729,16 @@ class NotLeftWarning(TypedDict):
 
 
 class NotResampledFromWarning(TypedDict):
-    """There are none from some scale on, for the same reason."""
+    """There are no confidence intervals from some scale on, for the same reason."""
 
     code: Literal["not-resampled-from"]
 
     ranks: int
-    """From so many ranks on."""
+    """The number of ranks of that scale."""
 
 
 class NotResampledWarning(TypedDict):
-    """There are no confidence intervals: to resample would take too long."""
+    """There are no confidence intervals, because resampling would take too long."""
 
     code: Literal["not-resampled"]
 
@@ -1743,7 +1750,7 @@ class NothingInjectableWarning(TypedDict):
 
 
 class OfRecordingWarning(TypedDict):
-    """What one of several recordings says of itself."""
+    """A warning of one of several recordings."""
 
     code: Literal["of-recording"]
 
@@ -1751,23 +1758,23 @@ class OfRecordingWarning(TypedDict):
     """The recording's name."""
 
     warning: RecordingWarning
-    """What it says."""
+    """Its warning."""
 
 
 class OnNode(TypedDict):
-    """What one source did to the CPUs of the nodes, whatever it costs a job."""
+    """The time that one source took on the CPUs of the nodes, whatever it costs a job."""
 
     count: int
-    """Detours that it had part in."""
+    """Number of detours in which it had a part. In tables: `times`."""
 
     max_ns: int
-    """The most that it took of one."""
+    """The longest time that it took in one detour. In tables: `longest`."""
 
     percent: float
-    """What it took, in percent of the time that all CPUs were watched."""
+    """Time that it took, in percent of the time that all CPUs were observed. In tables: `% of node`."""
 
     total_ns: int
-    """What it took of them, in nanoseconds."""
+    """Sum of the times that it took, in nanoseconds."""
 
 
 class OrderUnknownWarning(TypedDict):
@@ -1777,7 +1784,7 @@ class OrderUnknownWarning(TypedDict):
 
 
 class OsnoiseSumsWarning(TypedDict):
-    """What the osnoise tracer summed up on one CPU."""
+    """The sums of the osnoise tracer on one CPU."""
 
     code: Literal["osnoise-sums"]
 
@@ -1788,17 +1795,17 @@ class OsnoiseSumsWarning(TypedDict):
     """The longest single noise."""
 
     noise_ns: int
-    """Noise in all periods."""
+    """Sum of the noise in all periods."""
 
     periods: int
-    """Periods."""
+    """Number of periods."""
 
     runtime_ns: int
-    """Length of all periods."""
+    """Sum of the lengths of all periods."""
 
 
 class OtherHostWarning(TypedDict):
-    """The recordings are of another host than the one that was audited."""
+    """The recordings are from another host than the one that was audited."""
 
     audited: str
     """The audited host."""
@@ -1810,15 +1817,15 @@ class OtherHostWarning(TypedDict):
 
 
 class OtherKindWarning(TypedDict):
-    """So many nodes have much more of a source than the others that they count as another kind of node."""
+    """Too many nodes have more of a source than the others to be outliers: they count as another kind of node."""
 
     code: Literal["other-kind"]
 
     nodes: int
-    """How many."""
+    """Number of nodes with more of it."""
 
     of: int
-    """Of how many."""
+    """Number of all nodes."""
 
     source: str
     """The source."""
@@ -1837,13 +1844,13 @@ class Period(TypedDict):
     """One train of evenly spaced detours."""
 
     band: Band
-    """The durations among which it was found."""
+    """The band of durations in which it was found."""
 
     events: int
-    """How many detours belong to it, net of chance."""
+    """Number of detours that belong to it, net of chance. In tables: `detours`."""
 
     median_duration_ns: int
-    """The median duration of the detours in its place, in nanoseconds."""
+    """The median duration of its detours, in nanoseconds. In tables: `median`."""
 
     noise_ns: int
     """The time that it took, in nanoseconds, net of chance."""
@@ -1852,11 +1859,11 @@ class Period(TypedDict):
     """The mean distance of its events, in nanoseconds."""
 
     strength: float
-    """The share of the band's detours that belong to it, 0 to 1, net of those that are in its place by chance."""
+    """The share of the band's detours that belong to it, 0 to 1, net of those that match by chance."""
 
 
 class PhasesUnrunWarning(TypedDict):
-    """Emulated ranks used their share of the trace up before all phases had run."""
+    """Emulated ranks used up their share of the trace before all phases had run."""
 
     code: Literal["phases-unrun"]
 
@@ -1865,77 +1872,81 @@ class Point(TypedDict):
     """The prediction for one scale."""
 
     base_phase_ns: int
-    """A phase without noise, in nanoseconds: the quantum, and with messages the mean of what both take."""
+    """The length of a phase without noise, in nanoseconds: the quantum, or with messages the mean of quantum and
+    messages together. In tables: `without noise`.
+    """
 
     ci95_percent: NotRequired[list[float] | None]
-    """95 % confidence interval of the slowdown, low and high, in percent."""
+    """95 % confidence interval of the slowdown, low and high, in percent. In tables: `95 % interval`."""
 
     max_phase_ns: int
     """The longest phase, in nanoseconds.
 
-    With messages, where phases overlap, the longest mean phase of one of the runs.
+    With messages, where phases overlap, the longest mean phase of one of the runs. In tables: `longest phase`.
     """
 
     mean_phase_ns: float
     """The mean phase, in nanoseconds."""
 
     phases: int
-    """Phases simulated, over all independent runs."""
+    """Number of phases simulated, over all independent runs."""
 
     ranks: int
-    """Ranks, one per CPU."""
+    """Number of ranks, one per CPU."""
 
     replicates: int
-    """Runs on resampled traces behind the confidence interval."""
+    """Number of runs on resampled traces for the confidence interval."""
 
     slowdown_percent: float
-    """100 × (mean phase − base) / base (De et al. 2008, eq. 3)."""
+    """100 × (mean phase − base) / base (De et al. 2008, eq. 3). In tables: `slowdown %`."""
 
     supported: bool
-    """Whether the traces speak for so many ranks."""
+    """Whether the traces support this number of ranks. In tables: `within the trace`."""
 
 
 class Prediction(TypedDict):
-    """A predicted curve: what the noise costs at each scale."""
+    """A predicted curve: the cost of the noise at each scale."""
 
     drift_ppm: float
-    """Node clocks run fast or slow by up to this many parts per million."""
+    """Maximum drift of a node's clock, fast or slow, in parts per million."""
 
-    network: NotRequired[NetworkFacts | None]
-    """The network that these messages take; null for `max`."""
+    network: NotRequired[MessageFacts | None]
+    """The network of these messages; null for `max`."""
 
     noise: list[NoiseSource]
-    """The traces that the noise is drawn from, in the order in which nodes take them."""
+    """The traces that the noise is drawn from, in the order in which nodes use them."""
 
     op: str
-    """What ends a phase: `max`, the slowest rank at no cost of its own (De et al.
+    """The operation that ends a phase: `max`, the slowest rank at no cost of its own (De et al.
 
     2008, eq. 3), or the name of the pattern of messages that follows the work.
     """
 
     phases: int
-    """Phases asked for per scale; each point says how many it ran."""
+    """Number of phases requested per scale; each point states how many it ran."""
 
     points: list[Point]
-    """The curve, in the order of the scales asked for."""
+    """The curve, in the order of the requested scales."""
 
     quantum_ns: int
     """Noise-free work per phase and rank, in nanoseconds."""
 
     replicates: int
-    """The most resampled runs behind a confidence interval; huge traces and scales get fewer, as their points say."""
+    """Maximum number of resampled runs for a confidence interval; huge traces and scales get fewer, as their points
+    state.
+    """
 
     schema: str
     """Always `quell.predict/2`."""
 
     seed: int
-    """Run again with it for the same bits."""
+    """The random seed: the same seed reproduces the result bit for bit."""
 
     skew_ns: int
-    """Nodes start up to this many nanoseconds later than the first."""
+    """Maximum delay of a node's start after the first node's, in nanoseconds."""
 
     supported_ranks: int
-    """Up to so many ranks the traces hold ten quanta for each; beyond, the prediction extrapolates."""
+    """Maximum number of ranks for which the traces hold ten quanta each; beyond, the prediction extrapolates."""
 
     sync: SyncName
     """How the nodes' noise lines up."""
@@ -1944,20 +1955,20 @@ class Prediction(TypedDict):
     """What limits the prediction."""
 
     what_if: NotRequired[list[str]]
-    """How the noise is otherwise than it was recorded, in words; empty where it is not."""
+    """How the noise differs from the recorded noise, in words; empty if it does not."""
 
 
 class ProgramCost(TypedDict):
-    """What one of the kernel recorder's programs cost, by the kernel's own account (`bpf_stats`)."""
+    """The cost of one of the kernel recorder's programs, as the kernel accounts it (`bpf_stats`)."""
 
     ns: int
-    """Time in it, in ns, with the kernel's own taking of time."""
+    """Time in it, in ns, including the kernel's own time measurement."""
 
     program: str
     """The program's name."""
 
     runs: int
-    """How often it ran, on any CPU."""
+    """Number of runs, on any CPU."""
 
 
 class Proposal(TypedDict):
@@ -1967,38 +1978,39 @@ class Proposal(TypedDict):
     """The sources that it addresses, the costliest first; hostile input."""
 
     effects: NotRequired[list[Effect] | None]
-    """What comes of it at each scale, if it takes away all that it addresses; null where it cannot be done, or
-    addresses next to nothing.
+    """The effect at each scale if it removes all that it addresses; null if it cannot be applied, or addresses next
+    to nothing.
     """
 
     id: str
     """Its id in the catalogue."""
 
     node: OnNode
-    """What those did on the nodes."""
+    """What those sources took on the nodes."""
 
     on_cpus: NotRequired[str | None]
-    """The CPUs that compute, for one that moves noise to the others: its effect is that on a job which leaves those
-    alone.
+    """The CPUs that compute, for one that moves noise to the others.
+
+    Its effect is then that on a job which leaves the others free.
     """
 
     reboot: bool
-    """Whether it only works from the next boot on."""
+    """Whether it takes effect only at the next boot."""
 
     risk: str
-    """How much can go wrong: `low`, `medium`, `high`, `external`."""
+    """The risk: `low`, `medium`, `high`, `external`."""
 
     standing: Standing
-    """Whether it can be done."""
+    """Whether it can be applied."""
 
     title: str
-    """One line."""
+    """A one-line title."""
 
     why: NotRequired[str | None]
-    """Why, where that alone does not say."""
+    """The reason, if the standing alone does not give it."""
 
     worth_it: bool
-    """Whether it saves any time worth it at the last scale."""
+    """Whether the time that it saves at the last scale is worth the effort."""
 
 
 class QuantaArePeriodsWarning(TypedDict):
@@ -2014,7 +2026,7 @@ class QuantaCountedWarning(TypedDict):
 
 
 class QuantaOverview(TypedDict):
-    """The quanta of one CPU in figures."""
+    """Figures of the quanta of one CPU."""
 
     cpu: int
     """The CPU."""
@@ -2023,74 +2035,75 @@ class QuantaOverview(TypedDict):
     """Longest quantum."""
 
     max_work: int
-    """Most work in a quantum."""
+    """Most work in a quantum. In tables: `work max`."""
 
     min_ns: int
     """Shortest quantum."""
 
     min_work: int
-    """Least work in a quantum."""
+    """Least work in a quantum. In tables: `work min`."""
 
     overhead_percent: float
     """FWQ: time above the fastest quantum / all time.
 
-    FTQ: work below the fullest quantum / all work that would have fitted. In percent (Hoefler et al. 2010).
+    FTQ: work below the fullest quantum / all work that could have been done. In percent (Hoefler et al. 2010). In
+    tables: `noise %`.
     """
 
     p50_ns: int
     """Median quantum."""
 
     p50_work: int
-    """Median work."""
+    """Median work. In tables: `work p50`."""
 
     p99_ns: int
     """99th percentile."""
 
     quanta: int
-    """How many quanta."""
+    """Number of quanta."""
 
     span_ns: int
-    """Time that they cover."""
+    """Time that they cover. In tables: `watched`."""
 
 
 class QuantumOffWarning(TypedDict):
-    """The quickest tenth of quanta is not the quantum that was calibrated."""
+    """The quickest tenth of quanta differs from the calibrated quantum."""
 
     code: Literal["quantum-off"]
 
     of: int
-    """Of how many."""
+    """Number of all ranks."""
 
     quantum_ns: int
     """Length of the quantum."""
 
     ranks: int
-    """On so many ranks."""
+    """Number of ranks where it does."""
 
     worst_p10_ns: int
-    """What its quickest tenth takes at most."""
+    """The 10th percentile of its quanta."""
 
     worst_percent: float
-    """So much longer than the quantum, in percent; below 0 where it is shorter."""
+    """How much longer than the quantum that is, in percent; negative if it is shorter."""
 
     worst_rank: int
-    """The rank that is farthest off."""
+    """The rank with the largest difference."""
 
 
 class QuickestTenthOffWarning(TypedDict):
-    """The quickest tenth of a rank's phases is not as long as the quantum."""
+    """The quickest tenth of a rank's phases differs from the quantum."""
 
     code: Literal["quickest-tenth-off"]
 
     percent: float
-    """So much longer than the quantum, in percent; below 0 where it is shorter."""
+    """How much longer than the quantum it is, in percent; negative if it is shorter."""
 
     rank: int
-    """The rank that is farthest off."""
+    """The rank with the largest difference."""
 
 
 class RanksDisagreeWarning(TypedDict):
-    """Ranks do not agree on what a collective is."""
+    """Ranks disagree on the operation of a collective."""
 
     code: Literal["ranks-disagree"]
 
@@ -2107,13 +2120,13 @@ class RanksMissingWarning(TypedDict):
     """The collective."""
 
     more: int
-    """Further ranks."""
+    """Number of further missing ranks."""
 
     operation: NotRequired[str | None]
-    """Which it is, where that is known."""
+    """The operation, if it is known."""
 
     ranks: list[int]
-    """The first of the missing ranks."""
+    """The first few of the missing ranks."""
 
 
 class RanksMovedWarning(TypedDict):
@@ -2128,13 +2141,13 @@ class RanksShareCpusWarning(TypedDict):
     code: Literal["ranks-share-cpus"]
 
     cpus: int
-    """Their CPUs."""
+    """Number of their CPUs."""
 
     host: str
-    """On this host."""
+    """The host."""
 
     ranks: int
-    """Its ranks."""
+    """Number of its ranks."""
 
 
 class RanksUnreportedWarning(TypedDict):
@@ -2143,10 +2156,10 @@ class RanksUnreportedWarning(TypedDict):
     code: Literal["ranks-unreported"]
 
     missing: int
-    """How many."""
+    """Number of ranks without a report."""
 
     ranks: int
-    """Of how many."""
+    """Number of all ranks."""
 
 
 class RealtimeThrottledWarning(TypedDict):
@@ -2155,7 +2168,7 @@ class RealtimeThrottledWarning(TypedDict):
     code: Literal["realtime-throttled"]
 
     percent: float
-    """That share of each second, in percent."""
+    """The share of each second, in percent."""
 
 
 class RecordedDifferentlyWarning(TypedDict):
@@ -2164,37 +2177,37 @@ class RecordedDifferentlyWarning(TypedDict):
     code: Literal["recorded-differently"]
 
     ways: int
-    """How many ways."""
+    """Number of different ways."""
 
 
 class RowsCutOffWarning(TypedDict):
-    """An imported file has other rows than its head says."""
+    """The number of rows of an imported file differs from that in its head."""
 
     code: Literal["rows-cut-off"]
 
     found: int
-    """Rows that it has."""
+    """Number of rows that it has."""
 
     stated: int
-    """Rows that it says it has."""
+    """Number of rows in its head."""
 
 
 class RowsLostWarning(TypedDict):
-    """Rows came faster than they could be written."""
+    """Rows arrived faster than they could be written."""
 
     code: Literal["rows-lost"]
 
     rows: int
-    """How many, over all CPUs."""
+    """Number of rows, over all CPUs."""
 
 
 class RowsMissingWarning(TypedDict):
-    """Rows were lost, and the recording does not say why."""
+    """Rows were lost, and the recording does not state why."""
 
     code: Literal["rows-missing"]
 
     rows: int
-    """How many, over all CPUs."""
+    """Number of rows, over all CPUs."""
 
 
 class RunEndedWarning(TypedDict):
@@ -2206,7 +2219,7 @@ class RunEndedWarning(TypedDict):
     """Its exit code."""
 
     run: int
-    """Which run, from 1."""
+    """The number of the run, from 1."""
 
     stderr: str
     """The last lines that it wrote to stderr; empty if there are none."""
@@ -2218,37 +2231,37 @@ class RunsDisturbedWarning(TypedDict):
     code: Literal["runs-disturbed"]
 
     percent: float
-    """That share of them, in percent."""
+    """Their share, in percent."""
 
     tries: int
-    """How often each was tried."""
+    """Number of tries of each."""
 
 
 class Scale(TypedDict):
     """A number of ranks."""
 
     median_percent: float
-    """Slowdown if all were like the median node."""
+    """Slowdown if all nodes were like the median node. In tables: `all as the median node`."""
 
     mixture_percent: float
-    """Slowdown on the nodes as they are."""
+    """Slowdown with the nodes as they are. In tables: `as they are`."""
 
     nodes: int
-    """Nodes that they fill.
+    """Number of nodes that they fill.
 
-    Fewer than were recorded are neighbours by name, the mean over where they begin; more take the recorded ones in
-    turn.
+    If that is less than were recorded, they are neighbours by name, and the result is the mean over where they begin;
+    if more, they use the recorded ones in turn.
     """
 
     ranks: int
-    """Ranks, one a CPU."""
+    """Number of ranks, one per CPU."""
 
     without_unlike_percent: float
-    """Slowdown if the nodes that are unlike the rest were like the mean of the others."""
+    """Slowdown if the outliers were like the mean of the other nodes. In tables: `without the unlike`."""
 
 
 class SentenceWarning(TypedDict):
-    """A warning of an older recording, which had only its sentence."""
+    """A warning of an older recording, which has only a sentence."""
 
     code: Literal["sentence"]
 
@@ -2263,7 +2276,7 @@ class SeveralMethodsWarning(TypedDict):
 
 
 class ShareUsedUpWarning(TypedDict):
-    """A process used its share of the trace up, and ran on without noise."""
+    """A process used up its share of the trace, and continued without noise."""
 
     code: Literal["share-used-up"]
 
@@ -2272,10 +2285,10 @@ class ShareUsedUpWarning(TypedDict):
 
 
 class Show(TypedDict):
-    """What `show --json` prints: the recording at a glance, and its sources."""
+    """The output of `show --json`: an overview of the recording, and its sources."""
 
     classes: NotRequired[list[ClassRow] | None]
-    """One entry a class, with `--by class`."""
+    """One entry per class, with `--by class`."""
 
     clock: NotRequired[ClockFacts | None]
     """The probe's clock."""
@@ -2284,22 +2297,22 @@ class Show(TypedDict):
     """The recorded command as a whole."""
 
     cpus: list[CpuOverview]
-    """One entry a CPU, for the detour method."""
+    """One entry per CPU, for the detour method."""
 
     explained: NotRequired[Explained | None]
-    """How much of the detours is explained; null where sources are not known or there are no detours."""
+    """How much of the detours is explained; null if sources are not known or there are no detours."""
 
     histograms: list[HistogramOverview]
     """One entry for each CPU, thread and kind, for histograms."""
 
     host: NotRequired[str | None]
-    """Host it was made on."""
+    """The host on which it was made."""
 
     kernel: NotRequired[str | None]
     """Kernel release and build."""
 
     lost: int
-    """Rows that were dropped for want of room, all CPUs together."""
+    """Number of rows that were dropped for lack of space, over all CPUs."""
 
     method: str
     """`detour`, `fwq`, `ftq`, `kernel`, `phases` or `histogram`."""
@@ -2308,28 +2321,28 @@ class Show(TypedDict):
     """The recording's name."""
 
     note: NotRequired[str | None]
-    """Why it failed, or where it came from."""
+    """Why it failed, or where it was imported from."""
 
     per_cpu: NotRequired[list[CpuSources] | None]
-    """What each source took per CPU; null where sources are not known."""
+    """The time that each source took per CPU; null if sources are not known."""
 
     processor: NotRequired[str | None]
     """The processor's own name."""
 
     quanta: list[QuantaOverview]
-    """One entry a CPU, for FWQ, FTQ and the work in phases of an MPI program."""
+    """One entry per CPU, for FWQ, FTQ and the work in phases of an MPI program."""
 
     recorder_cost: NotRequired[list[ProgramCost] | None]
-    """What the kernel recorder's programs cost, where that was counted (`record --cost`)."""
+    """The cost of the kernel recorder's programs, if it was counted (`record --cost`)."""
 
     schema: str
     """`quell.show/2`."""
 
     sources: NotRequired[list[SourceRow] | None]
-    """One entry a source, the one that took most time first, quell's own last; null where sources are not known."""
+    """One entry per source, by time, quell's own last; null if sources are not known."""
 
     sources_unknown_because: NotRequired[str | None]
-    """Why sources are not known, and what to do; absent where they are."""
+    """Why sources are not known, and what to do; absent if they are known."""
 
     sources_warnings: list[DocumentWarning]
     """What limits the figures of sources."""
@@ -2338,41 +2351,41 @@ class Show(TypedDict):
     """`complete`, `recording` (cut off, or still being made), `interrupted`, `failed` or `imported`."""
 
     tasks: NotRequired[list[TaskRow] | None]
-    """One entry a task, with `--by task`."""
+    """One entry per task, with `--by task`."""
 
     threads: NotRequired[list[ThreadRow] | None]
     """Its threads, by their start."""
 
     threshold_ns: NotRequired[float | None]
-    """Detours above this were recorded, in ns."""
+    """Only longer detours were recorded, in ns."""
 
     warnings: list[DocumentWarning]
-    """What a reader of the figures must know."""
+    """Warnings for the reader of the figures."""
 
     zero_unix_ns: NotRequired[int | None]
-    """Wall-clock time of the recording's zero, ns since 1970."""
+    """Wall-clock time of the recording's zero, in ns since 1970."""
 
 
 class ShowLeftOver(TypedDict):
-    """Left-over times, over the detours that have any."""
+    """Statistics of unattributed time, over the detours that have any."""
 
     count: int
-    """Detours."""
+    """Number of detours. In tables: `detours`."""
 
     max_ns: int
-    """The longest."""
+    """The longest time."""
 
     median_ns: int
-    """The median."""
+    """The median time."""
 
     min_ns: int
-    """The shortest; zero where there is none, as in all that follow."""
+    """The shortest time; zero if there is none, like all that follow."""
 
     p90_ns: int
     """90th percentile."""
 
     total_ns: int
-    """All together."""
+    """Sum of the times."""
 
 
 class SideDocument(TypedDict):
@@ -2382,91 +2395,91 @@ class SideDocument(TypedDict):
     """The CPUs that it observed."""
 
     detours: Summary
-    """How many detours there were, and how long."""
+    """Number and durations of the detours."""
 
     name: str
-    """How people know it."""
+    """Its display name. In tables: `recording`."""
 
     overhead_percent: float
-    """Noise overhead: time lost to detours over time observed, of all CPUs, in percent."""
+    """Noise overhead: time lost to detours over time observed, of all CPUs, in percent. In tables: `noise %`."""
 
     rate_per_s: float
-    """Detours per second of one CPU."""
+    """Detours per second of one CPU. In tables: `per s`."""
 
     span_ns: int
-    """The longest time that one of them was observed, in nanoseconds."""
+    """The longest time that one of its CPUs was observed, in nanoseconds. In tables: `watched`."""
 
 
 class Simulation(TypedDict):
-    """A played program: when each rank is done."""
+    """The result of a simulation: when each rank finished."""
 
     baseline: NotRequired[Baseline | None]
-    """The same without noise, if that was requested."""
+    """The same program without noise, if requested."""
 
     culprits: NotRequired[CulpritFacts | None]
-    """Which noise made it late, if that was requested."""
+    """The noise that delayed the program, if requested."""
 
     events: int
-    """Operations that became free and messages that were sent, which is what LogGOPSim counts."""
+    """Number of operations that became ready plus messages that were sent, which is what LogGOPSim counts."""
 
     finish_quantiles_ns: NotRequired[list[int] | None]
-    """When the first rank, a tenth, half, nine tenths and all of the ranks were done, in nanoseconds; null if not
-    finished.
+    """When the first rank, a tenth, half, nine tenths and all of the ranks had finished, in nanoseconds; null if the
+    program did not finish.
     """
 
     finish_times_ns: NotRequired[list[int] | None]
-    """When each rank was done, in nanoseconds, rank 0 first; null if not finished, and above 4,096 ranks unless
-    `--all-times` is given.
+    """When each rank finished, in nanoseconds, rank 0 first; null if the program did not finish, and above 4,096
+    ranks unless `--all-times` is given.
     """
 
     finished: bool
-    """Whether every operation was done and every message received."""
+    """Whether every operation finished and every message was received."""
 
     max_ns: NotRequired[int | None]
-    """When the last rank was done, in nanoseconds; null if not finished."""
+    """When the last rank finished, in nanoseconds; null if the program did not finish."""
 
     max_rank: NotRequired[int | None]
-    """The lowest of the ranks that were done last; null if not finished."""
+    """The lowest number among the ranks that finished last; null if the program did not finish."""
 
-    net: NetFacts
+    net: NamedNetwork
     """The network."""
 
     noise: NotRequired[NoiseFacts | None]
-    """The noise; null for a silent machine."""
+    """The noise; null if there was none."""
 
     parameters: NotRequired[dict[str, str] | None]
-    """The parameters of the pattern by the options that set them; null for a file."""
+    """The parameters of the pattern, by the options that set them; null for a file."""
 
     program: str
-    """The file or the pattern that was played."""
+    """The file or the pattern that was simulated."""
 
     ranks: int
-    """How many ranks there are."""
+    """Number of ranks."""
 
     rules: RulesName
-    """By which rules ranks and messages meet."""
+    """The rules of the simulation."""
 
     schema: str
     """Always `quell.simulate/2`."""
 
     seed: int
-    """Seed of the places in the noise; run again with it for the same bits."""
+    """Seed of the offsets in the noise trace; equal seeds give bit-identical results."""
 
     stuck: NotRequired[StuckFacts | None]
-    """What was left over, if not finished."""
+    """What remained when the program could not continue; null if it finished."""
 
     warnings: list[DocumentWarning]
     """What limits the result."""
 
 
 class SlowNode(TypedDict):
-    """A node that holds up the others."""
+    """A node that delays the others."""
 
     delay_share_percent: float
-    """The share of all lost time that was lost in those."""
+    """The share of all lost time that was lost in those phases. In tables: `of lost time`."""
 
     holds_up_percent: float
-    """The share of all phases in which it is the last."""
+    """The share of all phases in which it is last. In tables: `of phases`."""
 
     host: NotRequired[str | None]
     """Its host."""
@@ -2475,7 +2488,7 @@ class SlowNode(TypedDict):
     """The recording's name."""
 
     own_percent: float
-    """Slowdown of a program on this node alone."""
+    """Slowdown of a program on this node alone. In tables: `alone`."""
 
 
 class Source(TypedDict):
@@ -2485,45 +2498,48 @@ class Source(TypedDict):
     """One entry for each scale, in their order."""
 
     node: OnNode
-    """On the nodes."""
+    """Its time on the nodes."""
 
     source: str
-    """Its name, which is a process's or a driver's own: hostile input."""
+    """Its name, which a process or a driver chose: hostile input."""
 
 
 class SourceCost(TypedDict):
-    """What one source costs at one scale. All percentages are points of the slowdown."""
+    """The cost of one source at one scale. All percentages are points of the slowdown."""
 
     alone_ci95_percent: NotRequired[list[float] | None]
-    """95 % confidence interval of that."""
+    """95 % confidence interval of that slowdown. In tables: `95 % interval`."""
 
     alone_percent: float
-    """The slowdown if there were no other noise."""
+    """The slowdown if there were no other noise. In tables: `alone %`."""
 
     gain_ci95_percent: NotRequired[list[float] | None]
-    """95 % confidence interval of the gain, from pairs of runs."""
+    """95 % confidence interval of the gain, from pairs of runs. In tables: `95 % interval`."""
 
     gain_percent: float
-    """By how much its removal lessens the slowdown."""
+    """Reduction of the slowdown if it is removed. In tables: `removed %`."""
 
     part_percent: float
-    """What it took of the slowest ranks' detours; the parts of all sources add up to the slowdown."""
+    """Its share of the slowest ranks' detours; the shares of all sources add up to the slowdown.
+
+    In tables: `part %`.
+    """
 
     without_ci95_percent: NotRequired[list[float] | None]
-    """95 % confidence interval of that."""
+    """95 % confidence interval of that slowdown."""
 
     without_percent: float
-    """The slowdown that is left without it."""
+    """The slowdown without it."""
 
 
 class SourceDelay(TypedDict):
-    """What one source did to the program."""
+    """The effect of one source on the program."""
 
     delay_ns: int
-    """Its part of the delay, in nanoseconds."""
+    """Its share of the delay, in nanoseconds."""
 
     percent: float
-    """The same in percent of the delay."""
+    """Its share in percent of the delay. In tables: `of it`."""
 
     source: str
     """The source, as in `show --by source`."""
@@ -2533,74 +2549,77 @@ class SourceOverHosts(TypedDict):
     """One source on all hosts."""
 
     count: int
-    """Intervals."""
+    """Number of intervals."""
 
     hosts: int
-    """Hosts on which it was seen."""
+    """Number of hosts on which it was seen."""
 
     in_detours_ns: NotRequired[int | None]
-    """The part of it that lies in detours; null where no host recorded any."""
+    """The part of that time that lies in detours; null if no host recorded detours."""
 
     max_ns: int
-    """The longest."""
+    """The longest interval. In tables: `longest`."""
 
     source: str
-    """Its name, which is a process's or a driver's own: hostile input."""
+    """Its name, which a process or a driver chose: hostile input."""
 
     total_ns: int
-    """All their time."""
+    """Sum of their times."""
 
     worst_host: str
-    """The host on which it took most."""
+    """The host on which it took most time. In tables: `most on`."""
 
     worst_host_ns: int
-    """The time that it took there."""
+    """The time that it took there. In tables: `there`."""
 
 
 class SourceRow(TypedDict):
     """One source.
 
-    Count and times are those of its intervals on the recorded CPUs, whether they made a detour or not, net of what
+    Count and times are those of its intervals on the recorded CPUs, whether they caused a detour or not, net of what
     interrupted them.
     """
 
     # Besides: class, which Python keeps for itself.
 
     causes: list[Named]
-    """Who caused it, most time first."""
+    """What caused it, by time."""
 
     count: int
-    """Intervals."""
+    """Number of intervals."""
 
     details: list[Named]
-    """What it worked at, most time first: timer callbacks, work functions, called functions."""
+    """What it worked on, by time: timer callbacks, work functions, called functions."""
 
     in_detours_ns: NotRequired[int | None]
-    """The time of detours that was attributed to it; null where no detours were recorded."""
+    """The detour time that is attributed to it; null if no detours were recorded."""
 
     max_ns: int
-    """The longest."""
+    """The longest time."""
 
     mean_ns: float
-    """The mean."""
+    """The mean time."""
 
     min_ns: int
-    """The shortest."""
+    """The shortest time."""
 
     own: bool
     """Whether it is quell itself."""
 
     period_ns: NotRequired[float | None]
-    """Their period, where at least half of them belong to one train."""
+    """Their period, if at least half of them belong to one train."""
 
     pid: NotRequired[int | None]
-    """The task, where it was one alone."""
+    """The task's id, if the source is a single task."""
 
     source: str
-    """`tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: hostile input."""
+    """`tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: hostile input.
+
+    In tables: `name`.
+    """
 
     total_ns: int
-    """All their time, net of what interrupted them."""
+    """Sum of their times, net of what interrupted them."""
 
 
 class SourcesIncompleteWarning(TypedDict):
@@ -2609,19 +2628,19 @@ class SourcesIncompleteWarning(TypedDict):
     code: Literal["sources-incomplete"]
 
     intervals: int
-    """How many were lost."""
+    """Number of intervals that were lost."""
 
 
 class SourcesUnknownWarning(TypedDict):
-    """Recordings do not know their sources."""
+    """Recordings have no sources."""
 
     code: Literal["sources-unknown"]
 
     of: int
-    """Of how many."""
+    """Number of all recordings."""
 
     recordings: int
-    """How many."""
+    """Number of recordings without sources."""
 
 
 class SpanBelowQuantumWarning(TypedDict):
@@ -2640,34 +2659,34 @@ class SpanBelowQuantumWarning(TypedDict):
 
 
 class SpikesWithoutSourceWarning(TypedDict):
-    """Spikes of some ranks have no source: what the kernel did there is not known."""
+    """Spikes of some ranks have no source, because the kernel was not recorded there."""
 
     code: Literal["spikes-without-source"]
 
     of: int
-    """Of how many."""
+    """Number of all ranks."""
 
     ranks: int
-    """On so many ranks."""
+    """Number of these ranks."""
 
 
 class StandsOut(TypedDict):
-    """In what a host stands out, and how far."""
+    """The figure in which a host stands out, and how far."""
 
-    figure: Figure
-    """What is high."""
+    figure: HostFigure
+    """The figure that is high."""
 
     times_median: NotRequired[float | None]
-    """How many times the median it is; null where that is zero."""
+    """The ratio to the median; null if the median is zero."""
 
 
 class StartsUnknownWarning(TypedDict):
-    """An imported file does not say when each quantum began."""
+    """An imported file does not record when each quantum began."""
 
     code: Literal["starts-unknown"]
 
     ticks: bool
-    """Whether it has a column of clock ticks, whose rate it does not say."""
+    """Whether it has a column of clock ticks, whose rate it does not state."""
 
 
 class StoppedEarlyWarning(TypedDict):
@@ -2677,35 +2696,35 @@ class StoppedEarlyWarning(TypedDict):
 
 
 class StuckFacts(TypedDict):
-    """What was left when nothing could go on. Of each kind the first few are listed."""
+    """What remained when no operation could continue. The first few of each kind are listed."""
 
     cycle: list[int]
-    """Ranks that wait for one another in a circle, each for the next and the last for the first."""
+    """Ranks that wait for one another in a cycle: each for the next, and the last for the first."""
 
     messages: list[LeftOver]
-    """Messages that nobody received; `rank` is the receiver's, `operation` the send's."""
+    """Messages that were never received; `rank` is the receiver, `operation` is the send."""
 
     messages_total: int
-    """How many of them there are."""
+    """The total number of these messages."""
 
     receives: list[LeftOver]
-    """Receives that no message came for."""
+    """Receives without a matching message."""
 
     receives_total: int
-    """How many of them there are."""
+    """The total number of these receives."""
 
     unfreed: list[Unfreed]
-    """Ranks whose operations were not all free to start in the end."""
+    """Ranks with operations that never became ready."""
 
     unfreed_total: int
-    """How many operations were never free to start, on all ranks."""
+    """The total number of operations that never became ready, on all ranks."""
 
 
 class Summary(TypedDict):
     """Order statistics of the durations of one sample. Quantiles are nearest-rank: always a duration that happened."""
 
     count: int
-    """How many detours there were; with none, all other figures are zero."""
+    """Number of detours; if it is zero, all other figures are zero. In tables: `detours`."""
 
     max_ns: int
     """The longest, in nanoseconds."""
@@ -2729,7 +2748,7 @@ class Summary(TypedDict):
     """The duration that 99 % do not exceed, in nanoseconds."""
 
     total_ns: int
-    """All together, in nanoseconds; saturates."""
+    """Sum of the durations, in nanoseconds; saturates."""
 
 
 class SummaryWarning(TypedDict):
@@ -2744,20 +2763,20 @@ class SumsDifferWarning(TypedDict):
     code: Literal["sums-differ"]
 
     found_ns: int
-    """What its rows add up to."""
+    """Sum of its rows."""
 
     rank: int
     """The first of them."""
 
     ranks: int
-    """How many ranks."""
+    """Number of ranks."""
 
     stated_ns: int
-    """What the file states."""
+    """Sum that the file states."""
 
 
 class SumsMissingWarning(TypedDict):
-    """An imported file ends before its tool's sums."""
+    """An imported file ends before the tool's sums."""
 
     code: Literal["sums-missing"]
 
@@ -2766,7 +2785,7 @@ class SumsMissingWarning(TypedDict):
 
 
 class Switches(TypedDict):
-    """The slowdown with any of some sources gone."""
+    """The slowdown without any combination of some sources."""
 
     ranks: list[int]
     """The scales."""
@@ -2774,7 +2793,7 @@ class Switches(TypedDict):
     slowdown_percent: list[list[float]]
     """For each combination the slowdown at each scale, in percent.
 
-    Bit i of a combination's number is set where source i is gone.
+    Bit i of a combination's number is set if source i is removed.
     """
 
     sources: list[str]
@@ -2782,13 +2801,15 @@ class Switches(TypedDict):
 
 
 class SwitchesAndFaultsLeftOutWarning(TypedDict):
-    """Task switches and page faults are left out: the list does not document their numbers."""
+    """Task switches and page faults are omitted, because the documentation of the list does not define their
+    numbers.
+    """
 
     code: Literal["switches-and-faults-left-out"]
 
 
 class TaggedThread(TypedDict):
-    """A tag of a log, and the number under which its values stand."""
+    """A tag of a log, and the number of the thread that holds its values."""
 
     tag: str
     """The tag."""
@@ -2803,23 +2824,23 @@ class TagsAsThreadsWarning(TypedDict):
     code: Literal["tags-as-threads"]
 
     more: int
-    """Further tags."""
+    """Number of further tags."""
 
     tags: list[TaggedThread]
-    """The first of them."""
+    """The first few tags."""
 
 
 class TaskRow(TypedDict):
     """One task; figures as in [`SourceRow`]."""
 
     causes: list[Named]
-    """What woke it, most time first."""
+    """What woke it, by time."""
 
     count: int
-    """How often it ran."""
+    """Number of runs."""
 
     in_detours_ns: NotRequired[int | None]
-    """The time of detours that was attributed to it."""
+    """The detour time that is attributed to it."""
 
     max_ns: int
     """Longest run."""
@@ -2834,10 +2855,10 @@ class TaskRow(TypedDict):
     """Its name."""
 
     own: bool
-    """Whether it is quell itself."""
+    """Whether it is quell itself. In tables: `note`."""
 
     period_ns: NotRequired[float | None]
-    """Its period, where at least half of the runs belong to one train."""
+    """Its period, if at least half of the runs belong to one train."""
 
     pid: int
     """The task's id."""
@@ -2853,28 +2874,28 @@ class ThreadRow(TypedDict):
     """When it ended."""
 
     had_percent: NotRequired[float | None]
-    """(on CPU − interrupted) / (on CPU + preempted), in percent; null where it never ran."""
+    """(on CPU − interrupted) / (on CPU + preempted), in percent; null if it never ran. In tables: `had of a CPU`."""
 
     interrupted_ns: int
-    """What interrupts, softirqs and the hypervisor took while it was on a CPU."""
+    """Time that interrupts, softirqs and the hypervisor took while it was on a CPU."""
 
     name: str
-    """Its name: hostile input."""
+    """Its name: hostile input. In tables: `thread`."""
 
     on_cpu_ns: int
-    """Time on a CPU, interrupts included."""
+    """Time on a CPU, including interrupts."""
 
     pid: int
     """Process id."""
 
     preempted_ns: int
-    """What other tasks took when it could have run."""
+    """Time that other tasks took while it was runnable."""
 
     run_delay_ns: int
-    """Time in which it was runnable and waited, by the kernel's own account."""
+    """Time in which it was runnable and waited, as the kernel accounts it."""
 
     sources: list[ThreadSource]
-    """Who took the rest, most time first."""
+    """The sources that took the rest, most time first."""
 
     start_ns: int
     """When it was first seen."""
@@ -2887,31 +2908,31 @@ class ThreadSource(TypedDict):
     """What one source took from one thread."""
 
     count: int
-    """Intervals."""
+    """Number of intervals."""
 
     max_ns: int
-    """The longest."""
+    """The longest net time."""
 
     mean_ns: float
-    """The mean."""
+    """The mean net time."""
 
     min_ns: int
-    """The shortest."""
+    """The shortest net time."""
 
     source: str
-    """The source."""
+    """The source. In tables: `taken by`."""
 
     total_ns: int
-    """Their net time."""
+    """Sum of their net times."""
 
 
 class ThreadsNotFollowedWarning(TypedDict):
-    """Threads of the command were not followed for want of room."""
+    """Threads of the command were not followed for lack of space."""
 
     code: Literal["threads-not-followed"]
 
     threads: int
-    """How many."""
+    """Number of threads."""
 
 
 class ThreadsUnreachedWarning(TypedDict):
@@ -2920,11 +2941,11 @@ class ThreadsUnreachedWarning(TypedDict):
     code: Literal["threads-unreached"]
 
     threads: int
-    """How many."""
+    """Number of threads."""
 
 
 class ThresholdInsideLoopWarning(TypedDict):
-    """The threshold is below what the probe can tell from its own loop."""
+    """The threshold is below what the probe can distinguish from its own loop."""
 
     code: Literal["threshold-inside-loop"]
 
@@ -2932,7 +2953,7 @@ class ThresholdInsideLoopWarning(TypedDict):
     """The coarsest resolution over the CPUs."""
 
     threshold_ns: float
-    """Gaps above this were recorded."""
+    """Only longer gaps were recorded."""
 
 
 class ThresholdOfCoarseClockWarning(TypedDict):
@@ -2948,46 +2969,46 @@ class ThresholdsDifferWarning(TypedDict):
     """Two recordings have different thresholds."""
 
     after_ns: float
-    """Of the second."""
+    """The threshold of the second."""
 
     before_ns: float
-    """Of the first."""
+    """The threshold of the first."""
 
     code: Literal["thresholds-differ"]
 
 
 class Tracked(TypedDict):
-    """What noise did to a run. Times in ns."""
+    """The effect of noise on a run. Times in ns."""
 
     compensated_runtime_by_source_ns: dict[str, int]
-    """The same without one source."""
+    """The run time without one source."""
 
     compensated_runtime_ns: int
-    """The same without the noise."""
+    """The run time without the noise."""
 
     composition: dict[str, float]
-    """Of what all sources together cost the ranks, the share that each costs alone (Nataraj et al.
+    """For each source, its cost alone as a share of the cost of all sources together (Nataraj et al.
 
-    2007, §4.3). Empty where noise cost nothing.
+    2007, §4.3). Empty if noise cost nothing.
     """
 
     events: int
-    """Events that were read."""
+    """Number of events that were read."""
 
     findings: Findings
-    """What is wrong with the archive."""
+    """Defects of the archive."""
 
     orthogonal_sum_ratio: NotRequired[float | None]
-    """The sum of those shares: above 1, sources hide one another."""
+    """The sum of those shares: if it is above 1, sources hide one another."""
 
     paths: list[TrackedPath]
-    """Where in the program it was, the costliest first."""
+    """The places in the program with noise, the costliest first."""
 
     ranks: list[TrackedRank]
-    """Every rank, in order. What is said of a rank is said of its first thread."""
+    """Every rank, in order. The figures of a rank are those of its first thread."""
 
     runtime_ns: int
-    """From the beginning of the run to the end of its last rank."""
+    """Time from the beginning of the run to the end of its last rank."""
 
     schema: str
     """`quell.track/2`."""
@@ -2997,100 +3018,100 @@ class TrackedPath(TypedDict):
     """A part of the program, over all ranks. Times in ns."""
 
     absorbed_ns: int
-    """What of their own ended there."""
+    """Noise of their own that was absorbed there."""
 
     amplified_by_source_ns: dict[str, int]
-    """What was lost there by others' noise, if there were only that source."""
+    """Time that was lost there through the noise of others, if there were only that source."""
 
     amplified_ns: int
-    """What ranks lost there by others' noise."""
+    """Time that ranks lost there through the noise of others."""
 
     calls: int
-    """How often it was entered."""
+    """Number of times that it was entered."""
 
     local_by_source_ns: dict[str, int]
     """Noise that struck there, by source."""
 
     local_ns: int
-    """Noise that struck in it, and in nothing within it."""
+    """Noise that struck in it, but not in regions within it. In tables: `struck`."""
 
     path: list[str]
     """The regions around it, from the outermost, and itself.
 
-    Empty for the program's own work, outside of all that the archive tells.
+    Empty for the program's own work outside of all recorded regions.
     """
 
     site: NotRequired[str | None]
-    """Where it was called, if the archive says."""
+    """The place from which it was called, if the archive has it. In tables: `called in`."""
 
     time_ns: int
-    """From entries to exits; of the program's own work what is left of the run."""
+    """Time from entries to exits; for the program's own work, the rest of the run."""
 
 
 class TrackedRank(TypedDict):
-    """What noise did to a rank. Times in ns."""
+    """The effect of noise on a rank. Times in ns."""
 
     absorbed_ns: int
-    """Noise of its own that made nothing later."""
+    """Noise of its own that did not delay anything."""
 
     accumulated_ns: int
-    """By how much it ended later than without noise: local and amplified less absorbed."""
+    """Its delay at the end relative to a run without noise: local plus amplified less absorbed."""
 
     amplification_ratio: NotRequired[float | None]
-    """Accumulated over local noise."""
+    """Accumulated over local noise. In tables: `ratio`."""
 
     amplified_ns: int
-    """What it lost by others' noise."""
+    """Time that it lost through the noise of others."""
 
     by_source: dict[str, TrackedSource]
-    """The same if there were only that source to be removed."""
+    """The same figures if only that source were removed."""
 
     compensated_ns: int
-    """The same without the noise."""
+    """The run time without the noise. In tables: `without noise`."""
 
     host: str
-    """Where it ran; empty if the archive does not say."""
+    """Its host; empty if the archive does not name it."""
 
     local_ns: int
-    """Noise that struck it."""
+    """Noise that struck it. In tables: `struck`."""
 
     rank: int
-    """The rank in the world."""
+    """The rank in `MPI_COMM_WORLD`."""
 
     runtime_ns: int
-    """From the beginning of the run to its end."""
+    """Time from the beginning of the run to its end. In tables: `took`."""
 
 
 class TrackedSource(TypedDict):
-    """What one source did to a rank. Times in ns."""
+    """The effect of one source on a rank. Times in ns."""
 
     absorbed_ns: int
-    """What of it made nothing later."""
+    """Noise of this source that did not delay anything."""
 
     accumulated_ns: int
-    """By how much it ended later than without it."""
+    """Its delay at the end relative to a run without this source."""
 
     amplification_ratio: NotRequired[float | None]
     """Accumulated over local noise."""
 
     amplified_ns: int
-    """What the rank lost by others' noise of it."""
+    """Time that the rank lost through this source's noise on others."""
 
     local_ns: int
-    """Noise of it that struck the rank."""
+    """Noise of this source that struck the rank."""
 
 
 class Typical(TypedDict):
-    """What is usual among hosts that were recorded alike, in percent of the time."""
+    """The typical values of hosts that were recorded in the same way, in percent of the time."""
 
     deviation_percent: float
     """Median absolute deviation from it."""
 
     hosts: int
-    """Hosts whose noise is known."""
+    """Number of hosts whose noise is known."""
 
     limit_percent: NotRequired[float | None]
-    """Above this a host stands out; null where the hosts are too few."""
+    """A host above this stands out; null if there are too few hosts."""
 
     method: str
     """The method of recording."""
@@ -3106,65 +3127,65 @@ class TypicalSource(TypedDict):
     """The longest event of a node, median of all nodes."""
 
     nodes: int
-    """Nodes on which it was seen."""
+    """Number of nodes on which it was seen."""
 
     ns_per_s: float
-    """Time for each second of a CPU, median of all nodes."""
+    """Time per second of a CPU, median of all nodes. In tables: `of each s`."""
 
     per_s: float
-    """Events for each second of a CPU, median of all nodes."""
+    """Events per second of a CPU, median of all nodes. In tables: `per s and CPU`."""
 
     source: str
-    """The source, as in [`Why`]."""
+    """The source, as in [`Why`]. In tables: `usual`."""
 
 
 class Unattributed(TypedDict):
-    """Left-over time. It is of two kinds, with different causes."""
+    """Unattributed time. There are two kinds, with different causes."""
 
     alone: ShowLeftOver
-    """What is left over in each detour that holds none."""
+    """The unattributed time of each detour that holds none."""
 
     alone_ns: int
-    """The detours that hold no interval at all."""
+    """Unattributed time in detours that hold no interval."""
 
     around_known: ShowLeftOver
-    """What is left over in each detour that holds an interval."""
+    """The unattributed time of each detour that holds an interval."""
 
     around_known_ns: int
-    """Left over in detours that hold an interval: what lies before the kernel's first look at the clock and after
+    """Unattributed time in detours that hold an interval: it lies before the kernel's first clock reading and after
     its last.
     """
 
     hypotheses: list[Hypothesis]
-    """What it might be, each with the figure that speaks for it. None is proved."""
+    """Possible causes, each with the figure that supports it. None is proved."""
 
     total_ns: int
-    """All of it."""
+    """All unattributed time."""
 
 
 class UndefinedWarning(TypedDict):
-    """An event names what the archive does not define."""
+    """An event refers to something that the archive does not define."""
 
     at_ns: int
-    """When."""
+    """The time of the event."""
 
     code: Literal["undefined"]
 
     location: Location
-    """Where."""
+    """The location."""
 
     what: UndefinedName
-    """What it names."""
+    """What it refers to."""
 
 
 class Unfreed(TypedDict):
-    """A rank with operations that were never free to start."""
+    """A rank with operations that never became ready."""
 
     operations: int
-    """How many operations."""
+    """How many of its operations never became ready."""
 
     rank: int
-    """The rank."""
+    """The number of the rank."""
 
 
 class UnitUnknownWarning(TypedDict):
@@ -3174,10 +3195,10 @@ class UnitUnknownWarning(TypedDict):
 
 
 class UnlikeNode(TypedDict):
-    """A node that is unlike the rest."""
+    """A node that is an outlier."""
 
     delay_share_percent: NotRequired[float | None]
-    """Its part of what the mixture loses at the scale of the whole fleet, as in [`SlowNode`]; null where no cost is
+    """Its share in the loss of the mixture at the scale of the whole fleet, as in [`SlowNode`]; null if no cost is
     known.
     """
 
@@ -3188,7 +3209,7 @@ class UnlikeNode(TypedDict):
     """The recording's name."""
 
     why: list[Why]
-    """By which sources, the one with most time above what is usual first."""
+    """The sources that make it an outlier, by time in excess of the typical value."""
 
 
 class Unread(TypedDict):
@@ -3198,11 +3219,11 @@ class Unread(TypedDict):
     """Its name."""
 
     reason: str
-    """Why."""
+    """The reason."""
 
 
 class VirtualMachineWarning(TypedDict):
-    """The machine is a virtual one."""
+    """The machine is virtual."""
 
     code: Literal["virtual-machine"]
 
@@ -3213,32 +3234,32 @@ class WholeMicrosecondsWarning(TypedDict):
     code: Literal["whole-microseconds"]
 
     of: MicrosecondTimes
-    """What holds them."""
+    """The times in question."""
 
 
 class Why(TypedDict):
-    """By what a node is unlike the rest."""
+    """Why a node is an outlier."""
 
     excess_ns_per_s: float
-    """The source's time above what is usual, in ns for each second of a CPU."""
+    """The source's time in excess of the typical value, in ns per second of a CPU."""
 
-    figure: Figure2
-    """What is high."""
+    figure: Figure
+    """The figure that is high."""
 
     says: str
     """All this in a sentence."""
 
     seen_on: int
-    """Nodes on which this source was seen at all."""
+    """Number of nodes on which this source was seen at all."""
 
     source: str
-    """The source, with the numbers of workers left out (`task:kworker`): hostile input.
+    """The source, without the numbers of workers (`task:kworker`): hostile input.
 
-    `all noise`; `unattributed`; or, where sources are unknown, a band of durations, `detours around 1ms`.
+    `all noise`; `unattributed`; or, if sources are unknown, a band of durations, `detours around 1ms`.
     """
 
     times_typical: NotRequired[float | None]
-    """How many times that it is; null where that is nothing."""
+    """The ratio of the value to the median; null if the median is zero."""
 
     typical: float
     """The median of all nodes."""
@@ -3248,18 +3269,18 @@ class Why(TypedDict):
 
 
 class WithoutCostWarning(TypedDict):
-    """Nodes have no part in the cost."""
+    """Nodes are missing from the cost."""
 
     because: str
-    """Why."""
+    """The reason."""
 
     code: Literal["without-cost"]
 
     first: str
-    """The first of them."""
+    """The name of the first of them."""
 
     nodes: int
-    """How many."""
+    """Number of nodes."""
 
 
 class WithoutFinalizeWarning(TypedDict):
@@ -3271,11 +3292,11 @@ class WithoutFinalizeWarning(TypedDict):
     code: Literal["without-finalize"]
 
     location: Location
-    """Where."""
+    """The location."""
 
 
 class WorstCpu(TypedDict):
-    """The CPU of a host that lost most."""
+    """The CPU of a host that lost most time."""
 
     cpu: int
     """The CPU."""
@@ -3288,7 +3309,7 @@ class WorstHit(TypedDict):
     """One delay on the critical path."""
 
     delay_ns: int
-    """How long it kept that up, in nanoseconds."""
+    """The delay, in nanoseconds."""
 
     iteration: int
     """The iteration of the program, from 0."""
@@ -3297,17 +3318,17 @@ class WorstHit(TypedDict):
     """The rank that it struck."""
 
     source: str
-    """Who took the most of it."""
+    """The source that took most of it. In tables: `longest, mostly`."""
 
     start_ns: int
-    """When the work that it struck began, in nanoseconds."""
+    """When the work that it struck began, in nanoseconds. In tables: `at`."""
 
 
 class WorstShare(TypedDict):
-    """What the worst nodes do to a job on the whole fleet."""
+    """The effect of the worst nodes on a job that runs on the whole fleet."""
 
     nodes: int
-    """So many of the slowest nodes …"""
+    """Number of the slowest nodes."""
 
     share_percent: float
-    """… make so much of the slowdown: this part of it goes when they are replaced by the median node."""
+    """Their share in the slowdown: the part that disappears if the median node replaces them."""

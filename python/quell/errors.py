@@ -1,4 +1,4 @@
-"""What can go wrong, in the words of the `quell` command."""
+"""Errors, with the messages of the `quell` command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class QuellError(Exception):
     """The work failed.
 
     Attributes:
-        document: What there is nevertheless, such as what was left over of a program that does not end; or None.
+        document: The partial result, such as the remaining operations of a program that does not end; or None.
     """
 
     def __init__(self, message: str, document: dict[str, Any] | None = None) -> None:
@@ -18,8 +18,8 @@ class QuellError(Exception):
 
 
 class UsageError(QuellError, ValueError):
-    """What was asked for makes no sense; the command ends with exit code 2."""
+    """The request is not valid; the command ends with exit code 2."""
 
 
 class QuellWarning(UserWarning):
-    """What limits a result."""
+    """A limitation of a result."""

@@ -1,13 +1,14 @@
-"""Reads the metric container: what kernel noise each thread under `quell record -- CMD` had to bear.
+"""Reads the metric container: the kernel noise that each thread under `quell record -- CMD` suffered.
 
-The container is memory that a running quell's BPF programs write and everyone else may only read; `quell_metrics.h` of
-crates/kernel is its layout, and `quell_metrics_read.h` the same reader in C. Needs the standard library and Linux.
+The container is memory that a running quell's BPF programs write and all other processes can only read.
+`quell_metrics.h` of crates/kernel is its layout, and `quell_metrics_read.h` the same reader in C. Needs the standard
+library and Linux.
 
     from quell.metrics import Metrics
 
     with Metrics.open() as metrics:
         print(metrics.read())                # the calling thread
-        for slot in metrics.threads():       # every thread under watch
+        for slot in metrics.threads():       # every thread that is followed
             print(slot.read())
 """
 
@@ -49,7 +50,7 @@ _WORDS = SLOT_SIZE // 4
 PATIENCE_S = 5.0
 TRIES = 1000
 
-_GET_SEALS = 1024 + 10  # F_GET_SEALS, which Python names only where its C library did
+_GET_SEALS = 1024 + 10  # F_GET_SEALS, which Python defines only if its C library did
 _SEAL_SHRINK = 2
 _PEER = struct.Struct("=3i")
 
@@ -59,7 +60,7 @@ class MetricsError(Exception):
 
 
 class SlotBusyError(MetricsError):
-    """A writer on another CPU is held up in the middle of its write; read again later."""
+    """A writer on another CPU was stopped in the middle of its write; read again later."""
 
 
 class ThreadEndedError(MetricsError):
@@ -83,17 +84,17 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Reading:
-    """What one thread had to bear since it came under watch, all of one instant.
+    """What one thread has suffered since quell began to follow it, as one consistent snapshot.
 
     Attributes:
-        tid: The thread, as its own PID namespace numbers it.
+        tid: The thread's id in its own PID namespace.
         pid_namespace: The inode number of that namespace.
-        global_tid: The thread, as the first PID namespace numbers it.
-        global_pid: Its process, likewise.
-        start_ns: When it came under watch (CLOCK_MONOTONIC).
+        global_tid: The thread's id in the first PID namespace.
+        global_pid: The id of its process, likewise.
+        start_ns: When quell began to follow it (CLOCK_MONOTONIC).
         on_cpu_ns: Its time on a CPU up to its last switch, interrupts included.
-        on_since_ns: When it came onto its CPU (CLOCK_MONOTONIC); 0 while it is on none.
-        run_delay_ns: Its time runnable and waiting, by the kernel's own account.
+        on_since_ns: When it came onto its CPU (CLOCK_MONOTONIC); 0 while it is not on one.
+        run_delay_ns: Its time runnable and waiting, by the kernel's own accounting.
         ns: Net time taken, per `Kind`.
         count: How often, per `Kind`.
     """
@@ -123,11 +124,11 @@ class Slot:
         self.number = number
 
     def read(self) -> Reading:
-        """What the thread had to bear up to now.
+        """What the thread has suffered so far.
 
         Raises:
             ThreadEndedError: The slot is free.
-            SlotBusyError: Its writer is held up.
+            SlotBusyError: Its writer is stopped in the middle of a write.
         """
         found = self._metrics._snapshot(self.number)  # noqa: SLF001 (the two classes are one reader)
         if found.tid == 0:
@@ -136,12 +137,12 @@ class Slot:
 
 
 class Metrics:
-    """The container of a running quell. Any number of threads may share one; a forked child may go on with it."""
+    """The container of a running quell. Any number of threads may share one; a forked child may continue to use it."""
 
     def __init__(self, fd: int) -> None:
-        """Maps the container behind a descriptor, which the caller keeps and may close."""
+        """Maps the container behind a descriptor, which the caller still owns and may close."""
         _check_size(fd, SLOT_SIZE)
-        # A map's descriptor tells no size, so its first page is asked; a file must not be mapped past its end.
+        # The first page has the size, which a map's descriptor does not; a file must not be mapped beyond its end.
         page = min(mmap.PAGESIZE, os.fstat(fd).st_size or mmap.PAGESIZE)
         with mmap.mmap(fd, page, mmap.MAP_SHARED, mmap.PROT_READ) as first:
             header = _HEADER.unpack_from(first)
@@ -156,10 +157,11 @@ class Metrics:
 
     @classmethod
     def open(cls, name: str | None = None) -> Metrics:
-        """Asks the running quell for its container.
+        """Requests the container from the running quell.
 
         Args:
-            name: Of quell's socket in the abstract namespace. Else the variable QUELL_METRICS, else `quell-metrics`.
+            name: The name of quell's socket in the abstract namespace. By default the variable QUELL_METRICS, or else
+                `quell-metrics`.
         """
         name = name or os.environ.get(VARIABLE) or DEFAULT_NAME
         fd = _receive(name)
@@ -169,7 +171,7 @@ class Metrics:
             os.close(fd)
 
     def close(self) -> None:
-        """Gives the mapping back; slots of it can no longer be read."""
+        """Unmaps the container; its slots can no longer be read."""
         self._map.close()
 
     def __enter__(self) -> Metrics:  # noqa: PYI034 (`Self` is of Python 3.11)
@@ -186,7 +188,7 @@ class Metrics:
         self.close()
 
     def thread(self, tid: int | None = None) -> Slot | None:
-        """The slot of a thread of this PID namespace, the calling one unless told; None where it has none."""
+        """The slot of a thread of this PID namespace, by default the calling one; None if it has none."""
         wanted = _Identity(tid or threading.get_native_id(), os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116 (hot)
         number = self._known.get(wanted)
         if number is not None and self._belongs(number, wanted):
@@ -198,7 +200,7 @@ class Metrics:
         return None
 
     def read(self, tid: int | None = None) -> Reading:
-        """What a thread of this PID namespace, the calling one unless told, had to bear up to now."""
+        """What a thread of this PID namespace, by default the calling one, has suffered so far."""
         slot = self.thread(tid)
         if slot is None:
             who = "this thread" if tid is None else f"thread {tid}"
@@ -206,7 +208,7 @@ class Metrics:
         return slot.read()
 
     def threads(self) -> Iterator[Slot]:
-        """The slots that are in use now, of every PID namespace. A thread may end before its slot is read."""
+        """The slots in use now, of all PID namespaces. A thread may end before its slot is read."""
         for number, _ in self._tids():
             yield Slot(self, number)
 
@@ -223,11 +225,11 @@ class Metrics:
         return (found.tid, found.pid_namespace) == wanted
 
     def _snapshot(self, number: int) -> Reading:
-        """A slot's fields of one instant: no level is at work before, and none has been since.
+        """A slot's fields as one consistent snapshot: no level was writing before, and none has written since.
 
-        What stands between the loads must keep a processor of weak order from swapping them. Python has no fence, but
-        to release a lock and to take it again is one: no load before the release comes after it, and none after the
-        taking before it.
+        The operations between the loads must keep a weakly ordered processor from reordering them. Python has no
+        fence, but releasing and acquiring a lock is one: no load before the release moves after it, and none after
+        the acquisition moves before it.
         """
         start = number * SLOT_SIZE
         fence = threading.Lock()
@@ -246,7 +248,7 @@ class Metrics:
 
 
 def _receive(name: str) -> int:
-    """The descriptor that a running quell sends to whoever connects, which is closed at exec."""
+    """The descriptor that a running quell sends to whoever connects; it is closed on exec."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(PATIENCE_S)
         try:
@@ -264,14 +266,14 @@ def _receive(name: str) -> int:
 
 
 def _check_peer(connection: socket.socket, name: str) -> None:
-    """Anyone may take a name in the abstract namespace: only root and the reader's own user are believed."""
+    """Checks the peer, since any process can bind an abstract name: only root and the reader's own user are trusted."""
     _, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     if uid not in (0, os.geteuid()):
         raise MetricsError(f"{name!r} is offered by user {uid}, who is not root: not believed")
 
 
 def _check_header(header: tuple[int, ...]) -> int:
-    """The number of slots."""
+    """Checks the header, and returns the number of slots."""
     magic, version, slot_size, slots, _ = header
     if magic != MAGIC:
         raise MetricsError("what was sent is no metric container")
@@ -283,7 +285,7 @@ def _check_header(header: tuple[int, ...]) -> int:
 
 
 def _seals(fd: int) -> int | None:
-    """What a file in memory promises; None for anything else."""
+    """The seals of a memfd; None for anything else."""
     try:
         return fcntl(fd, _GET_SEALS)
     except OSError:
@@ -291,7 +293,7 @@ def _seals(fd: int) -> int | None:
 
 
 def _check_size(fd: int, size: int) -> None:
-    """Refuses what could be cut short under the reader, which would end it by SIGBUS. A BPF map never shrinks."""
+    """Rejects a file that could be truncated under the reader, which SIGBUS would end. A BPF map never shrinks."""
     file = os.fstat(fd)
     seals = _seals(fd)
     if seals is None:

@@ -1,7 +1,7 @@
-"""Plots for papers: matplotlib figures a column wide, in colours that everybody can tell apart, and readable in grey.
+"""Plots for papers: matplotlib figures one column wide, in colours for colour-blind readers, and readable in grey.
 
 Each function returns a figure of its own: `quell.plot.curve(prediction).savefig("curve.pdf")`. It needs matplotlib,
-which `quell[plots]` brings.
+which `quell[plots]` installs.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Figure])
 
-# So many rows of bars and panels are read at a glance.
+# Maximum number of rows of bars and panels, so that they can be read at a glance.
 _MOST_BARS = 12
 _MOST_PANELS = 4
-# Detours of a CPU that a drawing program still edits at ease.
+# Maximum number of detours of a CPU, so that a drawing program can edit the figure.
 _MOST_POINTS = 4000
-# Ranks that get a bar each.
+# Maximum number of ranks with a bar each.
 _MOST_RANKS = 64
 
 
 def _styled(draw: F) -> F:
-    """In this module's style, whatever the surroundings'."""
+    """Draws in this module's style, whatever the global one is."""
 
     @functools.wraps(draw)
     def styled(*given: Any, **named: Any) -> Figure:  # noqa: ANN401 (passed on as it is)
         with rc_context(RC):
             figure = draw(*given, **named)
-            # What is laid out and ticked once keeps its looks outside of the style.
+            # Layout and ticks are computed now, because they keep their style afterwards.
             figure.draw_without_rendering()
             return figure
 
@@ -69,8 +69,8 @@ def density(*recordings: Recording, labels: Sequence[str] | None = None) -> Figu
     """How often detours of each length come: a step for each tenth of a decade, a line for each recording.
 
     Args:
-        *recordings: Of the method `detour`.
-        labels: Their names in the legend; their files' names, if not given.
+        *recordings: Recordings made with the method `detour`.
+        labels: Their names in the legend; their files' names by default.
 
     Returns:
         The figure.
@@ -95,7 +95,7 @@ def density(*recordings: Recording, labels: Sequence[str] | None = None) -> Figu
 
 
 def _rates(recording: Recording) -> dict[int, float]:
-    """Detours per second and CPU in each bin, without those of quell's own making."""
+    """Detours per second and CPU in each bin, without quell's own."""
     seconds = sum(facts["end_ns"] - facts["start_ns"] for facts in recording.manifest["cpus"]) / 1e9
     counts: dict[int, int] = {}
     for duration, own in zip(recording.detours.column("duration_ns"), recording.detours.column("own")):
@@ -115,13 +115,13 @@ def timeline(
 ) -> Figure:
     """When detours came and how long they were, a panel for each CPU.
 
-    Of more than 4,000 detours of a CPU the longest are drawn, and the longest of each run of as many in a row.
+    If a CPU has more than 4,000 detours, the longest are drawn, and the longest of each group of consecutive ones.
 
     Args:
-        recording: Of the method `detour`.
-        cpus: Which CPUs; the four that lost most, if not given.
-        start: From when on, in seconds.
-        end: Until when, in seconds; to its end, if not given.
+        recording: A recording made with the method `detour`.
+        cpus: The CPUs to draw; by default the four that lost most time.
+        start: Start of the drawn time, in seconds.
+        end: End of the drawn time, in seconds; by default the end of the recording.
 
     Returns:
         The figure.
@@ -159,10 +159,10 @@ def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[fl
 
 @_styled
 def sources(recording: Recording) -> Figure:
-    """Who took the CPUs: the share of their time that each source took, by class.
+    """Which sources took the CPUs: the share of their time that each source took, by class.
 
     Args:
-        recording: One whose sources are known.
+        recording: A recording with known sources.
 
     Returns:
         The figure.
@@ -174,7 +174,7 @@ def sources(recording: Recording) -> Figure:
     kinds = list(dict.fromkeys(row["class"] for row in rows))
     figure = Figure(figsize=(COLUMN[0], 0.8 + 0.19 * max(min(len(rows), _MOST_BARS), 2)))
     axes = figure.subplots()
-    # Points, not bars: a logarithmic axis has no beginning that a length could count from.
+    # Points, not bars: a logarithmic axis has no origin from which a length could be measured.
     for place, row in enumerate(rows[:_MOST_BARS]):
         kind = kinds.index(row["class"])
         style: dict[str, Any] = {"color": COLOURS[1:][kind % 6], "marker": MARKERS[kind], "linestyle": "none"}
@@ -190,7 +190,7 @@ def sources(recording: Recording) -> Figure:
 
 
 def _bar(axes: Axes, place: float, width: float, kind: int, label: str) -> None:
-    """A bar in a colour and a hatch of its kind."""
+    """A bar in the colour and hatch of its kind."""
     colour, hatch = COLOURS[1:][kind % (len(COLOURS) - 1)], HATCHES[kind % len(HATCHES)]
     axes.barh(place, width, 0.7, color=colour, hatch=hatch, edgecolor="white", linewidth=0, label=label)
 
@@ -214,11 +214,11 @@ def _legend_once(axes: Axes) -> None:
 
 @_styled
 def curve(*predictions: Prediction, labels: Sequence[str] | None = None) -> Figure:
-    """The slowdown by number of ranks, with its interval of 95 %; hollow and faint where the trace cannot speak.
+    """The slowdown by number of ranks, with its 95 % interval; hollow and faint where it is extrapolated.
 
     Args:
-        *predictions: What `quell.predict` gave.
-        labels: Their names in the legend; what they differ by, if not given.
+        *predictions: Results of `quell.predict`.
+        labels: Their names in the legend; by default what they differ in.
 
     Returns:
         The figure.
@@ -267,7 +267,7 @@ def _curve(axes: Axes, prediction: Prediction, name: str, number: int) -> None:
 
 
 def _differences(predictions: Sequence[Prediction]) -> list[str]:
-    """What tells predictions apart, in a few words each."""
+    """What predictions differ in, in a few words each."""
     fields: list[tuple[str, Callable[[Any], str]]] = [
         ("noise", lambda d: ", ".join(source["name"] for source in d["noise"])),
         ("op", lambda d: d["op"]),
@@ -282,11 +282,11 @@ def _differences(predictions: Sequence[Prediction]) -> list[str]:
 
 @_styled
 def advice(document: Mapping[str, Any], *, scale: int = -1) -> Figure:
-    """What each source costs at scale, and what each mitigation would gain, with intervals of 95 %.
+    """What each source costs at scale, and what each mitigation would gain, with 95 % intervals.
 
     Args:
-        document: What `quell advise --json` printed, read.
-        scale: Which of its scales; the last, if not given.
+        document: The parsed output of `quell advise --json`.
+        scale: Index of the scale to draw; the last by default.
 
     Returns:
         The figure.
@@ -325,16 +325,16 @@ def _gain(axes: Axes, place: int, of: Mapping[str, Any], label: str) -> None:
 
 @_styled
 def culprits(simulation: Simulation) -> Figure:
-    """Which noise made a program late: the delay on its critical path, by source.
+    """Which noise delayed a program: the delay on its critical path, by source.
 
     Args:
-        simulation: What `quell.simulate(..., culprits=True)` gave.
+        simulation: A result of `quell.simulate(..., culprits=True)`.
 
     Returns:
         The figure.
 
     Raises:
-        ValueError: If its culprits were not asked for.
+        ValueError: If it was simulated without culprits.
     """
     facts = simulation.culprits
     if facts is None:
@@ -352,10 +352,10 @@ def culprits(simulation: Simulation) -> Figure:
 
 @_styled
 def tracked(result: Tracked) -> Figure:
-    """What noise did to each rank: its own, what it waited for others', and what was absorbed in waiting.
+    """The effect of noise on each rank: its own noise, what it waited for others' noise, and what waiting absorbed.
 
     Args:
-        result: What `quell.track` gave.
+        result: A result of `quell.track`.
 
     Returns:
         The figure.

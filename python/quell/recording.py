@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 class Recording:
     """A recording of one node, or another tool's file read as one.
 
-    Tables are read when they are first asked for; their columns are those of the Parquet files.
+    Tables are read on first access; their columns are those of the Parquet files.
 
     Attributes:
-        path: Where it is.
-        manifest: All that is not a row: host, kernel, method, CPUs with their spans, what was lost.
+        path: Its path.
+        manifest: Everything except rows: host, kernel, method, CPUs with their spans, what was lost.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Reads what is at `path`.
+        """Reads the file or folder at `path`.
 
         Raises:
             QuellError: If it cannot be read, with the file and the reason.
@@ -41,7 +41,7 @@ class Recording:
 
     @property
     def name(self) -> str:
-        """Its name for people."""
+        """Its name for display."""
         return self.path.stem
 
     @property
@@ -51,7 +51,7 @@ class Recording:
 
     @property
     def method(self) -> str:
-        """How the noise was looked for: `detour`, `fwq`, `ftq`, `kernel` or `phases`."""
+        """The measuring method: `detour`, `fwq`, `ftq`, `kernel` or `phases`."""
         method: str = self.manifest["method"]
         return method
 
@@ -65,12 +65,12 @@ class Recording:
 
     @functools.cached_property
     def detours(self) -> Table:
-        """What the probe saw: `cpu`, `start_ns`, `duration_ns`, `own` (of quell's own making)."""
+        """Detours that the probe saw: `cpu`, `start_ns`, `duration_ns`, `own` (caused by quell itself)."""
         return self._table("detours")
 
     @functools.cached_property
     def intervals(self) -> Table:
-        """What the kernel did: `cpu`, `start_ns`, `duration_ns`, `net_ns`, `source`, and by whom."""
+        """Intervals of the kernel: `cpu`, `start_ns`, `duration_ns`, `net_ns`, `source`, and the cause."""
         return self._table("intervals")
 
     @functools.cached_property
@@ -90,19 +90,19 @@ class Recording:
 
     @property
     def histograms(self) -> Table:
-        """How many took how long, by CPU, from `from_ns` up to `to_ns` itself: of detours bins of a tenth of a decade.
+        """Number of detours by CPU and duration, from `from_ns` up to and including `to_ns`, in tenths of a decade.
 
-        Of a recording of the method `histogram` they are its own, with `thread` and `kind` (`gap`, `latency` ...).
+        A recording with the method `histogram` has its own bins, with `thread` and `kind` (`gap`, `latency` ...).
         """
         return self._table("histograms") if self.method == "histogram" else histograms(self.detours)
 
     def show(self, **options: Any) -> results.Shown:  # noqa: ANN401 (those of `quell.show`)
-        """At a glance; see `quell.show`."""
+        """A summary; see `quell.show`."""
         shown: Any = verbs.show(self, **options)
         return shown  # type: ignore[no-any-return]
 
     def attribution(self) -> Table:
-        """Who took the CPUs: a row a source, with its class, count and times."""
+        """Which sources took the CPUs: one row per source, with its class, count and times."""
         return Table.of_rows(self.show(by="source").document.get("sources") or [])
 
     def predict(self, **options: Any) -> results.Prediction:  # noqa: ANN401 (those of `quell.predict`)
@@ -110,11 +110,11 @@ class Recording:
         return verbs.predict(self, **options)
 
     def what_if(self, **options: Any) -> results.WhatIf:  # noqa: ANN401 (those of `quell.what_if`)
-        """What its noise would cost otherwise; see `quell.what_if`."""
+        """What changed noise would cost; see `quell.what_if`."""
         return what_if(self, **options)
 
     def compare(self, other: Noise, **options: Any) -> results.Comparison:  # noqa: ANN401 (those of `quell.compare`)
-        """What is different in another one; see `quell.compare`."""
+        """The differences from another recording; see `quell.compare`."""
         return verbs.compare(self, other, **options)
 
     def __repr__(self) -> str:
@@ -128,33 +128,33 @@ class Recording:
 
 
 class Archive:
-    """An OTF2 archive of an MPI run: a folder that `quell trace` made, or any other.
+    """An OTF2 archive of an MPI run: a folder that `quell trace` or another tool made.
 
     Attributes:
-        path: Where it is.
+        path: Its path.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Names the archive; it is read by `track`."""
+        """Refers to the archive, which `track` reads."""
         self.path = Path(path)
 
     @property
     def recordings(self) -> list[Recording]:
-        """The kernel's side of the run, a recording a host."""
+        """Recordings of the kernel during the run, one per host."""
         folder = self.path if self.path.is_dir() else self.path.parent
         return [Recording(found) for found in sorted(folder.glob("*.quell"))]
 
     def track(self, **options: Any) -> results.Tracked:  # noqa: ANN401 (those of `quell.track`)
-        """What noise did to the run; see `quell.track`."""
+        """The effect of noise on the run; see `quell.track`."""
         return verbs.track(self.path, **options)
 
     def __repr__(self) -> str:
-        """Where it is."""
+        """Its path."""
         return f"<quell.Archive: {self.path}>"
 
 
 def open(path: str | os.PathLike[str]) -> Recording | Archive:  # noqa: A001 (as quell.open)
-    """A recording, another tool's file (as `quell convert` reads them), or an archive of an MPI run.
+    """Opens a recording, another tool's file (of a format that `quell convert` reads), or an archive of an MPI run.
 
     Raises:
         QuellError: If it cannot be read, with the file and the reason.
@@ -166,7 +166,7 @@ def open(path: str | os.PathLike[str]) -> Recording | Archive:  # noqa: A001 (as
 
 
 def read(path: str | os.PathLike[str]) -> Recording:
-    """A recording, or another tool's file as one: netgauge, LLNL's fwq, Minnich's ftq, vpsum, PSNAP, CSV.
+    """Reads a recording, or another tool's file as one: netgauge, LLNL's fwq, Minnich's ftq, vpsum, PSNAP, CSV.
 
     Raises:
         QuellError: If it cannot be read, with the file and the reason.
@@ -180,7 +180,7 @@ _BINS_OF_DECADE = 10
 
 
 def histograms(detours: Table) -> Table:
-    """How many detours took how long, by CPU, without those of quell's own making."""
+    """Number of detours by CPU and duration, without quell's own."""
     counts: dict[tuple[int, int], int] = {}
     for cpu, duration, own in zip(detours.column("cpu"), detours.column("duration_ns"), detours.column("own")):
         if not own and duration:
@@ -194,12 +194,12 @@ def histograms(detours: Table) -> Table:
 
 
 def edge(number: int) -> int:
-    """Where a bin begins, in nanoseconds."""
+    """The lower bound of a bin, in nanoseconds."""
     return round(10 ** (number / _BINS_OF_DECADE))
 
 
 def bin_of(duration_ns: int) -> int:
-    """The bin that holds a duration."""
+    """The bin of a duration."""
     number = len(str(duration_ns)) * _BINS_OF_DECADE
     while edge(number) > duration_ns:
         number -= 1

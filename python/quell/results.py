@@ -1,4 +1,4 @@
-"""What the verbs give: documents as the command prints them, with the fields that one reaches for as attributes."""
+"""Results of the verbs: the documents that the command prints, with the most important fields as attributes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ D = TypeVar("D")
 
 
 class Document(Generic[D]):
-    """A document, bit for bit what the command prints with `--json`.
+    """A document, bit for bit as the command prints it with `--json`.
 
     Attributes:
         json: Its text.
-        document: The same, read: a dict, typed as its schema says.
+        document: The parsed text: a dict, with the types of its schema.
     """
 
     def __init__(self, text: str) -> None:
-        """Of the text that the command would print."""
+        """A document with the text that the command would print."""
         self.json = text
         self.document: D = json.loads(text)
 
@@ -36,22 +36,22 @@ class Document(Generic[D]):
 
     @property
     def schema(self) -> str:
-        """The name and version of its form, such as `quell.predict/2`."""
+        """The name and version of its schema, such as `quell.predict/2`."""
         return cast("str", self._fields["schema"])
 
     @property
     def warnings(self) -> list[str]:
-        """What limits it, in sentences; the document's own `warnings` are codes with facts."""
+        """Its limitations, as sentences; the document's own `warnings` are codes with facts."""
         return sentences(self._fields.get("warnings", []))
 
     @property
     def rows(self) -> Sequence[Any]:
-        """The records that its table is made of."""
+        """The records from which its table is made."""
         return [self._fields]
 
     @property
     def table(self) -> Table:
-        """Its rows as a table for Arrow; fields that hold lists or records stay in the document."""
+        """Its rows as a table for Arrow; fields with lists or records are only in the document."""
         return Table.of_rows([_flat(row) for row in self.rows])
 
     @property
@@ -59,7 +59,7 @@ class Document(Generic[D]):
         return self.schema
 
     def __repr__(self) -> str:
-        """What it is, and of how many rows."""
+        """Its kind, and its number of rows."""
         return f"<quell.{type(self).__name__}: {self._title}; {len(self.rows):,} rows>"
 
     def _repr_html_(self) -> str:
@@ -69,7 +69,7 @@ class Document(Generic[D]):
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A record without records in it; an interval of two ends becomes two columns."""
+    """A record without nested records; an interval with two ends becomes two columns."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if name == "ci95_percent":
@@ -84,7 +84,7 @@ class Prediction(Document["documents.Prediction"]):
 
     @property
     def points(self) -> list[documents.Point]:
-        """The curve, by rising number of ranks."""
+        """The curve, by increasing number of ranks."""
         return self.document["points"]
 
     @property
@@ -99,7 +99,7 @@ class Prediction(Document["documents.Prediction"]):
 
     @property
     def supported_ranks(self) -> int:
-        """Up to so many ranks the trace can speak; what lies beyond is extrapolated."""
+        """Up to how many ranks the recording supports the prediction; larger scales are extrapolated."""
         return self.document["supported_ranks"]
 
     @property
@@ -115,26 +115,26 @@ class Prediction(Document["documents.Prediction"]):
 
 
 class WhatIf:
-    """A curve, and what it would be with the noise otherwise; both draw alike.
+    """A curve, and what it would be with changed noise; both use the same random draws.
 
     Attributes:
-        before: The noise as it is.
-        after: As it would be.
+        before: The prediction with the noise as recorded.
+        after: The prediction with the changed noise.
     """
 
     def __init__(self, before: Prediction, after: Prediction) -> None:
-        """Of two predictions of the same scales and seed."""
+        """Combines two predictions with the same scales and seed."""
         self.before = before
         self.after = after
 
     @property
     def changes(self) -> list[str]:
-        """What is otherwise, in words."""
+        """The changes, as text."""
         return list(self.after.document.get("what_if") or [])
 
     @property
     def table(self) -> Table:
-        """Scale by scale: both slowdowns in percent, and how many percentage points are gained."""
+        """For each scale: both slowdowns in percent, and the gain in percentage points."""
         pairs = zip(self.before.points, self.after.points)
         return Table.of_rows(
             [
@@ -149,7 +149,7 @@ class WhatIf:
         )
 
     def __repr__(self) -> str:
-        """What is otherwise."""
+        """The changes."""
         return f"<quell.WhatIf: {'; '.join(self.changes)}>"
 
     def _repr_html_(self) -> str:
@@ -157,7 +157,7 @@ class WhatIf:
 
 
 class Simulation(Document["documents.Simulation"]):
-    """A played program: when each rank is done."""
+    """A simulated program: when each rank is done."""
 
     @property
     def max_ns(self) -> int | None:
@@ -171,18 +171,18 @@ class Simulation(Document["documents.Simulation"]):
 
     @property
     def slowdown_percent(self) -> float | None:
-        """What the noise costs, with `baseline`."""
+        """The cost of the noise, with `baseline`."""
         baseline = self.document["baseline"]
         return None if baseline is None else baseline["slowdown_percent"]
 
     @property
     def culprits(self) -> documents.CulpritFacts | None:
-        """Which noise made it late, with `culprits`."""
+        """The noise that delayed it, with `culprits`."""
         return self.document["culprits"]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row a rank; the whole in one row where times of ranks are not kept."""
+        """One row per rank; a single row for the whole program if the ranks' times are not kept."""
         times = self.finish_times_ns
         if times is None:
             return [self._fields]
@@ -199,16 +199,16 @@ class Simulation(Document["documents.Simulation"]):
 
 
 class Comparison(Document["documents.Comparison"]):
-    """Two recordings side by side."""
+    """A comparison of two recordings."""
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Each figure of all CPUs together, with its change and whether that is more than chance."""
+        """Each figure of all CPUs together, with its change and whether that is significant."""
         return cast("dict[str, Any]", self.document["changes"])
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row a figure."""
+        """One row per figure."""
         return [{"figure": name, **change} for name, change in self.changes.items() if isinstance(change, dict)]
 
     @property
@@ -217,21 +217,21 @@ class Comparison(Document["documents.Comparison"]):
 
 
 class Shown(Document["documents.Show"]):
-    """A recording at a glance."""
+    """A summary of a recording."""
 
     @property
     def cpus(self) -> list[documents.CpuOverview]:
-        """A record a CPU."""
+        """One record per CPU."""
         return self.document["cpus"]
 
     @property
     def sources(self) -> list[documents.SourceRow]:
-        """A record a source, that which took most first; empty where sources are not known."""
+        """One record per source, the one that took most time first; empty if sources are not known."""
         return self.document.get("sources") or []
 
     @property
     def rows(self) -> Sequence[Any]:
-        """Classes, tasks, sources or CPUs, whichever of them was asked for."""
+        """Classes, tasks, sources or CPUs, whichever was requested."""
         for name in ("classes", "tasks"):
             if self._fields.get(name):
                 return cast("list[Any]", self._fields[name])
@@ -247,12 +247,12 @@ class Hosts(Document["documents.Hosts"]):
 
     @property
     def rows(self) -> list[documents.HostRow]:
-        """A row a host."""
+        """One row per host."""
         return self.document["hosts"]
 
     @property
     def fleet(self) -> documents.Fleet | None:
-        """Which nodes are unlike the rest; None of too few."""
+        """The nodes that are unlike the rest; None if there are too few nodes."""
         return self.document.get("fleet")
 
     @property
@@ -261,11 +261,11 @@ class Hosts(Document["documents.Hosts"]):
 
 
 class Tracked(Document["documents.Tracked"]):
-    """What noise did to an MPI run."""
+    """The effect of noise on an MPI run."""
 
     @property
     def ranks(self) -> list[documents.TrackedRank]:
-        """A record a rank."""
+        """One record per rank."""
         return self.document["ranks"]
 
     @property
@@ -275,17 +275,17 @@ class Tracked(Document["documents.Tracked"]):
 
     @property
     def runtime_ns(self) -> int:
-        """How long the run took, in nanoseconds."""
+        """The run time, in nanoseconds."""
         return self.document["runtime_ns"]
 
     @property
     def compensated_runtime_ns(self) -> int:
-        """How long it would have taken without noise."""
+        """The run time without noise, in nanoseconds."""
         return self.document["compensated_runtime_ns"]
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with the archive, in sentences."""
+        """The problems of the archive, as sentences."""
         return sentences(self.document["findings"]["warnings"])
 
     @property
@@ -295,5 +295,5 @@ class Tracked(Document["documents.Tracked"]):
 
 
 def shown(text: str) -> Shown | Hosts:
-    """What `show` gave: a recording, or many hosts."""
+    """The result of `show`: for one recording, or for many hosts."""
     return Hosts(text) if '"quell.show-hosts/' in text[:200] else Shown(text)

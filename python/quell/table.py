@@ -1,4 +1,4 @@
-"""Tables: Arrow for who has it, plain columns for who has not."""
+"""Tables: as Arrow for libraries that support it, as plain columns otherwise."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
     from quell import _internal
 
-# So many rows are shown in a notebook.
+# Maximum number of rows shown in a notebook.
 _SHOWN = 20
 
 
 class Table:
-    """A table in memory, which others take without a copy.
+    """A table in memory, which other libraries take without a copy.
 
     `pyarrow.table(t)`, `polars.from_arrow(t)`, `duckdb.sql("from t")` and `pandas.DataFrame.from_arrow(t)`
-    all take it as it is, through the Arrow PyCapsule interface. Without any of them `column()` gives plain values.
+    all accept it, through the Arrow PyCapsule interface. Without any of them, `column()` returns plain values.
     """
 
     def __init__(self, inner: _internal.Table) -> None:
-        """Around what the native module gave."""
+        """Wraps a table of the native module."""
         self._inner = inner
 
     @classmethod
     def of_rows(cls, rows: Sequence[Mapping[str, Any]], counts: Sequence[str] = ()) -> Table:
-        """A table of records; a column for each key whose values are all numbers, words, yes or no, or None.
+        """A table of records, with a column for each key whose values are all numbers, text, booleans, or None.
 
-        `counts` are the columns, all of whole numbers, that are there without a row too.
+        `counts` are integer columns that exist even if there are no rows.
         """
         if not rows:
             return cls(native().Table.of([(name, "uint", []) for name in counts]))
@@ -46,26 +46,26 @@ class Table:
         return cls(native().Table.of(columns))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows for who speaks Arrow."""
+        """The rows, for Arrow consumers."""
         return self._inner.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """The columns for who speaks Arrow."""
+        """The columns, for Arrow consumers."""
         return self._inner.__arrow_c_schema__()
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self._inner)
 
     @property
     def columns(self) -> dict[str, str]:
-        """The names of the columns, each with its type in Arrow's words."""
+        """The names of the columns, each with its type by Arrow's name."""
         return dict(zip(self._inner.column_names, self._inner.column_types))
 
     def column(self, name: str) -> array[Any] | list[Any]:
         """A column: an `array.array` of numbers, which NumPy takes without a copy.
 
-        It is a list where cells are empty, or hold text or yes and no.
+        It is a list if cells are empty, or contain text or booleans.
 
         Raises:
             KeyError: If there is no such column.
@@ -79,7 +79,7 @@ class Table:
         return values
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows as dicts: fine for a curve, slow for a million detours."""
+        """All rows as dicts: suitable for a curve, slow for a million detours."""
         names = list(self.columns)
         return [dict(zip(names, cells)) for cells in zip(*(self.column(name) for name in names))]
 
@@ -98,7 +98,7 @@ class Table:
 
 
 def _kind(values: list[Any]) -> str | None:
-    """What a column of these holds; None for what is no cell."""
+    """The kind of a column with these values; None if one of them cannot be in a cell."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return "bool"
@@ -110,7 +110,7 @@ def _kind(values: list[Any]) -> str | None:
 
 
 def cell(value: object) -> str:
-    """A value for a cell of HTML."""
+    """A value as HTML."""
     if value is None:
         return ""
     if isinstance(value, float):

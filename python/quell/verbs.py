@@ -49,38 +49,40 @@ def predict(
     """What the noise costs a bulk-synchronous program, by number of ranks.
 
     Args:
-        recordings: Recordings; several make the nodes of one machine in turn.
-        noise: A synthetic noise model in TOML, in place of or beside recordings.
-        ranks: Ranks: a list (`16,256`) or a range that doubles (`16..2048`); `Ki` and `Mi` are understood [default:
-            16..2048; of `study` and `report` 16..1Mi; of `advise` 4096].
+        recordings: Recordings. Several are assigned to the nodes of one machine in turn.
+        noise: A synthetic noise model in TOML, instead of or in addition to recordings.
+        ranks: Numbers of ranks: a list (`16,256`) or a range that doubles (`16..2048`), with optional suffix `Ki` or
+            `Mi` [default: 16..2048; for `study` and `report` 16..1Mi; for `advise` 4096].
         quantum: Length of a compute phase without noise.
-        sync: How the nodes' noise lines up.
-        skew: With `sync` start: each node starts later by up to this much.
-        drift: With `sync` start: each node runs faster or slower by up to this many parts per million.
-        phases: Phases to simulate; with messages large scales run fewer, to bound the time [default: 2000; of `advise`
-            1000; with `emulate` 200].
-        seed: Seed; equal seeds give equal results.
-        op: What ends a phase: max (the slowest rank, at no cost of its own), or messages under LogGOPS: barrier,
-            allreduce, bcast, reduce, alltoall, halo2d, halo3d, or any other pattern of `quell goal list`.
-        bytes: Bytes of a message of `op`, or of each rank's part [default: 8].
-        threads: Threads to use; all cores if not given. The result does not depend on it.
+        sync: How the noise of the nodes lines up.
+        skew: With `sync` start: each node starts up to this much later.
+        drift: With `sync` start: each node's noise trace runs faster or slower by up to this many parts per million.
+        phases: Number of phases to simulate. With messages, fewer are run at large scales, to bound the run time
+            [default: 2000; for `advise` 1000; with `emulate` 200].
+        seed: Random seed; equal seeds give equal results.
+        op: What ends a phase: `max` (all wait for the slowest rank, at no further cost), or messages under LogGOPS:
+            barrier, allreduce, bcast, reduce, alltoall, halo2d, halo3d, or any other pattern of `quell goal list`.
+        bytes: Message size of `op`, or size of each rank's part of it, in bytes [default: 8].
+        threads: Number of threads; all cores if not given. The result does not depend on it.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
-            their sources. Or a file of measured ones, FILE.toml, whose parameters for the pattern's size are taken;
-            FILE.toml@4Ki for another. What is not given is LogGOPSim's default. The options below go before it.
-        latency: L: from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
-        overhead: o: CPU time of each send and of each arrival, in ns (1500).
-        gap: g: from one message to the next on an interface, in ns (1000).
-        gap_per_byte: G: time on the wire of each further byte, in ns; fractions as in 0.04 (200 Gb/s) are fine (6).
-        overhead_per_byte: O: CPU time of each further byte, in ns (0).
-        eager_limit: S: messages of more bytes are sent by rendezvous (65535).
-        leave: Leave the first N CPUs of each node to the system: ranks fill the others, with the noise of those.
-        without: Without this source.
-        only: Without all others.
-        scaled: With so many times its time, as in `tick=0.5`.
-        on_cpu: What it does on any CPU of the node done on this one, as in `task:ksmd=0`.
-        stagger: Spread evenly over the CPUs of a node, so that it never strikes two at once.
-        align: At the same time on all CPUs of a node.
-        coschedule: At the same time on all nodes.
+            their sources. Or a file of measured parameters: `FILE.toml` uses those for the pattern's message size,
+            `FILE.toml@4Ki` those for another. Parameters that are not given have LogGOPSim's defaults. The options
+            below override it.
+        latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
+        overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
+        gap: g: gap between one message and the next on an interface, in ns (1000).
+        gap_per_byte: G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200
+            Gb/s) (6).
+        overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
+        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
+        leave: Leave the first N CPUs of each node to the system: ranks run on the others, with the noise of those.
+        without: Remove the source.
+        only: Remove all other sources.
+        scaled: Scale the source's duration by a factor, as in `tick=0.5`.
+        on_cpu: Move the source to this CPU from all CPUs of the node, as in `task:ksmd=0`.
+        stagger: Spread the source evenly over the CPUs of a node, so that it never strikes two of them at once.
+        align: Make the source strike all CPUs of a node at the same time.
+        coschedule: Make the source strike all nodes at the same time.
         progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
 
     Returns:
@@ -170,54 +172,57 @@ def simulate(
     """A schedule or a named pattern, under LogGOPS and noise: when each rank is done.
 
     Args:
-        schedule: The schedule to play: GOAL as text, or LogGOPSim's binary form of it; its content tells which.
-        pattern: A named pattern in place of a schedule; `quell goal list` names them.
-        compat: Play by LogGOPSim's rules, nanosecond for nanosecond, its noise too. Without it by rules that hold on
-            machines.
-        noise: Noise: a recording, a netgauge or CSV file, or a model in TOML. Several make the nodes of one machine in
-            turn.
-        offsets: Where in the noise each rank begins: a file with one number of ns a line, rank 0 first. The noise is
-            then one CPU's.
-        cosched: All nodes begin at one place in the noise, not each at its own.
-        skew: As `cosched`, but each node later by up to this much.
-        baseline: Run it without noise too, and say what the noise costs.
-        culprits: Say which noise made the program late: the detours on its critical path, by source, and what was
-            absorbed.
-        seed: Seed of the places in the noise; equal seeds give equal results.
-        threads: Threads to use; all cores if not given. The result does not depend on it.
-        all_times: Times of every rank in the JSON document, above 4,096 ranks too.
+        schedule: The schedule to simulate, as GOAL text or in LogGOPSim's binary format, which is detected from the
+            content.
+        pattern: Simulate a named pattern instead of a schedule; `quell goal list` lists them.
+        compat: Use LogGOPSim's rules, exact to the nanosecond, for noise too. By default, quell uses rules that hold on
+            real machines.
+        noise: Noise: a recording, a netgauge or CSV file, or a model in TOML. Several are assigned to the nodes of one
+            machine in turn.
+        offsets: File with the offset in the noise trace at which each rank starts: one number of ns per line, rank 0
+            first. The noise must be that of one CPU.
+        cosched: Start all nodes at the same offset in the noise trace, instead of each at its own.
+        skew: As `cosched`, but start each node up to this much later.
+        baseline: Simulate without noise too, and report what the noise costs.
+        culprits: Report which noise delayed the program: the detours on its critical path, by source, and how much
+            noise was absorbed.
+        seed: Random seed of the offsets in the noise trace; equal seeds give equal results.
+        threads: Number of threads; all cores if not given. The result does not depend on it.
+        all_times: List the times of every rank in the JSON document even above 4,096 ranks.
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
-            their sources. Or a file of measured ones, FILE.toml, whose parameters for the pattern's size are taken;
-            FILE.toml@4Ki for another. What is not given is LogGOPSim's default. The options below go before it.
-        latency: L: from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
-        overhead: o: CPU time of each send and of each arrival, in ns (1500).
-        gap: g: from one message to the next on an interface, in ns (1000).
-        gap_per_byte: G: time on the wire of each further byte, in ns; fractions as in 0.04 (200 Gb/s) are fine (6).
-        overhead_per_byte: O: CPU time of each further byte, in ns (0).
-        eager_limit: S: messages of more bytes are sent by rendezvous (65535).
-        leave: Leave the first N CPUs of each node to the system: ranks fill the others, with the noise of those.
-        without: Without this source.
-        only: Without all others.
-        scaled: With so many times its time, as in `tick=0.5`.
-        on_cpu: What it does on any CPU of the node done on this one, as in `task:ksmd=0`.
-        stagger: Spread evenly over the CPUs of a node, so that it never strikes two at once.
-        align: At the same time on all CPUs of a node.
-        coschedule: At the same time on all nodes.
-        ranks: Ranks of the pattern; `Ki` and `Mi` are understood.
-        bytes: Bytes of a message, or of each rank's part of it.
-        iterations: How often the whole pattern runs, one time after the other.
-        work: Work of each rank in an iteration, for the patterns that work.
+            their sources. Or a file of measured parameters: `FILE.toml` uses those for the pattern's message size,
+            `FILE.toml@4Ki` those for another. Parameters that are not given have LogGOPSim's defaults. The options
+            below override it.
+        latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
+        overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
+        gap: g: gap between one message and the next on an interface, in ns (1000).
+        gap_per_byte: G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200
+            Gb/s) (6).
+        overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
+        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
+        leave: Leave the first N CPUs of each node to the system: ranks run on the others, with the noise of those.
+        without: Remove the source.
+        only: Remove all other sources.
+        scaled: Scale the source's duration by a factor, as in `tick=0.5`.
+        on_cpu: Move the source to this CPU from all CPUs of the node, as in `task:ksmd=0`.
+        stagger: Spread the source evenly over the CPUs of a node, so that it never strikes two of them at once.
+        align: Make the source strike all CPUs of a node at the same time.
+        coschedule: Make the source strike all nodes at the same time.
+        ranks: Number of ranks, with optional suffix `Ki` or `Mi`.
+        bytes: Message size, or size of each rank's part of the message, in bytes.
+        iterations: How often the whole pattern runs, one iteration after the other.
+        work: Work of each rank in an iteration, for patterns that include work.
         inner: The pattern that follows the work, for the loop `bsp`.
         dims: Ranks in each direction, for patterns on a grid.
-        root: The rank from which or to which data flow.
-        nway: To how many others a rank speaks in a round of a dissemination.
-        segment_bytes: Bytes of a piece of what goes down a pipeline.
-        periodic: The ends of the grid are neighbours.
-        node_ranks: Ranks on a node, for patterns that know nodes.
-        buckets: Buckets in which a training step sums its gradients up.
+        root: The rank that data flow from or to.
+        nway: Number of other ranks that a rank sends to in each round of a dissemination.
+        segment_bytes: Segment size of a pipelined pattern, in bytes.
+        periodic: Make the grid periodic: its opposite ends are neighbours.
+        node_ranks: Ranks per node, for patterns that distinguish nodes.
+        buckets: Number of buckets in which a training step sums up its gradients.
         optimizer: Work of the optimizer at the end of a training step.
-        blocks: Blocks of a sweep along the third dimension.
-        reduce_per_byte: Work of combining what was received with what is there, in ns for each byte.
+        blocks: Number of blocks of a sweep along the third dimension.
+        reduce_per_byte: Work to combine received data with local data, in ns per byte.
         progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
 
     Returns:
@@ -284,9 +289,9 @@ def compare(
     """Two recordings side by side: what changed, and whether it is more than chance.
 
     Args:
-        before: The recording to compare with.
-        after: The recording that is compared.
-        seed: Seed of the resampling.
+        before: The baseline recording.
+        after: The recording to compare with the baseline.
+        seed: Random seed of the resampling.
         progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
 
     Returns:
@@ -311,8 +316,8 @@ def show(
     """A recording at a glance; of a folder of recordings, those of many hosts.
 
     Args:
-        recording: The recording, or a folder of recordings, as of many hosts or of a `bench` run.
-        by: What a row stands for; of a folder, `cpu` is a row per host.
+        recording: A recording, or a folder of recordings, such as those of several hosts or of a `bench` run.
+        by: What a row stands for; for a folder, `cpu` means a row per host.
         progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
 
     Returns:
@@ -343,17 +348,19 @@ def track(
     """What noise did to a traced MPI run, rank by rank and source by source.
 
     Args:
-        archive: The run: a folder that `quell trace` made, any OTF2 archive's folder, or its anchor file
+        archive: The run: a folder that `quell trace` made, the folder of any OTF2 archive, or its anchor file
             (`traces.otf2`).
         net: A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with
-            their sources. Or a file of measured ones, FILE.toml, whose parameters for the pattern's size are taken;
-            FILE.toml@4Ki for another. What is not given is LogGOPSim's default. The options below go before it.
-        latency: L: from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
-        overhead: o: CPU time of each send and of each arrival, in ns (1500).
-        gap: g: from one message to the next on an interface, in ns (1000).
-        gap_per_byte: G: time on the wire of each further byte, in ns; fractions as in 0.04 (200 Gb/s) are fine (6).
-        overhead_per_byte: O: CPU time of each further byte, in ns (0).
-        eager_limit: S: messages of more bytes are sent by rendezvous (65535).
+            their sources. Or a file of measured parameters: `FILE.toml` uses those for the pattern's message size,
+            `FILE.toml@4Ki` those for another. Parameters that are not given have LogGOPSim's defaults. The options
+            below override it.
+        latency: L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
+        overhead: o: CPU overhead of each send and of each arrival, in ns (1500).
+        gap: g: gap between one message and the next on an interface, in ns (1000).
+        gap_per_byte: G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200
+            Gb/s) (6).
+        overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
+        eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
         progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A node's noise otherwise than it was recorded, beside how it is."""
+"""Predictions with changed noise, compared with the noise as recorded."""
 
 from __future__ import annotations
 
@@ -24,25 +24,27 @@ def what_if(  # noqa: PLR0913 (one for each change)
     coschedule: Names = (),
     **options: Any,  # noqa: ANN401 (those of `quell.predict`)
 ) -> WhatIf:
-    """Predicts twice, with the noise as it is and as it would be; both draw alike, so the difference is the change's.
+    """Predicts with the noise as recorded and with changed noise, from the same random draws.
+
+    The difference of the two predictions is therefore the effect of the change.
 
     Args:
         recordings: As for `quell.predict`.
-        leave: Leave the first so many CPUs of each node to the system.
-        without: Without these sources: `"tick"`, or a kind and a regular expression, `"task:^kworker"`.
-        only: Without all others.
-        scaled: With so many times their time: `{"tick": 0.5}`.
-        on_cpu: What they do on any CPU done on this one: `{"task:ksmd": 0}`.
-        stagger: Spread evenly over the CPUs of a node.
-        align: At the same time on all CPUs of a node.
-        coschedule: At the same time on all nodes.
+        leave: Leave this many CPUs of each node, the first ones, to the system.
+        without: Remove these sources: `"tick"`, or a kind and a regular expression, `"task:^kworker"`.
+        only: Remove all other sources.
+        scaled: Scale the durations of these sources: `{"tick": 0.5}`.
+        on_cpu: Move these sources from all CPUs to one: `{"task:ksmd": 0}`.
+        stagger: Distribute these sources evenly over the CPUs of a node.
+        align: Run these sources at the same time on all CPUs of a node.
+        coschedule: Run these sources at the same time on all nodes.
         **options: The other options of `quell.predict`.
 
     Returns:
         Both curves.
 
     Raises:
-        QuellError: As the command says it.
+        QuellError: With the command's error message.
     """
     before = verbs.predict(recordings, **options)
     after = verbs.predict(

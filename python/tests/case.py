@@ -1,4 +1,4 @@
-"""A test with the package laid out and samples beside it."""
+"""A test case with the package laid out, and samples."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from samples import Samples
 
 @functools.cache
 def _package() -> None:
-    """Lays the package out until this process ends: what was imported from it goes on to need it."""
+    """Lays out the package until this process ends, because modules imported from it need it until then."""
     stack = contextlib.ExitStack()
     atexit.register(stack.close)
     stack.enter_context(laid_out())
 
 
 class PackageCase(unittest.TestCase):
-    """Runs from the samples' folder."""
+    """Runs in the samples' folder."""
 
     samples: ClassVar[Samples]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A container in memory that is handed out over a socket, in place of a running quell: for tests, and to try programs.
+"""A container in memory, served over a socket in place of a running quell: for tests, and to try programs.
 
-`fake_container.py -- PROGRAM [ARGS]` runs a program that finds a slot for itself, with nothing in it.
+`fake_container.py -- PROGRAM [ARGS]` runs a program, which finds an empty slot for itself.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ PEER = struct.Struct("=3i")
 
 
 def pid_namespace() -> int:
-    """This process's, as a slot names it."""
+    """The PID namespace of this process, as a slot identifies it."""
     return os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 (a link to no path)
 
 
 class FakeContainer:
-    """The container, its server, and writers as the BPF programs are.
+    """The container, its server, and writers like the BPF programs.
 
     Attributes:
-        name: Of the socket, for QUELL_METRICS.
-        sent: The descriptor that is handed out; None for none.
+        name: The name of the socket, for QUELL_METRICS.
+        sent: The descriptor that the server sends; None for none.
         greet: Give each process that connects a slot, for its first thread.
     """
 
     def __init__(self, slots: int, *, seals: int = fcntl.F_SEAL_SHRINK, greet: bool = False) -> None:
-        """Starts to serve."""
+        """Starts the server."""
         self.slots = slots
         self.fd = os.memfd_create("container", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, slots * SLOT_SIZE)
@@ -58,7 +58,7 @@ class FakeContainer:
         self._server.start()
 
     def header(self, *, magic: int = MAGIC, version: int = VERSION, slot_size: int = SLOT_SIZE, slots: int = 0) -> None:
-        """Writes the header, a right one unless told."""
+        """Writes the header; by default a valid one."""
         HEADER.pack_into(self.memory, 0, magic, version, slot_size, slots or self.slots, os.getpid())
 
     def give(self, number: int, tid: int, namespace: int) -> None:
@@ -104,7 +104,7 @@ class FakeContainer:
                     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size)
                     greeted = greeted % (self.slots - 1) + 1
                     self.give(greeted, PEER.unpack(peer)[0], pid_namespace())
-                with contextlib.suppress(BrokenPipeError):  # a reader that does not believe us has left
+                with contextlib.suppress(BrokenPipeError):  # a reader that does not trust us has left
                     socket.send_fds(connection, [b"q"], [] if self.sent is None else [self.sent])
 
 

@@ -1,4 +1,4 @@
-"""The package as a wheel would lay it out: the sources beside the native module and the command that cargo built."""
+"""The package as a wheel would lay it out: its sources, the native module and the command that cargo built."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODULE = TARGET / "libquell_python.so"
 
 @contextlib.contextmanager
 def laid_out() -> Iterator[Path]:
-    """A folder to import `quell` from, which stands first in the path of this process and of those that it starts."""
+    """A folder from which `quell` is imported, first in the path of this process and of those that it starts."""
     for needed in (QUELL, MODULE):
         if not needed.exists():
             raise FileNotFoundError(f"{needed} is missing: `cargo build --workspace` makes it")

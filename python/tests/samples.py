@@ -1,4 +1,4 @@
-"""Recordings and archives to test with: made by the command itself, so that nothing needs privileges, eBPF or MPI."""
+"""Recordings and archives for the tests, made by the command itself, so that no privileges, eBPF or MPI are needed."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Samples:
     """A folder with samples, kept until the program ends.
 
     Attributes:
-        folder: Of `fleet` (three nodes), `run` (an archive), `model.toml`, `app.goal`, `selfish.txt`.
+        folder: Contains `fleet` (three nodes), `run` (an archive), `model.toml`, `app.goal`, `selfish.txt`.
     """
 
     def __init__(self) -> None:
-        """Makes them."""
+        """Creates the samples."""
         self._kept = tempfile.TemporaryDirectory(prefix="quell-samples-")
         self.folder = Path(self._kept.name)
         self.quell("generate-fleet", "-o", "fleet", "--nodes", "3", "--cpus", "2", "--duration", "4s")
@@ -47,16 +47,16 @@ class Samples:
         self.quell("convert", "fleet/node00000.quell", "selfish.txt", "--cpu", "0")
 
     def quell(self, *words: str) -> str:
-        """What the command prints, from the samples' folder."""
+        """The command's output, run in the samples' folder."""
         done = self.run(*words)
         if done.returncode:
             raise AssertionError(f"quell {' '.join(words)}: {done.stderr}")
         return done.stdout
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """The command's run, from the samples' folder."""
+        """Runs the command in the samples' folder."""
         return subprocess.run([QUELL, *words], cwd=self.folder, capture_output=True, text=True, check=False)
 
     def close(self) -> None:
-        """Takes them away."""
+        """Removes the samples."""
         self._kept.cleanup()

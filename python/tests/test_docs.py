@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The examples of the documentation run; the notebooks too, whose outputs are not kept; the reference is fresh."""
+"""The examples of the documentation run, and its notebooks, stored without outputs; the reference is fresh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
 
 class Documentation(unittest.TestCase):
     def test_the_pages_examples_run(self) -> None:
-        # The second goes on with a recording of the first.
+        # The second page continues with a recording of the first.
         texts = [(ROOT / page).read_text() for page in ("docs/tasks/python.md", "README.md")]
         blocks = [re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL) for text in texts]
         self.assertTrue(all(blocks))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python reader of the metric container, against a server of our own: needs no eBPF."""
+"""The Python reader of the metric container, against a server in the test itself: needs no eBPF."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READS = 20_000
 
 
 def in_child(work: object) -> int:
-    """The exit code of a forked child that does something."""
+    """The exit code of a forked child that runs a function."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -38,7 +38,7 @@ def in_child(work: object) -> int:
 
 
 def descriptors() -> int:
-    """How many this process has open."""
+    """Number of open descriptors of this process."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
@@ -137,7 +137,7 @@ class Reads(WithContainer):
 
 
 class Tears(WithContainer):
-    """Writers in another process, a high level in the middle of a low one's write."""
+    """Writers in another process; a high level writes in the middle of a low one's write."""
 
     def write(self) -> None:
         deadline = time.monotonic() + 60
@@ -162,7 +162,7 @@ class Tears(WithContainer):
         return tick and reading.on_cpu_ns == 7 * reading.count[Kind.TASK]
 
     def blindly(self, metrics: Metrics) -> reader.Reading:
-        """The slot, without a look at its levels."""
+        """The slot, read without checking its levels."""
         fields = reader._SLOT.unpack_from(metrics._map, reader.SLOT_SIZE)
         return reader.Reading(*fields[reader._THREAD], ns=fields[reader._NS], count=fields[reader._COUNT])
 
@@ -227,7 +227,7 @@ class Refusals(WithContainer):
         def child() -> None:
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-            Metrics.open().close()  # root's is believed
+            Metrics.open().close()  # root's is trusted
 
         self.assertEqual(in_child(child), 0)
         with mock.patch("os.geteuid", return_value=NOBODY):

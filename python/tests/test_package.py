@@ -20,7 +20,7 @@ from case import PackageCase
 from package import ROOT
 
 A = "fleet/node00000.quell"
-# Minutes of work, on any machine.
+# Takes minutes on any machine.
 LONG = ["--ranks=1Mi", "--op=allreduce", "--bytes=8", "--phases=2000", "--", A]
 
 
@@ -146,14 +146,14 @@ class LongCalls(PackageCase):
         return native()
 
     def left(self) -> None:
-        """Waits until no thread is left of a call that was ended."""
+        """Waits until no thread of a cancelled call is left."""
         limit = time.monotonic() + 60
         while any(task.joinpath("comm").read_text() == "quell\n" for task in Path("/proc/self/task").iterdir()):
             self.assertLess(time.monotonic(), limit, "it works on")
             time.sleep(0.01)
 
     def test_ctrl_c_ends_them(self) -> None:
-        # A shell's background jobs inherit an ignored SIGINT, for which Python raises nothing.
+        # Background jobs of a shell inherit an ignored SIGINT, for which Python raises no exception.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         told = []
 
@@ -188,7 +188,7 @@ class LongCalls(PackageCase):
             if len(seen) > 3:
                 raise StopIteration
 
-        # Where nobody lets go of the interpreter, others have it for no longer than this at a time.
+        # A thread that does not release the interpreter keeps it at most this long.
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(1e-6)
         other = threading.Thread(target=count)
@@ -199,7 +199,7 @@ class LongCalls(PackageCase):
         finally:
             end.set()
             other.join()
-        # Between two looks nobody but the other thread runs Python.
+        # Between the two samples only the other thread runs Python.
         self.assertGreater(seen[-1] - seen[0], 20_000)
         self.left()
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plots: each is drawn, tells its lines apart without colour, and brings no foreign markup or network along."""
+"""Plots: each is drawn, its lines are distinct without colour, and it uses no foreign markup and no network."""
 
 from __future__ import annotations
 
@@ -57,20 +57,43 @@ class Plots(PackageCase):
 
     def test_of_many_detours_the_longest_are_drawn(self) -> None:
         import quell
-        from quell import interactive, plot
+        from quell import plot
 
         recording = quell.open(A)
-        longest = max(recording.detours.column("duration_ns"))
-        with mock.patch.object(plot, "_MOST_POINTS", 8), mock.patch.object(interactive, "_MOST_POINTS", 16):
+        with mock.patch.object(plot, "_MOST_POINTS", 8):
             axes = plot.timeline(recording, cpus=recording.cpus[:1]).axes[0]
-            page = interactive.timeline(recording)
         self.assertLessEqual(len(axes.lines[0].get_xdata()), 8)
         self.assertRegex(axes.get_title(loc="left"), r"detours \(\d drawn\)")
-        drawn = json.loads(page.html.split('type="application/json">')[1].split("</script>")[0])
-        durations = [duration for one in drawn["series"] for duration in one["y"]]
-        self.assertLessEqual(len(durations), 16)
-        self.assertIn(longest, durations)
-        self.assertIn(f"{len(durations)} of {len(recording.detours):,}", drawn["title"])
+
+    @staticmethod
+    def data(page: Any) -> dict[str, Any]:  # noqa: ANN401 (an interactive page)
+        text = page.html.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+        return json.loads(text)  # type: ignore[no-any-return]
+
+    def test_pages_draw_what_they_were_given(self) -> None:
+        import quell
+        from quell import interactive
+
+        one, two = quell.open(A), quell.open(B)
+        drawn = self.data(interactive.timeline(one))
+        durations = [duration for line in drawn["timeline"] for duration in line["duration_ns"]]
+        self.assertIn(max(one.detours.column("duration_ns")), durations)
+        self.assertEqual(sum(line["total"] for line in drawn["timeline"]), len(one.detours))
+        self.assertEqual(drawn["only"], ["detours"])
+        curves = self.data(interactive.density(one, two))["density"]
+        self.assertEqual([curve["name"] for curve in curves], [one.name, two.name])
+        prediction = quell.predict(A, ranks="16,256", phases=50)
+        shown = self.data(interactive.curve(prediction))["predict"]
+        self.assertEqual(shown[0]["points"], prediction.points)
+        self.assertEqual(shown[0]["sentences"], prediction.warnings)
+
+    def test_a_page_refuses_what_is_no_document(self) -> None:
+        from quell import interactive
+
+        with self.assertRaisesRegex(ValueError, "cannot be drawn"):
+            interactive.Page("x", [], [("predict", "[")])
+        with self.assertRaisesRegex(ValueError, "no part `nothing`"):
+            interactive.Page("x", [], [("nothing", "{}")])
 
     def test_lines_differ_without_colour(self) -> None:
         from quell import plot
@@ -94,8 +117,9 @@ class Plots(PackageCase):
         hostile["sources"][0]["source"] = "</script><script>alert(1)</script>"
         for page in (interactive.advice(hostile), interactive.what_if(self.advice)):
             self.assertNotIn("alert(1)</script>", page.html)
-            self.assertEqual(page.html.count("</script>"), 2)
-            for address in ("https://", "src=", "href=", "@import", "url(h"):
+            self.assertEqual(page.html.count("</script>"), 3)
+            self.assertIn("default-src 'none'", page.html)
+            for address in ('src="', 'href="http', "@import", "url(h"):
                 self.assertNotIn(address, page.html)
 
     def test_culprits_are_asked_for(self) -> None:

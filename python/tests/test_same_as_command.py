@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the package says is what the command says: documents to the letter, options by name, errors in words."""
+"""The package returns what the command prints: the same documents, options of the same names, the same error texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEW = ["--ranks", "16,256", "--phases", "100"]
 FEW_HERE: dict[str, Any] = {"ranks": [16, 256], "phases": 100}
 A, B = "fleet/node00000.quell", "fleet/node00001.quell"
 
-# What belongs to a terminal, or to files that the command writes beside its document.
+# Options for a terminal, or for files that the command writes in addition to its document.
 ONLY_TYPED = {"help", "quiet", "json"}
 ONLY_TYPED_OF = {
     "predict": {"sweep", "output", "shard", "dry-run"},

@@ -1,4 +1,4 @@
-"""Runs one command and keeps what it cost."""
+"""Runs one command and measures what it used."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SHOWN_LINES = 5
 
 
 class BenchError(Exception):
-    """Why a benchmark gave no figures."""
+    """A benchmark gave no figures, for this reason."""
 
 
 class Child(NamedTuple):
-    """A command that has ended."""
+    """A command that has exited."""
 
     command: list[str]
     code: int
@@ -32,7 +32,7 @@ class Child(NamedTuple):
     wall_s: float
     # User and system time together.
     cpu_s: float
-    # The kernel's figure, which is never below that of this runner at the time of the start.
+    # As reported by the kernel, and never below the memory of this runner when it started the command.
     peak_bytes: int
 
     def line(self) -> str:
@@ -40,7 +40,7 @@ class Child(NamedTuple):
         return shlex.join(self.command)
 
     def checked(self) -> Child:
-        """Itself, if the command succeeded."""
+        """Returns itself if the command succeeded."""
         if self.code != 0:
             words = "\n  ".join(self.stderr.strip().splitlines()[-SHOWN_LINES:])
             raise BenchError(f"`{self.line()}` ended with code {self.code}:\n  {words or '(no message)'}")
@@ -48,7 +48,7 @@ class Child(NamedTuple):
 
 
 def run(command: list[str], timeout_s: float, beside: Callable[[int], None] | None = None) -> Child:
-    """Runs a command to its end; past the timeout it is interrupted, and killed where that is not enough.
+    """Runs a command to its end; after the timeout it is interrupted, and killed if that has no effect.
 
     `beside` is called with its process id once it runs, and the wait begins when that returns.
     """
@@ -76,7 +76,7 @@ def run(command: list[str], timeout_s: float, beside: Callable[[int], None] | No
 
 
 def _wait(process: subprocess.Popen, timeout_s: float) -> os.struct_rusage:
-    """Waits for the end and what it used; `Popen.wait` would throw the latter away."""
+    """Waits for the end and returns the resources used, which `Popen.wait` would discard."""
     timers = [
         threading.Timer(timeout_s, os.kill, (process.pid, signal.SIGINT)),
         threading.Timer(timeout_s + GRACE_S, os.kill, (process.pid, signal.SIGKILL)),

@@ -1,11 +1,11 @@
-// Events of a known rate on one CPU, for a few seconds:
+// Generates events at a known rate on one CPU, for a few seconds:
 //
-//   event_load CPU SECONDS switch RATE   two threads wake each other: RATE switches between them a second
-//   event_load CPU SECONDS timer RATE    a timer that fires RATE times a second
-//   event_load CPU SECONDS storm         switches as fast as they go
+//   event_load CPU SECONDS switch RATE   two threads wake each other: RATE switches between them per second
+//   event_load CPU SECONDS timer RATE    a timer that fires RATE times per second
+//   event_load CPU SECONDS storm         switches as fast as possible
 //
-// Paced work is done in due portions each millisecond, so that the mean rate holds even where this program has to wait.
-// At the end it prints one JSON line: its threads, the kernel's own count of how often each left the CPU, and what it did.
+// Paced work is done in portions each millisecond, so that the mean rate is right even if this program has to wait.
+// At the end it prints one JSON line: its threads, the kernel's count of how often each left the CPU, and what it did.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,7 +45,7 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-// How often this thread left a CPU, by the kernel's own count.
+// How often this thread left a CPU, by the kernel's count.
 static uint64_t switches(void)
 {
 	struct rusage usage;
@@ -89,7 +89,7 @@ static void print(const char *mode, uint64_t did, uint64_t took_ns, const struct
 	printf("]}\n");
 }
 
-// Each round trip is two switches, as long as both threads share one CPU. A rate of 0 means no pace.
+// Each round trip is two switches, provided that both threads share one CPU. A rate of 0 means unpaced.
 static void ping_pong(const char *mode, uint64_t seconds, uint64_t rate)
 {
 	struct pair pair = { 0 };

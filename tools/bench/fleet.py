@@ -33,13 +33,13 @@ QUESTION = (
 
 
 class Case(NamedTuple):
-    """A fleet."""
+    """A fleet to generate."""
 
     cpus: int
     hz: int
     sources: bool
     ways: str
-    # Added to the seed that was given.
+    # Added to the given seed.
     seed: int
 
 
@@ -57,7 +57,7 @@ CASES = [
 
 
 class Found(NamedTuple):
-    """What came of a case."""
+    """The result of a case."""
 
     missed: list[str]
     wrong: list[str]
@@ -65,7 +65,7 @@ class Found(NamedTuple):
 
 
 def measure(setting: Setting) -> Result:
-    """Makes each fleet, reads it, and takes it away again."""
+    """Generates each fleet, analyses it, and removes it."""
     rows, found = [], []
     commands: list[str] = []
     for number, case in enumerate(CASES[: setting.rounds or len(CASES)]):
@@ -96,7 +96,7 @@ def measure(setting: Setting) -> Result:
 
 
 def examined(setting: Setting, case: Case) -> tuple[Found, Child]:
-    """One fleet."""
+    """Runs one fleet."""
     folder: Path = setting.scratch / "fleet"
     quell = str(setting.quell)
     make = [quell, "--quiet", "generate-fleet", "-o", str(folder), "--nodes", str(NODES), "--ill", str(ILL)]

@@ -1,10 +1,10 @@
-// Noise as De, Kothari & Mann (IEEE Cluster 2008, III-C) and Beckman et al. (IEEE Cluster 2006) put it into a program: an
-// interval timer's signal stops it, its handler burns the length, and then sets the timer for the next. What that costs is not
-// taken off.
+// Injects noise as De, Kothari & Mann (IEEE Cluster 2008, III-C) and Beckman et al. (IEEE Cluster 2006) do: the signal of an
+// interval timer stops the program, its handler burns the length, and then sets the timer for the next detour. The overhead of
+// this is not subtracted.
 //
 //   interval_timer CPU SECONDS GAP_NS LENGTH_NS
 //
-// The program that suffers reads the clock all the time. At the end it prints one JSON line: each time between two readings, in ns,
+// The disturbed program reads the clock all the time. At the end it prints one JSON line: each time between two readings, in ns,
 // in which the handler ran once.
 
 #define _GNU_SOURCE
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	uint64_t *seen = malloc(sizeof(*seen) * MOST), count = 0;
 	if (!seen)
 		fail("malloc");
-	// Pages are taken now, not between two readings.
+	// Touches the pages now, so that no page fault happens between two readings.
 	memset(seen, 1, sizeof(*seen) * MOST);
 	struct sigaction action = { .sa_handler = burn };
 	if (sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &next, NULL))
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	while (last - start < seconds * NS && count < MOST) {
 		uint64_t now = now_ns();
 		sig_atomic_t after = struck;
-		// The handler may have run after this turn's reading: then the next turn is the long one.
+		// The handler may have run after this turn's reading; then the next turn is the long one.
 		if (hit == 1)
 			seen[count++] = gap_before > now - last ? gap_before : now - last;
 		hit = after - before;

@@ -1,4 +1,4 @@
-"""What a reader of a benchmark must know of the machine."""
+"""What a reader of a benchmark must know about the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
 def facts(quell: Path) -> list[list[str]]:
-    """Name and value of each fact; what cannot be told is said to be unknown."""
+    """Name and value of each fact; unknown ones are listed as unknown."""
     system = os.uname()
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     return [
@@ -37,13 +37,13 @@ def read(path: Path) -> str:
 
 
 def processor() -> str:
-    """The processor's own name."""
+    """The processor's model name."""
     found = re.search(r"^model name\s*:\s*(.+)$", read(Path("/proc/cpuinfo")), re.MULTILINE)
     return found.group(1) if found else "unknown"
 
 
 def virtualised() -> str:
-    """Whether a hypervisor stands between the kernel and the processor, and which."""
+    """Whether this is a virtual machine, and its hypervisor."""
     if shutil.which("systemd-detect-virt"):
         kind = output(["systemd-detect-virt", "--vm"])
         if kind:
@@ -54,12 +54,12 @@ def virtualised() -> str:
 
 
 def version(quell: Path) -> str:
-    """The version that was measured, as it tells itself."""
+    """The version under test, as it reports itself."""
     return output([str(quell), "--version"]) or "unknown"
 
 
 def output(command: list[str]) -> str:
-    """What a short command prints; nothing where it cannot be run."""
+    """The output of a short command; empty if it cannot be run."""
     try:
         answer = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10, check=False

@@ -1,11 +1,11 @@
-/* What a read of the metric container costs beside other ways to learn of noise and time: the question of Nataraj et al.
- * 2007, Table 1. Runs under `quell record`, which gives its thread a slot; prints one JSON document to the file in its
+/* What a read of the metric container costs, compared with other ways to read noise and time: the question of Nataraj et al.
+ * 2007, Table 1. Runs under `quell record`, which gives its thread a slot. Prints one JSON document to the file in its
  * first argument: for each kind of read the ticks of a read, batch by batch, in both modes.
  *
  *     metric_container FILE CPU SEED ROUNDS
  *
- * In the mode "throughput" a batch's reads stand back to back and may overlap. In the mode "serialised" a fence before
- * each read lets it begin only when the one before is done; "fence alone" is what the fences cost by themselves.
+ * In the mode "throughput" the reads of a batch follow each other directly and may overlap. In the mode "serialised" a fence before
+ * each read delays it until the one before is done; "fence alone" is the cost of the fences themselves.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 #define BATCH 100
 #define MOST_ROUNDS 100000
-#define FIRST_ROUNDS 20 /* not counted: caches, predictors and pages warm up */
+#define FIRST_ROUNDS 20 /* not counted: they warm up caches, predictors and pages */
 
 static struct quell_metrics metrics;
 static const struct quell_slot *slot;
@@ -66,7 +66,7 @@ static inline uint64_t ticks(void)
 #error "this processor's counter is not known here"
 #endif
 
-/* Keeps the compiler from dropping a read whose result nobody looks at, and from merging two of them. */
+/* Keeps the compiler from dropping a read whose result is not used, and from merging two of them. */
 #define DONE(memory_read) __asm__ volatile("" ::"r"(memory_read) : "memory")
 
 #define KINDS_1 QUELL_ONLY(QUELL_TASK)
@@ -81,7 +81,7 @@ static void stop(const char *what, const char *why)
 
 static unsigned long long failed;
 
-/* Two functions for each kind of read, each the time of a batch. */
+/* Two functions for each kind of read, each of which times a batch. */
 #define CONTENDER(name, call, result)                            \
 	static uint64_t name##_throughput(void)                  \
 	{                                                        \
@@ -122,7 +122,7 @@ CONTENDER(perf, read(perf_counter, &counter, sizeof(counter)), &counter)
 static struct contender {
 	const char *name;
 	uint64_t (*batch[2])(void); /* throughput, serialised */
-	const char *skipped;        /* why */
+	const char *skipped;        /* the reason */
 	uint64_t *taken[2];
 } contenders[] = {
 	{ "fence alone", { nothing_throughput, nothing_serialised }, NULL, { NULL, NULL } },
@@ -142,7 +142,7 @@ static struct contender {
 #define CONTENDERS ((int)(sizeof(contenders) / sizeof(contenders[0])))
 #define PERF (CONTENDERS - 1)
 
-/* splitmix64: the order must be the same for the same seed, everywhere. */
+/* splitmix64: the same seed must give the same order everywhere. */
 static uint64_t chance(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15;
@@ -201,7 +201,7 @@ static void make_room(int rounds)
 		}
 }
 
-/* Every contender once in both modes, in random order. */
+/* Measures every contender once in both modes, in random order. */
 static void measure_round(uint64_t *state, int round)
 {
 	int order[2 * CONTENDERS], number;
@@ -221,7 +221,7 @@ static void measure_round(uint64_t *state, int round)
 
 		if (contender->skipped)
 			continue;
-		contender->batch[mode](); /* what ran before has left its own in the caches */
+		contender->batch[mode](); /* warm-up: the contender before left its own data in the caches */
 		contender->taken[mode][round < 0 ? 0 : round] = contender->batch[mode]();
 	}
 }

@@ -25,7 +25,7 @@ MOST = 0.35
 BASE = "gettimeofday"
 FENCE = "fence alone"
 JUDGED = "container, 8 metrics"
-# Cycles a call on a 2.6 GHz Clovertown: Nataraj et al. 2007, Table 1.
+# Cycles per call on a 2.6 GHz Clovertown: Nataraj et al. 2007, Table 1.
 PAPER_BASE = 238
 PAPER: dict[str, tuple[int, ...]] = {
     "container, 1 metric": (192,),
@@ -76,7 +76,7 @@ def measure(setting: Setting) -> Result:
 
 
 def build(folder: Path) -> Path:
-    """Compiles the program, as a user's would be."""
+    """Compiles the program, as a user's program would be compiled."""
     program = folder / "metric_container"
     run(["cc", "-std=gnu11", "-O2", "-I", str(INCLUDE), str(SOURCE), "-o", str(program)], TIMEOUT_S).checked()
     return program
@@ -115,7 +115,7 @@ def judged(reads: list[Read], skipped: list[str], command: str) -> Result:
 
 
 def row(read: Read, ratios: tuple[float, float]) -> list[str]:
-    """One read's row, with the paper's figures where it has some."""
+    """One read's row, with the paper's figures if it has any."""
     paper = PAPER.get(read.name, ())
     theirs = [" to ".join(map(str, paper)), " to ".join(f"{cycles / PAPER_BASE:.2f}" for cycles in paper)]
     if read.name == FENCE:
@@ -131,7 +131,7 @@ def spread(values: list[float]) -> str:
 
 
 def read_document(text: str) -> tuple[list[Read], list[str]]:
-    """What the program measured, and what it skipped and why."""
+    """What the program measured, what it skipped, and why."""
     reads, skipped = [], []
     try:
         document = json.loads(text)

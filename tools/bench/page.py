@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limit:
-    """A stated limit beside what was measured."""
+    """A stated limit, and the measured value."""
 
     what: str
     measured: float
@@ -20,7 +20,7 @@ class Limit:
 
     @property
     def holds(self) -> bool:
-        """Whether the measured figure keeps the limit."""
+        """Whether the measured figure is within the limit."""
         return self.measured <= self.most
 
     def row(self) -> list[str]:
@@ -31,7 +31,7 @@ class Limit:
 
 @dataclass
 class Result:
-    """What one benchmark found."""
+    """The result of one benchmark."""
 
     question: str
     header: list[str]
@@ -44,7 +44,7 @@ class Result:
 
 
 def figure(value: float) -> str:
-    """A number with at least four digits of it."""
+    """A number with at least four significant digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004 (four digits)
 
 

@@ -27,7 +27,7 @@ QUESTION = (
 
 
 def measure(setting: Setting) -> Result:
-    """Predicts several times; the limits hold for the worst."""
+    """Predicts several times; the limits apply to the worst run."""
     command = [str(setting.quell), "predict", "--noise", str(MODEL), "--ranks", "1048576"]
     command += ["--quantum", "1ms", "--phases", "1000", "--seed", str(setting.seed), "--json"]
     children = [predicted(run(command, TIMEOUT_S).checked()) for _ in range(setting.rounds or ROUNDS)]
@@ -48,7 +48,7 @@ def measure(setting: Setting) -> Result:
 
 
 def predicted(child: Child) -> Child:
-    """Itself, if it printed a document."""
+    """Returns the run if it printed a document."""
     try:
         json.loads(child.stdout)
     except ValueError as error:

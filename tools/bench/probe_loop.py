@@ -1,4 +1,4 @@
-"""probe-loop: does quell's probe look as often as a loop that does nothing else?"""
+"""probe-loop: does quell's probe read the clock as often as a loop that does nothing else?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OSLAT_NOTE = (
 
 
 def measure(setting: Setting) -> Result:
-    """Runs quell's loops, and oslat's beside where it is installed."""
+    """Runs quell's loops, and oslat's as well if it is installed."""
     contenders = [quell_loops]
     notes = []
     reason = oslat_missing(setting)
@@ -64,7 +64,7 @@ def row(name: str, values: list[float], bare: list[float], ratios: list[float]) 
 
 
 def quell_loops(setting: Setting, number: int, series: Series, commands: list[str]) -> None:
-    """Both loops of quell's own process, alternating."""
+    """Both loops in one process of quell, alternating."""
     command = [str(setting.quell), "bench-loop", "--cpu", str(setting.cpu), "--duration", "500ms"]
     command += ["--rounds", "9", "--seed", str(setting.seed + number), "--json"]
     child = run(command, TIMEOUT_S).checked()
@@ -75,7 +75,7 @@ def quell_loops(setting: Setting, number: int, series: Series, commands: list[st
 
 
 def read_loops(text: str) -> tuple[list[float], list[float]]:
-    """The mean turn of each round, of the bare loop and of the probe."""
+    """The mean turn of each round, for the bare loop and for the probe."""
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:
@@ -91,7 +91,7 @@ def read_loops(text: str) -> tuple[list[float], list[float]]:
 
 
 def oslat_missing(setting: Setting) -> str | None:
-    """Why oslat cannot run here, if so."""
+    """The reason why oslat cannot run here, if there is one."""
     if not shutil.which("oslat"):
         return "it is not installed (Debian: rt-tests)"
     if setting.other_cpu is None:
@@ -100,7 +100,7 @@ def oslat_missing(setting: Setting) -> str | None:
 
 
 def oslat_loop(setting: Setting, number: int, series: Series, commands: list[str]) -> None:
-    """Oslat at the scheduling class that everything has, never at a real-time priority."""
+    """Oslat in the default scheduling class, never at a real-time priority."""
     file = setting.scratch / f"oslat-{number}.json"
     command = ["oslat", "-c", str(setting.cpu), "-C", str(setting.other_cpu), "-D", "2", "-z", "-q"]
     child = run([*command, f"--json={file}"], TIMEOUT_S).checked()
@@ -109,10 +109,10 @@ def oslat_loop(setting: Setting, number: int, series: Series, commands: list[str
 
 
 def read_oslat(file: Path) -> float:
-    """Nanoseconds that one of oslat's undisturbed turns takes.
+    """The duration of one of oslat's undisturbed turns, in ns.
 
-    `avg` weighs each turn by its bucket in us (rounded up), and those past the last bucket by their true
-    length: so it gives back the time in all turns of more than 1 us, which are no turns of the loop itself.
+    `avg` weights each turn by its bucket in us (rounded up), and turns beyond the last bucket by their true
+    length. It therefore contains the time of all turns of more than 1 us, which are not turns of the loop itself.
     """
     try:
         (thread,) = json.loads(file.read_text(encoding="utf-8"))["thread"].values()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from run import Setting
 
 COUNT = 1_000_000
-# Low enough that the loop itself makes rows. Each is tried for a second; the first fast enough is used.
+# So low that the loop itself produces rows. Each is tried for a second; the first one that is fast enough is used.
 THRESHOLDS = ("25ns", "20ns", "15ns", "10ns", "5ns", "1ns")
 TIMEOUT_S = 120.0
 WANTED_PER_S = COUNT / 30
@@ -27,7 +27,7 @@ QUESTION = (
 
 
 def measure(setting: Setting) -> Result:
-    """Finds a threshold that gives rows fast enough, then records a million."""
+    """Finds a threshold that produces rows fast enough, then records a million."""
     notes = []
     for threshold in THRESHOLDS:
         trial, folder = record(setting, threshold, "trial", ["--duration", "1s"])
@@ -44,14 +44,14 @@ def measure(setting: Setting) -> Result:
 
 
 def record(setting: Setting, threshold: str, name: str, until: list[str]) -> tuple[Child, Path]:
-    """Records once, into a folder of its own."""
+    """Makes one recording, in a folder of its own."""
     folder = setting.scratch / f"{name}-{threshold}.quell"
     command = [str(setting.quell), "record", "-o", str(folder), "--cpus", str(setting.cpu)]
     return run([*command, "--threshold", threshold, *until], TIMEOUT_S), folder
 
 
 def kept(setting: Setting, child: Child, folder: Path) -> int:
-    """Rows that a recording holds, as `quell show` counts them."""
+    """Number of rows of a recording, as `quell show` counts them."""
     try:
         shown = run([str(setting.quell), "show", str(folder), "--json"], TIMEOUT_S).checked()
     except BenchError as error:
@@ -60,7 +60,7 @@ def kept(setting: Setting, child: Child, folder: Path) -> int:
 
 
 def result(setting: Setting, threshold: str, child: Child, folder: Path, notes: list[str]) -> Result:
-    """The figures of a recording that was made."""
+    """The figures of a recording."""
     lost, span_s = read_manifest(folder)
     rows_kept = kept(setting, child, folder)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -80,7 +80,7 @@ def result(setting: Setting, threshold: str, child: Child, folder: Path, notes: 
 
 
 def read_manifest(folder: Path) -> tuple[int, float]:
-    """Lost rows over all CPUs, and the longest span under the probe in seconds."""
+    """Lost rows over all CPUs, and the longest observed span in seconds."""
     try:
         cpus = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["cpus"]
         lost = sum(int(cpu["lost"]) for cpu in cpus)
@@ -91,7 +91,7 @@ def read_manifest(folder: Path) -> tuple[int, float]:
 
 
 def read_kept(text: str) -> int:
-    """Detours that the recording holds, over all CPUs, as `quell show --json` counts them."""
+    """Number of detours of a recording, over all CPUs, as `quell show --json` counts them."""
     try:
         return sum(int(cpu["detours"]) for cpu in json.loads(text)["cpus"])
     except (ValueError, KeyError, TypeError) as error:

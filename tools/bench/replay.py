@@ -1,4 +1,4 @@
-"""replay: is injected noise as long as was asked for, and what does injecting cost, beside a plain interval timer?"""
+"""replay: does injected noise have the requested length, and what does injection cost, against an interval timer?"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOTES = [
 
 
 def measure(setting: Setting) -> Result:
-    """All of it."""
+    """Runs the benchmark."""
     os.environ.update(OPEN_MPI)
     mpis = replay_calls.here()
     if "openmpi" not in mpis:
@@ -79,7 +79,7 @@ def judged(
     expected: dict[int, replay_phases.Predicted],
     notes: list[str],
 ) -> Result:
-    """The page."""
+    """Builds the page."""
     of_calls = [replay_calls.judged(mpi, series) for mpi in mpis]
     strikes, strike_limits = replay_strikes.judged(series)
     phases, phase_limits = replay_phases.judged(runs, expected)

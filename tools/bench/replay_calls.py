@@ -1,4 +1,4 @@
-"""Noise at MPI calls: what the hook costs, how much comes in, and what a program sees of half a microsecond."""
+"""Noise at MPI calls: the cost of the hook, the amount of noise, and what a program sees of half a microsecond."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOOK_CALLS = 200_000
 CALLS = 10_000
 RANKS = 2
 SHORT_NS = 500
-# A call that takes so much longer than the median one had something else happen to it.
+# A call that takes this much longer than the median was disturbed by something else.
 OTHER_NS = 2_000
 
 COMMANDS = [
@@ -44,14 +44,14 @@ COMMANDS = [
 
 
 class Beat(NamedTuple):
-    """Noise of one CPU: a detour of one length at each beat."""
+    """Noise of one CPU: a detour of the same length in each period."""
 
     period: str
     length: str
     span: str = "1s"
 
     def write(self, folder: Path) -> Path:
-        """Its model's file."""
+        """Writes its model file."""
         path = folder / f"{self.period}-{self.length}-{self.span}.toml"
         path.write_text(
             f'name = "{self.length} each {self.period}"\nspan = "{self.span}"\n[[component]]\nname = "beat"\n'
@@ -67,19 +67,19 @@ MIXED = [Beat("20us", "500ns"), Beat("310us", "11us"), Beat("1ms", "100us")]
 
 
 def here() -> list[str]:
-    """The MPIs that can be measured."""
+    """The MPIs that are installed here."""
     return [name for name, words in LAUNCHERS.items() if shutil.which(words[0]) and shutil.which(f"mpicc.{name}")]
 
 
 def build(folder: Path, mpi: str) -> list[str]:
-    """Compiles the program that makes calls; how one starts it, but for the number of ranks."""
+    """Compiles the program that makes calls; returns its command line, without the number of ranks."""
     program = folder / f"calls-{mpi}"
     run([f"mpicc.{mpi}", "-O2", "-o", str(program), str(SOURCE)], TIMEOUT_S).checked()
     return [str(program)]
 
 
 def tasks(setting: Setting, mpi: str, program: list[str], series: Series) -> list[Callable[[], None]]:
-    """What is measured in a round, in any order."""
+    """The measurements of a round, in any order."""
     log = setting.scratch / f"log-{mpi}"
 
     def calls(ranks: int, count: int, work_ns: int, kind: str) -> list[str]:
@@ -114,7 +114,7 @@ def tasks(setting: Setting, mpi: str, program: list[str], series: Series) -> lis
 
 
 def read_log(path: Path) -> list[int]:
-    """How long each call took, in ns, of a log that calls.c wrote."""
+    """The duration of each call, in ns, from a log that calls.c wrote."""
     words = array("Q")
     try:
         words.frombytes(path.read_bytes())
@@ -127,7 +127,7 @@ def read_log(path: Path) -> list[int]:
 
 
 def late(took_ns: list[int], due_ns: int) -> float:
-    """How much later than the median call those are at which a detour was due, in the median."""
+    """How much longer calls with a due detour take than the median call, in the median."""
     quiet = median(took_ns)
     noisy = [took - quiet for took in took_ns if due_ns / 2 < took - quiet < due_ns + OTHER_NS]
     if not noisy:
@@ -136,7 +136,7 @@ def late(took_ns: list[int], due_ns: int) -> float:
 
 
 def burned(document: str) -> float:
-    """How long the burns of one process took by its own account, per `SHORT_NS` that were asked for."""
+    """How long the burns of one process took, by its own report, per `SHORT_NS` requested."""
     try:
         (process,) = json.loads(document)["processes"]
         return SHORT_NS * process["took_ns"] / process["asked_ns"]
@@ -145,7 +145,7 @@ def burned(document: str) -> float:
 
 
 def off_percent(document: str, ranks: int) -> list[float]:
-    """How far what came into each rank, with what it absorbed, is from what its trace held."""
+    """By how much each rank's injected and absorbed noise together differ from its trace."""
     try:
         processes = json.loads(document)["processes"]
         off = [
@@ -160,7 +160,7 @@ def off_percent(document: str, ranks: int) -> list[float]:
 
 
 def judged(mpi: str, series: Series) -> tuple[list[list[str]], list[Limit]]:
-    """The rows of one MPI, and what must hold."""
+    """The rows of one MPI, and its limits."""
     alone, loaded, outside, total = (series[mpi, what] for what in ("alone", "loaded", "outside", "total"))
     hook = [with_ - without for with_, without in zip(loaded, alone)]
     rows = [
@@ -182,5 +182,5 @@ def judged(mpi: str, series: Series) -> tuple[list[list[str]], list[Limit]]:
 
 
 def spread(values: list[float]) -> list[str]:
-    """Median, lowest, highest and how many."""
+    """Median, lowest, highest and number of values."""
     return [*(figure(value) for value in (median(values), min(values), max(values))), str(len(values))]

@@ -1,4 +1,4 @@
-"""Phases of a real MPI program under replayed noise, beside what is predicted of the same noise."""
+"""Phases of a real MPI program under replayed noise, compared with the prediction for the same noise."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ COMMANDS = [
 
 
 class Phases(NamedTuple):
-    """What a run's phases took, in ns."""
+    """How long a run's phases took, in ns."""
 
     # Eq. 3 of De et al.: the mean over phases of the longest of all ranks.
     mean_max: float
-    # The median of all ranks: what the machine does now and then does not touch it.
+    # The median of all ranks, which occasional noise of the machine does not affect.
     middle: float
 
 
 class Predicted(NamedTuple):
-    """What the noise costs by the simulation, in percent."""
+    """The cost of the noise according to the simulation, in percent."""
 
     percent: float
     low: float
@@ -56,7 +56,7 @@ def beat(length_us: int) -> Beat:
 
 
 def tasks(setting: Setting, runs: Runs) -> list[Callable[[], None]]:
-    """What is measured in a round, in any order: without noise, and with each."""
+    """The measurements of a round, in any order: without noise, and with each noise."""
 
     def phases(length_us: int) -> None:
         folder = setting.scratch / "bsp"
@@ -76,7 +76,7 @@ def tasks(setting: Setting, runs: Runs) -> list[Callable[[], None]]:
 
 
 def predicted(setting: Setting, length_us: int) -> Predicted:
-    """What `quell predict` says of the same noise."""
+    """The prediction of `quell predict` for the same noise."""
     model = str(beat(length_us).write(setting.scratch))
     command = [str(setting.quell), "predict", "--noise", model, "--ranks", str(RANKS), "--quantum", "1ms", "--json"]
     return read_prediction(run(command, TIMEOUT_S).checked().stdout)
@@ -104,14 +104,14 @@ def read_prediction(text: str) -> Predicted:
 
 
 def off_percent(measured: float, expected: Predicted) -> float:
-    """How far a slowdown is from the predicted one, in percent of that; 0 within its interval."""
+    """By how much a slowdown differs from the predicted one, in percent of that; 0 within its interval."""
     if expected.low <= measured <= expected.high:
         return 0.0
     return 100 * abs(measured / expected.percent - 1) if expected.percent else float("inf")
 
 
 def judged(runs: Runs, expected: dict[int, Predicted]) -> tuple[list[list[str]], list[Limit]]:
-    """A row for each noise, and what must hold."""
+    """A row for each noise, and the limits."""
     rows, limits = [], []
     for length_us in LENGTHS_US:
         pairs = list(zip(runs[length_us], runs[QUIET]))

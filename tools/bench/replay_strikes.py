@@ -1,4 +1,4 @@
-"""Noise that strikes when the trace says: known detours as a probe sees them, beside a plain interval timer's."""
+"""Noise at the times of the trace: known detours as a probe sees them, against those of an interval timer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OFF_NS = 2_000
 SCALED_OFF_NS = 200
 CALIBRATION_PERCENT = 10.0
 SCALE = 10
-# No shorter one is to be had: of this nearly nothing is burned.
+# The shortest possible one: almost nothing of it is burned.
 SHORTEST_NS = 100
 SECONDS = 3
 SCALED_SECONDS = 6
@@ -41,7 +41,7 @@ COMMANDS = [
 
 
 class Way(NamedTuple):
-    """A way by which detours of one length come in."""
+    """A way to inject detours of one length."""
 
     name: str
     asked_ns: int
@@ -51,17 +51,17 @@ class Way(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Where its figures are kept."""
+        """The key under which its figures are stored."""
         return (self.name, str(self.asked_ns))
 
     @property
     def seconds(self) -> int:
-        """How long it is watched."""
+        """How long it is observed."""
         return SECONDS if self.scale == 1 else SCALED_SECONDS
 
 
 class Seen(NamedTuple):
-    """What quell's probe saw of detours that quell injected, scaled back."""
+    """What quell's probe saw of detours that quell injected, divided by the scale."""
 
     overhead_ns: int
     median_ns: int
@@ -77,7 +77,7 @@ CALIBRATED = ("calibrated",)
 
 
 def ways(setting: Setting) -> list[Way]:
-    """Those that can be measured here."""
+    """Those that can be measured on this machine."""
     beside = PROCESS if os.geteuid() == 0 and setting.other_cpu is not None else []
     return [*TIMER, *SCALED, SHORTEST, *beside]
 
@@ -90,7 +90,7 @@ def build(folder: Path) -> Path:
 
 
 def tasks(setting: Setting, peer: Path, series: Series) -> list[Callable[[], None]]:
-    """What is measured in a round, in any order."""
+    """The measurements of a round, in any order."""
 
     def of_quell(way: Way) -> None:
         seen = probed(setting, way)
@@ -111,7 +111,7 @@ def tasks(setting: Setting, peer: Path, series: Series) -> list[Callable[[], Non
 
 
 def probed(setting: Setting, way: Way) -> Seen:
-    """What quell calibrated, and what its probe then saw."""
+    """What quell calibrated, and what its probe saw afterwards."""
     model = Beat("1ms", f"{way.asked_ns}ns").write(setting.scratch)
     command = [str(setting.quell), "-q", "replay", str(model), "--validate", "--json", "--context", way.context]
     command += ["--scale", str(way.scale), "--cpus", str(setting.cpu), "--duration", f"{way.seconds}s"]
@@ -134,7 +134,7 @@ def read_seen(text: str) -> Seen:
 
 
 def read_peer(text: str) -> list[int]:
-    """The gaps that the victim of the interval timer saw."""
+    """The gaps that the program under the interval timer saw."""
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:
@@ -148,7 +148,7 @@ def read_peer(text: str) -> list[int]:
 
 
 def judged(series: Series) -> tuple[list[list[str]], list[Limit]]:
-    """A row for each length, and what must hold."""
+    """A row for each length, and the limits."""
     rows, limits = [], []
     for way in (way for way in [*TIMER, *SCALED, *PROCESS, *PEER] if way.key in series):
         seen = series[way.key]

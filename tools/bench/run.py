@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benchmarks of quell beside their peers: `./x bench [NAME...]`. Judge them by ratios, not by nanoseconds."""
+"""Benchmarks of quell against other tools: `./x bench [NAME...]`. Judge them by ratios, not by nanoseconds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LIMIT_BROKEN = 3
 
 
 class Setting(NamedTuple):
-    """What every benchmark is given."""
+    """The settings that every benchmark gets."""
 
     quell: Path
     scratch: Path
@@ -58,12 +58,12 @@ class Setting(NamedTuple):
 
     @staticmethod
     def say(text: str) -> None:
-        """Talk, for stderr."""
+        """Prints a message to stderr."""
         print(f"bench: {text}", file=sys.stderr)
 
 
 def main() -> int:
-    """Runs what was asked for: 0 done, 1 failed, 3 done but a limit does not hold."""
+    """Runs the requested benchmarks: 0 done, 1 failed, 3 done but a limit does not hold."""
     options = parse()
     codes = [bench(name, options) for name in options.names or BENCHMARKS]
     return FAILED if FAILED in codes else max(codes)

@@ -1,4 +1,4 @@
-"""simulate: messages between ranks, beside LogGOPSim."""
+"""simulate: messages between ranks, compared with LogGOPSim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from run import Setting
 
 ROUNDS = 5
-# Of what takes a minute and has no peer.
+# Rounds of programs that take a minute and have no peer.
 LONG_ROUNDS = 3
 TIMEOUT_S = 900.0
 MIB = 2**20
@@ -41,18 +41,18 @@ NOTES = [
 
 
 class Schedule(NamedTuple):
-    """What both play, and how many times faster and smaller quell must be."""
+    """A program that both simulate, and how much faster and smaller quell must be."""
 
     name: str
     pattern: list[str]
     noise: bool
-    # At most these shares of LogGOPSim's CPU time, and of its memory where that is limited.
+    # Maximum shares of LogGOPSim's CPU time, and of its memory where that is limited.
     cpu: dict[str, float]
     memory: dict[str, float]
 
 
 class Alone(NamedTuple):
-    """What quell plays alone, and the most that it may take."""
+    """A program that only quell simulates, and its limits."""
 
     name: str
     options: list[str]
@@ -106,7 +106,7 @@ class Peer(NamedTuple):
 
 
 def measure(setting: Setting) -> Result:
-    """What both can play, then what quell plays alone, then threads."""
+    """First what both can simulate, then what only quell can, then threads."""
     header = ["", "CPU s", "lowest to highest", "M events/s", "peak MiB", "rounds"]
     result = Result(QUESTION, header, [], [], [], list(NOTES))
     noise = write_noise(setting)
@@ -120,7 +120,7 @@ def measure(setting: Setting) -> Result:
 
 
 def find_peer(setting: Setting, result: Result) -> Peer | None:
-    """LogGOPSim, as the environment tells; says so where it is not there."""
+    """LogGOPSim, from the environment; prints a message if it is missing."""
     given = os.environ.get(PEER)
     if not given:
         words = f"LogGOPSim was left out: {PEER} does not name it."
@@ -135,7 +135,7 @@ def find_peer(setting: Setting, result: Result) -> Peer | None:
 
 
 def write_noise(setting: Setting) -> Path:
-    """A trace as netgauge writes it: a tick each millisecond, some of them much longer."""
+    """A trace in netgauge's format: a tick each millisecond, some of them much longer."""
     order = random.Random(setting.seed)  # noqa: S311 (noise to repeat, not a secret)
     lines = ["# Selfish Benchmark", "# Time [ns]\tselfish duration [ns]"]
     for number in range(DETOURS):
@@ -149,7 +149,7 @@ def write_noise(setting: Setting) -> Path:
 
 
 def beside_peer(setting: Setting, result: Result, schedule: Schedule, noise: Path, peer: Peer | None) -> None:
-    """One schedule in all ways, in random order."""
+    """Simulates one schedule in all ways, in random order."""
     quell = [str(setting.quell), "simulate"]
     options = [*LATENCY_O_G, "--threads", "1", "--seed", str(setting.seed), "--json"]
     options += ["--noise", str(noise)] if schedule.noise else []
@@ -179,7 +179,7 @@ def beside_peer(setting: Setting, result: Result, schedule: Schedule, noise: Pat
 
 
 def make(setting: Setting, result: Result, pattern: list[str], peer: Peer | None) -> Path:
-    """The schedule as a binary file, which is what txt2bin makes of its text."""
+    """The schedule as a binary file, identical to what txt2bin makes from its text."""
     binary, text, other = (setting.scratch / name for name in ("schedule.bin", "schedule.goal", "theirs.bin"))
     command = [str(setting.quell), "goal", "make", *pattern, "--force", "-o"]
     made = run([*command, str(binary)], TIMEOUT_S).checked()
@@ -187,7 +187,7 @@ def make(setting: Setting, result: Result, pattern: list[str], peer: Peer | None
     if peer and peer.txt2bin and pattern is RING:
         run([*command, str(text)], TIMEOUT_S).checked()
         run([str(peer.txt2bin), "-i", str(text), "-o", str(other)], TIMEOUT_S).checked()
-        # Piece by piece: a child's peak is never told below this runner's memory.
+        # Compared in pieces, because a child's reported peak is never below this runner's memory.
         if not filecmp.cmp(binary, other, shallow=False):
             raise BenchError("txt2bin makes another file of the text than `quell goal make` of the pattern")
         result.notes.append("txt2bin's file of the ring's text is quell's own, byte for byte.")
@@ -197,7 +197,7 @@ def make(setting: Setting, result: Result, pattern: list[str], peer: Peer | None
 
 
 class Found(NamedTuple):
-    """What a simulation came to."""
+    """The result of a simulation."""
 
     events: int
     # When the last rank was done.
@@ -205,7 +205,7 @@ class Found(NamedTuple):
 
 
 def agree(schedule: Schedule, found: dict[str, Found]) -> None:
-    """Refuses results that differ by the same rules; noise that each draws for itself makes them differ."""
+    """Rejects results that differ under the same rules; they may differ where each draws noise for itself."""
     same = [[IN_MEMORY, FROM_FILE], [IN_MEMORY + COMPAT, FROM_FILE + COMPAT]]
     if not schedule.noise:
         same[1].append(PEER_NAME)
@@ -218,7 +218,7 @@ def agree(schedule: Schedule, found: dict[str, Found]) -> None:
 
 
 def alone(setting: Setting, result: Result, program: Alone, noise: Path) -> None:
-    """What has no peer at its size."""
+    """A program that has no peer at its size."""
     ran = play(setting, program.options, noise, "1", setting.rounds or program.rounds)
     result.rows.append(row(program.name, ran, read_quell(ran[0].stdout).events))
     result.commands.append(shown(setting, ran[0]))
@@ -257,7 +257,7 @@ def play(setting: Setting, options: list[str], noise: Path, count: str, times: i
 
 
 def rounds(setting: Setting, commands: dict[str, list[str]], times: int) -> dict[str, list[Child]]:
-    """Each command so many times, in a new order each round."""
+    """Runs each command this many times, in a new order each round."""
     children: dict[str, list[Child]] = {name: [] for name in commands}
     for _ in range(times):
         for name in setting.random.sample(list(commands), len(commands)):
@@ -275,7 +275,7 @@ def cpu_s(ran: list[Child]) -> float:
 
 
 def peak(ran: list[Child]) -> float:
-    """The median of the peaks of memory, in MiB."""
+    """The median of the peak memory, in MiB."""
     return median(child.peak_bytes for child in ran) / MIB
 
 
@@ -288,12 +288,12 @@ def row(name: str, ran: list[Child], events: int) -> list[str]:
 
 
 def shown(setting: Setting, child: Child) -> str:
-    """A command without this machine's folders."""
+    """A command without this machine's paths."""
     return child.line().replace(str(setting.scratch), ".")
 
 
 def read_quell(text: str) -> Found:
-    """What `quell simulate --json` printed."""
+    """The parsed output of `quell simulate --json`."""
     try:
         document = json.loads(text)
         if document["finished"] is not True:
@@ -304,7 +304,7 @@ def read_quell(text: str) -> Found:
 
 
 def read_peer(text: str) -> Found:
-    """What LogGOPSim printed; where it stopped early it printed no time, and ended with code 0."""
+    """LogGOPSim's output; if it stopped early it printed no time, and exited with code 0."""
     events = re.search(r"Events: (\d+)", text)
     last = re.search(r"Maximum finishing time at host \d+: (\d+)", text)
     hosts = [int(time) for time in re.findall(r"^Host \d+: (\d+)", text, re.MULTILINE)]

@@ -26,7 +26,7 @@ MIB = 2**20
 PROGRAM_NS = 200
 CONSUMER_PERCENT = 2.0
 CONSUMER_EVENTS = 20_000
-# A little more is asked for, so that what comes is at least that many.
+# Slightly more is requested, so that the actual rate is at least the intended one.
 CONSUMER_RATE = 21_000
 STORM_EVENTS = 300_000
 STORM_RATE = 310_000
@@ -35,10 +35,10 @@ OBSERVER_PERCENT = 5.0
 PAIRS = 12
 PAIR_S = 3
 RESAMPLES = 10_000
-# Detours of other tasks are mostly longer than this; they come and go without regard for the recorder.
+# Detours of other tasks are mostly longer than this; they are independent of the recorder.
 SHORT_NS = 100_000
 LOAD_S = 6
-# From the recording's first file to the load, and from the load's end to the last look at the consumer.
+# Time from the recording's first file to the load, and from the load's end to the last sample of the consumer.
 LEAD_S = 0.5
 TAIL_S = 1.0
 
@@ -60,19 +60,19 @@ NOTES = [
 
 
 class Load(NamedTuple):
-    """What the load did, by its own word and by the kernel's."""
+    """What the load did, by its own count and by the kernel's."""
 
     took_s: float
     switches: int
 
 
 class Taken(NamedTuple):
-    """One recording, and the load beside it."""
+    """One recording, and the load during it."""
 
     child: Child
     folder: Path
     show: dict
-    # Intervals of everything, quell's own left out; those of the load; and those that were lost.
+    # Number of all intervals except quell's own, of those of the load, and of lost ones.
     intervals: int
     of_load: int
     lost: int
@@ -81,7 +81,7 @@ class Taken(NamedTuple):
 
 
 def measure(setting: Setting) -> Result:
-    """All four parts, one after the other."""
+    """Runs all four parts, one after the other."""
     if setting.other_cpu is None:
         raise BenchError("it needs a second CPU for the recorder's consumer")
     program = build(setting.scratch)
@@ -101,7 +101,7 @@ def build(folder: Path) -> Path:
 
 
 def programs(setting: Setting, program: Path, result: Result) -> None:
-    """What a run of the eBPF programs takes, under three kinds of event."""
+    """What a run of the eBPF programs costs, for three kinds of events."""
     table: dict[str, list[str]] = {}
     loads = {"undisturbed": [], "5,000 timers/s": ["timer", "5000"], "20,000 switches/s": ["switch", "20000"]}
     for name, load in loads.items():
@@ -119,7 +119,7 @@ def programs(setting: Setting, program: Path, result: Result) -> None:
 
 
 def consumer(setting: Setting, program: Path, result: Result) -> None:
-    """What the thread takes that empties the rings."""
+    """What the thread costs that empties the rings."""
     taken = record(setting, result, program, ["switch", str(CONSUMER_RATE)], [])
     rate = taken.of_load / taken.load.took_s
     if rate < CONSUMER_EVENTS:
@@ -131,7 +131,7 @@ def consumer(setting: Setting, program: Path, result: Result) -> None:
 
 
 def storm(setting: Setting, program: Path, result: Result) -> None:
-    """Whether everything is recorded, or counted as lost, at 300,000 events a second and as fast as events can come."""
+    """Whether everything is recorded, or counted as lost, at 300,000 events per second and at the maximum rate."""
     for name, load in (("300,000 events/s", ["switch", str(STORM_RATE)]), ("as fast as they come", ["storm"])):
         taken = record(setting, result, program, load, ["--method", "kernel"])
         rate = taken.load.switches / taken.load.took_s
@@ -150,7 +150,7 @@ def storm(setting: Setting, program: Path, result: Result) -> None:
 
 
 def observer(setting: Setting, result: Result) -> None:
-    """Detour time with the recorder on, against off."""
+    """Detour time with the recorder on, relative to off."""
     seconds: dict[str, list[tuple[float, float]]] = {"on": [], "off": []}
     pairs = setting.rounds or PAIRS
     for number in range(pairs):
@@ -168,7 +168,7 @@ def observer(setting: Setting, result: Result) -> None:
 
 
 def detour_time(setting: Setting, wish: str, name: str, result: Result) -> tuple[float, float]:
-    """Seconds a second in all detours, and in the short ones."""
+    """Seconds per second in all detours, and in the short ones."""
     folder, rows = setting.scratch / name, setting.scratch / "rows.csv"
     command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu)]
     child = run([*command, "--duration", f"{PAIR_S}s", "--sources", wish], TIMEOUT_S).checked()
@@ -180,7 +180,7 @@ def detour_time(setting: Setting, wish: str, name: str, result: Result) -> tuple
 
 
 def read_detours(text: str, span_s: float) -> tuple[float, float]:
-    """Seconds a second in detours of a CSV that `quell convert` wrote, and in the short ones."""
+    """Seconds per second in detours of a CSV file that `quell convert` wrote, and in the short ones."""
     try:
         lengths = [int(row["duration_ns"]) for row in csv.DictReader(text.splitlines())]
     except (ValueError, KeyError, TypeError) as error:
@@ -197,12 +197,12 @@ def bootstrap(values: list[float], order: random.Random) -> tuple[float, float]:
 
 
 def unaccounted(recorded: int, lost: int, counted: int) -> float:
-    """Percent of the kernel's count that recorded and lost together do not reach, or that recorded exceeds."""
+    """Percentage by which recorded and lost together miss the kernel's count, or by which recorded exceeds it."""
     return 100 * max(counted - recorded - lost, recorded - counted, 0) / counted
 
 
 def record(setting: Setting, result: Result, program: Path, load: list[str], options: list[str]) -> Taken:
-    """Records one CPU, with a load on it for some of the time."""
+    """Records one CPU, with a load on it for part of the time."""
     folder = setting.scratch / f"{len(result.commands)}.quell"
     command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu), "--sources", "on"]
     command += [*options, "--duration", f"{LOAD_S + 3}s"]
@@ -247,7 +247,7 @@ def thread_cpu_s(pid: int) -> float:
 
 
 def read_load(text: str) -> Load:
-    """What the load printed."""
+    """The load's output."""
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:
@@ -262,7 +262,7 @@ def read_load(text: str) -> Load:
 
 
 def read_show(text: str) -> tuple[dict, int, int]:
-    """What `quell show --by source --json` printed: the document, intervals in all, and the load's."""
+    """The output of `quell show --by source --json`: the document, number of all intervals, and of the load's."""
     try:
         document = json.loads(text)
         counts = {row["source"]: int(row["count"]) for row in document["sources"]}
@@ -283,7 +283,7 @@ def read_costs(document: dict) -> list[tuple[str, int, int]]:
 
 
 def read_lost(folder: Path) -> int:
-    """Intervals that a recording lost."""
+    """Number of intervals that a recording lost."""
     try:
         return int(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["sources"]["lost"])
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The benchmarks' own reading and judging, against figures that are known."""
+"""The benchmarks' parsing and judging, checked against known figures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Files(unittest.TestCase):
         return probe_loop.read_oslat(file)
 
     def test_oslat_leaves_its_long_turns_out(self) -> None:
-        # 1,000 turns of 20 ns, one of 5 us, and one of 75 us that lies past the last bucket.
+        # 1,000 turns of 20 ns, one of 5 us, and one of 75 us beyond the last bucket.
         thread = {"avg": 1080 / 1002, "duration": 100e-6, "histogram": {"1": 1000, "5": 1, "32": 1}}
         self.assertAlmostEqual(self.oslat(thread), 20.0, places=6)
 
@@ -144,7 +144,7 @@ class Sources(unittest.TestCase):
             ended = child.run([str(program), cpu, "1", *mode], 60).checked()
             load = sources_cost.read_load(ended.stdout)
             self.assertGreaterEqual(load.took_s, 1)
-            # Where the machine is busy a thread also leaves the CPU to others, and timers come in one.
+            # On a busy machine a thread also yields the CPU to other processes, and several timers expire as one.
             self.assertTrue(20 < load.switches < most * load.took_s, ended.stdout)
         for wrong in ([], ["99999", "1", "storm"], [cpu, "0", "storm"], [cpu, "1", "switch"], [cpu, "1", "storm", "5"]):
             self.assertEqual(child.run([str(program), *wrong], 60).code, 2, wrong)
@@ -359,7 +359,7 @@ class Replays(unittest.TestCase):
 
 
 class Children(unittest.TestCase):
-    def test_cost_is_the_childs_own(self) -> None:
+    def test_cost_is_that_of_the_child(self) -> None:
         code = "bytearray(b'1') * 200_000_000; print('done')"
         ended = child.run([sys.executable, "-c", code], 60).checked()
         self.assertEqual(ended.stdout, "done\n")

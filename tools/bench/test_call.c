@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What a call of the MPI costs that does next to nothing: MPI_Test on a receive that never comes. Usage: test_call CALLS ROUNDS.
- * Rank 0 prints the ns of a call, one line for each round.
+ * The cost of an MPI call that does next to nothing: MPI_Test on a receive that never completes. Usage: test_call CALLS ROUNDS.
+ * Rank 0 prints the ns per call, one line for each round.
  */
 #include <mpi.h>
 #include <stdio.h>

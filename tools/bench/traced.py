@@ -1,4 +1,4 @@
-"""trace: what tracing costs an MPI program, LAMMPS with and without in turn, and a call."""
+"""trace: what tracing costs an MPI program, LAMMPS with and without in turn, and a single call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAPER_PERCENT = 0.97
 MOST_PERCENT = 1.0
 MOST_NS = 300.0
 HERE = Path(__file__).resolve().parent
-# As root Open MPI asks twice; threads would only compete with ranks.
+# Open MPI refuses root unless both variables are set; threads would only compete with ranks.
 AROUND = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
 LAUNCH = ["mpirun.openmpi", "--bind-to", "none", "-n", "2"]
 LOOP = re.compile(r"^Loop time of (\S+)", re.MULTILINE)
@@ -54,7 +54,7 @@ QUESTION = (
 
 
 def measure(setting: Setting) -> Result:
-    """All of it."""
+    """Runs the benchmark."""
     os.environ.update(AROUND)
     for program in ("mpirun.openmpi", "mpicc.openmpi", "lmp"):
         if not shutil.which(program):
@@ -100,14 +100,14 @@ def measure(setting: Setting) -> Result:
 
 
 def command(setting: Setting, words: list[str], *, traced: bool) -> list[str]:
-    """A command, traced or not."""
+    """Runs a command, traced or not."""
     folder = setting.scratch / "run"
     shutil.rmtree(folder, ignore_errors=True)
     return [str(setting.quell), "trace", "-o", str(folder), "--", *words] if traced else words
 
 
 def call(setting: Setting, *, traced: bool) -> float:
-    """What a call costs, in ns: the median of its rounds."""
+    """The cost of a call, in ns: the median of its rounds."""
     program = setting.scratch / "test_call"
     run(["mpicc.openmpi", "-O2", "-o", str(program), str(HERE / "test_call.c")], TIMEOUT_S).checked()
     child = run(command(setting, [*LAUNCH, str(program), str(CALLS), "9"], traced=traced), TIMEOUT_S).checked()

@@ -20,7 +20,7 @@ ROUNDS = 5
 TIMEOUT_S = 3600.0
 GIB = 1 << 30
 LEAST_PER_S = 2e6
-# Ranks, phases, and whether it is the large one: seven events and three definitions a phase make some 44 bytes.
+# Ranks, phases per rank: seven events and three definitions per phase take about 44 bytes.
 SIZES = [("2 ranks", 2, 1_000_000), ("64 ranks", 64, 40_000), ("2,048 ranks", 2048, 1000)]
 LARGE_RANKS, LARGE_BYTES = 16, 10 * GIB
 QUESTION = (
@@ -32,7 +32,7 @@ QUESTION = (
 
 
 def measure(setting: Setting) -> Result:
-    """All of it."""
+    """Runs the benchmark."""
     rows, limits, commands = [], [], []
     for name, ranks, phases in SIZES:
         archive, size = generate(setting, ranks, phases)
@@ -59,7 +59,7 @@ def measure(setting: Setting) -> Result:
 
 
 def generate(setting: Setting, ranks: int, phases: int) -> tuple[Path, int]:
-    """An archive, and how large it is."""
+    """Makes an archive, and returns its size."""
     archive = setting.scratch / "archive"
     shutil.rmtree(archive, ignore_errors=True)
     size = ["--ranks", str(ranks), "--phases", str(phases), "--quantum", "1ms", "--detour", "10us"]

@@ -1,4 +1,4 @@
-"""mpi: benchmarks under MPI: what they cost, how well a run is predicted, and the network beside netgauge's."""
+"""mpi: benchmarks under MPI: their cost, how well a run is predicted, and the network compared with netgauge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDS = 5
 TIMEOUT_S = 600.0
 PEER = "QUELL_NETGAUGE"
 SIZES = (1, 1024, 65536)
-# As root Open MPI asks twice.
+# Open MPI refuses root unless both variables are set.
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 NETGAUGE = re.compile(r"L=(\S+)\s+s=\d+\s+o_s=(\S+)\s+o_r=(\S+)\s+g=(\S+)\s+G=(\S+)")
 PINGPONG = (
@@ -44,7 +44,7 @@ NOTES = [
 
 
 class Network(NamedTuple):
-    """Parameters in ns, and how far a half ping-pong of each size is off when it is simulated with them."""
+    """Parameters in ns, and the error of a simulated half ping-pong with them, for each size."""
 
     values: dict[str, float]
     off_percent: dict[int, float]
@@ -52,7 +52,7 @@ class Network(NamedTuple):
 
 
 def measure(setting: Setting) -> Result:
-    """All of it."""
+    """Runs the benchmark."""
     os.environ.update(OPEN_MPI)
     rounds = setting.rounds or ROUNDS
     rows, limits, commands = phases(setting, rounds)
@@ -104,7 +104,7 @@ def phases(setting: Setting, rounds: int) -> tuple[list[list[str]], list[Limit],
 
 
 def of_quell(setting: Setting, turn: int) -> Network:
-    """One measurement of quell's."""
+    """One measurement with quell."""
     folder = setting.scratch / f"net-{turn}"
     words = ["bench", "loggp", "-n", "2", "--rounds", "10", "-o", str(folder), "--json"]
     child = run([str(setting.quell), *words], TIMEOUT_S).checked()
@@ -120,7 +120,7 @@ def of_quell(setting: Setting, turn: int) -> Network:
 
 
 def of_netgauge(setting: Setting, peer: str, turn: int, measured: Network | None) -> Network:
-    """One measurement of netgauge's; what is simulated with it is held against what quell last measured."""
+    """One measurement with netgauge; the simulation with it is compared with quell's last measurement."""
     output = setting.scratch / f"netgauge-{turn}.out"
     command = ["mpirun", "-n", "2", "--bind-to", "none", peer, "-m", "mpi", "-x", "loggp", "-s", "1-65536"]
     child = run([*command, "-o", str(output)], TIMEOUT_S).checked()
@@ -146,12 +146,12 @@ def half_pingpong(setting: Setting, size: int, net: str) -> float:
 
 
 def spread(values: list[float]) -> float:
-    """How far figures stray, in percent."""
+    """The spread of figures, in percent."""
     return 100 * (max(values) - min(values)) / max(min(values), 1e-12)
 
 
 def network_table(found: dict[str, list[Network]]) -> list[list[str]]:
-    """A row a figure, a column a tool."""
+    """One row per figure, one column per tool."""
     rows = []
     for name in ("L", "o", "g", "G"):
         each = [[one.values[name] for one in all_] for all_ in found.values()]
@@ -166,7 +166,7 @@ def network_table(found: dict[str, list[Network]]) -> list[list[str]]:
 
 
 def network_limits(all_: list[Network]) -> list[Limit]:
-    """That parameters repeat, and that what is simulated with them is what was measured."""
+    """Limits: parameters are repeatable, and simulations with them agree with the measurement."""
     repeat = [Limit(f"{name} strays", spread([one.values[name] for one in all_]), 15, " %") for name in "LogG"]
     off = [max(abs(one.off_percent[size]) for one in all_) for size in SIZES]
     return [*repeat, *(Limit(f"simulated {size} B off", worst, 15, " %") for size, worst in zip(SIZES, off))]

@@ -1,4 +1,4 @@
-//! How much of the noise of recordings a mitigation addresses: the intervals whose source, or what it worked at, it names.
+//! How much of the noise of recordings a mitigation addresses: the intervals whose source or activity matches its patterns.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use quell_recording::{Nanos, Recording, Source, SourcePattern};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Noise by source and what it worked at.
+/// Noise by source and activity of that source.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     by: BTreeMap<(Source, Option<String>), Addressed>,
     watched: Nanos,
 }
 
-/// Some noise of a recording.
+/// Part of the noise of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Addressed {
-    /// Intervals.
+    /// Number of intervals.
     pub count: u64,
-    /// Their net time.
+    /// Sum of their net times, in nanoseconds.
     pub total_ns: u64,
-    /// The longest, net.
+    /// The longest net time of one, in nanoseconds.
     pub max_ns: u64,
-    /// Their net time as a share of the time watched on all CPUs, %.
+    /// Their net time as a share of the time observed on all CPUs, in percent.
     pub percent: f64,
 }
 
 impl Sources {
-    /// Of all CPUs of some recordings whose sources are known.
+    /// The noise on all CPUs of the recordings whose sources are known.
     pub fn of(recordings: &[Recording]) -> Self {
         let mut all = Self::default();
         for recording in recordings {
@@ -44,12 +44,12 @@ impl Sources {
         all
     }
 
-    /// Whether nothing is known of any source.
+    /// Whether no source is known.
     pub fn is_empty(&self) -> bool {
         self.by.is_empty()
     }
 
-    /// What any of the patterns means; an interval that several mean counts once.
+    /// The noise that any of the patterns matches; an interval that several match counts once.
     pub fn addressed(&self, patterns: &[SourcePattern]) -> Addressed {
         let meant =
             |source: &Source, detail: Option<&str>| patterns.iter().any(|one| one.matches(source, detail));

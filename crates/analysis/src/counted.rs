@@ -1,4 +1,4 @@
-//! Histograms of other tools in figures.
+//! Summaries of histograms from other tools.
 
 use quell_recording::columns::{Columns, describe};
 use quell_recording::{Bucket, Nanos, Recording};
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::stats::nearest_rank_in_counts;
 
-/// A histogram of one CPU, thread and kind in figures. A quantile is the upper end of the bucket that holds it (by the nearest rank), so that
+/// Figures of a histogram of one CPU, thread and kind. A quantile is the upper end of the bucket that holds it (by the nearest rank), so that
 /// it is never too short.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
@@ -21,10 +21,10 @@ pub struct HistogramOverview {
     /// What was timed: `gap`, `latency`, `irq_latency`, `thread_latency`, `user_latency` or `noise`.
     #[column(title = "of", number)]
     pub kind: &'static str,
-    /// How often.
+    /// Number of samples.
     #[column]
     pub samples: u64,
-    /// Samples per second; absent where it is not known how long the CPU was watched.
+    /// Samples per second; absent if it is not known how long the CPU was observed.
     #[column(title = "per s", precision = 1)]
     pub rate_per_s: Option<f64>,
     /// The lower end of the first bucket.
@@ -45,11 +45,11 @@ pub struct HistogramOverview {
     /// The upper end of the last bucket.
     #[column(title = "max")]
     pub max_ns: u64,
-    /// How long the CPU was watched; 0 where the tool does not tell.
+    /// How long the CPU was observed; 0 if the tool does not report it.
     pub span_ns: u64,
 }
 
-/// Each histogram of a recording.
+/// The summary of each histogram of a recording.
 pub(crate) fn overviews(recording: &Recording) -> Vec<HistogramOverview> {
     let mut all = Vec::new();
     for histogram in &recording.histograms {

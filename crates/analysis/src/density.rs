@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::{Durations, mean, population_variance};
 
-/// The narrowest window, in decades (4.7 %). Clocks tick in steps of up to some tens of nanoseconds, and a window
+/// The minimum width of a window, in decades (4.7 %). Clocks tick in steps of up to some tens of nanoseconds, and a window
 /// narrower than such a step would show each step as a spike.
 const NARROWEST: f64 = 0.02;
 
-/// Cells per window on the fine grid that durations are first counted on.
+/// Number of cells per window on the fine grid on which durations are counted first.
 const CELLS_PER_WINDOW: f64 = 8.0;
 
-/// How many windows the Gaussian reaches to each side; what is left out is less than 1e-5 of it.
+/// Number of windows that the Gaussian extends to each side; less than 1e-5 of it lies outside.
 const REACH: f64 = 4.5;
 
 /// A probability density of durations over log10(duration in ns); a duration of zero counts as 1 ns.
@@ -22,15 +22,15 @@ const REACH: f64 = 4.5;
 /// Scalability of Large Clusters in Presence of OS Jitter", 2008, Figures 1, 3, 4 and 7, plot their traces.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Density {
-    /// Where: evenly spaced values of log10(duration in ns).
+    /// The grid: evenly spaced values of log10(duration in ns).
     pub log10_ns: Vec<f64>,
-    /// How much: probability per decade of duration; sums with the spacing to about 1. All zero for an empty sample.
+    /// Probability per decade of duration at each value; times the spacing, it sums to about 1. All zero for an empty sample.
     pub density: Vec<f64>,
 }
 
 impl Density {
-    /// The density of `sample` on `grid`, with a window of `bandwidth` decades. Linear in the sample: it is counted
-    /// on a fine grid first.
+    /// The density of `sample` on `grid`, with a window of `bandwidth` decades. Takes linear time in the sample, which is
+    /// counted on a fine grid first.
     pub fn on(grid: Grid, sample: &Durations, bandwidth: f64) -> Self {
         let bandwidth = bandwidth.max(NARROWEST);
         let cells = Cells::of(sample, bandwidth / CELLS_PER_WINDOW);
@@ -39,7 +39,7 @@ impl Density {
         Self { log10_ns, density }
     }
 
-    /// The density of one sample on a grid of its own, with Silverman's bandwidth.
+    /// The density of one sample on its own grid, with Silverman's bandwidth.
     pub fn of(sample: &Durations) -> Self {
         let bandwidth = silverman(sample);
         Self::on(Grid::covering(&[sample], bandwidth), sample, bandwidth)
@@ -47,13 +47,13 @@ impl Density {
 }
 
 /// Silverman's rule of thumb for the bandwidth, in decades: 0.9 min(σ, IQR/1.34) n^(-1/5) (Silverman, "Density
-/// Estimation for Statistics and Data Analysis", 1986, eq. 3.31), but no less than 0.02 decades.
+/// Estimation for Statistics and Data Analysis", 1986, eq. 3.31), but at least 0.02 decades.
 pub fn silverman(sample: &Durations) -> f64 {
     let Some((first, third)) = sample.quantile(0.25).zip(sample.quantile(0.75)) else { return NARROWEST };
     let count = sample.len() as f64;
     let logs = || sample.as_slice().iter().map(|&ns| log10(ns));
     let deviation = mean(logs()).and_then(|mean| population_variance(logs(), mean)).unwrap_or(0.0).sqrt();
-    // Where half of the sample is one value the quartiles say nothing about the rest.
+    // If half of the sample is a single value, the quartiles do not describe the rest.
     let quartiles = (log10(third) - log10(first)) / 1.34;
     let spread = if quartiles > 0.0 { deviation.min(quartiles) } else { deviation };
     (0.9 * spread * count.powf(-0.2)).max(NARROWEST)
@@ -68,7 +68,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A common grid for `samples`, two points per window of `bandwidth` decades and wide enough for the tails.
+    /// A common grid for `samples`, with two points per window of `bandwidth` decades and wide enough for the tails.
     pub fn covering(samples: &[&Durations], bandwidth: f64) -> Self {
         let bandwidth = bandwidth.max(NARROWEST);
         let ends = |sample: &&Durations| sample.quantile(0.0).zip(sample.quantile(1.0));
@@ -90,8 +90,8 @@ impl Grid {
     }
 }
 
-/// A sample counted on a fine grid; each duration is shared between the two cells beside it, so that the mean of
-/// the sample is kept.
+/// A sample counted on a fine grid; each duration is divided between the two nearest cells, so that the mean of
+/// the sample is preserved.
 struct Cells {
     first: f64,
     width: f64,
@@ -131,9 +131,9 @@ impl Cells {
 /// Counts of durations in bins of equal width on a logarithmic axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LogHistogram {
-    /// The edges in nanoseconds, ascending, one more than there are bins: a bin holds its lower edge, not its upper.
+    /// The edges in nanoseconds, ascending, one more than there are bins: a bin includes its lower edge, but not its upper.
     pub edges_ns: Vec<f64>,
-    /// How many durations fell into each bin.
+    /// Number of durations in each bin.
     pub counts: Vec<u64>,
 }
 
@@ -145,7 +145,7 @@ impl LogHistogram {
             return Self { edges_ns: Vec::new(), counts: Vec::new() };
         };
         let per_decade = f64::from(bins_per_decade.clamp(1, 1_000));
-        // A duration that is an edge, such as 1 us, must not fall below it by rounding.
+        // A duration equal to an edge, such as 1 us, must not fall below it by rounding.
         let bin = |ns: u64| (log10(ns) * per_decade + 1e-9).floor() as usize;
         let first = bin(shortest);
         let mut counts = vec![0; bin(longest) - first + 1];
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_lognormal_sample_peaks_where_it_should() {
-        // Quantiles of a triangle on the log axis around 10 us stand in for a random sample.
+        // Quantiles of a triangular distribution on the log axis around 10 us replace a random sample.
         let sample = (0..10_000).map(|i| {
             let u = (f64::from(i) + 0.5) / 10_000.0;
             10f64.powf(4.0 + if u < 0.5 { (2.0 * u).sqrt() - 1.0 } else { 1.0 - (2.0 - 2.0 * u).sqrt() })

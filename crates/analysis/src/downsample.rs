@@ -1,11 +1,11 @@
-//! Which detours of a long series a plot draws, the same in a terminal, on a page and from Python.
+//! Selects the detours of a long series that a plot draws: the same in a terminal, on a page and from Python.
 
 use std::cmp::Reverse;
 
-/// The places of the detours to draw, in order, where `durations_ns` are those of one CPU in order of time. All of them if they
-/// are at most `most`. Else at most `most`, half for each of two: the longest of all, which are the tail, and the longest of each
-/// run of equally many detours that follow one another, which keep the cloud in its form over time. The longest is always there;
-/// of equal ones among the longest of all, the earliest.
+/// The indices of the detours to draw, in order; `durations_ns` are those of one CPU in order of time. All of them if they
+/// are at most `most`. Otherwise at most `most`: one half are the longest of all, which are the tail; the other half are the longest of
+/// each run of equally many consecutive detours, which preserve the shape of the cloud over time. The longest is always included;
+/// of equal ones among the longest of all, the earliest is taken.
 pub fn downsample(durations_ns: &[u64], most: usize) -> Vec<usize> {
     let all = durations_ns.len();
     if all <= most {
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn the_longest_and_those_of_each_run_are_kept() {
-        // Two of the longest, and one of each of two runs of four.
+        // Two of the longest, and one from each of two runs of four.
         assert_eq!(downsample(&[1, 2, 9, 8, 1, 1, 3, 1], 4), [2, 3, 6]);
         assert_eq!(downsample(&[1, 2, 9, 8, 1, 1, 3, 1], 1), [2]);
         assert_eq!(downsample(&[7; 8], 4), [0, 1, 3, 7]);

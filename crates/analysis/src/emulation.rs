@@ -1,8 +1,8 @@
-//! What emulated phases come to, beside what is predicted for them.
+//! Results of emulated phases, compared with their prediction.
 //!
 //! The program, MaxQT and its slowdown are those of De, Kothari & Mann, "A Trace-driven Emulation Framework to Predict
 //! Scalability of Large Clusters in Presence of OS Jitter" (IEEE Cluster 2008), §III-A and eq. 3: 100 × (AvgMaxQT with
-//! noise − AvgMaxQT without) / AvgMaxQT without. Compute times alone are taken, as for the emulation without barriers of §VI.
+//! noise − AvgMaxQT without) / AvgMaxQT without. Only compute times count, as for the emulation without barriers of §VI.
 
 mod document;
 
@@ -11,32 +11,32 @@ pub use document::{Emulation, Machine, OwnNoise, Point, SCHEMA};
 use crate::predict::half_width_of_mean;
 use crate::stats::{ascending, mean, type7_nearest};
 
-/// No more batches make an interval …
+/// Maximum number of batches for an interval …
 const MOST_BATCHES: usize = 20;
-/// … and no fewer.
+/// … and minimum.
 const FEWEST_BATCHES: usize = 8;
 
-/// Phases of one scale, measured.
+/// Measured phases of one scale.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// MaxQT of each phase in order, in nanoseconds.
     pub max_ns: Vec<f64>,
-    /// What the progress clock says of each, for the very places at which its ranks stood, in nanoseconds.
+    /// The prediction of the progress clock for each, from the exact places of its ranks, in nanoseconds.
     pub in_place_ns: Vec<f64>,
-    /// Quanta without noise, run in between, in nanoseconds.
+    /// Quanta without noise that ran in between, in nanoseconds.
     pub references_ns: Vec<f64>,
-    /// How long it all took, in nanoseconds.
+    /// Total duration, in nanoseconds.
     pub wall_ns: u64,
-    /// What this machine's own noise did meanwhile.
+    /// The effect of this machine's own noise during the emulation.
     pub own: OwnNoise,
 }
 
-/// The point of one scale; `None` where no phase ran. `predicted` is the slowdown that is predicted for the same phases, in percent.
+/// The point of one scale; `None` if no phase ran. `predicted` is the predicted slowdown of the same phases, in percent.
 ///
 /// # Confidence
-/// The interval of 95 % is that of a mean of batches: phases that follow one another depend on each other, so the phases are cut into up
-/// to twenty batches of equal length, whose means vary as those of independent values (Student's distribution). It says what other phases
-/// of the same trace would give, not what another trace would.
+/// The 95 % interval is that of a mean of batches: consecutive phases depend on each other, so the phases are cut into up
+/// to twenty batches of equal length, whose means vary like independent values (Student's distribution). It covers other phases
+/// of the same trace, but not another trace.
 pub fn point(ranks: u64, quantum_ns: u64, measured: &Measured, predicted: Option<f64>) -> Option<Point> {
     let phases = measured.max_ns.len();
     let mean_max_ns = mean(measured.max_ns.iter().copied())?;
@@ -73,9 +73,9 @@ pub fn point(ranks: u64, quantum_ns: u64, measured: &Measured, predicted: Option
     })
 }
 
-/// What the largest of `count` draws from these values is in the mean; they ascend. This is AvgMaxQT of ranks that no noise strikes.
+/// The mean of the largest of `count` draws from these ascending values. This is AvgMaxQT of ranks without noise.
 ///
-/// The largest of N draws is at most the i-th of n values with the chance (i/n)^N.
+/// The largest of N draws is at most the i-th of n values with probability (i/n)^N.
 fn mean_of_the_largest(ascending: &[f64], count: u64) -> Option<f64> {
     let n = ascending.len() as f64;
     let below = |i: usize| (i as f64 / n).powf(count as f64);
@@ -83,7 +83,7 @@ fn mean_of_the_largest(ascending: &[f64], count: u64) -> Option<f64> {
         .then(|| ascending.iter().enumerate().map(|(i, value)| value * (below(i + 1) - below(i))).sum())
 }
 
-/// The means of batches of equal length; what does not fill the last is left out.
+/// The means of batches of equal length; values that do not fill the last batch are omitted.
 fn batches(values: &[f64]) -> Vec<f64> {
     let count = (values.len() / 2).min(MOST_BATCHES);
     if count < FEWEST_BATCHES {

@@ -1,19 +1,18 @@
-//! A fleet: which of many nodes are unlike the rest, and what the mixture of them costs.
+//! A fleet: which of many nodes are outliers, and the cost of the mixture of all.
 //!
-//! Each recording is read once and summed up in a few KiB ([`NodeSummary`]); all findings are made of those.
+//! Each recording is read once and summarised in a few KiB ([`NodeSummary`]); all findings are derived from the summaries.
 
 mod bands;
 mod cost;
 mod curve;
 mod differences;
 mod document;
-mod says;
-mod score;
+pub mod hosts;
+mod outliers;
 mod summary;
 mod sums;
 #[cfg(test)]
 mod tests;
-mod unlike;
 
 use std::collections::BTreeMap;
 
@@ -22,12 +21,12 @@ pub use document::{
     Cost, Difference, Figure, Fleet, SCHEMA, Scale, SlowNode, TypicalSource, UnlikeNode, Unread, Why,
     WorstShare,
 };
+pub use outliers::FEWEST_NODES;
 pub use summary::NodeSummary;
-pub use unlike::FEWEST_NODES;
 
 use crate::Warning;
 
-/// Puts nodes together. With a job it is told what they cost; they must have been summed up for its quantum.
+/// Analyses the nodes together. With a job it includes their cost; they must have been summarised for its quantum.
 pub fn fleet(
     folder: String,
     mut nodes: Vec<NodeSummary>,
@@ -70,7 +69,7 @@ pub fn fleet(
     }
 }
 
-/// Each node is held against those that were recorded alike. What is usual is told of the largest such group.
+/// Compares each node with those that were recorded in the same way. The typical values are those of the largest such group.
 fn compare(nodes: &[NodeSummary], warnings: &mut Vec<Warning>) -> (Vec<Vec<Why>>, Vec<TypicalSource>) {
     let mut groups: BTreeMap<(String, bool), Vec<usize>> = BTreeMap::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -87,7 +86,7 @@ fn compare(nodes: &[NodeSummary], warnings: &mut Vec<Warning>) -> (Vec<Vec<Why>>
             warnings.push(Warning::FewNodes { nodes, method, with_sources: known, needed });
         }
         let of: Vec<&NodeSummary> = members.iter().map(|&at| &nodes[at]).collect();
-        let found = unlike::unlike(&of);
+        let found = outliers::outliers(&of);
         warnings.extend(found.warnings);
         for (&at, why) in members.iter().zip(found.whys) {
             whys[at] = why;

@@ -1,7 +1,7 @@
 //! Tables in, findings out: statistics, attribution, periods, comparison of recordings, prediction to scale.
 //!
-//! Nothing here touches a machine: every finding is a function of traces, options and a seed, so each is tested
-//! from tables. The documents that `--json` prints are the structs of this crate; their schemas are generated.
+//! Nothing here touches a machine: every finding is a function of traces, options and a seed, so each can be tested
+//! with tables. The documents that `--json` prints are the structs of this crate; their schemas are generated.
 
 pub mod addressed;
 pub mod advise;
@@ -13,7 +13,6 @@ pub mod density;
 mod downsample;
 pub mod emulation;
 pub mod fleet;
-pub mod hosts;
 pub mod live;
 pub mod overview;
 pub mod periods;

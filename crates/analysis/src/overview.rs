@@ -11,14 +11,14 @@ use crate::counted::HistogramOverview;
 use crate::periods::{Period, periods};
 use crate::stats::Durations;
 
-/// The part of `show --json` that is not about sources.
+/// The part of `show --json` that does not concern sources.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Overview {
     /// `quell.show/2`.
     pub schema: &'static str,
     /// The recording's name.
     pub name: String,
-    /// Host it was made on.
+    /// The host on which it was made.
     pub host: Option<String>,
     /// Kernel release and build.
     pub kernel: Option<String>,
@@ -26,30 +26,30 @@ pub struct Overview {
     pub processor: Option<String>,
     /// `complete`, `recording` (cut off, or still being made), `interrupted`, `failed` or `imported`.
     pub state: String,
-    /// Why it failed, or where it came from.
+    /// Why it failed, or where it was imported from.
     pub note: Option<String>,
-    /// Wall-clock time of the recording's zero, ns since 1970.
+    /// Wall-clock time of the recording's zero, in ns since 1970.
     pub zero_unix_ns: Option<u64>,
     /// `detour`, `fwq`, `ftq`, `kernel`, `phases` or `histogram`.
     pub method: String,
-    /// Detours above this were recorded, in ns.
+    /// Only longer detours were recorded, in ns.
     pub threshold_ns: Option<f64>,
     /// The probe's clock.
     pub clock: Option<ClockFacts>,
-    /// Rows that were dropped for want of room, all CPUs together.
+    /// Number of rows that were dropped for lack of space, over all CPUs.
     pub lost: u64,
-    /// What a reader of the figures must know.
+    /// Warnings for the reader of the figures.
     pub warnings: Vec<Warning>,
-    /// One entry a CPU, for the detour method.
+    /// One entry per CPU, for the detour method.
     pub cpus: Vec<CpuOverview>,
-    /// One entry a CPU, for FWQ, FTQ and the work in phases of an MPI program.
+    /// One entry per CPU, for FWQ, FTQ and the work in phases of an MPI program.
     pub quanta: Vec<QuantaOverview>,
     /// One entry for each CPU, thread and kind, for histograms.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub histograms: Vec<HistogramOverview>,
 }
 
-/// The detours of one CPU in figures. quell's own are counted apart and are in none of the others.
+/// Figures of the detours of one CPU. quell's own are counted separately and are in no other figure.
 #[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct CpuOverview {
@@ -59,16 +59,16 @@ pub struct CpuOverview {
     /// Noise overhead: time lost to detours / time observed, in percent.
     #[column(title = "noise %", precision = 4)]
     pub overhead_percent: f64,
-    /// The shortest detour that the probe can tell from its own loop.
+    /// The shortest detour that the probe can distinguish from its own loop.
     #[column]
     pub resolution_ns: Option<f64>,
-    /// Detours found.
+    /// Number of detours.
     #[column]
     pub detours: u64,
     /// Detours per second of observed time.
     #[column(title = "per s", precision = 1)]
     pub rate_per_s: f64,
-    /// Shortest detour (zero where there is none, as in all the durations that follow).
+    /// Shortest detour (zero if there is none, like all the durations that follow).
     #[column(title = "min", zero)]
     pub min_ns: u64,
     /// Mean duration.
@@ -101,10 +101,10 @@ pub struct CpuOverview {
     /// NUMA node.
     #[column(title = "NUMA node", page, id)]
     pub numa_node: Option<u32>,
-    /// How long the CPU was watched.
+    /// How long the CPU was observed.
     #[column(title = "watched", page)]
     pub span_ns: u64,
-    /// The span less what quell itself took.
+    /// The span less the time that quell itself took.
     pub observed_ns: u64,
     /// The probe's loop.
     #[serde(rename = "loop")]
@@ -116,25 +116,36 @@ pub struct CpuOverview {
     /// Time that they took.
     #[column(title = "own time", page)]
     pub own_ns: u64,
-    /// Rows dropped on this CPU.
+    /// Number of rows dropped on this CPU.
     #[column(title = "lost rows", page)]
     pub lost: u64,
-    /// Periodic sources, found by spectrum, most noise first.
+    /// Periodic sources, found in the spectrum, most noise first.
     pub periods: Vec<Period>,
 }
 
-/// The quanta of one CPU in figures.
+/// A table row: a period that was found in the noise of a CPU.
+#[derive(Debug, Columns)]
+pub struct PeriodRow<'a> {
+    /// The CPU.
+    #[column(title = "CPU", id)]
+    pub cpu: u32,
+    /// The period.
+    #[column(flatten)]
+    pub period: &'a Period,
+}
+
+/// Figures of the quanta of one CPU.
 #[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct QuantaOverview {
     /// The CPU.
     #[column(title = "CPU", id)]
     pub cpu: u32,
-    /// FWQ: time above the fastest quantum / all time. FTQ: work below the fullest quantum / all work that would
-    /// have fitted. In percent (Hoefler et al. 2010).
+    /// FWQ: time above the fastest quantum / all time. FTQ: work below the fullest quantum / all work that could
+    /// have been done. In percent (Hoefler et al. 2010).
     #[column(title = "noise %", precision = 4)]
     pub overhead_percent: f64,
-    /// How many quanta.
+    /// Number of quanta.
     #[column]
     pub quanta: u64,
     /// Time that they cover.
@@ -166,10 +177,10 @@ pub struct QuantaOverview {
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.show/2";
 
-/// No system that is fit for parallel programs takes so much for itself.
+/// Noise overhead above which a system is reported: no system for parallel programs takes this much for itself.
 const BUSY_PERCENT: f64 = 10.0;
 
-/// Sums up a recording.
+/// Summarises a recording.
 pub fn overview(recording: &Recording) -> Overview {
     let manifest = &recording.manifest;
     let detour_method = manifest.method == Method::Detour;
@@ -200,12 +211,12 @@ pub fn overview(recording: &Recording) -> Overview {
     }
 }
 
-/// The quanta of each CPU in figures; none for methods without.
+/// Figures of the quanta of each CPU; empty for methods without quanta.
 pub(crate) fn quanta(recording: &Recording) -> Vec<QuantaOverview> {
     let method = recording.manifest.method;
     let tells = |series: &&Quanta| match method {
         Method::Fwq | Method::Ftq => true,
-        // Of a loop of operations there is no work whose time could vary.
+        // A loop that only performs operations has no work whose time could vary.
         Method::Phases => series.quanta.iter().any(|quantum| quantum.duration > Nanos::ZERO),
         Method::Detour | Method::Kernel | Method::Histogram => false,
     };
@@ -268,7 +279,7 @@ fn of_quanta(series: &Quanta, method: Method) -> QuantaOverview {
     }
 }
 
-/// A ratio that is zero where there is nothing to divide by.
+/// A ratio; zero if the whole is zero.
 fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }

@@ -1,13 +1,13 @@
-//! What the noise of recorded nodes costs a bulk-synchronous program at any scale.
+//! Predicts what the noise of recorded nodes costs a bulk-synchronous program at any scale.
 //!
 //! The program and its slowdown are those of De, Kothari & Mann, "A Trace-driven Emulation Framework to Predict
 //! Scalability of Large Clusters in Presence of OS Jitter" (IEEE Cluster 2008), §III-A and eq. 3; it runs on the
-//! simulator of `quell-sim` instead of a jitter-free machine. Where messages end a phase (`network`), they go over its
+//! simulator of `quell-sim` instead of a jitter-free machine. If messages end a phase (`messages`), they use its
 //! LogGOPS engine.
 
 mod assemble;
 mod document;
-mod network;
+mod messages;
 mod noise;
 mod resample;
 mod sample;
@@ -23,47 +23,47 @@ use rayon::prelude::*;
 
 use crate::{Progress, Stopped};
 
-pub use document::{NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA, SyncName};
-pub use network::Network;
-pub(crate) use network::culprits_of_messages;
-pub(crate) use network::interval::{half_width, half_width_of_mean};
+pub use document::{MessageFacts, NoiseSource, Point, Prediction, SCHEMA, SyncName};
+pub use messages::Messages;
+pub(crate) use messages::culprits_of_messages;
+pub(crate) use messages::interval::{half_width, half_width_of_mean};
 pub use noise::NodeNoise;
 pub(crate) use resample::Blocks;
 pub(crate) use sample::{Difference, Sample};
 
-/// Resampled runs per point, unless the options say otherwise.
+/// Default number of resampled runs per point.
 pub const REPLICATES: u64 = 40;
-/// Fewer make no interval of 95 %, so that many run unless one alone is too costly.
+/// Minimum number of replicates for a 95 % interval. That many run unless a single one is too expensive.
 const FEWEST_REPLICATES: u64 = 40;
-/// What all replicates may cost where that leaves enough of them, in detours rebuilt plus nodes placed or asked:
+/// Maximum cost of all replicates, if it allows enough of them, in detours rebuilt plus nodes placed or queried:
 /// about [`NS_OF_EFFORT`] of CPU time each.
 const EFFORT: u64 = 30_000_000;
 const NS_OF_EFFORT: u64 = 300;
-/// What one replicate may cost at most.
+/// Maximum cost of one replicate.
 const EFFORT_OF_ONE: u64 = 100_000_000;
 
-/// What to predict.
+/// The options of a prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The scales, in ranks (one per CPU).
     pub ranks: Vec<u64>,
-    /// Work per phase and rank.
+    /// Noise-free work per phase and rank.
     pub quantum: Nanos,
     /// How the nodes' noise lines up.
     pub sync: SyncMode,
-    /// Phases per scale.
+    /// Number of phases per scale.
     pub phases: u64,
-    /// Scales of few ranks run more phases, until all their ranks have done so many together: a rare detour seldom strikes
+    /// Scales of few ranks run more phases, until all their ranks together have run this many: a rare detour seldom strikes
     /// few ranks. 0 for [`Self::phases`] at every scale. Without messages only.
     pub rank_phases: u64,
-    /// With messages: by so much less is done at each scale than a prediction by itself may cost. 1 for all of it.
+    /// With messages: the divisor of the effort per scale that a single prediction may spend. 1 for the full effort.
     pub thrift: u64,
     /// Equal seeds give equal predictions, bit for bit.
     pub seed: u64,
-    /// Resampled runs for the confidence intervals, see [`REPLICATES`]; 0 for none.
+    /// Number of resampled runs for the confidence intervals, see [`REPLICATES`]; 0 for none.
     pub replicates: u64,
-    /// The messages that end a phase; `None` where all ranks wait for the slowest at no cost.
-    pub network: Option<Network>,
+    /// The messages that end a phase; `None` if all ranks wait for the slowest at no cost.
+    pub messages: Option<Messages>,
 }
 
 impl Options {
@@ -78,7 +78,7 @@ impl Options {
             thrift: 1,
             seed: 1,
             replicates: REPLICATES,
-            network: None,
+            messages: None,
         }
     }
 
@@ -98,15 +98,15 @@ impl Options {
 /// Why nothing can be predicted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PredictError {
-    /// No scale was asked for.
+    /// No scale is given.
     #[error("no number of ranks is given; name at least one, such as 1024")]
     NoRanks,
-    /// Drift over a network.
+    /// Drift in a prediction with messages.
     #[error(
         "node clocks cannot drift where messages end a phase; leave the drift out, or ask for the operation `max`"
     )]
     Drift,
-    /// Noise that all nodes have at the same time, over a network.
+    /// Co-scheduled noise in a prediction with messages.
     #[error(
         "where messages end a phase all noise of a node is co-scheduled or none is; ask for the operation `max`, or for sync mode `phase`"
     )]
@@ -114,7 +114,7 @@ pub enum PredictError {
     /// The messages cannot be made.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// The messages cannot be played.
+    /// The messages cannot be simulated.
     #[error(transparent)]
     Network(#[from] RunError),
     /// The messages of one phase are too many.
@@ -125,20 +125,20 @@ pub enum PredictError {
     TooLarge {
         /// The pattern.
         op: String,
-        /// At this scale.
+        /// The scale.
         ranks: u64,
-        /// So many.
+        /// Number of events of a phase.
         events: u64,
-        /// So many would do.
+        /// Maximum number of events of a phase.
         most: u64,
     },
-    /// Stopped by who looked at its progress.
+    /// The progress callback stopped the prediction.
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// The program or the job cannot run.
     #[error(transparent)]
     Job(#[from] BspError),
-    /// The traces of one source make no node.
+    /// The traces of one source do not make a node.
     #[error("{name}: {reason}")]
     Noise {
         /// The source's name.
@@ -148,21 +148,21 @@ pub enum PredictError {
     },
 }
 
-/// Predicts the slowdown at each scale. Nodes of the job take the given nodes' noise in turn.
+/// Predicts the slowdown at each scale. Nodes of the job take the given nodes' noise round-robin.
 ///
-/// `progress` is told how many of how many runs (with messages, of how many events) are done, from any thread, and may stop it.
+/// `progress` is called with the number of runs (with messages, of events) that are done and the total, from any thread; it may stop the run.
 ///
 /// # Confidence
-/// Each replicate cuts every node's traces into blocks, all CPUs alike, draws as many anew with replacement
+/// Each replicate cuts every node's traces into blocks, the same for all CPUs, draws as many with replacement
 /// (moving blocks: Künsch, "The Jackknife and the Bootstrap for General Stationary Observations", Annals of
-/// Statistics 17, 1989; taken round the end: Politis & Romano 1992), places the ranks anew and runs every scale.
-/// The interval runs between the 2.5 % and 97.5 % points of the replicates' slowdowns, moved so that their median is
-/// the prediction; and at least over Student's interval of the mean of the run's eight chains, which is what chance leaves in it where
-/// hardly a replicate differs from the others. No resampling can draw a detour that was not recorded: what lies past
-/// [`Prediction::supported_ranks`] may be worse than any interval says. With messages see [`Network`].
+/// Statistics 17, 1989; wrapped around the end: Politis & Romano 1992), places the ranks anew and runs every scale.
+/// The interval runs between the 2.5 % and 97.5 % points of the replicates' slowdowns, shifted so that their median is
+/// the prediction. It is at least Student's interval of the mean of the run's eight chains, which is the variation by chance that remains if
+/// the replicates hardly differ. No resampling can draw a detour that was not recorded: beyond
+/// [`Prediction::supported_ranks`] the slowdown may exceed every interval. With messages see [`Messages`].
 ///
 /// # Errors
-/// For options out of bounds and for traces that make no node; a trace without detours is fine.
+/// For options out of bounds and for traces that do not make a node; a trace without detours is valid.
 pub fn predict(
     nodes: &[NodeNoise],
     options: &Options,
@@ -171,10 +171,10 @@ pub fn predict(
     Ok(sample(nodes, None, options, progress)?.0)
 }
 
-/// As [`predict`], with noise that strikes all nodes at the same time beside, whatever the mode of the others'.
+/// As [`predict`], with additional noise that strikes all nodes at the same time, whatever the mode of the other noise.
 ///
 /// # Errors
-/// As for [`predict`]; and where messages end a phase, which have no such noise.
+/// As for [`predict`]; and if messages end a phase, which do not support such noise.
 pub fn predict_in_step(
     nodes: &[NodeNoise],
     common: &NodeNoise,
@@ -184,8 +184,8 @@ pub fn predict_in_step(
     Ok(sample(nodes, Some(common), options, progress)?.0)
 }
 
-/// As [`predict`], with the runs behind each point. `common` strikes all nodes at the same time, whatever the mode of the others'
-/// noise; messages have none.
+/// As [`predict`], with the runs behind each point. `common` strikes all nodes at the same time, whatever the mode of the other
+/// noise; messages do not support it.
 ///
 /// # Errors
 /// As for [`predict`].
@@ -196,10 +196,10 @@ pub(crate) fn sample(
     progress: Progress<'_>,
 ) -> Result<(Prediction, Vec<Sample>), PredictError> {
     let jobs = options.jobs()?;
-    if let Some(network) = &options.network {
+    if let Some(messages) = &options.messages {
         return match common {
             Some(_) => Err(PredictError::Common),
-            None => network::predict(nodes, options, network, progress),
+            None => messages::predict(nodes, options, messages, progress),
         };
     }
     let program = program(clocks(nodes)?, common.map(clock).transpose()?, options.quantum)?;
@@ -242,10 +242,10 @@ fn program(nodes: Vec<Node>, common: Option<Node>, quantum: Nanos) -> Result<Pro
     })
 }
 
-/// Told that a run is done; fails where that stops the prediction.
+/// Called when a run is done; fails if that stops the prediction.
 type Tick<'a> = &'a (dyn Fn() -> Result<(), PredictError> + Sync);
 
-/// One resampled run of every scale; `None` where the draw left no useful time at all.
+/// One resampled run of every scale; `None` if the draw left no useful time at all.
 fn replicate(
     nodes: &[NodeNoise],
     common: Option<&NodeNoise>,
@@ -258,7 +258,7 @@ fn replicate(
         let blocks = Blocks::of(node, options.quantum)?;
         Node::new(&blocks.resample(node, &Draws::new(options.seed, &[stream::BLOCKS, number, source as u64])))
     };
-    // What is common was part of the first node, and keeps to its blocks.
+    // The common noise was part of the first node, so it uses the same blocks.
     let common = common.map(|common| anew((0, common))).transpose();
     let resampled = nodes.par_iter().enumerate().map(anew).collect::<Result<Vec<_>, _>>();
     let (Ok(resampled), Ok(common)) = (resampled, common) else {
@@ -271,7 +271,7 @@ fn replicate(
     Ok(Some(chains.iter().map(|chains| Run::of(chains)).collect()))
 }
 
-/// The names of the random streams under the prediction's seed, apart from those of the simulator.
+/// The names of the random streams under the prediction's seed, different from those of the simulator.
 pub(crate) mod stream {
     pub(crate) const BLOCKS: u64 = 100;
     pub(super) const SEEDS: u64 = 101;
@@ -299,14 +299,14 @@ fn run_all(program: &Program, jobs: &[Job], tick: Tick<'_>) -> Result<Vec<Vec<Ru
     jobs.par_iter().map(run).collect()
 }
 
-/// About how much CPU time a prediction takes, in nanoseconds: counted, not timed.
+/// Approximate CPU time of a prediction, in nanoseconds: estimated from counts.
 ///
 /// # Errors
 /// As [`predict`], for options out of bounds.
 pub fn cost_ns(nodes: &[NodeNoise], options: &Options) -> Result<u64, PredictError> {
     let jobs = options.jobs()?;
-    match &options.network {
-        Some(network) => network::cost_ns(options, network),
+    match &options.messages {
+        Some(messages) => messages::cost_ns(options, messages),
         None => {
             let replicates = affordable_replicates(nodes, &jobs, options.replicates);
             Ok(effort(nodes, &jobs).saturating_mul(replicates + 1).saturating_mul(NS_OF_EFFORT))
@@ -314,17 +314,17 @@ pub fn cost_ns(nodes: &[NodeNoise], options: &Options) -> Result<u64, PredictErr
     }
 }
 
-/// How many replicates to run: as many as asked for where that is cheap, fewer for huge traces and scales, and none
-/// where a single one would take half a minute of CPU time.
+/// Number of replicates to run: as requested if that is cheap, fewer for huge traces and scales, and none
+/// if a single one would take half a minute of CPU time.
 fn affordable_replicates(nodes: &[NodeNoise], jobs: &[Job], asked: u64) -> u64 {
     let cost = effort(nodes, jobs);
     if cost > EFFORT_OF_ONE { 0 } else { asked.min((EFFORT / cost).max(FEWEST_REPLICATES)) }
 }
 
-/// What one run of all scales costs, in detours plus nodes placed or asked.
+/// Cost of one run of all scales, in detours plus nodes placed or queried.
 fn effort(nodes: &[NodeNoise], jobs: &[Job]) -> u64 {
     let detours: u64 = nodes.iter().map(NodeNoise::detours).sum();
-    // Each chain places every node once; a drifting node is asked in every phase.
+    // Each chain places every node once; a drifting node is queried in every phase.
     let placed = |job: &Job| job.ranks.saturating_mul(if job.drifts() { job.phases } else { job.chains() });
     jobs.iter().map(placed).fold(detours.max(1), u64::saturating_add)
 }

@@ -1,14 +1,14 @@
-//! How far long work is, and stopping it.
+//! Progress of long computations, and how to stop them.
 
 use std::ops::ControlFlow;
 
-/// Is told how much of how much is done, from any thread, and may stop the work: within some tenths of a second nothing more is done.
+/// Called with the work that is done and the total, from any thread. It may stop the computation, which ends within some tenths of a second.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) -> ControlFlow<()> + Sync);
 
-/// Looks at nothing and stops nothing.
+/// Ignores the progress and never stops.
 pub const GO_ON: Progress<'static> = &|_, _| ControlFlow::Continue(());
 
-/// The work was stopped by who looked at its progress.
+/// The progress callback stopped the computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it was stopped before its end")]
 pub struct Stopped;

@@ -1,4 +1,4 @@
-//! What came of noise that was replayed into a program, as a document.
+//! The document of noise that was replayed into a program.
 
 use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
@@ -15,50 +15,50 @@ pub const SCHEMA: &str = "quell.replay/2";
 pub struct Replay {
     /// Always `quell.replay/2`.
     pub schema: String,
-    /// The command; empty where only asked what could be injected.
+    /// The command; empty if the request was only what could be injected.
     pub command: Vec<String>,
-    /// What was to be injected, and how.
+    /// The noise to inject, and how to inject it.
     pub plan: Plan,
-    /// The command's exit code, 128 and more for a signal; null where it did not run.
+    /// The command's exit code, 128 and more for a signal; null if it did not run.
     pub exit_code: Option<u8>,
     /// Each run of the command, in order.
     pub runs: Vec<Run>,
-    /// What the noise cost; null without runs to compare with.
+    /// The cost of the noise; null without runs to compare with.
     pub slowdown: Option<Slowdown>,
-    /// What each process of the last run said.
+    /// The report of each process of the last run.
     pub processes: Vec<Process>,
-    /// What limits all this.
+    /// Limits of the results.
     pub warnings: Vec<Warning>,
 }
 
-/// What is to be injected, and how.
+/// The noise to inject, and how to inject it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Plan {
     /// `boundary`, `timer` or `process`.
     pub context: String,
     /// `none`, `start` or `phase`.
     pub sync: String,
-    /// By what detours and the time between them are stretched.
+    /// The factor by which detours and the time between them are stretched.
     pub scale: f64,
-    /// The seed of where in their traces nodes start.
+    /// The seed of the places in their traces at which nodes start.
     pub seed: u64,
-    /// What one detour costs beside the time that is burned.
+    /// Overhead of one detour, in addition to the time that is burned.
     pub overhead_ns: u64,
-    /// So much earlier a timer is set than it is to strike.
+    /// How much earlier than its detour a timer is set.
     pub early_ns: u64,
-    /// The time between two detours that is needed to begin the second.
+    /// Minimum time between two detours for the second one to begin separately.
     pub smallest_gap_ns: u64,
-    /// After so much time a rank is left alone; null for never.
+    /// Time after which a rank gets no more noise; null for no limit.
     pub limit_ns: Option<u64>,
-    /// The nodes whose noise it is.
+    /// The nodes whose noise is replayed.
     pub noise: Vec<Noise>,
-    /// Detours in the traces.
+    /// Number of detours in the traces.
     pub detours: u64,
-    /// Those that are injected.
+    /// Number of detours that are injected.
     pub kept: u64,
-    /// Of these, those that come at once after the one before, for the gap between them is too small.
+    /// Number of these that follow the previous one at once, because the gap between them is too small.
     pub merged: u64,
-    /// Those too short to be injected.
+    /// Number of detours that are too short to be injected.
     pub dropped: u64,
     /// Share of the detours that are injected, in percent.
     pub detours_percent: f64,
@@ -71,11 +71,11 @@ pub struct Plan {
 pub struct Noise {
     /// The recording's or the model's name.
     pub name: String,
-    /// Its CPUs; ranks take them in turn.
+    /// Its CPUs; ranks use them in turn.
     pub cpus: Vec<u32>,
-    /// After so much time it repeats, stretched.
+    /// Time after which it repeats, stretched.
     pub period_ns: u64,
-    /// Time of what is injected over all time, in percent.
+    /// Time of the injected detours over all time, in percent.
     pub overhead_percent: f64,
 }
 
@@ -84,84 +84,84 @@ pub struct Noise {
 pub struct Run {
     /// Whether noise was injected.
     pub noise: bool,
-    /// From start to end.
+    /// Time from its start to its end.
     pub wall_ns: u64,
-    /// The longest time that any rank was between MPI's beginning and its end; null where none was seen.
+    /// The longest time between MPI's initialization and finalization on any rank; null if none was seen.
     pub mpi_ns: Option<u64>,
 }
 
-/// How much longer runs with noise took than those without, pair by pair.
+/// How much longer runs with noise took than runs without, pair by pair.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Slowdown {
-    /// `mpi`: between MPI's beginning and its end; `wall`: from start to end.
+    /// `mpi`: between MPI's initialization and finalization; `wall`: from start to end.
     pub of: String,
-    /// Each pair's, in percent.
+    /// The slowdown of each pair, in percent.
     pub pairs_percent: Vec<f64>,
     /// Their median.
     pub median_percent: f64,
-    /// The least.
+    /// The smallest.
     pub least_percent: f64,
-    /// The most.
+    /// The largest.
     pub most_percent: f64,
 }
 
-/// What one process suffered.
+/// The noise that one process suffered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Process {
-    /// Its rank; null where no launcher gave it one.
+    /// Its rank; null if no launcher gave it one.
     pub rank: Option<u64>,
     /// Its host.
     #[column]
     pub host: String,
     /// Its process id.
     pub pid: u64,
-    /// Its program's name, as the kernel has it.
+    /// Its program's name in the kernel.
     pub name: String,
-    /// The node that it stood for.
+    /// The node whose noise it replayed.
     pub node: u64,
     /// The CPU whose trace it replayed.
     #[column(title = "trace", id)]
     pub cpu: u32,
-    /// Its threads that suffered.
+    /// Number of its threads that suffered noise.
     pub threads: u64,
-    /// MPI calls, or timers that struck, or detours that a process beside it began.
+    /// Number of MPI calls, of timers that struck, or of detours that a separate process began.
     #[column]
     pub calls: u64,
-    /// Those at which something was burned.
+    /// Number of these at which time was burned.
     #[column(title = "burned")]
     pub burns: u64,
-    /// What the schedule asked for.
+    /// Noise that the schedule requested.
     #[column]
     pub asked_ns: u64,
-    /// What it took.
+    /// Noise that was actually injected.
     #[column]
     pub took_ns: u64,
-    /// Noise of the trace in the time that it ran: what it was asked for and what it absorbed.
+    /// Noise of the trace during its run: the requested and the absorbed noise.
     pub trace_ns: u64,
     /// Noise that passed while it waited.
     #[column]
     pub absorbed_ns: u64,
     /// Time within MPI calls.
     pub within_ns: u64,
-    /// From its first act to its last.
+    /// Time from its first action to its last.
     pub span_ns: u64,
-    /// What half of the burns took too long, at most (powers of two).
+    /// Median excess of the burns over the requested time, as an upper bound (powers of two).
     pub over_p50_ns: u64,
-    /// What 99 % of them took too long, at most (powers of two).
+    /// 99th percentile of their excess, as an upper bound (powers of two).
     pub over_p99_ns: u64,
-    /// What one took too long, at most.
+    /// The largest excess of a burn.
     pub most_over_ns: u64,
-    /// Phases that it saw.
+    /// Number of phases that it saw.
     pub phases: u64,
-    /// Whether its share of the trace was used up before its end.
+    /// Whether it had used up its share of the trace before its end.
     pub used_up: bool,
-    /// Threads that could not be reached.
+    /// Number of threads that could not be reached.
     pub missed: u64,
 }
 
 impl Process {
-    /// What the noise took of its time outside of MPI, in percent.
+    /// The share of its time outside of MPI that the noise took, in percent.
     pub fn overhead_percent(&self) -> f64 {
         let computed = self.span_ns.saturating_sub(self.within_ns);
         if computed == 0 { 0.0 } else { 100.0 * self.took_ns as f64 / computed as f64 }
@@ -169,7 +169,7 @@ impl Process {
 }
 
 impl Slowdown {
-    /// Of runs with and without noise, in the order in which they ran: each with its partner. `None` where there are none without.
+    /// The slowdown from runs with and without noise, in the order in which they ran, paired. `None` if there are none without.
     pub fn of(runs: &[Run]) -> Option<Self> {
         let side = |noise: bool| runs.iter().filter(move |run| run.noise == noise);
         let mpi = runs.iter().all(|run| run.mpi_ns.is_some_and(|ns| ns > 0));
@@ -188,7 +188,7 @@ impl Slowdown {
     }
 }
 
-/// The upper end of the bucket in which the `p`-quantile of a histogram of powers of two lies: bucket `n` is 2ⁿ⁻¹ to 2ⁿ, bucket 0 is 0.
+/// The upper end of the bucket that holds the `p`-quantile of a histogram of powers of two: bucket `n` is 2ⁿ⁻¹ to 2ⁿ, bucket 0 is 0.
 pub fn quantile_of_powers(histogram: &[u64], p: f64) -> u64 {
     let all = histogram.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
     match nearest_rank_in_counts(histogram.iter().copied(), all, p) {

@@ -1,7 +1,7 @@
-//! Statistics of samples, one function for each definition. What documents show goes by these and by no others.
+//! Statistics of samples, one function for each definition. Documents use only these.
 //!
-//! Where two definitions of a quantile or a median are in use, each has its name from the literature, and a document keeps
-//! the one that it began with.
+//! If several definitions of a quantile or a median are in use, each function has its name from the literature, and a document keeps
+//! the definition that it began with.
 
 mod durations;
 mod order;
@@ -14,19 +14,19 @@ pub use order::{
 };
 pub use student::{mean_half_width, student_t};
 
-/// The arithmetic mean; `None` of no values.
+/// The arithmetic mean; `None` if there are no values.
 pub fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     let count = values.len();
     (count > 0).then(|| values.sum::<f64>() / count as f64)
 }
 
-/// The unbiased variance of a sample about `mean`, which is the sample's own: squares over n − 1. `None` of fewer than two values.
+/// The unbiased variance of a sample about `mean`, which is the sample's own: squares over n − 1. `None` if there are fewer than two values.
 pub fn variance(values: impl ExactSizeIterator<Item = f64>, mean: f64) -> Option<f64> {
     let count = values.len();
     (count > 1).then(|| squares(values, mean) / (count - 1) as f64)
 }
 
-/// The variance of a population about its mean: squares over n. `None` of no values.
+/// The variance of a population about its mean: squares over n. `None` if there are no values.
 pub fn population_variance(values: impl ExactSizeIterator<Item = f64>, mean: f64) -> Option<f64> {
     let count = values.len();
     (count > 0).then(|| squares(values, mean) / count as f64)

@@ -1,8 +1,8 @@
-//! Sweeps: the points of a plan's axes, cut into chunks that depend on nothing but the plan.
+//! Sweeps: the points of a plan's axes, cut into chunks that depend only on the plan.
 //!
-//! A plan is a TOML file of axes. Their cartesian product is the list of points, less what has no effect: the bytes of a
-//! message where there are no messages make no points of their own. Which axes there are, and what has an effect where, is the verb's
-//! affair ([`Form`]); this module reads, multiplies and counts. Nothing here computes a point.
+//! A plan is a TOML file of axes. Its points are their cartesian product, without those that differ only in axes without effect: the bytes
+//! of a message make no points where there are no messages. The verb defines the axes, and which of them has an effect where
+//! ([`Form`]); this module reads, multiplies and counts. Nothing here computes a point.
 
 mod axis;
 mod points;
@@ -12,13 +12,13 @@ pub use axis::{Axis, AxisKind, Form, Known, Paths, Sets, Value, Word};
 pub use points::{Plan, Point, Unit};
 pub use read::SweepError;
 
-/// The most points that a plan may have.
+/// Maximum number of points of a plan.
 pub const MOST_POINTS: u64 = 10_000_000;
-/// The most values of one axis.
+/// Maximum number of values of one axis.
 pub const MOST_VALUES: usize = 100_000;
-/// The longest text of a plan, in bytes.
+/// Maximum length of a plan's text, in bytes.
 pub const MOST_BYTES: usize = 8 << 20;
-/// So many files a dataset has at most; larger plans have more points in each.
+/// Maximum number of files of a dataset; larger plans have more points in each.
 const MOST_CHUNKS: u64 = 8_192;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Whether a mitigation helps: noise with it and without it, in pairs whose order was drawn, and how sure the difference is.
+//! Whether a mitigation helps: noise with it and without it, in pairs of random order, and the confidence in the difference.
 //!
-//! A pair is two recordings one after the other, so what drifts slowly on a machine cancels. The interval of a mean difference is
-//! Student's, at a level that is shared among all that are compared (Bonferroni): *all* intervals hold together with the confidence asked for.
+//! A pair is two consecutive recordings, so slow drifts of a machine cancel. The interval of a mean difference is
+//! Student's, at a level that is shared among all comparisons (Bonferroni): *all* intervals hold together with the requested confidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,24 @@ use serde::Serialize;
 use crate::stats::{mean, mean_half_width};
 use crate::whatif::family;
 
-/// Sources that are compared one by one; the noisiest.
+/// Maximum number of sources that are compared individually: the noisiest.
 const MOST_SOURCES: usize = 12;
-/// Sources that take less than this share of all noise, on both sides, are not compared.
+/// Minimum share of the noise of all sources, summed over both sides, for a source to be compared.
 const LEAST_SHARE: f64 = 0.001;
 
-/// Noise of one recording, each figure in nanoseconds for each second of a CPU.
+/// Noise of one recording, each figure in nanoseconds per second of a CPU.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Round {
-    /// By the program's own clock: all detours.
+    /// All detours, by the program's own clock.
     pub detours: f64,
-    /// What the mitigation's patterns mean.
+    /// Noise that the mitigation's patterns match.
     pub addressed: f64,
-    /// By source; names of workers of one kind are one.
+    /// Noise by source; workers of one kind count as one source.
     pub sources: BTreeMap<String, f64>,
 }
 
 impl Round {
-    /// Of a recording, all CPUs together.
+    /// The noise of a recording, over all CPUs.
     pub fn of(recording: &Recording, patterns: &[SourcePattern]) -> Self {
         let watched: f64 =
             recording.manifest.cpus.iter().map(|cpu| cpu.span().length().as_nanos() as f64 / 1e9).sum();
@@ -53,65 +53,65 @@ impl Round {
     }
 }
 
-/// What came of a trial.
+/// Result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Less noise with it.
+    /// There is less noise with it.
     Helps,
-    /// More noise with it.
+    /// There is more noise with it.
     Hurts,
-    /// No difference that is more than chance.
+    /// The difference is not more than chance explains.
     NoMeasurableEffect,
 }
 
-/// One figure with and without.
+/// One figure with and without the mitigation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Effect {
-    /// `detours`, `addressed`, or a source's name, which is a process's or a driver's own: hostile input.
+    /// `detours`, `addressed`, or a source's name, which a process or a driver chose: hostile input.
     pub name: String,
-    /// Mean without it, ns for each second of a CPU.
+    /// Mean without it, in ns per second of a CPU.
     #[column(title = "without", time)]
     pub without_ns_per_s: f64,
-    /// Mean with it.
+    /// Mean with it, in ns per second of a CPU.
     #[column(title = "with", time)]
     pub with_ns_per_s: f64,
-    /// How much less it is with it, on average over pairs; below 0 it is more.
+    /// Mean reduction over pairs; negative if the noise increased.
     #[column(title = "gain", time)]
     pub gain_ns_per_s: f64,
-    /// The gain is at least this.
+    /// Lower end of the interval of the gain.
     #[column(title = "at least", time)]
     pub low_ns_per_s: f64,
-    /// The gain is at most this.
+    /// Upper end of the interval of the gain.
     #[column(title = "at most", time)]
     pub high_ns_per_s: f64,
-    /// Whether the interval leaves out 0.
+    /// Whether the interval excludes 0.
     pub changed: bool,
 }
 
-/// A mitigation tried.
+/// The trial of a mitigation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Trial {
-    /// Pairs of recordings.
+    /// Number of pairs of recordings.
     pub pairs: u64,
-    /// With which all intervals of the verdict hold together, and all those of the sources.
+    /// The confidence with which all intervals of the verdict hold together, and all those of the sources.
     pub confidence: f64,
-    /// What came of it: by what the mitigation addresses and by all detours.
+    /// The result, from the noise that the mitigation addresses and from all detours.
     pub verdict: Verdict,
     /// All detours.
     pub detours: Effect,
-    /// What its patterns mean.
+    /// Noise that its patterns match.
     pub addressed: Effect,
     /// The noisiest sources.
     pub sources: Vec<Effect>,
 }
 
-/// Compares pairs, each the round without the mitigation and the one with it.
+/// Compares pairs, each of a round without the mitigation and one with it.
 ///
-/// The verdict rests on two figures: it helps if what it addresses or all detours are fewer for sure, and detours are not more for sure.
+/// The verdict depends on two figures: it helps if the addressed noise or all detours certainly decrease, and detours do not certainly increase.
 ///
-/// `confidence` is between 0 and 1, both left out. With fewer than two pairs nothing is sure.
+/// `confidence` is between 0 and 1, both exclusive. With fewer than two pairs nothing is certain.
 pub fn trial(pairs: &[(Round, Round)], confidence: f64) -> Trial {
     let figure = |name: &str, of: &dyn Fn(&Round) -> f64, compared: usize| {
         let values: Vec<(f64, f64)> = pairs.iter().map(|(without, with)| (of(without), of(with))).collect();
@@ -155,7 +155,7 @@ fn effect(name: &str, values: &[(f64, f64)], level: f64) -> Effect {
     let gains = values.iter().map(|(without, with)| without - with);
     let gain = mean(gains.clone()).unwrap_or(0.0);
     let half = mean_half_width(gains, level).filter(|half| half.is_finite()).unwrap_or(f64::MAX);
-    // What was never seen on either side did not change.
+    // A figure that is zero on both sides of all pairs did not change.
     let seen = values.iter().any(|pair| *pair != (0.0, 0.0));
     let (low, high) = (gain - half, gain + half);
     Effect {
@@ -177,10 +177,10 @@ mod tests {
 
     use super::*;
 
-    /// Pairs around a mean with a heavy tail, in which the mitigation takes away `gain` of what it addresses.
+    /// Pairs around a mean with a heavy tail, in which the mitigation removes `gain` of what it addresses.
     fn pairs(draws: &mut Pcg64, count: usize, gain: f64) -> Vec<(Round, Round)> {
         let mut round = |gain: f64| {
-            // A sum of a steady part and of a rare, long one, as noise is.
+            // The sum of a steady part and a rare, long one, as in real noise.
             let rare = if draws.random::<f64>() < 0.1 { draws.random::<f64>() * 50_000.0 } else { 0.0 };
             let steady = 10_000.0 + 1_000.0 * draws.random::<f64>();
             let addressed = 1_000.0 + 300.0 * draws.random::<f64>() - gain;

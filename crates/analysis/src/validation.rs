@@ -1,4 +1,4 @@
-//! Whether noise that was replayed is the noise that was recorded: a probe's view of it beside the original (De et al. 2008, §IV-D).
+//! Whether replayed noise equals the recorded noise: compares a probe's recording of it with the original (De et al. 2008, §IV-D).
 
 use quell_recording::columns::{Columns, describe};
 use quell_recording::{Detour, Nanos, Span, Trace};
@@ -12,42 +12,42 @@ use crate::stats::{Durations, mean};
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.validate/2";
 
-/// Original and emulated noise side by side.
+/// A comparison of original and emulated noise.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Validation {
     /// Always `quell.validate/2`.
     pub schema: &'static str,
-    /// By what the noise came in: `timer` or `process`.
+    /// The method of injection: `timer` or `process`.
     pub context: String,
-    /// By what it was stretched; all that follows is scaled back.
+    /// The factor by which it was stretched; all that follows is scaled back.
     pub scale: f64,
-    /// What one detour costs beside the time that is burned, and is taken off it; 0 where that was left undone.
+    /// Overhead of one detour in addition to the burned time, which is reduced by it; 0 if it was not compensated.
     pub overhead_ns: u64,
     /// Share of the original's detours that could be injected, in percent.
     pub detours_percent: f64,
-    /// Detours that were injected while the probe watched.
+    /// Number of detours that were injected while the probe ran.
     pub injected: u64,
-    /// Those of them that the probe saw.
+    /// Number of these that the probe saw.
     pub seen: u64,
-    /// The machine's own noise while the noise was emulated: detours that nobody injected. It is left out of the comparison.
+    /// The machine's own noise during the emulation: detours that were not injected. The comparison excludes it.
     pub own: Own,
-    /// The machine's own noise before, without emulation.
+    /// The machine's own noise before the emulation.
     pub before: Own,
     /// Kullback-Leibler divergence D(emulated‖original) of the Parzen densities over log10 of the duration, in nats.
     pub kl_nats: Option<f64>,
-    /// The other way: D(original‖emulated), which is large where a part of the original is missing.
+    /// The reverse divergence: D(original‖emulated), which is large if a part of the original is missing.
     pub kl_reverse_nats: Option<f64>,
-    /// The same without leaving the machine's own noise out.
+    /// D(emulated‖original) including the machine's own noise.
     pub kl_with_own_nats: Option<f64>,
     /// Wasserstein-1 distance of the durations.
     pub wasserstein_ns: Option<f64>,
     /// Kolmogorov-Smirnov distance of the durations, from 0 to 1.
     pub kolmogorov_smirnov: Option<f64>,
-    /// By size, a decade each.
+    /// The detours by duration, in classes of a decade each.
     pub classes: Vec<Class>,
-    /// All else that compares two recordings: the original before, the emulated after.
+    /// All further figures of a comparison of two recordings: the original is before, the emulated after.
     pub comparison: Comparison,
-    /// What limits all this.
+    /// Limits of the results.
     pub warnings: Vec<Warning>,
 }
 
@@ -56,55 +56,55 @@ pub struct Validation {
 pub struct Own {
     /// Detours per second.
     pub rate_per_s: f64,
-    /// Time of them over time observed, in percent.
+    /// Their time over the time observed, in percent.
     pub overhead_percent: f64,
 }
 
-/// Detours of one size.
+/// Detours of one class of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Class {
-    /// At least so long.
+    /// Minimum duration, inclusive.
     pub from_ns: u64,
-    /// Less than this.
+    /// Maximum duration, exclusive.
     pub to_ns: u64,
-    /// In the original, per second.
+    /// Number per second in the original.
     #[column(title = "original /s")]
     pub original_per_s: f64,
-    /// Emulated, per second.
+    /// Number per second when emulated.
     #[column(title = "emulated /s")]
     pub emulated_per_s: f64,
-    /// Their mean in the original; null where there is none.
+    /// Their mean in the original; null if there are none.
     #[column]
     pub original_mean_ns: Option<f64>,
-    /// Their mean emulated; null where there is none.
+    /// Their mean when emulated; null if there are none.
     #[column]
     pub emulated_mean_ns: Option<f64>,
 }
 
-/// A detour that was injected, on the recording's time line, in ns.
+/// An injected detour, on the recording's timeline, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Injected {
-    /// When its burning began.
+    /// When burning began.
     pub start_ns: u64,
-    /// When it ended.
+    /// When burning ended.
     pub end_ns: u64,
 }
 
-/// What was recorded, told apart.
+/// A recording, divided into injected and own detours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parted {
-    /// Detours in which something was burned.
+    /// Detours during which time was burned.
     pub emulated: Trace,
-    /// All others: the machine's own.
+    /// All other detours: the machine's own.
     pub own: Trace,
-    /// Injected detours while the probe watched.
+    /// Number of injected detours while the probe ran.
     pub injected: u64,
-    /// Those that a recorded detour touches.
+    /// Number of these that a recorded detour overlaps.
     pub seen: u64,
 }
 
-/// Tells injected detours from the machine's own: one is injected when it holds a part of a burn. Both in order of their starts.
+/// Separates injected detours from the machine's own: a detour is injected if it holds a part of a burn. Both are ordered by start.
 pub fn part(recorded: &Trace, injected: &[Injected]) -> Parted {
     let within = |event: &&Injected| {
         event.start_ns >= recorded.span.start.as_nanos() && event.end_ns <= recorded.span.end.as_nanos()
@@ -137,24 +137,24 @@ pub fn scaled_back(trace: &Trace, scale: f64) -> Trace {
     Trace { cpu: trace.cpu, span, detours: trace.detours.iter().map(detour).collect() }
 }
 
-/// What to compare, all on one CPU.
+/// The recordings to compare, all on one CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Sides<'a> {
-    /// The recording that was replayed, or its model.
+    /// The name of the recording that was replayed, or of its model.
     pub name: &'a str,
     /// Its traces.
     pub original: &'a [Trace],
-    /// What the probe saw under emulation, told apart, not scaled back.
+    /// The probe's recording under emulation, divided, not scaled back.
     pub parted: &'a Parted,
-    /// What it saw before, without emulation.
+    /// The probe's recording before the emulation.
     pub before: &'a Trace,
-    /// By what the noise was stretched.
+    /// The factor by which the noise was stretched.
     pub scale: f64,
-    /// For the confidence intervals.
+    /// The seed of the confidence intervals.
     pub seed: u64,
 }
 
-/// Compares. What the caller knows of the way that the noise came in is left to be filled in.
+/// Compares the sides. The caller fills in the fields that describe the injection.
 ///
 /// # Errors
 /// When nothing was observed on one side.
@@ -206,7 +206,7 @@ impl Own {
     }
 }
 
-/// By decades from a microsecond to ten milliseconds; the shorter and the longer are one class each. Empty classes are left out.
+/// The classes: decades from a microsecond to ten milliseconds, and one class each below and above. Empty classes are omitted.
 fn classes(original: &[Trace], emulated: &[Trace]) -> Vec<Class> {
     const ENDS: [u64; 7] = [0, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, u64::MAX];
     let side = |traces: &[Trace], from: u64, to: u64| {
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn burns_are_told_from_the_machines_own() {
         let recorded = trace(&[(100, 50), (300, 10), (500, 100), (900, 5)], 1000);
-        // One within a detour, two in one, one that nobody saw, one after the end.
+        // One within a detour, two in one, one that the probe did not see, one after the end.
         let events = [event(110, 140), event(400, 410), event(510, 520), event(550, 590), event(2000, 2100)];
         let parted = part(&recorded, &events);
         assert_eq!(parted.emulated, trace(&[(100, 50), (500, 100)], 1000));

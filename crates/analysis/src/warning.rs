@@ -1,4 +1,4 @@
-//! What limits the figures of a document, as typed values: each has a code and its facts. Their sentences are in `text`.
+//! Limits of a document's figures, as typed values: each has a code and its facts. Their sentences are in `text`.
 
 mod text;
 pub mod track;
@@ -7,49 +7,49 @@ use quell_recording::warning as recording;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a reader of a document must know. Codes are unique over all documents, recordings and archives: each says which facts there are.
+/// A warning for the reader of a document. Codes are unique over all documents, recordings and archives, and each code determines its facts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 #[schemars(rename = "DocumentWarning")]
 pub enum Warning {
     // Recordings: `show`, and every document that is made of them.
-    /// What one of several recordings says of itself.
+    /// A warning of one of several recordings.
     OfRecording {
         /// The recording's name.
         recording: String,
-        /// What it says.
+        /// Its warning.
         warning: recording::Warning,
     },
     /// Another program ran on a CPU.
     CpuTaken {
         /// The CPU.
         cpu: u32,
-        /// It had this share of the time, in percent.
+        /// Its share of the time, in percent.
         percent: f64,
     },
     /// Intervals are missing from the figures of sources.
     SourcesIncomplete {
-        /// How many were lost.
+        /// Number of intervals that were lost.
         intervals: u64,
     },
     /// Threads are missing from the figures of a command.
     CommandIncomplete {
-        /// How many were not followed.
+        /// Number of threads that were not followed.
         threads: u64,
     },
     /// This kernel cannot record a kind of event.
     KindMissing {
-        /// Which, and what follows from that.
+        /// The kind of event, and the consequence.
         what: String,
     },
     /// Intervals start before their detours, or end after them, by more than is allowed.
     ClocksDisagree {
-        /// By so much, as the 99th percentile.
+        /// The overhang, as the 99th percentile.
         overhang_p99_ns: u64,
-        /// What is allowed.
+        /// The maximum overhang that is allowed.
         allowed_ns: u64,
     },
-    /// The net times of intervals are not those that their nesting gives.
+    /// The net times of intervals differ from those that follow from their nesting.
     NestingDisagrees {
         /// The sum of the intervals' own net times.
         net_ns: u64,
@@ -58,11 +58,11 @@ pub enum Warning {
     },
 
     // Predictions: `predict`, `advise`, `replay --emulate`.
-    /// Some scales lie beyond what the traces can say.
+    /// Some scales exceed what the traces support.
     Extrapolated {
-        /// Up to so many ranks they can.
+        /// Maximum number of ranks that the traces support.
         supported_ranks: u64,
-        /// Quanta that they hold.
+        /// Number of quanta that they hold.
         quanta: u64,
         /// Length of a quantum.
         quantum_ns: u64,
@@ -81,7 +81,7 @@ pub enum Warning {
         /// Length of a quantum.
         quantum_ns: u64,
     },
-    /// A recording is too short for its resampled traces to vary as they should.
+    /// A recording is too short for its resampled traces to vary enough.
     FewQuanta {
         /// Its name.
         recording: String,
@@ -90,88 +90,88 @@ pub enum Warning {
         /// Length of a quantum.
         quantum_ns: u64,
     },
-    /// There are no confidence intervals: to resample would take too long.
+    /// There are no confidence intervals, because resampling would take too long.
     NotResampled,
-    /// There are none from some scale on, for the same reason.
+    /// There are no confidence intervals from some scale on, for the same reason.
     NotResampledFrom {
-        /// From so many ranks on.
+        /// The number of ranks of that scale.
         ranks: u64,
     },
     /// Resampled traces left no useful time.
     FewReplicates {
-        /// How many left some.
+        /// Number of resampled traces with useful time.
         done: u64,
-        /// Of how many.
+        /// Number of resampled traces.
         tried: u64,
     },
     /// Fewer phases were simulated than requested, to bound the time.
     FewerPhases {
-        /// How many.
+        /// Number of phases simulated.
         phases: u64,
-        /// Of how many.
+        /// Number of phases requested.
         requested: u64,
-        /// From so many ranks on.
+        /// The smallest scale with fewer phases, in ranks.
         ranks: u64,
     },
-    /// The recordings are of another host than the one that was audited.
+    /// The recordings are from another host than the one that was audited.
     OtherHost {
         /// The recordings' host.
         recorded: String,
         /// The audited host.
         audited: String,
     },
-    /// It is not known which host the noise is of.
+    /// The host of the noise is not known.
     HostUnknown {
         /// The audited host.
         audited: String,
     },
 
     // `simulate`.
-    /// The program does not end, as a check before the run finds.
+    /// The program does not finish, according to a check before the run.
     NeverEnds {
         /// The first errors of `quell goal check`, as it prints them.
         errors: Vec<String>,
-        /// Further errors.
+        /// Number of further errors.
         more: u64,
     },
 
     // `compare` and `replay --validate`.
     /// Two recordings have different thresholds.
     ThresholdsDiffer {
-        /// Of the first.
+        /// The threshold of the first.
         before_ns: f64,
-        /// Of the second.
+        /// The threshold of the second.
         after_ns: f64,
     },
     /// Two recordings have different CPUs.
     CpusDiffer {
-        /// Of the first.
+        /// The CPUs of the first.
         before: Vec<u32>,
-        /// Of the second.
+        /// The CPUs of the second.
         after: Vec<u32>,
     },
     /// The probe did not see all injected detours.
     InjectedUnseen {
-        /// Those that it saw.
+        /// Number of detours that it saw.
         seen: u64,
-        /// Those that were injected while it watched.
+        /// Number of detours that were injected while it ran.
         injected: u64,
     },
     /// Fewer detours were injected than were due.
     InjectedFewer {
-        /// How many were due.
+        /// Number of detours that were due.
         due: u64,
-        /// How many were injected.
+        /// Number of detours that were injected.
         injected: u64,
     },
     /// Injected detours did not fit into the log.
     InjectedUnlogged {
-        /// How many.
+        /// Number of detours.
         detours: u64,
     },
-    /// Too few detours were seen to know how their lengths are distributed.
+    /// Too few detours were seen to determine the distribution of their lengths.
     FewDetours {
-        /// How many.
+        /// Number of detours.
         detours: u64,
     },
     /// The machine's own noise made injected detours longer.
@@ -185,7 +185,7 @@ pub enum Warning {
     NothingInjectable,
     /// A run failed or was stopped, so the runs after it are missing.
     RunEnded {
-        /// Which run, from 1.
+        /// The number of the run, from 1.
         run: u64,
         /// Its exit code.
         exit_code: i32,
@@ -198,82 +198,82 @@ pub enum Warning {
     NoProcess,
     /// Ranks did not report.
     RanksUnreported {
-        /// How many.
+        /// Number of ranks without a report.
         missing: u64,
-        /// Of how many.
+        /// Number of all ranks.
         ranks: u64,
     },
     /// Burning took longer than requested.
     BurningInterrupted {
-        /// Time that was to be burned.
+        /// Time that was requested.
         requested_ns: u64,
         /// Time that passed.
         took_ns: u64,
     },
-    /// No phase ended, so all processes went on from one place of the trace.
+    /// No phase ended, so all processes continued from the same place of the trace.
     NoPhaseEnded,
-    /// A process used its share of the trace up, and ran on without noise.
+    /// A process used up its share of the trace, and continued without noise.
     ShareUsedUp {
         /// Its rank, if it has one.
         rank: Option<u64>,
     },
     /// Threads could not be reached, and ran without noise.
     ThreadsUnreached {
-        /// How many.
+        /// Number of threads.
         threads: u64,
     },
     /// This machine itself disturbed runs of emulated phases.
     RunsDisturbed {
-        /// That share of them, in percent.
+        /// Their share, in percent.
         percent: f64,
-        /// How often each was tried.
+        /// Number of tries of each.
         tries: u32,
     },
     /// The emulation was stopped before its end.
     StoppedEarly,
-    /// Emulated ranks used their share of the trace up before all phases had run.
+    /// Emulated ranks used up their share of the trace before all phases had run.
     PhasesUnrun,
 
     // `show DIR` and fleets.
     /// Nodes were recorded in different ways.
     RecordedDifferently {
-        /// How many ways.
+        /// Number of different ways.
         ways: u64,
     },
-    /// Too few nodes were recorded alike to compare them.
+    /// Too few nodes were recorded in the same way to compare them.
     FewNodes {
-        /// How many.
+        /// Number of nodes.
         nodes: u64,
-        /// By which method.
+        /// Their method of recording.
         method: String,
         /// Whether their sources are known.
         with_sources: bool,
-        /// How many it takes.
+        /// Minimum number of nodes.
         needed: u64,
     },
-    /// So many nodes have much more of a source than the others that they count as another kind of node.
+    /// Too many nodes have more of a source than the others to be outliers: they count as another kind of node.
     OtherKind {
         /// The source.
         source: String,
-        /// How many.
+        /// Number of nodes with more of it.
         nodes: u64,
-        /// Of how many.
+        /// Number of all nodes.
         of: u64,
     },
-    /// Nodes have no part in the cost.
+    /// Nodes are missing from the cost.
     WithoutCost {
-        /// How many.
+        /// Number of nodes.
         nodes: u64,
-        /// The first of them.
+        /// The name of the first of them.
         first: String,
-        /// Why.
+        /// The reason.
         because: String,
     },
-    /// Recordings do not know their sources.
+    /// Recordings have no sources.
     SourcesUnknown {
-        /// How many.
+        /// Number of recordings without sources.
         recordings: u64,
-        /// Of how many.
+        /// Number of all recordings.
         of: u64,
     },
     /// Hosts were recorded by several methods.
@@ -282,11 +282,11 @@ pub enum Warning {
     // `bench`.
     /// Ranks outnumber the CPUs that they may use.
     RanksShareCpus {
-        /// On this host.
+        /// The host.
         host: String,
-        /// Its ranks.
+        /// Number of its ranks.
         ranks: u64,
-        /// Their CPUs.
+        /// Number of their CPUs.
         cpus: u64,
     },
     /// The kernel was not recorded.
@@ -295,63 +295,63 @@ pub enum Warning {
     CulpritsUnknown {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         because: String,
     },
-    /// The quickest tenth of a rank's phases is not as long as the quantum.
+    /// The quickest tenth of a rank's phases differs from the quantum.
     QuickestTenthOff {
-        /// The rank that is farthest off.
+        /// The rank with the largest difference.
         rank: u32,
-        /// So much longer than the quantum, in percent; below 0 where it is shorter.
+        /// How much longer than the quantum it is, in percent; negative if it is shorter.
         percent: f64,
     },
-    /// The quickest tenth of quanta is not the quantum that was calibrated.
+    /// The quickest tenth of quanta differs from the calibrated quantum.
     QuantumOff {
-        /// On so many ranks.
+        /// Number of ranks where it does.
         ranks: u64,
-        /// Of how many.
+        /// Number of all ranks.
         of: u64,
         /// Length of the quantum.
         quantum_ns: u64,
-        /// The rank that is farthest off.
+        /// The rank with the largest difference.
         worst_rank: u32,
-        /// What its quickest tenth takes at most.
+        /// The 10th percentile of its quanta.
         worst_p10_ns: u64,
-        /// So much longer than the quantum, in percent; below 0 where it is shorter.
+        /// How much longer than the quantum that is, in percent; negative if it is shorter.
         worst_percent: f64,
     },
-    /// Spikes of some ranks have no source: what the kernel did there is not known.
+    /// Spikes of some ranks have no source, because the kernel was not recorded there.
     SpikesWithoutSource {
-        /// On so many ranks.
+        /// Number of these ranks.
         ranks: u64,
-        /// Of how many.
+        /// Number of all ranks.
         of: u64,
     },
     /// The order of the quanta is not known.
     OrderUnknown,
-    /// A network benchmark ended before it was done.
+    /// A network benchmark ended before it was complete.
     EndedEarly,
     /// There are more ranks than CPUs.
     MoreRanksThanCpus,
     /// Too few rounds were measured for an interval.
     FewRounds {
-        /// Between which ranks: `intra` or `inter`.
+        /// The kind of pair of ranks: `intra` or `inter`.
         kind: String,
-        /// How many.
+        /// Number of rounds.
         rounds: u64,
     },
-    /// No size was found from which on sends wait for their receive.
+    /// No size was found above which sends wait for their receive.
     NoEagerLimit {
-        /// Between which ranks: `intra` or `inter`.
+        /// The kind of pair of ranks: `intra` or `inter`.
         kind: String,
         /// The largest size that was tried.
         tried_bytes: f64,
     },
 
-    /// What the recording says of itself that the document is of: its own code and facts.
+    /// A warning of the recording that the document is about: its own code and facts.
     #[serde(untagged)]
     Recorded(recording::Warning),
-    /// What is wrong with the archive that the document is of: its own code and facts.
+    /// A defect of the archive that the document is about: its own code and facts.
     #[serde(untagged)]
     Archive(track::ArchiveWarning),
 }
@@ -362,7 +362,7 @@ impl From<recording::Warning> for Warning {
     }
 }
 
-/// A sentence of an older document.
+/// A sentence from an older document.
 impl From<String> for Warning {
     fn from(text: String) -> Self {
         Self::Recorded(recording::Warning::Sentence { text })

@@ -1,4 +1,4 @@
-//! From what was typed to the verb that does it, and from its end to an exit code.
+//! Dispatches the command line to its verb, and maps the verb's outcome to an exit code.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::verbs::{
 };
 use crate::{generate, nearby};
 
-/// Runs a verb and turns its end into an exit code: 0 done, 1 failed, 2 wrong usage, 3 limit.
+/// Runs a verb and maps its outcome to an exit code: 0 done, 1 failed, 2 wrong usage, 3 limit exceeded.
 pub fn run(args: Args) -> ExitCode {
     let printer = Printer::new(args.quiet);
     let outcome = match args.verb {
@@ -26,13 +26,13 @@ pub fn run(args: Args) -> ExitCode {
         Verb::Predict(args) => predict::run(&args, printer),
         Verb::Advise(args) => advise::run(&args, printer),
         Verb::Simulate(args) => simulate::run(&args, printer),
-        // Its exit code is the command's own.
+        // The exit code is that of the command.
         Verb::Replay(args) => match replay::run(&args, printer) {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
         Verb::Track(args) => track::run(&args, printer),
-        // Its exit code may be a command's own.
+        // The exit code may be that of a command.
         Verb::Tune(args) => match tune::run(&args, printer) {
             Ok(code) => return code,
             Err(error) => Err(error),
@@ -40,12 +40,12 @@ pub fn run(args: Args) -> ExitCode {
         Verb::TuneKeep => tune::keep(),
         Verb::Goal(args) => goal::run(&args, printer),
         Verb::Bench(args) => bench::run(&args, printer),
-        // Its exit code is the rank's own.
+        // The exit code is that of the rank.
         Verb::BenchNode(args) => match bench::node::run(&args, printer) {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
-        // Its exit code is the command's own.
+        // The exit code is that of the command.
         Verb::Trace(args) => match trace::run(&args, printer) {
             Ok(code) => return code,
             Err(error) => Err(error),
@@ -62,7 +62,7 @@ pub fn run(args: Args) -> ExitCode {
     finish(outcome, printer)
 }
 
-/// What `quell` alone says.
+/// Prints what `quell` without a verb prints.
 pub fn welcome() -> ExitCode {
     let printer = Printer::new(false);
     finish(welcome::run(printer), printer)
@@ -72,7 +72,7 @@ fn finish(outcome: anyhow::Result<Outcome>, printer: Printer) -> ExitCode {
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::LimitExceeded) => ExitCode::from(3),
-        // A reader that has seen enough, such as `head`, is no failure.
+        // A reader that closes the pipe early, such as `head`, is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             printer.error(&error);

@@ -1,5 +1,6 @@
-//! `quell generate`: what is made of the program itself. It stands beside the verbs, for it knows all of them.
+//! `quell generate`: files that are generated from the program itself. It is not among the verbs, because it uses all of them.
 
+mod columns;
 mod mitigations;
 mod words;
 
@@ -16,10 +17,12 @@ use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::{render, verbs};
 
-/// Writes what was asked for.
+/// Writes the requested files.
 pub fn run(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(folder) = &args.reference {
-        schemas(&folder.join("schemas"))?;
+        let documents = documents();
+        fs_err::write(folder.join("columns.md"), columns::page(&documents))?;
+        schemas(&folder.join("schemas"), documents)?;
         let mitigations = mitigations::page(&Catalogue::built_in(), &Profile::all());
         fs_err::write(folder.join("mitigations.md"), mitigations)?;
         fs_err::write(folder.join("formats.md"), render::formats::page())?;
@@ -37,12 +40,11 @@ pub fn run(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Writes the schema of each document that `--json` prints.
-fn schemas(folder: &Path) -> anyhow::Result<()> {
-    fs_err::create_dir_all(folder)?;
-    let schemas = [
+/// The schema of each document that `--json` prints.
+fn documents() -> [(&'static str, Schema); 30] {
+    [
         ("show", schema_for!(quell_analysis::attribution::Show)),
-        ("show-hosts", schema_for!(quell_analysis::hosts::Hosts)),
+        ("show-hosts", schema_for!(quell_analysis::fleet::hosts::Hosts)),
         ("fleet", schema_for!(quell_analysis::fleet::Fleet)),
         ("watch", schema_for!(quell_analysis::live::Frame)),
         ("predict", schema_for!(quell_analysis::predict::Prediction)),
@@ -71,23 +73,28 @@ fn schemas(folder: &Path) -> anyhow::Result<()> {
         ("tune-try", schema_for!(quell_request::tune::trial::Attempts)),
         ("doctor", schema_for!(verbs::doctor::Examination)),
         ("formats", schema_for!(verbs::convert::list::Formats)),
-    ];
+    ]
+}
+
+/// Writes the JSON schemas.
+fn schemas(folder: &Path, documents: [(&str, Schema); 30]) -> anyhow::Result<()> {
+    fs_err::create_dir_all(folder)?;
     let warning = schema_for!(quell_analysis::Warning);
     let write = |name: &str, schema: &Schema| -> anyhow::Result<()> {
         let path = folder.join(format!("{name}.json"));
         Ok(fs_err::write(&path, serde_json::to_string_pretty(schema)? + "\n")?)
     };
-    for (name, mut schema) in schemas {
+    for (name, mut schema) in documents {
         share(&mut schema, &warning);
         write(name, &schema)?;
     }
     write(WARNING, &warning)
 }
 
-/// The name of the schema of all warnings.
+/// Name of the schema that describes all warnings.
 const WARNING: &str = "warning";
 
-/// Has a document's schema refer to the schema of warnings, which is longer than most documents', in place of a copy.
+/// Replaces a document's copy of the schema of warnings, which is longer than most documents, by a reference to the one shared schema.
 fn share(schema: &mut Schema, warning: &Schema) {
     let defined =
         |schema: &Schema| schema.get("$defs").and_then(Value::as_object).cloned().unwrap_or_default();

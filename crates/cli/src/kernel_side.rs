@@ -1,4 +1,4 @@
-//! The kernel recorder as part of a run: whether it is wanted, whether it can be had, and its rows.
+//! The kernel recorder as part of a run: whether it is requested, whether it can run, and its rows.
 
 pub mod record;
 
@@ -12,21 +12,21 @@ use quell_recording::{Cpu, Error, Interval, Manifest, SourcesFacts, Thread, Warn
 use crate::args::SourcesWish;
 use crate::printer::Printer;
 
-/// Rings' worth of records that are written in one go.
+/// Maximum amount of records to write in one call, in multiples of the ring's size.
 const MOST_FILL: f64 = 1024.0;
 
-/// What is known of the sources in a run.
+/// Whether the sources of a run are recorded.
 #[derive(Debug)]
 pub enum KernelSide {
     /// They are recorded.
     Known(Box<Rows>),
-    /// They cannot be, and why.
+    /// They cannot be recorded, with the reason.
     Unknown(String),
-    /// They were not asked for.
+    /// They were not requested.
     Unwanted,
 }
 
-/// The recorder, and rows on their way to the file.
+/// The kernel recorder, and its rows that are not written yet.
 #[derive(Debug)]
 pub struct Rows {
     recorder: Recorder,
@@ -35,7 +35,7 @@ pub struct Rows {
 }
 
 impl KernelSide {
-    /// Starts the recorder as wished; where that fails and is no must, says so.
+    /// Starts the recorder as requested. If it cannot start and is not required, this prints a warning.
     pub fn start(wish: SourcesWish, plan: Plan, printer: Printer) -> anyhow::Result<Self> {
         if wish == SourcesWish::Off {
             return Ok(Self::Unwanted);
@@ -52,7 +52,7 @@ impl KernelSide {
     }
 }
 
-/// The error, and what the machine itself says of it.
+/// The error, with the limit of this machine that explains it.
 pub fn refusal(error: KernelError) -> anyhow::Error {
     let error = anyhow::Error::new(error);
     match doctor::why_no_sources() {
@@ -62,7 +62,7 @@ pub fn refusal(error: KernelError) -> anyhow::Error {
 }
 
 impl Rows {
-    /// Rows of a recorder that has begun.
+    /// Wraps a recorder that has started.
     pub fn of(recorder: Recorder) -> Self {
         Self { recorder, intervals: Vec::new(), threads: Vec::new() }
     }
@@ -72,7 +72,7 @@ impl Rows {
         &self.recorder
     }
 
-    /// Hands what has come since the last call to `take`, in place of a writer; returns how full the fullest ring was.
+    /// Passes the rows since the last call to `take` instead of a writer; returns how full the fullest ring was.
     pub fn drain(&mut self, take: impl FnOnce(std::vec::Drain<'_, (Cpu, Interval)>)) -> f64 {
         let mut fill = 0.0;
         loop {
@@ -87,11 +87,11 @@ impl Rows {
         fill
     }
 
-    /// Writes all that is left, and the threads that still live as they stand now.
+    /// Writes all remaining rows, and the current state of the threads that are still alive.
     pub fn end_threads(&mut self, now_ns: u64, writer: &mut Writer) -> Result<(), Error> {
         self.collect(writer)?;
         let mut living = self.recorder.living(now_ns);
-        // Who ended in the meantime has told its own end.
+        // A thread that has ended since then has reported its own end.
         self.recorder.drain(&mut self.intervals, &mut self.threads);
         let ended = |thread: &Thread| {
             self.threads.iter().any(|(_, e)| (e.tid, e.start) == (thread.tid, thread.start))
@@ -117,7 +117,7 @@ impl Beside for Rows {
             self.intervals.clear();
             self.threads.clear();
             fill += portion.fill;
-            // Where more comes than can be written, the rest has to wait for the next call, or be lost and counted.
+            // If records arrive faster than they can be written, the rest waits for the next call, or is lost and counted.
             if !portion.more || fill > MOST_FILL {
                 return Ok(fill);
             }

@@ -1,4 +1,4 @@
-//! What somebody may have meant by a recording that does not exist.
+//! Suggestions for the path of a recording that does not exist.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use quell_recording::Error;
 
 use crate::printer::one_line;
 
-/// How many are suggested, and how many neighbours are looked at.
+/// Maximum number of suggestions, and of folder entries to compare.
 const MOST: usize = 3;
 const LOOKED_AT: usize = 10_000;
 
-/// A line to print below an error, where a missing recording has neighbours: those of a similar name, or all if they are few.
+/// A line to print below an error: recordings next to the missing one that have a similar name.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     let missing = error.chain().find_map(|cause| match cause.downcast_ref::<Error>() {
         Some(Error::NotARecording { path, .. }) if !path.exists() => Some(path),

@@ -1,10 +1,10 @@
-//! How a verb ended.
+//! The outcome of a verb.
 
-/// How a command ended when it did not fail.
+/// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As asked.
+    /// It did what was requested.
     Done,
-    /// Done, but a limit that was stated does not hold.
+    /// It is done, but a stated limit is exceeded.
     LimitExceeded,
 }

@@ -1,4 +1,4 @@
-//! What the typed words mean, checked: lists of CPUs and ranks, thresholds, names of files that do not exist yet.
+//! Converts and checks the arguments: lists of CPUs and ranks, thresholds, names of files that do not exist yet.
 
 pub mod place;
 
@@ -13,7 +13,7 @@ use quell_request::{Usage, positive};
 use crate::args::{MethodName, Record, ServeMetrics, SourcesWish, Study, Watch, Watching};
 use crate::values::ThresholdText;
 
-/// Shorter quanta would come faster than they can be written; longer ones would hold up the end of a run.
+/// Shorter quanta would arrive faster than they can be written; longer ones would delay the end of a run.
 const SHORTEST_QUANTUM: Nanos = Nanos::from_nanos(10_000);
 const LONGEST_QUANTUM: Nanos = Nanos::from_secs(1);
 
@@ -59,11 +59,11 @@ pub fn of_study(args: &Study) -> anyhow::Result<Plan> {
     plan(&args.watching, Method::Detour, args.job.quantum, Some(args.duration))
 }
 
-/// Shorter intervals would cost more than they show; in longer ones nothing is live.
+/// Shorter intervals would cost more than they show; longer ones are not live.
 const SHORTEST_INTERVAL: Nanos = Nanos::from_nanos(100_000_000);
 const LONGEST_INTERVAL: Nanos = Nanos::from_secs(3_600);
 
-/// The probes' plan for `serve-metrics`; of its method `kernel` without them.
+/// The plan of the probes for `serve-metrics`; without probes, its method is `kernel`.
 pub fn of_metrics(args: &ServeMetrics) -> anyhow::Result<Plan> {
     check_interval(args.interval)?;
     let watching = Watching {
@@ -84,7 +84,7 @@ fn check_interval(interval: Nanos) -> Result<(), Usage> {
     }
 }
 
-/// The probes' plan for `watch`; of its method `kernel` without them.
+/// The plan of the probes for `watch`; without probes, its method is `kernel`.
 pub fn of_watch(args: &Watch) -> anyhow::Result<Plan> {
     check_interval(args.interval)?;
     if args.passive && args.watching.sources == SourcesWish::Off {
@@ -135,7 +135,7 @@ fn plan(
     })
 }
 
-/// A name for what is made now on this host, as `node17-20261121T093337Z`.
+/// A name for results of this host and this moment, as `node17-20261121T093337Z`.
 pub fn name_of_now() -> String {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(['-', ':'], "");
     let host = machine::host().unwrap_or_else(|| "node".into());
@@ -143,12 +143,12 @@ pub fn name_of_now() -> String {
     format!("{host}-{now}")
 }
 
-/// Where `record` writes when it was not said.
+/// The default output of `record`.
 pub fn recording_of_now() -> PathBuf {
     PathBuf::from(format!("{}.quell", name_of_now()))
 }
 
-/// When a run ends, in words.
+/// A description of when a run ends.
 pub fn until(plan: &Plan) -> String {
     match (plan.duration, plan.count) {
         (Some(time), Some(count)) => format!("for {time} or {count} rows"),

@@ -13,7 +13,7 @@ use crate::printer::Printer;
 pub struct Step(ProgressBar);
 
 impl Step {
-    /// A step of `length` units; without a length it only says that it runs.
+    /// A step of `length` units; without a length, the bar only shows that it runs.
     pub fn new(printer: Printer, name: &'static str, length: Option<u64>) -> Self {
         let target = if printer.draws() {
             ProgressDrawTarget::stderr_with_hz(10)
@@ -33,7 +33,7 @@ impl Step {
         Self(bar)
     }
 
-    /// A step that may take long: it tells how much time is left.
+    /// A step that may take long, with an estimate of the remaining time.
     pub fn long(printer: Printer, name: &'static str, length: Option<u64>) -> Self {
         let step = Self::new(printer, name, length);
         if let (Some(_), Ok(style)) =
@@ -44,19 +44,19 @@ impl Step {
         step
     }
 
-    /// A step of a recording run: by time where it has an end, else by rows.
+    /// A step of a recording: measured in time if it has a duration, otherwise in rows.
     pub fn recording(printer: Printer, duration: Option<Nanos>, count: Option<u64>) -> Self {
         Self::new(printer, "record", duration.map(Nanos::as_nanos).or(count))
     }
 
-    /// Sets how far a recording run is.
+    /// Updates the progress of a recording.
     pub fn recorded(&self, status: Status, by_time: bool) {
         let lost = if status.lost > 0 { format!(", {} lost", status.lost) } else { String::new() };
         self.0.set_message(format!("{}, {} rows{lost}", status.elapsed, status.rows));
         self.0.set_position(if by_time { status.elapsed.as_nanos() } else { status.rows });
     }
 
-    /// Sets how far a step of a known length is, or how much is done of one without.
+    /// Updates how much of the step is done.
     pub fn reach(&self, done: u64) {
         match self.0.length() {
             Some(length) => self.0.set_position(done.min(length)),
@@ -64,7 +64,7 @@ impl Step {
         }
     }
 
-    /// Sets how far work is that would stop if it were told to. Of how much it is, may not be known, which is 0.
+    /// Updates the progress of work that can be stopped. `all` is 0 if the total is not known.
     pub fn go_on(&self, done: u64, all: u64) -> ControlFlow<()> {
         match all {
             0 => self.reach(done),
@@ -73,7 +73,7 @@ impl Step {
         ControlFlow::Continue(())
     }
 
-    /// Sets how far any step is.
+    /// Updates how much is done, and the total.
     pub fn set(&self, done: u64, all: u64) {
         self.0.set_length(all);
         self.0.set_position(done);

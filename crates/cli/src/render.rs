@@ -1,4 +1,4 @@
-//! Documents as text for a terminal: one file a document. Nothing here decides or computes; every verb may use it.
+//! Renders documents as text for a terminal: one file per document. Nothing here decides or computes; every verb may use it.
 
 pub mod advise;
 pub mod bench;
@@ -7,7 +7,6 @@ pub mod emulate;
 pub mod fleet;
 pub mod formats;
 pub mod fwq;
-pub mod hosts;
 pub mod loggp;
 pub mod plots;
 pub mod predict;

@@ -1,4 +1,4 @@
-//! Which part of the work is this process's: told by the launcher, by the batch system's job array, or by hand.
+//! Which share of the work this process has: as given by the launcher, by the batch system's job array, or by hand.
 
 use std::str::FromStr;
 
@@ -8,15 +8,15 @@ use serde::Serialize;
 
 use quell_request::Usage;
 
-/// `I/N` as typed: the I-th of N shares, counted from 1.
+/// The argument `I/N`: the I-th of N shares, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardText {
-    /// From 0.
+    /// Counted from 0.
     index: u64,
     of: u64,
 }
 
-/// More processes than this are a mistake.
+/// A larger number of processes is a mistake.
 const MOST_SHARES: u64 = 1 << 32;
 
 impl FromStr for ShardText {
@@ -30,26 +30,26 @@ impl FromStr for ShardText {
     }
 }
 
-/// This process's part: of all pieces those whose number leaves `index` when divided by `of`.
+/// The share of this process: the pieces whose number modulo `of` equals `index`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Share {
-    /// Its number, from 0.
+    /// The index of this share, from 0.
     pub index: u64,
-    /// How many there are.
+    /// The number of shares.
     pub of: u64,
-    /// Who told so, in words.
+    /// What determined the share, as text.
     pub from: String,
-    /// Whether a launcher started several processes that live and die together.
+    /// Whether a launcher started several processes, which are ended together.
     #[serde(skip)]
     pub launched: bool,
 }
 
 impl Share {
-    /// From what was typed, what a launcher tells, and the environment of a job array, which `variable` reads. Steps within an array, or
-    /// within a share given by hand, share that part among them.
+    /// From `--shard`, the launcher's facts, and the environment of a job array, which `variable` reads. Processes of a launcher within an
+    /// array's task, or within a share given by hand, divide that share up among themselves.
     ///
     /// # Errors
-    /// Where there are others, but it is not known how many.
+    /// If there are other processes, but their number is not known.
     pub fn of(
         typed: Option<ShardText>,
         launched: Option<Launched>,
@@ -73,30 +73,30 @@ impl Share {
     /// From this process's own environment.
     ///
     /// # Errors
-    /// As [`Self::of`].
+    /// As for [`Self::of`].
     pub fn here(typed: Option<ShardText>) -> Result<Self, Usage> {
         Self::of(typed, Launched::here(), |name| std::env::var(name).ok())
     }
 
-    /// Whether a piece is this process's.
+    /// Whether a piece belongs to this process.
     pub fn holds(&self, piece: u64) -> bool {
         piece % self.of == self.index
     }
 
-    /// Whether this process speaks for all.
+    /// Whether this process prints the result of all.
     pub fn speaks(&self) -> bool {
         self.index == 0
     }
 }
 
-/// One level of sharing.
+/// One level of division.
 struct Part {
     index: u64,
     of: u64,
     from: String,
 }
 
-/// A process among those of a launcher.
+/// The part of one of a launcher's processes.
 fn step(launched: Launched) -> Result<Part, Usage> {
     let Some(size) = launched.size else {
         return Err(Usage(format!(
@@ -108,14 +108,14 @@ fn step(launched: Launched) -> Result<Part, Usage> {
     Ok(Part { index: launched.rank.into(), of: size.into(), from })
 }
 
-/// A task of a job array. Slurm tells how many there are; PBS and LSF do not.
+/// The part of a task of a job array. Slurm gives the number of tasks; PBS and LSF do not.
 fn array(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Part>, Usage> {
     let number = |name: &str| variable(name).and_then(|text| text.trim().parse::<u64>().ok());
     if let Some(task) = number("SLURM_ARRAY_TASK_ID") {
         return slurm(task, number).map(Some);
     }
     for name in ["PBS_ARRAY_INDEX", "LSB_JOBINDEX"] {
-        // LSF counts from 1, and says 0 outside of arrays.
+        // LSF counts from 1, and sets 0 outside of arrays.
         let Some(task) = number(name).filter(|task| *task > 0 || name == "PBS_ARRAY_INDEX") else { continue };
         return Err(Usage(format!(
             "this is task {task} of a job array ({name}), which does not say how many tasks there are: give --shard ${name}/N for tasks \

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 pub use passed_on::Signals;
 
-/// A flag that the usual signals set; a second one ends quell at once, and leaves the recording as after a crash. There is one in a process,
-/// which each call sets back: whoever is done with it sets it, so that from then on a signal ends quell as usual.
+/// A flag that SIGINT, SIGTERM and SIGHUP set. A second signal ends quell at once, and leaves the recording as after a crash. The process
+/// has one flag, which each call clears; a caller that has finished sets it, so that from then on a signal ends quell as usual.
 pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     if let Some(stop) = STOP.get() {

@@ -1,4 +1,4 @@
-//! What several verbs do: recording, predicting, advising, tracking, looking at the machine, each with its progress on the terminal.
+//! Steps that several verbs share: recording, predicting, advising, tracking, auditing the machine, each with its progress on the terminal.
 
 pub mod advise;
 pub mod archive_page;

@@ -1,4 +1,4 @@
-//! Values as people type them on the command line, for clap to parse.
+//! Values of options, for clap to parse.
 
 pub mod replay;
 
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use quell_node::probe::Threshold;
 use quell_recording::{Cpu, parse_cpu_list};
 
-/// A list of CPUs, sorted, at least one.
+/// A sorted list of at least one CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuList(pub Vec<Cpu>);
 
@@ -18,7 +18,7 @@ impl FromStr for CpuList {
     }
 }
 
-/// A threshold as typed.
+/// A threshold as given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThresholdText(pub Threshold);
 

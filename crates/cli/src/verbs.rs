@@ -1,4 +1,4 @@
-//! One file a verb: each does one thing, and says what it did. None knows of another: what several do is in [`crate::steps`].
+//! One file per verb: each does one thing and reports what it did. Verbs do not import each other; shared steps are in [`crate::steps`].
 
 pub mod advise;
 pub mod bench;

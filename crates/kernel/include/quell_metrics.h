@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
  *
- * The metric container: how much kernel noise a thread had to bear, in memory that the thread reads without a system
+ * The metric container: how much kernel noise a thread suffered, in memory that the thread reads without a system
  * call (the idea of KTAU's metric container, Nataraj et al. 2007, section 2.1).
  *
- * The container is an array of slots, written by quell's BPF programs and by nobody else. Slot 0 is a header. Every
- * thread of a command under `quell record -- CMD` has one of the others from its birth to its end. Under `quell trace` so has, from
- * its opening of the container on, every thread of a process that the command did not itself start.
+ * The container is an array of slots. Only quell's BPF programs write it. Slot 0 is a header. Every thread of a command under
+ * `quell record -- CMD` owns one of the other slots from its birth to its end. Under `quell trace`, a process that the command
+ * did not start itself gets slots for all its threads when it opens the container.
  */
 #ifndef QUELL_METRICS_H
 #define QUELL_METRICS_H

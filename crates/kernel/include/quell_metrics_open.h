@@ -2,8 +2,8 @@
  *
  * Opens and closes the metric container; quell_metrics_read.h, which reads it, includes this.
  *
- * quell holds the container as a frozen BPF map, listens on a Unix stream socket in the abstract namespace, and sends whoever
- * connects one byte with the map's descriptor. The socket's name, without its leading NUL, is in QUELL_METRICS.
+ * quell holds the container as a frozen BPF map and listens on a Unix stream socket in the abstract namespace. Whoever connects
+ * receives one byte together with the map's descriptor. The socket's name, without its leading NUL, is in QUELL_METRICS.
  */
 #ifndef QUELL_METRICS_OPEN_H
 #define QUELL_METRICS_OPEN_H
@@ -31,7 +31,7 @@
 #error "the metric container's headers need Linux's own declarations: compile with -std=gnu99 or later, or with -D_GNU_SOURCE"
 #endif
 
-/* How long an open waits for quell's answer. */
+/* Seconds that an open waits for quell's answer. */
 #define QUELL_METRICS_PATIENCE_S 5
 /* Generated (names) by tools/make_contract.py from contract/container.py: change it there. */
 /* The variable with the name of quell's socket, and the name without it. */
@@ -43,9 +43,9 @@
 
 struct quell_metrics {
 	const struct quell_slot *slots; /* slot 0 is the header */
-	unsigned int count;             /* of slots, with the header */
-	/* Which process this is, as a number that no other process or container has here. It stands on a page that the kernel
-	 * wipes in a forked child, however that was forked: what a thread knew before the fork is then seen to be stale. */
+	unsigned int count;             /* number of slots, including the header */
+	/* Identifies this process and this opening of a container. The number is on a page that the kernel wipes in a forked child,
+	 * whichever call forked it, so a thread sees that its cached slot is from before the fork. */
 	unsigned long long *epoch;
 };
 
@@ -69,7 +69,7 @@ QUELL_FAST unsigned long long quell_new_epoch(void)
 #define QUELL_GET_SEALS (1024 + 10) /* F_GET_SEALS */
 #define QUELL_SEAL_SHRINK 2         /* F_SEAL_SHRINK */
 
-/* A socket to the quell that holds the container. */
+/* Connects to the quell process that holds the container. */
 QUELL_SLOW int quell_connect(void)
 {
 	const struct timeval patience = { QUELL_METRICS_PATIENCE_S, 0 };
@@ -107,7 +107,7 @@ QUELL_SLOW int quell_connect(void)
 	return sock;
 }
 
-/* Anyone may take a name in the abstract namespace: only root and the reader's own user are believed. */
+/* Any process can bind a name in the abstract namespace, so the peer must be root or the reader's own user. */
 QUELL_SLOW int quell_check_peer(int sock)
 {
 	struct {
@@ -122,7 +122,7 @@ QUELL_SLOW int quell_check_peer(int sock)
 	return peer.uid == 0 || peer.uid == geteuid() ? 0 : -EACCES;
 }
 
-/* The one descriptor that comes with the one byte. */
+/* Receives the one byte and the one descriptor that comes with it. */
 QUELL_SLOW int quell_receive(int sock)
 {
 	union {
@@ -141,7 +141,7 @@ QUELL_SLOW int quell_receive(int sock)
 	message.msg_iov = &data;
 	message.msg_iovlen = 1;
 	message.msg_control = &control;
-	message.msg_controllen = CMSG_LEN(sizeof(int)); /* CMSG_SPACE would let a second descriptor in */
+	message.msg_controllen = CMSG_LEN(sizeof(int)); /* CMSG_SPACE would leave room for a second descriptor */
 	do {
 		got = recvmsg(sock, &message, QUELL_MSG_CLOEXEC);
 	} while (got < 0 && errno == EINTR);
@@ -155,8 +155,8 @@ QUELL_SLOW int quell_receive(int sock)
 	return fd;
 }
 
-/* A BPF map never shrinks. A file in memory, which stands in for it in tests, must promise that: what is mapped and then
- * cut away would end the reader by SIGBUS. */
+/* A BPF map never shrinks. A memfd, which stands in for the map in tests, must be sealed against shrinking: if it were truncated
+ * after it was mapped, SIGBUS would end the reader. */
 QUELL_SLOW int quell_check_size(int fd, size_t size)
 {
 	int seals = fcntl(fd, QUELL_GET_SEALS);
@@ -180,7 +180,7 @@ QUELL_SLOW int quell_check_header(const struct quell_header *header)
 	return header->slots > 0 && header->slots <= QUELL_METRICS_MOST_SLOTS ? 0 : -EBADMSG;
 }
 
-/* Maps the first page for the number of slots, which a map's descriptor does not tell, and then all of them. */
+/* Maps the first page to read the number of slots, because a map's descriptor does not say its size, then maps all slots. */
 QUELL_SLOW int quell_map(struct quell_metrics *m, int fd)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -226,7 +226,7 @@ QUELL_SLOW int quell_map_epoch(struct quell_metrics *m)
 	return 0;
 }
 
-/* After this, and after a failed open, no thread has a slot. Not while another thread reads. */
+/* After this, and after a failed open, no thread has a slot. Must not run while another thread reads. */
 QUELL_SLOW void quell_metrics_close(struct quell_metrics *m)
 {
 	if (m->slots)
@@ -236,7 +236,7 @@ QUELL_SLOW void quell_metrics_close(struct quell_metrics *m)
 	memset(m, 0, sizeof(*m));
 }
 
-/* Asks the running quell for its container and maps it. Keeps no descriptor open. */
+/* Requests the container from the running quell and maps it. No descriptor stays open. */
 QUELL_SLOW int quell_metrics_open(struct quell_metrics *m)
 {
 	int sock, fd, code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR BSD-2-Clause OR GPL-2.0-only
  *
- * Reads the metric container: what kernel noise a thread had to bear, without a system call. Header only; C99 with GNU
+ * Reads the metric container: how much kernel noise a thread suffered, without a system call. Header only; C99 with GNU
  * extensions or C++11, Linux, 64 bits.
  *
  *     struct quell_metrics metrics;
@@ -14,8 +14,8 @@
  *                     printf("tick %llu ns, preempted %llu ns\n", ns[0], ns[1]);
  *     }
  *
- * A program under `quell record -- CMD` finds the container by itself; any other names it in the variable QUELL_METRICS.
- * Functions that give an int give 0, or an error number below 0. One `struct quell_metrics` serves all threads.
+ * A program under `quell record -- CMD` finds the container by itself; any other program names it in the variable QUELL_METRICS.
+ * Functions that return an int return 0, or a negative error number. One `struct quell_metrics` serves all threads.
  */
 #ifndef QUELL_METRICS_READ_H
 #define QUELL_METRICS_READ_H
@@ -63,11 +63,11 @@ QUELL_ASSERT(offsetof(struct quell_header, recorder_pid) == 20);
 QUELL_ASSERT(QUELL_KINDS == 8 && QUELL_LEVELS == 4);
 /* End of what is generated. */
 
-/* How often a read is tried before it says -EAGAIN: some ten microseconds. A writer on another CPU can itself be held up
- * for as long as its hypervisor likes, and no reader should spin that long. */
+/* Number of attempts before a read returns -EAGAIN: about ten microseconds. A hypervisor can stop a writer on another CPU for
+ * any length of time in the middle of a write, and no reader should spin that long. */
 #define QUELL_METRICS_TRIES 1000
 
-/* What one thread had to bear, from start_ns to now. */
+/* What one thread suffered, from start_ns to now. */
 struct quell_reading {
 	unsigned int tid;
 	unsigned long long start_ns;
@@ -83,7 +83,7 @@ struct quell_reading {
 
 /* ---- Reading a slot ---- */
 
-/* The four levels' numbers as two words: half the loads. */
+/* The four levels' sequence numbers as two words, which halves the number of loads. */
 typedef unsigned long long __attribute__((__may_alias__)) quell_two_levels;
 
 struct quell_levels {
@@ -95,20 +95,20 @@ QUELL_FAST struct quell_levels quell_levels_before(const struct quell_slot *slot
 	const quell_two_levels *words = (const quell_two_levels *)(const void *)slot->level_seq;
 	struct quell_levels levels;
 
-	/* Acquire: nothing of the slot is read earlier than its levels. */
+	/* Acquire: no field of the slot is read before the sequence numbers. */
 	levels.words[0] = __atomic_load_n(&words[0], __ATOMIC_ACQUIRE);
 	levels.words[1] = __atomic_load_n(&words[1], __ATOMIC_ACQUIRE);
 	return levels;
 }
 
-/* Whether no level was at work before, nor has been since: then what was read in between is of one instant. */
+/* Whether no level was writing before, and none has written since: what was read in between is then a consistent snapshot. */
 QUELL_FAST int quell_levels_stood(const struct quell_slot *slot, struct quell_levels before)
 {
 	const quell_two_levels *words = (const quell_two_levels *)(const void *)slot->level_seq;
 	const unsigned long long odd = 0x0000000100000001ULL;
 	unsigned long long changed;
 
-	/* The levels are read again after all else. On x86 this keeps only the compiler from reordering. */
+	/* The sequence numbers are read again after everything else. On x86 this fence only stops the compiler from reordering. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	changed = before.words[0] ^ __atomic_load_n(&words[0], __ATOMIC_RELAXED);
 	changed |= before.words[1] ^ __atomic_load_n(&words[1], __ATOMIC_RELAXED);
@@ -151,7 +151,7 @@ QUELL_FAST int quell_try_some(const struct quell_slot *slot, unsigned int mask, 
 	return quell_levels_stood(slot, before);
 }
 
-/* Apart from the first try, so that the loop takes no registers from it. */
+/* Separate from the first attempt, so that the retry loop takes no registers from the fast path. */
 QUELL_SLOW int quell_try_some_again(const struct quell_slot *slot, unsigned int mask, unsigned long long *out)
 {
 	int tries;
@@ -164,17 +164,17 @@ QUELL_SLOW int quell_try_some_again(const struct quell_slot *slot, unsigned int 
 	return -EAGAIN;
 }
 
-/* The ns of the kinds in `mask`, in the order of `enum quell_kind`, all of one instant. With a constant mask this is a
- * handful of loads. -EAGAIN: a writer on another CPU is held up in the middle; `out` then holds nothing of use.
+/* Reads the ns of the kinds in `mask`, in the order of `enum quell_kind`, as one consistent snapshot. With a constant mask this
+ * compiles to a few loads. -EAGAIN: a writer on another CPU was stopped in the middle of a write; `out` is then undefined.
  *
- * It does not look whether the thread still lives: for the caller's own slot, and for one that is known to be in use. */
+ * It does not check that the thread still lives. Use it for the caller's own slot, or for one that is known to be in use. */
 QUELL_FAST int quell_metrics_read_some(const struct quell_slot *slot, unsigned int mask, unsigned long long *out)
 {
 	return quell_try_some(slot, mask, out) ? 0 : quell_try_some_again(slot, mask, out);
 }
 
-/* All that a slot says, of one instant. -ESRCH: the slot is free, its thread has ended. -EAGAIN: as above. A slot may be
- * given to another thread after its own has ended: whoever reads others' slots compares tid and start_ns. */
+/* Reads all fields of a slot as one consistent snapshot. -ESRCH: the slot is free, its thread has ended. -EAGAIN: as above. A slot
+ * can be given to another thread after its own has ended: a reader of another thread's slot must compare tid and start_ns. */
 QUELL_SLOW int quell_metrics_read(const struct quell_slot *slot, struct quell_reading *out)
 {
 	int tries, kind;
@@ -215,7 +215,7 @@ QUELL_SLOW int quell_slot_belongs(const struct quell_slot *slot, unsigned int ti
 	return 0;
 }
 
-/* The slot of a thread of the caller's own PID namespace; NULL where it has none. Looks at every slot: a slow call. */
+/* The slot of a thread of the caller's own PID namespace; NULL if it has none. Searches all slots, so the call is slow. */
 QUELL_SLOW const struct quell_slot *quell_metrics_find(const struct quell_metrics *m, unsigned int tid)
 {
 	struct stat own;
@@ -232,7 +232,7 @@ QUELL_SLOW const struct quell_slot *quell_metrics_find(const struct quell_metric
 	return NULL;
 }
 
-/* What this thread knows of its slot. One for each file that includes this header; each finds the slot for itself. */
+/* This thread's cached slot. Each file that includes this header has its own cache and searches for itself. */
 static __thread struct {
 	const struct quell_metrics *metrics;
 	unsigned long long epoch;
@@ -246,7 +246,7 @@ QUELL_SLOW const struct quell_slot *quell_metrics_thread_anew(const struct quell
 	if (!m->epoch)
 		return NULL;
 	fresh = quell_new_epoch();
-	/* In a forked child, one thread sets the new number and the others take it. */
+	/* In a forked child one thread sets the new number, and the others take it over. */
 	if (__atomic_compare_exchange_n(m->epoch, &wiped, fresh, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		wiped = fresh;
 	quell_known.metrics = m;
@@ -255,9 +255,9 @@ QUELL_SLOW const struct quell_slot *quell_metrics_thread_anew(const struct quell
 	return quell_known.slot;
 }
 
-/* The calling thread's own slot, its for as long as it lives; NULL where it has none: it is not under watch. The first call
- * in a thread looks at every slot, later ones remember the answer, a NULL too: no thread is given a slot
- * after its birth, but for those that a process has while it opens the container. */
+/* The calling thread's own slot, which stays its own as long as it lives; NULL if it has none because it is not followed. The first
+ * call in a thread searches all slots. Later calls return the cached answer, also where it is NULL: a thread gets its slot at birth,
+ * or when its process opens the container, and never later. */
 QUELL_FAST const struct quell_slot *quell_metrics_thread(const struct quell_metrics *m)
 {
 	if (__builtin_expect(quell_known.metrics == m && m->epoch &&

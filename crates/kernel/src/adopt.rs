@@ -1,4 +1,4 @@
-//! Processes that come under watch while they run, because they asked for the container.
+//! Follows processes that are already running, once they request the container.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -16,7 +16,7 @@ const BPF_F_TEST_RUN_ON_CPU: u32 = 1;
 /// Gives slots to all threads of a process.
 #[derive(Debug)]
 pub(crate) struct Adopter {
-    /// Whose threads; one process at a time.
+    /// The process whose threads the iterator visits; the lock admits one process at a time.
     adopted: Mutex<MapHandle>,
     threads: OwnedFd,
     begin_here: OwnedFd,
@@ -24,7 +24,7 @@ pub(crate) struct Adopter {
 }
 
 impl Adopter {
-    /// Of programs that are loaded and attached.
+    /// Takes what it needs from a skeleton whose programs are loaded and attached.
     pub(crate) fn of(skeleton: &RecorderSkel<'_>, cpus: u32) -> Result<Self, KernelError> {
         let failed = |source| KernelError::Container { doing: "cannot adopt who asks for it", source };
         let adopted = MapHandle::try_from(&skeleton.maps.adopted)
@@ -39,7 +39,7 @@ impl Adopter {
         })
     }
 
-    /// Follows a process from now on. One that is followed already is left as it is.
+    /// Follows a process from now on. A process that is already followed is left alone.
     pub(crate) fn adopt(&self, pid: u32) -> io::Result<()> {
         let adopted = self.adopted.lock().unwrap_or_else(PoisonError::into_inner);
         adopted
@@ -51,23 +51,24 @@ impl Adopter {
     }
 
     fn go_through_threads(&self) -> io::Result<()> {
-        // SAFETY: the link is open; options are not given.
+        // SAFETY: the link is open, and a missing options argument is allowed.
         let fd = unsafe { libbpf_sys::bpf_iter_create(self.threads.as_raw_fd()) };
         if fd < 0 {
             return Err(io::Error::from_raw_os_error(-fd));
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new, and nothing else owns it.
         let mut walk = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         loop {
             match io::copy(&mut walk, &mut io::sink()) {
-                // So many threads that the kernel makes a pause.
+                // The kernel pauses the iteration after a large number of threads.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return other.map(drop),
             }
         }
     }
 
-    /// A CPU that is away, or a kernel before 5.10, leaves it to the next switch.
+    /// Starts the account of the thread that is on this CPU now. Where the CPU is offline, or the kernel is older than 5.10, the
+    /// account starts at the next context switch instead.
     fn begin_on(&self, cpu: u32) {
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
@@ -75,16 +76,16 @@ impl Adopter {
             cpu,
             ..Default::default()
         };
-        // SAFETY: the program is open, the options live through the call and say their own size.
+        // SAFETY: the program is open; the options live through the call and state their own size.
         unsafe { libbpf_sys::bpf_prog_test_run_opts(self.begin_here.as_raw_fd(), &raw mut options) };
     }
 }
 
-/// The process at the other end, as this one's PID namespace knows it; `None` where it does not.
+/// The id of the process at the other end, in this process's PID namespace; `None` where it is outside of it.
 pub(crate) fn peer(stream: &UnixStream) -> Option<u32> {
     let mut facts = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: both places live through the call, and the length is that of the first.
+    // SAFETY: both pointers are valid during the call, and `length` is the size of the first.
     let code = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),

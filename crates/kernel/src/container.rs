@@ -1,7 +1,7 @@
-//! The metric container: who may read it, and how it is read from Rust.
+//! The metric container: who may read it, and how Rust reads it.
 //!
-//! The container is a BPF array map that is frozen: programs write it, no system call can, and everybody who has its
-//! descriptor may map it to read. Descriptors are handed out over an abstract Unix socket, so that nothing of it
+//! The container is a frozen BPF array map: programs write it, no system call can, and everyone who has its
+//! descriptor may map it read-only. quell hands descriptors out over an abstract Unix socket, so that nothing
 //! is left in any file system when quell is killed.
 
 use std::io;
@@ -22,12 +22,12 @@ use crate::bpf::{RecorderSkel, types};
 use crate::error::KernelError;
 use crate::layout::{self, Header, LEVELS};
 
-/// The variable that tells a program where to ask for the container.
+/// The variable that tells a program under which name to request the container.
 pub const VARIABLE: &str = layout::VARIABLE;
-/// The name that is tried where the variable is not set.
+/// The name to try where the variable is not set.
 pub const COMMON_NAME: &str = layout::COMMON_NAME;
 
-/// How long after a failure the next program is served.
+/// Pause after a failed accept.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// The container of a running recorder.
@@ -40,7 +40,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// Writes the header, gives all slots away to the programs and freezes the map.
+    /// Writes the header, pushes all slots onto the programs' free list and freezes the map.
     pub(crate) fn make(skeleton: &RecorderSkel<'_>, slots: u32) -> Result<Self, KernelError> {
         let refused = |e: libbpf_rs::Error| KernelError::refused("the metric container", &e);
         let maps = &skeleton.maps;
@@ -57,27 +57,27 @@ impl Container {
         Ok(Self { map, view, name, adopter: None })
     }
 
-    /// From the next [`Container::serve`] on, who asks is followed.
+    /// From the next [`Container::serve`] on, a process that requests the container is followed.
     pub(crate) fn adopt(&mut self, adopter: Adopter) {
         self.adopter = Some(Arc::new(adopter));
     }
 
-    /// Hands the container to whoever asks, from a thread of its own, under this process's name and, where nobody has it,
-    /// under the common one. Returns what to put into [`VARIABLE`].
+    /// Hands the container to every process that requests it, from a thread of its own, under this process's name and, where that
+    /// is free, under the common one. Returns the value for [`VARIABLE`].
     ///
     /// # Errors
-    /// [`KernelError::Container`] where the socket cannot be had.
+    /// [`KernelError::Container`] where the socket cannot be opened.
     pub fn serve(&self) -> Result<String, KernelError> {
-        // Another PID namespace may have a quell of the same id on the same network.
+        // A quell in another PID namespace may have the same process id in the same network namespace.
         self.serve_as(
             std::iter::once(self.name.clone()).chain((1..100).map(|n| format!("{}-{n}", self.name))),
         )
     }
 
-    /// The same under a name that is known already to those who will ask.
+    /// Serves under a name that the readers already know.
     ///
     /// # Errors
-    /// [`KernelError::Container`] where the socket cannot be had, for instance because somebody serves there.
+    /// [`KernelError::Container`] where the socket cannot be opened, for instance because another process serves there.
     pub fn serve_under(&self, name: &str) -> Result<(), KernelError> {
         self.serve_as(std::iter::once(name.to_owned())).map(drop)
     }
@@ -124,23 +124,23 @@ fn listen(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
-/// One byte and the descriptor to each who connects, once it is adopted. The thread ends with the process.
+/// Sends one byte and the descriptor to each process that connects, once it is adopted. The thread ends with the process.
 fn hand_out(listener: &UnixListener, map: &OwnedFd, adopter: Option<&Adopter>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
-            // Out of descriptors, for instance: a later one may be served.
+            // For instance no descriptor is free: a later program may be served.
             std::thread::sleep(RETRY);
             continue;
         };
         if let Some((adopter, pid)) = adopter.zip(adopt::peer(&stream)) {
-            // Who cannot be adopted finds no slot, and says so.
+            // A process that cannot be adopted finds no slot, and its reader reports that.
             let _ = adopter.adopt(pid);
         }
         let fds = [map.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut message = SendAncillaryBuffer::new(&mut space);
         message.push(SendAncillaryMessage::ScmRights(&fds));
-        // Who hangs up before the answer does not want it.
+        // A peer that hangs up before the answer does not want it.
         let _ = rustix::net::sendmsg(
             &stream,
             &[io::IoSlice::new(b"q")],
@@ -164,22 +164,22 @@ impl View {
         Ok(Self { memory, slots })
     }
 
-    /// A consistent copy of a slot; `None` where its writers never pause long enough.
+    /// A consistent copy of a slot; `None` where writers were active on every attempt.
     fn read(&self, slot: u32) -> Option<types::quell_slot> {
         const TRIES: usize = 10_000;
         let place = self.memory.as_ptr().cast::<types::quell_slot>().wrapping_add(slot as usize);
         let levels = || -> [u32; LEVELS] {
             std::array::from_fn(|level| {
-                // SAFETY: `level_seq` lies first in each slot, aligned and within the mapping; nobody writes it but the kernel,
-                // which does so a word at a time.
+                // SAFETY: `level_seq` is the first field of each slot, aligned and within the mapping; only the kernel writes it,
+                // one word at a time.
                 let seq = unsafe { AtomicU32::from_ptr(place.cast::<u32>().cast_mut().add(level)) };
                 seq.load(Ordering::Acquire)
             })
         };
         (0..TRIES).find_map(|_| {
             let before = levels();
-            // SAFETY: the slot lies within the mapping. The kernel may write while this reads; the copy is used only where
-            // the levels show that it did not.
+            // SAFETY: the slot lies within the mapping. The kernel may write during the copy; the copy is used only if
+            // the sequence numbers show that it did not.
             let copy = unsafe { std::ptr::read_volatile(place) };
             fence(Ordering::Acquire);
             (before == levels() && before.iter().all(|seq| seq % 2 == 0)).then_some(copy)

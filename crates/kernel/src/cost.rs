@@ -1,4 +1,4 @@
-//! What the programs cost, by the kernel's own account (`bpf_stats`).
+//! What the programs cost, by the kernel's own accounting (`bpf_stats`).
 
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 
@@ -7,14 +7,14 @@ use quell_recording::ProgramCost;
 
 use crate::error::KernelError;
 
-/// Keeps the kernel counting the time in eBPF programs, as long as it lives. Counting itself costs some 20 ns a run.
+/// Keeps the kernel's run-time statistics of eBPF programs enabled while it lives. The statistics cost about 20 ns a run.
 #[derive(Debug)]
 pub struct Cost(#[expect(dead_code, reason = "held open")] OwnedFd);
 
-/// Starts the counting of time in programs (kernel 5.8 and later).
+/// Enables run-time statistics of programs (kernel 5.8 and later).
 ///
 /// # Errors
-/// [`KernelError::Refused`] where this user may not.
+/// [`KernelError::Refused`] where this user lacks the privilege.
 pub fn count_cost() -> Result<Cost, KernelError> {
     // SAFETY: the call takes a number and returns a descriptor or a negative error.
     let fd = unsafe { libbpf_rs::libbpf_sys::bpf_enable_stats(libbpf_rs::libbpf_sys::BPF_STATS_RUN_TIME) };
@@ -22,17 +22,17 @@ pub fn count_cost() -> Result<Cost, KernelError> {
         let reason = std::io::Error::from_raw_os_error(-fd).to_string();
         return Err(KernelError::Refused { what: "to count the time in programs".into(), reason });
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(Cost(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-/// The account of each loaded program.
+/// The statistics of each loaded program.
 pub(crate) fn of(object: &Object) -> Vec<ProgramCost> {
     let mut costs = Vec::new();
     for program in object.progs() {
         let mut info = libbpf_rs::libbpf_sys::bpf_prog_info::default();
         let mut length = size_of_val(&info) as u32;
-        // SAFETY: `info` is a valid place of the length that is given.
+        // SAFETY: `info` is valid for writes of the length that is passed.
         let code = unsafe {
             libbpf_rs::libbpf_sys::bpf_obj_get_info_by_fd(
                 program.as_fd().as_raw_fd(),

@@ -1,4 +1,4 @@
-//! Why the kernel cannot be watched.
+//! Errors of the kernel recorder.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use quell_recording::Cpu;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// The kernel carries no description of its types.
+    /// The kernel has no BTF, the description of its types.
     #[error(
         "the kernel carries no type information (/sys/kernel/btf/vmlinux): use one built with CONFIG_DEBUG_INFO_BTF"
     )]
     NoTypes,
-    /// The programs were refused for want of privileges.
+    /// The programs were refused because a privilege is missing.
     #[error(
         "this user may not load eBPF programs: run as root, or `sudo setcap cap_bpf,cap_perfmon=ep` the quell program"
     )]
@@ -21,9 +21,9 @@ pub enum KernelError {
     /// The programs, or one of their maps, were refused for another reason.
     #[error("the kernel refused {what}: {reason}")]
     Refused {
-        /// A map, or a program.
+        /// The map or program.
         what: String,
-        /// libbpf's words.
+        /// The text of libbpf.
         reason: String,
     },
     /// Threads cannot be followed from within a PID namespace.
@@ -35,10 +35,10 @@ pub enum KernelError {
     /// A CPU that the kernel does not know.
     #[error("CPU {0} is beyond those that this kernel can have")]
     UnknownCpu(Cpu),
-    /// The metric container cannot be had.
+    /// The metric container is not available.
     #[error("the metric container {doing}")]
     Container {
-        /// What was tried.
+        /// The step that failed.
         doing: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -46,7 +46,7 @@ pub enum KernelError {
 }
 
 impl KernelError {
-    /// What libbpf said of a refusal. The verifier's "permission denied" (EACCES) is not a lack of privilege (EPERM).
+    /// The error for a refusal by libbpf. The verifier's "permission denied" (EACCES) is not a missing privilege (EPERM).
     pub(crate) fn refused(what: impl Into<String>, error: &libbpf_rs::Error) -> Self {
         let reason = format!("{error:#}");
         if reason.contains("os error 1)") {

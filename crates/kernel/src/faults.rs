@@ -1,4 +1,4 @@
-//! The end of a page fault, which the kernel tells only through its software events.
+//! The end of a page fault, which the kernel reports only through its software events.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -14,7 +14,7 @@ const PAGE_FAULTS_MIN: u64 = 5;
 const PAGE_FAULTS_MAJ: u64 = 6;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
-/// The first version of `struct perf_event_attr` (64 bytes), which every kernel takes.
+/// The first version of `struct perf_event_attr` (64 bytes), which every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -25,7 +25,7 @@ struct Attributes {
     rest: [u64; 5],
 }
 
-/// Has the program run at each counted fault on every CPU that is there.
+/// Runs the program at each counted fault, on every online CPU.
 pub(crate) fn attach(skeleton: &RecorderSkel<'_>, cpus: u32) -> Result<Vec<Link>, KernelError> {
     let mut links = Vec::new();
     for cpu in 0..cpus {
@@ -39,7 +39,7 @@ pub(crate) fn attach(skeleton: &RecorderSkel<'_>, cpus: u32) -> Result<Vec<Link>
                         .inspect(|_| std::mem::forget(fd))
                         .map_err(|e| KernelError::refused("to see the end of page faults", &e))?,
                 ),
-                // A CPU that could be there, and is not.
+                // The CPU is possible, but not online.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(error) => {
                     let (what, reason) = ("to see the end of page faults".into(), error.to_string());
@@ -66,6 +66,6 @@ fn open(cpu: u32, event: u64) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

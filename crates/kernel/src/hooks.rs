@@ -1,4 +1,4 @@
-//! Which of the programs this kernel has a place for.
+//! Selects the programs whose hooks this kernel has.
 
 mod missed;
 
@@ -8,12 +8,12 @@ use libbpf_rs::{Btf, OpenProgramMut};
 
 use missed::MISSED;
 
-/// The place that a program wants, from its section: the kind of hook and its name.
+/// The hook of a program, from its section: kind and name.
 fn place(section: &str) -> (&str, &str) {
     section.split_once('/').unwrap_or((section, ""))
 }
 
-/// Whether the run queue keeps the hypervisor's count of stolen time, and can be reached from a task.
+/// Whether the run queue stores the hypervisor's counter of stolen time, and can be reached from a task.
 pub(crate) fn keeps_stolen_time(kernel: &Btf<'_>) -> bool {
     let has = |name: &str, field: &str| {
         kernel
@@ -23,7 +23,7 @@ pub(crate) fn keeps_stolen_time(kernel: &Btf<'_>) -> bool {
     has("rq", "prev_steal_time") && has("cfs_rq", "rq")
 }
 
-/// Whether `sched_switch` says in which state it leaves a task: its fourth argument, after the hook's own first.
+/// Whether `sched_switch` passes the state in which it leaves a task: its fourth argument, after the hook's own first.
 pub(crate) fn switch_tells_state(kernel: &Btf<'_>) -> bool {
     let hook = kernel.type_by_name::<Typedef<'_>>("btf_trace_sched_switch");
     let function = hook.and_then(|hook| Ptr::try_from(hook.referenced_type()).ok());
@@ -31,7 +31,7 @@ pub(crate) fn switch_tells_state(kernel: &Btf<'_>) -> bool {
     prototype.is_some_and(|prototype| prototype.iter().count() >= 5)
 }
 
-/// Leaves out every program that has no place in this kernel, or is not wanted; returns what that costs the reader.
+/// Disables every program whose hook this kernel lacks or that is not wanted; returns what is missing from the data without it.
 pub(crate) fn choose<'a>(
     kernel: &Btf<'_>,
     programs: impl Iterator<Item = OpenProgramMut<'a>>,

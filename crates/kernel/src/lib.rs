@@ -1,11 +1,11 @@
-//! The kernel recorder: what the kernel did on each CPU, and what each followed thread had to bear.
+//! The kernel recorder: what the kernel did on each CPU, and what each followed thread suffered.
 //!
 //! [`Recorder`] loads a few dozen small eBPF programs (`src/bpf`, one file per kind of source), which pair entries
 //! with exits inside the kernel, resolve nesting (NMI > interrupt > softirq > task) and put one record per interval into a ring
-//! buffer per CPU, without ever waking anybody. Whoever holds the recorder empties the rings ([`Recorder::drain`]).
+//! buffer per CPU, without any wakeup. The owner of the recorder empties the rings ([`Recorder::drain`]).
 //!
-//! Threads that are followed have a slot in the metric container ([`container`]): memory that the programs
-//! write and everybody may read. Its layout is `include/quell_metrics.h`.
+//! Followed threads own a slot in the metric container ([`container`]): memory that the programs
+//! write and every process may read. Its layout is `include/quell_metrics.h`.
 
 mod adopt;
 pub mod container;
@@ -23,7 +23,7 @@ pub use cost::{Cost, count_cost};
 pub use error::KernelError;
 pub use recorder::{Drained, Plan, Recorder};
 
-/// What the build makes of `src/bpf/recorder.bpf.c`: its maps, programs and types.
+/// What the build generates from `src/bpf/recorder.bpf.c`: its maps, programs and types.
 #[expect(clippy::all, clippy::pedantic, clippy::restriction, reason = "generated")]
 mod bpf {
     include!(concat!(env!("OUT_DIR"), "/recorder.skel.rs"));

@@ -1,4 +1,4 @@
-//! From the kernel's numbers and addresses to names.
+//! Translates the kernel's numbers and addresses to names.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use quell_recording::kernel_names::{IPIS, SOFTIRQS};
 #[derive(Default)]
 pub(crate) struct Symbols {
     text: String,
-    /// Address, and where in `text` the name is; sorted.
+    /// Address, and position and length of the name in `text`; sorted by address.
     places: Vec<(u64, u32, u16)>,
     known: HashMap<u64, Option<Arc<str>>>,
 }
 
 impl Symbols {
-    /// Reads `/proc/kallsyms`; without the privilege to see addresses (CAP_SYSLOG) nothing has a name.
+    /// Reads `/proc/kallsyms`; without the privilege to see addresses (CAP_SYSLOG) no function has a name.
     pub fn read() -> Self {
         Self::parse(fs_err::read("/proc/kallsyms").unwrap_or_default())
     }
@@ -40,12 +40,12 @@ impl Symbols {
         Self { text, places, known: HashMap::new() }
     }
 
-    /// Whether addresses can be seen at all.
+    /// Whether no address is visible.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The function that begins at `address`.
+    /// The name of the function that begins at `address`.
     pub fn name(&mut self, address: u64) -> Option<Arc<str>> {
         if address == 0 {
             return None;
@@ -61,14 +61,14 @@ impl Symbols {
         found
     }
 
-    /// Where the first of these functions begins; 0 for none.
+    /// The address of the first of these functions that exists; 0 if none does.
     pub fn address(&self, names: &[&str]) -> u64 {
         let name_of = |place: &(u64, u32, u16)| &self.text[place.1 as usize..][..place.2 as usize];
         self.places.iter().find(|place| names.contains(&name_of(place))).map_or(0, |place| place.0)
     }
 }
 
-/// Names that are kept. Processes choose theirs, so that a long run could see any number.
+/// Maximum number of names that are kept. Processes choose their own names, so a long run could see any number of them.
 const MOST_NAMES: usize = 1 << 14;
 
 /// Names of sources, one copy of each.
@@ -80,10 +80,10 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// A comm, or a driver's name cut to so many bytes. Any byte may be in it.
+    /// The name in a comm, or in a driver's name that was cut to fit. It may contain any byte.
     pub fn name(&mut self, mut bytes: [u8; 16]) -> Arc<str> {
         let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        // What stands behind the end is whatever the ring held before.
+        // Bytes behind the terminating NUL are leftovers in the ring.
         bytes[length..].fill(0);
         let name = || String::from_utf8_lossy(&bytes[..length]).into();
         if self.named.len() >= MOST_NAMES {
@@ -107,7 +107,7 @@ impl Sources {
         self.numbered.entry((1, kind)).or_insert_with(name).clone()
     }
 
-    /// A device's interrupt. The programs keep 15 bytes of its name; the rest is in sysfs, as long as the device is there.
+    /// A device's interrupt. The programs keep 15 bytes of its name; sysfs has all of it while the device exists.
     pub fn irq(&mut self, number: u32, bytes: [u8; 16]) -> Source {
         let name = self.name(bytes);
         let key = (number, Arc::clone(&name));

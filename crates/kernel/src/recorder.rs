@@ -22,19 +22,19 @@ use crate::hooks;
 use crate::names::{Sources, Symbols};
 use crate::translate::{Raw, Translator};
 
-/// Threads that can be followed at a time, and the header.
+/// Maximum number of threads followed at a time, and the header.
 const SLOTS: u32 = 4096;
 /// As SLOT_OF_PARENT in threads.h.
 const SLOT_OF_PARENT: u32 = u32::MAX;
-/// Bytes of ring per CPU, and for all together at most. At 300,000 intervals a second the first holds nearly half a second.
+/// Bytes of a CPU's ring, and of all rings together at most. At 300,000 intervals a second the first holds nearly half a second.
 const RING: u32 = 16 << 20;
 const ALL_RINGS: u32 = 256 << 20;
 const SMALLEST_RING: u32 = 256 << 10;
-/// An interval's bytes in a ring, with the kernel's header, where it comes with names.
+/// Bytes of an interval with names in a ring, with the kernel's own record header.
 const RECORD: u32 = size_of::<types::named_record>() as u32 + 8;
-/// A storm gives so many intervals on one CPU in a second. None is lost if no look at the rings is later than that allows.
+/// Intervals a second on one CPU during a storm. No record is lost if the rings are emptied often enough for this rate.
 const STORM_PER_S: u32 = 400_000;
-/// Records that are taken at a time, which bounds memory.
+/// Maximum number of records taken at a time, which bounds memory.
 const PORTION: usize = 1 << 16;
 /// The kernel's functions behind the periodic tick, by version.
 const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
@@ -42,26 +42,26 @@ const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 /// What to watch.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// CPUs of which everything is recorded.
+    /// CPUs on which everything is recorded.
     pub cpus: Vec<Cpu>,
     /// Whether threads are followed, from [`Recorder::children_of_this_thread`] on, on whichever CPU they run.
     pub follow: bool,
-    /// Whether a process that asks for the container is followed from then on too, with all its threads and what they start.
+    /// Whether a process that requests the container is followed from then on, with all its threads and what they start.
     pub adopt: bool,
-    /// Whether the kernel counts the time in the programs meanwhile, which itself costs a little.
+    /// Whether the kernel measures the programs' run time, which itself costs a little.
     pub cost: bool,
 }
 
-/// How much a [`Recorder::drain`] took.
+/// The result of a [`Recorder::drain`].
 #[derive(Clone, Copy, Debug)]
 pub struct Drained {
-    /// The part of one ring that it may have filled; above 1 where there are several.
+    /// The share of one ring that it may have filled; can exceed 1 where there are several rings.
     pub fill: f64,
-    /// Whether there may be more.
+    /// Whether more records may be waiting.
     pub more: bool,
 }
 
-/// The programs at work. They are gone when it is dropped, and when its process ends in any way.
+/// The programs while they are attached. They are detached when it is dropped, and when its process ends in any way.
 pub struct Recorder {
     rings: RingBuffer<'static>,
     pending: Rc<RefCell<Vec<Raw>>>,
@@ -84,10 +84,10 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// Loads and attaches the programs. Everything that takes time is done before this returns.
+    /// Loads and attaches the programs. All slow steps are complete when this returns.
     ///
     /// # Errors
-    /// [`KernelError`], for instance where this user may not.
+    /// [`KernelError`], for instance where this user lacks a privilege.
     pub fn start(plan: Plan) -> Result<Self, KernelError> {
         crate::talk::keep();
         let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
@@ -135,17 +135,17 @@ impl Recorder {
         })
     }
 
-    /// Sets the zero of all rows' times, on CLOCK_MONOTONIC. What ended before is left out.
+    /// Sets the zero of all rows' times, on CLOCK_MONOTONIC. Intervals that ended before it are left out.
     pub fn set_zero(&mut self, monotonic_ns: u64) {
         self.translator.zero_ns = monotonic_ns;
     }
 
-    /// Runs `start`, and follows whatever threads the calling thread starts in it, from their birth.
+    /// Runs `start`, and follows the threads that the calling thread starts in it, from their birth.
     ///
     /// # Errors
     /// [`KernelError::Refused`] where nothing can be followed.
     pub fn children_of_this_thread<T>(&self, start: impl FnOnce() -> T) -> Result<T, KernelError> {
-        // SAFETY: the call has no conditions.
+        // SAFETY: the call has no preconditions.
         let tid = unsafe { libc::gettid() }.to_ne_bytes();
         let slots = &self.skeleton.maps.slots;
         let refused = |e: libbpf_rs::Error| KernelError::refused("to follow a thread's children", &e);
@@ -160,13 +160,13 @@ impl Recorder {
         self.container.as_ref()
     }
 
-    /// Takes a portion of what has come since the last call.
+    /// Takes a portion of the records that have arrived since the last call.
     pub fn drain(
         &mut self,
         intervals: &mut Vec<(Cpu, Interval)>,
         threads: &mut Vec<(Cpu, Thread)>,
     ) -> Drained {
-        // The kernel's poll is not waited for: programs never wake anybody.
+        // Consumed without polling: the programs submit records without a wakeup.
         let more = usize::try_from(self.rings.consume_raw_n(PORTION)).is_ok_and(|taken| taken >= PORTION);
         let mut pending = self.pending.borrow_mut();
         let bytes = pending.len() as f64 * f64::from(RECORD);
@@ -179,26 +179,26 @@ impl Recorder {
         Drained { fill: bytes / f64::from(self.ring_bytes), more }
     }
 
-    /// The longest time between two emptyings in which a storm does not fill a ring.
+    /// The longest time between two calls of [`Recorder::drain`] in which a storm does not fill a ring.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(1) * (self.ring_bytes / RECORD) / STORM_PER_S
     }
 
-    /// The followed threads that still live, as they stand now.
+    /// The followed threads that are alive, with their counters as of now.
     pub fn living(&mut self, now_ns: u64) -> Vec<(Cpu, Thread)> {
         let Some(container) = &self.container else { return Vec::new() };
         container.slots().iter().map(|slot| self.translator.thread(slot, now_ns)).collect()
     }
 
-    /// Whether a process that is followed still lives.
+    /// Whether any followed process is alive.
     pub fn follows_any(&self) -> bool {
         let Some(container) = &self.container else { return false };
-        // SAFETY: signal 0 is none; the call only asks whether there is such a process.
+        // SAFETY: signal 0 is not delivered; the call only checks whether the process exists.
         let lives = |pid: u32| unsafe { libc::kill(pid as i32, 0) } == 0 || !gone();
         container.slots().iter().any(|slot| lives(slot.global_pid))
     }
 
-    /// Intervals that found no room, since the start.
+    /// Number of intervals for which no ring had room, since the start.
     pub fn lost(&self) -> u64 {
         let cpus = self.skeleton.maps.cpus.max_entries();
         (0..cpus).filter_map(|cpu| self.state(cpu)).fold(0, |sum, state| sum.saturating_add(state.lost))
@@ -227,20 +227,20 @@ impl Recorder {
         }
     }
 
-    /// Runs and time of every program, while the kernel counts them ([`cost::count_cost`]).
+    /// Runs and run time of every program, while the kernel keeps those statistics ([`cost::count_cost`]).
     pub fn cost(&self) -> Vec<ProgramCost> {
         cost::of(self.skeleton.object())
     }
 }
 
-/// Opens the object and fits it to this kernel and plan.
+/// Opens the object and adapts it to this kernel and plan.
 fn open(
     kernel: &Btf<'_>,
     cpus: u32,
     plan: &Plan,
     symbols: &Symbols,
 ) -> Result<(OpenRecorderSkel<'static>, Vec<String>, bool), KernelError> {
-    // libbpf wants a place that outlives the skeleton; a few words, once a recording.
+    // libbpf needs storage that outlives the skeleton. It is leaked: a few words per recording.
     let place: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
     let refused = |e: libbpf_rs::Error| KernelError::refused("the programs", &e);
     let mut open = RecorderSkelBuilder::default().open(place).map_err(refused)?;
@@ -254,7 +254,7 @@ fn open(
     if symbols.is_empty() {
         missing.push("/proc/kallsyms: functions have no names (it needs CAP_SYSLOG)".into());
     }
-    // It has no place of its own: it is run where a thread may be on a CPU already.
+    // It has no hook: `Adopter` runs it on each CPU, where an adopted thread may be running already.
     open.progs.begin_here.set_autoattach(false);
     let slots = if plan.follow { SLOTS } else { 1 };
     open.maps.cpus.set_max_entries(cpus).map_err(refused)?;
@@ -277,12 +277,12 @@ fn open(
 
 fn ring_bytes(cpus: usize) -> u32 {
     let share = ALL_RINGS / u32::try_from(cpus.max(1)).unwrap_or(u32::MAX);
-    // A ring is a power of two.
+    // The size of a ring must be a power of two.
     let share = if share.is_power_of_two() { share } else { share.next_power_of_two() / 2 };
     share.clamp(SMALLEST_RING, RING)
 }
 
-/// A ring for each CPU, all emptied into `pending`.
+/// Creates a ring for each CPU, all emptied into `pending`.
 fn make_rings(
     skeleton: &RecorderSkel<'static>,
     cpus: &[Cpu],
@@ -318,11 +318,11 @@ fn make_rings(
     builder.build().map_err(refused)
 }
 
-/// Tells the programs which CPUs to watch.
+/// Sets in the programs' maps which CPUs to watch.
 fn watch(skeleton: &RecorderSkel<'_>, cpus: &[Cpu]) -> Result<(), KernelError> {
     for cpu in cpus {
         let state = types::cpu_state { watched: 1, active: 1, ..Default::default() };
-        // SAFETY: a plain C struct without padding of its own is so many bytes.
+        // SAFETY: a plain C struct without implicit padding can be read as bytes of its size.
         let bytes = unsafe {
             std::slice::from_raw_parts((&raw const state).cast::<u8>(), size_of::<types::cpu_state>())
         };
@@ -335,12 +335,12 @@ fn watch(skeleton: &RecorderSkel<'_>, cpus: &[Cpu]) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Whether the last call failed because there is no such process.
+/// Whether the last call failed because the process does not exist.
 fn gone() -> bool {
     std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
-/// Whether this process knows other ids than the programs, which see those of the first PID namespace.
+/// Whether this process is in a PID namespace other than the first, whose ids the programs see.
 fn in_pid_namespace() -> bool {
     /// The inode of the first PID namespace (include/linux/proc_ns.h: PROC_PID_INIT_INO).
     const FIRST: u64 = 0xEFFF_FFFC;
@@ -348,7 +348,7 @@ fn in_pid_namespace() -> bool {
     fs_err::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != FIRST)
 }
 
-/// CPUs that this kernel can have, from 0.
+/// Number of CPUs that this kernel can have, counted from CPU 0.
 fn possible_cpus() -> Result<u32, KernelError> {
     let count = libbpf_rs::num_possible_cpus().map_err(|e| KernelError::refused("to count CPUs", &e))?;
     Ok(u32::try_from(count).unwrap_or(u32::MAX))

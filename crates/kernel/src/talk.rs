@@ -1,4 +1,4 @@
-//! What libbpf says: kept for the error that may follow, never printed.
+//! Keeps libbpf's log for the error that may follow; never prints it.
 
 use std::sync::Mutex;
 
@@ -6,11 +6,11 @@ use libbpf_rs::PrintLevel;
 
 /// The last warnings, shortened.
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// So many are enough to see what was refused and why.
+/// Number of warnings kept: enough to see what was refused and why.
 const KEPT: usize = 3;
 const LONGEST: usize = 400;
 
-/// From here on libbpf's warnings are kept.
+/// Keeps libbpf's warnings from here on.
 pub(crate) fn keep() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
         if let Ok(mut said) = SAID.lock() {
@@ -22,7 +22,7 @@ pub(crate) fn keep() {
     })));
 }
 
-/// The last warnings in one line, which are then forgotten.
+/// Takes the last warnings as one line.
 pub(crate) fn last_words() -> String {
     SAID.lock().map(|mut said| std::mem::take(&mut *said).join("; ").replace('\n', " ")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! From the programs' records to rows of a recording.
+//! Translates the programs' records to rows of a recording.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::bpf::types;
 use crate::layout::RECORD_THREAD_END;
 use crate::names::{Sources, Symbols};
 
-/// One record as it came out of a ring.
+/// One record as it came from a ring.
 #[derive(Clone)]
 pub(crate) enum Raw {
     Plain(types::record),
@@ -18,7 +18,7 @@ pub(crate) enum Raw {
 }
 
 impl Raw {
-    /// A record is told by its length. What has none of the three is not ours.
+    /// Recognises a record by its length. Bytes of any other length are not a record.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.len() == size_of::<types::record>() {
             Some(Self::Plain(copy(bytes)))
@@ -34,7 +34,7 @@ impl Raw {
     }
 }
 
-/// Reads a plain old C struct.
+/// Copies a plain C struct out of bytes.
 fn copy<T: Copy>(bytes: &[u8]) -> T {
     assert_eq!(bytes.len(), size_of::<T>());
     // SAFETY: the length was checked, every struct of the programs is valid for any bytes, and the read needs no alignment.
@@ -45,23 +45,23 @@ fn bytes_of(name: [i8; 16]) -> [u8; 16] {
     name.map(|c| c as u8)
 }
 
-/// What tells one cause from another: kind, id, function, name.
+/// What distinguishes causes: kind, id, function, name.
 pub(crate) type Cause = (u32, u32, u64, [u8; 16]);
 const MOST_CAUSES: usize = 1 << 12;
 
-/// Turns records into rows.
+/// Translates records to rows.
 pub(crate) struct Translator {
     pub sources: Sources,
     pub symbols: Symbols,
-    /// quell's own process, whose probes' runs are what is measured and no noise; unknown in a PID namespace.
+    /// The id of quell's own process. Runs of its probes are what is measured, not noise. Unknown in a PID namespace.
     pub own_pid: Option<u32>,
-    /// The text of each cause that came, as long as there are not too many.
+    /// The text of each cause seen, up to a maximum number of them.
     pub causes: HashMap<Cause, Arc<str>>,
     /// CLOCK_MONOTONIC at the recording's zero.
     pub zero_ns: u64,
 }
 
-/// The name of the threads that probe: their time is the program's, not another task's.
+/// The name of the probes' threads: their time is the program's, not another task's.
 const PROBE: &[u8] = b"quell-probe";
 
 impl Translator {
@@ -94,7 +94,7 @@ impl Translator {
             duration: Nanos::from_nanos(duration_ns),
             net: Nanos::from_nanos(record.net_ns.min(duration_ns)),
             source: self.source(kind, record.id, name)?,
-            // quell's own threads are one.
+            // quell's own threads share one pid.
             pid: named
                 .map_or(0, |named| if Some(named.tgid) == self.own_pid { named.tgid } else { named.pid }),
             victim: record.victim,
@@ -104,7 +104,7 @@ impl Translator {
         Some((Cpu(record.cpu), interval))
     }
 
-    /// `None` for no kind: those that have names of their own are all here.
+    /// `None` for an unknown kind; every kind is listed here.
     fn source(&mut self, kind: SourceKind, id: u32, name: [u8; 16]) -> Option<Source> {
         match kind {
             SourceKind::Irq => Some(self.sources.irq(id, name)),
@@ -115,10 +115,10 @@ impl Translator {
         }
     }
 
-    /// `COMM (PID)` for a task; for an interrupt its source and what it ran.
+    /// `COMM (PID)` for a task; for an interrupt its source and the function that it ran.
     fn cause(&mut self, cause: &types::cause) -> Option<Arc<str>> {
         let kind = *SourceKind::ALL.get(cause.kind as usize).filter(|_| cause.known == 1)?;
-        // An interrupt has no name of its own here, nor a task a function: what their places hold is left out.
+        // An interrupt has no name here, and a task no function: those fields hold leftovers and are ignored.
         let key = match kind {
             SourceKind::Task => (cause.kind, cause.id, 0, bytes_of(cause.name)),
             _ => (cause.kind, cause.id, cause.what, [0; 16]),

@@ -1,16 +1,16 @@
-//! The clocks that a probe can read without a system call, and their alignment with CLOCK_MONOTONIC.
+//! The clocks that a probe can read without a system call, and their mapping to CLOCK_MONOTONIC.
 
 use std::time::Duration;
 
 use quell_recording::Nanos;
 
-/// A clock that a measuring loop reads. Implementations are zero-sized, so that a loop is compiled for each.
+/// A clock that a measuring loop reads. Implementations are zero-sized, so that the loop is compiled separately for each.
 pub trait Clock: Copy + Send + 'static {
-    /// Ticks since some fixed time, after all earlier instructions have ended.
+    /// Ticks since a fixed time, read after all earlier instructions have completed.
     fn now(self) -> u64;
 }
 
-/// The time stamp counter, fenced so that nothing moves across the reading.
+/// The time stamp counter, fenced so that no instruction moves across the reading.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub struct Tsc;
@@ -43,7 +43,7 @@ impl Clock for Cntvct {
     }
 }
 
-/// CLOCK_MONOTONIC through the vDSO: the fallback where the processor's own counter cannot be trusted.
+/// CLOCK_MONOTONIC through the vDSO: the fallback where the processor's own counter is not reliable.
 #[derive(Clone, Copy, Debug)]
 pub struct Monotonic;
 
@@ -106,7 +106,7 @@ macro_rules! with_clock {
 pub(crate) use with_clock;
 
 impl ClockKind {
-    /// The best clock of this machine, and the reason where that is only the fallback.
+    /// The best clock of this machine, and the reason if that is only the fallback.
     pub fn choose() -> (Self, Option<String>) {
         match processor_counter() {
             Ok(kind) => (kind, None),
@@ -114,7 +114,7 @@ impl ClockKind {
         }
     }
 
-    /// The name in the manifest.
+    /// The clock's name in the manifest.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tsc => "tsc",
@@ -123,7 +123,7 @@ impl ClockKind {
         }
     }
 
-    /// One reading, for everything but a measuring loop.
+    /// One reading, for all code except a measuring loop.
     pub fn now(self) -> u64 {
         with_clock!(self, clock => clock.now())
     }
@@ -136,7 +136,7 @@ fn processor_counter() -> Result<ClockKind, String> {
     if !invariant {
         return Err("the processor has no invariant TSC".into());
     }
-    // The kernel drops the TSC as its own clock where CPUs disagree; paravirtual clocks are built on it.
+    // The kernel stops using the TSC as its clock source where CPUs disagree. Paravirtual clocks are built on the TSC.
     let source = fs_err::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     match source.as_deref().map(str::trim) {
         Ok("tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page") | Err(_) => Ok(ClockKind::Tsc),
@@ -154,7 +154,7 @@ fn processor_counter() -> Result<ClockKind, String> {
     Err("the counter of this processor is not supported".into())
 }
 
-/// One instant on both time lines.
+/// One instant on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
     /// The probe's clock.
@@ -164,7 +164,7 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// Reads both clocks; of several tries the one with the least time between the readings counts.
+    /// Reads both clocks. Of several attempts it keeps the one with the least time between the readings.
     pub fn take(kind: ClockKind) -> Self {
         let try_once = || {
             let before = kind.now();
@@ -180,7 +180,7 @@ impl Anchor {
     }
 }
 
-/// The line through two anchors: ticks to ns.
+/// The line through two anchors: converts ticks to ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     from: Anchor,
@@ -234,11 +234,11 @@ impl Scale {
     }
 }
 
-/// The step of a clock, in ticks, from the gaps between fenced readings.
+/// The granularity of a clock, in ticks, from the gaps between fenced readings.
 ///
-/// Hypervisors and some processors quantise the counter: nearly all gaps then are multiples of a step of many
-/// ticks. The largest step that explains 95 % of the gaps (each within one tick) by at least two different multiples is
-/// the granularity; a loop that takes the same time on every turn says nothing of it, and where no step fits it is one tick.
+/// Hypervisors and some processors quantise the counter: nearly all gaps are then multiples of a step of many ticks. The granularity
+/// is the largest step that explains 95 % of the gaps (each within one tick) by at least two different multiples. A loop that takes
+/// the same time on every turn gives no information about the step; where no step fits, the granularity is one tick.
 pub fn granularity_ticks(gaps: &[u32]) -> u32 {
     const LARGEST: u32 = 4_096;
     const MULTIPLES: u32 = 4;
@@ -253,7 +253,7 @@ pub fn granularity_ticks(gaps: &[u32]) -> u32 {
                 at_multiple[multiple as usize] += 1;
             }
         }
-        // A stray multiple or two may be a detour; one in a hundred is a habit.
+        // One or two gaps at a multiple may be detours, so a multiple counts only if one percent of the gaps are at it.
         let seen = at_multiple.iter().filter(|&&count| count * 100 >= all.max(1)).count();
         all > gaps.len() / 2 && seen >= 2 && at_multiple.iter().sum::<usize>() * 100 >= all * 95
     };

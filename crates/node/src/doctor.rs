@@ -1,4 +1,4 @@
-//! What this machine lets quell do: each check looks at one thing, without changing anything.
+//! What quell can do on this machine: each check examines one thing, and changes nothing.
 
 mod files;
 mod remedy;
@@ -17,9 +17,9 @@ use crate::machine::{self, Cpus, read_line};
 /// How good a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing stands in the way.
+    /// No restriction.
     Good,
-    /// It works, with a limit that the finding names.
+    /// It works, with a restriction that the finding names.
     Limited,
     /// It does not work here.
     Missing,
@@ -28,15 +28,15 @@ pub enum Verdict {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at.
+    /// What was examined.
     pub subject: &'static str,
     /// How good it is.
     pub verdict: Verdict,
     /// What was found.
     pub text: String,
-    /// What to do about it, where something can be done.
+    /// What to do about it, if anything can be done.
     pub advice: Option<String>,
-    /// What a shell would have to be told, where commands can lift the limit.
+    /// The shell commands that lift the restriction, where commands can.
     pub remedy: Option<Remedy>,
 }
 
@@ -49,14 +49,14 @@ fn finding(
     Finding { subject, verdict, text: text.into(), advice: advice.map(str::to_owned), remedy: None }
 }
 
-/// Looks at everything.
+/// Runs all checks.
 pub fn examine() -> Vec<Finding> {
     let files = Files::of_this_machine();
     let probing = vec![clock(), cpus(), memory_lock(files), realtime(files), isolation()];
     [probing, sources::examine(files), vec![tracing(), hypervisor(), mpi()]].concat()
 }
 
-/// Why noise sources cannot be named here, each lack with what to do about it; `None` where no reason is seen. Ask it where
+/// The reasons why noise sources cannot be named here, each with what to do about it; `None` where no reason is found. Call it when
 /// the kernel recorder could not be loaded.
 pub fn why_no_sources() -> Option<String> {
     sources::why_not(Files::of_this_machine())
@@ -100,10 +100,10 @@ fn cpus() -> Finding {
     }
 }
 
-/// A resource limit of this process; `None` is no limit.
+/// A resource limit of this process; `None` means unlimited.
 fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid place for the answer.
+    // SAFETY: `limit` is valid for writes.
     unsafe { libc::getrlimit(resource, &raw mut limit) };
     (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }

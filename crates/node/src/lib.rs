@@ -1,4 +1,4 @@
-//! What touches a Linux machine: the clock, the probes, and facts about the machine.
+//! What touches a Linux machine: clocks, probes, the injector, the site's MPI, and facts about the machine.
 
 pub mod clock;
 pub mod doctor;

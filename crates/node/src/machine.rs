@@ -1,4 +1,4 @@
-//! Facts of the machine: CPUs and where they sit, kernel, processor, and how much of it this process may use.
+//! Facts about the machine: CPUs and their topology, kernel, processor, and which CPUs this process may use.
 
 use std::io;
 use std::path::Path;
@@ -10,20 +10,20 @@ use quell_recording::{Cpu, format_cpu_list, parse_cpu_list};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CpuError {
-    /// No such CPU.
+    /// The CPU does not exist.
     #[error("CPU {cpu} does not exist: this machine has CPUs {present}")]
     Absent {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: Cpu,
         /// Those that exist.
         present: String,
     },
-    /// It is switched off.
+    /// The CPU is offline.
     #[error(
         "CPU {cpu} is offline: leave it out, or bring it up with `echo 1 > /sys/devices/system/cpu/cpu{cpu}/online`"
     )]
     Offline {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: Cpu,
     },
     /// The affinity mask or cpuset forbids it.
@@ -31,9 +31,9 @@ pub enum CpuError {
         "CPU {cpu} is closed to this process, which may run on CPUs {allowed}: choose among them, or widen its affinity (taskset) or cpuset"
     )]
     Forbidden {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: Cpu,
-        /// Those that are open.
+        /// The allowed CPUs.
         allowed: String,
     },
     /// The kernel does not say which CPUs there are.
@@ -46,9 +46,9 @@ pub enum CpuError {
 pub struct Cpus {
     /// All that exist.
     pub present: Vec<Cpu>,
-    /// Those that are switched on.
+    /// Those that are online.
     pub online: Vec<Cpu>,
-    /// Those online on which this process may run.
+    /// Online CPUs on which this process may run.
     pub allowed: Vec<Cpu>,
 }
 
@@ -69,8 +69,8 @@ impl Cpus {
         Ok(Self { present: list("present")?, online, allowed })
     }
 
-    /// Those on which this process may run, in the order in which ranks are bound to them: the first hardware thread of each core, then
-    /// the second ones.
+    /// The allowed CPUs in the order in which ranks are bound to them: the first hardware thread of each core, then the second
+    /// ones.
     pub fn one_of_each_core_first(&self) -> Vec<Cpu> {
         let thread = |cpu: &Cpu| {
             let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -87,7 +87,7 @@ impl Cpus {
     /// # Errors
     /// The first that cannot, and why.
     pub fn check(&self, wanted: &[Cpu]) -> Result<(), CpuError> {
-        // The mask alone does not tell: `isolcpus` takes CPUs out of it that a thread may still bind itself to.
+        // The affinity mask alone does not decide: `isolcpus` removes CPUs from it to which a thread can still bind itself.
         let opens = |cpu| std::thread::spawn(move || pin(&[cpu]).is_ok()).join().unwrap_or(false);
         self.check_with(wanted, opens)
     }
@@ -108,13 +108,13 @@ impl Cpus {
     }
 }
 
-/// How many 64-bit words an affinity mask may have: 65,536 CPUs.
+/// Maximum number of 64-bit words in an affinity mask: 65,536 CPUs.
 const MASK_WORDS: usize = 1024;
 
 /// The CPUs on which the calling thread may run.
 fn affinity() -> io::Result<Vec<Cpu>> {
     let mut mask = vec![0u64; MASK_WORDS];
-    // SAFETY: the kernel writes at most the size that is passed; a mask of u64 has the alignment that it wants.
+    // SAFETY: the kernel writes at most the size that is passed; a mask of u64 has the required alignment.
     let code = unsafe { libc::sched_getaffinity(0, MASK_WORDS * 8, mask.as_mut_ptr().cast()) };
     if code < 0 {
         return Err(io::Error::last_os_error());
@@ -123,10 +123,10 @@ fn affinity() -> io::Result<Vec<Cpu>> {
     Ok(cpus.map(Cpu).collect())
 }
 
-/// Binds the calling thread to some CPUs.
+/// Binds the calling thread to these CPUs.
 ///
 /// # Errors
-/// The kernel's, for instance where none of them is online.
+/// The kernel's error, for instance where none of them is online.
 pub fn pin(cpus: &[Cpu]) -> io::Result<()> {
     let mut mask = vec![0u64; MASK_WORDS];
     for cpu in cpus {
@@ -147,7 +147,7 @@ pub(crate) fn current_cpu() -> Option<Cpu> {
     u32::try_from(unsafe { libc::sched_getcpu() }).ok().map(Cpu)
 }
 
-/// Where a CPU sits.
+/// The position of a CPU in the machine's topology.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Physical core within the package.
@@ -158,7 +158,7 @@ pub struct Place {
     pub numa_node: Option<u32>,
 }
 
-/// Where a CPU sits, as far as sysfs tells.
+/// The position of a CPU, as far as sysfs shows it.
 pub fn place(cpu: Cpu) -> Place {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
     let number =
@@ -169,7 +169,7 @@ pub fn place(cpu: Cpu) -> Place {
     Place { core: number("core_id"), package: number("physical_package_id"), numa_node }
 }
 
-/// The first line of a small file of /proc or /sys, where it can be read.
+/// The first line of a small file of /proc or /sys, if it can be read.
 pub(crate) fn read_line(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())
 }
@@ -184,14 +184,14 @@ pub fn kernel() -> Option<String> {
     Some(format!("{} {}", read_line("/proc/sys/kernel/osrelease")?, read_line("/proc/sys/kernel/version")?))
 }
 
-/// The processor's own name.
+/// The processor's model name.
 pub fn processor() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Whether a hypervisor runs this machine, as the processor says.
+/// Whether the processor reports a hypervisor.
 pub fn virtualised() -> bool {
     fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
         text.lines().find(|l| l.starts_with("flags")).is_some_and(|l| l.split(' ').any(|f| f == "hypervisor"))

@@ -1,8 +1,8 @@
-//! Real-time priority for probes: only on request, only with a deadline, and with two guards behind it.
+//! Real-time priority for probes: only on request, only with a deadline, and with two safeguards.
 //!
-//! A loop that spins under SCHED_FIFO owns its CPU. The loop itself ends at its deadline; should it not, the
-//! watchdog ([`demote`], called by the writer from the CPU that is left alone) takes the priority away; should that
-//! thread starve, the kernel ends the process ([`limit_cpu_time`]).
+//! A loop that spins under SCHED_FIFO owns its CPU. The loop itself ends at its deadline. If it does not, the
+//! watchdog ([`demote`], called by the writer from a CPU that is not probed) takes the priority away. If the writer
+//! starves too, the kernel ends the process ([`limit_cpu_time`]).
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Puts the calling thread under SCHED_FIFO.
 ///
 /// # Errors
-/// The kernel's refusal, usually for want of CAP_SYS_NICE.
+/// The kernel's error, usually because CAP_SYS_NICE is missing.
 pub(crate) fn promote(priority: u8) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
     // SAFETY: `parameters` lives through the call; 0 is the calling thread.
@@ -23,17 +23,17 @@ pub(crate) fn promote(priority: u8) -> io::Result<()> {
 /// Takes real-time priority from a thread of this process.
 pub(crate) fn demote(thread: libc::pid_t) {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: as above. A thread that has ended already gives an error that does not matter.
+    // SAFETY: as above. For a thread that has ended already the call fails, which is harmless.
     unsafe { libc::sched_setscheduler(thread, libc::SCHED_OTHER, &raw const parameters) };
 }
 
-/// Lets the kernel end the process where a real-time thread runs longer than this without sleeping.
+/// Makes the kernel end the process if a real-time thread runs longer than this without sleeping.
 ///
 /// # Errors
-/// The kernel's refusal.
+/// The kernel's error.
 pub(crate) fn limit_cpu_time(limit: Duration) -> io::Result<()> {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `now` is a valid place for the answer.
+    // SAFETY: `now` is valid for writes.
     check(unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &raw mut now) })?;
     let _ = BEFORE.set((now.rlim_cur, now.rlim_max));
     let limit =
@@ -42,10 +42,10 @@ pub(crate) fn limit_cpu_time(limit: Duration) -> io::Result<()> {
     check(unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit) })
 }
 
-/// The limit before any was set.
+/// The limit as it was before quell changed it.
 static BEFORE: OnceLock<(libc::rlim_t, libc::rlim_t)> = OnceLock::new();
 
-/// A command gets the limit that quell was given, not the one that it set for itself.
+/// Gives a command the limit that quell inherited, not the one that quell set for itself.
 pub(crate) fn limits_as_before(command: &mut Command) {
     let Some(&(rlim_cur, rlim_max)) = BEFORE.get() else { return };
     let limit = libc::rlimit { rlim_cur, rlim_max };
@@ -58,15 +58,15 @@ pub(crate) fn limits_as_before(command: &mut Command) {
     }
 }
 
-/// The calling thread's number.
+/// The calling thread's id.
 pub(crate) fn thread_id() -> libc::pid_t {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::gettid() }
 }
 
-/// Keeps signals away from the calling thread, so that they reach the one that waits for them.
+/// Blocks signals in the calling thread, so that the thread that waits for them gets them.
 pub(crate) fn block_signals() {
-    // SAFETY: an all-zero set is a valid place for `sigfillset`, and both live through the calls.
+    // SAFETY: an all-zero set is valid for `sigfillset` to write to, and both sets live through the calls.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
@@ -74,7 +74,7 @@ pub(crate) fn block_signals() {
     }
 }
 
-/// What the kernel takes from real-time threads in each period, as a share of the CPU.
+/// The share of the CPU that the kernel withholds from real-time threads in each period.
 pub(crate) fn throttled_share() -> Option<f64> {
     let value =
         |name: &str| crate::machine::read_line(&format!("/proc/sys/kernel/{name}"))?.parse::<f64>().ok();

@@ -1,4 +1,4 @@
-/* Keeps the first complaint of a call: the library tells the cause first, then each caller of it. */
+/* Keeps the first error message of a call: the library reports the cause first, then once for each of its callers. */
 #include "problem.h"
 
 #include <stdarg.h>

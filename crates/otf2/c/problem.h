@@ -1,8 +1,8 @@
-/* What goes wrong in the OTF2 library, kept instead of printed. */
+/* Error messages of the OTF2 library, kept instead of printed. */
 #ifndef QUELL_OTF2_PROBLEM_H
 #define QUELL_OTF2_PROBLEM_H
 
-/* From now on complaints are kept for quell_otf2_problem(). */
+/* Keeps messages for quell_otf2_problem() from now on. */
 void problem_listen(void);
 
 #endif

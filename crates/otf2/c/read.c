@@ -1,4 +1,4 @@
-/* Definitions and events of an archive, as the flat structs of quell_otf2.h. */
+/* Reads definitions and events of an archive into the flat structs of quell_otf2.h. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ static OTF2_CallbackCode push(struct quell_otf2_reader *reader, const Event *eve
     return NEXT;
 }
 
-/* What every event callback begins with. */
+/* The first parameters of every event callback. */
 #define GIVEN OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position, void *user, OTF2_AttributeList *attributes
 #define PUSH(...)                                     \
     do {                                              \
@@ -48,7 +48,7 @@ static OTF2_CallbackCode push(struct quell_otf2_reader *reader, const Event *eve
         return push(user, &(Event){.time = time, __VA_ARGS__}); \
     } while (0)
 
-/* The whole number that an attribute holds; undefined if it is not there. */
+/* The integer value of an attribute; undefined if the attribute is absent. */
 static uint32_t attribute(const OTF2_AttributeList *attributes, uint32_t which)
 {
     OTF2_Type type;
@@ -248,7 +248,7 @@ int quell_otf2_select(struct quell_otf2_reader *reader, const uint64_t *location
         if (code != OTF2_SUCCESS)
             return (int)code;
     }
-    /* Local definitions may be missing: then nothing is mapped. */
+        /* Local definitions may be missing; references are then not mapped. */
     bool opened = OTF2_Reader_OpenDefFiles(reader->otf2) == OTF2_SUCCESS;
     for (uint64_t i = 0; opened && i < count; i++) {
         if (!most[i])

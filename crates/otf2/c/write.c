@@ -1,4 +1,4 @@
-/* Archives out of the flat structs of quell_otf2.h. */
+/* Writes archives from the flat structs of quell_otf2.h. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ struct quell_otf2_writer {
     OTF2_GlobalDefWriter *definitions;
 };
 
-/* -- Memory: one chunk for each stream of events, which is flushed when it is full -- */
+/* -- Memory: one chunk per stream of events, flushed when it is full -- */
 
 struct chunk {
     struct chunk *next;
@@ -65,7 +65,7 @@ struct quell_otf2_writer *quell_otf2_create(const char *folder, const char *name
     if (!writer)
         return NULL;
     writer->attributes = OTF2_AttributeList_New();
-    /* The smallest chunks: a reader keeps one for each location. */
+        /* Chunks of the smallest size, because a reader keeps one in memory for each location. */
     writer->archive = OTF2_Archive_Open(folder, name, OTF2_FILEMODE_WRITE, OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT,
                                         OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
     if (!writer->attributes || !writer->archive || OTF2_Archive_SetFlushCallbacks(writer->archive, &flush, NULL) != OTF2_SUCCESS ||
@@ -111,7 +111,7 @@ int quell_otf2_written(struct quell_otf2_writer *writer, struct quell_otf2_strea
 
 /* -- Events -- */
 
-/* The list, with what of these is known. An event's call empties it. */
+/* The attribute list, with those of the three that are known. Writing an event empties the list. */
 static OTF2_AttributeList *attributes(struct quell_otf2_writer *writer, uint32_t comm, uint32_t source, uint32_t tag)
 {
     OTF2_AttributeList *list = writer->attributes;
@@ -227,7 +227,7 @@ int quell_otf2_finish(struct quell_otf2_writer *writer, const uint64_t *location
     OTF2_ErrorCode code = OTF2_Archive_CloseEvtFiles(writer->archive), next;
     if (code == OTF2_SUCCESS)
         code = OTF2_Archive_OpenDefFiles(writer->archive);
-    /* Readers want a file of local definitions for each location, empty ones too. */
+        /* Readers expect a file of local definitions for each location, even if it is empty. */
     for (uint64_t i = 0; code == OTF2_SUCCESS && i < count; i++) {
         OTF2_DefWriter *local = OTF2_Archive_GetDefWriter(writer->archive, locations[i]);
         code = local ? OTF2_Archive_CloseDefWriter(writer->archive, local) : OTF2_ERROR_MEM_FAULT;

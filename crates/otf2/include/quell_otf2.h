@@ -1,6 +1,6 @@
-/* What C and Rust share of OTF2: flat structs, and few calls. The Rust side is src/ffi.rs; both check sizes and offsets when they compile.
- * Numbers that name definitions are the archive's own references. Calls that return int return 0, or an OTF2 error code; then
- * quell_otf2_problem() says more. */
+/* The interface between C and Rust for OTF2: flat structs, and a few calls. The Rust side is src/ffi.rs; both sides check sizes and
+ * offsets at compile time. Numbers that name definitions are the archive's own references. Calls that return int return 0, or an OTF2
+ * error code; quell_otf2_problem() then has the message. */
 #ifndef QUELL_OTF2_H
 #define QUELL_OTF2_H
 
@@ -101,7 +101,7 @@ _Static_assert(offsetof(struct quell_otf2_definition, type) == 80, "contract/ ha
 _Static_assert(offsetof(struct quell_otf2_definition, paradigm) == 84, "contract/ has another layout");
 /* End of what is generated. */
 
-/* What the OTF2 library last complained of in this thread; forgets it. Valid until its next complaint. */
+/* The OTF2 library's first error message in this thread since the last call. Valid until the next call in this thread. */
 const char *quell_otf2_problem(void);
 
 /* Reading. */
@@ -109,26 +109,26 @@ const char *quell_otf2_problem(void);
 struct quell_otf2_reader;
 struct quell_otf2_stream;
 
-/* NULL if the anchor file cannot be read. */
+/* Opens an archive; NULL if the anchor file cannot be read. */
 struct quell_otf2_reader *quell_otf2_open(const char *anchor);
 void quell_otf2_close(struct quell_otf2_reader *reader);
-/* Bytes of a chunk of events, which each open stream takes, and of definitions. */
+/* Sizes in bytes of a chunk of events, which each open stream occupies, and of a chunk of definitions. */
 void quell_otf2_chunks(struct quell_otf2_reader *reader, uint64_t *events, uint64_t *definitions);
 /* Whether the archive has this property. */
 int quell_otf2_has_property(struct quell_otf2_reader *reader, const char *name);
-/* Hands each global definition to `take`, which must not unwind. An error if they are more than `most`, or less than the anchor says. */
+/* Passes each global definition to `take`, which must not unwind. An error if there are more than `most`, or fewer than the anchor says. */
 int quell_otf2_definitions(struct quell_otf2_reader *reader, uint64_t most, void (*take)(void *, const struct quell_otf2_definition *), void *user);
-/* Makes these locations readable: their clocks' offsets and mappings are read. Once, after definitions. Each has at most `most`
- * local definitions, which are not read where that is 0, and `failed` gets its error code. */
+/* Makes these locations readable: reads their clock offsets and mapping tables. Call it once, after the definitions. Of each location at
+ * most `most` local definitions are read, none if that is 0; `failed` gets each location's error code. */
 int quell_otf2_select(struct quell_otf2_reader *reader, const uint64_t *locations, const uint64_t *most, uint64_t count,
                       int *failed);
-/* Which attributes tell a communicator, a source and a tag. */
+/* Sets the attributes that hold a communicator, a source and a tag. */
 void quell_otf2_attributes(struct quell_otf2_reader *reader, uint32_t comm, uint32_t source, uint32_t tag);
-/* The events of a location behind its first `position`. NULL if they cannot be read. */
+/* Opens the events of a location after its first `position`. NULL if they cannot be read. */
 struct quell_otf2_stream *quell_otf2_stream(struct quell_otf2_reader *reader, uint64_t location, uint64_t position);
 void quell_otf2_stream_close(struct quell_otf2_reader *reader, struct quell_otf2_stream *stream);
-/* Reads up to `most` events. `events` is valid until the next call with this reader; `read` counts events of all kinds, also of those
- * that come as none or several. An error leaves what was read before it. */
+/* Reads up to `most` events. `events` is valid until the next call with this reader. `read` counts events of all kinds, including those
+ * that produce no struct, or several. After an error, the events before it are still delivered. */
 int quell_otf2_read(struct quell_otf2_reader *reader, struct quell_otf2_stream *stream, uint64_t most,
                     const struct quell_otf2_event **events, uint64_t *count, uint64_t *read);
 
@@ -136,22 +136,22 @@ int quell_otf2_read(struct quell_otf2_reader *reader, struct quell_otf2_stream *
 
 struct quell_otf2_writer;
 
-/* NULL if the folder cannot be written. */
+/* Creates an archive; NULL if the folder is not writable. */
 struct quell_otf2_writer *quell_otf2_create(const char *folder, const char *name);
-/* Any of them may be NULL. */
+/* Describes the archive. Any of the texts may be NULL. */
 int quell_otf2_describe(struct quell_otf2_writer *writer, const char *creator, const char *machine, const char *description);
 int quell_otf2_property(struct quell_otf2_writer *writer, const char *name, const char *value);
-/* The location's stream of events, to be closed before definitions. */
+/* Opens the location's stream of events for writing. It must be closed before definitions are written. */
 struct quell_otf2_stream *quell_otf2_write_to(struct quell_otf2_writer *writer, uint64_t location);
 int quell_otf2_written(struct quell_otf2_writer *writer, struct quell_otf2_stream *stream);
-/* All kinds but VALUE. */
+/* Writes an event of any kind except VALUE. */
 int quell_otf2_write(struct quell_otf2_writer *writer, struct quell_otf2_stream *stream, const struct quell_otf2_event *event);
-/* A metric event with all members of a class, as uint64_t. */
+/* Writes a metric event with all members of a class, as uint64_t. */
 int quell_otf2_write_metric(struct quell_otf2_stream *stream, uint64_t time, uint32_t class, const uint64_t *values, uint8_t count);
-/* Begins the global definitions: MPI is there. */
+/* Begins the global definitions, with the paradigm MPI. */
 int quell_otf2_define_begin(struct quell_otf2_writer *writer, uint32_t mpi_name);
 int quell_otf2_define(struct quell_otf2_writer *writer, const struct quell_otf2_definition *definition);
-/* Ends the archive, whatever came of it. */
+/* Closes the archive, whether or not writing it succeeded. */
 int quell_otf2_finish(struct quell_otf2_writer *writer, const uint64_t *locations, uint64_t count);
 
 #endif

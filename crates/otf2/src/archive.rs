@@ -1,4 +1,4 @@
-//! An archive that is read.
+//! Reading an archive.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_int, c_void};
@@ -15,13 +15,13 @@ use crate::error::{Error, complaint};
 use crate::translate::Track;
 use crate::{METRICS_FIRST, ffi, limits};
 
-/// Events that are read at once: their structs fit into a core's own cache.
+/// Number of events read at a time: their structs fit into the cache of one core.
 const AT_ONCE: u64 = 4096;
 /// The largest buffer that OTF2's format allows, in bytes.
 const LARGEST_CHUNK: u64 = 16 << 20;
 
-/// An OTF2 archive. Its locations can be read in turn, each at its own pace; streams beyond what files and memory allow are closed, and
-/// opened again where they were.
+/// An OTF2 archive. Its locations can be read alternately, each at its own pace. Streams beyond the limits of files and memory are closed,
+/// and opened again at their position.
 #[derive(Debug)]
 pub struct Archive {
     reader: *mut ffi::Reader,
@@ -30,22 +30,22 @@ pub struct Archive {
     places: Vec<Place>,
     /// Bytes of a chunk of events.
     chunk: u64,
-    /// Locations whose streams are open, the one that was read last at the end.
+    /// Locations whose streams are open, the most recently read one last.
     open: VecDeque<usize>,
     most_open: usize,
 }
 
-// SAFETY: the library keeps nothing of an archive by thread, and whoever has the archive has it alone.
+// SAFETY: the library keeps no per-thread state of an archive, and the owner of the archive has exclusive access.
 unsafe impl Send for Archive {}
 
-/// Where the reading of a location stands.
+/// The read position of a location.
 #[derive(Debug)]
 struct Place {
     track: Track,
     stream: *mut ffi::Stream,
-    /// Events of all kinds that were read.
+    /// Number of events of all kinds that were read.
     read: u64,
-    /// How far its file goes, once it was looked up.
+    /// How much of its file is valid, once that was checked.
     extent: Option<Extent>,
     end: Option<Result<(), Damage>>,
 }
@@ -54,7 +54,8 @@ impl Archive {
     /// Opens the archive in a folder, or that of an anchor file (`traces.otf2`). Reads its definitions; events are read by [`Run::read`].
     ///
     /// # Errors
-    /// If there is no archive, or its anchor or its definitions cannot be read. Damage to a location's events is told when they are read.
+    /// If there is no archive, or its anchor or its definitions cannot be read. Damaged events of a location give an error only when they
+    /// are read.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let anchor = anchor(path)?;
         let name = CString::new(anchor.as_os_str().as_bytes())
@@ -67,7 +68,7 @@ impl Archive {
         let reader = Closing(reader);
         let malformed = |reason: String| Error::malformed(&anchor, reason);
         let (mut chunk, mut definitions_chunk) = (0, 0);
-        // SAFETY: the reader is open, here and below; the sizes are written by the call.
+        // SAFETY: the reader is open, here and below; the call writes the sizes.
         unsafe { ffi::quell_otf2_chunks(reader.0, &raw mut chunk, &raw mut definitions_chunk) };
         if chunk.max(definitions_chunk) > LARGEST_CHUNK {
             return Err(malformed(format!("it asks for buffers of {} bytes", chunk.max(definitions_chunk))));
@@ -76,7 +77,7 @@ impl Archive {
         if let Some(broken) = extent.broken {
             return Err(malformed(format!("its definitions cannot be read: {broken}")));
         }
-        // SAFETY: the name is a C string.
+        // SAFETY: the name is a C string that outlives the call.
         let metrics_first = unsafe { ffi::quell_otf2_has_property(reader.0, METRICS_FIRST.as_ptr()) } != 0;
         let mut collected = Collected::default();
         // SAFETY: `take` expects a `Collected`, and gets this one, which outlives the call.
@@ -104,13 +105,13 @@ impl Archive {
         })
     }
 
-    /// How many locations belong to no rank, and are left out: streams of GPUs, metrics of hosts, threads of other processes.
+    /// Number of locations that belong to no rank and are left out: streams of GPUs, metrics of hosts, threads of other processes.
     pub fn left_out(&self) -> usize {
         self.tables.left_out
     }
 
-    /// Holds at most so many files of events open from now on, at least one. At first this is as many as the limit on open files and 768 MiB
-    /// of buffers allow; those beyond are opened again for each read, which costs a search.
+    /// Sets the maximum number of event files that are open at the same time, at least one. The default is what the limit on open files and
+    /// 768 MiB of buffers allow. Further files are opened again for each read, which costs a search for the position.
     pub fn hold_open(&mut self, files: usize) {
         self.most_open = files.max(1);
     }
@@ -120,7 +121,7 @@ impl Archive {
         &self.anchor
     }
 
-    /// Opens the location's stream if it is not; closes the one that was not used for longest if they are too many.
+    /// Opens the location's stream if it is not open; closes the least recently used one if too many are open.
     fn stream(&mut self, location: usize) -> Result<*mut ffi::Stream, Damage> {
         if let Some(at) = self.open.iter().rposition(|&open| open == location) {
             self.open.remove(at);
@@ -149,7 +150,7 @@ impl Archive {
     fn close(&mut self, location: usize) {
         let stream = std::mem::replace(&mut self.places[location].stream, ptr::null_mut());
         if !stream.is_null() {
-            // SAFETY: the stream is open, and this was its only pointer.
+            // SAFETY: the stream is open, and no other pointer to it remains.
             unsafe { ffi::quell_otf2_stream_close(self.reader, stream) };
         }
     }
@@ -185,14 +186,14 @@ impl Archive {
         }
         let stream = self.stream(location)?;
         let (mut raw, mut count, mut read) = (ptr::null(), 0, 0);
-        // SAFETY: reader and stream are open, the rest is written by the call.
+        // SAFETY: reader and stream are open; the call writes the rest.
         let code = unsafe {
             ffi::quell_otf2_read(self.reader, stream, most, &raw mut raw, &raw mut count, &raw mut read)
         };
         let raw = if count == 0 {
             &[]
         } else {
-            // SAFETY: the reader's buffer holds so many events until it is asked for the next ones.
+            // SAFETY: the reader's buffer holds `count` events until the next read.
             unsafe { slice::from_raw_parts(raw, count as usize) }
         };
         let place = &mut self.places[location];
@@ -246,7 +247,7 @@ impl Drop for Archive {
     }
 }
 
-/// A reader that is closed if opening fails later.
+/// A reader that is closed on drop, in case opening the archive fails later.
 struct Closing(*mut ffi::Reader);
 
 impl Closing {
@@ -259,22 +260,22 @@ impl Closing {
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        // SAFETY: the reader is open, and nobody else has it.
+        // SAFETY: the reader is open, and has no other owner.
         unsafe { ffi::quell_otf2_close(self.0) };
     }
 }
 
-/// Makes the locations readable.
+/// Selects the locations, and returns the initial read position of each.
 fn places(reader: &Closing, tables: &Tables, folder: &Path, chunk: u64) -> Result<Vec<Place>, String> {
     let locations = &tables.definitions.locations;
     let ids: Vec<u64> = locations.iter().map(|location| location.id).collect();
     let files: Vec<PathBuf> = ids.iter().map(|id| folder.join(format!("{id}.def"))).collect();
     let extents: Vec<Extent> = files.iter().map(|file| extent(file, chunk)).collect();
-    // Files that are cut off are not read; where there is none, nothing is mapped.
+    // Truncated files of definitions are not read; if a location has none, its references are not mapped.
     let most: Vec<u64> =
         extents.iter().map(|extent| if extent.broken.is_none() { extent.size } else { 0 }).collect();
     let mut failed: Vec<c_int> = vec![0; ids.len()];
-    // SAFETY: the reader is open; the lists are as long as is said, and written within the call.
+    // SAFETY: the reader is open; the lists have the length that is passed, and are written only within the call.
     let code = unsafe {
         ffi::quell_otf2_select(reader.0, ids.as_ptr(), most.as_ptr(), ids.len() as u64, failed.as_mut_ptr())
     };
@@ -294,7 +295,7 @@ fn places(reader: &Closing, tables: &Tables, folder: &Path, chunk: u64) -> Resul
     Ok(locations.iter().enumerate().map(place).collect())
 }
 
-/// The anchor file that is meant by a path.
+/// The anchor file that a path stands for.
 fn anchor(path: &Path) -> Result<PathBuf, Error> {
     let is_anchor = |path: &Path| path.extension().is_some_and(|extension| extension == "otf2");
     if !path.is_dir() {

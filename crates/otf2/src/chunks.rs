@@ -1,8 +1,8 @@
-//! How far a file of the archive goes, looked up before the library reads it: of a file that is cut off, it would read what its buffer held
-//! before, again and again.
+//! How much of an archive's file is valid, checked before the library reads it: of a truncated file, the library would repeat the previous
+//! contents of its buffer without end.
 //!
-//! A file is a row of chunks of one size, the last one shorter. Each begins with a mark, the byte order, and the numbers of its first and last
-//! event; it holds records; its end is marked, and behind it the file's.
+//! A file is a sequence of chunks of one size, of which the last may be shorter. Each chunk begins with a mark, the byte order, and the
+//! numbers of its first and last event, followed by records. Marks end the last chunk, and the file.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -13,24 +13,24 @@ const HEAD: usize = 18;
 const CHUNK_MARK: u8 = 3;
 const LITTLE_ENDIAN: u8 = b'B';
 const BIG_ENDIAN: u8 = b'#';
-/// The end of the last chunk, and of the file.
+/// The end marks of the last chunk, and of the file.
 const END: [u8; 2] = [2, 1];
 const TIMESTAMP: u8 = 5;
 /// Records of this type and above are events.
 const FIRST_EVENT: u8 = 10;
 
-/// How far a file goes.
+/// The valid part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// In bytes.
+    /// Its size in bytes.
     pub(crate) size: u64,
-    /// So many whole events are in it; 0 of definitions.
+    /// Number of complete events in it; 0 for definitions.
     pub(crate) events: u64,
-    /// Why it holds no more than these.
+    /// Why there are no more, if the file is damaged.
     pub(crate) broken: Option<String>,
 }
 
-/// Looks a file up. What cannot be opened is broken, too.
+/// Checks a file. A file that cannot be opened counts as damaged.
 pub(crate) fn extent(file: &Path, chunk: u64) -> Extent {
     let mut extent = Extent { size: 0, events: 0, broken: None };
     extent.broken = look(file, chunk, &mut extent).err();
@@ -55,7 +55,7 @@ fn look(path: &Path, chunk: u64, extent: &mut Extent) -> Result<(), String> {
         file.read_exact(&mut head).map_err(say)?;
         let (first, last) =
             numbers(&head).ok_or_else(|| format!("{} has no chunk at byte {at}", path.display()))?;
-        // Definitions are not counted.
+        // Definitions have no event numbers.
         let expected = extent.events + 1;
         if (first, last) != (0, 0) && (first != expected || last < first - 1) {
             return Err(format!(
@@ -72,7 +72,7 @@ fn look(path: &Path, chunk: u64, extent: &mut Extent) -> Result<(), String> {
     }
 }
 
-/// The last chunk ends as it should; or what is whole of it is counted.
+/// Checks the end of the last chunk; if it is truncated, counts the complete events.
 fn last_chunk(
     file: &mut File,
     path: &Path,
@@ -108,16 +108,16 @@ fn numbers(head: &[u8; HEAD]) -> Option<(u64, u64)> {
     (*mark == CHUNK_MARK).then(|| (read(numbers[0]), read(numbers[1])))
 }
 
-/// How many events are whole in a chunk's records.
+/// Number of complete events in a chunk's records.
 fn whole_events(mut records: &[u8]) -> u64 {
     let mut events = 0;
     loop {
         let [kind, rest @ ..] = records else { return events };
         let length = match (*kind, rest) {
-            (0..TIMESTAMP, _) => return events, // marks, and what should not be here
+            (0..TIMESTAMP, _) => return events, // marks, and what must not occur here
             (TIMESTAMP, _) => 8,
             (_, [0xff, ..]) => {
-                // In the chunk's byte order; such a record hardly fits into a chunk, and ends what is counted.
+                // A long record, whose length is in the chunk's byte order. It hardly fits into a chunk, so counting stops here.
                 return events;
             }
             (_, [length, ..]) => 1 + usize::from(*length),

@@ -1,9 +1,9 @@
 //! An archive's clock.
 
-/// Ticks as ns since the archive's first tick.
+/// Converts ticks to ns since the archive's first tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    /// Ticks a second; not 0.
+    /// Ticks per second; not 0.
     pub(crate) resolution: u64,
     /// The first tick.
     pub(crate) offset: u64,
@@ -12,12 +12,12 @@ pub(crate) struct Clock {
 const SECOND: u64 = 1_000_000_000;
 
 impl Clock {
-    /// Exact, but for what is less than a ns, which is dropped; 0 before the first tick.
+    /// The time of a tick, rounded down to a whole ns; 0 before the first tick.
     pub(crate) fn ns(self, tick: u64) -> u64 {
         self.ns_long(tick.saturating_sub(self.offset))
     }
 
-    /// How long so many ticks take, in ns.
+    /// The duration of this many ticks, in ns.
     pub(crate) fn ns_long(self, ticks: u64) -> u64 {
         if self.resolution == SECOND {
             return ticks;

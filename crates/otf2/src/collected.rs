@@ -1,4 +1,4 @@
-//! An archive's definitions as they come from the library.
+//! Collects an archive's definitions as they come from the library.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
@@ -29,13 +29,14 @@ pub(crate) struct Collected {
     kinds: [Vec<Plain>; 13],
 }
 
-/// Takes each definition: `user` is a [`Collected`].
+/// Stores one definition. `user` is a [`Collected`].
 pub(crate) extern "C" fn take(user: *mut c_void, raw: *const RawDefinition) {
-    // SAFETY: the reader hands over what `collect` gave it, which nobody else holds meanwhile, and a definition that lasts for the call.
+    // SAFETY: the reader passes what it got for `user`, to which no other reference exists during the call, and a definition that is valid
+    // for the call.
     let (collected, raw) = unsafe { (&mut *user.cast::<Collected>(), &*raw) };
     if raw.kind == definition::STRING {
         if !raw.string.is_null() {
-            // SAFETY: a string of the library, which ends with a zero, and lasts for the call.
+            // SAFETY: a string of the library, which is NUL-terminated and valid for the call.
             let text = unsafe { CStr::from_ptr(raw.string) }.to_string_lossy().into_owned();
             collected.strings.insert(raw.own as u32, text); // references are 32 bits wide
         }
@@ -44,7 +45,7 @@ pub(crate) extern "C" fn take(user: *mut c_void, raw: *const RawDefinition) {
     let members = if raw.members.is_null() {
         Vec::new()
     } else {
-        // SAFETY: the library says that there are so many; they last for the call.
+        // SAFETY: the library passes the number of members; they are valid for the call.
         unsafe { slice::from_raw_parts(raw.members, raw.count as usize) }.to_vec()
     };
     let &RawDefinition { own, parent, other, number, exponent, name, text, file, class, paradigm, .. } = raw;
@@ -59,7 +60,7 @@ impl Collected {
         self.kinds.get(kind as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Empty if there is no such string.
+    /// The text of a string reference; empty if there is no such string.
     pub(crate) fn text(&self, reference: u32) -> &str {
         self.strings.get(&reference).map_or("", String::as_str)
     }

@@ -1,4 +1,4 @@
-//! The definitions of an archive that is written.
+//! The definitions of an archive to write.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -9,27 +9,27 @@ use quell_recording::mpi::{Comm, Definitions, Region};
 use crate::ffi::{RawDefinition, definition, otf2};
 use crate::{COMM_ATTRIBUTE, NOISE_METRIC, SOURCE_ATTRIBUTE, TAG_ATTRIBUTE};
 
-/// What an archive says of itself beside its definitions.
+/// What an archive says about itself in addition to its definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// What wrote it; this library if `None`.
+    /// The program that wrote it; `None` for this library.
     pub creator: Option<String>,
-    /// What it holds.
+    /// A description of its contents.
     pub description: Option<String>,
     /// The machine's name.
     pub machine: Option<String>,
-    /// What the clock said when the events' time was 0, in ns: the archive's timestamps are the clock's.
+    /// The clock's value at the time 0 of the events, in ns: the archive's timestamps are values of the clock.
     pub zero_clock_ns: u64,
-    /// When that was, in ns since 1970.
+    /// The wall-clock time at that instant, in ns since 1970.
     pub realtime_ns: Option<u64>,
-    /// More, by name: `NAMESPACE::NAME`, of capital letters, digits and underscores.
+    /// Further properties, by name: `NAMESPACE::NAME`, of capital letters, digits and underscores.
     pub properties: Vec<(String, String)>,
 }
 
-/// As many sources as fit into one metric event.
+/// Maximum number of sources, because a metric event has at most this many values.
 pub(crate) const MOST_SOURCES: usize = u8::MAX as usize;
 
-/// All definitions in an order in which each names only those before it.
+/// All definitions, in an order in which each refers only to earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct Defining {
     strings: HashMap<String, u32>,
@@ -72,7 +72,7 @@ impl Defining {
         all
     }
 
-    /// Each definition in turn, the strings first.
+    /// Calls `define` for each definition, the strings first.
     pub(crate) fn each<E>(&self, mut define: impl FnMut(&RawDefinition) -> Result<(), E>) -> Result<(), E> {
         for (own, text) in (0..).zip(&self.texts) {
             define(&RawDefinition { own, string: text.as_ptr(), ..RawDefinition::of(definition::STRING) })?;
@@ -97,13 +97,13 @@ impl Defining {
             return found;
         }
         let own = self.texts.len() as u32; // references are 32 bits wide
-        // A zero would end the string.
+        // A NUL would end the string.
         self.texts.push(CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default());
         self.strings.insert(text.to_owned(), own);
         own
     }
 
-    /// The machine, its hosts, its processes, their threads.
+    /// Defines the machine, its hosts, its processes, their threads.
     fn places(&mut self, definitions: &Definitions, facts: &Facts, events: &[u64]) {
         let (name, text) = (self.text(facts.machine.as_deref().unwrap_or("machine")), self.text("machine"));
         let root = u64::from(otf2::UNDEFINED);
@@ -168,7 +168,7 @@ impl Defining {
         });
     }
 
-    /// A metric of each source, and one class of all.
+    /// Defines a metric for each source, and one class with all of them.
     fn noise(&mut self, sources: &[String]) {
         let text = self.text("ns");
         for (own, source) in (0..).zip(sources) {
@@ -189,7 +189,7 @@ impl Defining {
         }
     }
 
-    /// A group, once for each list of ranks.
+    /// Defines a group, once for each distinct list of ranks.
     fn group(&mut self, name: &str, class: u32, members: Vec<u64>) -> u64 {
         let named = class == otf2::GROUP_COMM_GROUP;
         if let Some(&found) = self.groups.get(&members).filter(|_| named) {
@@ -240,17 +240,17 @@ impl Defining {
     }
 }
 
-/// How a communicator is written.
+/// How a communicator is represented.
 #[derive(Debug)]
 pub(crate) struct CommAs {
     /// Its reference.
     own: u32,
     comm: Comm,
-    /// It stands for those of all ranks.
+    /// Whether it stands for one communicator per rank.
     pub(crate) of_each: bool,
 }
 
-/// How communicators are written, and the reference of each: one stands for all `MPI_COMM_SELF`, if each rank has its own.
+/// How communicators are represented, and the reference of each: one stands for all `MPI_COMM_SELF`, if each rank has its own.
 pub(crate) fn comms(definitions: &Definitions) -> (Vec<CommAs>, Vec<u32>) {
     let ranks = definitions.locations.last().map_or(0, |last| last.rank as usize + 1);
     let (mut all, mut references) = (Vec::<CommAs>::new(), Vec::new());
@@ -271,7 +271,7 @@ pub(crate) fn comms(definitions: &Definitions) -> (Vec<CommAs>, Vec<u32>) {
     (all, references)
 }
 
-/// What a call of MPI does, as OTF2 numbers it.
+/// The role of an MPI call, by OTF2's numbers.
 fn role(name: &str) -> u32 {
     use otf2::{
         ROLE_ALL_TO_ALL, ROLE_ALL_TO_ONE, ROLE_BARRIER, ROLE_FILE, ROLE_FUNCTION, ROLE_ONE_SIDED,

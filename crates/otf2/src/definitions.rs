@@ -1,4 +1,4 @@
-//! What an archive's events are translated by, from its definitions.
+//! Tables that translate an archive's events, made from its definitions.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::metrics::{Member, Metric};
 use crate::ranks::{Comms, Places};
 use crate::{COMM_ATTRIBUTE, NOISE_METRIC, SOURCE_ATTRIBUTE, TAG_ATTRIBUTE};
 
-/// What an archive's events are translated by.
+/// The tables that translate an archive's events.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) definitions: Definitions,
@@ -19,18 +19,18 @@ pub(crate) struct Tables {
     pub(crate) regions: Places,
     pub(crate) comms: Comms,
     pub(crate) metrics: HashMap<u32, Metric>,
-    /// How many events the archive says that each location has.
+    /// Number of events that the archive states for each location.
     pub(crate) told: Vec<u64>,
-    /// How many locations belong to no rank.
+    /// Number of locations that belong to no rank.
     pub(crate) left_out: usize,
-    /// The attributes of a communicator, a source, a tag.
+    /// The attributes for a communicator, a source, a tag.
     pub(crate) attributes: [u32; 3],
-    /// Metrics stand before the event at which they were read.
+    /// Whether metrics come before the event at which they were read.
     pub(crate) metrics_first: bool,
 }
 
 impl Tables {
-    /// Or what is wrong with the definitions.
+    /// Builds the tables, or says what is wrong with the definitions.
     pub(crate) fn new(collected: &Collected, metrics_first: bool) -> Result<Self, String> {
         let [properties] = collected.of(definition::CLOCK) else {
             return Err("its definitions do not say, or say twice, how fast its clock runs".into());
@@ -85,7 +85,7 @@ fn region(collected: &Collected, plain: &Plain) -> Region {
     Region { name, site, mpi }
 }
 
-/// The noise sources, and the metrics that tell of them.
+/// The noise sources, and the metrics that carry their noise.
 fn metrics(collected: &Collected) -> Result<(Vec<String>, HashMap<u32, Metric>), String> {
     let mut sources: Vec<String> = Vec::new();
     let mut places = HashMap::new();
@@ -112,7 +112,7 @@ fn metrics(collected: &Collected) -> Result<(Vec<String>, HashMap<u32, Metric>),
         }
     }
     for plain in collected.of(definition::INSTANCE) {
-        // The noise of a whole process or host is not that of one of its threads.
+        // Noise of a whole process or host is not the noise of one of its threads.
         let Some(class) = metrics.get(&(plain.parent as u32)).filter(|_| plain.class == otf2::SCOPE_LOCATION)
         else {
             continue;

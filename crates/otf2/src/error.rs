@@ -1,4 +1,4 @@
-//! Why an archive cannot be read or written.
+//! Errors of reading and writing archives.
 
 use std::ffi::CStr;
 use std::io;
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use crate::ffi;
 
-/// What went wrong, where, why, and what to do next.
+/// What failed, where, why, and what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no archive.
     #[error("{path} is no OTF2 archive: {reason} (give the folder that holds traces.otf2, or that file)")]
     NotAnArchive {
-        /// The path that was given.
+        /// The path that the caller passed.
         path: PathBuf,
         /// What is missing.
         reason: String,
     },
-    /// There is one, but what it says of itself cannot be read.
+    /// The archive's anchor or definitions cannot be read.
     #[error("{path}: {reason} (see what `otf2-print -G` says of it, or write it again)")]
     Malformed {
         /// The anchor file.
@@ -26,15 +26,15 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// It cannot be written.
+    /// The archive cannot be written.
     #[error("{path} cannot be written: {reason}")]
     Unwritten {
         /// The archive's folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The operating system refused; the text names the path.
+    /// An operation of the operating system failed; the text names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -53,9 +53,9 @@ impl Error {
     }
 }
 
-/// What the library last complained of in this thread.
+/// The library's last error message in this thread.
 pub(crate) fn complaint() -> String {
-    // SAFETY: the text is the thread's own, ends with a zero, and lasts until the next call; it is copied here.
+    // SAFETY: the text belongs to the thread, is NUL-terminated, and valid until the next call; it is copied here.
     let text = unsafe { CStr::from_ptr(ffi::quell_otf2_problem()) }.to_string_lossy().into_owned();
     if text.is_empty() { "the OTF2 library does not say why".into() } else { text }
 }

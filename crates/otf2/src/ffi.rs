@@ -1,4 +1,4 @@
-//! The Rust face of `include/quell_otf2.h`, which says what the fields mean.
+//! The Rust declarations of `include/quell_otf2.h`, which documents the fields.
 
 mod layout;
 
@@ -6,13 +6,13 @@ use std::ffi::{c_char, c_int, c_void};
 
 pub(crate) use layout::{OPERATIONS, RawDefinition, RawEvent, definition, event, otf2};
 
-/// An archive that is read.
+/// An archive that is being read.
 #[repr(C)]
 pub(crate) struct Reader {
     _opaque: [u8; 0],
 }
 
-/// An archive that is written.
+/// An archive that is being written.
 #[repr(C)]
 pub(crate) struct RawWriter {
     _opaque: [u8; 0],

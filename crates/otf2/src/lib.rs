@@ -1,7 +1,7 @@
-//! OTF2 archives of MPI runs: a thin binding to the OTF2 library. [`Archive`] reads what Score-P, the Python module `otf2` or quell wrote
+//! OTF2 archives of MPI runs: a thin binding to the OTF2 library. [`Archive`] reads archives of Score-P, the Python module `otf2` or quell
 //! as a [`Run`](quell_recording::mpi::Run); [`write()`] makes an archive of any run, and [`Writer`] of single events.
 //!
-//! The library is C, and reads what others wrote: see [`Archive::open`] for what becomes of damaged archives.
+//! The library is written in C, and reads untrusted files: see [`Archive::open`] for how damaged archives are handled.
 
 mod archive;
 mod chunks;
@@ -24,14 +24,14 @@ pub use error::Error;
 pub use write::{Written, write};
 pub use writer::Writer;
 
-/// The metric of a noise source: this, and the source's name. In ns, cumulative.
+/// The prefix of a noise source's metric, followed by the source's name. In ns, cumulative.
 pub const NOISE_METRIC: &str = "quell.noise.";
-/// The attribute that tells a communicator where OTF2's event has none: of what a receive or a collective was posted on, of a probed
+/// The attribute for a communicator where OTF2's event has none: the one on which a receive or a collective was posted, or of a probed
 /// message.
 pub const COMM_ATTRIBUTE: &str = "quell.comm";
-/// The same for the rank from which a message is asked for, or was probed; absent if any will do.
+/// The attribute for the rank from which a message is requested, or was probed; absent for `MPI_ANY_SOURCE`.
 pub const SOURCE_ATTRIBUTE: &str = "quell.source";
-/// The same for the tag.
+/// The attribute for the tag; absent for `MPI_ANY_TAG`.
 pub const TAG_ATTRIBUTE: &str = "quell.tag";
-/// The archive's property that says that metrics stand before the event at which they were read, if they are of one time.
+/// The archive's property that metrics come before the event at which they were read, if both have the same time.
 pub(crate) const METRICS_FIRST: &std::ffi::CStr = c"QUELL::METRICS_FIRST";

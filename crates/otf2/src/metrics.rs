@@ -1,27 +1,27 @@
-//! Metric events as noise in ns.
+//! Converts metric events to noise in ns.
 
 use crate::ffi::otf2::{ACCUMULATED_LAST, BASE_BINARY, MODE_RELATIVE, MODE_VALUE, TYPE_DOUBLE, TYPE_INT64};
 
-/// What the values of a metric event are.
+/// The meaning of a metric event's values.
 #[derive(Debug)]
 pub(crate) struct Metric {
-    /// For each value its noise source, if it is one's.
+    /// The noise source of each value, if it belongs to one.
     pub(crate) members: Vec<Option<Member>>,
-    /// The location whose noise it is; that of the event if none.
+    /// The location whose noise it is; `None` for the location of the event.
     pub(crate) location: Option<u64>,
 }
 
-/// A noise source's values.
+/// The values of a noise source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
-    /// Its place among the sources.
+    /// Its index among the sources.
     pub(crate) source: u32,
-    /// Each value is what came in addition.
+    /// Whether each value is an increment rather than a total.
     increment: bool,
     scale: Scale,
 }
 
-/// What makes a value ns: a fraction, and the same as a number.
+/// The factor that converts a value to ns: as a fraction, and as a float.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     times: u128,
@@ -30,7 +30,7 @@ struct Scale {
 }
 
 impl Member {
-    /// Or what is wrong with the definition.
+    /// Builds the conversion, or says what is wrong with the definition.
     pub(crate) fn new(source: u32, mode: u64, base: u32, exponent: i64, unit: &str) -> Result<Self, String> {
         let unit_ns: u128 = match unit.trim() {
             "ns" | "" | "#" => 1,
@@ -42,7 +42,7 @@ impl Member {
         let base: u128 = if base == BASE_BINARY { 2 } else { 10 };
         let size =
             u32::try_from(exponent.unsigned_abs()).ok().and_then(|exponent| base.checked_pow(exponent));
-        // A value of 64 bits times 10^18 is below 2^128.
+        // A 64-bit value times 10^18 is below 2^128.
         let size = size.filter(|&size| size.saturating_mul(unit_ns) <= 10u128.pow(18));
         let size = size.ok_or_else(|| format!("its values are in units of {base}^{exponent} {unit}"))?;
         let (times, by) = if exponent < 0 { (unit_ns, size) } else { (unit_ns * size, 1) };
@@ -51,29 +51,29 @@ impl Member {
     }
 }
 
-/// What a source did to a location so far.
+/// The noise of a source in a location so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counter {
     whole: u64,
     broken: f64,
-    /// In ns, as it was last told.
+    /// In ns, as last reported.
     total_ns: u64,
 }
 
 impl Counter {
-    /// Takes a metric's value, and gives the new total in ns if it is another.
+    /// Adds a metric's value, and returns the new total in ns if it changed.
     pub(crate) fn take(&mut self, member: &Member, class: u32, bits: u64) -> Option<u64> {
         let Scale { times, by, factor } = member.scale;
         if class == TYPE_DOUBLE {
-            let value = f64::from_bits(bits).max(0.0); // of NaN too
+            let value = f64::from_bits(bits).max(0.0); // max() also turns NaN into 0
             self.broken = if member.increment { self.broken + value } else { value };
         } else {
-            // A negative count is none.
+            // A negative count is treated as 0.
             let value = if class == TYPE_INT64 { bits.cast_signed().max(0).cast_unsigned() } else { bits };
             self.whole = if member.increment { self.whole.saturating_add(value) } else { value };
         }
         let whole = u64::try_from(u128::from(self.whole) * times / by).unwrap_or(u64::MAX);
-        // `as` keeps what is too large at the largest.
+        // `as` saturates at the largest value.
         let total_ns = whole.saturating_add((self.broken * factor).round() as u64);
         let changed = total_ns != self.total_ns;
         self.total_ns = total_ns;

@@ -1,4 +1,4 @@
-//! Which thread of which rank each location is, and which ranks are in which communicator.
+//! Maps locations to ranks and threads, and communicators to their ranks.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use quell_recording::mpi::{Comm, Location, UNKNOWN};
 use crate::collected::{Collected, Plain};
 use crate::ffi::{definition, otf2};
 
-/// The most communicators of single ranks that are told apart.
+/// Maximum number of single-rank communicators that are distinguished.
 const MOST_SELVES: usize = 1 << 22;
 
-/// Where the things are that an archive's references name.
+/// Maps an archive's references to indices.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     dense: Vec<u32>,
@@ -18,9 +18,9 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The references of the places 0, 1, … in this order.
+    /// Maps the references to the indices 0, 1, … in this order.
     pub(crate) fn new(references: impl ExactSizeIterator<Item = u32>) -> Self {
-        // References are usually small: then a list is faster.
+        // References are usually small numbers, for which a list is faster than a map.
         let small = 4 * references.len() + 1024;
         let mut places = Self::default();
         for (place, reference) in (0..).zip(references) {
@@ -35,7 +35,7 @@ impl Places {
         places
     }
 
-    /// [`UNKNOWN`] if nothing is named so.
+    /// The index of a reference; [`UNKNOWN`] if it is not defined.
     pub(crate) fn get(&self, reference: u32) -> u32 {
         match self.dense.get(reference as usize) {
             Some(&place) => place,
@@ -45,7 +45,7 @@ impl Places {
     }
 }
 
-/// The communicators that references name.
+/// The communicators, by reference.
 #[derive(Debug, Default)]
 pub(crate) struct Comms {
     places: Places,
@@ -55,16 +55,16 @@ pub(crate) struct Comms {
 #[derive(Debug)]
 struct Named {
     place: u32,
-    /// It stands for one communicator per rank, in order of rank.
+    /// Whether it stands for one communicator per rank, in order of rank.
     of_each: bool,
-    /// As many ranks can be peers.
+    /// Number of ranks that can be peers.
     size: u32,
-    /// Events name ranks of the world: those of the communicator.
+    /// If events name ranks of the world, the communicator's rank for each of those.
     of_world: Option<HashMap<u32, u32>>,
 }
 
 impl Comms {
-    /// The communicator's place as a rank of the world sees it; [`UNKNOWN`] if it is not defined.
+    /// The communicator's index as a rank of the world sees it; [`UNKNOWN`] if it is not defined.
     pub(crate) fn place(&self, reference: u32, rank: u32) -> u32 {
         match self.named.get(self.places.get(reference) as usize) {
             Some(named) if named.of_each => named.place + rank,
@@ -73,7 +73,7 @@ impl Comms {
         }
     }
 
-    /// The communicator's rank that an event calls so; `None` if it has no such rank.
+    /// The communicator's rank for the number in an event; `None` if it has no such rank.
     pub(crate) fn peer(&self, reference: u32, peer: u32) -> Option<u32> {
         let Some(named) = self.named.get(self.places.get(reference) as usize) else { return Some(peer) };
         let peer = named.of_world.as_ref().map_or(Some(peer), |ranks| ranks.get(&peer).copied())?;
@@ -81,7 +81,7 @@ impl Comms {
     }
 }
 
-/// For each rank its location group, in order of rank.
+/// The location group of each rank, in order of rank.
 fn ranks(collected: &Collected, group_of: &HashMap<u64, u64>) -> Vec<u64> {
     let groups = collected.of(definition::GROUP);
     let world = groups
@@ -102,7 +102,7 @@ fn ranks(collected: &Collected, group_of: &HashMap<u64, u64>) -> Vec<u64> {
     processes.map(|group| group.own).collect()
 }
 
-/// The locations of ranks, how many events each is told to have, and how many locations are of no rank.
+/// The locations of ranks, the number of events stated for each, and the number of locations that belong to no rank.
 pub(crate) fn locations(collected: &Collected) -> Result<(Vec<Location>, Vec<u64>, usize), String> {
     let all = collected.of(definition::LOCATION);
     let threads = || all.iter().filter(|plain| plain.class == otf2::LOCATION_CPU_THREAD);
@@ -135,7 +135,7 @@ pub(crate) fn locations(collected: &Collected) -> Result<(Vec<Location>, Vec<u64
     Ok((locations, told, left_out))
 }
 
-/// Where each location group ran: the nearest node above it that is one host, else the one right above it.
+/// The host of each location group: the nearest node above it that is one host, or else the one directly above it.
 fn hosts(collected: &Collected) -> HashMap<u64, String> {
     const DEEPEST: usize = 64;
     let nodes: HashMap<u64, &Plain> =
@@ -151,7 +151,7 @@ fn hosts(collected: &Collected) -> HashMap<u64, String> {
     groups.iter().filter_map(|group| Some((group.own, host(group)?))).collect()
 }
 
-/// The communicators, and where references find them.
+/// The communicators, and their indices by reference.
 pub(crate) fn comms(collected: &Collected, locations: &[Location]) -> Result<(Vec<Comm>, Comms), String> {
     let groups: HashMap<u64, &Plain> =
         collected.of(definition::GROUP).iter().map(|plain| (plain.own, plain)).collect();
@@ -182,7 +182,7 @@ pub(crate) fn comms(collected: &Collected, locations: &[Location]) -> Result<(Ve
             }));
             named.push(Named { place, of_each: true, size: 1, of_world: None });
         } else {
-            // Ranks that left no location cannot be told: then the communicator is unknown.
+            // Ranks without a location cannot be identified; the communicator is then unknown.
             let Some(members) = members(plain.parent) else { continue };
             let world =
                 group.class == otf2::GROUP_COMM_GROUP && group.other & otf2::GROUP_OF_WORLD_RANKS != 0;

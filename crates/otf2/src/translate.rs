@@ -1,4 +1,4 @@
-//! The library's events as [`Event`]s.
+//! Translates the library's events to [`Event`]s.
 
 use quell_recording::mpi::{BLOCKING, Damage, Event, UNKNOWN, What};
 
@@ -6,20 +6,20 @@ use crate::definitions::Tables;
 use crate::ffi::{OPERATIONS, RawEvent, event};
 use crate::metrics::Counter;
 
-/// Roots from here on are none: of a collective between two groups, they say that it is in the own one.
+/// Values from here on are not a root: in a collective of an inter-communicator they say that the root is in the own group.
 const NO_ROOT: u32 = UNKNOWN - 2;
 
-/// What is kept of a location between its events.
+/// The state of a location between its events.
 #[derive(Debug, Default)]
 pub(crate) struct Track {
     /// Its rank in the world.
     pub(crate) rank: u32,
-    /// Its number in the archive.
+    /// Its reference in the archive.
     pub(crate) id: u64,
     counters: Vec<Counter>,
-    /// The last Enter or Leave, which waits for metrics of its time.
+    /// The last Enter or Leave, held back until the metrics with the same time have come.
     held: Option<RawEvent>,
-    /// When noise was told, if that was the last event.
+    /// The time of the noise, if that was the last event.
     told: Option<u64>,
 }
 
@@ -28,7 +28,7 @@ impl Track {
         Self { rank, id, counters: vec![Counter::default(); sources], ..Self::default() }
     }
 
-    /// Puts what the library read behind `out`. An error leaves what was before the event that is wrong.
+    /// Appends the translated events to `out`. After an error, `out` has the events before the faulty one.
     pub(crate) fn translate(
         &mut self,
         tables: &Tables,
@@ -41,7 +41,7 @@ impl Track {
                 event::VALUE => self.value(tables, raw, out)?,
                 event::ENTER | event::LEAVE | event::PROBED => {
                     self.end(tables, out)?;
-                    // Counters of this time that came before it are its own: the next ones are not.
+                    // Counters with this time that came before it belong to it, so later ones do not.
                     if tables.metrics_first || self.counters.is_empty() || self.told == Some(raw.time) {
                         put(tables, self.rank, raw, out)?;
                     } else {
@@ -59,7 +59,7 @@ impl Track {
         Ok(())
     }
 
-    /// Puts out what still waits.
+    /// Appends the event that is held back.
     pub(crate) fn end(&mut self, tables: &Tables, out: &mut Vec<Event>) -> Result<(), Damage> {
         self.held.take().map_or(Ok(()), |held| put(tables, self.rank, &held, out))
     }
@@ -82,7 +82,7 @@ impl Track {
     }
 }
 
-/// Puts out any event but a metric's.
+/// Appends any event except a metric.
 fn put(tables: &Tables, rank: u32, raw: &RawEvent, out: &mut Vec<Event>) -> Result<(), Damage> {
     let time_ns = tables.clock.ns(raw.time);
     let (request, tag) = (raw.request, raw.tag);

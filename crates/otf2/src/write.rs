@@ -1,4 +1,4 @@
-//! An archive out of any run.
+//! Writes an archive of any run.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use crate::writer::Writer;
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Events of the archive, metrics too.
+    /// Number of events in the archive, metrics included.
     pub events: u64,
     /// Locations whose events could not be read to their end, with the reason.
     pub damaged: Vec<(usize, Damage)>,
-    /// Events whose clock had gone back, which OTF2 does not allow: they have the time of the event before them.
+    /// Events whose clock went backwards, which OTF2 does not allow: they got the time of the event before them.
     pub raised: u64,
 }
 
-/// Writes a whole run into a folder, as the archive `traces.otf2`. Holds one location's buffer and some thousand events at a time.
+/// Writes a whole run into a folder, as the archive `traces.otf2`. Memory: one location's buffer and some thousand events.
 ///
 /// # Errors
-/// As [`Writer`]. What cannot be read of a location is no error: see [`Written::damaged`].
+/// As [`Writer`]. Unreadable events of a location are not an error: see [`Written::damaged`].
 pub fn write(run: &mut dyn Run, folder: &Path, facts: Facts) -> Result<Written, Error> {
     let mut writer = Writer::with_facts(folder, run.definitions(), facts)?;
     let mut written = Written::default();

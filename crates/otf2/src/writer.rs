@@ -1,4 +1,4 @@
-//! An archive that is written, event by event.
+//! Writing an archive, event by event.
 
 use std::ffi::{CString, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use crate::error::{Error, complaint};
 use crate::ffi::{RawEvent, event};
 use crate::{METRICS_FIRST, ffi, limits};
 
-/// Writes an archive with the name `traces`. Events go to disk as they come; each location has a buffer of 256 KiB until [`Writer::close`].
+/// Writes an archive with the name `traces`. Events go to disk continuously; each location has a buffer of 256 KiB until [`Writer::close`].
 #[derive(Debug)]
 pub struct Writer {
     raw: *mut ffi::RawWriter,
@@ -24,20 +24,20 @@ pub struct Writer {
     streams: Vec<Stream>,
 }
 
-// SAFETY: the library keeps nothing of an archive by thread, and whoever has the writer has it alone.
+// SAFETY: the library keeps no per-thread state of an archive, and the owner of the writer has exclusive access.
 unsafe impl Send for Writer {}
 
 /// A location's events.
 #[derive(Debug)]
 struct Stream {
     raw: *mut ffi::Stream,
-    /// So many were written, metrics too.
+    /// Number of events written, metrics included.
     events: u64,
-    /// When the last one was, in ticks.
+    /// Time of the last event, in ticks.
     last: u64,
-    /// What each source did so far, in ns.
+    /// Noise of each source so far, in ns.
     totals: Vec<u64>,
-    /// When sources said something that is not written yet, and which did.
+    /// The time of the noise that is not written yet, and its sources.
     told: Option<u64>,
     news: Vec<u32>,
     probed: Option<Probed>,
@@ -51,15 +51,15 @@ struct Probed {
 }
 
 impl Writer {
-    /// Begins an archive in a folder, which is made if it is not there.
+    /// Begins an archive in a folder, which is created if necessary.
     ///
     /// # Errors
-    /// If there is an archive already, the definitions cannot be told in OTF2, or the folder cannot be written.
+    /// If an archive exists already, the definitions cannot be expressed in OTF2, or the folder cannot be written.
     pub fn create(folder: &Path, definitions: &Definitions) -> Result<Self, Error> {
         Self::with_facts(folder, definitions, Facts::default())
     }
 
-    /// The same, with more to say. Locations have to be in order of rank and thread.
+    /// Begins an archive with additional facts. Locations must be in order of rank and thread.
     ///
     /// # Errors
     /// As [`Writer::create`].
@@ -120,12 +120,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes an event of the location at this place. Noise is written with that of all sources, before the next event; a probed message
-    /// with the next [`What::Leave`], which has to come before all events but noise, and gives it its time.
+    /// Writes an event of the location at this index. Noise is written together with that of all sources, before the next event. A probed
+    /// message is written with the next [`What::Leave`], whose time it gets, and which must come before all other events except noise.
     ///
     /// # Errors
-    /// If it names what is not defined, its time is too large or before that of the location's last event (OTF2 wants them
-    /// to rise), or it cannot be written.
+    /// If it refers to something undefined, its time is too large or before that of the location's last event (OTF2 requires
+    /// ascending times), or it cannot be written.
     pub fn event(&mut self, location: usize, event: Event) -> Result<(), Error> {
         let time = event.time_ns.checked_add(self.facts.zero_clock_ns);
         let time = time.ok_or_else(|| self.refused(location, event, "is later than the clock can say"))?;
@@ -189,24 +189,24 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the rest of a location's events, and frees its buffer: it gets no more. A probed message that its call's end does not
-    /// follow, as in a program that was killed, is left out.
+    /// Writes the rest of a location's events, and frees its buffer; no event may follow. A probed message without the end of its call,
+    /// as in a program that was killed, is left out.
     ///
     /// # Errors
     /// If they cannot be written.
     pub fn close(&mut self, location: usize) -> Result<(), Error> {
         self.streams[location].probed = None;
         self.tell(location)?;
-        self.stream(location)?; // so that each has a file
+        self.stream(location)?; // creates it, so that each location has a file
         let raw = std::mem::replace(&mut self.streams[location].raw, ptr::null_mut());
-        // SAFETY: the stream is open, and this was its only pointer.
+        // SAFETY: the stream is open, and no other pointer to it remains.
         self.done(unsafe { ffi::quell_otf2_written(self.raw, raw) })
     }
 
-    /// Ends the archive: definitions are written last, as they say how many events there are. Gives the number of events.
+    /// Finishes the archive, and returns the number of events. Definitions are written last, because they contain the numbers of events.
     ///
     /// # Errors
-    /// If something cannot be written. What there is stays.
+    /// If something cannot be written. What was written stays on disk.
     pub fn finish(mut self) -> Result<u64, Error> {
         for location in 0..self.streams.len() {
             if self.streams[location].events == 0 || !self.streams[location].raw.is_null() {
@@ -221,12 +221,12 @@ impl Writer {
         all.each(|raw| self.done(unsafe { ffi::quell_otf2_define(self.raw, raw) }))?;
         let ids: Vec<u64> = self.definitions.locations.iter().map(|location| location.id).collect();
         let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
-        // SAFETY: the writer is open, and this was its only pointer; the list is as long as is said.
+        // SAFETY: the writer is open, and no other pointer to it remains; the list has the length that is passed.
         self.done(unsafe { ffi::quell_otf2_finish(raw, ids.as_ptr(), ids.len() as u64) })?;
         Ok(events.iter().sum())
     }
 
-    /// Writes what the sources said.
+    /// Writes the noise that is not written yet.
     fn tell(&mut self, location: usize) -> Result<(), Error> {
         let Some(time) = self.streams[location].told.take() else { return Ok(()) };
         self.streams[location].news.clear();
@@ -237,7 +237,7 @@ impl Writer {
         let stream = &mut self.streams[location];
         stream.events += 1;
         let (values, count) = (stream.totals.as_ptr(), stream.totals.len() as u8); // not more than MOST_SOURCES
-        // SAFETY: the stream is open; there are so many values.
+        // SAFETY: the stream is open; there are `count` values.
         self.done(unsafe { ffi::quell_otf2_write_metric(to, time, 0, values, count) })
     }
 
@@ -330,7 +330,7 @@ impl Drop for Writer {
             return;
         }
         for stream in self.streams.iter().filter(|stream| !stream.raw.is_null()) {
-            // SAFETY: writer and stream are open, and their pointers go with the writer.
+            // SAFETY: writer and stream are open, and their pointers are not used again.
             unsafe { ffi::quell_otf2_written(self.raw, stream.raw) };
         }
         // SAFETY: as above.
@@ -338,13 +338,13 @@ impl Drop for Writer {
     }
 }
 
-/// OTF2's number of an operation.
+/// OTF2's number for an operation.
 fn number(operation: Operation) -> u32 {
     let at = ffi::OPERATIONS.iter().position(|&other| other == operation);
     at.unwrap_or_default() as u32 // all are in the table
 }
 
-/// What cannot be told in OTF2.
+/// Checks for what OTF2 cannot express.
 fn check(definitions: &Definitions) -> Result<(), String> {
     let sources = definitions.sources.len();
     if sources > MOST_SOURCES {

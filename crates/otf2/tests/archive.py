@@ -1,4 +1,4 @@
-"""Writes an archive as others do: `archive.py FOLDER comm|locations|offsets`."""
+"""Writes an archive as other tools write it: `archive.py FOLDER comm|locations|offsets`."""
 
 import sys
 
@@ -20,7 +20,7 @@ with otf2.writer.open(folder, timer_resolution=resolution) as trace:
     d = trace.definitions
     node = d.system_tree_node("n1", class_name="node")
     groups = [d.location_group(f"process {i}", system_tree_parent=node) for i in range(2)]
-    # The ranks are the other way round than their processes.
+    # The ranks are in the reverse order of their processes.
     first, second = d.location("second", group=groups[0]), d.location("first", group=groups[1])
     stream = d.location("gpu", group=groups[0], type=LocationType.ACCELERATOR_STREAM)
     mpi = {"paradigm": Paradigm.MPI}
@@ -70,6 +70,6 @@ with otf2.writer.open(folder, timer_resolution=resolution) as trace:
         local = _otf2.Archive_GetDefWriter(trace.handle, second._ref)  # noqa: SLF001 (the module has no other way)
         _otf2.DefWriter_WriteClockOffset(local, 100, 1000, 0.0)
         _otf2.DefWriter_WriteClockOffset(local, 300, 1200, 0.0)
-        # What this location calls 0 is the archive's 1, and the other way round.
+        # Region 0 of this location is the archive's 1, and vice versa.
         swap = _otf2.IdMap_CreateFromUint64Array([1, 0], False)  # noqa: FBT003 (the module's order)
         _otf2.DefWriter_WriteMappingTable(local, _otf2.MAPPING_REGION, swap)

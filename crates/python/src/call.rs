@@ -1,4 +1,4 @@
-//! Long calls: they leave the interpreter to others, tell how far they are, and end when Python says so.
+//! Long calls: they release the interpreter, report progress, and end when Python says so.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,15 +13,15 @@ use quell_analysis::Progress;
 
 use crate::error;
 
-/// How often Python is asked whether to go on.
+/// How often Python is asked whether to continue.
 const STEP: Duration = Duration::from_millis(50);
-/// So long work that is told to stop is waited for; what takes longer ends by itself, and nobody hears of it.
+/// How long the call waits for work that was told to stop; work that takes longer ends by itself, and its result is dropped.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The process that has the pool: after a fork its threads are gone.
+/// The process that created the thread pool. A forked child does not have its threads.
 static POOL: OnceLock<u32> = OnceLock::new();
 
-/// Between the work and who waits for it.
+/// Shared between the work and the thread that waits for it.
 #[derive(Debug, Default)]
 struct Shared {
     done: AtomicU64,
@@ -37,18 +37,18 @@ impl Shared {
     }
 }
 
-/// Does the work on a thread of its own. Meanwhile signals are handled, and `progress(done, all)` is called now and then; what either
-/// raises ends the work.
+/// Does the work on a thread of its own. While it runs, signals are handled, and `progress(done, all)` is called now and then; an exception
+/// from either ends the work.
 pub fn long<T, W>(py: Python<'_>, progress: Option<&Py<PyAny>>, work: W) -> PyResult<T>
 where
     T: Send + 'static,
     W: FnOnce(Progress<'_>) -> anyhow::Result<T> + Send + 'static,
 {
-    // Threads are called after who starts them, and these stay when the work has gone.
+    // Threads inherit the name of the thread that starts them, and these outlive the work, so they get a name of their own.
     let here = std::process::id();
     let maker = POOL.get_or_init(|| {
         let pool = rayon::ThreadPoolBuilder::new().thread_name(|number| format!("quell-pool-{number}"));
-        // Without it the pool makes itself.
+        // If this fails, rayon creates its pool by itself.
         let _ = pool.build_global();
         here
     });
@@ -62,7 +62,7 @@ where
     let theirs = Arc::clone(&shared);
     let run = move || {
         let result = catch_unwind(AssertUnwindSafe(|| work(&|done, all| theirs.tell(done, all))));
-        // Who does not listen any more has gone.
+        // The send fails if the caller no longer waits for the result.
         let _ = send.send(result);
     };
     std::thread::Builder::new().name("quell".to_owned()).spawn(run)?;
@@ -85,7 +85,7 @@ where
     }
 }
 
-/// Waits with the interpreter left to others, and gives the receiver back.
+/// Waits with the interpreter released, and returns the receiver as well.
 fn wait<T: Send>(
     py: Python<'_>,
     receive: Receiver<T>,

@@ -1,15 +1,15 @@
-//! Errors in the command's own words.
+//! Errors with the command's own texts.
 
 use pyo3::PyErr;
 use quell_request::Usage;
 
-/// The package's own.
+/// The package's exception classes.
 mod classes {
     pyo3::import_exception!(quell.errors, QuellError);
     pyo3::import_exception!(quell.errors, UsageError);
 }
 
-/// As the command says it behind `error: `.
+/// The error with the text that the command prints after `error: `.
 pub fn told(error: &anyhow::Error) -> PyErr {
     let words = format!("{error:#}");
     if error.is::<Usage>() {
@@ -19,7 +19,7 @@ pub fn told(error: &anyhow::Error) -> PyErr {
     }
 }
 
-/// An error of a file.
+/// An error in a file.
 pub fn of_file(error: quell_recording::Error) -> PyErr {
     told(&error.into())
 }

@@ -1,23 +1,33 @@
-//! A recording, or another tool's file as one.
+//! A recording, or another tool's file read as one.
 
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quell_recording::formats::{self, Imported};
-use quell_recording::{Batches, Manifest, Recording as Whole, TableKind};
+use quell_recording::{Batches, Manifest, Recording as Whole, TableKind, Trace};
 
 use crate::error;
 use crate::table::Table;
 
-/// What is known of it, and its tables, which are read when they are asked for.
+/// The facts about a recording, and its tables, which are read on demand.
 #[pyclass(frozen, module = "quell._internal")]
 #[derive(Debug)]
 pub struct Recording {
     path: PathBuf,
     manifest: Manifest,
-    /// Of another tool's file, all of it.
+    /// The complete contents of another tool's file.
     imported: Option<Imported>,
+}
+
+impl Recording {
+    /// The detours of its CPUs.
+    pub fn traces(&self) -> Result<Vec<Trace>, quell_recording::Error> {
+        match &self.imported {
+            Some(imported) => Ok(imported.recording.traces.clone()),
+            None => Ok(Whole::open(&self.path)?.traces),
+        }
+    }
 }
 
 #[pymethods]
@@ -26,7 +36,7 @@ impl Recording {
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let open = || {
             if path.join("manifest.json").exists() || !path.exists() {
-                // Its tables are looked at too, so that what is damaged is known at once; rows are read again as columns.
+                // The tables are opened too, so that damage is detected at once; rows are read again as columns.
                 return Ok((Whole::open(&path)?.manifest, None));
             }
             let imported = formats::import_all(&path)?;
@@ -36,13 +46,13 @@ impl Recording {
         Ok(Self { path, manifest, imported })
     }
 
-    /// Where it is.
+    /// Its path.
     #[getter]
     fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
-    /// All that is not a row, as JSON.
+    /// Everything except rows, as JSON.
     #[getter]
     fn manifest(&self) -> PyResult<String> {
         serde_json::to_string(&self.manifest).map_err(|error| error::told(&error.into()))

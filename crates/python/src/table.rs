@@ -1,4 +1,4 @@
-//! Tables that leave without a copy: through Arrow's `PyCapsule` interface, which pyarrow, pandas, Polars and DuckDB take.
+//! Tables that are passed on without a copy: through Arrow's `PyCapsule` interface, which pyarrow, pandas, Polars and DuckDB accept.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 use quell_recording::Batches;
 
-/// A table in memory. Whoever takes it shares it.
+/// A table in memory. Every consumer shares it.
 #[pyclass(frozen, module = "quell._internal")]
 #[derive(Debug)]
 pub struct Table {
@@ -32,7 +32,7 @@ impl From<Batches> for Table {
 
 #[pymethods]
 impl Table {
-    /// Of columns: name, kind (`uint`, `int`, `float`, `bool`, `text`), values. None is an empty cell.
+    /// A table of columns: name, kind (`uint`, `int`, `float`, `bool`, `text`), values. None is an empty cell.
     #[staticmethod]
     fn of(columns: Vec<(String, String, Bound<'_, PyList>)>) -> PyResult<Self> {
         let mut fields = Vec::new();
@@ -43,21 +43,21 @@ impl Table {
             arrays.push(array);
         }
         let schema = Arc::new(Schema::new(fields));
-        // Without a column there is no row.
+        // A table without columns has no rows.
         let options = RecordBatchOptions::new().with_row_count(arrays.is_empty().then_some(0));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)
             .map_err(|error| refused(&error))?;
         Ok(Self { schema, batches: vec![batch] })
     }
 
-    /// The rows as a capsule with an `ArrowArrayStream`. Types are as they are: a schema that is asked for is not made.
+    /// The rows as a capsule with an `ArrowArrayStream`. Types are not converted: a requested schema is ignored.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface leaves it to us whether to convert.
+        // The interface permits ignoring it.
         drop(requested_schema);
         let batches = self.batches.clone().into_iter().map(Ok);
         let reader = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
@@ -80,13 +80,13 @@ impl Table {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// The type of each column in Arrow's words, in order.
+    /// The type of each column by Arrow's name, in order.
     #[getter]
     fn column_types(&self) -> Vec<String> {
         self.schema.fields().iter().map(|field| field.data_type().to_string()).collect()
     }
 
-    /// A column as `array` keeps it: its type code and its bytes. None for one with empty cells, or of another kind than numbers.
+    /// A column for Python's `array`: its type code and its bytes. None for a column with empty cells, or of a kind other than numbers.
     fn numbers<'py>(
         &self,
         py: Python<'py>,

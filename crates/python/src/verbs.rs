@@ -1,4 +1,4 @@
-//! The verbs: words in, the document's text out.
+//! The verbs: arguments in, the document's text out.
 #![expect(clippy::needless_pass_by_value, reason = "Python hands its objects over")]
 
 use pyo3::exceptions::PyValueError;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::call::long;
 use crate::error;
 
-/// A document as `--json` prints it, what is said beside it, and why the verb failed nevertheless, if it did.
+/// A document as `--json` prints it, the messages next to it, and why the verb failed in spite of it, if it did.
 type Document = (String, Vec<String>, Option<String>);
 
 /// The functions of this module.
@@ -84,7 +84,7 @@ fn py_track(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> 
     })
 }
 
-/// An archive that ends early where its reader is told to stop: nobody sees what is made of it then.
+/// An archive that ends early when its reader is told to stop; the result is dropped then.
 struct Stoppable<'a> {
     archive: Archive,
     events: u64,

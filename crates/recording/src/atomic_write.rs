@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all: written under another name in the same folder, synced, renamed.
+//! Files that exist whole or not at all: written under another name in the same folder, synced, renamed.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use tempfile::{Builder, NamedTempFile};
 
-/// A draft is `.NAME.RANDOM.draft`: no pattern of a folder's reader takes it for a file.
+/// A draft is named `.NAME.RANDOM.draft`, so that no reader of the folder takes it for a file.
 const DRAFT: &str = ".draft";
 const RANDOM: usize = 6;
 
 /// A file that takes its name when it is complete ([`AtomicFile::commit`]).
 ///
-/// Whoever opens that name finds what was there before or all of the new file, after a crash too. A file that is dropped without a
-/// commit leaves what was there as it was, and nothing else; one whose process is killed leaves a draft ([`remove_drafts`]). The
+/// Whoever opens that name finds the old file or all of the new one, even after a crash. A file that is dropped without a
+/// commit leaves the old file as it was, and nothing else; if its process is killed, it leaves a draft ([`remove_drafts`]). The
 /// new file has the mode that the umask gives to any new file, whatever the old one had; a link of that name is replaced.
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -25,7 +25,7 @@ impl AtomicFile {
     /// Begins a file.
     ///
     /// # Errors
-    /// When its folder takes no file. Errors of this type name the path, and what to do.
+    /// When its folder does not accept a file. Errors of this type name the path, and what to do.
     pub fn create(path: &Path) -> io::Result<Self> {
         let failed = |cause| not_written(path, cause);
         let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -37,7 +37,7 @@ impl AtomicFile {
             .prefix(&prefix)
             .suffix(DRAFT)
             .rand_bytes(RANDOM)
-            // Files that `tempfile` opens itself are their owner's alone.
+            // `tempfile` itself would open the file with access for its owner only.
             .make_in(folder.unwrap_or(Path::new(".")), |draft| std::fs::File::create_new(draft))
             .map_err(failed)?;
         Ok(Self { draft, path: path.to_owned() })
@@ -48,10 +48,10 @@ impl AtomicFile {
         self.draft.as_file()
     }
 
-    /// Puts it in its place; what is there gives way.
+    /// Moves the file to its place and replaces what is there.
     ///
     /// # Errors
-    /// When the disk or the folder refuses.
+    /// When the disk or the folder does not accept it.
     pub fn commit(self) -> io::Result<()> {
         let Self { draft, path } = self;
         let synced = draft.as_file().sync_all();
@@ -59,10 +59,10 @@ impl AtomicFile {
         named.map_err(|cause| not_written(&path, cause))
     }
 
-    /// Puts it in its place if nothing is there.
+    /// Moves the file to its place if there is none.
     ///
     /// # Errors
-    /// As [`Self::commit`]; of the kind [`io::ErrorKind::AlreadyExists`] where something is.
+    /// As [`Self::commit`]; of the kind [`io::ErrorKind::AlreadyExists`] if there is a file.
     pub fn commit_new(self) -> io::Result<()> {
         let Self { draft, path } = self;
         let synced = draft.as_file().sync_all();
@@ -82,7 +82,7 @@ impl Write for AtomicFile {
     }
 }
 
-/// Puts `bytes` in the place of `path`, as [`AtomicFile`] does.
+/// Replaces the content of `path` by `bytes`, as [`AtomicFile`] does.
 ///
 /// # Errors
 /// Those of [`AtomicFile`].
@@ -92,14 +92,14 @@ pub fn atomic_write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.commit()
 }
 
-/// Writes what a command makes to where its reader wants it: as an [`AtomicFile`], but into a device, a pipe, or what a link leads to,
-/// since nothing may take their place.
+/// Writes the output of a command to where its reader expects it: as an [`AtomicFile`], except for a device, a pipe, or the target of a
+/// link, which must not be replaced.
 ///
 /// # Errors
 /// Those of `make`, and those of the file, which name it.
 pub fn write_output(output: &Path, make: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     if output.symlink_metadata().is_ok_and(|facts| !facts.is_file()) {
-        // What is shorter than before leaves no tail.
+        // Truncates, so that no tail of a longer old file remains.
         let file = fs::OpenOptions::new().write(true).truncate(true).open(output)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         make(&mut file)?;
@@ -113,17 +113,17 @@ pub fn write_output(output: &Path, make: impl FnOnce(&mut dyn Write) -> io::Resu
     file.commit()
 }
 
-/// The name of the file that this one is a draft of, if it is one.
+/// The name of the file for which this one is a draft, if it is a draft.
 pub fn drafted(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?.strip_prefix('.')?.strip_suffix(DRAFT)?;
     let (name, random) = name.rsplit_once('.')?;
     (random.len() == RANDOM).then_some(name)
 }
 
-/// Removes the drafts of `path` that processes left which were killed. Nobody may be writing it.
+/// Removes the drafts of `path` that killed processes left. No process may be writing it.
 ///
 /// # Errors
-/// When its folder cannot be read, or keeps one.
+/// When its folder cannot be read, or a draft cannot be removed.
 pub fn remove_drafts(path: &Path) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Ok(());
@@ -137,7 +137,7 @@ pub fn remove_drafts(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel's number of an error, which [`AtomicFile`] keeps beneath its text.
+/// The OS error number, also of the error that [`AtomicFile`] wraps.
 pub fn os_error(error: &io::Error) -> Option<i32> {
     let beneath = || error.get_ref()?.downcast_ref::<NotWritten>()?.cause.raw_os_error();
     error.raw_os_error().or_else(beneath)

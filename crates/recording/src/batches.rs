@@ -1,4 +1,4 @@
-//! The tables of a recording as they lie in its files: Arrow batches, for who computes with columns.
+//! The tables of a recording as stored in its files: Arrow batches, for callers that compute with columns.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::read::read_batches;
 use crate::table::Row;
 use crate::{Bucket, Cpu, Detour, Error, Interval, Manifest, Method, Phase, Quantum, Thread};
 
-/// A table of a recording, whole.
+/// A complete table of a recording.
 #[derive(Clone, Debug)]
 pub struct Batches {
-    /// Its columns, as its file has them.
+    /// Its columns, as in its file.
     pub schema: SchemaRef,
     /// Its rows, in the file's order.
     pub batches: Vec<RecordBatch>,
@@ -22,23 +22,23 @@ pub struct Batches {
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What the probe saw.
+    /// Detours that the probe saw.
     Detours,
-    /// What the kernel did.
+    /// Intervals of kernel activity.
     Intervals,
-    /// Quanta of work or time; of a program under MPI its phases.
+    /// Quanta of work or time; for an MPI program its phases.
     Quanta,
-    /// Phases of an MPI program; empty for what is none.
+    /// Phases of an MPI program; empty for other recordings.
     Phases,
     /// Threads of a recorded command.
     Threads,
-    /// Histograms of tools that keep no more.
+    /// Histograms from tools that keep only these.
     Histograms,
 }
 
 impl Batches {
-    /// Reads a table of the recording in `folder`; one that is not there has no rows. Of a recording that was cut off, up to its last
-    /// whole flush.
+    /// Reads a table of the recording in `folder`; a missing table has no rows. A recording that was cut off is read up to its last
+    /// complete flush.
     ///
     /// # Errors
     /// [`Error::Malformed`] with the file and the reason, or [`Error::Io`].
@@ -55,10 +55,10 @@ impl Batches {
         }
     }
 
-    /// The same of another tool's file.
+    /// The table of another tool's file.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for rows that make no table.
+    /// [`Error::Malformed`] for rows that do not make a table.
     pub fn of_imported(imported: &Imported, kind: Kind) -> Result<Self, Error> {
         let recording = &imported.recording;
         let detours = || {

@@ -1,24 +1,24 @@
-//! Rows of documents, described once: the terminal's tables, the page's, the columns of sweeps, the schemas and Python follow.
+//! Rows of documents, described once: the tables of terminal and page, the columns of sweeps, the schemas and Python use this description.
 //!
-//! A row is a struct with `#[derive(Columns)]`; each field with `#[column]` is a column. The field's doc comment says what it means. Its name and type
-//! say the rest, where the attribute does not:
+//! A row is a struct with `#[derive(Columns)]`; each field with `#[column]` is a column. The field's doc comment is its meaning. Its name and type
+//! determine the rest, unless the attribute does:
 //!
-//! | word | what it says |
+//! | option | meaning |
 //! |---|---|
-//! | `title = "…"` | what stands above it, if not the field's name |
+//! | `title = "…"` | its heading, if not the field's name |
 //! | `time`, `count`, `id`, `percent`, `points`, `number`, `words`, `name` | its [`Unit`], if not that of its name (`_ns`, `_percent`) or type; text with the unit of a number stands to the right |
 //! | `precision = 2` | digits after the point of percentages and numbers |
-//! | `suffix = " %"` | what stands behind each value |
-//! | `plus` | that a plus stands before what is above 0 |
+//! | `suffix = " %"` | text after each value |
+//! | `plus` | values above 0 get a plus sign |
 //! | `key`, `minor`, `page`, `data` | its [`Importance`], if it is not `Usual` |
-//! | `sweep`, `sweep = "…"` | that a sweep's dataset has it, under this name if not the field's |
-//! | `absent = "…"`, `yes = "…"`, `no = "…"` | what stands for no value, and for a truth |
-//! | `zero` | that 0 is no value |
-//! | `filled` | that it is left out where no row has a value |
-//! | `with = path` | a function of a reference to the field that gives what is shown |
-//! | `flatten`, `nested` | the columns of a row within the row, whose fields stand flat in JSON, or below this field; `title` goes before theirs |
+//! | `sweep`, `sweep = "…"` | a sweep's dataset includes it, under this name if not the field's |
+//! | `absent = "…"`, `yes = "…"`, `no = "…"` | the text for an absent value, for true and for false |
+//! | `zero` | 0 counts as an absent value |
+//! | `filled` | it is omitted if no row has a value |
+//! | `with = path` | a function that takes a reference to the field and returns the value to show |
+//! | `flatten`, `nested` | the columns of a row within the row, whose fields are flat in JSON, or below this field; `title` is prepended to theirs |
 //!
-//! A field with two attributes is two columns. A name in `#[serde(rename = "…")]` is that of its column too.
+//! A field with two attributes makes two columns. A name in `#[serde(rename = "…")]` is also that of its column.
 
 pub use quell_columns::Columns;
 use serde::Serialize;
@@ -43,46 +43,46 @@ impl<T: Columns> Columns for &T {
     }
 }
 
-/// What is known of a column without any row.
+/// The description of a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
-    /// Its name in JSON; below another field, both with a point between them.
+    /// Its name in JSON; below another field, both names with a point between them.
     pub field: String,
-    /// What stands above it.
+    /// Its heading.
     pub title: String,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: ValueKind,
-    /// How they are written.
+    /// The format of its values.
     pub unit: Unit,
-    /// Digits after the point, of percentages and numbers.
+    /// Digits after the decimal point, for percentages and numbers.
     pub precision: usize,
-    /// What stands behind each value.
+    /// Text after each value.
     pub suffix: &'static str,
-    /// Whether a plus stands before what is above 0.
+    /// Whether values above 0 get a plus sign.
     pub plus: bool,
     /// Where it is shown.
     pub importance: Importance,
-    /// Its name in the dataset of a sweep.
+    /// Its name in the dataset of a sweep, if it is part of it.
     #[serde(skip)]
     pub sweep: Option<&'static str>,
-    /// What stands for no value.
+    /// Text for an absent value.
     pub absent: &'static str,
-    /// Whether 0 is no value.
+    /// Whether 0 counts as an absent value.
     pub zero: bool,
-    /// Whether it is left out where no row has a value.
+    /// Whether it is omitted if no row has a value.
     #[serde(skip)]
     pub filled: bool,
-    /// Whether its values are made of the field's.
+    /// Whether its values are computed from the field.
     #[serde(skip)]
     pub computed: bool,
-    /// What stands for true, and for false.
+    /// Text for true, and for false.
     pub yes_no: [&'static str; 2],
-    /// What it means, in a sentence.
+    /// Its meaning, in a sentence.
     pub meaning: &'static str,
 }
 
 impl Column {
-    /// The same below a field of another row, whose title goes before its own.
+    /// The column below a field of another row, whose title is prepended.
     #[must_use]
     pub fn within(mut self, field: &str, title: &str) -> Self {
         self.field = format!("{field}.{}", self.field);
@@ -91,7 +91,7 @@ impl Column {
     }
 }
 
-/// How a column's values are written.
+/// The format of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -99,17 +99,17 @@ pub enum Unit {
     Time,
     /// Whole numbers.
     Count,
-    /// Whole numbers that name something: a CPU, a rank, a process.
+    /// Whole numbers that identify something: a CPU, a rank, a process.
     Id,
     /// Percent, without the sign.
     Percent,
-    /// Percent or points of it, with two digits after the point below 100 and none from there on.
+    /// Percent or percentage points, with two digits after the decimal point below 100 and none from 100 on.
     Points,
     /// Numbers.
     Number,
-    /// Text, to the left.
+    /// Text, left-aligned.
     Words,
-    /// Text that others chose, as that of a process, to the left.
+    /// Text that others chose, such as the name of a process, left-aligned.
     Name,
     /// Yes or no.
     Flag,
@@ -119,13 +119,13 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Importance {
-    /// Everywhere, however narrow.
+    /// Everywhere, however narrow the terminal is.
     Key,
     /// Everywhere.
     Usual,
-    /// Left out first where a terminal is narrow.
+    /// Everywhere, but omitted first in a narrow terminal.
     Minor,
-    /// On the page, not in a terminal.
+    /// Only on the page.
     Page,
     /// Only in JSON and in sweeps.
     Data,
@@ -134,7 +134,7 @@ pub enum Importance {
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// None.
+    /// No value.
     Absent,
     /// A whole number; a time in nanoseconds.
     U64(u64),
@@ -148,7 +148,7 @@ pub enum Value {
     Text(String),
 }
 
-/// What kind a column's values have.
+/// The kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueKind {
@@ -164,11 +164,11 @@ pub enum ValueKind {
     Text,
 }
 
-/// What can stand in a column.
+/// A type that can be a value in a column.
 pub trait AsValue {
     /// Its kind.
     const KIND: ValueKind;
-    /// It as a value.
+    /// Converts to a value.
     fn value(&self) -> Value;
 }
 
@@ -194,7 +194,7 @@ impl AsValue for f64 {
     }
 }
 
-/// A difference of times; exact up to 2^53.
+/// A difference of times, possibly negative; exact up to 2^53.
 impl AsValue for i64 {
     const KIND: ValueKind = ValueKind::F64;
 
@@ -243,12 +243,12 @@ impl<T: AsValue> AsValue for Option<T> {
     }
 }
 
-/// The kind of what a `with` function gives.
+/// The kind of the values that a `with` function returns.
 pub fn kind_of<T: ?Sized, V: AsValue>(_: impl Fn(&T) -> V) -> ValueKind {
     V::KIND
 }
 
-/// A row within a row, which may be absent.
+/// A row within a row, which can be absent.
 pub trait Flat {
     /// Its columns.
     fn columns() -> Vec<Column>;
@@ -276,7 +276,7 @@ impl<T: Columns> Flat for Option<T> {
     }
 }
 
-/// Puts `x-column` next to what a row's schema says of a property: title, unit and digits of the column that shows it as it is. For
+/// Adds `x-column` to the schema of each property that a column shows unchanged: its title, unit and digits. For
 /// `#[schemars(transform = describe::<Self>)]`.
 pub fn describe<T: Columns>(schema: &mut schemars::Schema) {
     let properties = schema.as_object_mut().and_then(|object| object.get_mut("properties")?.as_object_mut());
@@ -289,12 +289,12 @@ pub fn describe<T: Columns>(schema: &mut schemars::Schema) {
         let about = serde_json::json!({
             "title": column.title, "unit": column.unit, "precision": column.precision,
         });
-        // Of a field with two columns the first says what it is.
+        // If a field has two columns, the first one describes it.
         property.entry("x-column").or_insert(about);
     }
 }
 
-/// Name and kind of the columns that such rows have in a sweep's dataset. An interval has two, its name's `ci95` being `ci95_low` and
+/// Name and kind of the columns that these rows have in a sweep's dataset. An interval has two: `ci95` in its name becomes `ci95_low` and
 /// `ci95_high`.
 pub fn sweep_columns<T: Columns>() -> Vec<(String, Kind)> {
     let swept = T::columns().into_iter().filter_map(|column| Some((column.kind, column.sweep?)));
@@ -309,7 +309,7 @@ pub fn sweep_columns<T: Columns>() -> Vec<(String, Kind)> {
         .collect()
 }
 
-/// `ci95_percent` is `ci95_low_percent`.
+/// The name for one end of an interval: `ci95_percent` becomes `ci95_low_percent`.
 fn end_of(name: &str, end: &str) -> String {
     match name.rsplit_once('_') {
         Some((stem, unit)) => format!("{stem}_{end}_{unit}"),
@@ -335,7 +335,7 @@ pub fn sweep_cells<T: Columns>(row: &T) -> Vec<Cell> {
 
 #[cfg(test)]
 mod tests {
-    // Not `Flat`, whose functions have the same names.
+    // `Flat` is not imported, because its functions have the same names.
     use serde::Serialize;
 
     use super::{Columns, Importance, Unit, Value, ValueKind, describe, sweep_cells, sweep_columns};
@@ -347,10 +347,10 @@ mod tests {
         /// Ranks, one per CPU.
         #[column(key)]
         ranks: u64,
-        /// What it costs.
+        /// Its cost.
         #[column(sweep)]
         slowdown_percent: f64,
-        /// Where it lies.
+        /// Its interval.
         #[column(title = "95 % interval", sweep, absent = "not resampled")]
         ci95_percent: Option<[f64; 2]>,
         /// The mean.
@@ -360,16 +360,16 @@ mod tests {
         more: Option<More>,
         #[column(with = shout)]
         name: String,
-        /// What names it, and what it is by halves.
+        /// Its id, and half of it.
         #[serde(rename = "pid")]
         #[column(id, filled)]
         #[column(title = "half", percent, with = half, suffix = " %", plus)]
         process: u32,
-        // No column.
+        // Not a column.
         _ignored: u8,
     }
 
-    /// What may be absent.
+    /// A row that can be absent.
     #[derive(Columns, Serialize)]
     struct More {
         /// Whether it holds.
@@ -434,7 +434,7 @@ mod tests {
         describe::<Row>(&mut schema);
         let about = &schema.as_value()["properties"]["slowdown_percent"]["x-column"];
         assert_eq!(*about, serde_json::json!({"title": "slowdown %", "unit": "percent", "precision": 2}));
-        // A name that is shown in capitals is not what JSON has.
+        // A name that is shown in capitals differs from the one in JSON.
         for other in ["name", "other"] {
             assert!(schema.as_value()["properties"][other]["x-column"].is_null(), "{other}");
         }

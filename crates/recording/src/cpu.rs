@@ -1,10 +1,10 @@
-//! CPUs by their Linux number, and lists of them as people and the kernel write them.
+//! CPUs by their Linux number, and lists of them in the kernel's notation.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A logical CPU, by the number that Linux gives it.
+/// A logical CPU, by its Linux number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cpu(pub u32);
@@ -15,13 +15,13 @@ impl fmt::Display for Cpu {
     }
 }
 
-/// The highest CPU number that a list may name; Linux itself stops at 8,192.
+/// Maximum CPU number in a list; Linux itself stops at 8,192.
 const MOST: u32 = 65_535;
 
-/// Reads a CPU list in the kernel's own form: `1,3-5`. The result is sorted and free of repeats.
+/// Parses a CPU list in the kernel's notation: `1,3-5`. The result is sorted and has no duplicates.
 ///
 /// # Errors
-/// A text for the user that names the part which cannot be read.
+/// A text for the user that names the invalid part.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<Cpu>, String> {
     let number =
         |part: &str| {
@@ -45,7 +45,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<Cpu>, String> {
     Ok(cpus)
 }
 
-/// Writes a sorted CPU list in the kernel's form: `1,3-5`.
+/// Formats a sorted CPU list in the kernel's notation: `1,3-5`.
 pub fn format_cpu_list(cpus: &[Cpu]) -> String {
     cpus.chunk_by(|a, b| a.0 + 1 == b.0)
         .map(|run| match run {

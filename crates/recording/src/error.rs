@@ -26,18 +26,18 @@ pub enum Error {
         path: PathBuf,
         /// Its format version.
         found: u32,
-        /// The newest that is understood.
+        /// The newest version that this quell reads.
         supported: u32,
     },
-    /// A file is there but its content is not what it should be.
+    /// The content of a file is invalid.
     #[error("{path}: {reason}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with the line or row where it is known.
+        /// What is wrong, with the line or row if it is known.
         reason: String,
     },
-    /// A recording stands where the new one should go.
+    /// There is already a recording at the path of the new one.
     #[error("{path} exists already: choose another name, or remove it first")]
     Exists {
         /// The path that was given.

@@ -1,33 +1,33 @@
-//! How often a CPU was held up for how long, where the tool that looked kept no trace: order and starts are not known.
+//! Histograms of delays on a CPU, from tools that keep no trace: order and starts are not known.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{Cpu, Nanos};
 
-/// What was timed.
+/// The quantity that was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HistogramKind {
-    /// A gap between two clock readings of a loop that does nothing else; undisturbed turns are among them where the tool counts them.
+    /// A gap between two clock readings of a loop that does nothing else; it includes undisturbed turns if the tool counts them.
     Gap,
-    /// How much later than asked for a timer woke a thread.
+    /// Delay from the requested time until a timer woke a thread.
     Latency,
-    /// How much later than asked for the timer's interrupt came.
+    /// Delay from the requested time until the timer's interrupt.
     IrqLatency,
-    /// How much later than asked for a kernel thread ran.
+    /// Delay from the requested time until a kernel thread ran.
     ThreadLatency,
-    /// How much later than asked for a thread was back in user space.
+    /// Delay from the requested time until a thread was back in user space.
     UserLatency,
-    /// The noise of one period of observation, summed up.
+    /// The total noise of one period of observation.
     Noise,
 }
 
 impl HistogramKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] =
         [Self::Gap, Self::Latency, Self::IrqLatency, Self::ThreadLatency, Self::UserLatency, Self::Noise];
 
-    /// The word in files: `gap`, `latency`, `irq_latency`, `thread_latency`, `user_latency`, `noise`.
+    /// The name in files: `gap`, `latency`, `irq_latency`, `thread_latency`, `user_latency`, `noise`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gap => "gap",
@@ -55,18 +55,18 @@ impl FromStr for HistogramKind {
     }
 }
 
-/// So many times of about one length.
+/// A number of times in one range of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bucket {
     /// The thread of the tool that timed them, from 0.
     pub thread: u32,
-    /// What was timed.
+    /// The quantity that was timed.
     pub kind: HistogramKind,
-    /// The shortest that falls in here.
+    /// The lower end of the range, inclusive.
     pub from: Nanos,
-    /// The longest.
+    /// The upper end of the range, inclusive.
     pub to: Nanos,
-    /// How many there were; not 0.
+    /// Number of times; not 0.
     pub count: u64,
 }
 
@@ -75,18 +75,18 @@ pub struct Bucket {
 pub struct Histogram {
     /// The CPU.
     pub cpu: Cpu,
-    /// What was counted on it.
+    /// Its buckets.
     pub buckets: Vec<Bucket>,
 }
 
 impl Histogram {
-    /// The buckets that belong together, one thread and kind after the other.
+    /// The series of buckets, one per thread and kind.
     pub fn series(&self) -> impl Iterator<Item = &[Bucket]> {
         self.buckets.chunk_by(|a, b| (a.thread, a.kind) == (b.thread, b.kind))
     }
 }
 
-/// What every user of buckets relies on.
+/// Checks what every user of buckets relies on.
 pub(crate) fn check_buckets(cpu: Cpu, buckets: &[Bucket]) -> Result<(), String> {
     let bad = |bucket: &&Bucket| bucket.from > bucket.to || bucket.count == 0;
     match buckets.iter().find(bad) {

@@ -1,4 +1,4 @@
-//! What the kernel did on a CPU, as the kernel saw it: intervals, and what each watched thread had to bear.
+//! Activity of the kernel on a CPU as the kernel recorded it: intervals, and the noise of each observed thread.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::{Cpu, Nanos};
 pub struct Interval {
     /// When it began, counted from the zero of its recording.
     pub start: Nanos,
-    /// From its begin to its end, whatever came in between. For [`Source::Steal`] the window in which the
-    /// hypervisor took [`Self::net`]; where in the window is not known.
+    /// From its beginning to its end, including interruptions. For [`Source::Steal`] the window in which the
+    /// hypervisor took [`Self::net`]; the position in the window is not known.
     pub duration: Nanos,
     /// The part of [`Self::duration`] that no nested interval took (NMI > interrupt > softirq > task).
     pub net: Nanos,
-    /// What it was.
+    /// Its source.
     pub source: Source,
     /// The task that ran, for [`Source::Task`]; 0 otherwise.
     pub pid: u32,
-    /// The watched thread that had to wait; 0 where none was watched. In a recording of a command each interval has
+    /// The observed thread that had to wait; 0 if none was observed. In a recording of a command each interval has
     /// one, and those of [`Source::Task`] are the time in which the thread could have run and did not.
     pub victim: u32,
-    /// What the source worked at, where the kernel told: the timer's callback, the work function, the function called.
+    /// What the source worked on, if the kernel reported it: the timer's callback, the work function, the function called.
     pub detail: Option<Arc<str>>,
-    /// Who caused it, where the kernel told: the sender of an IPI, what woke the task.
+    /// What caused it, if the kernel reported it: the sender of an IPI, what woke the task.
     pub cause: Option<Arc<str>>,
 }
 
@@ -35,13 +35,13 @@ impl Interval {
     }
 }
 
-/// The intervals of one CPU, ordered by their start. They nest; none cuts through another, but for steal windows and, in a
-/// recording of a command, the waits of its threads, which stand under the CPU that each had to leave.
+/// The intervals of one CPU, ordered by start. They nest without crossing, except for steal windows and, in a
+/// recording of a command, the waits of its threads, which are listed under the CPU that each had to leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intervals {
     /// The CPU.
     pub cpu: Cpu,
-    /// What happened on it.
+    /// Its intervals.
     pub intervals: Vec<Interval>,
 }
 
@@ -50,27 +50,27 @@ pub struct Intervals {
 pub struct Taken {
     /// Net time.
     pub time: Nanos,
-    /// How often.
+    /// Number of intervals.
     pub count: u64,
 }
 
-/// What one thread of a recorded command had to bear, from its first to its last instant under watch.
+/// The noise of one thread of a recorded command, from its first to its last instant under observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// Thread id.
     pub tid: u32,
     /// Process id (the kernel's thread group).
     pub pid: u32,
-    /// Its name at the end.
+    /// Its last name.
     pub comm: Arc<str>,
     /// When it was first seen.
     pub start: Nanos,
-    /// When it ended, or the recording did.
+    /// When it ended, or the end of the recording if it had not.
     pub end: Nanos,
-    /// Time on a CPU, interrupts included.
+    /// Time on a CPU, including interrupts.
     pub on_cpu: Nanos,
-    /// Time in which it was runnable and waited, after a preemption or a wake-up, by the kernel's own account.
+    /// Time in which it was runnable and waited, after a preemption or a wake-up, as the kernel accounts it.
     pub run_delay: Nanos,
-    /// What each kind of source took from it, in the order of [`SourceKind::ALL`]. Under `task`: preemptions.
+    /// Time that each kind of source took from it, in the order of [`SourceKind::ALL`]. For `task`: preemptions.
     pub taken: [Taken; SourceKind::ALL.len()],
 }

@@ -1,11 +1,11 @@
-//! The nouns of quell and their files.
+//! The data types of quell and their files.
 //!
 //! A [`Recording`] is a folder `NAME.quell/` with a [`Manifest`] and one Parquet table per kind of row. While it
 //! is being made, each table is an Arrow IPC stream that stays readable after a crash ([`Writer`]); at the end it
-//! becomes Parquet. Other tools' files come in and go out through [`formats`]. This crate imports no other crate
+//! becomes Parquet. Other tools' files are read and written by [`formats`]. This crate imports no other crate
 //! of quell.
 
-// The derive names this crate, here too.
+// The derive refers to this crate by name, also within it.
 extern crate self as quell_recording;
 
 mod atomic_write;
@@ -51,5 +51,5 @@ pub use source::{Level as SourceLevel, Source, SourceKind};
 pub use source_pattern::SourcePattern;
 pub use trace::{Detour, Quanta, Quantum, Span, Trace};
 pub use warning::Warning;
-pub use words::one_line;
+pub use words::{cut, one_line};
 pub use write::{Progress, Writer};

@@ -14,29 +14,29 @@ use crate::{Cpu, Error, MpiFacts, Nanos, Span, Warning, atomic_write, warning};
 ///
 /// 2 added the tables `intervals` and `threads`, the method `kernel` and the manifest's `sources`. 3 added the method `phases`, whose
 /// `quanta` have a rank, and the manifest's `mpi`. 4 added the method `histogram` with the table `histograms`. 5 made each of the
-/// manifest's `warnings` a code with facts, where older ones have sentences.
+/// manifest's `warnings` a code with facts; older versions have sentences.
 pub const FORMAT_VERSION: u32 = 5;
 
-/// What every manifest says in `format`.
+/// The value of `format` in every manifest.
 const FORMAT: &str = "quell.recording";
 
-/// How far the recording got.
+/// The state of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Still being made, or its writer was killed: the tables end at their last flush.
     Recording,
-    /// Ended as asked.
+    /// Ended as requested.
     Complete,
-    /// Ended early by a signal; all that was seen is kept.
+    /// Ended early by a signal; all rows until then are kept.
     Interrupted,
-    /// Ended early by an error, such as a full disk; what was written is kept.
+    /// Ended early by an error, such as a full disk; the rows that were written are kept.
     Failed,
     /// Made from another tool's file.
     Imported,
 }
 
-/// How the noise was looked for.
+/// The method of recording noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
@@ -46,16 +46,16 @@ pub enum Method {
     Fwq,
     /// Fixed time quanta: how much work fits into the same time?
     Ftq,
-    /// No probe: only what the kernel saw.
+    /// No probe: only the kernel's intervals.
     Kernel,
-    /// Phases of an MPI program, with what the kernel saw.
+    /// Phases of an MPI program, with the kernel's intervals.
     Phases,
-    /// Another tool's counts of how long: neither order nor starts are known.
+    /// Another tool's counts of lengths: order and starts are not known.
     Histogram,
 }
 
 impl Method {
-    /// What such a recording holds, in words.
+    /// The content of such a recording, in words.
     pub fn holds(self) -> &'static str {
         match self {
             Self::Detour => "detours",
@@ -94,60 +94,60 @@ pub struct ClockFacts {
     pub drift_ppm: f64,
 }
 
-/// The probe's own loop on one CPU: what an undisturbed turn takes, in ns.
+/// The probe's own loop on one CPU: the time of an undisturbed turn, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct LoopFacts {
-    /// Turns in the whole run.
+    /// Number of turns in the whole run.
     #[column(title = "turns", page)]
     pub iterations: u64,
-    /// Mean over the run, detours left out.
+    /// Mean over the run, without detours.
     pub mean_ns: f64,
     /// Shortest.
     pub min_ns: f64,
     /// Median.
     #[column(title = "p50", page)]
     pub p50_ns: f64,
-    /// 99 of 100 are at most this.
+    /// 99th percentile.
     #[column(title = "p99", page)]
     pub p99_ns: f64,
-    /// 999 of 1,000 are at most this.
+    /// 99.9th percentile.
     #[column(title = "p99.9", page)]
     pub p99_9_ns: f64,
 }
 
-/// What one of the kernel recorder's programs cost, by the kernel's own account (`bpf_stats`).
+/// The cost of one of the kernel recorder's programs, as the kernel accounts it (`bpf_stats`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramCost {
     /// The program's name.
     pub program: String,
-    /// How often it ran, on any CPU.
+    /// Number of runs, on any CPU.
     pub runs: u64,
-    /// Time in it, in ns, with the kernel's own taking of time.
+    /// Time in it, in ns, including the kernel's own time measurement.
     pub ns: u64,
 }
 
-/// What the kernel recorder did beside, or in place of, the probe.
+/// Facts about the kernel recorder, which ran in addition to the probe or instead of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourcesFacts {
-    /// Why sources are not known; absent where they were recorded.
+    /// Why sources are not known; absent if they were recorded.
     pub unknown_because: Option<String>,
-    /// Kinds of event that this kernel cannot tell, with what that means.
+    /// Kinds of event that this kernel cannot trace, and what that means.
     pub missing: Vec<String>,
-    /// Where a virtual machine's stolen time was read: `run queue`, which keeps the kernel's reading of the hypervisor's count
-    /// at each tick, in ns; absent where it was not.
+    /// The source of a virtual machine's stolen time: `run queue`, which keeps the kernel's reading of the hypervisor's count
+    /// at each tick, in ns; absent if it was not read.
     pub steal: Option<String>,
-    /// Intervals that did not fit into the buffer and were dropped, all CPUs together.
+    /// Number of intervals that did not fit into the buffer and were dropped, over all CPUs.
     pub lost: u64,
-    /// Threads of the command that could not be followed for want of room.
+    /// Number of threads of the command that could not be followed for lack of space.
     pub lost_threads: u64,
-    /// The process that was followed with all its children; absent where CPUs were watched.
+    /// The process that was followed with all its children; absent if CPUs were observed.
     pub command_pid: Option<u32>,
-    /// The command's own exit code, where it ended by itself.
+    /// The command's own exit code, if it exited by itself.
     pub command_exit_code: Option<i32>,
-    /// quell's own process: what it took is no noise of the node.
+    /// The id of quell's own process: the time that it took is not noise of the node.
     pub own_pid: Option<u32>,
-    /// What each program cost; absent where it was not asked for.
+    /// The cost of each program; absent if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Vec<ProgramCost>>,
 }
@@ -157,33 +157,33 @@ pub struct SourcesFacts {
 pub struct CpuFacts {
     /// The CPU.
     pub cpu: Cpu,
-    /// Physical core, where the kernel tells.
+    /// Physical core, if the kernel reports it.
     pub core: Option<u32>,
-    /// Package (socket), where the kernel tells.
+    /// Package (socket), if the kernel reports it.
     pub package: Option<u32>,
-    /// NUMA node, where the kernel tells.
+    /// NUMA node, if the kernel reports it.
     pub numa_node: Option<u32>,
-    /// When it was observed, from the recording's zero.
+    /// Start of the observation, from the recording's zero.
     pub start_ns: Nanos,
     /// End of the observation.
     pub end_ns: Nanos,
-    /// The shortest detour that the probe can tell from its own loop: how far 999 of 1,000 undisturbed turns
-    /// stray from the median, and one step of the clock. Absent where it was not measured.
+    /// The shortest detour that the probe can distinguish from its own loop: the deviation from the median of 999 of 1,000 undisturbed
+    /// turns, plus one step of the clock. Absent if it was not measured.
     pub resolution_ns: Option<f64>,
     /// The probe's loop, for the detour method.
     pub probe_loop: Option<LoopFacts>,
-    /// Rows that did not fit into the buffer and were dropped.
+    /// Number of rows that did not fit into the buffer and were dropped.
     pub lost: u64,
-    /// Detours or quanta in the tables; known when the recording has ended. Where a table is missing, this tells.
+    /// Number of detours or quanta in the tables; known once the recording has ended. It reveals a missing table.
     #[serde(default)]
     pub rows: Option<u64>,
-    /// Intervals in the table; known when the recording has ended.
+    /// Number of intervals in the table; known once the recording has ended.
     #[serde(default)]
     pub intervals: Option<u64>,
 }
 
 impl CpuFacts {
-    /// Facts of a CPU of which only the span is known.
+    /// Facts of a CPU for which only the span is known.
     pub fn of_span(cpu: Cpu, span: Span) -> Self {
         Self {
             cpu,
@@ -200,7 +200,7 @@ impl CpuFacts {
         }
     }
 
-    /// When it was observed.
+    /// The time of its observation.
     pub fn span(&self) -> Span {
         Span { start: self.start_ns, end: self.end_ns }
     }
@@ -213,9 +213,9 @@ pub struct Manifest {
     version: u32,
     /// The version of quell that wrote it.
     pub quell: String,
-    /// How far it got.
+    /// The state of the recording.
     pub state: State,
-    /// Why it failed, or where it came from.
+    /// Why it failed, or where it was imported from.
     pub note: Option<String>,
     /// Host name.
     pub host: Option<String>,
@@ -225,34 +225,34 @@ pub struct Manifest {
     pub processor: Option<String>,
     /// The command line.
     pub command: Vec<String>,
-    /// Wall-clock time of the recording's zero, ns since 1970.
+    /// Wall-clock time of the recording's zero, in ns since 1970.
     pub zero_unix_ns: Option<u64>,
-    /// CLOCK_MONOTONIC at the recording's zero, in ns: joins these rows with the kernel's.
+    /// CLOCK_MONOTONIC at the recording's zero, in ns: relates these rows to the kernel's.
     pub zero_monotonic_ns: Option<u64>,
-    /// How the noise was looked for.
+    /// The method of recording noise.
     pub method: Method,
     /// The clock.
     pub clock: Option<ClockFacts>,
-    /// Gaps above this were recorded.
+    /// Only longer gaps were recorded.
     pub threshold_ns: Option<f64>,
-    /// Length of a quantum as asked for, for FWQ and FTQ.
+    /// Requested length of a quantum, for FWQ and FTQ.
     pub quantum_ns: Option<Nanos>,
-    /// What the kernel recorder did; absent where it was not asked for.
+    /// Facts about the kernel recorder; absent if it was not requested.
     #[serde(default)]
     pub sources: Option<SourcesFacts>,
     /// The MPI program whose phases these are; absent for every other method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mpi: Option<MpiFacts>,
-    /// Hosts of the ranks where another tool's file held those of several; empty for what quell records, where a recording is of
+    /// Hosts of the ranks, if another tool's file held those of several; empty for what quell records, because a recording is from
     /// one host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rank_hosts: BTreeMap<u32, String>,
-    /// Whether the rows came as a histogram: then their order and their starts mean nothing, only how long they took.
+    /// Whether the rows come from a histogram: then only their durations are meaningful, not their order and starts.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unordered: bool,
     /// The recorded CPUs, ordered.
     pub cpus: Vec<CpuFacts>,
-    /// What a reader of the figures must know.
+    /// Warnings for the reader of the figures.
     #[serde(deserialize_with = "warning::typed_or_sentences")]
     pub warnings: Vec<Warning>,
 }
@@ -285,12 +285,12 @@ impl Manifest {
         }
     }
 
-    /// The host of a rank, where it is known.
+    /// The host of a rank, if it is known.
     pub fn host_of(&self, rank: u32) -> Option<&str> {
         self.rank_hosts.get(&rank).or(self.host.as_ref()).map(String::as_str)
     }
 
-    /// Rows lost over all CPUs.
+    /// Number of rows lost over all CPUs.
     pub fn lost(&self) -> u64 {
         self.cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.lost))
     }
@@ -330,7 +330,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// What the type system does not hold.
+    /// Checks what the types do not guarantee.
     fn check(&self) -> Result<(), String> {
         for pair in self.cpus.windows(2) {
             if pair[0].cpu >= pair[1].cpu {
@@ -343,7 +343,7 @@ impl Manifest {
         }
     }
 
-    /// Writes the manifest, whole or not at all.
+    /// Writes the manifest atomically.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
         let text = serde_json::to_vec_pretty(self).map_err(|e| Error::malformed(folder, e))?;
         Ok(atomic_write(&folder.join("manifest.json"), &text)?)

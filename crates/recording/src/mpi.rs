@@ -1,7 +1,7 @@
-//! What an MPI run did, event by event: the nouns between the tracer's logs, OTF2 archives, and the analysis of noise.
+//! The events of an MPI run: the data types between the tracer's logs, OTF2 archives, and the analysis of noise.
 //!
 //! A run has locations, one for each thread of a rank, and each has a stream of [`Event`]s in the order in which they happened there.
-//! [`Definitions`] say what the numbers in events stand for: all of them are places in its lists.
+//! [`Definitions`] define the numbers in events: all of them are indices into its lists.
 
 mod operation;
 
@@ -9,7 +9,7 @@ use std::fmt;
 
 pub use operation::Operation;
 
-/// What numbers in events stand for.
+/// The definitions of the numbers in events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definitions {
     /// Calls and parts of the program.
@@ -29,9 +29,9 @@ pub struct Definitions {
 pub struct Region {
     /// Its name: `MPI_Send`, `phase 1`.
     pub name: String,
-    /// Where in the program it was called, as far as known.
+    /// The place in the program from which it was called, if known.
     pub site: Option<String>,
-    /// Whether it belongs to the MPI.
+    /// Whether it belongs to MPI.
     pub mpi: bool,
 }
 
@@ -40,14 +40,14 @@ pub struct Region {
 pub struct Comm {
     /// Its name.
     pub name: String,
-    /// For each of its own ranks, the rank in the world.
+    /// For each of its own ranks, the rank in `MPI_COMM_WORLD`.
     pub members: Vec<u32>,
-    /// Those of the other group, where it joins two.
+    /// The world ranks of the other group, if it joins two.
     pub remote: Option<Vec<u32>>,
 }
 
 impl Comm {
-    /// The ranks in the world that a rank's peers are numbers of: its own group, or the other one where there are two.
+    /// The world ranks that a rank's peers are numbered in: its own group, or the other one if there are two.
     pub fn peers(&self, rank: u32) -> &[u32] {
         match &self.remote {
             Some(remote) if !remote.contains(&rank) => remote,
@@ -55,7 +55,7 @@ impl Comm {
         }
     }
 
-    /// Who takes part in its collectives.
+    /// The world ranks that take part in its collectives.
     pub fn everybody(&self) -> impl Iterator<Item = u32> + Clone {
         self.members.iter().chain(self.remote.iter().flatten()).copied()
     }
@@ -68,77 +68,77 @@ pub struct Location {
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// The rank in the world.
+    /// The rank in `MPI_COMM_WORLD`.
     pub rank: u32,
     /// The rank's thread, from 0.
     pub thread: u32,
-    /// Where it ran; empty if not known.
+    /// Its host; empty if it is not known.
     pub host: String,
 }
 
 /// Something that happened at a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, in ns on the archive's clock.
+    /// Its time, in ns on the archive's clock.
     pub time_ns: u64,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 
-/// A tag, a rank or a communicator that is not known: a wildcard, or an archive that does not tell.
+/// A tag, a rank or a communicator that is not known: a wildcard, or one that the archive does not record.
 pub const UNKNOWN: u32 = u32::MAX;
-/// The request of what blocks.
+/// The request of a blocking call.
 pub const BLOCKING: u64 = u64::MAX;
 
-/// What happened. `comm`, `region` and `source` are places in [`Definitions`]; `to`, `from` and `root` are ranks of the communicator.
+/// What happened. `comm`, `region` and `source` are indices into [`Definitions`]; `to`, `from` and `root` are ranks of the communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are MPI's own words; those that are not are described")]
 pub enum What {
     /// A call or a part of the program begins.
     Enter(u32),
-    /// It ends.
+    /// A call or a part of the program ends.
     Leave(u32),
-    /// So much noise of a source had struck the thread by now, since it began.
+    /// The cumulative noise of a source on the thread since it began.
     Noise { source: u32, total_ns: u64 },
-    /// A message is handed over. `request` is [`BLOCKING`] or what [`What::SendDone`] will name.
+    /// A message is sent. `request` is [`BLOCKING`] or the one that [`What::SendDone`] will refer to.
     Send { comm: u32, to: u32, tag: u32, bytes: u64, request: u64 },
     /// A non-blocking send is complete.
     SendDone { request: u64 },
     /// A non-blocking receive begins. Each of `comm`, `from` and `tag` may be [`UNKNOWN`].
     RecvPosted { comm: u32, from: u32, tag: u32, request: u64 },
-    /// A message is there. `request` is [`BLOCKING`] or what [`What::RecvPosted`] named.
+    /// A message was received. `request` is [`BLOCKING`] or the one of [`What::RecvPosted`].
     Recv { comm: u32, from: u32, tag: u32, bytes: u64, request: u64 },
-    /// A message was seen by a probe, and is still to be received.
+    /// A message was seen by a probe, and is not received yet.
     Probed { comm: u32, from: u32, tag: u32 },
-    /// A request was asked for, and was not complete.
+    /// A request was tested, and was not complete.
     Pending { request: u64 },
-    /// A request was given up.
+    /// A request was cancelled.
     Cancelled { request: u64 },
     /// A blocking collective begins.
     CollectiveBegin,
     /// A non-blocking collective begins. `comm` may be [`UNKNOWN`].
     CollectivePosted { comm: u32, request: u64 },
-    /// A collective is complete. `root` is [`UNKNOWN`] where there is none; `request` as in [`What::Recv`].
+    /// A collective is complete. `root` is [`UNKNOWN`] if there is none; `request` as in [`What::Recv`].
     Collective { operation: Operation, comm: u32, root: u32, sent: u64, received: u64, request: u64 },
 }
 
 /// Which ranks a rank of a collective waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// Each for all.
+    /// Each rank waits for all.
     All,
-    /// Each for the root.
+    /// Each rank waits for the root.
     ForRoot,
-    /// The root for each.
+    /// The root waits for each rank.
     Root,
-    /// Each for those before it.
+    /// Each rank waits for those before it.
     Prefix,
-    /// Nobody need wait.
+    /// No rank has to wait.
     Nobody,
 }
 
 impl Operation {
-    /// Who waits for whom, whatever algorithm the MPI takes.
+    /// Which ranks wait for which, whatever algorithm MPI uses.
     pub fn waits(self) -> Waits {
         match self {
             Self::Bcast | Self::Scatter | Self::Scatterv => Waits::ForRoot,
@@ -164,13 +164,13 @@ impl std::error::Error for Damage {}
 
 /// An MPI run that can be read, each location at its own pace.
 pub trait Run {
-    /// What the numbers in its events stand for.
+    /// The definitions of the numbers in its events.
     fn definitions(&self) -> &Definitions;
 
-    /// Puts the next few thousand events of the location at this place in [`Definitions::locations`] behind `events`, times rising except
-    /// where the clock itself went back; `false` once there are no more.
+    /// Appends the next few thousand events of the location at this index of [`Definitions::locations`] to `events`. Times rise except
+    /// where the clock itself went back. `false` once there are no more.
     ///
     /// # Errors
-    /// What is wrong with the rest. What was put behind `events` counts.
+    /// What is wrong with the rest. The events that were appended are valid.
     fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage>;
 }

@@ -1,7 +1,7 @@
-//! Reading what the tracer in `mpi/trace` wrote of an MPI program: a folder of logs, one for each thread. The layout is that of
+//! Reads the logs of an MPI program from the tracer in `mpi/trace`: a folder with one log per thread. The layout is that of
 //! `mpi/trace_log.h`.
 //!
-//! Whatever a log says is believed only as far as it can be checked: damage ends a location's events, and never more than that.
+//! The content of a log is only trusted as far as it can be checked: damage ends a location's events, and never more than that.
 
 mod definitions;
 mod events;
@@ -26,7 +26,7 @@ use head::{Head, State};
 pub use layout::variable;
 use lines::Clock;
 
-/// How the name of a log ends.
+/// The extension of a log's name.
 const ENDING: &str = "log";
 /// The name of the source that the tracer adds to the kernel's kinds.
 pub const INJECTED: &str = "injected";
@@ -46,43 +46,43 @@ struct Log {
     bytes: u64,
     clock: Clock,
     maps: Maps,
-    /// Reading, once it has begun.
+    /// The events, once reading has begun.
     events: Option<Events>,
-    /// Whether all was read, or damage was met.
+    /// Whether all events were read, or damage was found.
     over: bool,
 }
 
-/// What is to be known of a run before its events are believed.
+/// Facts about a run that a reader of its events must know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many ranks the run had, as they say.
+    /// Number of ranks of the run, as the ranks report it.
     pub ranks: u32,
     /// Ranks without a log.
     pub missing: Vec<u32>,
-    /// Ranks that never came to the end of `MPI_Finalize`.
+    /// Ranks that did not reach the end of `MPI_Finalize`.
     pub unfinished: Vec<u32>,
-    /// Ranks that called nothing but `MPI_Init` and `MPI_Finalize`.
+    /// Ranks that called only `MPI_Init` and `MPI_Finalize`.
     pub silent: Vec<u32>,
-    /// Processes with another MPI than the tracer's: host and process id. They have no location.
+    /// Processes that use another MPI library than the tracer's: host and process id. They have no location.
     pub wrong_mpi: Vec<(String, u32)>,
-    /// Processes of other MPI programs under the same tracer, as of a second `mpirun` or of `MPI_Comm_spawn`: host and process id. Of each rank
-    /// the process that began first has locations.
+    /// Processes of other MPI programs under the same tracer, such as a second `mpirun` or `MPI_Comm_spawn`: host and process id. For each rank
+    /// only the process that began first has locations.
     pub others: Vec<(String, u32)>,
     /// Logs that cannot be read, and why.
     pub damaged: Vec<(PathBuf, String)>,
-    /// MPI calls, in all.
+    /// Number of MPI calls.
     pub calls: u64,
-    /// Records that found no room: a limit, or a full disk.
+    /// Number of records that were lost because of a limit, or a full disk.
     pub lost: u64,
-    /// Calls that put or get, which are seen but not tracked.
+    /// Number of one-sided calls, which are recorded but not tracked.
     pub one_sided: u64,
-    /// Why there are no counters of the kernel's noise, with the first rank that says so.
+    /// Why there are no counters of the kernel's noise, with the first rank that reports it.
     pub no_noise: BTreeMap<String, u32>,
-    /// Names of communicators whose members nobody told.
+    /// Names of communicators without recorded members.
     pub unknown_members: Vec<String>,
-    /// Hosts whose clocks were never compared with rank 0's: their times are their own.
+    /// Hosts whose clocks were never compared with rank 0's: their times are on their own clocks.
     pub unaligned: Vec<String>,
-    /// What the MPI calls itself.
+    /// The MPI library, as it names itself.
     pub library: String,
     /// The program.
     pub program: String,
@@ -92,7 +92,7 @@ impl LogRun {
     /// Opens the logs in `folder` and reads what they define.
     ///
     /// # Errors
-    /// [`Error::Io`], or [`Error::Malformed`] where there is no log that can be read.
+    /// [`Error::Io`], or [`Error::Malformed`] if no log can be read.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let mut summary = Summary::default();
         let mut heads = Vec::new();
@@ -141,7 +141,7 @@ impl LogRun {
         Ok(run)
     }
 
-    /// Ranks without a log have locations without events, so that the others' messages to them still name them.
+    /// Adds locations without events for ranks without a log, so that messages of other ranks can refer to them.
     fn add_missing(&mut self) {
         for rank in &self.summary.missing {
             let at = self.definitions.locations.partition_point(|location| location.rank < *rank);
@@ -162,7 +162,7 @@ impl LogRun {
         }
     }
 
-    /// What is to be known before the events are believed.
+    /// Facts that a reader of the events must know.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -181,13 +181,13 @@ fn logs_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 impl Summary {
-    /// Of each rank keeps the process that began first.
+    /// Keeps only the process that began first for each rank.
     fn leave_out_others(&mut self, heads: &mut Vec<(PathBuf, Head)>) {
         let mut first: BTreeMap<u32, (u64, String, u32)> = BTreeMap::new();
         for (_, head) in heads.iter() {
             let this = (head.begin_ns, head.host.clone(), head.pid);
             let known = first.entry(head.rank).or_insert_with(|| this.clone());
-            // Threads of one process begin one after the other.
+            // Threads of one process begin one after another.
             if (&known.1, known.2) != (&this.1, this.2) && this.0 < known.0 {
                 *known = this;
             }
@@ -215,7 +215,7 @@ impl Summary {
                 self.no_noise.entry(head.reason.clone()).or_insert(head.rank);
             }
         }
-        // A head that lies has no more ranks than this.
+        // Limits the number of ranks that a wrong head can claim.
         let named = (0..self.ranks.min(head::MOST_RANKS)).filter(|rank| !ranks.contains_key(rank));
         self.missing = named.collect();
         self.unfinished =
@@ -236,7 +236,7 @@ impl Run for LogRun {
     fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage> {
         let Some(log) = self.locations.get_mut(location).filter(|log| !log.over) else { return Ok(false) };
         let more = log.read(events);
-        // What follows damage is not known.
+        // Nothing after damage can be trusted.
         log.over = !matches!(more, Ok(true));
         if log.over {
             log.events = None;

@@ -1,4 +1,4 @@
-//! Time as integer nanoseconds, typed and printed the way people write it.
+//! Time as integer nanoseconds, with a readable notation.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A length of time, or a point in time counted from a stated zero, in nanoseconds.
+/// A length of time, or a point in time relative to a stated zero, in nanoseconds.
 ///
 /// 2⁶⁴ ns are 584 years; arithmetic saturates rather than wraps, so a hostile file cannot turn a huge time
 /// into a small one.
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Nanos(u64);
 
-/// A time in ns as people read it: below 10 ns with a tenth, `-` for what is no time.
+/// Formats a time in ns for reading: below 10 ns with one decimal, `-` for values that are not a time.
 pub fn format_ns(ns: f64) -> String {
     if ns > 0.0 && ns < 10.0 {
         return format!("{ns:.1}ns");
@@ -23,9 +23,9 @@ pub fn format_ns(ns: f64) -> String {
 }
 
 impl Nanos {
-    /// No time at all, or the zero of a time line.
+    /// A length of zero, or the zero of a timeline.
     pub const ZERO: Self = Self(0);
-    /// The longest time that can be said.
+    /// The longest time that can be represented.
     pub const MAX: Self = Self(u64::MAX);
 
     /// From a count of nanoseconds.
@@ -59,7 +59,7 @@ impl Nanos {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// `self - other`, or zero where `other` is later.
+    /// `self - other`, or zero if `other` is later.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -91,12 +91,12 @@ impl From<Nanos> for std::time::Duration {
     }
 }
 
-/// Four significant digits in the unit that suits: `250ns`, `14us`, `1.04ms`, `10s`. Whole values stay exact.
+/// Four significant digits in a suitable unit: `250ns`, `14us`, `1.04ms`, `10s`. Whole values stay exact.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (divisor, unit) = match self.0 {
             0..1_000 => (1.0, "ns"),
-            // What would be rounded to 1000 belongs to the next unit.
+            // A value that would be rounded to 1000 uses the next unit.
             1_000..999_950 => (1e3, "us"),
             999_950..999_950_000 => (1e6, "ms"),
             _ => (1e9, "s"),

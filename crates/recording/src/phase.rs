@@ -12,23 +12,23 @@ pub struct Phase {
     pub rank: u32,
     /// Number of the phase, from 0; the same on all ranks.
     pub index: u64,
-    /// When its compute part began, counted from the zero of its recording.
+    /// When its compute part began, relative to the zero of its recording.
     pub start: Nanos,
-    /// Steps of work that it did.
+    /// Number of steps of work.
     pub work: u64,
-    /// The paper's qt: time to compute.
+    /// The paper's qt: compute time.
     pub compute: Nanos,
     /// The paper's bt: time in the operation that ends the phase.
     pub wait: Nanos,
 }
 
 impl Phase {
-    /// The paper's qtb.
+    /// The paper's qtb: the sum of both.
     pub fn total(&self) -> Nanos {
         self.compute + self.wait
     }
 
-    /// When the rank had computed, and came to the operation.
+    /// When the rank finished computing and reached the operation.
     pub fn computed(&self) -> Nanos {
         self.start + self.compute
     }
@@ -46,16 +46,16 @@ pub struct RankFacts {
     pub rank: u32,
     /// Its process.
     pub pid: u32,
-    /// CPUs that it might use, as in `0,2-5`.
+    /// CPUs that it was allowed to use, as in `0,2-5`.
     pub cpus: String,
-    /// Time of one step of work without noise, in ns; 0 where there was no work.
+    /// Time of one step of work without noise, in ns; 0 if there was no work.
     pub ns_per_iteration: f64,
-    /// What taking the time adds to each of its phases, in ns.
+    /// Time that reading the clock adds to each of its phases, in ns.
     #[serde(default)]
     pub timing_ns: f64,
-    /// What is to be added to this host's clock at the recording's zero to get rank 0's, in ns.
+    /// Offset to add to this host's clock at the recording's zero to get rank 0's, in ns.
     pub clock_offset_ns: i64,
-    /// How far that may be off, in ns; 0 where both have one clock.
+    /// Maximum error of that offset, in ns; 0 if both have the same clock.
     pub clock_error_ns: u64,
 }
 
@@ -64,13 +64,13 @@ pub struct RankFacts {
 pub struct MpiFacts {
     /// `bsp`, `allreduce`, `halo`, `fwq`.
     pub bench: String,
-    /// The library, in its own words.
+    /// The MPI library, as it names itself.
     pub library: String,
-    /// What ends a phase, such as `barrier`.
+    /// The operation that ends a phase, such as `barrier`.
     pub operation: String,
-    /// Bytes of its messages.
+    /// Size of its messages, in bytes.
     pub bytes: u64,
-    /// Ranks of the whole job.
+    /// Number of ranks of the whole job.
     pub ranks: u32,
     /// Ranks on this host.
     pub here: Vec<RankFacts>,

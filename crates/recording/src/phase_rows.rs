@@ -23,11 +23,11 @@ pub fn read_phases(folder: &Path) -> Result<Vec<(Cpu, Phase)>, Error> {
     Ok(phases)
 }
 
-/// Puts phases beside the kernel's intervals in a recording that has ended. `manifest` is the recording's; it gets the ranks and the
-/// rows' CPUs.
+/// Adds phases to a recording of the kernel's intervals that has ended. `manifest` is the recording's; it gets the ranks and the
+/// CPUs of the rows.
 ///
 /// # Errors
-/// [`Error::Exists`] where it holds quanta already, and [`Error::Io`].
+/// [`Error::Exists`] if it holds quanta already, and [`Error::Io`].
 pub fn add_phases(
     folder: &Path,
     manifest: &mut Manifest,
@@ -35,12 +35,12 @@ pub fn add_phases(
     rows: &[(Cpu, Phase)],
 ) -> Result<(), Error> {
     let target = folder.join(Phase::TABLE).with_extension("parquet");
-    // A table without ranks in the manifest is of a writer that was killed between the two.
+    // A table without ranks in the manifest is from a writer that was killed between the two steps.
     if target.exists() && manifest.mpi.is_some() {
         return Err(Error::Exists { path: target });
     }
     let schema = Phase::schema();
-    // Row groups stay small, so that the memory for many is that for a few.
+    // Row groups stay small, so that many rows need no more memory than few.
     let batches = rows.chunks(1 << 16).map(Phase::to_batch);
     write_parquet(&target, &schema, batches)?;
     manifest.method = crate::Method::Phases;

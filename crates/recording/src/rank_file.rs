@@ -1,4 +1,4 @@
-//! What one rank of an MPI program told: facts and rows. The layout is that of `mpi/rank_file.h`.
+//! The report of one rank of an MPI program: facts and rows. The layout is that of `mpi/rank_file.h`.
 
 mod layout;
 
@@ -12,33 +12,33 @@ use crate::{Error, one_line};
 pub use layout::phase;
 use layout::{Block, FACT, FIRST, ROWS, VERSION};
 
-/// More columns than this are no rows of ours.
+/// Maximum number of columns: rows with more are not from quell.
 const MOST_COLUMNS: usize = 64;
 
-/// Facts by their names, in text.
+/// Facts as text, by name.
 pub type Facts = BTreeMap<String, String>;
 
-/// The file of one rank, as far as it is whole.
+/// The file of one rank, up to its last complete block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankFile {
-    /// What the rank said of itself before its first series: `rank`, `host`, `cpus`, and so on.
+    /// The rank's facts before its first series: `rank`, `host`, `cpus`, and so on.
     pub facts: Facts,
     /// Its series, in their order.
     pub series: Vec<Series>,
-    /// Whether it ends in the middle of a block: the rank died, or its disk was full.
+    /// Whether it ends in the middle of a block, because the rank died or its disk was full.
     pub torn: bool,
 }
 
 /// Rows of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series {
-    /// What follows `series`.
+    /// The text after `series`.
     pub name: String,
-    /// Facts said in it; of several with one name the last.
+    /// Facts in the series; of several with one name the last.
     pub facts: Facts,
     /// Names of its columns.
     pub columns: Vec<String>,
-    /// Row after row.
+    /// The values, row by row.
     values: Vec<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Series {
         self.values.len() / self.columns.len().max(1)
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -69,7 +69,7 @@ impl RankFile {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// [`Error::Io`], or [`Error::Malformed`] where it is no rank's file.
+    /// [`Error::Io`], or [`Error::Malformed`] if it is not a rank's file.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::parse(&fs::read(path)?).map_err(|reason| Error::malformed(path, reason))
     }
@@ -79,10 +79,10 @@ impl RankFile {
         self.facts.get(name)?.parse().ok()
     }
 
-    /// Reads a file's bytes. A tail that is no whole block is left out, and marked.
+    /// Parses a file's bytes. A tail that is not a complete block is ignored, and marked by [`Self::torn`].
     ///
     /// # Errors
-    /// Why the bytes are no rank's file.
+    /// Why the bytes are not a rank's file.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let mut file = Self::default();
         let mut rest = bytes;
@@ -151,7 +151,7 @@ impl RankFile {
     }
 }
 
-/// The first block of `bytes`, if it is whole, and what comes after it.
+/// The first block of `bytes`, if it is complete, and the rest.
 fn block(bytes: &[u8]) -> Option<(&[u8; 4], &[u8], &[u8])> {
     let (head, rest) = bytes.split_at_checked(size_of::<Block>())?;
     let kind = head[offset_of!(Block, kind)..].first_chunk()?;

@@ -1,4 +1,4 @@
-//! Reading a recording: complete, still growing, or torn.
+//! Reads a recording: complete, still growing, or torn.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,28 +17,28 @@ use crate::{
     Span, Thread, Trace,
 };
 
-/// A recording of one node, read whole.
+/// A recording of one node, completely in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// Where it was read from.
+    /// The path from which it was read.
     pub path: PathBuf,
-    /// All that is not a row. For a recording that did not end, the spans and lost counts are those of the last
+    /// All that is not a row. If the recording did not end, the spans and the numbers of lost rows are those of the last
     /// flush.
     pub manifest: Manifest,
     /// One trace per recorded CPU, in the manifest's order; for the detour method.
     pub traces: Vec<Trace>,
     /// One series per recorded CPU, in the manifest's order; for FWQ and FTQ.
     pub quanta: Vec<Quanta>,
-    /// What the kernel did on each recorded CPU, in the manifest's order; empty where sources are not known.
+    /// The kernel's intervals on each recorded CPU, in the manifest's order; empty if sources are not known.
     pub intervals: Vec<Intervals>,
     /// The threads of a recorded command, by their start.
     pub threads: Vec<Thread>,
-    /// What another tool counted on each CPU, in the manifest's order; for the method `histogram`.
+    /// The counts of another tool on each CPU, in the manifest's order; for the method `histogram`.
     pub histograms: Vec<Histogram>,
 }
 
 impl Recording {
-    /// Reads the recording in `folder`. One that was cut off is read up to its last whole flush.
+    /// Reads the recording in `folder`. One that was cut off is read up to its last complete flush.
     ///
     /// # Errors
     /// [`Error::NotARecording`], [`Error::Newer`], [`Error::Malformed`] with the file and the reason, or
@@ -67,20 +67,20 @@ impl Recording {
         Ok(Self { path: folder.to_owned(), manifest, traces, quanta, intervals, threads, histograms })
     }
 
-    /// A recording of detours alone, which is at `path` in another form.
+    /// A recording of detours alone, from a file at `path` in another format.
     pub(crate) fn of_traces(path: &Path, manifest: Manifest, traces: Vec<Trace>) -> Self {
         let path = path.to_owned();
         let (quanta, intervals, threads, histograms) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { path, manifest, traces, quanta, intervals, threads, histograms }
     }
 
-    /// The recording's name for people: its folder without `.quell`.
+    /// The recording's display name: its folder without `.quell`.
     pub fn name(&self) -> String {
         self.path.file_stem().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
     }
 }
 
-/// What the manifest counted must be there: a table that was not copied along is no silence.
+/// Checks that the rows in the manifest's counts exist: a table that was not copied must not look like no noise.
 fn check_rows(
     manifest: &Manifest,
     detours: &[(Cpu, Detour)],
@@ -117,10 +117,10 @@ fn counts(cpus: impl Iterator<Item = Cpu>) -> BTreeMap<Cpu, u64> {
     counts
 }
 
-/// Takes a batch of the file of this name; may refuse it.
+/// Receives a batch and the path of its file; may reject it.
 type Take<'a> = &'a mut dyn FnMut(&Path, RecordBatch) -> Result<(), Error>;
 
-/// All rows of a table, and whether it ends in the middle of a batch. A table that is not there has no rows.
+/// All rows of a table, and whether it ends in the middle of a batch. A missing table has no rows.
 pub(crate) fn read_table<R: Row>(folder: &Path) -> Result<(Vec<(Cpu, R)>, bool), Error> {
     let mut rows = Vec::new();
     let torn = read_batches(folder, R::TABLE, &mut |path, batch| {
@@ -130,7 +130,7 @@ pub(crate) fn read_table<R: Row>(folder: &Path) -> Result<(Vec<(Cpu, R)>, bool),
     Ok((rows, torn))
 }
 
-/// Gives the batches of a table in order, and says whether it ends in the middle of one.
+/// Passes the batches of a table in order, and returns whether it ends in the middle of one.
 pub(crate) fn read_batches(folder: &Path, table: &str, take: Take<'_>) -> Result<bool, Error> {
     let path = folder.join(table).with_extension("parquet");
     if path.exists() {
@@ -140,7 +140,7 @@ pub(crate) fn read_batches(folder: &Path, table: &str, take: Take<'_>) -> Result
     if path.exists() { read_stream(&path, take) } else { Ok(false) }
 }
 
-/// Rows of a batch: few enough to be forgotten, many enough to compute with.
+/// Rows of a batch: few enough to discard, many enough to compute with.
 const BATCH: usize = 1 << 16;
 
 fn read_parquet(path: &Path, take: Take<'_>) -> Result<(), Error> {
@@ -164,7 +164,7 @@ fn read_stream(path: &Path, take: Take<'_>) -> Result<bool, Error> {
     let bytes = fs::read(path)?;
     let whole = &bytes[..whole_messages(&bytes)];
     let torn = whole.len() < bytes.len();
-    // A stream whose schema is cut off is that of a writer killed before its first flush.
+    // A stream whose schema is cut off is from a writer that was killed before its first flush.
     let Ok(Ok(mut batches)) = contain(|| StreamReader::try_new(whole, None)) else {
         return Ok(true);
     };
@@ -172,14 +172,14 @@ fn read_stream(path: &Path, take: Take<'_>) -> Result<bool, Error> {
         match contain(|| batches.next()) {
             Ok(None) => return Ok(torn || !batches.is_finished()),
             Ok(Some(Ok(batch))) => take(path, batch)?,
-            // Whole batches before the damage are good; nothing after it can be trusted.
+            // Complete batches before the damage are valid; nothing after it can be trusted.
             Ok(Some(Err(_))) | Err(_) => return Ok(true),
         }
     }
 }
 
-/// How many bytes of an Arrow stream are whole messages. The decoder believes the lengths that a stream states, so a
-/// damaged one could make it ask for any amount of memory; here each is held against what the file has.
+/// Number of bytes of an Arrow stream that are complete messages. The decoder trusts the lengths that a stream states, so a
+/// damaged one could make it allocate any amount of memory; here each length is compared with the size of the file.
 fn whole_messages(bytes: &[u8]) -> usize {
     let mut whole = 0;
     loop {
@@ -201,14 +201,14 @@ fn whole_messages(bytes: &[u8]) -> usize {
     }
 }
 
-/// Runs a decoder of a foreign crate on bytes that may be hostile: where it panics, that is an error of the file.
+/// Runs a decoder of another crate on bytes that may be hostile: a panic becomes an error of the file.
 pub(crate) fn contain<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode))
         .map_err(|_| "its content is damaged".to_owned())
 }
 
-/// Decoders of Arrow and Parquet panic on some damaged files. Readers here turn that into an error; the panic's own
-/// message would only confuse, and is kept from stderr.
+/// Decoders of Arrow and Parquet panic on some damaged files. Readers here turn that into an error. The panic's own
+/// message would only confuse, so it is not printed to stderr.
 pub fn silence_decoders() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -219,7 +219,7 @@ pub fn silence_decoders() {
     }));
 }
 
-/// The last line of the progress file that is whole says where the recording ends; without one, the last row does.
+/// Sets the end of the recording from the last complete line of the progress file; without one, from the last row.
 fn end_at_last_flush(folder: &Path, manifest: &mut Manifest, detours: &[(Cpu, Detour)]) {
     let text = fs::read_to_string(folder.join(PROGRESS)).unwrap_or_default();
     let last = text.lines().rev().find_map(|line| serde_json::from_str::<Progress>(line).ok());
@@ -251,7 +251,7 @@ fn traces(manifest: &Manifest, rows: Vec<(Cpu, Detour)>) -> Result<Vec<Trace>, S
     Ok(traces)
 }
 
-/// What every user of a trace relies on.
+/// Checks what every user of a trace relies on.
 pub(crate) fn check_detours(cpu: Cpu, span: Span, detours: &[Detour]) -> Result<(), String> {
     let mut free = span.start;
     for detour in detours {

@@ -1,4 +1,4 @@
-//! Tables of results: flat named columns in a Parquet file that pandas, Polars and DuckDB read as they are.
+//! Tables of results: flat named columns in a Parquet file that pandas, Polars and DuckDB read directly.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::Error;
 use crate::read::contain;
 use crate::write::parquet_properties;
 
-/// What a column holds. Any of its cells may be empty.
+/// The type of a column's values. Any of its cells may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole numbers; times in nanoseconds.
@@ -31,7 +31,7 @@ pub enum Kind {
 /// One value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
-    /// None, in a column of any kind.
+    /// No value, in a column of any kind.
     #[default]
     Empty,
     /// For [`Kind::U64`].
@@ -44,20 +44,20 @@ pub enum Cell {
     Text(String),
 }
 
-/// A table: columns, and rows of as many cells.
+/// A table: columns, and rows with one cell per column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// Name and kind of each column.
     pub columns: Vec<(String, Kind)>,
-    /// A cell for each column; one of another kind counts as empty.
+    /// A cell for each column; a cell of another kind counts as empty.
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl Results {
-    /// The bytes of a Parquet file. Equal tables give equal bytes.
+    /// The table as a Parquet file. Equal tables give equal bytes.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// When there is not enough memory.
     pub fn to_parquet(&self) -> Result<Vec<u8>, Error> {
         let schema = self.schema();
         let columns = self.columns.iter().enumerate().map(|(index, column)| self.array(index, column.1));
@@ -73,16 +73,16 @@ impl Results {
         Ok(bytes)
     }
 
-    /// Reads a table that [`Self::to_parquet`] made: all of it, so that what is read is whole.
+    /// Reads a table that [`Self::to_parquet`] made, completely.
     ///
     /// # Errors
-    /// [`Error::Io`] where there is no such file, [`Error::Malformed`] for one that is cut off or of other columns.
+    /// [`Error::Io`] if the file does not exist, [`Error::Malformed`] if it is cut off or has other columns.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let file = fs::File::open(path)?.into_parts().0;
         contain(|| decode(file)).and_then(|table| table).map_err(|reason| Error::malformed(path, reason))
     }
 
-    /// The place of a column.
+    /// The index of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|(known, _)| known == name)
     }
@@ -196,7 +196,7 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[place] ^= 0x55;
             fs::write(&path, &damaged).unwrap();
-            // It may still be a table, but a reader lives.
+            // It may still be a valid table; the reader must not crash.
             let _ = Results::read(&path);
         }
     }

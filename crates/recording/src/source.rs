@@ -1,4 +1,4 @@
-//! What an interval of kernel activity is: the names of noise sources.
+//! Sources of kernel activity: the names of noise sources.
 
 mod kinds;
 

@@ -1,4 +1,4 @@
-//! Patterns over noise sources: what a mitigation says it takes away.
+//! Patterns of noise sources: the noise that a mitigation claims to remove.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use regex::Regex;
 
 use crate::source::{Source, SourceKind};
 
-/// Which noise is meant. As text: `nmi`, `tick`, `fault`, `steal`; or a kind and a regular expression: `irq:^nvme`, `ipi:tlb`,
-/// `softirq:RCU`, `task:^kworker/`; or, whatever the source, what it worked at: `timer:CALLBACK`, `work:FUNCTION`.
+/// A pattern of noise. As text: `nmi`, `tick`, `fault`, `steal`; or a kind and a regular expression: `irq:^nvme`, `ipi:tlb`,
+/// `softirq:RCU`, `task:^kworker/`; or, for any source, what it worked on: `timer:CALLBACK`, `work:FUNCTION`.
 #[derive(Clone, Debug)]
 pub enum SourcePattern {
-    /// Sources of a kind whose name matches; all of the kind without a regular expression.
+    /// Sources of a kind whose name matches; all of the kind if there is no regular expression.
     Named(SourceKind, Option<Regex>),
     /// The timer whose callback matches.
     Timer(Regex),
@@ -20,7 +20,7 @@ pub enum SourcePattern {
 }
 
 impl SourcePattern {
-    /// Whether an interval of this source, at work on `detail` where that is known, is meant.
+    /// Whether the pattern matches an interval of this source, which worked on `detail` if that is known.
     pub fn matches(&self, source: &Source, detail: Option<&str>) -> bool {
         match self {
             Self::Named(kind, name) => {

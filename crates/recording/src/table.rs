@@ -1,4 +1,4 @@
-//! The tables of a recording as Arrow batches: one place that knows their columns.
+//! The tables of a recording as Arrow batches; the only place that knows their columns.
 
 mod histogram;
 mod kernel;
@@ -19,9 +19,9 @@ pub(crate) trait Row: Clone {
     const TABLE: &'static str;
     /// Its columns; all are required.
     fn schema() -> SchemaRef;
-    /// Rows to a batch of the schema above.
+    /// Converts rows to a batch of that schema.
     fn to_batch(rows: &[(Cpu, Self)]) -> Result<RecordBatch, ArrowError>;
-    /// A batch to rows; the error names the column.
+    /// Converts a batch to rows; the error names the column.
     fn from_batch(batch: &RecordBatch) -> Result<Vec<(Cpu, Self)>, String>;
 }
 

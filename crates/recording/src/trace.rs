@@ -1,16 +1,16 @@
-//! What a CPU suffered, as the program on it saw it: detours, and quanta of fixed work or fixed time.
+//! The noise of a CPU as the program on it saw it: detours, and quanta of fixed work or fixed time.
 
 use crate::{Cpu, Nanos};
 
 /// One interval in which a CPU was taken from the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detour {
-    /// When it began, counted from the zero of its recording.
+    /// When it began, relative to the zero of its recording.
     pub start: Nanos,
     /// How long the program had to wait: the gap between two clock readings, less the probe's own loop.
     pub duration: Nanos,
-    /// Whether quell's own writing caused it. Such a detour is kept in the file, and out of every statistic
-    /// and prediction.
+    /// Whether quell's own writing caused it. Such a detour stays in the file, but is excluded from all statistics
+    /// and predictions.
     pub own: bool,
 }
 
@@ -21,7 +21,7 @@ impl Detour {
     }
 }
 
-/// The stretch of time in which a CPU was observed, counted from the zero of its recording.
+/// The time in which a CPU was observed, relative to the zero of its recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// First instant observed.
@@ -37,12 +37,12 @@ impl Span {
     }
 }
 
-/// The detours of one CPU in order of their start, and the time in which they were looked for.
+/// The detours of one CPU in order of their start, and the time in which it was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The CPU.
     pub cpu: Cpu,
-    /// When it was observed.
+    /// The time of its observation.
     pub span: Span,
     /// Its detours, ordered by start; none overlaps the next, all lie within the span.
     pub detours: Vec<Detour>,
@@ -54,7 +54,7 @@ impl Trace {
         self.detours.iter().filter(|detour| !detour.own)
     }
 
-    /// The time in which noise could be seen: the span, less what quell itself took.
+    /// The time in which noise could be observed: the span less the time that quell itself took.
     pub fn observed(&self) -> Nanos {
         let own = self.detours.iter().filter(|d| d.own).fold(Nanos::ZERO, |sum, d| sum + d.duration);
         self.span.length() - own
@@ -64,11 +64,11 @@ impl Trace {
 /// One quantum of the FWQ or FTQ probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantum {
-    /// When it began, counted from the zero of its recording.
+    /// When it began, relative to the zero of its recording.
     pub start: Nanos,
-    /// How long it took: what varies in FWQ.
+    /// Its duration, which varies in FWQ.
     pub duration: Nanos,
-    /// Units of work done in it: what varies in FTQ.
+    /// Units of work done in it, which vary in FTQ.
     pub work: u64,
 }
 

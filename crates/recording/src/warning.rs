@@ -1,16 +1,16 @@
-//! What limits a recording, as typed values: each has a code and its facts. Their sentences are in `text`.
+//! Limits of a recording, as typed values: each has a code and its facts. Their sentences are in `text`.
 
 mod text;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a reader of a recording's figures must know.
+/// A warning for the reader of a recording's figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 #[schemars(rename = "RecordingWarning")]
 pub enum Warning {
-    /// The processor's counter cannot be used, so CLOCK_MONOTONIC is read.
+    /// The processor's counter cannot be used, so the probe reads CLOCK_MONOTONIC.
     CoarseClock {
         /// Why it cannot be used.
         because: String,
@@ -27,60 +27,60 @@ pub enum Warning {
         /// The smallest step that the clock shows.
         granularity_ns: f64,
     },
-    /// The threshold is below what the probe can tell from its own loop.
+    /// The threshold is below what the probe can distinguish from its own loop.
     ThresholdInsideLoop {
-        /// Gaps above this were recorded.
+        /// Only longer gaps were recorded.
         threshold_ns: f64,
         /// The coarsest resolution over the CPUs.
         resolution_ns: f64,
     },
     /// The clock's calibrated rate changed between the start and the end.
     ClockDrift {
-        /// By so many parts per million.
+        /// The change, in parts per million.
         drift_ppm: f64,
     },
-    /// Rows came faster than they could be written.
+    /// Rows arrived faster than they could be written.
     RowsLost {
-        /// How many, over all CPUs.
+        /// Number of rows, over all CPUs.
         rows: u64,
     },
-    /// Rows were lost, and the recording does not say why.
+    /// Rows were lost, and the recording does not state why.
     RowsMissing {
-        /// How many, over all CPUs.
+        /// Number of rows, over all CPUs.
         rows: u64,
     },
     /// The kernel takes time from real-time threads (`sched_rt_runtime_us`).
     RealtimeThrottled {
-        /// That share of each second, in percent.
+        /// The share of each second, in percent.
         percent: f64,
     },
-    /// The machine is a virtual one.
+    /// The machine is virtual.
     VirtualMachine,
-    /// Kernel intervals came faster than they could be read.
+    /// Kernel intervals arrived faster than they could be read.
     IntervalsLost {
-        /// How many, over all CPUs.
+        /// Number of intervals, over all CPUs.
         intervals: u64,
     },
-    /// Threads of the command were not followed for want of room.
+    /// Threads of the command were not followed for lack of space.
     ThreadsNotFollowed {
-        /// How many.
+        /// Number of threads.
         threads: u64,
     },
     /// The writer ended without finishing: the recording ends with its last flush.
     CutOff,
     /// A signal ended the recording early.
     Interrupted,
-    /// An imported file does not say which CPU it is of.
+    /// An imported file does not state the CPU.
     CpuUnknown,
-    /// An imported file does not say on which CPUs its threads ran.
+    /// An imported file does not state the CPUs of its threads.
     CpusOfThreadsUnknown,
-    /// An imported file does not say on which CPUs its ranks ran.
+    /// An imported file does not state the CPUs of its ranks.
     CpusOfRanksUnknown,
     /// Ranks of an imported file moved between CPUs.
     RanksMoved,
-    /// An imported file does not say when each quantum began.
+    /// An imported file does not record when each quantum began.
     StartsUnknown {
-        /// Whether it has a column of clock ticks, whose rate it does not say.
+        /// Whether it has a column of clock ticks, whose rate it does not state.
         ticks: bool,
     },
     /// An imported file has neither the order nor the starts of its quanta, nor the CPUs.
@@ -93,23 +93,23 @@ pub enum Warning {
     UnitUnknown,
     /// An imported file has whole microseconds.
     WholeMicroseconds {
-        /// What holds them.
+        /// The times in question.
         of: MicrosecondTimes,
     },
-    /// An imported file ends before its tool's sums.
+    /// An imported file ends before the tool's sums.
     SumsMissing {
         /// The tool.
         tool: SummingTool,
     },
-    /// What the osnoise tracer summed up on one CPU.
+    /// The sums of the osnoise tracer on one CPU.
     OsnoiseSums {
         /// The CPU.
         cpu: u32,
-        /// Noise in all periods.
+        /// Sum of the noise in all periods.
         noise_ns: u64,
-        /// Length of all periods.
+        /// Sum of the lengths of all periods.
         runtime_ns: u64,
-        /// Periods.
+        /// Number of periods.
         periods: u64,
         /// The longest single noise.
         longest_ns: u64,
@@ -118,51 +118,51 @@ pub enum Warning {
     QuantaArePeriods,
     /// The tags of a log are kept as numbers of threads.
     TagsAsThreads {
-        /// The first of them.
+        /// The first few tags.
         tags: Vec<TaggedThread>,
-        /// Further tags.
+        /// Number of further tags.
         more: u64,
     },
-    /// Task switches and page faults are left out: the list does not document their numbers.
+    /// Task switches and page faults are omitted, because the documentation of the list does not define their numbers.
     SwitchesAndFaultsLeftOut,
-    /// Some of a trace's events became no row.
+    /// Some of a trace's events did not become rows.
     EventsLeftOut {
-        /// Intervals whose begin or end the trace lacks.
+        /// Number of intervals whose beginning or end is missing in the trace.
         cut: u64,
-        /// Sums of the osnoise tracer's periods.
+        /// Number of sums of the osnoise tracer's periods.
         periods: u64,
-        /// Timer latencies.
+        /// Number of timer latencies.
         latencies: u64,
     },
-    /// Further instances of a trace are left out.
+    /// Further instances of a trace are omitted.
     InstancesLeftOut {
         /// Their names.
         instances: Vec<String>,
     },
     /// The tracer lost events.
     EventsLost {
-        /// How many.
+        /// Number of events.
         events: u64,
     },
-    /// An imported file has other rows than its head says.
+    /// The number of rows of an imported file differs from that in its head.
     RowsCutOff {
-        /// Rows that it says it has.
+        /// Number of rows in its head.
         stated: u64,
-        /// Rows that it has.
+        /// Number of rows that it has.
         found: u64,
     },
     /// The rows of ranks do not add up to the sums that the file states.
     SumsDiffer {
-        /// How many ranks.
+        /// Number of ranks.
         ranks: u64,
         /// The first of them.
         rank: u32,
-        /// What its rows add up to.
+        /// Sum of its rows.
         found_ns: u64,
-        /// What the file states.
+        /// Sum that the file states.
         stated_ns: u64,
     },
-    /// A warning of an older recording, which had only its sentence.
+    /// A warning of an older recording, which has only a sentence.
     Sentence {
         /// The sentence.
         text: String,
@@ -173,11 +173,11 @@ pub enum Warning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MicrosecondTimes {
-    /// A tracer's events.
+    /// Events of a tracer.
     Events,
     /// Quanta.
     Quanta,
-    /// Quanta, of files that do not say how long the barrier took either.
+    /// Quanta, in files that do not record the time in the barrier either.
     QuantaWithoutBarrier,
 }
 
@@ -193,7 +193,7 @@ pub enum SummingTool {
     Rtla,
 }
 
-/// A tag of a log, and the number under which its values stand.
+/// A tag of a log, and the number of the thread that holds its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaggedThread {
     /// The number.
@@ -202,7 +202,7 @@ pub struct TaggedThread {
     pub tag: String,
 }
 
-/// Before version 5 a manifest had sentences. Two of them say what nothing else in it says, or what other code asks for.
+/// Before version 5 a manifest had sentences. Two of them have facts that are nowhere else in it, or that other code needs.
 impl From<String> for Warning {
     fn from(text: String) -> Self {
         let rows = text.strip_suffix(" rows were lost: they came faster than they could be written");
@@ -214,10 +214,10 @@ impl From<String> for Warning {
     }
 }
 
-/// Reads a list of warnings, for `#[serde(deserialize_with)]`. Items are typed, or the sentences of an older version.
+/// Reads a list of warnings, for `#[serde(deserialize_with)]`. Items are typed, or sentences of an older version.
 ///
 /// # Errors
-/// Where an item is neither.
+/// If an item is neither.
 pub fn typed_or_sentences<'de, D, W>(deserializer: D) -> Result<Vec<W>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,9 +1,17 @@
-//! Text from files, processes and drivers, made fit to be shown.
+//! Makes text from files, processes and drivers safe to display.
 
-/// Text for one line of a terminal, of a page or of a timeline: what would steer the place that shows it becomes visible.
-/// That is control characters (escape codes, line ends), line separators, and marks that turn the direction of writing.
+/// Text for one line of a terminal, of a page or of a timeline: replaces characters that would control the place that shows it.
+/// These are control characters (escape codes, line ends), line separators, and marks that change the direction of writing.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Shortens a text to at most `most` characters; if some are omitted, the last is an ellipsis.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
 fn steers(c: char) -> bool {

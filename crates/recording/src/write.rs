@@ -1,8 +1,8 @@
-//! Writing a recording so that it can be read at any moment.
+//! Writes a recording so that it can be read at any moment.
 //!
 //! While it is made, a table is an Arrow IPC stream that is appended to at every flush; `progress.jsonl` gets a line
-//! that says up to when each CPU was observed. At the end the stream becomes Parquet in a temporary file, synced
-//! and renamed. Whatever happens in between, [`crate::Recording::open`] finds the rows of all whole flushes.
+//! with the time up to which each CPU was observed. At the end the stream becomes Parquet in a temporary file, synced
+//! and renamed. Whatever happens in between, [`crate::Recording::open`] finds the rows of all complete flushes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::manifest::State;
 use crate::table::Row;
 use crate::{AtomicFile, Bucket, Cpu, Detour, Error, Interval, Manifest, Nanos, Quantum, Thread};
 
-/// The file that grows by one line a flush.
+/// The file that grows by one line per flush.
 pub(crate) const PROGRESS: &str = "progress.jsonl";
 
 /// One line of `progress.jsonl`.
@@ -29,9 +29,9 @@ pub(crate) const PROGRESS: &str = "progress.jsonl";
 pub struct Progress {
     /// Every CPU was observed up to this time, and all its rows up to here are in the tables.
     pub until_ns: Nanos,
-    /// Rows lost so far per CPU, in the manifest's order.
+    /// Number of rows lost so far per CPU, in the manifest's order.
     pub lost: Vec<u64>,
-    /// Intervals lost so far, all CPUs together.
+    /// Number of intervals lost so far, over all CPUs.
     #[serde(default)]
     pub intervals_lost: u64,
 }
@@ -51,10 +51,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes the folder and its first manifest, which says that the recording is being made.
+    /// Creates the folder and its first manifest, whose state is `recording`.
     ///
     /// # Errors
-    /// [`Error::Exists`] where something stands there already, [`Error::Io`] where the folder cannot be made.
+    /// [`Error::Exists`] if the path exists, [`Error::Io`] if the folder cannot be created.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<Self, Error> {
         if folder.exists() {
             return Err(Error::Exists { path: folder.to_owned() });
@@ -62,7 +62,7 @@ impl Writer {
         if let Some(parent) = folder.parent() {
             fs::create_dir_all(parent)?;
         }
-        // Two that come at once, on one host or two, do not share a folder.
+        // Of two concurrent writers, on one host or two, only one gets the folder.
         match fs::create_dir(folder) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 return Err(Error::Exists { path: folder.to_owned() });
@@ -83,7 +83,7 @@ impl Writer {
         })
     }
 
-    /// Writes the first manifest again, with what has become known since.
+    /// Writes the first manifest again, with facts that have become known since.
     ///
     /// # Errors
     /// As [`Self::detours`].
@@ -91,12 +91,12 @@ impl Writer {
         write_first(&self.folder, manifest)
     }
 
-    /// Where it is.
+    /// The folder of the recording.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Appends detours. Rows of one CPU come in order of their start.
+    /// Appends detours. Rows of one CPU must be in order of their start.
     ///
     /// # Errors
     /// [`Error::Io`], for instance on a full disk; what earlier calls wrote stays readable.
@@ -126,17 +126,17 @@ impl Writer {
         Ok(())
     }
 
-    /// The CPUs of which there are intervals.
+    /// The CPUs that have intervals.
     pub fn cpus_with_intervals(&self) -> impl Iterator<Item = Cpu> {
         self.interval_rows.keys().copied()
     }
 
-    /// Intervals so far.
+    /// Number of intervals so far.
     pub fn interval_rows(&self) -> u64 {
         self.interval_rows.values().sum()
     }
 
-    /// Appends threads, each with the CPU on which it was last.
+    /// Appends threads, each with the CPU on which it ran last.
     ///
     /// # Errors
     /// As [`Self::detours`].
@@ -154,7 +154,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Says up to when the rows written so far are all there are.
+    /// Records the time up to which the rows are complete.
     ///
     /// # Errors
     /// As [`Self::detours`].
@@ -165,8 +165,8 @@ impl Writer {
         Ok(self.progress.write_all(&line)?)
     }
 
-    /// Turns the streams into Parquet and writes the last manifest. Where that fails, the streams stay as after a
-    /// crash, and the manifest says why as far as the disk has the room.
+    /// Converts the streams to Parquet and writes the last manifest. If that fails, the streams stay as after a
+    /// crash, and the manifest states why if the disk has space for it.
     ///
     /// # Errors
     /// [`Error::Io`], for instance on a full disk.
@@ -192,7 +192,7 @@ impl Writer {
         }
     }
 
-    /// Ends a recording after an error: keeps the streams, less a part of a batch that was torn off.
+    /// Ends a recording after an error: keeps the streams, without an incomplete batch at the end.
     pub fn abandon(self, manifest: &mut Manifest, error: &Error) {
         self.detours.close();
         self.quanta.close();
@@ -218,11 +218,11 @@ fn write_first(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
 fn mark_failed(folder: &Path, manifest: &mut Manifest, error: &Error) {
     manifest.state = State::Failed;
     manifest.note = Some(error.to_string());
-    // Without room for a new manifest the old one stays, which says that the recording did not end.
+    // Without space for a new manifest the old one stays, whose state shows that the recording did not end.
     let _ = manifest.write(folder);
 }
 
-/// One table while it grows. The stream is made with the first rows, so that a kind without rows has no file.
+/// One table while it grows. The stream is created with the first rows, so that a kind without rows has no file.
 struct Table<R> {
     path: PathBuf,
     stream: Option<StreamWriter<fs::File>>,
@@ -258,7 +258,7 @@ impl<R: Row> Table<R> {
             }
         };
         stream.write(&R::to_batch(rows).map_err(arrow)?).map_err(arrow)?;
-        // A position that cannot be told only means that a torn batch is not cut away later.
+        // An unknown position only means that a torn batch is not cut off later.
         self.whole_bytes = std::io::Seek::stream_position(stream.get_mut()).unwrap_or(0);
         Ok(())
     }
@@ -269,7 +269,7 @@ impl<R: Row> Table<R> {
         }
     }
 
-    /// Stream to Parquet; on failure the stream is left as it is.
+    /// Converts the stream to Parquet; on failure the stream is left as it is.
     fn finish(mut self) -> Result<(), Error> {
         let arrow = |e| arrow_error(&self.path, e);
         let Some(stream) = &mut self.stream else { return Ok(()) };
@@ -282,7 +282,7 @@ impl<R: Row> Table<R> {
     }
 }
 
-/// Batches into a Parquet file, which is there whole or not at all. Row groups stay small, so that the memory for an hour is that for a second.
+/// Writes batches to a Parquet file atomically. Row groups stay small, so that an hour needs no more memory than a second.
 pub(crate) fn write_parquet(
     target: &Path,
     schema: &SchemaRef,
@@ -306,7 +306,7 @@ pub(crate) fn write_parquet(
     Ok(())
 }
 
-/// An Arrow error names the file; one of the operating system stays one, so that a full disk is seen as such.
+/// Converts an Arrow error to one that names the file. An OS error stays one, so that a full disk is recognised.
 fn arrow_error(path: &Path, error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, source) => Error::Io(source),
@@ -314,7 +314,7 @@ fn arrow_error(path: &Path, error: ArrowError) -> Error {
     }
 }
 
-/// Text repeats, so a dictionary holds it; numbers seldom do.
+/// Text repeats, so it is dictionary-encoded; numbers seldom repeat.
 pub(crate) fn parquet_properties(schema: &Schema) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))

@@ -1,12 +1,13 @@
-//! The hook at each MPI call: what noise struck since the last one is burned now.
+//! The hook at each MPI call: it burns the noise that has become due since the last call.
 //!
-//! A rank that computed from `a` to `b` on a quiet machine would have been done, on the noisy one, when the progress clock says: later by
-//! `delay(a, b − a)`. That is burned before the call goes on, so the others see this rank late by as much as it would be. Noise that
-//! strikes while it waits within a call is absorbed, unless it is still going on when the call returns: then the next work waits for its rest.
-//! No timer and no signal is needed, and no detour is too short.
+//! A rank that computed from `a` to `b` without noise would, with noise, have finished later by `delay(a, b − a)`, as the progress clock
+//! gives it. The hook burns that time before the call goes on, so that other ranks see this rank exactly as late as noise would make
+//! it. Noise that hits the rank while it waits within a call is absorbed, unless it is still going on when the call returns: the work
+//! after the call then waits for the rest of it. This needs no timer and no signal, and no detour is too short for it
+//! (docs/decisions/2026-11-21-noise-is-burned-at-the-boundary.md).
 //!
-//! Every MPI has its calls twice, as `MPI_X` and as `PMPI_X`; Fortran's go to the one or the other. Both are hooked, and of calls within
-//! calls only the outermost counts.
+//! Every MPI exports each call twice, as `MPI_X` and as `PMPI_X`. Fortran bindings end in one or the other, so both are hooked. Of
+//! nested calls only the outermost counts.
 
 mod stubs;
 
@@ -20,28 +21,28 @@ use crate::schedule::{Context, Sync};
 use crate::spin::{burn_until, now_ns};
 use stubs::CALLS;
 
-/// Threads of one process that may call MPI; more go without noise.
+/// Maximum number of threads of one process that get noise at their MPI calls; further threads run without noise.
 const THREADS: usize = 128;
 
-/// One thread's time.
+/// The state of one thread.
 #[derive(Debug)]
 struct Thread {
-    /// Where on the stack the outermost call's frame is; 0 outside of all. A call from there or from above it has none around it: where
-    /// one is still thought to go on, it was left by a jump.
+    /// Stack address of the outermost call's frame; 0 outside of all calls. A call whose frame is at that address or above it is not
+    /// nested: if a call is still marked as active then, the program left it by a `longjmp`.
     frame: usize,
-    /// When it left its last call; 0 before the first.
+    /// When the thread left its last call; 0 before the first.
     left_ns: u64,
-    /// When it entered the present one, its noise burned.
+    /// When the thread entered the current call, after its noise was burned.
     entered_ns: u64,
-    /// No detour strikes from `left_ns` until then.
+    /// No detour is due from `left_ns` until this time.
     quiet_until_ns: u64,
-    /// So much was burned too long, and not yet made up for.
+    /// Time that was burned too much and is not yet compensated.
     ahead_ns: u64,
 }
 
 struct Threads([UnsafeCell<Thread>; THREADS], [AtomicBool; THREADS]);
 
-// SAFETY: a thread touches no slot but the one that it took, which the flag gives to one at a time.
+// SAFETY: a thread accesses only the slot that it took, and the flag gives a slot to one thread at a time.
 unsafe impl core::marker::Sync for Threads {}
 
 static THREADS_OF_MPI: Threads = Threads(
@@ -50,7 +51,7 @@ static THREADS_OF_MPI: Threads = Threads(
     [const { AtomicBool::new(false) }; THREADS],
 );
 
-/// What is burned, once it is known.
+/// The noise of this process, once the schedule is loaded.
 struct Process {
     state: AtomicU8,
     key: AtomicU32,
@@ -61,7 +62,7 @@ struct Process {
     phase: AtomicU64,
 }
 
-// SAFETY: `loaded` is written once, before `state` says so.
+// SAFETY: `loaded` is written once, before `state` publishes it.
 unsafe impl core::marker::Sync for Process {}
 
 const UNKNOWN: u8 = 0;
@@ -79,22 +80,22 @@ static PROCESS: Process = Process {
 };
 
 impl Process {
-    /// The noise, while there is some to burn.
+    /// The loaded noise, while it is active.
     fn going(&self) -> Option<&'static Loaded> {
         if self.state.load(Ordering::Acquire) != GOING {
             return None;
         }
-        // SAFETY: it was written before the state said so, and is never written again.
+        // SAFETY: it was written before the state published it, and is never written again.
         unsafe { (*PROCESS.loaded.get()).as_ref() }
     }
 
-    /// Reads the schedule when the first call returns.
+    /// Loads the schedule, when the first call returns.
     fn begin(&self) {
         if self.state.compare_exchange(UNKNOWN, LOADING, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return;
         }
         let mut key = 0;
-        // SAFETY: `key` is a valid place; `give_back` takes what `pthread_setspecific` is given below.
+        // SAFETY: `key` is valid for writes; `give_back` receives only what is passed to `pthread_setspecific` below.
         let no_key = unsafe { libc::pthread_key_create(&raw mut key, Some(give_back)) } != 0;
         let loaded = if no_key { None } else { load::load(Context::Boundary) };
         let Some(loaded) = loaded else {
@@ -106,22 +107,22 @@ impl Process {
         loaded.report.set(Field::BegunNs, now);
         self.place
             .store(loaded.schedule.place(loaded.seat.node, 0, loaded.track.period()), Ordering::Relaxed);
-        // In phase mode all are at one place when a phase begins, whenever that is.
+        // In phase mode all ranks are at one place in the trace when a phase begins, at whatever time that is.
         let since = if loaded.schedule.head.sync == Sync::Phase { now } else { loaded.epoch_ns };
         self.since_ns.store(since, Ordering::Relaxed);
         loaded.report.set(Field::Place, self.position(now, &loaded));
-        // SAFETY: nobody reads it before the state says so, and the exchange above lets only one thread come here.
+        // SAFETY: no thread reads it before the state publishes it, and the exchange above lets only one thread get here.
         unsafe { *self.loaded.get() = Some(loaded) };
         self.state.store(GOING, Ordering::Release);
     }
 
-    /// Where in its trace the rank is at an instant.
+    /// The rank's position in its trace at a time.
     fn position(&self, now: u64, loaded: &Loaded) -> u64 {
         let passed = now.wrapping_sub(self.since_ns.load(Ordering::Relaxed));
         (passed % loaded.track.period()).wrapping_add(self.place.load(Ordering::Relaxed))
     }
 
-    /// All ranks go to the same place when a phase ends.
+    /// At the end of a phase all ranks move to the same place in the trace.
     fn end_phase(&self, now: u64, loaded: &Loaded) {
         let phase = self.phase.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         loaded.report.set(Field::Phases, phase);
@@ -136,7 +137,7 @@ impl Process {
 /// This thread's slot, taken at its first call.
 fn thread(loaded: &Loaded) -> Option<*mut Thread> {
     let key = PROCESS.key.load(Ordering::Relaxed);
-    // SAFETY: the key was made before the state said that noise is going.
+    // SAFETY: the key was created before the state became GOING.
     let slot = unsafe { libc::pthread_getspecific(key) };
     if !slot.is_null() {
         return (slot != missed()).then_some(slot.cast());
@@ -145,12 +146,12 @@ fn thread(loaded: &Loaded) -> Option<*mut Thread> {
         |taken: &AtomicBool| taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     let Some(number) = THREADS_OF_MPI.1.iter().position(free) else {
         loaded.report.add(Field::Missed, 1);
-        // SAFETY: the key exists. Where there is no memory for it, the thread is counted again.
+        // SAFETY: the key exists. If this fails for lack of memory, the thread is counted as missed again.
         unsafe { libc::pthread_setspecific(key, missed()) };
         return None;
     };
     let slot = THREADS_OF_MPI.0.get(number)?.get();
-    // SAFETY: the flag gives the slot to this thread alone, and the key exists.
+    // SAFETY: the flag reserves the slot for this thread, and the key exists.
     let known = unsafe {
         *slot = Thread { frame: 0, left_ns: 0, entered_ns: 0, quiet_until_ns: 0, ahead_ns: 0 };
         libc::pthread_setspecific(key, slot.cast()) == 0
@@ -164,13 +165,13 @@ fn thread(loaded: &Loaded) -> Option<*mut Thread> {
     Some(slot)
 }
 
-/// What the key holds in a thread for which there was no slot: no slot's address.
+/// The key's value in a thread that got no slot: an address that is not a slot's.
 fn missed() -> *mut c_void {
     static MISSED: u8 = 0;
     (&raw const MISSED).cast_mut().cast()
 }
 
-/// A thread that ends leaves its slot to others.
+/// Releases the slot of a thread that ends.
 extern "C" fn give_back(slot: *mut c_void) {
     let place = THREADS_OF_MPI.0.iter().position(|other| core::ptr::eq(other.get(), slot.cast()));
     if let Some(taken) = place.and_then(|place| THREADS_OF_MPI.1.get(place)) {
@@ -178,10 +179,10 @@ extern "C" fn give_back(slot: *mut c_void) {
     }
 }
 
-/// Called by each stub before the MPI's own function, which it answers. `frame` is where the stub's own frame is on the stack.
+/// Each stub calls this before the MPI's own function, whose address it returns. `frame` is the stack address of the stub's frame.
 extern "C" fn enter(call: usize, frame: usize) -> *mut c_void {
     if let Some(loaded) = PROCESS.going() {
-        // SAFETY: the slot is this thread's, and nothing else here holds on to it.
+        // SAFETY: the slot is this thread's, and no other reference to it exists here.
         if let Some(thread) = thread(loaded).map(|slot| unsafe { &mut *slot })
             && frame >= thread.frame
         {
@@ -192,7 +193,7 @@ extern "C" fn enter(call: usize, frame: usize) -> *mut c_void {
     real(call)
 }
 
-/// Called by each stub after it.
+/// Each stub calls this after the MPI's own function.
 extern "C" fn leave(call: usize, frame: usize) {
     let Some(loaded) = PROCESS.going() else {
         PROCESS.begin();
@@ -200,7 +201,7 @@ extern "C" fn leave(call: usize, frame: usize) {
     };
     // SAFETY: as in `enter`.
     let Some(thread) = thread(loaded).map(|slot| unsafe { &mut *slot }) else { return };
-    // Above the outermost is only a call that was not seen to be entered, for noise began meanwhile.
+    // A frame above the outermost one belongs to a call whose entry was not seen, because the noise began while it ran.
     if frame >= thread.frame {
         thread.frame = 0;
         thread.leave(loaded, call);
@@ -208,7 +209,7 @@ extern "C" fn leave(call: usize, frame: usize) {
 }
 
 impl Thread {
-    /// Burns what struck since the last call.
+    /// Burns the noise that has become due since the last call.
     fn burn(&mut self, loaded: &Loaded) {
         let now = now_ns();
         self.entered_ns = now;
@@ -229,7 +230,8 @@ impl Thread {
         let wanted = due.saturating_sub(self.ahead_ns);
         let end = burn_until(now, now.saturating_add(wanted));
         let took = end.wrapping_sub(now);
-        // The clock's steps make each a little too long; the next is shorter for it. What an own interruption took is nobody's to make up for.
+        // The clock's granularity makes each burn slightly too long, and the next one is shortened for it. An interruption of the burn
+        // itself is other noise and is not compensated, hence the limit.
         self.ahead_ns = self
             .ahead_ns
             .saturating_sub(due)
@@ -238,7 +240,7 @@ impl Thread {
         loaded.report.burned(now, due, took);
     }
 
-    /// Notes when work goes on.
+    /// Notes when the work after the call begins.
     fn leave(&mut self, loaded: &Loaded, call: usize) {
         let now = now_ns();
         let report = &loaded.report;
@@ -269,10 +271,10 @@ impl Thread {
     }
 }
 
-/// The clock's own step is below this; whatever is more was an interruption.
+/// The clock's granularity is below this; any larger overshoot is an interruption.
 const LARGEST_STEP_NS: u64 = 100;
 
-/// The MPI's own function.
+/// The address of the MPI's own function.
 fn real(call: usize) -> *mut c_void {
     static REAL: [AtomicPtr<c_void>; CALLS.len()] =
         [const { AtomicPtr::new(core::ptr::null_mut()) }; CALLS.len()];
@@ -286,7 +288,7 @@ fn real(call: usize) -> *mut c_void {
     found
 }
 
-/// What a program gets whose MPI cannot be found behind this library: `MPI_ERR_OTHER`, in all MPIs beyond 0.
+/// What a call returns if no MPI is found behind this library: `MPI_ERR_OTHER`, which is greater than 0 in all MPIs.
 extern "C" fn missing() -> i32 {
     15
 }

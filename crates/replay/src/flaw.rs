@@ -1,28 +1,28 @@
-//! Why a file is no schedule.
+//! Why a file is not a valid schedule.
 
-/// Why a file is no schedule.
+/// Why a file is not a valid schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// Shorter than it says, or than a head.
+    /// Shorter than its head says, or than a head.
     Torn,
-    /// Not made by quell.
+    /// Not written by quell.
     Magic,
-    /// Made by another version of quell.
+    /// Written by another version of quell.
     Version,
     /// Changed after it was written.
     Checksum,
-    /// A number in the head that no schedule has.
+    /// The head holds a number that is not valid.
     Head,
-    /// A group or a track that points nowhere.
+    /// A group or a track points outside of its table.
     Table,
-    /// Starts that are no clock.
+    /// Starts that do not form a progress clock.
     Track,
-    /// Noise with which a program would not get on.
+    /// Noise under which a program would make no progress.
     Starves,
 }
 
 impl Flaw {
-    /// The reason in words.
+    /// The reason as text.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Torn => "it is cut off",

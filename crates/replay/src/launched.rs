@@ -1,23 +1,23 @@
-//! Whether this process is one of several copies that a launcher started, as its environment tells.
+//! Whether this process is one of several copies that a launcher started, according to its environment.
 
 use core::ffi::CStr;
 
-/// This process among its copies.
+/// This process's position among its copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
-    /// Its number among all.
+    /// Its rank among all.
     pub rank: u32,
-    /// How many there are, where the launcher tells.
+    /// The number of copies, if the launcher passes it.
     pub size: Option<u32>,
-    /// Its number among those on this host, where the launcher tells.
+    /// Its rank among those on this host, if the launcher passes it.
     pub local_rank: Option<u32>,
 }
 
-/// A launcher's variables: number, how many, number on this host.
+/// A launcher's variables: rank, number of ranks, rank on this host.
 struct Names(&'static CStr, Option<&'static CStr>, &'static [&'static CStr]);
 
-/// MPI launchers come before the batch systems in which they run. Slurm's are those of a step: in a batch script, of which there is one
-/// copy, SLURM_NTASKS counts what may be started.
+/// MPI launchers come before the batch systems in which they run. Slurm's variables are those of a step: in a batch script, which runs
+/// once, SLURM_NTASKS is the number of tasks that may be started.
 const LAUNCHERS: &[Names] = &[
     Names(c"OMPI_COMM_WORLD_RANK", Some(c"OMPI_COMM_WORLD_SIZE"), &[c"OMPI_COMM_WORLD_LOCAL_RANK"]),
     Names(c"MV2_COMM_WORLD_RANK", Some(c"MV2_COMM_WORLD_SIZE"), &[c"MV2_COMM_WORLD_LOCAL_RANK"]),
@@ -29,7 +29,7 @@ const LAUNCHERS: &[Names] = &[
 ];
 
 impl Launched {
-    /// From the environment's numbers, as `number` tells them; `None` where no launcher started this process.
+    /// From the environment's numbers, as `number` returns them; `None` if no launcher started this process.
     pub fn of(number: impl Fn(&'static CStr) -> Option<u32>) -> Option<Self> {
         LAUNCHERS.iter().find_map(|Names(rank, size, local)| {
             let rank = number(rank)?;
@@ -37,7 +37,7 @@ impl Launched {
                 Some(name) => Some(number(name)?),
                 None => None,
             };
-            // A number beyond their count is left over from something else.
+            // A rank beyond the count is left over from another launcher.
             let fits = size.is_none_or(|size| rank < size);
             fits.then(|| Self { rank, size, local_rank: local.iter().find_map(|name| number(name)) })
         })
@@ -46,7 +46,7 @@ impl Launched {
     /// From this process's own environment.
     pub fn here() -> Option<Self> {
         Self::of(|name| {
-            // SAFETY: `name` ends with a zero; the answer, if there is one, does too, and is read before anybody can change it.
+            // SAFETY: `name` is NUL-terminated; so is the answer, if there is one, and it is read before anything can change it.
             let text = unsafe {
                 let text = libc::getenv(name.as_ptr());
                 (!text.is_null()).then(|| CStr::from_ptr(text))

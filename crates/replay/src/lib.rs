@@ -1,11 +1,11 @@
-//! What burns recorded noise inside a program that knows nothing of it.
+//! Burns recorded noise inside a program that is not aware of it.
 //!
-//! A flat file, the [`schedule`], says when each rank loses its CPU and for how long; a [`Track`] is one CPU's part of it,
-//! a progress clock as `quell-sim` has one (DESIGN §3). This crate reads the file, and burns. It is on libc alone,
-//! without an allocator and without a panic, for it lives in other people's jobs. The file is written by `quell-node`.
+//! A flat file, the [`schedule`], says when each rank loses its CPU and for how long. A [`Track`] is one CPU's part of it:
+//! a progress clock like `quell-sim`'s (docs/concepts/progress-clock.md). `quell-node` writes the file; this crate reads it and burns
+//! the noise. The crate runs inside other people's jobs, so it uses only libc, no allocator, and cannot panic.
 //!
-//! With the feature `boundary` it is a library to preload that acts at each MPI call; with `timer` one that acts by timers and
-//! signals. Without either it is the common ground, which `quell` itself links too.
+//! With the feature `boundary` it is a preload library that acts at each MPI call; with `timer` it is one that acts by timers and
+//! signals. Without either it is the common part, which `quell` links too.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -26,6 +26,6 @@ pub use track::{Ahead, Track};
 #[cfg(all(any(feature = "boundary", feature = "timer"), not(test)))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    // SAFETY: the call does not return. No path leads here: a test says that no panic is linked in.
+    // SAFETY: the call does not return. It is never reached: a test checks that no panic is linked in.
     unsafe { libc::abort() }
 }

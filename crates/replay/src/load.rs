@@ -1,4 +1,4 @@
-//! From an environment variable to a rank's track: what is read is checked, and whatever is wrong leaves the program as it is.
+//! Loads a rank's track, starting from an environment variable. Everything read is checked; on any error the program runs unchanged.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -13,15 +13,15 @@ use crate::track::Track;
 pub const SCHEDULE: &CStr = c"QUELL_REPLAY";
 /// The variable that names the folder for reports.
 pub const REPORTS: &CStr = c"QUELL_REPLAY_REPORTS";
-/// How reports' file names begin. What follows is `HOST.PID.N`: one process that becomes other programs by `exec` has a report for each.
+/// The prefix of reports' file names. What follows is `HOST.PID.N`: one process that becomes other programs by `exec` has a report for each.
 pub const REPORT_NAME: &str = "report.";
-/// A process writes no more reports than this.
+/// Maximum number of reports that a process writes.
 const MOST_REPORTS: c_int = 4096;
 
 const WITHOUT_NOISE: &str = "this process runs without noise";
 const UNTOLD: &str = "what this process suffers will not be told";
 
-/// What this process is to suffer.
+/// The noise of this process.
 #[derive(Debug)]
 pub struct Loaded {
     /// Head and tables.
@@ -30,14 +30,14 @@ pub struct Loaded {
     pub seat: Seat,
     /// Its noise.
     pub track: Track<'static>,
-    /// Where it says what it did.
+    /// Where it reports what it did.
     pub report: Report<'static>,
-    /// When the trace began for all, on this host's CLOCK_MONOTONIC.
+    /// When the trace began for all ranks, on this host's CLOCK_MONOTONIC.
     pub epoch_ns: u64,
 }
 
-/// Reads the schedule that the environment names. `None`, after one line on stderr where something is wrong, and without one where this
-/// process is not meant.
+/// Loads the schedule that the environment names. `None` if something is wrong, with one line on stderr, or, without one, if this process
+/// should get no noise.
 pub fn load(context: Context) -> Option<Loaded> {
     let path = variable(SCHEDULE)?;
     match open(path, context) {
@@ -49,21 +49,21 @@ pub fn load(context: Context) -> Option<Loaded> {
     }
 }
 
-/// What the environment says under a name.
+/// The value of an environment variable.
 fn variable(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: `name` ends with a zero, and so does the answer; it stays where it is unless the program changes this variable of ours.
+    // SAFETY: `name` is NUL-terminated, and so is the answer, which stays in place unless the program changes this variable of ours.
     unsafe {
         let text = libc::getenv(name.as_ptr());
         (!text.is_null()).then(|| CStr::from_ptr(text))
     }
 }
 
-/// One line on stderr: what, why, and what comes of it.
+/// Prints one line on stderr: what is wrong, why, and the consequence.
 pub fn complain(what: &CStr, reason: &str, so: &str) {
     let parts = [b"quell replay: ", what.to_bytes(), b": ", reason.as_bytes(), b"; ", so.as_bytes(), b"\n"];
     let vectors =
         parts.map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
-    // SAFETY: each vector is a live slice, only read from. That nobody hears cannot be told to anybody.
+    // SAFETY: each vector is a live slice that is only read. An error of this call has no place to be reported.
     let _ = unsafe { libc::writev(2, vectors.as_ptr(), vectors.len() as c_int) };
 }
 
@@ -117,18 +117,18 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
 /// The name of this process.
 fn name() -> [u64; 2] {
     let mut name = [[0u8; 8]; 2];
-    // SAFETY: the kernel writes 16 bytes at most.
+    // SAFETY: the kernel writes at most 16 bytes.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     name.map(u64::from_le_bytes)
 }
 
-/// An open file that is closed again.
+/// An open file, closed on drop.
 struct File(c_int);
 
 impl File {
     fn open(path: &CStr) -> Result<Self, &'static str> {
-        // Not to wait for ever where somebody put a pipe in the schedule's place.
-        // SAFETY: `path` ends with a zero.
+        // Non-blocking, so that a pipe in the schedule's place cannot block the program forever.
+        // SAFETY: `path` is NUL-terminated.
         let file = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK) };
         if file < 0 { Err("it cannot be opened") } else { Ok(Self(file)) }
     }
@@ -136,7 +136,7 @@ impl File {
     fn size(&self) -> Result<u64, &'static str> {
         // SAFETY: zeros are a valid stat.
         let mut facts: libc::stat = unsafe { core::mem::zeroed() };
-        // SAFETY: `facts` is a valid place for the answer.
+        // SAFETY: `facts` is valid for writes.
         if unsafe { libc::fstat(self.0, &raw mut facts) } != 0
             || facts.st_mode & libc::S_IFMT != libc::S_IFREG
         {
@@ -145,23 +145,23 @@ impl File {
         Ok(facts.st_size as u64)
     }
 
-    /// Whether it is on a file system that shows other hosts what is mapped only when it is told to, or late: NFS, SMB, 9P and those of
-    /// FUSE. On a disk of our own the same would wait for the disk at each process's end.
+    /// Whether it is on a file system that shows a mapped file's contents to other hosts late, or only after an msync: NFS, SMB, 9P and
+    /// FUSE. On a local disk an msync would only delay the end of each process.
     fn is_remote(&self) -> bool {
-        // SAFETY: zeros are a valid answer.
+        // SAFETY: zeros are a valid value.
         let mut facts: libc::statfs = unsafe { core::mem::zeroed() };
-        // SAFETY: `facts` is a valid place for the answer.
+        // SAFETY: `facts` is valid for writes.
         let known = unsafe { libc::fstatfs(self.0, &raw mut facts) } == 0;
         let kind = facts.f_type as u32;
         known && [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x6573_5546].contains(&kind)
     }
 
-    /// Fills `words` with the file's from the `first` on.
+    /// Fills `words` with the file's words from `first` on.
     fn read(&self, words: &mut [u64], first: u64) -> Result<(), &'static str> {
         let (wanted, begin) = (size_of_val(words), first.wrapping_mul(8));
         let mut done = 0usize;
         while done < wanted {
-            // SAFETY: `done < wanted`, so the place is within `words` and has room for what is asked.
+            // SAFETY: `done < wanted`, so the address is within `words` and has room for what is requested.
             let got = unsafe {
                 let place = words.as_mut_ptr().cast::<u8>().add(done);
                 libc::pread(
@@ -174,7 +174,7 @@ impl File {
             match got {
                 1.. => done = done.wrapping_add(got as usize),
                 0 => return Err(Flaw::Torn.reason()),
-                // SAFETY: the place of this thread's errno.
+                // SAFETY: the address of this thread's errno.
                 _ if unsafe { *libc::__errno_location() } == libc::EINTR => {}
                 _ => return Err("it cannot be read"),
             }
@@ -193,37 +193,37 @@ impl Drop for File {
     }
 }
 
-/// Memory for so many words, kept for ever.
+/// Memory for this many words, never freed.
 fn memory(words: u64) -> Result<&'static mut [u64], &'static str> {
     let count = usize::try_from(words).ok().filter(|count| *count > 0);
     let bytes = count.and_then(|count| count.checked_mul(8)).ok_or(Flaw::Head.reason())?;
     match map(bytes, -1) {
-        // SAFETY: zeroed, aligned memory of this size that nobody else has and that is never given back.
+        // SAFETY: zeroed, aligned memory of this size that has no other owner and is never unmapped.
         Some(place) => Ok(unsafe { core::slice::from_raw_parts_mut(place.cast(), count.unwrap_or(0)) }),
         None => Err("there is no memory for it"),
     }
 }
 
-/// The words of this process's report: a shared file where there is a folder for it, or else memory that nobody reads.
+/// The words of this process's report: a shared file if the environment names a folder for it, or else private memory.
 fn report_words(events: u64) -> &'static [AtomicU64] {
     let words = (events as usize).saturating_mul(report::EVENT).saturating_add(report::WORDS);
     let place = variable(REPORTS)
         .and_then(|folder| report_file(folder, words))
         .or_else(|| map(words.saturating_mul(8), -1));
-    // SAFETY: aligned memory of this size that is never given back; others may change it, which atomics bear.
+    // SAFETY: aligned memory of this size that is never unmapped; other processes may change it, which atomics allow.
     place.map_or(&[], |place| unsafe { core::slice::from_raw_parts(place.cast(), words) })
 }
 
 fn report_file(folder: &CStr, words: usize) -> Option<*mut c_void> {
     let bytes = words.checked_mul(8)?;
     let mut host: [c_char; 65] = [0; 65];
-    // SAFETY: the place has the length that is told, and stays zero-ended.
+    // SAFETY: the array has the length that is passed, and stays NUL-terminated.
     unsafe { libc::gethostname(host.as_mut_ptr(), host.len().wrapping_sub(1)) };
     let Some(file) = (0..MOST_REPORTS).find_map(|number| new_file(folder, &host, number)).flatten() else {
         complain(folder, "no report can be written there", UNTOLD);
         return None;
     };
-    // Room is taken now: a full disk must not end the program when a page is written later.
+    // Blocks are allocated now: on a full disk, a later write to the mapping would end the program by SIGBUS.
     // SAFETY: a plain call on our own descriptor.
     if unsafe { libc::posix_fallocate(file.0, 0, bytes as i64) } != 0 {
         complain(folder, "there is no room for a report", UNTOLD);
@@ -237,11 +237,11 @@ fn report_file(folder: &CStr, words: usize) -> Option<*mut c_void> {
     Some(place)
 }
 
-/// A report's file of that number; `None` where there is one already, `Some(None)` where there can be none. Never one that is there: a
-/// process that was forked before this one became another program still writes to it, and dies where it is cut off.
+/// Creates a report's file with this number; `None` if the file exists already, `Some(None)` if it cannot be created. It never opens an
+/// existing file: a child forked before this process called `exec` may still write to it, and would die if it were truncated.
 fn new_file(folder: &CStr, host: &[c_char; 65], number: c_int) -> Option<Option<File>> {
     let mut path: [c_char; 4096] = [0; 4096];
-    // SAFETY: the place has the length that is told, all texts end with a zero, and the numbers fit their formats.
+    // SAFETY: the array has the length that is passed, all texts are NUL-terminated, and the numbers fit their formats.
     let file = unsafe {
         let form = c"%s/report.%s.%d.%d";
         let (place, pid) = (path.as_mut_ptr(), libc::getpid());
@@ -259,20 +259,20 @@ fn new_file(folder: &CStr, host: &[c_char; 65], number: c_int) -> Option<Option<
     if file >= 0 {
         return Some(Some(File(file)));
     }
-    // SAFETY: the place of this thread's errno.
+    // SAFETY: the address of this thread's errno.
     let reason = unsafe { *libc::__errno_location() };
     (reason != libc::EEXIST).then_some(None)
 }
 
-/// The report's memory, where others see it only once it is written back.
+/// The report's mapping, if other hosts see it only after an msync.
 static SETTLED: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static SETTLED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Lets other hosts see what the report says by now.
+/// Makes the report's current contents visible to other hosts.
 pub fn settle() {
     let place = SETTLED.load(Ordering::Acquire);
     if !place.is_null() {
-        // SAFETY: this much was mapped there, for ever.
+        // SAFETY: this many bytes are mapped there, and never unmapped.
         unsafe { libc::msync(place, SETTLED_BYTES.load(Ordering::Relaxed), libc::MS_SYNC) };
     }
 }
@@ -287,10 +287,10 @@ extern "C" fn end() {
     settle();
 }
 
-/// Maps a file, or memory of nobody's where that is -1.
+/// Maps a file, or anonymous memory if the descriptor is -1.
 fn map(bytes: usize, file: c_int) -> Option<*mut c_void> {
     let kind = if file < 0 { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS } else { libc::MAP_SHARED };
-    // SAFETY: a new mapping touches no memory that anybody has.
+    // SAFETY: a new mapping overlaps no memory in use.
     let place = unsafe {
         libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind, file, 0)
     };

@@ -1,5 +1,5 @@
-//! What each process says of its noise while it runs: a small file of 64-bit words, mapped and shared, so that it tells even of a process
-//! that was killed.
+//! What each process reports about its noise while it runs: a small mapped file of 64-bit words, shared, so that it survives a process
+//! that is killed.
 
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -9,12 +9,12 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"QUELLRPT");
 pub const VERSION: u64 = 1;
 /// Words before the log of events.
 pub const WORDS: usize = 96;
-/// Words of an event: when it began on CLOCK_MONOTONIC, how much was asked, how much it took.
+/// Words of an event: when it began on CLOCK_MONOTONIC, its intended length, its actual length.
 pub const EVENT: usize = 3;
-/// How many powers of two the histogram of what detours took too long has.
+/// Number of powers of two in the histogram of burns that took too long.
 pub const BUCKETS: usize = 40;
 
-/// A number in the report.
+/// A field of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Field {
@@ -24,85 +24,85 @@ pub enum Field {
     Version,
     /// Process id.
     Pid,
-    /// Rank; `u64::MAX` where no launcher gave one.
+    /// Rank; `u64::MAX` if no launcher gave one.
     Rank,
-    /// Node by the schedule.
+    /// Node in the schedule.
     Node,
-    /// Track by the schedule.
+    /// Track in the schedule.
     Track,
-    /// Threads that suffered.
+    /// Threads that get noise.
     Threads,
-    /// MPI calls, or timers that struck.
+    /// MPI calls, or timers that expired.
     Calls,
-    /// Those at which something was burned.
+    /// Those at which a detour was burned.
     Burns,
-    /// What was asked, in ns.
+    /// Sum of the intended lengths, in ns.
     AskedNs,
-    /// What it took, in ns.
+    /// Sum of the actual lengths, in ns.
     TookNs,
-    /// The most that one took too long, in ns.
+    /// The largest overshoot of one burn, in ns.
     MostOverNs,
-    /// Noise that passed while the rank waited, in ns.
+    /// Noise that was due while the rank waited, in ns.
     AbsorbedNs,
-    /// When it began, on CLOCK_MONOTONIC.
+    /// When the noise began, on CLOCK_MONOTONIC.
     BegunNs,
-    /// When it last acted, on CLOCK_MONOTONIC.
+    /// When the process last acted, on CLOCK_MONOTONIC.
     LastNs,
-    /// Where in its trace it began, in ns.
+    /// The position in the trace at which it began, in ns.
     Place,
-    /// Phases that it saw.
+    /// Number of phases.
     Phases,
     /// Time within MPI calls, in ns.
     WithinNs,
-    /// Threads that could not be reached.
+    /// Threads that could not get noise.
     Missed,
     /// Whether its share of the trace was used up.
     UsedUp,
-    /// Events that are logged.
+    /// Number of logged events.
     Events,
-    /// Events that the log had no room for.
+    /// Number of events for which the log had no room.
     EventsLost,
     /// The process's name: the first eight bytes …
     Name0,
-    /// … and the rest, up to a zero.
+    /// … and the rest, up to a NUL.
     Name1,
 }
 
-/// Where the histogram begins: bucket `n` counts detours that took 2ⁿ⁻¹ to 2ⁿ ns too long, bucket 0 those that did not.
+/// Index of the histogram: bucket `n` counts burns that took 2ⁿ⁻¹ to 2ⁿ ns too long, bucket 0 those that did not.
 pub const HISTOGRAM: usize = 48;
 
-/// The words of a report, mapped or not.
+/// The words of a report, in a mapped file or in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     words: &'a [AtomicU64],
 }
 
 impl<'a> Report<'a> {
-    /// A report over words that may be changed by anybody at any time.
+    /// A report over words that any process may change at any time.
     pub fn over(words: &'a [AtomicU64]) -> Self {
         Self { words }
     }
 
-    /// Reads a number.
+    /// Reads a field.
     pub fn get(&self, field: Field) -> u64 {
         self.words.get(field as usize).map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    /// Writes a number.
+    /// Writes a field.
     pub fn set(&self, field: Field, value: u64) {
         if let Some(word) = self.words.get(field as usize) {
             word.store(value, Ordering::Relaxed);
         }
     }
 
-    /// Adds to a number.
+    /// Adds to a field.
     pub fn add(&self, field: Field, value: u64) {
         if let Some(word) = self.words.get(field as usize) {
             word.fetch_add(value, Ordering::Relaxed);
         }
     }
 
-    /// A detour that was burned at `start`: so much was asked, so much it took.
+    /// Counts a detour that was burned at `start`, with its intended and its actual length.
     pub fn burned(&self, start: u64, asked: u64, took: u64) {
         let over = took.saturating_sub(asked);
         self.add(Field::Burns, 1);
@@ -133,11 +133,11 @@ impl<'a> Report<'a> {
     }
 }
 
-/// What this process burned, once it has a report.
+/// The word that counts the burned time, once the process has a report.
 static BURNED: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 
 impl Report<'static> {
-    /// Lets [`quell_injected_ns`] tell of this report from now on.
+    /// Makes [`quell_injected_ns`] return this field from now on.
     pub fn offer(&self, field: Field) {
         if let Some(word) = self.words.get(field as usize) {
             BURNED.store(core::ptr::from_ref(word).cast_mut(), Ordering::Release);
@@ -145,10 +145,11 @@ impl Report<'static> {
     }
 }
 
-/// How many ns this process lost to injected noise by now, in all its threads: what was asked where burning is all that a detour costs, for
-/// what interrupts the burning is others' noise; else what it took. A tracer in the same process finds it by its name.
+/// The time in ns that this process has lost to injected noise so far, in all its threads. Where burning is a detour's only cost, this is the
+/// intended time, because an interruption of the burn is other noise; otherwise it is the actual time. A tracer in the same process finds
+/// this function by its name.
 #[cfg_attr(all(any(feature = "boundary", feature = "timer"), not(test)), unsafe(no_mangle))]
 pub extern "C" fn quell_injected_ns() -> u64 {
-    // SAFETY: null, or a word of a report, which is never given back.
+    // SAFETY: null, or a word of a report, which is never unmapped.
     unsafe { BURNED.load(Ordering::Acquire).as_ref() }.map_or(0, |word| word.load(Ordering::Relaxed))
 }

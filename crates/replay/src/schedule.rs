@@ -1,16 +1,16 @@
-//! The flat file that says when each rank loses its CPU. Words of 64 bits, little end first:
+//! The flat file that says when each rank loses its CPU. Little-endian 64-bit words:
 //!
 //! | words | what |
 //! |---|---|
 //! | [`HEAD`] | the head: [`Head`], in the order of [`field`] |
-//! | groups × 2 | a kind of node: its first track, how many CPUs it has |
-//! | tracks × 4 | a CPU's noise: CPU, detours, where its words begin, their checksum |
-//! | places | draws that say where in a trace to start: of each node, of all (one), or of each phase, by the sync mode |
-//! | skews | how much later than the others each node starts, in ns; may be none |
-//! | … | per track: starts, then useful starts, each one more than its detours (see [`Track`]) |
+//! | groups × 2 | a kind of node: its first track, its number of CPUs |
+//! | tracks × 4 | a CPU's noise: CPU, number of detours, index of its words, their checksum |
+//! | places | draws of where in a trace to start: one per node, one for all, or one per phase, depending on the sync mode |
+//! | skews | how much later than the others each node starts, in ns; may be empty |
+//! | … | per track: starts, then useful starts, one more of each than it has detours (see [`Track`]) |
 //!
-//! All times are nanoseconds, as they are to be burned: a scale is applied already. Lists of places and skews that are shorter than a job
-//! has nodes or phases are gone through again and again.
+//! All times are nanoseconds as they are burned, with the scale already applied. If a job has more nodes or phases than the lists of places
+//! and skews have entries, the lists repeat.
 
 use core::num::NonZeroU64;
 
@@ -28,13 +28,13 @@ pub const HEAD: usize = 24;
 pub const GROUP: usize = 2;
 /// Words of a track's entry.
 pub const TRACK: usize = 4;
-/// No list holds more entries, and no file more words: 32 GiB.
+/// Maximum number of entries in a list, and of words in a file: 32 GiB.
 pub const MOST: u64 = 1 << 32;
-/// No process logs more detours: 24 MiB.
+/// Maximum number of detours that a process logs: 24 MiB.
 pub const MOST_EVENTS: u64 = 1 << 20;
-/// No timer is set earlier than this before its detour: as much of the trace may come all at once.
+/// A timer is set at most this much earlier than its detour: as much of the trace may come all at once.
 pub const MOST_EARLY_NS: u64 = 100_000_000;
-/// Where the words of the head are.
+/// Indices of the head's words.
 pub mod field {
     #![allow(missing_docs, reason = "each is said at the field of Head that it holds")]
     pub const MAGIC: usize = 0;
@@ -57,25 +57,25 @@ pub mod field {
     pub const SKEWS: usize = 17;
 }
 
-/// By what a rank's noise comes into the program.
+/// How a rank's noise is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// At its MPI calls.
     Boundary,
-    /// By a timer and a signal.
+    /// By timers and signals.
     Timer,
-    /// From a process beside it.
+    /// From outside, by a separate process.
     Process,
 }
 
 /// How the nodes' noise lines up (De et al. 2008, §V).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// Each node at a place of its own.
+    /// Each node at its own place in the trace.
     None,
-    /// All at one place, from one instant on.
+    /// All nodes at one place, from one instant on.
     Start,
-    /// All at one place, drawn anew in each phase.
+    /// All nodes at one place, drawn again in each phase.
     Phase,
 }
 
@@ -89,40 +89,40 @@ pub mod phase_call {
     pub const PCONTROL: u64 = 4;
 }
 
-/// What the head says.
+/// The fields of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Words of the whole file.
     pub words: u64,
     /// FNV-1a over the head after this word, and the tables.
     pub checksum: u64,
-    /// By what the noise comes in.
+    /// How noise is injected.
     pub context: Context,
     /// How the nodes' noise lines up.
     pub sync: Sync,
-    /// What a detour costs beside the time that is burned: so much less is burned.
+    /// Injection overhead per detour; each burn is shortened by it.
     pub overhead_ns: u64,
-    /// So much earlier a timer is set than it is to strike.
+    /// How much earlier than the detour its timer is set to expire.
     pub early_ns: u64,
-    /// No detour is begun sooner than this after the last.
+    /// Minimum time between the end of a detour and the next.
     pub smallest_gap_ns: u64,
-    /// After so much time a rank has used its share of the trace up, and is left alone; 0 for never.
+    /// Time after which a rank has used up its share of the trace and gets no more noise; 0 for no limit.
     pub limit_ns: u64,
-    /// When the trace begins for all, on CLOCK_REALTIME.
+    /// When the trace begins for all ranks, on CLOCK_REALTIME.
     pub epoch_ns: u64,
-    /// How many detours each process may log in its report.
+    /// Maximum number of detours that each process logs in its report.
     pub events: u64,
     /// Calls at which a phase ends: bits of [`phase_call`].
     pub phase_calls: u64,
-    /// Whether only processes that a launcher gave a rank are to suffer; else each that loads the library.
+    /// Whether only processes that a launcher gave a rank get noise; otherwise each process that loads the library does.
     pub ranked_only: bool,
-    /// Kinds of nodes.
+    /// Number of kinds of nodes.
     pub groups: u64,
-    /// CPUs of all kinds.
+    /// Number of CPUs of all kinds.
     pub tracks: u64,
-    /// Draws for places.
+    /// Number of draws for places.
     pub places: u64,
-    /// Skews.
+    /// Number of skews.
     pub skews: u64,
 }
 
@@ -130,7 +130,7 @@ impl Head {
     /// Reads a head.
     ///
     /// # Errors
-    /// For what no head has.
+    /// For values that are not valid.
     pub fn of(words: &[u64; HEAD]) -> Result<Self, Flaw> {
         let [MAGIC, version, total, checksum, ..] = *words else { return Err(Flaw::Magic) };
         if version != VERSION {
@@ -177,7 +177,7 @@ impl Head {
         Ok(head)
     }
 
-    /// Where the tables end and the tracks' words begin.
+    /// The index at which the tables end and the tracks' words begin.
     pub fn tables_end(&self) -> u64 {
         (HEAD as u64)
             .wrapping_add(self.groups.wrapping_mul(GROUP as u64))
@@ -196,11 +196,11 @@ pub struct Schedule<'a> {
     tracks: &'a [u64],
     places: &'a [u64],
     skews: &'a [u64],
-    /// CPUs of one node of each kind together.
+    /// Number of CPUs in one node of each kind together.
     round: NonZeroU64,
 }
 
-/// Where a rank belongs.
+/// The node and the track of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat {
     /// Its node.
@@ -209,21 +209,21 @@ pub struct Seat {
     pub track: u64,
 }
 
-/// Where a track's words are.
+/// The location of a track's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackEntry {
     /// The CPU that it was recorded on.
     pub cpu: u64,
-    /// Its detours.
+    /// Number of its detours.
     pub detours: u64,
-    /// The first of its words, counted from the file's beginning.
+    /// Index of its first word in the file.
     pub first: u64,
     /// Their checksum.
     pub checksum: u64,
 }
 
 impl TrackEntry {
-    /// How many words it has.
+    /// Number of its words.
     pub fn words(&self) -> u64 {
         self.detours.wrapping_add(1).wrapping_mul(2)
     }
@@ -231,7 +231,7 @@ impl TrackEntry {
     /// The track, from its words.
     ///
     /// # Errors
-    /// For words that are not its own, and for such as are no clock.
+    /// For words whose checksum differs, and for words that do not form a progress clock.
     pub fn read<'a>(&self, words: &'a [u64]) -> Result<Track<'a>, Flaw> {
         if checksum(SEED, words) != self.checksum {
             return Err(Flaw::Checksum);
@@ -253,7 +253,7 @@ impl<'a> Schedule<'a> {
     /// Reads head and tables from the words up to [`Head::tables_end`]; more may follow.
     ///
     /// # Errors
-    /// For whatever is wrong with them.
+    /// For any inconsistency in them.
     pub fn of(words: &'a [u64]) -> Result<Self, Flaw> {
         let head = Head::of(words.first_chunk().ok_or(Flaw::Torn)?)?;
         let end = usize::try_from(head.tables_end()).map_err(|_| Flaw::Head)?;
@@ -290,7 +290,7 @@ impl<'a> Schedule<'a> {
         Ok(schedule)
     }
 
-    /// Node and track of a rank: ranks fill node after node, and nodes are of the given kinds in turn.
+    /// Node and track of a rank: ranks fill one node after the other, and nodes take turns through the given kinds.
     pub fn seat(&self, rank: u64) -> Seat {
         let (rounds, mut left) = (rank / self.round, rank % self.round);
         let mut node = rounds.wrapping_mul(self.head.groups);
@@ -311,7 +311,7 @@ impl<'a> Schedule<'a> {
         Some(TrackEntry { cpu, detours, first, checksum })
     }
 
-    /// Where in a trace of this period a node starts; in phase mode, where all stand when a phase begins.
+    /// The place in a trace of this period at which a node starts; in phase mode, the place of all nodes when a phase begins.
     pub fn place(&self, node: u64, phase: u64, period: NonZeroU64) -> u64 {
         let index = match self.head.sync {
             Sync::None => node,
@@ -324,16 +324,16 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// A list that is gone through again and again; zero where it is empty.
+/// The entry of a list that repeats; 0 if the list is empty.
 fn turned(list: &[u64], index: u64) -> u64 {
     let index = index.checked_rem(list.len() as u64).unwrap_or(0);
     list.get(index as usize).copied().unwrap_or(0)
 }
 
-/// Where a checksum begins: FNV-1a's offset basis.
+/// The initial value of a checksum: FNV-1a's offset basis.
 pub const SEED: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a, a word at a time. It finds damage, not malice: whatever passes is checked for sense as well.
+/// FNV-1a over words. It detects damage, not malice: values that pass it are validated as well.
 pub fn checksum(seed: u64, words: &[u64]) -> u64 {
     words.iter().fold(seed, |sum, &word| {
         let sum = (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3);

@@ -1,9 +1,9 @@
-//! Noise by a timer and a signal in each thread of any program.
+//! Injects noise into each thread of any program, by timers and a signal.
 //!
-//! A timer runs out when the next detour begins; its signal's handler burns what is due ([`course`] has the arithmetic). Each thread has
-//! two timers in turn: while one strikes, the other is set already, and the first is set for the detour after that. To set a timer that
-//! is not the CPU's next spares the kernel a write to its clock, which in a virtual machine takes many microseconds; and it is done before
-//! the burning, so that it is a part of the detour and not of what it costs beside.
+//! A timer expires when the next detour begins, and the handler of its signal burns what is due ([`course`] has the arithmetic). Each
+//! thread has two timers that take turns: when one expires, the other is set already, and the first is then set for the detour after
+//! that. A timer that is not the next one on its CPU can be set without reprogramming the clock hardware, which takes many microseconds in
+//! a virtual machine. The handler sets it before it burns, so that the cost is part of the detour and not of the overhead.
 
 pub mod course;
 #[cfg(all(feature = "timer", not(test)))]
@@ -19,31 +19,31 @@ use crate::spin::{burn_until, now_ns};
 use course::{Aim, Next, Plan};
 use thread::{NONE, Thread};
 
-/// What burning may take longer than planned before the next timer is set anew.
+/// How much longer than planned a burn may take before the next timer must be set again.
 const MARGIN_NS: u64 = 1_000;
 
-/// The noise of a process, and where it tells what came of it.
+/// The noise of a process, and its report.
 #[derive(Debug)]
 pub struct Engine {
     /// The noise.
     pub plan: Plan,
-    /// What is told.
+    /// The report.
     pub report: Report<'static>,
-    /// Whether threads are let on where signals take long; not where it is measured how long they take.
+    /// Whether threads get extra time to make progress where signals are slow; off while the cost of signals is measured.
     pub spares: bool,
 }
 
-/// What to do with a signal of our number that no timer of ours sent.
+/// The handler for signals of our number that none of our timers sent.
 static OTHERWISE: AtomicUsize = AtomicUsize::new(0);
 
 impl Engine {
-    /// Takes a signal for the timers of this process; false where none is free. `otherwise` is asked about signals that others send.
+    /// Takes a signal for the timers of this process; false if none is free. `otherwise` handles signals of that number from other senders.
     pub fn install(otherwise: Option<signal::Handler>) -> bool {
         OTHERWISE.store(otherwise.map_or(0, |otherwise| otherwise as *const () as usize), Ordering::Release);
         signal::install(strike).is_some()
     }
 
-    /// From now on the calling thread suffers.
+    /// Starts the noise of the calling thread.
     pub fn begin(&'static self, thread: &'static Thread) -> bool {
         let begun = self.arm(thread);
         if begun {
@@ -52,9 +52,9 @@ impl Engine {
         begun
     }
 
-    /// The same for a thread that is counted already.
+    /// Starts the noise of a thread that is counted already.
     pub fn arm(&'static self, thread: &'static Thread) -> bool {
-        // Not to be struck by the first timer before the second is set.
+        // The first timer must not interrupt this before the second one is set.
         signal::block();
         thread.engine.store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
         for timer in &thread.timers {
@@ -70,7 +70,7 @@ impl Engine {
         true
     }
 
-    /// The calling thread has suffered enough. Our signal stays blocked in it, for one may still be on its way.
+    /// Ends the noise of the calling thread. Our signal stays blocked in it, because one may still be pending.
     pub fn end(thread: &Thread) {
         signal::block();
         for timer in &thread.timers {
@@ -82,7 +82,7 @@ impl Engine {
         thread.free();
     }
 
-    /// A thread that cannot be reached is counted once.
+    /// Counts a thread that cannot get noise, once.
     fn missed(&self, thread: &Thread) {
         if !thread.missed.swap(true, Ordering::Relaxed) {
             self.report.add(Field::Missed, 1);
@@ -91,18 +91,18 @@ impl Engine {
 
     fn struck(&self, thread: &Thread, entry: u64) {
         let Some(until) = self.strike(thread, entry) else { return };
-        // What an interruption took is not the handler's own: it grows slowly, and is forgotten at once.
+        // An interruption of the handler is not its own cost: the estimate at most doubles, plus a margin, and falls at once.
         let known = thread.over.load(Ordering::Relaxed).saturating_mul(2).saturating_add(MARGIN_NS);
         thread.over.store(now_ns().saturating_sub(until).min(known), Ordering::Relaxed);
     }
 
-    /// Says until when it was to burn; `None` for a timer that is no longer meant.
+    /// Handles a timer, and returns until when it should burn; `None` if the timer is obsolete.
     fn strike(&self, thread: &Thread, entry: u64) -> Option<u64> {
         let (plan, report) = (&self.plan, &self.report);
         let turn = thread.turn.load(Ordering::Relaxed);
         let (aim, passed) = thread.aim(turn);
         if entry < aim.expiry {
-            // Of a timer that was set anew when it had run out already.
+            // The timer had expired already when it was set again.
             return None;
         }
         report.add(Field::Calls, 1);
@@ -112,8 +112,8 @@ impl Engine {
         if passed > 0 || due.absorbed > 0 {
             report.add(Field::AbsorbedNs, passed.saturating_add(due.absorbed));
         }
-        // Where the machine is slow at signals, and detours are shorter than what they cost, a program would starve: after what the handler
-        // takes too long it is left in peace for as long again.
+        // Where signals are slow and detours are shorter than their own overhead, a program would starve. The thread is therefore left
+        // alone for as long again as the handler takes too long.
         let peace = plan.peace_ns();
         let more = match self.spares {
             true => thread.over.load(Ordering::Relaxed).saturating_mul(2).saturating_sub(peace),
@@ -142,7 +142,7 @@ impl Engine {
         Some(until)
     }
 
-    /// Sets both timers, when all is done up to `done` by the trace, and the thread gets on at `free`.
+    /// Sets both timers, when the trace is done up to `done`, and the thread makes progress from `free` on.
     fn aim(&self, thread: &Thread, done: u64, free: u64) {
         let turn = thread.turn.load(Ordering::Relaxed);
         let next = self.set(thread, turn, done, free);
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// Sets one timer for what is next.
+    /// Sets one timer for the detour that comes next.
     fn set(&self, thread: &Thread, which: usize, done: u64, free: u64) -> Aim {
         let next = match done {
             u64::MAX => Next { aim: Aim::NEVER, absorbed: 0 },
@@ -170,7 +170,7 @@ impl Engine {
 /// The handler of our signal.
 extern "C" fn strike(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let entry = now_ns();
-    // SAFETY: the place of this thread's `errno` is always valid.
+    // SAFETY: the address of this thread's `errno` is always valid.
     let errno = unsafe { &mut *libc::__errno_location() };
     let saved = *errno;
     match signal::sender(info).map(Thread::of) {

@@ -1,4 +1,4 @@
-//! One CPU's noise as a progress clock over plain memory.
+//! One CPU's noise as a progress clock over borrowed memory.
 
 use core::num::NonZeroU64;
 
@@ -7,38 +7,38 @@ use crate::flaw::Flaw;
 /// The longest period: 2⁶² ns, so that sums of two positions cannot overflow.
 pub const LONGEST_NS: u64 = 1 << 62;
 
-/// When one CPU is taken from its program, for ever: its detours repeat with a period.
+/// When one CPU is taken from its program: detours that repeat with a period, without end.
 ///
-/// `W(t) = t − (noise before t)`, as quell-sim's progress clock has it, of which a property test says that both agree.
+/// `W(t) = t − (noise before t)`, as in quell-sim's progress clock; a property test checks that both agree.
 #[derive(Clone, Copy, Debug)]
 pub struct Track<'a> {
-    /// S: after so many nanoseconds it repeats.
+    /// S: the period in ns.
     period: NonZeroU64,
     /// W(S).
     useful: NonZeroU64,
-    /// Where each detour begins, in wall time, ascending; S closes the list.
+    /// Start of each detour in wall time, ascending; S ends the list.
     starts: &'a [u64],
-    /// Where each detour begins, in useful time; W(S) closes the list.
+    /// Start of each detour in useful time; W(S) ends the list.
     useful_starts: &'a [u64],
 }
 
 const LEAST_APART_NS: u64 = 20_000;
 const LONGEST_DETOUR_NS: u64 = 10_000_000_000;
 
-/// A detour ahead.
+/// The next detour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// How long until it begins, in ns; 0 within one.
+    /// Time until it begins, in ns; 0 within one.
     pub wait_ns: u64,
-    /// How long it lasts from then on, in ns.
+    /// Its length from then on, in ns.
     pub length_ns: u64,
 }
 
 impl<'a> Track<'a> {
-    /// A track from its words: `count + 1` starts, then as many useful starts. Checks them all.
+    /// A track from its words: `count + 1` starts, then as many useful starts. Validates all of them.
     ///
     /// # Errors
-    /// [`Flaw::Track`] where they are no clock.
+    /// [`Flaw::Track`] if they do not form a progress clock.
     pub fn of(count: usize, words: &'a [u64]) -> Result<Self, Flaw> {
         let half = count.checked_add(1).ok_or(Flaw::Track)?;
         if half.checked_mul(2) != Some(words.len()) {
@@ -50,7 +50,7 @@ impl<'a> Track<'a> {
         }
         let (mut last, mut useful) = (0u64, 0u64);
         for (&start, &useful_start) in starts.iter().zip(useful_starts) {
-            // From one start to the next passes a detour, of no negative length, and then useful time.
+            // From one start to the next there is a detour, whose length must not be negative, and then useful time.
             let quiet = useful_start.checked_sub(useful).ok_or(Flaw::Track)?;
             if start.checked_sub(last).is_none_or(|both| both < quiet) {
                 return Err(Flaw::Track);
@@ -65,21 +65,22 @@ impl<'a> Track<'a> {
         Ok(Self { period, useful, starts, useful_starts })
     }
 
-    /// S: the length after which it repeats, in ns.
+    /// S: the period in ns.
     pub fn period(&self) -> NonZeroU64 {
         self.period
     }
 
-    /// How many detours one period holds.
+    /// Number of detours in one period.
     pub fn detours(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// Whether a program gets on under it when each detour is a signal: whatever a schedule says, it is in somebody's job.
+    /// Whether a program makes progress if each detour is a signal. Checked whatever the schedule says, because it runs in other people's
+    /// jobs.
     ///
     /// # Errors
-    /// [`Flaw::Starves`] for detours of no length, of more than ten seconds, or that come more often than every 20 us, which a signal may
-    /// take by itself; and for noise that takes more than 95 %.
+    /// [`Flaw::Starves`] for a detour of length 0 or of more than ten seconds, for detours more frequent than every 20 us, which a signal may
+    /// take by itself, and for noise that takes more than 95 %.
     pub fn bearable(&self) -> Result<(), Flaw> {
         let count = self.detours();
         let apart = self.period.get().checked_div(count as u64).unwrap_or(u64::MAX);
@@ -88,7 +89,7 @@ impl<'a> Track<'a> {
         if apart >= LEAST_APART_NS && gets_on && (0..count).all(lasts) { Ok(()) } else { Err(Flaw::Starves) }
     }
 
-    /// W(t): the useful nanoseconds in the first `t`.
+    /// W(t): the useful time in the first `t` ns.
     pub fn useful_at(&self, t: u64) -> u64 {
         let turns = (t / self.period).wrapping_mul(self.useful.get());
         turns.wrapping_add(self.useful_within(t % self.period))
@@ -100,8 +101,8 @@ impl<'a> Track<'a> {
         (end - t).saturating_sub(self.useful_at(end).saturating_sub(self.useful_at(t)))
     }
 
-    /// How much longer than `work` ns that takes when begun at `t`. Work that begins within a detour waits for the rest of it, and a detour
-    /// that strikes while the work is late counts too; no work is done at once. Saturates at `u64::MAX`.
+    /// How much longer than `work` ns the work takes if it begins at `t`. Work that begins within a detour waits for the rest of it, and a
+    /// detour during the added delay counts too. Zero work takes no time. Saturates at `u64::MAX`.
     pub fn delay(&self, t: u64, work: u64) -> u64 {
         if work == 0 {
             return 0;
@@ -114,7 +115,7 @@ impl<'a> Track<'a> {
         }
         let target = u128::from(useful).wrapping_add(u128::from(work)).wrapping_sub(1);
         let whole = u128::from(self.useful.get());
-        // Never zero, which only the compiler cannot see.
+        // `whole` is never zero, but the compiler cannot see that.
         let turns = target.checked_div(whole).unwrap_or(0);
         let rest = (target.checked_rem(whole).unwrap_or(0) as u64).wrapping_add(1);
         let lost = u128::from(self.period.get().wrapping_sub(self.useful.get()));
@@ -122,7 +123,7 @@ impl<'a> Track<'a> {
         u64::try_from(noise.wrapping_sub(u128::from(noise_before))).unwrap_or(u64::MAX)
     }
 
-    /// The detour that holds `t`, or else the next one; `None` where there is no noise at all.
+    /// The detour that contains `t`, or else the next one; `None` if there is no noise.
     pub fn ahead(&self, t: u64) -> Option<Ahead> {
         if self.detours() == 0 {
             return None;
@@ -152,7 +153,7 @@ impl<'a> Track<'a> {
         }
     }
 
-    /// The noise before the first instant with `useful` nanoseconds behind it, for `useful` in `1..=W(S)`.
+    /// The noise before the first instant by which `useful` ns of useful time have passed, for `useful` in `1..=W(S)`.
     fn noise_by(&self, useful: u64) -> u64 {
         self.noise_of(below(self.useful_starts, useful))
     }
@@ -167,12 +168,12 @@ impl<'a> Track<'a> {
     }
 }
 
-/// How many keys are below `key`.
+/// Number of keys below `key`.
 fn below(keys: &[u64], key: u64) -> usize {
     keys.partition_point(|&k| k < key)
 }
 
-/// The last key stands for all beyond it.
+/// The key at an index; the last key also stands for all indices beyond it.
 fn at(keys: &[u64], index: usize) -> u64 {
     keys.get(index).or(keys.last()).copied().unwrap_or(0)
 }

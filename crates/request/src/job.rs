@@ -1,4 +1,5 @@
-//! The job that a prediction, an advice, a study or an emulation is for: its scales, its phases, and how its nodes' noise lines up.
+//! The job that a prediction, advice, a study or an emulation is for: its numbers of ranks, its phases, and how the noise of its nodes
+//! lines up.
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -8,69 +9,70 @@ use quell_sim::SyncMode;
 
 use crate::{RankList, Usage, positive};
 
-/// The options that describe a bulk-synchronous job; the same for every verb that has one.
+/// The options that describe a bulk-synchronous job, the same for every verb that has one.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct JobArgs {
-    /// Ranks: a list (`16,256`) or a range that doubles (`16..2048`); `Ki` and `Mi` are understood [default: 16..2048; of `study` and
-    /// `report` 16..1Mi; of `advise` 4096].
+    /// Numbers of ranks: a list (`16,256`) or a range that doubles (`16..2048`), with optional suffix `Ki` or `Mi` [default: 16..2048; for
+    /// `study` and `report` 16..1Mi; for `advise` 4096].
     #[arg(long, value_name = "LIST")]
     pub ranks: Option<RankList>,
     /// Length of a compute phase without noise.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
     pub quantum: Nanos,
-    /// How the nodes' noise lines up.
+    /// How the noise of the nodes lines up.
     #[arg(long, default_value = "none", value_parser = sync_names())]
     pub sync: SyncName,
-    /// With --sync start: each node starts later by up to this much.
+    /// With --sync start: each node starts up to this much later.
     #[arg(long, default_value = "0ns", value_name = "TIME")]
     pub skew: Nanos,
-    /// With --sync start: each node runs faster or slower by up to this many parts per million.
+    /// With --sync start: each node's noise trace runs faster or slower by up to this many parts per million.
     #[arg(long, default_value_t = 0.0, value_name = "PPM")]
     pub drift: f64,
-    /// Phases to simulate; with messages large scales run fewer, to bound the time [default: 2000; of `advise` 1000; with --emulate 200].
+    /// Number of phases to simulate. With messages, fewer are run at large scales, to bound the run time [default: 2000; for `advise` 1000;
+    /// with --emulate 200].
     #[arg(long, value_name = "N")]
     pub phases: Option<u64>,
-    /// Seed; equal seeds give equal results.
+    /// Random seed; equal seeds give equal results.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// What a verb takes for what is not given.
+/// The values that a verb uses for options that are not given.
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// Scales.
+    /// Numbers of ranks.
     pub ranks: Vec<u64>,
-    /// Phases.
+    /// Number of phases.
     pub phases: u64,
 }
 
 impl Defaults {
-    /// Of `predict`.
+    /// The defaults of `predict`.
     pub fn of_a_prediction() -> Self {
         Self { ranks: RankList::doubling(16, 2048).0, phases: 2000 }
     }
 
-    /// Of `study` and `report`, whose curves go as far as machines do.
+    /// The defaults of `study` and `report`, whose curves go up to the size of the largest machines.
     pub fn of_a_study() -> Self {
         Self { ranks: RankList::doubling(16, 1 << 20).0, phases: 2000 }
     }
 
-    /// Of `advise`, which runs the job some hundred times.
+    /// The defaults of `advise`, which simulates the job some hundred times.
     pub fn of_advice() -> Self {
         Self { ranks: vec![4096], phases: 1000 }
     }
 
-    /// Of `replay --emulate`, which takes as long as it says.
+    /// The defaults of `replay --emulate`, which plays its phases in real time.
     pub fn of_an_emulation() -> Self {
         Self { ranks: RankList::doubling(16, 2048).0, phases: 200 }
     }
 }
 
 impl JobArgs {
-    /// The job, checked; without messages.
+    /// The checked options of the job, without messages.
     ///
     /// # Errors
-    /// [`Usage`] for options that contradict each other, or describe no job.
+    /// [`Usage`] for options that contradict each other, or that describe no job.
     pub fn options(&self, defaults: &Defaults) -> Result<Options, Usage> {
         positive(self.quantum, "--quantum")?;
         let phases = self.phases.unwrap_or(defaults.phases);
@@ -82,10 +84,10 @@ impl JobArgs {
         Ok(Options { quantum: self.quantum, sync, phases, seed: self.seed, ..Options::new(ranks) })
     }
 
-    /// How the nodes' noise lines up, with its imperfections.
+    /// How the noise of the nodes lines up, with skew and drift.
     ///
     /// # Errors
-    /// [`Usage`] for imperfections of a mode that has none.
+    /// [`Usage`] for skew or drift with a mode that has neither.
     pub fn sync_mode(&self) -> Result<SyncMode, Usage> {
         match self.sync {
             SyncName::Start => Ok(SyncMode::Start { skew: self.skew, drift_ppm: self.drift }),
@@ -99,7 +101,7 @@ impl JobArgs {
 }
 
 impl Default for JobArgs {
-    /// As if nothing were typed.
+    /// The values that the parser gives without arguments.
     fn default() -> Self {
         #[derive(clap::Parser)]
         struct Nothing {
@@ -110,7 +112,7 @@ impl Default for JobArgs {
     }
 }
 
-/// Reads a sync mode's name, and explains each in the help.
+/// Parses the name of a sync mode, and supplies the help text of each.
 fn sync_names() -> impl TypedValueParser<Value = SyncName> {
     let meaning = |name: SyncName| match name {
         SyncName::None => "Each node starts at its own place in the trace",

@@ -1,10 +1,12 @@
-//! What the `quell` command and the Python package can be asked: the options of a verb, what they mean, and the document that answers.
+//! Requests of the `quell` command and the Python package: the options of a verb, their meaning, and the document that answers.
 //!
 //! Options are structs of arguments. The command flattens them into its own; Python passes command-line arguments to the same parser
-//! ([`options`]). So both accept the same, refuse the same, and return the same document. Files are opened here, so that analysis stays pure.
+//! ([`options`]). So both accept and refuse the same options, and return the same document. Files are opened here, so that analysis stays
+//! pure.
 
 pub mod compare;
 pub mod job;
+pub mod messages;
 pub mod network;
 pub mod noise;
 pub mod options;
@@ -24,12 +26,12 @@ pub use quell_recording::format_ns as time;
 pub use ranks::RankList;
 pub use what_if::WhatIfArgs;
 
-/// A mistake of the reader's in what was typed: exit code 2.
+/// A usage error: the arguments are wrong or contradict each other. The command exits with 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// Refuses a time of nothing.
+/// Refuses a time of zero.
 ///
 /// # Errors
 /// [`Usage`], with the option's name.

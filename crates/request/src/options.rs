@@ -1,20 +1,20 @@
-//! Options from words, for who has no command line of its own.
+//! Parses options from a list of arguments, for callers that have no command line of their own, such as Python.
 
 use clap::{Args, Command};
 
 use crate::Usage;
 
-/// What the words say to a verb, as if they were typed behind it.
+/// Parses arguments as if they followed the verb on the command line.
 ///
 /// # Errors
-/// [`Usage`] with what the command says of them.
+/// [`Usage`] with the parser's message.
 pub fn parse<A: Args>(verb: &'static str, words: impl IntoIterator<Item = String>) -> Result<A, Usage> {
     let command = A::augment_args(Command::new(verb).no_binary_name(true).disable_help_flag(true));
     let matches = command.try_get_matches_from(words);
     matches.and_then(|matches| A::from_arg_matches(&matches)).map_err(|error| Usage(reason(&error)))
 }
 
-/// The reason alone: how to use a command line is no help to who has none.
+/// The parser's message without its usage lines, which do not help a caller without a command line.
 fn reason(error: &clap::Error) -> String {
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -25,25 +25,25 @@ fn reason(error: &clap::Error) -> String {
 /// An option of a verb.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Choice {
-    /// Its long name, or of what stands without one, what it is.
+    /// The long name without `--`; for a positional argument, its identifier.
     pub name: String,
-    /// Whether it stands without a name.
+    /// Whether it is positional.
     pub positional: bool,
     /// Whether it takes no value.
     pub flag: bool,
-    /// Whether it may be given several times.
+    /// Whether it may be repeated.
     pub repeated: bool,
-    /// What it takes, as help calls it.
+    /// The placeholder of its value in the help, such as `TIME`.
     pub value: Option<String>,
-    /// What it is if it is not given.
+    /// Its default value.
     pub default: Option<String>,
-    /// All that it may be, if these are few.
+    /// All possible values, if it takes one of a fixed set.
     pub choices: Vec<String>,
-    /// What it does.
+    /// Its help text.
     pub help: String,
 }
 
-/// The options of a verb that all faces have, in the order of its help.
+/// The options of a verb that the command and Python share, in the order of its help.
 pub fn list<A: Args>() -> Vec<Choice> {
     let mut command = A::augment_args(Command::new("verb").disable_help_flag(true));
     command.build();

@@ -1,18 +1,18 @@
-//! Numbers of ranks as people write them: `16,256`, `16..2048`, `1Mi`.
+//! Parses numbers of ranks: `16,256`, `16..2048`, `1Mi`.
 
 use std::str::FromStr;
 
 use crate::size;
 
-/// A list of numbers of ranks, ascending, at least one.
+/// An ascending list of at least one number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankList(pub Vec<u64>);
 
-/// The most ranks that a prediction takes.
+/// Maximum number of ranks of a prediction.
 const MOST_RANKS: u64 = quell_sim::MAX_RANKS;
 
 impl RankList {
-    /// From the first to the last, each twice the one before.
+    /// The numbers from the first to the last, each twice the one before.
     pub fn doubling(first: u64, last: u64) -> Self {
         let doubled = std::iter::successors(Some(first), |n| n.checked_mul(2)).take_while(|n| *n < last);
         Self(doubled.chain([last]).collect())

@@ -1,8 +1,8 @@
-//! Numbers of bytes, ranks and times as people write them: `8`, `64Ki`, `1Mi`, `8x8x16`.
+//! Parses numbers of bytes, ranks and times: `8`, `64Ki`, `1Mi`, `8x8x16`.
 
 use std::str::FromStr;
 
-/// A number of bytes or of anything else.
+/// A number of bytes, or of anything else, with an optional suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -24,7 +24,7 @@ impl FromStr for Ranks {
     fn from_str(text: &str) -> Result<Self, String> {
         match whole(text).map(u32::try_from) {
             Some(Ok(0)) => Err("0 ranks do no work: give at least 1".into()),
-            // The highest number is a receive's "from anybody".
+            // `u32::MAX` stands for a receive from any rank.
             Some(Ok(n)) if n < u32::MAX => Ok(Self(n)),
             Some(_) => Err(format!("{text} ranks are more than the {} that can be numbered", u32::MAX - 1)),
             None => Err(format!("`{text}` is not a number of ranks (write `16`, `64Ki`, `1Mi`)")),
@@ -46,13 +46,13 @@ impl FromStr for DimsText {
     }
 }
 
-/// A whole number, with `Ki`, `Mi` or `Gi` behind it or nothing.
+/// Parses a whole number with an optional suffix `Ki`, `Mi` or `Gi`.
 pub fn whole(text: &str) -> Option<u64> {
     let text = text.trim();
     let units = [("Ki", 10), ("Mi", 20), ("Gi", 30)];
     let unit = units.iter().find_map(|(unit, shift)| text.strip_suffix(unit).map(|digits| (digits, *shift)));
     let (digits, shift) = unit.unwrap_or((text, 0));
-    // Rust's own reader takes a sign.
+    // `u64::from_str` would accept a leading `+`.
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse::<u64>().ok().filter(|_| plain).and_then(|n| n.checked_mul(1 << shift))
 }

@@ -19,30 +19,30 @@ pub use node::Node;
 use node::{Pace, Slowest};
 pub use places::{Place, Places};
 
-/// The most ranks that a job may have: more than any machine has, and few enough to hold in memory.
+/// Maximum number of ranks of a job: more than any machine has, and few enough to hold in memory.
 pub const MAX_RANKS: u64 = 1 << 24;
-/// The most phases that a job may have.
+/// Maximum number of phases of a job.
 const MAX_PHASES: u64 = 100_000_000;
-/// Phases are split over this many independent runs, to average over where the nodes start.
+/// Maximum number of independent runs that the phases are split over, to average over where the nodes start.
 const MAX_CHAINS: u64 = 8;
-/// So many phases of a chain are told of.
+/// Maximum number of strikes that are reported per chain.
 const MOST_STRIKES: usize = 1 << 16;
-/// A chain of fewer phases says too little for its set-up.
+/// Minimum number of phases of a chain: a shorter one yields too little for the cost of its set-up.
 const MIN_CHAIN: u64 = 50;
-/// The largest clock error, in parts per million, that is still a clock.
+/// Maximum drift, in parts per million: a clock that is further off is no clock.
 const MAX_DRIFT_PPM: f64 = 100_000.0;
 
-/// How the nodes' noise lines up. Ranks of one node always start at the same place, for their traces were
+/// How the nodes' noise lines up. Ranks of one node always start at the same place, because their traces were
 /// recorded together (De et al. §VI).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SyncMode {
-    /// Each node starts at a place of its own, drawn evenly from its trace (§V-A).
+    /// Each node starts at its own place, drawn uniformly from its trace (§V-A).
     None,
-    /// All nodes start at the same place, drawn once (§V-B). Both imperfections zero keeps them in lockstep.
+    /// All nodes start at the same place, drawn once (§V-B). With zero skew and zero drift they stay in lockstep.
     Start {
-        /// Each node starts later by an even draw from `0..=skew`.
+        /// Each node starts later by a uniform draw from `0..=skew`.
         skew: Nanos,
-        /// Each node's trace runs fast or slow by an even draw from `±drift_ppm` parts per million.
+        /// Each node's trace runs fast or slow by a uniform draw from `±drift_ppm` parts per million.
         drift_ppm: f64,
     },
     /// All nodes are at the same place, drawn anew in every phase (§V-C).
@@ -50,7 +50,7 @@ pub enum SyncMode {
 }
 
 impl SyncMode {
-    /// How much later than the first a node may start.
+    /// Maximum delay of a node's start after the first node's.
     pub fn skew(self) -> Nanos {
         match self {
             Self::Start { skew, .. } => skew,
@@ -58,7 +58,7 @@ impl SyncMode {
         }
     }
 
-    /// By how many parts per million a node's trace may run fast or slow.
+    /// Maximum drift of a node's trace, fast or slow, in parts per million.
     pub fn drift_ppm(self) -> f64 {
         match self {
             Self::Start { drift_ppm, .. } => drift_ppm,
@@ -67,7 +67,7 @@ impl SyncMode {
     }
 }
 
-/// What to run.
+/// A job to run: its size, sync mode and seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Job {
     /// Ranks, one per CPU; they fill node after node.
@@ -100,7 +100,7 @@ impl Job {
         }
     }
 
-    /// Whether the nodes' distances change as the job runs.
+    /// Whether the offsets between the nodes change while the job runs.
     pub fn drifts(&self) -> bool {
         matches!(self.sync, SyncMode::Start { drift_ppm, .. } if drift_ppm > 0.0)
     }
@@ -110,17 +110,17 @@ impl Job {
         if self.drifts() { 1 } else { (self.phases / MIN_CHAIN).clamp(1, MAX_CHAINS) }
     }
 
-    /// How many phases one of them has.
+    /// Number of phases of a chain.
     pub fn phases_of(&self, chain: u64) -> u64 {
         self.phases / self.chains() + u64::from(chain < self.phases % self.chains())
     }
 
-    /// The draws of places that all nodes have in common in one chain.
+    /// The draws of the places that all nodes share in one chain.
     fn places(&self, chain: u64) -> Draws {
         Draws::new(self.seed, &[stream::PLACE, chain])
     }
 
-    /// The place in a trace of this period that all nodes have in common in a phase, and how far they have come from there after `elapsed`.
+    /// The place in a trace of this period that all nodes share in a phase, and how far they are past it after `elapsed`.
     fn common_place(&self, places: &Draws, phase: u64, elapsed: u128, period: u64) -> (u64, u128) {
         match self.sync {
             SyncMode::None => (0, elapsed),
@@ -130,19 +130,19 @@ impl Job {
     }
 }
 
-/// What came out: the compute times of all phases, in which each phase is as long as its slowest rank.
+/// Result of a run: the compute times of all phases. A phase is as long as its slowest rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// How many phases ran.
     pub phases: u64,
-    /// Their lengths added up, in nanoseconds.
+    /// Sum of their lengths, in nanoseconds.
     pub total_ns: u128,
-    /// The longest.
+    /// Length of the longest phase.
     pub longest: Nanos,
 }
 
 impl Run {
-    /// All chains of a job together.
+    /// Combines the chains of a job.
     pub fn of(chains: &[Self]) -> Self {
         chains.iter().fold(Self::default(), |all, chain| all.join(*chain))
     }
@@ -168,12 +168,12 @@ impl Run {
     }
 }
 
-/// A phase that noise made longer: its slowest rank, and where that stood.
+/// A phase that noise prolonged: its slowest rank, and where in its trace that rank was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strike {
-    /// Whose noise it had: the number of the node that was given.
+    /// Index of the node, among those given, whose noise it had.
     pub kind: usize,
-    /// The number of its trace on that node.
+    /// Index of its trace on that node.
     pub cpu: usize,
     /// Where its quantum began, in nanoseconds from the start of the trace, which repeats.
     pub at: u64,
@@ -184,7 +184,7 @@ pub struct Strike {
 /// Why a program cannot run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BspError {
-    /// A trace makes no clock.
+    /// A trace does not make a progress clock.
     #[error(transparent)]
     Clock(#[from] ClockError),
     /// A node without CPUs, or a program without nodes.
@@ -212,13 +212,13 @@ pub enum BspError {
 pub struct Program {
     paces: Vec<Pace>,
     quantum: u64,
-    /// What strikes all nodes at the same time.
+    /// Noise that strikes all nodes at the same time.
     common: Option<Node>,
 }
 
 impl Program {
     /// The program with `quantum` nanoseconds of work per phase. Nodes of the job take the given nodes' noise
-    /// in turn: the first node the first, and so on round and round.
+    /// round-robin.
     ///
     /// # Errors
     /// For a zero quantum, and for no nodes.
@@ -234,18 +234,18 @@ impl Program {
         Ok(Self { paces, quantum, common: None })
     }
 
-    /// The same with noise that strikes every node at the same time, whatever the sync mode of the rest: sources that are
-    /// co-scheduled.
+    /// Adds noise that strikes every node at the same time, whatever the sync mode of the other noise: co-scheduled
+    /// sources.
     ///
-    /// Each phase's slowest rank is taken to meet the worst CPU of that noise. That is exact for nodes of one CPU, and else at most
-    /// as much too long as the noise of a node's CPUs differs.
+    /// Each phase's slowest rank is assumed to meet the worst CPU of that noise. This is exact for nodes of one CPU. For others a
+    /// phase is too long by at most the difference between the noise of the node's CPUs.
     #[must_use]
     pub fn with_common(self, common: Node) -> Self {
         Self { common: Some(common), ..self }
     }
 
-    /// Runs a job. Its phases are split over up to eight chains with starts of their own, run in parallel; with
-    /// drift they follow one another, for drift grows with time.
+    /// Runs a job. Its phases are split over up to eight chains that start at different places and run in parallel; with
+    /// drift they run in one chain, because drift grows with time.
     ///
     /// # Errors
     /// As for [`Job::check`].
@@ -253,7 +253,7 @@ impl Program {
         Ok(Run::of(&self.run_chains(job)?))
     }
 
-    /// The same chain by chain, of which [`Run::of`] makes the whole: they differ by where the nodes start.
+    /// Runs a job and returns its chains, which differ in where the nodes start. [`Run::of`] combines them.
     ///
     /// # Errors
     /// As for [`Job::check`].
@@ -262,9 +262,8 @@ impl Program {
         Ok((0..job.chains()).into_par_iter().map(|chain| self.chain(job, chain, |_| ())).collect())
     }
 
-    /// Runs a job as [`Program::run`] does, and tells of each phase that noise made longer, chain after chain; of each chain the first
-    /// 65,536. What is common to all
-    /// nodes is not among it.
+    /// Runs a job as [`Program::run`] does, and returns each phase that noise prolonged, chain after chain, up to 65,536 per
+    /// chain. Noise that is common to all nodes is not included.
     ///
     /// # Errors
     /// As for [`Job::check`].
@@ -283,7 +282,7 @@ impl Program {
         Ok((Run::of(&runs), chains.into_iter().flat_map(|(_, strikes)| strikes).collect()))
     }
 
-    /// One chain: a fresh placement of the nodes, then phase after phase, each told to `tell`.
+    /// Runs one chain: places the nodes anew, then runs phase after phase and passes the slowest rank of each to `tell`.
     fn chain(&self, job: &Job, chain: u64, mut tell: impl FnMut(Strike)) -> Run {
         let layouts = Layout::of(job.ranks, &self.paces.iter().map(Pace::cpus).collect::<Vec<_>>());
         let fleets: Vec<Fleet<'_>> = self
@@ -313,7 +312,7 @@ impl Program {
         run
     }
 
-    /// What noise that is common to all nodes adds to so much work, `elapsed` after the start.
+    /// Delay that noise common to all nodes adds to `work`, `elapsed` nanoseconds after the start.
     fn common_delay(&self, job: &Job, chain: u64, elapsed: u128, work: u64) -> u64 {
         let Some(common) = &self.common else { return 0 };
         let used = common.clocks().iter().take(usize::try_from(job.ranks).unwrap_or(usize::MAX));

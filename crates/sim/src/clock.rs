@@ -4,12 +4,12 @@ use quell_recording::{Cpu, Nanos, Span, Trace};
 
 use crate::sorted::Sorted;
 
-/// The longest span that a clock takes: 2⁶² ns (146 years), so that sums of two positions cannot overflow.
+/// Maximum span of a clock: 2⁶² ns (146 years), so that sums of two positions cannot overflow.
 const MAX_SPAN: u64 = 1 << 62;
 
 /// Useful time over wall time for one CPU, from its trace of detours.
 ///
-/// `W(t) = t − (noise before t)` is the useful time by `t` (DESIGN §3). Work `w` begun at `t` ends at
+/// `W(t) = t − (noise before t)` is the useful time by `t` (`docs/concepts/progress-clock.md`). Work `w` begun at `t` ends at
 /// `W⁻¹(W(t) + w)`: a detour that strikes while the work is late counts too. The trace is shifted to begin at 0
 /// and repeats for ever with its span `S` as period: `W(kS + t) = k·W(S) + W(t)`. Both directions are exact
 /// integers in nanoseconds and O(1) on average.
@@ -25,7 +25,7 @@ pub struct ProgressClock {
     useful_starts: Sorted,
 }
 
-/// Why a trace makes no clock.
+/// Why a trace does not make a clock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
     /// The span has no length, so nothing was observed.
@@ -46,7 +46,7 @@ pub enum ClockError {
 
 impl ProgressClock {
     /// The clock of a trace's noise, quell's own detours excluded.
-    ///
+    /// Overlapping detours count once. Detours are cut at the ends of the span.
     /// Overlapping detours count once, and what lies outside the span is cut off.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl ProgressClock {
         Self::over(trace, trace.span)
     }
 
-    /// The clock of that part of a trace which lies in `span`.
+    /// The clock of the part of a trace that lies in `span`.
     ///
     /// # Errors
     /// As for [`ProgressClock::new`].
@@ -120,13 +120,13 @@ impl ProgressClock {
     /// When work of `work` nanoseconds that begins at `start` is done: the smallest `t` with
     /// `W(t) ≥ W(start) + work`, or `start` itself for no work; saturates at `u64::MAX`.
     ///
-    /// A detour that strikes in the very instant in which the work is done does not delay it; work that begins
+    /// A detour that strikes at the very instant at which the work is done does not delay it. Work that begins
     /// within a detour waits for the rest of it.
     pub fn finish(&self, start: u64, work: u64) -> u64 {
         start.saturating_add(work).saturating_add(self.delay(start, work))
     }
 
-    /// How much longer than `work` that takes: `finish(start, work) − start − work` nanoseconds.
+    /// The delay of that work: `finish(start, work) − start − work` nanoseconds.
     pub fn delay(&self, start: u64, work: u64) -> u64 {
         if work == 0 {
             return 0;
@@ -134,7 +134,7 @@ impl ProgressClock {
         let start = if start < self.period { start } else { start % self.period };
         let useful = self.useful_within(start);
         let noise_before = start - useful;
-        // The common case, that the work ends within this turn of the trace, needs no division.
+        // Common case: the work ends within this repetition of the trace, which needs no division.
         if work <= self.useful - useful {
             return self.noise_by(useful + work) - noise_before;
         }
@@ -146,7 +146,7 @@ impl ProgressClock {
         u64::try_from(noise - u128::from(noise_before)).unwrap_or(u64::MAX)
     }
 
-    /// For how many nanoseconds from `t` on no detour strikes; 0 within one.
+    /// Time from `t` until the next detour strikes, in nanoseconds; 0 within a detour.
     pub fn quiet(&self, t: u64) -> u64 {
         let t = if t < self.period { t } else { t % self.period };
         let begun = self.starts.below(t + 1);
@@ -156,7 +156,7 @@ impl ProgressClock {
 
     /// The starts in `0..period` at which another detour joins those that hit `work`, ascending.
     ///
-    /// Only there does [`ProgressClock::delay`] grow with the start. From one to the next it never does: while
+    /// [`ProgressClock::delay`] grows with the start only there. Between two of them it never grows: while
     /// the CPU is useful, start and end move on together; within a detour the end stays where it is.
     pub(crate) fn worst_starts(&self, work: u64) -> Vec<u64> {
         let work = work % self.useful;
@@ -199,7 +199,7 @@ impl ProgressClock {
     }
 }
 
-/// A trace's noise within a span as disjoint `(start, end)` from the span's start, ascending, none touching.
+/// A trace's noise within a span as disjoint `(start, end)` pairs from the span's start, ascending, none touching.
 fn merged(trace: &Trace, span: Span) -> Vec<(u64, u64)> {
     let place = |t: Nanos| (t.clamp(span.start, span.end) - span.start).as_nanos();
     let mut noise: Vec<(u64, u64)> = trace
@@ -207,7 +207,7 @@ fn merged(trace: &Trace, span: Span) -> Vec<(u64, u64)> {
         .map(|detour| (place(detour.start), place(detour.end())))
         .filter(|(start, end)| start < end)
         .collect();
-    // Recordings are in order already; files from elsewhere may not be.
+    // Recordings are sorted already; imported files may not be.
     noise.sort();
     noise.dedup_by(|next, last| {
         let touches = next.0 <= last.1;

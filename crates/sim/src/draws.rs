@@ -1,4 +1,4 @@
-//! Random numbers by index, so that a draw never depends on which thread asked first.
+//! Random numbers by index, so that a draw does not depend on the order in which threads ask for it.
 
 /// A stream of random numbers in which the n-th is a pure function of seed, stream name and n.
 ///

@@ -1,6 +1,6 @@
-//! Noise from a description: where there is no recording, or a published one must be rebuilt.
+//! Noise from a description, where there is no recording or a published one is to be rebuilt.
 //!
-//! A model is a sum of components. Each says when its detours come, periodically or at random, and how long
+//! A model is a sum of components. Each defines when its detours start, periodically or at random, and how long
 //! they last:
 //!
 //! ```toml
@@ -30,12 +30,12 @@ use crate::draws::Draws;
 use arrival::Arrival;
 use duration::Duration;
 
-/// The most detours that one trace of a model may be expected to hold.
+/// Maximum number of detours that one trace of a model may be expected to hold.
 pub const MAX_DETOURS: u64 = 50_000_000;
-/// The most CPUs that a model's node may have.
+/// Maximum number of CPUs of a model's node.
 const MAX_CPUS: u32 = 4_096;
 
-/// A synthetic source of noise: the detours of its components, one behind the other where they meet.
+/// A synthetic source of noise: the detours of its components, queued one after another where they overlap.
 #[derive(Clone, Debug)]
 pub struct Model {
     name: Option<String>,
@@ -44,7 +44,7 @@ pub struct Model {
     components: Vec<Component>,
 }
 
-/// One source within a model.
+/// One component of a model.
 #[derive(Clone, Debug)]
 struct Component {
     name: String,
@@ -52,13 +52,13 @@ struct Component {
     duration: Duration,
 }
 
-/// Why a text is no model, or a model makes no trace.
+/// Why a text is not a model, or a model makes no trace.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// Not TOML, or not of the model's shape.
     #[error("cannot read the noise model")]
     Toml(#[from] toml::de::Error),
-    /// One field holds what it cannot hold.
+    /// A field has an invalid value.
     #[error("{place}: {field}: {reason}")]
     Field {
         /// The component, or `the noise model` for a field of its own.
@@ -68,14 +68,14 @@ pub enum ModelError {
         /// What is wrong, and what to write.
         reason: String,
     },
-    /// The trace would not fit in memory.
+    /// The trace would hold too many detours to fit in memory.
     #[error(
         "a trace of {span} would hold about {expected:.0} detours, and {MAX_DETOURS} is the limit; ask for a shorter span or lower rates"
     )]
     TooMany {
-        /// The span that was asked for.
+        /// The requested span.
         span: Nanos,
-        /// The detours to expect in it.
+        /// The expected number of detours in it.
         expected: f64,
     },
 }
@@ -84,7 +84,7 @@ impl Model {
     /// Reads a model from the text of its TOML file.
     ///
     /// # Errors
-    /// When the text is no TOML, has an unknown or missing field, or a value that cannot be: the error names
+    /// When the text is not TOML, has an unknown or missing field, or an invalid value: the error names
     /// the component and the field.
     pub fn from_toml(text: &str) -> Result<Self, ModelError> {
         toml::from_str::<document::Document>(text)?.check()
@@ -95,12 +95,12 @@ impl Model {
         self.name.as_deref()
     }
 
-    /// How long a trace the model asks for.
+    /// The length of the traces that the model asks for.
     pub fn span(&self) -> Option<Nanos> {
         self.span
     }
 
-    /// How many CPUs its node has.
+    /// Number of CPUs of its node.
     pub fn cpus(&self) -> u32 {
         self.cpus
     }
@@ -110,7 +110,7 @@ impl Model {
         self.components.iter().map(|component| component.name.as_str())
     }
 
-    /// How many detours to expect on one CPU in `span`.
+    /// Expected number of detours on one CPU in `span`.
     pub fn expected_detours(&self, span: Nanos) -> f64 {
         self.components.iter().map(|component| component.arrival.expected(span)).sum()
     }
@@ -123,7 +123,7 @@ impl Model {
         (0..self.cpus).map(|cpu| self.trace(Cpu(cpu), span, seed)).collect()
     }
 
-    /// The same, with the number of the component that each detour comes from.
+    /// As [`Model::node`], with the index of the component that each detour comes from.
     ///
     /// # Errors
     /// As for [`Model::node`].
@@ -131,10 +131,10 @@ impl Model {
         (0..self.cpus).map(|cpu| self.trace_by_component(Cpu(cpu), span, seed)).collect()
     }
 
-    /// The trace of one CPU: a function of the arguments alone, whatever was made before it.
+    /// The trace of one CPU. It depends only on the arguments.
     ///
     /// A detour that would begin within another begins when that one ends, as in a queue, so no noise is lost;
-    /// what the queue pushes past the end of the span is cut off.
+    /// detours that the queue pushes past the end of the span are cut off.
     ///
     /// # Errors
     /// When the trace would hold more than [`MAX_DETOURS`].
@@ -169,7 +169,7 @@ fn stream(seed: u64, cpu: Cpu, component: usize) -> Pcg64 {
     Pcg64::new(wide(0), wide(2))
 }
 
-/// Pushes each detour behind the one before it and cuts at `end`.
+/// Moves each detour after the one before it and cuts at `end`.
 fn queued(mut detours: Vec<(Detour, u32)>, end: Nanos) -> Vec<(Detour, u32)> {
     let mut free = Nanos::ZERO;
     for (detour, _) in &mut detours {

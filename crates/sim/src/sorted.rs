@@ -1,18 +1,18 @@
-//! Sorted keys that answer "how many lie below?" in constant time on average.
+//! Sorted keys that count the keys below a value in constant time on average.
 
-/// Ascending keys with an index of equal buckets over them, about one bucket per key.
+/// Ascending keys with an index of buckets of equal width over them, about one bucket per key.
 ///
-/// Keys that crowd into one bucket cost a binary search within it, never a walk.
+/// Many keys in one bucket cost a binary search within it, never a linear one.
 #[derive(Clone, Debug)]
 pub(crate) struct Sorted {
     keys: Vec<u64>,
     shift: u32,
-    /// How many keys lie below bucket `b`, which begins at `b << shift`.
+    /// Number of keys below bucket `b`, which begins at `b << shift`.
     below_bucket: Vec<u32>,
 }
 
 impl Sorted {
-    /// Indexes keys that are in ascending order, of which there are fewer than 2³².
+    /// Indexes ascending keys, fewer than 2³² of them.
     pub(crate) fn new(keys: Vec<u64>) -> Self {
         debug_assert!(keys.is_sorted());
         let top = keys.last().copied().unwrap_or(0);
@@ -29,12 +29,12 @@ impl Sorted {
         Self { keys, shift, below_bucket }
     }
 
-    /// Sorts keys of any order and drops equal ones; where they are spread evenly, in time of their number.
+    /// Sorts keys of any order and drops duplicates; for evenly distributed keys in linear time.
     pub(crate) fn of_any_order(keys: &[u64]) -> Self {
         let top = keys.iter().copied().max().unwrap_or(0);
         let shift = (0..63).find(|shift| top >> shift <= keys.len() as u64).unwrap_or(63);
         let bucket = |key: u64| (key >> shift) as usize;
-        // Where the next key of each bucket goes; after all keys, where the bucket ends.
+        // Where the next key of each bucket goes; after all keys were placed, where the bucket ends.
         let mut ends = vec![0; bucket(top) + 2];
         keys.iter().for_each(|&key| ends[bucket(key) + 1] += 1);
         (1..ends.len()).for_each(|b| ends[b] += ends[b - 1]);
@@ -53,7 +53,7 @@ impl Sorted {
         Self::new(sorted)
     }
 
-    /// How many keys are less than `value`.
+    /// Number of keys below `value`.
     pub(crate) fn below(&self, value: u64) -> usize {
         let bucket = (value >> self.shift) as usize;
         let Some(&[first, end]) = self.below_bucket.get(bucket..).and_then(|b| b.first_chunk()) else {

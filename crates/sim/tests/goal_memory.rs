@@ -1,4 +1,4 @@
-//! No reader of schedules takes more memory than its bound, whatever a file says of itself.
+//! No reader of schedules exceeds its memory bound, whatever a file claims.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use quell_sim::goal::{check_binary, check_text};
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, counted.
+/// The system allocator with a count of the bytes in use.
 struct Counted;
 
 fn add(bytes: usize) {
@@ -17,11 +17,11 @@ fn add(bytes: usize) {
     PEAK.fetch_max(now, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes on to the system's allocator as it came; counting does not touch the memory.
+// SAFETY: every call is passed on unchanged to the system allocator; counting does not touch the memory.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller guarantees what the system allocator requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counted {
         unsafe { System.dealloc(memory, layout) }
     }
 
-    // Growing counts as both at once, as where it must be copied.
+    // Growing counts old and new size at once, as if the data were copied.
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         add(size);
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
@@ -43,10 +43,10 @@ unsafe impl GlobalAlloc for Counted {
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
 
-/// One measurement at a time.
+/// Allows one measurement at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Bytes for each byte of input, above what buffers of fixed size take.
+/// Peak bytes per byte of input, in addition to buffers of fixed size.
 fn per_byte(length: usize, read: impl FnOnce()) -> f64 {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -55,10 +55,10 @@ fn per_byte(length: usize, read: impl FnOnce()) -> f64 {
     (PEAK.load(Ordering::Relaxed) - before).saturating_sub(fixed) as f64 / length as f64
 }
 
-/// As the documentation of the module says. The most that was seen is 10.
+/// The bound in the documentation of the module `goal`. The largest ratio measured is 10.
 const BOUND: f64 = 16.0;
 
-/// How many lines or operations: just above a power of two, where what grows by doubling has grown last.
+/// Number of lines or operations: just above a power of two, where memory that grows by doubling has just grown.
 const N: u32 = 270_000;
 
 #[test]
@@ -96,7 +96,7 @@ fn texts_of_any_shape_stay_within_the_bound() {
     }
 }
 
-/// A label of four characters, another for each number.
+/// A label of four letters, different for each number.
 fn short(number: u32) -> String {
     [26 * 26 * 26, 26 * 26, 26, 1]
         .map(|place| char::from(b'a' + (number / place % 26) as u8))
@@ -104,7 +104,7 @@ fn short(number: u32) -> String {
         .collect()
 }
 
-/// The binary form of `ranks` ranks with a part each, which are laid end to end.
+/// The binary form of ranks with these parts, which follow one another without gaps.
 fn binary(parts: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = 4223u64.to_le_bytes().to_vec();
     bytes.extend((parts.len() as u32).to_le_bytes());
@@ -119,7 +119,7 @@ fn binary(parts: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// A part of `ops` operations of work, with sizes from 0 on.
+/// A part with `ops` operations of work, whose sizes count from 0.
 fn work(ops: u32) -> Vec<u8> {
     let mut part = [ops, ops].map(u32::to_le_bytes).concat();
     (0..ops).for_each(|op| part.extend(op.to_le_bytes()));

@@ -1,26 +1,26 @@
-//! How much of the machine others had while a test measured.
+//! How much of the machine other processes used while a test measured.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Instant;
 
-/// More CPUs than this that others' programs used, and a measurement is not judged.
+/// If other programs used more CPUs than this, a measurement is not judged.
 const OTHERS: f64 = 0.10;
 
-/// More of a CPU's time than this that the hypervisor took, and a measurement is not judged.
+/// If the hypervisor took more of any CPU's time than this, a measurement is not judged.
 const STEAL: f64 = 0.02;
 
-/// What a span of time was like.
+/// The conditions in a span of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conditions {
-    /// CPUs that processes used which are neither this test's nor the kernel's own threads.
+    /// Number of CPUs used by processes other than this test's and the kernel's own threads.
     pub others: f64,
-    /// The hypervisor's share of the CPU that it took most from.
+    /// The hypervisor's share of the CPU from which it took most.
     pub steal: f64,
 }
 
 impl Conditions {
-    /// Whether a figure of this span says something about quell.
+    /// Whether a figure measured in this span says something about quell.
     #[must_use]
     pub fn quiet(&self) -> bool {
         self.others <= OTHERS && self.steal <= STEAL
@@ -41,7 +41,7 @@ impl fmt::Display for Conditions {
     }
 }
 
-/// Looks at the machine from here on.
+/// Observes the machine from its start on.
 #[derive(Debug)]
 pub struct Watch {
     since: Instant,
@@ -50,18 +50,18 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to look.
+    /// Begins to observe.
     #[must_use]
     pub fn start() -> Self {
         Self { others_ticks: others_ticks(), steal_ticks: steal_ticks(), since: Instant::now() }
     }
 
-    /// What it was like since the start.
+    /// The conditions since the start.
     #[must_use]
     pub fn end(&self) -> Conditions {
-        // SAFETY: the call has no conditions.
+        // SAFETY: the call has no preconditions.
         let hertz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
-        // Counts have a step of one tick: nothing is said of less.
+        // Counts have a resolution of one tick, so a shorter span has no result.
         let ticks = (self.since.elapsed().as_secs_f64() * hertz).max(1.0);
         let stolen = steal_ticks();
         let most = stolen.iter().zip(&self.steal_ticks).map(|(now, then)| now.saturating_sub(*then)).max();
@@ -72,34 +72,34 @@ impl Watch {
     }
 }
 
-/// CPU time that this process had by now: unlike the time of day, hardly longer where the machine is busy.
+/// CPU time of this process so far. In contrast to wall time, a busy machine hardly makes it longer.
 #[must_use]
 pub fn cpu_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the answer.
+    // SAFETY: `time` is valid for writes.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Ticks that a hypervisor took from each CPU; none where the kernel does not say.
+/// Ticks that a hypervisor took from each CPU; empty if the kernel does not report them.
 fn steal_ticks() -> Vec<u64> {
     let text = fs_err::read_to_string("/proc/stat").unwrap_or_default();
     let lines = text.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
     lines.filter_map(|line| line.split_whitespace().nth(8)?.parse().ok()).collect()
 }
 
-/// A process, as `/proc/PID/stat` has it.
+/// A process, as in `/proc/PID/stat`.
 struct Process {
     parent: u32,
-    /// Its own ticks of CPU time, and those of children that it waited for: what a child had is not lost when it ends.
+    /// Its ticks of CPU time, and those of children that it waited for: a child's time is not lost when it ends.
     ticks: u64,
     is_kernel: bool,
 }
 
-/// Set in the flags of the kernel's own threads (PF_KTHREAD of include/linux/sched.h).
+/// The flag of the kernel's own threads (PF_KTHREAD of include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// Ticks that all processes had but this one, what it started, and the kernel's threads, which tests set to work too.
+/// Ticks of all processes except this one, its descendants, and the kernel's threads, which tests keep busy too.
 fn others_ticks() -> u64 {
     let processes = processes();
     let mut ours: HashSet<u32> = HashSet::from([std::process::id()]);
@@ -126,7 +126,7 @@ fn processes() -> HashMap<u32, Process> {
     .collect()
 }
 
-/// Reads the line; the name in brackets may hold anything.
+/// Parses the line; the name in brackets may contain anything.
 fn process(stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |place: usize| fields.get(place)?.parse::<u64>().ok();

@@ -1,5 +1,5 @@
-//! What the tests of several crates need of the machine: whose turn it is, how quiet it is, and how a test says that it was
-//! skipped or could not tell. Only a dev-dependency; nothing of it is in what quell ships.
+//! What tests of several crates need from the machine: exclusive use, how quiet it is, and how a test reports that it was
+//! skipped or inconclusive. It is only a dev-dependency; nothing of it ships with quell.
 
 mod conditions;
 mod measure;

@@ -1,28 +1,29 @@
-//! Judging what is measured: a failure counts only where the machine was quiet.
+//! Judges measurements: a failure counts only if the machine was quiet.
 
 use std::time::Duration;
 
 use crate::conditions::{Conditions, Watch};
 use crate::outcome::{inconclusive, measured};
 
-/// As often a measurement is tried before it is given up. So many failures on a quiet machine are no accident.
+/// Maximum number of attempts at a measurement. That many failures on a quiet machine are not an accident.
 const ATTEMPTS: usize = 5;
 
-/// After a wrong figure on a busy machine so many looks wait for it to be quiet again; what others do all that time they do for longer.
+/// After a wrong figure on a busy machine, number of checks that wait for it to be quiet again. Other work that lasts through all of them
+/// will last longer.
 const LOOKS: usize = 10;
 
-/// How long a look lasts.
+/// Duration of a check.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Measures until once the figures are as they should be. `attempt` gets its number and says what is wrong, if anything; what
+/// Repeats a measurement until its figures are right. `attempt` gets its number and returns what is wrong, if anything. What
 /// must hold on a machine however busy, it asserts itself.
 ///
-/// The precondition is that others leave the machine alone. It is measured around each attempt ([`Conditions`]). Where figures
-/// were wrong and it did not hold, the test ends as *inconclusive*: counted and named, and no failure.
+/// The precondition is that no other work uses the machine. It is measured around each attempt ([`Conditions`]). If figures
+/// were wrong and it did not hold, the test ends as *inconclusive*: it is counted and named, but is not a failure.
 ///
 /// # Panics
 ///
-/// Where figures were wrong in every attempt, and the machine was quiet in all of them.
+/// If figures were wrong in every attempt, and the machine was quiet in all of them.
 pub fn measure(mut attempt: impl FnMut(usize) -> Result<(), String>) {
     measured();
     let judged = |number| {
@@ -44,7 +45,7 @@ enum Verdict {
     Inconclusive(Vec<String>),
 }
 
-/// What the machine is like now.
+/// The current conditions of the machine.
 fn look() -> Conditions {
     let watch = Watch::start();
     std::thread::sleep(LOOK);
@@ -75,7 +76,7 @@ mod tests {
     const QUIET: Conditions = Conditions { others: 0.0, steal: 0.0 };
     const BUSY: Conditions = Conditions { others: 1.9, steal: 0.0 };
 
-    /// The verdict on attempts that all fail in these conditions, and how many there were.
+    /// The verdict on attempts that all fail in these conditions, and the number of attempts.
     fn failing(conditions: &[Conditions], becomes_quiet: bool) -> (Verdict, usize) {
         let mut attempts = 0;
         let attempt = |number: usize| {

@@ -1,9 +1,9 @@
-//! One user of the machine at a time: tests that measure would measure one another, and the kernel has one set of settings.
+//! Exclusive use of the machine: tests that measure would disturb each other, and the kernel has only one set of settings.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 
-/// The machine is this test's until the value is dropped.
+/// Exclusive use of the machine until the value is dropped.
 #[derive(Debug)]
 pub struct Turn(#[expect(dead_code, reason = "closing it ends the turn")] File);
 
@@ -11,11 +11,11 @@ pub struct Turn(#[expect(dead_code, reason = "closing it ends the turn")] File);
 ///
 /// # Panics
 ///
-/// Where the lock's file cannot be opened.
+/// If the lock file cannot be opened.
 #[must_use]
 pub fn machine() -> Turn {
     let path = std::env::temp_dir().join("quell-tests.lock");
-    // A file of another user's in a sticky folder is not to be opened with O_CREAT: fs.protected_regular.
+    // Without O_CREAT first, because fs.protected_regular forbids it for another user's file in a sticky folder.
     let open = || fs_err::File::open(&path);
     let file = open().or_else(|_| fs_err::File::create(&path)).or_else(|_| open());
     let (file, _) = file.unwrap_or_else(|error| panic!("tests take turns by a lock: {error}")).into_parts();

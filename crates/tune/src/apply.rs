@@ -1,4 +1,4 @@
-//! Applying a plan: each original is in the journal, on disk, before its place is written; what cannot be finished is taken back.
+//! Applies a plan. Each original is in the journal, on disk, before its place is written; if the plan fails, what was written is reverted.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use super::revert::{self, Reverted};
 use super::root::Root;
 use super::store::{Lock, Store, StoreError};
 
-/// How a plan is applied.
+/// Options of applying a plan.
 pub struct Applying<'a> {
-    /// The program that keepers are: this one.
+    /// The program to start as a keeper: quell itself.
     pub program: PathBuf,
-    /// What ends it by itself.
+    /// When the plan is reverted automatically.
     pub until: Option<Until>,
-    /// Asked before each write; where it says so, all is taken back.
+    /// Called before each write; if it returns true, everything is reverted.
     pub stopped: &'a dyn Fn() -> bool,
 }
 
@@ -32,52 +32,52 @@ impl std::fmt::Debug for Applying<'_> {
     }
 }
 
-/// What was applied.
+/// The result of applying a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// The transaction; none where there was nothing to write.
+    /// The transaction; none if there was nothing to write.
     pub id: Option<String>,
-    /// Ids of writes that were done.
+    /// Ids of the writes that were made.
     pub written: Vec<String>,
-    /// Ids of writes whose value was there already.
+    /// Ids of the writes whose value was set already.
     pub already: Vec<String>,
-    /// Ids of writes that the kernel refused, and why; the plan allows it.
+    /// Ids of the writes that the kernel refused, and why; only writes for which the plan permits that.
     pub refused: Vec<(String, String)>,
-    /// Who holds and waits.
+    /// The keeper, if one was started.
     pub keeper: Option<KeeperRecord>,
 }
 
-/// Why nothing is applied.
+/// Why a plan was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The store.
+    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What another quell began did not end.
+    /// Another transaction was interrupted.
     #[error(
         "transaction {id} was interrupted{}: `quell tune revert` gives back what it changed, then apply again",
         if *.damaged { ", and its journal is damaged" } else { "" }
     )]
     Interrupted {
-        /// Which.
+        /// Its id.
         id: String,
-        /// Whether lines of its journal cannot be read.
+        /// Whether its journal has unreadable lines.
         damaged: bool,
     },
-    /// All of it is applied already, by another plan, which will take it back when it ends.
+    /// All of it is applied already by another transaction, which will be reverted when its time is over.
     #[error(
         "all of it is applied already, as {0}, and ends with that: `quell tune revert {0}` first, then apply again"
     )]
     Applied(String),
-    /// The machine is not as the plan saw it.
+    /// The machine is not as it was when the plan was made.
     #[error("the plan no longer fits this machine: {}; make a new one with `quell tune plan`", .0.join("; "))]
     Stale(Vec<String>),
-    /// It failed, and what was written before is taken back.
+    /// A step failed; what was written before is reverted.
     #[error("{what}; {}", taken_back(.reverted))]
     Failed {
-        /// What, and why.
+        /// The step, and why it failed.
         what: String,
-        /// How the rest was taken back.
+        /// The result of reverting the rest.
         reverted: Box<Result<Reverted, String>>,
     },
 }
@@ -95,7 +95,7 @@ fn taken_back(reverted: &Result<Reverted, String>) -> String {
 /// Applies a plan.
 ///
 /// # Errors
-/// See [`ApplyError`]. Where it fails half-way, what was written is given back first.
+/// See [`ApplyError`]. If it fails half-way, what was written is reverted first.
 pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applied, ApplyError> {
     let _lock = Lock::take(root)?;
     let store = Store::open(root)?;
@@ -127,14 +127,14 @@ pub fn apply(root: &Root, plan: &Plan, applying: &Applying<'_>) -> Result<Applie
 /// What applying a plan would do now, without doing it.
 ///
 /// # Errors
-/// [`ApplyError::Stale`] where it no longer fits the machine.
+/// [`ApplyError::Stale`] if the plan no longer fits the machine.
 pub fn check(root: &Root, plan: &Plan) -> Result<Applied, ApplyError> {
     let (writes, already) = due(root, plan)?;
     let written = writes.iter().map(|(write, _)| write.id.clone()).collect();
     Ok(Applied { written, already, ..Applied::default() })
 }
 
-/// The open transaction that wrote what a plan wants.
+/// The open transaction that wrote the values that a plan wants.
 fn holder(store: &Store, plan: &Plan) -> Result<Option<String>, ApplyError> {
     let mut last = None;
     for id in store.ids()? {
@@ -157,7 +157,7 @@ fn refuse_interrupted(store: &Store) -> Result<(), ApplyError> {
     Ok(())
 }
 
-/// The writes that are to be done, each with the place that is meant and what it holds; and the ids of those that hold already.
+/// The writes to make, each with its current place.
 type Due<'a> = Vec<(&'a Write, Place)>;
 
 fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Due<'a>, Vec<String>), ApplyError> {
@@ -177,7 +177,7 @@ fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Due<'a>, Vec<String>), ApplyE
     if stale.is_empty() { Ok((writes, already)) } else { Err(ApplyError::Stale(stale)) }
 }
 
-/// What says that a plan was made for another machine, or for another kernel of it.
+/// The reasons why a plan was made for another machine, or for another kernel of this one.
 fn other_machine(root: &Root, plan: &Plan) -> Vec<String> {
     let told = |path: &str| root.read(path).map(|text| text.trim().to_owned()).unwrap_or_default();
     let mut reasons = Vec::new();
@@ -192,7 +192,7 @@ fn other_machine(root: &Root, plan: &Plan) -> Vec<String> {
     reasons
 }
 
-/// The place that a plan means: a kernel thread may have been replaced by another of its name.
+/// The place that a plan refers to. The kernel may have replaced a kernel thread by another one with the same name.
 fn meant(root: &Root, place: &Place) -> Place {
     if let Place::Thread { comm, property, .. } = place
         && matches!(place.read(root), Err(Trouble::Gone(_)))
@@ -208,7 +208,7 @@ fn meant(root: &Root, place: &Place) -> Place {
     place.clone()
 }
 
-/// A new name, later than all that are there.
+/// An id for a new transaction, which sorts after all existing ones.
 fn new_id(store: &Store) -> Result<String, StoreError> {
     let now = now().replace([':', '.'], "-");
     let mut id = now.clone();
@@ -222,7 +222,7 @@ fn new_id(store: &Store) -> Result<String, StoreError> {
     Ok(id)
 }
 
-/// The mitigations that have writes, in their order.
+/// The mitigations that have writes, in the order of those.
 fn written_for(writes: &Due<'_>) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     for (write, _) in writes {
@@ -276,6 +276,8 @@ impl Run<'_> {
         self.log(&Record::Commit { at: now() })
     }
 
+    /// Records the original before its place is written. The record is on disk when this returns, so a crash at any later point can be
+    /// reverted.
     fn intend(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
         let failed = |trouble: Trouble| format!("{place} cannot be read: {trouble}");
         let original = place.read(self.root).map_err(failed)?;
@@ -313,7 +315,7 @@ impl Run<'_> {
         }
     }
 
-    /// Notes what a failed write left, if it left anything: nobody else did it.
+    /// Records the value that a failed write left, if it left one: it is quell's, not another program's.
     fn took(&mut self, n: usize, write: &Write, place: &Place) -> Result<(), String> {
         let Ok(readback) = place.read(self.root) else { return Ok(()) };
         let group = groups::read(self.root, &write.group).unwrap_or_default();
@@ -323,7 +325,7 @@ impl Run<'_> {
         self.log(&Record::Took { n, readback, group })
     }
 
-    /// Starts the keeper, which lives on once its name is in the journal, and not before.
+    /// Starts the keeper. It continues only once its pid is in the journal, so a crash in between leaves no process that no one knows.
     fn keep(
         &mut self,
         held: &[(usize, super::catalogue::Held, &&Write)],

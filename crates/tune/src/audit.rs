@@ -1,4 +1,4 @@
-//! What of the catalogue is on here: looked at, never written.
+//! Which mitigations of the catalogue are on: reads the machine, never writes.
 
 mod boot;
 mod by_hand;
@@ -22,45 +22,45 @@ use super::nearest;
 use super::place::Place;
 use super::root::Root;
 
-/// How a mitigation stands on a machine.
+/// The state of a mitigation on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// All that it touches is as wanted.
+    /// Everything that it touches has the wanted value.
     On,
-    /// Some is.
+    /// Some of it has.
     Partial,
-    /// Nothing is.
+    /// None of it has.
     Off,
-    /// Nothing that it touches is on this machine.
+    /// This machine has nothing that it touches.
     NotHere,
-    /// It cannot be seen; why is told.
+    /// The state is not visible; `why` has the reason.
     CannotTell,
 }
 
-/// One place that a mitigation would have otherwise, or has.
+/// One place that a mitigation would change, or has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sight {
     /// The place.
     pub place: Place,
-    /// What it holds, as read; none where that is not known.
+    /// The current value, as read; none if it is not known.
     pub now: Option<String>,
-    /// What it should hold; none where that cannot be said.
+    /// The wanted value; none if it cannot be determined.
     pub want: Option<String>,
-    /// Whether what it holds counts as what it should.
+    /// Whether the current value counts as the wanted one.
     pub done: bool,
-    /// Whether nothing is missed where it is not there.
+    /// Whether it may be absent without anything missing.
     pub optional: bool,
-    /// Whether the kernel lets nobody change it: a managed interrupt, a bound thread, a file without a mode to write.
+    /// Whether the kernel does not permit changing it: a managed interrupt, a bound thread, a read-only file.
     pub immovable: bool,
-    /// Whether it is one of many, of which the kernel may refuse some without a sign before: interrupts, kernel threads.
+    /// Whether it is one of many, some of which the kernel may refuse without announcing it: interrupts, kernel threads.
     pub may_fail: bool,
-    /// Whether it is only in force after the next boot, or when what reads it starts again.
+    /// Whether it takes effect only after the next boot, or when the program that reads it restarts.
     pub staged: bool,
-    /// Files that the kernel changes with this one, itself among them; none for one that stands alone.
+    /// Files that the kernel changes together with this one, including it; empty if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<String>,
-    /// Files of others that set the same otherwise, and are read later at boot.
+    /// Other programs' files that set the same thing to another value and are read later at boot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overruled_by: Vec<String>,
     /// What is unknown or impossible, and why.
@@ -68,14 +68,14 @@ pub struct Sight {
     pub why: Option<String>,
 }
 
-/// What is to be done by hand for a mitigation.
+/// A step of a mitigation that must be done by hand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ByHand {
     /// The instruction.
     pub todo: String,
-    /// Whether it is done; none where nobody can see.
+    /// Whether it is done; none if that is not visible.
     pub done: Option<bool>,
-    /// What was seen.
+    /// What the machine shows.
     pub seen: Option<String>,
 }
 
@@ -84,44 +84,44 @@ pub struct ByHand {
 pub struct Audited<'a> {
     /// The mitigation.
     pub mitigation: &'a Mitigation,
-    /// How it stands.
+    /// Its state.
     pub state: State,
-    /// Why, where the state alone does not say.
+    /// The reason, if the state alone does not say it.
     pub why: Option<String>,
     /// What it touches.
     pub places: Vec<Sight>,
-    /// What else would make it stand after the next boot: files of quell's own, and units that start again.
+    /// What is needed to keep it after the next boot: files of quell's own, and units that would start again.
     pub lasting: Vec<Sight>,
-    /// What quell does not do.
+    /// What must be done by hand.
     pub by_hand: Vec<ByHand>,
 }
 
-/// What else a plan or an audit is made for.
+/// Options of an audit or a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
-    /// The CPUs that compute, where the user says.
+    /// The compute CPUs, if the user names them.
     pub compute: Option<Vec<quell_recording::Cpu>>,
-    /// The process whose threads are meant, and all its threads.
+    /// The process to whose threads the plan applies.
     pub pid: Option<u32>,
-    /// Values for `${value}`, by mitigation; one that is given replaces the catalogue's own for its first file.
+    /// Values for `${value}`, by mitigation. If a mitigation has no `${value}`, the value replaces the catalogue's own in its first file.
     pub values: std::collections::BTreeMap<String, String>,
 }
 
-/// A machine, looked at for a catalogue.
+/// The state of a machine with respect to a catalogue.
 #[derive(Clone, Debug)]
 pub struct Audit<'a> {
     /// The machine.
     pub facts: Facts,
-    /// Its parts, or why it has none.
+    /// Its compute and housekeeping CPUs, or why it has none.
     pub parts: Result<Parts, String>,
     /// Each mitigation, by id.
     pub entries: Vec<Audited<'a>>,
 }
 
-/// Looks at all of a catalogue, or at some of it.
+/// Audits all mitigations of a catalogue, or some of them.
 ///
 /// # Errors
-/// Where the machine does not even list its CPUs, and for an id in `only` that the catalogue does not have.
+/// If the machine does not even list its CPUs, or for an id in `only` that the catalogue does not have.
 pub fn audit<'a>(
     root: &Root,
     catalogue: &'a Catalogue,

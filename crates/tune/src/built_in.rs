@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
-/// What of a file says which boot option a mitigation sets.
+/// The part of a catalogue file that says which boot option a mitigation sets.
 #[derive(Deserialize)]
 struct Touches {
     #[serde(default)]

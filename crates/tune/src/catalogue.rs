@@ -1,5 +1,5 @@
-//! The catalogue: what is known to remove or move noise, one TOML file a mitigation (`crates/tune/catalogue`), and a site's own
-//! beside them (`/etc/quell/mitigations.d`).
+//! The catalogue: known ways to remove or move noise, one TOML file per mitigation (`crates/tune/catalogue`), and a site's own
+//! files in addition (`/etc/quell/mitigations.d`).
 
 mod load;
 mod profile;
@@ -14,56 +14,56 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use want::{Fills, Part, Want};
 
-/// In a knob's path: the folder of each CPU that is meant.
+/// In a knob's path: the folder of each selected CPU.
 pub(super) const EACH_CPU: &str = "/cpu*/";
 
 /// A change that removes or moves noise.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Mitigation {
-    /// Its name: lower case and hyphens; the file's name too.
+    /// Its id: lower case and hyphens; also the file's name.
     pub id: String,
     /// One line, for tables.
     pub title: String,
-    /// What of the machine it is about.
+    /// The part of the machine that it changes.
     pub category: Category,
     /// What it does and why that helps.
     pub what: String,
-    /// What it costs, and what else to know before.
+    /// Its cost, and what else to know before applying it.
     pub caveat: String,
     /// How much can go wrong.
     pub risk: Risk,
-    /// Processors (`x86_64`, `aarch64`, `powerpc64`, …) that have it; all, if empty.
+    /// Processors (`x86_64`, `aarch64`, `powerpc64`, …) to which it applies; all, if empty.
     #[serde(default)]
     pub arch: Vec<String>,
-    /// Kernels that have it, in words. A hint: what is there is looked for.
+    /// Kernel versions to which it applies, as text. Only a hint: quell checks what the machine has.
     pub kernel: String,
-    /// For one that no current kernel has: what happened to it.
+    /// For a mitigation that no current kernel offers: what happened to it.
     pub gone: Option<String>,
-    /// The entry that does today what this one did.
+    /// The mitigation that has the same effect today.
     pub successor: Option<String>,
-    /// Whether it only works from the next boot on.
+    /// Whether it takes effect only from the next boot on.
     #[serde(default)]
     pub reboot: bool,
-    /// Whether programs on the node notice (CPUs vanish, a network card resets): never part of a plan with others.
+    /// Whether programs on the node notice (CPUs vanish, a network card resets): it must be alone in a plan.
     #[serde(default)]
     pub disruptive: bool,
-    /// The row of IBM's page that it comes from.
+    /// The row of IBM's page from which it comes.
     pub ibm: Option<String>,
-    /// Where its facts come from.
+    /// Sources of its facts.
     pub provenance: Vec<String>,
-    /// What it takes away.
+    /// The noise sources that it removes.
     pub noise: Vec<SourcePattern>,
-    /// Noise that no recording can name, in words.
+    /// Noise that no recording can name, as text.
     #[serde(default)]
     pub noise_in_words: Vec<String>,
-    /// Mitigations that come before this one in a plan.
+    /// Mitigations that precede this one in a plan.
     #[serde(default)]
     pub after: Vec<String>,
-    /// Mitigations that may not be in one plan with it.
+    /// Mitigations that must not be in one plan with it.
     #[serde(default)]
     pub conflicts: Vec<String>,
-    /// Mitigations without which it does less, and those that make it pointless, in words by id.
+    /// Ids of mitigations without which it has less effect, and of those that make it pointless.
     #[serde(default)]
     pub see_also: Vec<String>,
     /// What it touches.
@@ -72,7 +72,7 @@ pub struct Mitigation {
 }
 
 impl Mitigation {
-    /// Whether it only does something for a job that is placed by hand.
+    /// Whether it only helps a job whose processes are placed explicitly.
     pub fn is_the_jobs(&self) -> bool {
         !self.knob.is_empty()
             && self.knob.iter().all(|knob| match knob {
@@ -82,7 +82,7 @@ impl Mitigation {
             })
     }
 
-    /// Whether it keeps noise from some CPUs by giving it to others, so that it helps only a job that leaves those alone.
+    /// Whether it moves noise from some CPUs to others, so that it helps only a job that does not use those.
     pub fn moves(&self) -> bool {
         self.knob.iter().any(|knob| match knob {
             Knob::Irq(_) | Knob::KernelThread(_) | Knob::Cpuset(_) => true,
@@ -95,7 +95,7 @@ impl Mitigation {
     }
 }
 
-/// What of a machine a mitigation is about.
+/// The part of the machine that a mitigation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the words are the field's own")]
@@ -116,22 +116,22 @@ pub enum Category {
     Workqueue,
 }
 
-/// How much can go wrong.
+/// The possible damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Risk {
-    /// Nothing that a user of the node would notice but less noise.
+    /// Users of the node notice nothing except less noise.
     Low,
-    /// A function of the node is missed by somebody.
+    /// May disable a feature that someone uses.
     Medium,
     /// The node can hang, lose work or lose a protection.
     High,
-    /// Not this machine's to change.
+    /// Must be changed outside of this machine.
     External,
 }
 
 impl Risk {
-    /// Its word.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -142,29 +142,29 @@ impl Risk {
     }
 }
 
-/// One thing that a mitigation touches.
+/// One kind of thing that a mitigation changes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", tag = "kind")]
 pub enum Knob {
-    /// A file of the kernel's: below `/proc/sys`, `/proc/irq` or `/sys`.
+    /// A kernel file: below `/proc/sys`, `/proc/irq` or `/sys`.
     File(FileKnob),
     /// The affinity of interrupts.
     Irq(IrqKnob),
     /// The affinity of kernel threads.
     KernelThread(KernelThreadKnob),
-    /// Affinity, policy or timer slack of a process that the plan is made for.
+    /// Affinity, policy or timer slack of the process for which the plan is made.
     Process(ProcessKnob),
-    /// A unit of systemd that should not run.
+    /// A systemd unit that should not run.
     Unit(UnitKnob),
-    /// Something that works while a file stays open.
+    /// Something that has an effect while a file stays open.
     Hold(HoldKnob),
-    /// A set of CPUs for the job, and one for the rest.
+    /// A cpuset for the job, and one for the rest.
     Cpuset(CpusetKnob),
-    /// An option on the kernel's command line: staged, in force after the next boot.
+    /// An option on the kernel's command line: staged, takes effect after the next boot.
     Boot(BootKnob),
-    /// A file of our own, in a folder that is made for such.
+    /// A file of quell's own, in a drop-in folder.
     DropIn(DropInKnob),
-    /// Nothing that quell does: what to do by hand.
+    /// A step that quell does not do: an instruction for the user.
     ByHand(ByHandKnob),
 }
 
@@ -172,22 +172,22 @@ pub enum Knob {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FileKnob {
-    /// The file; `*` stands for any one part of a name. In `…/cpu*/…` it stands for the CPUs of [`Self::cpus`].
+    /// The file; `*` matches any part of a name. In `…/cpu*/…` it stands for the CPUs of [`Self::cpus`].
     pub path: String,
-    /// What to write.
+    /// The value to write.
     pub want: Want,
-    /// When it counts as done.
+    /// When the current value counts as the wanted one.
     #[serde(default)]
     pub compare: Compare,
-    /// The CPUs whose files are meant, for a path with `/cpu*/`.
+    /// The CPUs whose files are changed, for a path with `/cpu*/`.
     #[serde(default)]
     pub cpus: Part,
-    /// Files that the kernel changes with this one: they are kept and given back together.
+    /// Files that the kernel changes together with this one: they are saved and restored together.
     #[serde(default)]
     pub group: Vec<String>,
-    /// Only where a file beside it says so: its name, and a regular expression for its text.
+    /// A condition on a file in the same folder: its name, and a regular expression for its text.
     pub r#where: Option<Where>,
-    /// Whether nothing is missed where the file is not there.
+    /// Whether the file may be absent without anything missing.
     #[serde(default)]
     pub optional: bool,
 }
@@ -196,7 +196,7 @@ pub struct FileKnob {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Where {
-    /// Its name.
+    /// The file's name.
     pub file: String,
     /// A regular expression that its trimmed text must match.
     pub matches: String,
@@ -206,18 +206,18 @@ pub struct Where {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compare {
-    /// The same word, number, list or mask, however it is written.
+    /// The same word, number, list or mask, in any notation.
     #[default]
     Equal,
     /// A number that is not smaller.
     AtLeast,
     /// A number that is not larger.
     AtMost,
-    /// A number that is not smaller, or 0, which stands for never.
+    /// A number that is not smaller, or 0, which means never.
     AtLeastOrZero,
-    /// A number of µs that is not larger, but for 0, which stands for no limit; or `n/a`, which stands for no time at all.
+    /// A number of µs that is not larger, except 0, which means no limit; or `n/a`, which means no latency at all.
     LatencyAtMost,
-    /// CPUs, none of them outside the wanted ones.
+    /// CPUs, all of them among the wanted ones.
     Within,
 }
 
@@ -225,7 +225,7 @@ pub enum Compare {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IrqKnob {
-    /// A regular expression for the name that a driver gave its interrupt.
+    /// A regular expression for the interrupt's name, which its driver chose.
     pub matches: String,
     /// The CPUs.
     pub want: Part,
@@ -241,11 +241,11 @@ pub struct KernelThreadKnob {
     pub want: Part,
 }
 
-/// See [`Knob::Process`]. Needs `--pid`, or a command under `apply --with`.
+/// See [`Knob::Process`]. Requires `--pid`, or a command under `apply --with`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ProcessKnob {
-    /// Which property.
+    /// The property to change.
     pub what: Property,
     /// CPUs as a list (`${compute}`), a policy (`fifo:1`, `other:0`), or nanoseconds.
     pub want: Want,
@@ -255,11 +255,11 @@ pub struct ProcessKnob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
-    /// The CPUs that it may run on.
+    /// The CPUs on which it may run.
     Affinity,
     /// Scheduling policy and priority.
     Policy,
-    /// How late its timers may be, ns.
+    /// Timer slack, ns: how late its timers may expire.
     TimerSlack,
 }
 
@@ -269,7 +269,7 @@ pub enum Property {
 pub struct UnitKnob {
     /// Its name, with its type: `cron.service`.
     pub name: String,
-    /// Processes that do the same work without systemd's knowing: a regular expression for their names.
+    /// Processes that do the same work without systemd: a regular expression for their names.
     pub process: Option<String>,
 }
 
@@ -277,19 +277,20 @@ pub struct UnitKnob {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HoldKnob {
-    /// What is held.
+    /// What to hold.
     pub what: Held,
-    /// The value that it is held at.
+    /// The value to hold it at.
     pub want: Want,
 }
 
-/// What works while somebody keeps it open.
+/// Things that have an effect while a file or socket stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Held {
-    /// `/dev/cpu_dma_latency`: the longest time, µs, that waking from an idle state may take.
+    /// `/dev/cpu_dma_latency`: the maximum latency, µs, of waking from an idle state.
     CpuDmaLatency,
-    /// A datagram socket with time stamps on: it keeps the kernel from patching itself when others come and go.
+    /// A datagram socket with time stamps enabled: it keeps the kernel from patching its code each time the first such socket is opened
+    /// and the last one closed.
     TimestampSocket,
 }
 
@@ -297,17 +298,17 @@ pub enum Held {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CpusetKnob {
-    /// How it is made.
+    /// The kind of cpuset.
     pub what: CpusetKind,
 }
 
-/// How CPUs are kept for a job.
+/// How CPUs are reserved for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpusetKind {
-    /// cgroup v1: a set with the compute CPUs, without load balancing, and one with the housekeeping CPUs that takes the root's tasks.
+    /// cgroup v1: a set with the compute CPUs, without load balancing, and one with the housekeeping CPUs for the root set's tasks.
     Shield,
-    /// cgroup v1: a set with the compute CPUs that a job may join; nobody is moved.
+    /// cgroup v1: a set with the compute CPUs that a job may join; no task is moved.
     Job,
     /// cgroup v2: an isolated partition of the compute CPUs.
     Isolated,
@@ -319,21 +320,21 @@ pub enum CpusetKind {
 pub struct BootKnob {
     /// The option's name: `nohz_full`.
     pub option: String,
-    /// Its value; empty for an option without one.
+    /// Its value; empty for an option without a value.
     pub want: Want,
-    /// A kernel built without this (`CONFIG_…` in /proc/config.gz or /boot/config-RELEASE) does not know the option.
+    /// A kernel built without this (`CONFIG_…` in /proc/config.gz or /boot/config-RELEASE) ignores the option.
     pub config: Option<String>,
 }
 
-/// See [`Knob::DropIn`]. In force when what reads it next starts.
+/// See [`Knob::DropIn`]. Takes effect when the program that reads it next starts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DropInKnob {
     /// `/etc/…/90-quell….conf`.
     pub path: String,
-    /// What is in it.
+    /// Its text.
     pub content: Want,
-    /// A program that must be there for it to matter.
+    /// A program that must be installed for the file to matter.
     pub r#if: Option<String>,
 }
 
@@ -341,35 +342,35 @@ pub struct DropInKnob {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ByHandKnob {
-    /// What to do, as an instruction.
+    /// The instruction.
     pub r#do: String,
-    /// How its state is seen, where it can be.
+    /// How to see its state, if that is possible.
     pub look: Option<Look>,
 }
 
-/// What quell can see of what it does not change.
+/// Ways to see the state of something that quell does not change.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", tag = "what")]
 pub enum Look {
-    /// Time that the hypervisor took, in `/proc/stat`. On: a machine without a hypervisor.
+    /// Time stolen by the hypervisor, in `/proc/stat`. On: a machine without a hypervisor.
     Steal,
-    /// A file: done if its text matches, not here if it is not there.
+    /// A file: done if its text matches, not here if the file does not exist.
     File {
         /// The file.
         path: String,
         /// A regular expression for its trimmed text.
         matches: String,
     },
-    /// Processes: done if none has such a name.
+    /// Processes: done if none has a matching name.
     NoProcess {
         /// A regular expression for their names.
         matches: String,
     },
-    /// Interrupts: not here if none has such a name; else cannot tell.
+    /// Interrupts: not here if none has a matching name; otherwise the state is not visible.
     Irq {
         /// A regular expression for their names.
         matches: String,
     },
-    /// Whether cores were given to the system by Slurm (`CpuSpecList`, `CoreSpecCount` in slurm.conf).
+    /// Whether Slurm reserves cores for the system (`CpuSpecList`, `CoreSpecCount` in slurm.conf).
     SlurmCores,
 }

@@ -1,4 +1,4 @@
-//! What is never written, whatever a catalogue says: what keeps a node reachable, its users known and its data whole.
+//! What quell never writes, whatever a catalogue says: settings that keep a node reachable, its users known and its data intact.
 
 mod contents;
 
@@ -7,7 +7,7 @@ pub use contents::{Setting, contents};
 /// Folders below which a knob may be a file.
 const FILES: [&str; 3] = ["/proc/sys/", "/proc/irq/", "/sys/"];
 
-/// Files in them that do something else than set a value: they run programs, crash, load code, lower a protection or cut the network.
+/// Files in them that do more than set a value: they run programs, crash, load code, lower a protection or cut the network.
 const NOT_THESE: [&str; 24] = [
     "/proc/sys/kernel/core_pattern",
     "/proc/sys/kernel/core_pipe_limit",
@@ -35,7 +35,7 @@ const NOT_THESE: [&str; 24] = [
     "/sys/power/",
 ];
 
-/// Files there that only set a value.
+/// Exceptions: files there that only set a value.
 const BUT_THESE: [&str; 6] = [
     "/proc/sys/net/core/busy_poll",
     "/proc/sys/net/core/busy_read",
@@ -45,7 +45,7 @@ const BUT_THESE: [&str; 6] = [
     "/sys/fs/selinux/avc/cache_threshold",
 ];
 
-/// Files, by their last parts, that take a device, or the CPU that a node boots on, away.
+/// Endings of files that remove a device, or the CPU on which a node boots.
 const NOT_THESE_ENDS: [&str; 12] = [
     "/bind",
     "/cpu0/online",
@@ -61,7 +61,7 @@ const NOT_THESE_ENDS: [&str; 12] = [
     "/unbind",
 ];
 
-/// Folders that take files of others, and nothing else that quell writes to disk.
+/// Drop-in folders. quell writes no other files to disk.
 const DROP_INS: [&str; 5] = [
     "/etc/sysctl.d/",
     "/etc/tmpfiles.d/",
@@ -70,17 +70,17 @@ const DROP_INS: [&str; 5] = [
     "/etc/systemd/journald.conf.d/",
 ];
 
-/// The folder in which each unit has one of its own for such files.
+/// The folder in which each unit has a drop-in folder of its own.
 const UNITS_DROP_INS: &str = "/etc/systemd/system/";
 
-/// A unit that is never stopped, and may get other CPUs.
+/// A unit that is never stopped, but may be moved to other CPUs.
 const PLACED: &str = "systemd-timesyncd.service";
 
-/// Kinds of units that can be stopped with nothing lost but what they do: not mounts, devices, targets, slices.
+/// Kinds of units that can be stopped without further loss: not mounts, devices, targets, slices.
 const KINDS: [&str; 4] = [".service", ".timer", ".socket", ".path"];
 
-/// Services that are never stopped: how one gets in, who one is, where the data is, and what others' work runs in. By the beginning
-/// of their names.
+/// Services that are never stopped: logins, user databases, storage, and services that other work runs in. By the beginning of their
+/// names.
 const UNITS: [&str; 44] = [
     "ssh",
     "sshd",
@@ -128,14 +128,14 @@ const UNITS: [&str; 44] = [
     "podman",
 ];
 
-/// Whether a path has no part that stands for another folder, or for none.
+/// Whether a path has no part that stands for another folder (`.`, `..`), and no empty one.
 fn plain(path: &str) -> bool {
     let parts = path.strip_prefix('/');
     let good = |part: &str| !matches!(part, "" | "." | "..");
     parts.is_some_and(|parts| parts.split('/').all(good)) && !path.contains(char::is_control)
 }
 
-/// Whether a knob may be this file.
+/// Whether a knob may write this file.
 ///
 /// # Errors
 /// Why not.
@@ -159,7 +159,7 @@ pub fn file(path: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a file of ours may be put here.
+/// Whether quell may put a file of its own here.
 ///
 /// # Errors
 /// Why not.
@@ -198,7 +198,7 @@ pub fn unit(name: &str) -> Result<(), String> {
     if !KINDS.iter().any(|kind| name.ends_with(kind)) {
         return Err(format!("`{name}` is none of {}: quell stops no other units", KINDS.join(", ")));
     }
-    // What systemd itself does on a timer may go; what it keeps running may not.
+    // Timers of systemd itself may be stopped; its services may not.
     if name.ends_with(".timer") {
         return Ok(());
     }

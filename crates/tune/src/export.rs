@@ -1,7 +1,7 @@
-//! A plan in other programs' words: TuneD, a shell script, Slurm's prolog and epilog; and this node's topology in those of launchers.
+//! Exports a plan for other tools: TuneD, a shell script, Slurm's prolog and epilog; and this node's topology for launchers.
 //!
-//! A plan is hostile input here too: names of processes and text of the kernel's end in files that root runs. What a form cannot
-//! carry is told, in the answer and in the files themselves.
+//! A plan is untrusted input here too: process names and kernel text end up in files that root runs. What a format cannot
+//! express is reported, in the result and in the files themselves.
 
 mod bindings;
 mod shell;
@@ -19,34 +19,34 @@ use super::plan::{Left, Write};
 /// A file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its name, with folders, below where the export goes.
+    /// Its path relative to the export folder.
     pub name: String,
     /// Its permissions.
     pub mode: u32,
-    /// All of it.
+    /// Its text.
     pub text: String,
 }
 
-/// What came of an export.
+/// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
     /// The files.
     pub files: Vec<File>,
-    /// What this form cannot carry, and why. The files say it too.
+    /// What this format cannot express, and why. The files say it too.
     pub left: Vec<Left>,
 }
 
-/// A write that a form cannot carry.
+/// A write that a format cannot express.
 fn left(write: &Write, why: &str) -> Left {
     Left { mitigation: write.mitigation.clone(), what: write.place.to_string(), why: why.to_owned() }
 }
 
-/// Text as comments: no line of it is anything else.
+/// Text as comments: every line of it becomes a comment.
 fn comments<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     lines.into_iter().map(|line| format!("# {}\n", one_line(line)).replace("# \n", "#\n")).collect()
 }
 
-/// What is left, as comments under a heading; nothing where nothing is.
+/// What is left out, as comments under a heading; empty if nothing is.
 fn told(heading: &str, left: &[Left]) -> String {
     if left.is_empty() {
         return String::new();
@@ -56,7 +56,7 @@ fn told(heading: &str, left: &[Left]) -> String {
     comments(["", heading].into_iter().chain(lines.iter().map(String::as_str)))
 }
 
-/// A word of a POSIX shell that stands for exactly this text.
+/// A POSIX shell word that evaluates to exactly this text.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! What a plan must know of a machine: its CPUs and how they are related, its kernel, and which CPUs are whose.
+//! What a plan needs to know about a machine: its CPUs and their topology, its kernel, and which CPUs are reserved.
 
 mod look;
 mod parts;
@@ -6,38 +6,38 @@ mod parts;
 pub use parts::{Filling, Parts};
 use quell_recording::Cpu;
 
-/// One look at a machine.
+/// The facts about a machine at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The host's name.
     pub host: String,
     /// The kernel's release.
     pub kernel: String,
-    /// The processor, as in `uname -m`; `unknown` where nothing says.
+    /// The processor, as in `uname -m`; `unknown` if nothing shows it.
     pub arch: String,
-    /// The kernel's id of this boot; empty where it is not told.
+    /// The kernel's id of this boot; empty if it is not available.
     pub boot_id: String,
-    /// The kernel's command line, word by word.
+    /// The words of the kernel's command line.
     pub cmdline: Vec<String>,
     /// CPUs that can exist.
     pub possible: Vec<Cpu>,
-    /// CPUs that are switched on.
+    /// CPUs that are online.
     pub online: Vec<Cpu>,
-    /// CPUs that the kernel's scheduler leaves alone (`/sys/devices/system/cpu/isolated`).
+    /// CPUs that the kernel's scheduler does not use (`/sys/devices/system/cpu/isolated`).
     pub isolated: Vec<Cpu>,
     /// The online hardware threads of each core.
     pub cores: Vec<Vec<Cpu>>,
-    /// The online CPUs of each NUMA node that has some; one node with all where the kernel knows none.
+    /// The online CPUs of each NUMA node that has any; one node with all of them if the kernel knows none.
     pub numa: Vec<(u32, Vec<Cpu>)>,
 }
 
 impl Facts {
-    /// The options on the kernel's command line: what follows `--` is the first program's.
+    /// The options on the kernel's command line. What follows `--` is passed to init.
     pub fn options(&self) -> impl Iterator<Item = &str> {
         self.cmdline.iter().map(String::as_str).take_while(|word| *word != "--")
     }
 
-    /// Whether this is one of the processors that a mitigation is for: `powerpc64` and `ppc64` stand for either byte order.
+    /// Whether this is one of a mitigation's processors: `powerpc64` and `ppc64` stand for either byte order.
     pub fn is_one_of(&self, archs: &[String]) -> bool {
         archs.is_empty() || archs.iter().any(|arch| family(arch) == family(&self.arch))
     }

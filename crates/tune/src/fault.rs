@@ -1,11 +1,11 @@
-//! Points at which the tests kill the process: each step between a plan and its journal has one before and one behind it.
+//! Points at which the tests kill the process: one before and one after each step that a plan and its journal take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The variable with the number of the point to die at, counted from 1.
 pub const VARIABLE: &str = "QUELL_FAULT_AT";
 
-/// Dies here by SIGKILL, if it is this point's turn.
+/// Kills the process by SIGKILL if this is the selected point.
 pub fn point() {
     static PASSED: AtomicU64 = AtomicU64::new(0);
     let passed = PASSED.fetch_add(1, Ordering::Relaxed) + 1;

@@ -1,11 +1,11 @@
-//! Files that the kernel changes together: `dirty_bytes` sets `dirty_ratio` to 0 and the other way round, `soft_watchdog` switches
-//! `watchdog`. They are read together, and given back together.
+//! Files that the kernel changes together: setting `dirty_bytes` sets `dirty_ratio` to 0 and vice versa, `soft_watchdog` switches
+//! `watchdog`. They are read together, and restored together.
 
 use super::journal::Group;
 use super::place::{Place, Trouble};
 use super::root::Root;
 
-/// What the files of a group hold; those that are not here are left out.
+/// The values of a group's files; files that do not exist are left out.
 ///
 /// # Errors
 /// Why one cannot be read.
@@ -21,13 +21,14 @@ pub fn read(root: &Root, paths: &[String]) -> Result<Group, Trouble> {
     Ok(group)
 }
 
-/// Writes until all files hold what they should. The order in which the kernel takes them is not known: a zero may be refused as
-/// long as its partner stands, and is implied once that is set. So what is refused is tried again while something moves.
+/// Writes until all files have their target values. The order in which the kernel accepts them is not known: it may refuse a zero as
+/// long as the partner has its value, and sets the zero itself once the partner is written. Refused writes are therefore repeated as
+/// long as another write succeeds.
 ///
 /// # Errors
-/// The files that do not get there, and why.
+/// The files that do not reach their values, and why.
 pub fn settle(root: &Root, target: &Group) -> Result<(), Vec<(String, Trouble)>> {
-    // Each pass settles one file at least, or none that follows will.
+    // Each pass sets at least one file, or no later pass will.
     for left in (0..=2 * target.len()).rev() {
         let (mut moved, mut troubles) = (false, Vec::new());
         for (path, value) in target {
@@ -46,7 +47,7 @@ pub fn settle(root: &Root, target: &Group) -> Result<(), Vec<(String, Trouble)>>
                 Err(trouble) => troubles.push((path.clone(), trouble)),
             }
         }
-        // What was refused may be taken now, and what was taken may have moved others.
+        // A refused value may be accepted now, and an accepted one may have changed other files.
         if moved && left > 0 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Guard rails: where a plan is not applied unless the user says more, and where it never is.
+//! Guard rails: when a plan is applied only with the user's explicit permission, and when it never is.
 
 mod container;
 mod covers;
@@ -16,12 +16,12 @@ use super::place::{ABSENT, Place};
 use super::plan::{Plan, Write};
 use super::root::Root;
 
-/// What the user allows.
+/// What the user permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
     /// The highest risk.
     pub risk: Risk,
-    /// Whether another program's settings may be changed under it.
+    /// Whether settings that another program manages may be changed.
     pub owner: bool,
     /// Whether other users' work may be disturbed.
     pub users: bool,
@@ -32,7 +32,7 @@ pub struct Allowed {
 pub struct Refusal {
     /// `container`, `owner`, `users`, `risk`, `deny-list` or `bulk`.
     pub rule: &'static str,
-    /// What is so.
+    /// The condition that was found.
     pub what: String,
     /// What to do.
     pub next: String,
@@ -44,18 +44,18 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What tells that this is a container, if it is one.
+/// The sign that this is a container, if it is one.
 pub fn container(root: &Root) -> Option<String> {
     container::sign(root)
 }
 
-/// The program that owns the node's settings, if one does.
+/// The program that manages the node's settings, if there is one.
 pub fn owner(root: &Root) -> Option<String> {
     processes::owner(root, &processes::all(root))
 }
 
-/// All reasons not to apply a plan here. What a mitigation risks and touches is the catalogue's to say: a plan is a file that anybody
-/// may have written.
+/// All reasons not to apply a plan here. Risk and scope of a mitigation are taken from the catalogue, not from the plan: a plan is a file
+/// that anyone may have written.
 pub fn refusals(root: &Root, plan: &Plan, allowed: Allowed, catalogue: &Catalogue) -> Vec<Refusal> {
     let mut all = Vec::new();
     all.extend(container::sign(root).map(|sign| Refusal {
@@ -80,7 +80,7 @@ pub fn refusals(root: &Root, plan: &Plan, allowed: Allowed, catalogue: &Catalogu
     }
     let ids = plan.mitigations.iter().map(|one| &one.id).chain(plan.writes.iter().map(|one| &one.mitigation));
     let ids: BTreeSet<&String> = ids.collect();
-    // One that writes nothing here risks nothing.
+    // A mitigation that writes nothing here has no risk.
     let written: BTreeSet<&String> = plan.writes.iter().map(|one| &one.mitigation).collect();
     let chosen: Vec<&Mitigation> = written.iter().filter_map(|id| catalogue.get(id)).collect();
     all.extend(too_risky(&chosen, allowed.risk));
@@ -123,7 +123,7 @@ fn denied(write: &Write, catalogue: &Catalogue) -> Option<Refusal> {
             Place::Unit { name } => deny::unit(name)?,
             _ => {}
         }
-        // One that is not known is refused as such.
+        // An unknown mitigation is refused elsewhere.
         let Some(one) = catalogue.get(&write.mitigation) else { return Ok(()) };
         match covers::covers(one, write) {
             true => Ok(()),

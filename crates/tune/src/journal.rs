@@ -1,4 +1,4 @@
-//! The journal of a transaction: what was there is on disk before anything is changed (write-ahead), one JSON object a line.
+//! The journal of a transaction: a write-ahead log. The previous values are on disk before anything changes; one JSON object per line.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,73 +10,73 @@ use super::fault;
 use super::place::Place;
 use super::plan::Write;
 
-/// The form of the journal that this quell writes.
+/// The version of the journal that this quell writes.
 pub const VERSION: u32 = 1;
 
-/// Files of a group and what they hold.
+/// Files of a group and their values.
 pub type Group = BTreeMap<String, String>;
 
-/// One line.
+/// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "step")]
 pub enum Record {
-    /// The first.
+    /// The first line.
     Begin(Begin),
-    /// This is about to be written.
+    /// A write that is about to be made.
     Intent(Intent),
-    /// It was, and this is read back.
+    /// The write was made, and this was read back.
     Done {
-        /// Which intent.
+        /// The number of the intent.
         n: usize,
-        /// What the place holds now, as read.
+        /// The place's value, as read.
         readback: String,
-        /// What its group holds now.
+        /// The values of its group.
         #[serde(default, skip_serializing_if = "Group::is_empty")]
         group: Group,
     },
-    /// Something else than was wanted came of a write; this is what stands there, and it is quell's.
+    /// A write left another value than the wanted one; this is the value that quell left.
     Took {
-        /// Which intent.
+        /// The number of the intent.
         n: usize,
-        /// What the place holds now, as read.
+        /// The place's value, as read.
         readback: String,
-        /// What its group holds now.
+        /// The values of its group.
         #[serde(default, skip_serializing_if = "Group::is_empty")]
         group: Group,
     },
-    /// The kernel refused, and the plan goes on without.
+    /// The kernel refused the write, and the plan continues without it.
     Refused {
-        /// Which intent.
+        /// The number of the intent.
         n: usize,
-        /// Why.
+        /// The reason.
         why: String,
-        /// Whether it is no failure: nobody can move it.
+        /// Whether this is not a failure, because the kernel does not permit moving it at all.
         immovable: bool,
     },
-    /// A keeper is at work: it holds what must be held, and reverts when it is time.
+    /// A keeper is running: it holds what must be held, and reverts in time.
     Keeper(KeeperRecord),
-    /// All is written.
+    /// All writes are made.
     Commit {
-        /// When.
+        /// The time.
         at: String,
     },
-    /// One intent needs nothing more.
+    /// One intent is finished.
     Closed {
-        /// Which.
+        /// The number of the intent.
         n: usize,
-        /// What came of it.
+        /// Its outcome.
         how: Outcome,
     },
-    /// A revert went through all, and could not close all.
+    /// A revert has visited all places, and could not close all of them.
     Left {
-        /// When.
+        /// The time.
         at: String,
     },
-    /// The last.
+    /// The last line.
     End {
-        /// When.
+        /// The time.
         at: String,
-        /// Who ended it.
+        /// What ended the transaction.
         by: String,
     },
 }
@@ -86,9 +86,9 @@ pub enum Record {
 pub struct Begin {
     /// [`VERSION`].
     pub version: u32,
-    /// When.
+    /// The time.
     pub at: String,
-    /// The kernel's id of the boot: what is only in memory is gone with it.
+    /// The kernel's id of the boot: settings in memory are lost with it.
     pub boot_id: String,
     /// The hash of the plan.
     pub plan: String,
@@ -96,67 +96,67 @@ pub struct Begin {
     pub mitigations: Vec<String>,
 }
 
-/// What is about to be written.
+/// A write that is about to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// Its number, from 0.
     pub n: usize,
-    /// What the plan says.
+    /// The write in the plan.
     pub write: Write,
-    /// The place that is meant: the plan's, or its successor where the kernel replaced a thread.
+    /// The current place: the plan's, or its successor if the kernel replaced a thread.
     pub place: Place,
-    /// What it holds, as read.
+    /// The previous value, as read.
     pub original: String,
-    /// What the files hold that change with it.
+    /// The previous values of the files that the kernel changes with it.
     #[serde(default, skip_serializing_if = "Group::is_empty")]
     pub group: Group,
 }
 
-/// Who holds and who waits.
+/// A keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeeperRecord {
     /// Its pid.
     pub pid: u32,
     /// When it started, in clock ticks after boot.
     pub start: u64,
-    /// What it waits for before it reverts, in words; none if it only holds.
+    /// What it waits for before it reverts, as text; none if it only holds.
     pub until: Option<String>,
 }
 
-/// What came of an intent at the end.
+/// The outcome of an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The original is back.
+    /// The previous value is restored.
     Restored,
-    /// The original was there already.
+    /// The previous value was in place already.
     Already,
-    /// A boot took it back.
+    /// A reboot removed the setting.
     Rebooted,
-    /// The thing is gone.
+    /// The place no longer exists.
     Gone,
-    /// Somebody else changed it, and that was kept at the user's word.
+    /// Someone else changed it, and the user decided to keep that.
     Forgotten,
-    /// The kernel no longer takes the original; it holds the nearest value that it takes.
+    /// The kernel no longer accepts the previous value; the place holds the nearest value that it accepts.
     Nearest,
 }
 
-/// A journal being written.
+/// A journal that is being written.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
 }
 
 impl Journal {
-    /// On a new file.
+    /// Starts in a new file.
     pub fn on(file: File) -> Self {
         Self { file }
     }
 
-    /// On a file that may end within a line: the line is ended, so that what follows stands alone.
+    /// Continues a file that may end within a line: ends that line, so that the next record is on a line of its own.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn go_on(mut file: File, bytes: &[u8]) -> io::Result<Self> {
         if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             file.write_all(b"\n")?;
@@ -167,7 +167,7 @@ impl Journal {
     /// Appends a line; it is on disk when this returns.
     ///
     /// # Errors
-    /// The kernel's, such as a full disk.
+    /// The kernel's error, such as a full disk.
     pub fn append(&mut self, record: &Record) -> io::Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
@@ -178,7 +178,7 @@ impl Journal {
             self.file.sync_data()
         });
         if written.is_err() {
-            // Half a line would make the next one unreadable. The first error is what the reader must know.
+            // Half a line would make the next one unreadable. The caller needs the first error, so one of this call is ignored.
             let _ = self.file.set_len(length);
         }
         fault::point();
@@ -186,51 +186,51 @@ impl Journal {
     }
 }
 
-/// A transaction as its journal tells it.
+/// A transaction as recorded in its journal.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction {
     /// Its id, the journal's name.
     pub id: String,
-    /// The head; none where not even that was written, and so nothing else.
+    /// The head; none if not even that was written, and hence nothing else.
     pub begin: Option<Begin>,
-    /// What was or was about to be written, in order.
+    /// The writes that were made, or were about to be, in order.
     pub entries: Vec<Entry>,
-    /// Who holds and waits.
+    /// The keeper, if there is one.
     pub keeper: Option<KeeperRecord>,
-    /// Whether all was written.
+    /// Whether all writes were made.
     pub committed: bool,
-    /// Whether a revert could not close all.
+    /// Whether a revert could not close all places.
     pub left: bool,
-    /// Who ended it, if it is over.
+    /// When and by what it was ended, if it is over.
     pub ended: Option<(String, String)>,
-    /// Lines that nobody can read, other than the last; by number, from 1.
+    /// Unreadable lines, other than the last, by number from 1.
     pub damaged: Vec<usize>,
 }
 
-/// One intent and what came of it.
+/// One intent and its state.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The intent.
     pub intent: Intent,
-    /// What was read back.
+    /// The value that was read back.
     pub readback: Option<String>,
-    /// What its group held then.
+    /// The values of its group at that time.
     pub group_after: Group,
-    /// Why the kernel refused it, and whether that is no failure.
+    /// Why the kernel refused it, and whether that is not a failure.
     pub refused: Option<(String, bool)>,
-    /// What came of it at the end.
+    /// Its outcome, once it is finished.
     pub closed: Option<Outcome>,
 }
 
 impl Transaction {
-    /// Reads a journal. The last line may be torn; others that cannot be read are told in [`Self::damaged`].
+    /// Reads a journal. The last line may be incomplete; other unreadable lines are listed in [`Self::damaged`].
     pub fn read(id: &str, bytes: &[u8]) -> Self {
         let mut transaction = Self { id: id.to_owned(), ..Self::default() };
         let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
         for (i, line) in lines.iter().enumerate() {
             let torn = !line.ends_with(b"\n");
             let taken = serde_json::from_slice(line).is_ok_and(|record| transaction.take(record));
-            // What was torn was not followed by a write: the line is on disk before.
+            // A record is on disk before its write is made, so no write followed an incomplete one.
             let torn_and_ended = i + 1 < lines.len() && is_torn(line);
             if !taken && !torn && !torn_and_ended {
                 transaction.damaged.push(i + 1);
@@ -239,7 +239,7 @@ impl Transaction {
         transaction
     }
 
-    /// Whether the record fits what was read so far.
+    /// Adds a record. Returns whether it is consistent with those before.
     fn take(&mut self, record: Record) -> bool {
         match record {
             Record::Begin(begin) => {
@@ -296,18 +296,18 @@ impl Transaction {
         self.entries.iter_mut().find(|entry| entry.intent.n == n)
     }
 
-    /// Whether the machine was booted since: what was only in memory is gone. `boot` is the id of this boot.
+    /// Whether the machine was booted since then, so that settings in memory are lost. `boot` is the id of the current boot.
     pub fn rebooted(&self, boot: &str) -> bool {
         let then = self.begin.as_ref().map_or("", |begin| begin.boot_id.as_str());
         !boot.is_empty() && !then.is_empty() && boot != then
     }
 
-    /// Whether it set something that a boot does not take back.
+    /// Whether it has an open write that survives a reboot.
     pub fn outlives_boots(&self) -> bool {
         self.entries.iter().any(|entry| entry.closed.is_none() && entry.intent.place.survives_boot())
     }
 
-    /// Whether it stopped half-way: a crash, or a power cut.
+    /// Whether it stopped half-way, in a crash or a power failure.
     pub fn is_interrupted(&self) -> bool {
         !self.committed && self.ended.is_none()
     }
@@ -318,10 +318,10 @@ impl Transaction {
     }
 }
 
-/// Whether a line is the beginning of a record that was cut, and then ended by whoever came next.
+/// Whether a line is an incomplete record whose line was ended when the journal was continued.
 fn is_torn(line: &[u8]) -> bool {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
-    // A power cut may leave a length without what was written.
+    // After a power failure a file can have its length without its contents.
     let line =
         line.iter().rposition(|byte| *byte != 0).and_then(|last| line.get(..=last)).unwrap_or_default();
     serde_json::from_slice::<serde_json::Value>(line).is_err_and(|error| error.is_eof())

@@ -1,7 +1,8 @@
-//! Keepers: processes that hold what works while it is held open, and revert when a job or a time is over.
+//! Keepers: processes that hold what must stay open to have an effect, and that revert when a job or a time is over.
 //!
-//! A keeper starts to hold, tells who it is, and waits for the word that its name is in the journal; without it, it goes. So whoever
-//! dies in between leaves none behind.
+//! A keeper takes hold, reports its pid and start time, and waits for the message that these are in the journal. If the pipe closes
+//! without that message, it exits. So a crash in between leaves no keeper behind
+//! (docs/decisions/2026-11-22-keepers-wait-for-their-name.md).
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -19,23 +20,23 @@ use super::place::{self, Trouble};
 use super::revert::{Foreign, RevertError, revert};
 use super::root::Root;
 
-/// The hidden verb that a keeper is.
+/// The hidden verb that runs a keeper.
 pub const VERB: &str = "tune-keep";
-/// How often a process without a descriptor is looked at.
+/// How often a process without a pidfd is checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a keeper waits before it tries again to revert.
+/// Pause of a keeper between attempts to revert.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// What ends a transaction by itself: what comes first.
+/// What ends a transaction automatically: whichever comes first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Until {
     /// A time from now.
     pub after: Option<Duration>,
-    /// The end of a process, with its start in clock ticks after boot.
+    /// The end of a process, given by pid and start time in clock ticks after boot.
     pub process: Option<(u32, u64)>,
 }
 
-/// What a keeper is told.
+/// The request that a keeper receives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
     /// The tree.
@@ -51,15 +52,15 @@ pub struct Request {
 /// Why there is no keeper.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
-    /// It cannot be started, or ended.
+    /// It cannot be started, or has died.
     #[error("the process that would hold settings and revert in time cannot be started: {0}")]
     Start(io::Error),
-    /// It said why not.
+    /// It refused, with this reason.
     #[error("{0}")]
     Refused(String),
 }
 
-/// A keeper that waits for the word.
+/// A keeper that waits for the message to continue.
 #[derive(Debug)]
 pub struct Waiting {
     child: Child,
@@ -73,7 +74,7 @@ pub struct Waiting {
 pub fn start(program: &Path, request: &Request) -> Result<Waiting, KeeperError> {
     use std::os::unix::process::CommandExt as _;
     let mut command = Command::new(program);
-    // A group of its own: a Ctrl-C that is meant for the caller is not for it.
+    // A process group of its own: a Ctrl-C for the caller must not reach it.
     command
         .arg(VERB)
         .stdin(Stdio::piped())
@@ -107,25 +108,25 @@ fn converse(child: &mut Child, request: &Request) -> Result<KeeperRecord, Keeper
 }
 
 impl Waiting {
-    /// Who it is.
+    /// Its pid and start time.
     pub fn record(&self) -> &KeeperRecord {
         &self.record
     }
 
-    /// Lets it live on by itself.
+    /// Lets it continue on its own.
     ///
     /// # Errors
-    /// Where it is gone already.
+    /// If it is gone already.
     pub fn go(mut self) -> Result<(), KeeperError> {
         let stdin = self.child.stdin.take();
         stdin.map_or(Ok(()), |mut stdin| stdin.write_all(b"go\n")).map_err(KeeperError::Start)
     }
 }
 
-/// What the hidden verb does: reads the request, holds, and waits.
+/// The main function of the hidden verb: reads the request, holds, and waits.
 ///
 /// # Errors
-/// What cannot be held, and a revert that failed.
+/// A hold that cannot be taken, or a revert that failed.
 pub fn keep() -> Result<(), String> {
     let mut input = BufReader::new(io::stdin());
     let mut line = String::new();
@@ -133,7 +134,7 @@ pub fn keep() -> Result<(), String> {
     let request: Request = serde_json::from_str(&line).map_err(|e| format!("not a keeper's request: {e}"))?;
     let taken: Result<Vec<OwnedFd>, Trouble> =
         request.holds.iter().map(|(what, value)| place::take(*what, value)).collect();
-    // A process that is gone already is over at once; a pid that another has now is not it.
+    // If the process has exited already, the wait is over at once; a new process with the same pid is not mistaken for it.
     let process =
         request.until.as_ref().and_then(|until| until.process).map(|(pid, start)| follow(pid, start));
     let answer = taken.as_ref().map_err(Trouble::to_string).map(|_| myself(request.until.as_ref()));
@@ -176,7 +177,7 @@ impl std::fmt::Display for Until {
     }
 }
 
-/// A session of its own, no terminal, no pipes of the caller's.
+/// Creates a session of its own, without a terminal, and closes the caller's pipes.
 fn leave_the_caller() {
     let _ = rustix::process::setsid();
     if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
@@ -186,7 +187,7 @@ fn leave_the_caller() {
     }
 }
 
-/// Waits for the time or the process; none where there is nothing to wait for but a signal, which ends this process.
+/// Waits for the time or the process; none if there is nothing to wait for except a signal, which ends this process.
 fn wait(after: Option<Duration>, process: Option<&Followed>) -> Option<&'static str> {
     let end = after.and_then(|after| Instant::now().checked_add(after));
     loop {
@@ -217,8 +218,8 @@ fn wait(after: Option<Duration>, process: Option<&Followed>) -> Option<&'static 
     }
 }
 
-/// Reverts the transaction. Another quell may have the lock for a while, a later plan may stand on it, and a disk may be full: it is
-/// tried again until nothing of it is left but what is somebody else's.
+/// Reverts the transaction. Another quell may hold the lock for a while, a later plan may have written the same places, and a disk may be
+/// full. Hence it retries until nothing is left to revert except what someone else changed.
 fn give_back(request: &Request, why: &str) -> Result<(), String> {
     let root = Root::at(&request.root).map_err(|e| e.to_string())?;
     loop {
@@ -230,9 +231,9 @@ fn give_back(request: &Request, why: &str) -> Result<(), String> {
     }
 }
 
-/// Who ends all processes of a session or a machine ends this one too: then it is time. `revert` uses another signal.
+/// Reverts on SIGTERM, with which a session or a machine that shuts down ends all its processes. `revert` ends a keeper by another signal.
 fn revert_when_told_to_end(request: &Request) {
-    // SAFETY: an empty set is initialised before use; the mask is this process's own, set before its other thread begins.
+    // SAFETY: the set is initialised before use; the mask is this process's own, and is set before its other thread starts.
     let signals = unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut signals);
@@ -249,7 +250,7 @@ fn revert_when_told_to_end(request: &Request) {
         while unsafe { libc::sigwait(&raw const signals, &raw mut signal) } == 0 {
             if signal == libc::SIGTERM {
                 let _ = give_back(&request, "it was told to end");
-                // SAFETY: nothing of this process is worth a destructor's while.
+                // SAFETY: this process has no state whose destructor must run.
                 unsafe { libc::_exit(0) };
             }
         }

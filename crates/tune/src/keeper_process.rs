@@ -1,4 +1,4 @@
-//! The process of a keeper: whether it lives, and its end.
+//! The process of a keeper: whether it is alive, and ending it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 use crate::journal::KeeperRecord;
 use crate::place;
 
-/// How long a keeper that is told to go may take.
+/// How long a keeper may take to exit after a signal.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A process that is waited for.
+/// A process whose end is awaited.
 pub(crate) enum Followed {
-    /// It is gone already.
+    /// It has exited already.
     Gone,
-    /// By its descriptor.
+    /// Followed by its pidfd.
     Fd(OwnedFd),
-    /// A thread, or a kernel without such descriptors: looked at now and then.
+    /// A thread, or a kernel without pidfds: checked periodically.
     Seen(u32, u64),
 }
 
@@ -26,19 +26,19 @@ pub(crate) fn follow(pid: u32, start: u64) -> Followed {
     let lives = || place::started(pid) == Some(start);
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     match number.map(|number| pidfd_open(number, PidfdFlags::empty())) {
-        // The number may have been given anew before it was opened.
+        // The pid may have been reused before it was opened.
         Some(Ok(fd)) if lives() => Followed::Fd(fd),
         _ if lives() => Followed::Seen(pid, start),
         _ => Followed::Gone,
     }
 }
 
-/// Whether a keeper still lives.
+/// Whether a keeper is alive.
 pub fn lives(keeper: &KeeperRecord) -> bool {
     place::started(keeper.pid) == Some(keeper.start)
 }
 
-/// Ends a keeper and waits until it is gone. A process that only has its number is left alone, and so is this one.
+/// Ends a keeper and waits until it has exited. A new process with the same pid is left alone, and so is this process.
 pub(crate) fn stop(keeper: &KeeperRecord) {
     if keeper.pid == std::process::id() {
         return;
@@ -60,7 +60,7 @@ pub(crate) fn stop(keeper: &KeeperRecord) {
             place::started(pid) != Some(start)
         }
     };
-    // Not TERM, at which it would give back itself.
+    // Not SIGTERM, on which the keeper would revert by itself.
     let _ = ended(Signal::USR1) || ended(Signal::KILL);
 }
 

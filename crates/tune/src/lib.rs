@@ -1,7 +1,7 @@
-//! Mitigations: what this node has on, what could be changed, changing it, proving it, and giving it back.
+//! Mitigations: which of them this node has on, what can be changed, and how to change it, verify it and revert it.
 //!
-//! `catalogue` is what is known; `audit` sets it beside a machine; `plan` makes a list of writes of that, without writing; `apply` does
-//! them under a `journal`, and `revert` takes them back; `verify` looks whether they stand.
+//! `catalogue` has the known mitigations. `audit` compares it with a machine. `plan` turns the differences into a list of writes, without
+//! writing. `apply` makes them, recorded in a `journal`; `revert` undoes them; `verify` checks whether they are still in force.
 
 pub mod apply;
 pub mod audit;

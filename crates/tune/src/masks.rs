@@ -2,16 +2,16 @@
 
 use quell_recording::Cpu;
 
-/// CPUs in a group between commas.
+/// Number of CPUs in a group between commas.
 const GROUP: u32 = 32;
 
-/// Groups that a mask may have: Linux itself stops at 8,192 CPUs.
+/// Maximum number of groups in a mask; Linux itself stops at 8,192 CPUs.
 const MOST_GROUPS: usize = 2048;
 
 /// Reads a mask: `3`, `03`, `00000000,00000003`. The result is sorted.
 ///
 /// # Errors
-/// A text for the user that names what cannot be read.
+/// A message that names the part that cannot be read.
 pub fn parse_mask(text: &str) -> Result<Vec<Cpu>, String> {
     let text = text.trim();
     let groups: Vec<&str> = text.split(',').collect();
@@ -20,7 +20,7 @@ pub fn parse_mask(text: &str) -> Result<Vec<Cpu>, String> {
     }
     let mut cpus = Vec::new();
     for (base, group) in (0u32..).step_by(GROUP as usize).zip(groups.iter().rev()) {
-        // `from_str_radix` would take a sign.
+        // `from_str_radix` would accept a sign.
         let hex = (1..=8).contains(&group.len()) && group.bytes().all(|byte| byte.is_ascii_hexdigit());
         let bits = hex.then(|| u32::from_str_radix(group, 16).ok()).flatten().ok_or_else(|| {
             format!("`{}` is not a CPU mask (hexadecimal, up to 8 digits between commas)", short(text))
@@ -30,7 +30,7 @@ pub fn parse_mask(text: &str) -> Result<Vec<Cpu>, String> {
     Ok(cpus)
 }
 
-/// Writes a mask as the kernel does where `width_bits` CPUs can exist; wider where a CPU lies past that.
+/// Formats a mask as the kernel does if `width_bits` CPUs can exist; wider if it has CPUs beyond that.
 pub fn format_mask(cpus: &[Cpu], width_bits: usize) -> String {
     let width = cpus.iter().map(|cpu| cpu.0 as usize + 1).max().unwrap_or(1).max(width_bits).max(1);
     let group = GROUP as usize;
@@ -48,7 +48,7 @@ pub fn format_mask(cpus: &[Cpu], width_bits: usize) -> String {
     words.collect::<Vec<_>>().join(",")
 }
 
-/// As much of a text as a message can carry.
+/// The beginning of a text, short enough for a message.
 fn short(text: &str) -> String {
     text.chars().take(80).collect()
 }

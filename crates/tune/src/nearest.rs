@@ -1,9 +1,9 @@
-//! What somebody may have meant by an id that does not exist.
+//! Suggestions for an unknown id.
 
-/// How many are suggested.
+/// Maximum number of suggestions.
 const MOST: usize = 3;
 
-/// An error for an id that is not among the known ones: it names those that are near.
+/// An error for an unknown id, which names similar known ones.
 pub fn unknown<'k>(id: &str, known: impl Iterator<Item = &'k str>) -> String {
     let id: String = quell_recording::one_line(id).chars().take(64).collect();
     let mut near: Vec<(usize, &str)> = known

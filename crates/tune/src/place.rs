@@ -1,6 +1,6 @@
-//! Places: the single things that a plan writes, each named so that it is found again, and only it.
+//! Places: the single things that a plan writes, each named precisely enough to find it, and only it, again.
 //!
-//! What a place holds is text: a kernel file's own bytes; a CPU list for a thread's affinity; see each file here.
+//! The value of a place is text: a kernel file's own bytes; a CPU list for a thread's affinity; see each file here.
 
 pub mod cpuset;
 mod drop_in;
@@ -27,26 +27,26 @@ pub use trouble::Trouble;
 use super::catalogue::{CpusetKind, Held, Property};
 use super::root::Root;
 
-/// What a place holds when there is nothing: no such drop-in, no such cpuset, nothing held.
+/// The value of a place that does not exist: no such drop-in, no such cpuset, nothing held.
 pub const ABSENT: &str = "absent";
 
 /// One thing that can be read and written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum Place {
-    /// A file of the kernel's. Holds its text; a file that shows all words and the chosen one in brackets is written with the word.
+    /// A kernel file. Its value is its text; a file that shows all words with the chosen one in brackets is written with the word.
     File {
         /// The path on the machine.
         path: String,
     },
-    /// An interrupt's affinity. Holds the mask, as in `smp_affinity`. Numbers are reused, so its name counts too.
+    /// An interrupt's affinity. Its value is the mask, as in `smp_affinity`. Numbers are reused, so the name must match too.
     Irq {
         /// Its number.
         number: u32,
-        /// The name that its driver gave it.
+        /// The name that its driver chose.
         name: String,
     },
-    /// A property of a thread. Pids are reused, so when it started counts too.
+    /// A property of a thread. Pids are reused, so the start time must match too.
     Thread {
         /// Its id.
         pid: u32,
@@ -54,25 +54,25 @@ pub enum Place {
         start: u64,
         /// Its name.
         comm: String,
-        /// What of it. Holds a CPU list, `POLICY:PRIORITY`, or nanoseconds.
+        /// The property. Its value is a CPU list, `POLICY:PRIORITY`, or nanoseconds.
         property: Property,
     },
-    /// A unit of systemd. Holds what `is-active` and `is-enabled` say: `active enabled`.
+    /// A systemd unit. Its value is the output of `is-active` and `is-enabled`: `active enabled`.
     Unit {
         /// Its name.
         name: String,
     },
-    /// Something kept open by a keeper (a process of quell's). Holds the value, or [`ABSENT`].
+    /// Something that a keeper (a process of quell) keeps open. Its value is the held one, or [`ABSENT`].
     Held {
-        /// What.
+        /// What is held.
         what: Held,
     },
-    /// quell's cpuset. Holds the CPUs of its parts, or [`ABSENT`].
+    /// quell's cpuset. Its value is the CPUs of its parts, or [`ABSENT`].
     Cpuset {
-        /// How it is made.
+        /// The kind of cpuset.
         what: CpusetKind,
     },
-    /// A file of quell's own. Holds its text, or [`ABSENT`].
+    /// A file of quell's own. Its value is its text, or [`ABSENT`].
     DropIn {
         /// The path on the machine.
         path: String,
@@ -80,10 +80,10 @@ pub enum Place {
 }
 
 impl Place {
-    /// What it holds.
+    /// The current value.
     ///
     /// # Errors
-    /// Why that cannot be seen.
+    /// Why it cannot be read.
     pub fn read(&self, root: &Root) -> Result<String, Trouble> {
         match self {
             Self::File { path } => file::read(root, path),
@@ -96,10 +96,10 @@ impl Place {
         }
     }
 
-    /// Makes it hold a value: one to be, or one that [`Self::read`] gave.
+    /// Sets the value: a wanted one, or one that [`Self::read`] returned.
     ///
     /// # Errors
-    /// Why it does not take it.
+    /// Why the value cannot be set.
     pub fn write(&self, root: &Root, value: &str) -> Result<(), Trouble> {
         match self {
             Self::File { path } => file::write(root, path, value),
@@ -108,14 +108,14 @@ impl Place {
                 thread::write(root, *pid, *start, comm, *property, value)
             }
             Self::Unit { name } => unit::write(root, name, value),
-            // A keeper holds it, not the process that applies the plan.
+            // The keeper holds it, not the process that applies the plan.
             Self::Held { .. } => Err(Trouble::Unavailable("only a keeper can hold it".into())),
             Self::Cpuset { what } => cpuset::write(root, *what, value),
             Self::DropIn { path } => drop_in::write(root, path, value),
         }
     }
 
-    /// Whether two texts are the same value for it, however they are written: `0-1` and `0,1`, `03` and `3`, `always [never]` and
+    /// Whether two texts are the same value of this place, in any notation: `0-1` and `0,1`, `03` and `3`, `always [never]` and
     /// `never`.
     pub fn same(&self, a: &str, b: &str) -> bool {
         match self {
@@ -128,7 +128,7 @@ impl Place {
         }
     }
 
-    /// Why what was written is not in force yet, where that is so: an interrupt moves when it next comes.
+    /// Why the written value is not in force yet, if so: an interrupt moves only when it next fires.
     pub fn pending(&self, root: &Root) -> Option<String> {
         match self {
             Self::Irq { number, .. } => irq::pending(root, *number),
@@ -136,7 +136,7 @@ impl Place {
         }
     }
 
-    /// The CPUs that a text stands for, in a place that holds CPUs.
+    /// The CPUs in a value, for a place whose value is CPUs.
     pub fn cpus(&self, text: &str) -> Option<Vec<Cpu>> {
         match self {
             Self::File { path } => file::cpus(path, text),
@@ -146,12 +146,12 @@ impl Place {
         }
     }
 
-    /// Whether some of what is written stays over a boot.
+    /// Whether any part of what is written survives a reboot.
     pub fn survives_boot(&self) -> bool {
         matches!(self, Self::DropIn { .. } | Self::Unit { .. })
     }
 
-    /// What to give back after a boot: whether a unit runs is the boot's own matter, whether it starts with the machine is not.
+    /// The value to restore after a reboot. Whether a unit runs is up to the boot; whether it starts at boot is restored.
     pub fn after_boot(&self, original: &str, now: &str) -> Option<String> {
         match self {
             Self::DropIn { .. } => Some(original.to_owned()),
@@ -164,7 +164,7 @@ impl Place {
         }
     }
 
-    /// Whether quell itself may have left this, on the way from one value to the other: for places that take several steps.
+    /// Whether quell itself may have left this value on the way from one to the other, for places that are changed in several steps.
     pub fn half_way(&self, now: &str, original: &str, new: &str) -> bool {
         match self {
             Self::Unit { .. } => {
@@ -175,7 +175,7 @@ impl Place {
                     .enumerate()
                     .all(|(i, word)| from.get(i) == Some(word) || to.get(i) == Some(word))
             }
-            // Its name is quell's.
+            // The name belongs to quell.
             Self::Cpuset { .. } => true,
             _ => false,
         }

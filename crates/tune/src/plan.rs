@@ -1,4 +1,4 @@
-//! A plan: the list of writes that makes chosen mitigations hold on a machine, old values beside new ones. Making it writes nothing.
+//! A plan: the list of writes that puts chosen mitigations on, with old and new values. Making a plan writes nothing.
 
 pub(crate) mod diff;
 mod hostile;
@@ -17,27 +17,27 @@ use super::place::Place;
 /// The document's name and version.
 pub const SCHEMA: &str = "quell.tune-plan/1";
 
-/// What is to be written on one machine, in order.
+/// The writes to make on one machine, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The SHA-256 of the plan as JSON without this field: `apply` takes no plan that was changed by hand.
+    /// The SHA-256 of the plan as JSON without this field: `apply` rejects a plan that was edited by hand.
     pub hash: String,
-    /// The machine that it was made for.
+    /// The machine for which it was made.
     pub host: String,
     /// Its kernel.
     pub kernel: String,
-    /// The CPUs that compute, as a list; empty where there is no such part.
+    /// The compute CPUs, as a list; empty if there are none.
     pub compute: String,
     /// The CPUs that are left to the system.
     pub housekeeping: String,
-    /// What was chosen, in the order of their writes.
+    /// The chosen mitigations, in the order of their writes.
     pub mitigations: Vec<Chosen>,
-    /// What is to be written, in order. Undone from the end.
+    /// The writes, in order; reverted in reverse order.
     pub writes: Vec<Write>,
-    /// What is left as it is, and why.
+    /// What the plan does not change, and why.
     pub left: Vec<Left>,
 }
 
@@ -53,7 +53,7 @@ pub struct Chosen {
     pub risk: Risk,
     /// Whether programs on the node notice.
     pub disruptive: bool,
-    /// How it stood when the plan was made.
+    /// Its state when the plan was made.
     pub state: super::audit::State,
 }
 
@@ -61,52 +61,52 @@ pub struct Chosen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// `MITIGATION:PLACE`; the same in every plan that has it.
+    /// `MITIGATION:PLACE`; the same in every plan that contains it.
     pub id: String,
-    /// The mitigation that it is for; where several want the same, the first.
+    /// The mitigation to which it belongs; if several want the same write, the first.
     pub mitigation: String,
-    /// What is written.
+    /// The place to write.
     pub place: Place,
-    /// What it held when the plan was made, as read.
+    /// Its value when the plan was made, as read.
     pub old: String,
-    /// What it shall hold.
+    /// The value to write.
     pub new: String,
-    /// Files that the kernel changes with it, itself among them; they are kept and given back together.
+    /// Files that the kernel changes with it, including it; they are saved and restored together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<String>,
-    /// Whether a refusal of the kernel leaves the rest of the plan standing: managed interrupts among many.
+    /// Whether the rest of the plan is applied even if the kernel refuses this write, as for managed interrupts among many.
     #[serde(default)]
     pub may_fail: bool,
-    /// Whether it is for the next boot.
+    /// Whether it takes effect at the next boot.
     #[serde(default)]
     pub staged: bool,
 }
 
-/// What a plan leaves.
+/// Something that a plan does not change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Left {
     /// The mitigation.
     pub mitigation: String,
-    /// The place, or what is to be done by hand.
+    /// The place, or the step to do by hand.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// What to plan.
+/// Options of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Ids.
+    /// Ids of mitigations.
     pub ids: Vec<String>,
-    /// Whether the settings shall also stand after the next boot: drop-ins for them, and staged boot options.
+    /// Whether the settings must also be in force after the next boot: by drop-ins, and staged boot options.
     pub persist: bool,
 }
 
-/// Makes a plan of what was seen. Pure: equal audits give equal plans.
+/// Makes a plan from an audit. Pure: equal audits give equal plans.
 ///
 /// # Errors
-/// Unknown ids, ids that may not be together, a disruptive one among others, a value that only the user knows.
+/// Unknown ids, ids that cannot be combined, a disruptive mitigation among others, a value that the user must give.
 pub fn plan(audit: &Audit<'_>, choice: &Choice) -> Result<Plan, String> {
     let chosen = order::choose(audit, &choice.ids)?;
     let mut making = writes::Making::new(choice.persist);
@@ -145,14 +145,14 @@ impl Chosen {
 }
 
 impl Plan {
-    /// The hash that belongs to what it says: the SHA-256, in hexadecimal, of its JSON without blanks and with an empty hash.
+    /// The hash of its contents: the SHA-256, in hexadecimal, of its JSON without blanks and with an empty hash.
     pub fn hash_of(&self) -> String {
         let bare = Self { hash: String::new(), ..self.clone() };
         let text = serde_json::to_string(&bare).unwrap_or_default();
         Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The document, for people and for [`Self::read`].
+    /// The document, for users and for [`Self::read`].
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }

@@ -1,4 +1,5 @@
-//! Giving back: each place that still holds what quell wrote gets its original, in reverse order; what others changed since is theirs.
+//! Reverts transactions. Each place that still has the value that quell wrote gets its original back, in reverse order; a value that
+//! someone else wrote since then is left alone.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -12,77 +13,77 @@ use super::place::{Place, Trouble};
 use super::root::Root;
 use super::store::{Lock, Store, StoreError};
 
-/// What is done with a place that somebody else changed since.
+/// What to do with a place that someone else changed since then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// It stays, is told, and is looked at again the next time.
+    /// Keeps and reports the value, and checks it again at the next revert.
     Keep,
-    /// It stays, and is not quell's any more.
+    /// Keeps the value, and stops tracking the place.
     Forget,
-    /// The original is written over it.
+    /// Overwrites it with the original.
     Overwrite,
 }
 
-/// One place, and what came of it.
+/// One place, and the result of its revert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Returned {
     /// The place.
     pub place: String,
     /// The mitigation.
     pub mitigation: String,
-    /// What came of it.
+    /// The result.
     pub how: How,
 }
 
-/// What came of a place.
+/// The result of reverting a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It needs nothing more.
+    /// It is finished.
     Closed(Outcome),
-    /// Somebody else changed it to this.
+    /// Someone else changed it to this value.
     Foreign(String),
-    /// It holds the nearest value that the kernel takes in place of the original.
+    /// It has the nearest value that the kernel accepts instead of the original.
     Nearest {
-        /// What it should hold.
+        /// The original.
         original: String,
-        /// What it holds.
+        /// Its current value.
         nearest: String,
     },
-    /// It could not be given back.
+    /// It could not be reverted.
     Failed(String),
 }
 
-/// What was given back.
+/// The result of a revert.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reverted {
-    /// The transactions that were looked at, newest first.
+    /// The transactions that were visited, newest first.
     pub ids: Vec<String>,
-    /// Each place that was open.
+    /// Each place that was still open.
     pub places: Vec<Returned>,
-    /// Journals with lines that cannot be read: what those said is not given back. With the numbers of the lines.
+    /// Journals with unreadable lines, by line number: the writes in those lines are not reverted.
     pub damaged: Vec<(String, Vec<usize>)>,
-    /// What could not be written down, though it was done.
+    /// Why the journal could not be written, if it could not; the places were reverted nevertheless.
     pub unwritten: Option<String>,
 }
 
 impl Reverted {
-    /// Whether all is as it was before.
+    /// Whether everything is as it was before.
     pub fn is_whole(&self) -> bool {
         self.damaged.is_empty()
             && self.unwritten.is_none()
             && self.places.iter().all(|one| matches!(one.how, How::Closed(_)))
     }
 
-    /// Whether something failed, rather than being somebody else's.
+    /// Whether a revert failed, other than by a value that someone else wrote.
     pub fn has_failed(&self) -> bool {
         self.unwritten.is_some() || self.places.iter().any(|one| matches!(one.how, How::Failed(_)))
     }
 }
 
-/// Reverts one transaction, or all that are open, newest first.
+/// Reverts one transaction, or all that are open, newest first: the originals of a later transaction are what an earlier one wrote.
 ///
 /// # Errors
-/// The store's; an id that is not open; one on which a later one stands.
+/// The store's; an id that is not open; a transaction that a later one overlaps.
 pub fn revert(root: &Root, id: Option<&str>, foreign: Foreign, by: &str) -> Result<Reverted, RevertError> {
     let Some(store) = Store::open_if_there(root)? else { return none_or_unknown(id) };
     let _lock = Lock::take(root)?;
@@ -113,10 +114,10 @@ fn none_or_unknown(id: Option<&str>) -> Result<Reverted, RevertError> {
 /// Why nothing is reverted.
 #[derive(Debug, thiserror::Error)]
 pub enum RevertError {
-    /// The store.
+    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No such transaction.
+    /// There is no such transaction.
     #[error("transaction {0} is not open: `quell tune status` lists those that are")]
     Unknown(String),
     /// A later one wrote the same places.
@@ -124,14 +125,14 @@ pub enum RevertError {
         "transaction {above} came later and wrote {place} too: revert it first, or all with `quell tune revert`"
     )]
     Below {
-        /// The later one.
+        /// The later transaction.
         above: String,
-        /// A place of both.
+        /// A place that both wrote.
         place: String,
     },
 }
 
-/// Out of order, the earlier one's places would look like somebody else's.
+/// Refuses to revert out of order: the values of the later transaction would look as if someone else had written them.
 fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), RevertError> {
     let places = |id: &str| -> Result<BTreeSet<String>, StoreError> {
         let transaction = Transaction::read(id, &store.read(id)?);
@@ -150,10 +151,10 @@ fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), 
     Ok(())
 }
 
-/// Reverts one as soon as no other quell is at it.
+/// Reverts one transaction as soon as no other quell holds the lock.
 ///
 /// # Errors
-/// As [`revert`]; [`StoreError::Locked`] if another is at it for longer than the patience.
+/// As [`revert`]; [`StoreError::Locked`] if another quell holds the lock for longer than the patience.
 pub fn revert_patiently(
     root: &Root,
     id: &str,
@@ -171,7 +172,7 @@ pub fn revert_patiently(
     }
 }
 
-/// Reverts one, under the lock.
+/// Reverts one transaction. The caller holds the lock.
 pub(super) fn revert_one(
     root: &Root,
     store: &Store,
@@ -190,18 +191,20 @@ pub(super) fn revert_one(
     });
     let journal = match journal {
         Ok(journal) => Some(journal),
-        // A full disk must not keep anything from being given back.
+        // A full disk must not prevent a revert: the places are reverted without a record of it.
         Err(StoreError::Io { source, .. }) => {
             reverted.unwritten = Some(source.to_string());
             None
         }
         Err(error) => return Err(error),
     };
+    // After a reboot only what is on disk has to be reverted: settings in memory are gone.
     let rebooted = transaction.rebooted(&boot_id(root));
     let mut run = Run { root, journal, foreign, rebooted, transaction: &transaction, reverted };
     run.all();
     let (mut journal, mut reverted) = (run.journal, run.reverted);
     let open = reverted.places.iter().any(|one| !matches!(one.how, How::Closed(_)));
+    // A journal with unreadable lines stays open, because the writes in those lines are not reverted.
     let unread = !reverted.damaged.is_empty() && foreign != Foreign::Forget;
     if reverted.unwritten.is_some() {
         return Ok(reverted);
@@ -244,7 +247,7 @@ impl Run<'_> {
                 self.close(first, how);
                 continue;
             }
-            // Entries that share a file are given back together.
+            // Entries that share a file are reverted together.
             let mut group = vec![first];
             let files: BTreeSet<&String> = first.intent.group.keys().collect();
             open.retain(|entry| {
@@ -256,7 +259,7 @@ impl Run<'_> {
             });
             self.together(&group);
         }
-        // Last: until here it gives back, should this process be killed. After a boot its number is another's.
+        // Last, because until here the keeper would revert if this process were killed. After a reboot its pid belongs to another process.
         if let Some(keeper) = self.transaction.keeper.as_ref().filter(|_| !self.rebooted) {
             keeper_process::stop(keeper);
         }
@@ -278,14 +281,14 @@ impl Run<'_> {
         if self.rebooted {
             match place.after_boot(&original, &current) {
                 Some(value) => original = value,
-                // What a drop-in of the same plan set anew at the boot is still quell's.
+                // A value that a drop-in of the same plan set again at boot is still quell's.
                 None if self.sets_at_boot(entry) && place.same(&current, &intent.write.new) => {}
                 None => return How::Closed(Outcome::Rebooted),
             }
         }
         if place.same(&current, &original) {
             if entry.readback.is_none() && matches!(place, Place::DropIn { .. }) {
-                // A crash may have left what stands beside the file while it is made.
+                // A crash may have left a temporary file next to the drop-in.
                 let _ = place.write(self.root, &original);
             }
             return How::Closed(Outcome::Already);
@@ -301,6 +304,7 @@ impl Run<'_> {
         let written = place.write(self.root, &original);
         fault::point();
         match written {
+            // Read back, because the kernel may accept a write and keep another value.
             Ok(()) => match place.read(self.root) {
                 Ok(now) if place.same(&now, &original) => How::Closed(Outcome::Restored),
                 Ok(now) => {
@@ -321,6 +325,8 @@ impl Run<'_> {
         self.transaction.entries.iter().any(|other| mine(&other))
     }
 
+    /// Whether quell left this value: it is the new one, or the one that was read back. After an interrupted write or a reboot it may also be an
+    /// intermediate one.
     fn is_ours(&self, entry: &Entry, current: &str) -> bool {
         let (intent, place) = (&entry.intent, &entry.intent.place);
         place.same(current, &intent.write.new)
@@ -329,12 +335,13 @@ impl Run<'_> {
                 && place.half_way(current, &intent.original, &intent.write.new)
     }
 
-    /// What cannot be read or written may be gone for good, with its device or thread; else it is tried again the next time.
+    /// The result for a place that cannot be read or written. It may have vanished with its device or thread; otherwise the next revert
+    /// tries again.
     fn unseen(&self, place: &Place, trouble: &Trouble) -> How {
         let gone = match (place, trouble) {
             (_, Trouble::Gone(_)) => true,
             (Place::Unit { .. }, Trouble::Missing) => true,
-            // Of a file system that is not mounted now all is missing, and there all the same.
+            // While a file system is not mounted, its files are missing, but have not vanished.
             (Place::File { path }, Trouble::Missing) => {
                 let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
                 !path.starts_with("/sys/kernel/debug/") && !self.root.has(folder)
@@ -348,8 +355,8 @@ impl Run<'_> {
         }
     }
 
-    /// The kernel may refuse a value that it once had (a limit moved since): then the nearest that it takes is better than ours. The
-    /// place stays open, for what stands in the way may move back.
+    /// The kernel may refuse a value that it once had, because a limit has changed since. The nearest value that it accepts is then better
+    /// than quell's. The place stays open, because the limit may change back.
     fn nearest(&self, place: &Place, original: &str, ours: &str) -> How {
         let refused = || How::Failed(format!("the kernel no longer takes `{}`", original.trim()));
         if self.foreign == Foreign::Forget {
@@ -385,9 +392,9 @@ impl Run<'_> {
         }
     }
 
-    /// Entries whose files the kernel changes together, newest first. If somebody else changed one of them, all of them are theirs.
+    /// Reverts entries whose files the kernel changes together, newest first. If someone else changed one of the files, all are left alone.
     fn together(&mut self, entries: &[&Entry]) {
-        // The oldest snapshot is what was there; the newest that was read back is what quell left.
+        // The oldest snapshot has the originals; the newest readback has the values that quell left.
         let target = entries.iter().rev().fold(Group::new(), |mut target, entry| {
             for (path, text) in &entry.intent.group {
                 target.entry(path.clone()).or_insert_with(|| text.clone());
@@ -420,14 +427,14 @@ impl Run<'_> {
         }
     }
 
-    /// What somebody else wrote into a file of a group.
+    /// The file and value, if someone else changed this file of a group.
     fn stranger(&self, entries: &[&Entry], path: &str, original: &str) -> Option<(String, String)> {
         let place = Place::File { path: path.to_owned() };
         let now = place.read(self.root).ok()?;
         let is = |text: &str| place.same(&now, text);
         let left = entries.iter().find_map(|entry| entry.group_after.get(path));
-        // Where it was killed between a write and its readback, the file holds what was to be written, or the 0 that the kernel makes of
-        // the other one of a pair.
+        // After a crash between a write and its readback, the file has the new value, or the 0 that the kernel sets when the other file of
+        // a pair is written.
         let torn = entries.first().is_none_or(|entry| entry.readback.is_none());
         let written = entries.iter().filter(|entry| entry.intent.place == place);
         let half = torn && (is("0") || written.map(|entry| &entry.intent.write.new).any(|new| is(new)));

@@ -1,17 +1,17 @@
-//! The tree that is looked at and changed: this machine's, or a copy of another's below a folder (`--sysroot`).
+//! The tree that is read and changed: this machine's, or a copy of another machine's below a folder (`--sysroot`).
 
 use std::ffi::OsStr;
-// Not `fs_err`: it hides the kernel's number, by which a place's trouble is told; and the path is known.
+// Not `fs_err`: it hides the error number, on which the reason for a failure depends; the path is known anyway.
 use std::fs;
 use std::io;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Files of the kernel's that are read are not longer; a longer one is not text of the kernel's.
+/// Maximum size of a kernel file; a longer one is not the kernel's.
 const LONGEST: u64 = 1 << 20;
 
-/// Where `/proc`, `/sys` and `/etc` begin.
+/// Where `/proc`, `/sys` and `/etc` are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     folder: PathBuf,
@@ -26,7 +26,7 @@ impl Root {
     /// A tree below a folder.
     ///
     /// # Errors
-    /// Where it is no folder.
+    /// If it is not a folder.
     pub fn at(folder: &Path) -> io::Result<Self> {
         let folder = fs_err::canonicalize(folder)?;
         if !folder.is_dir() {
@@ -38,12 +38,12 @@ impl Root {
         Ok(Self { folder })
     }
 
-    /// Whether it is this machine, with a kernel behind its files.
+    /// Whether it is this machine, where a kernel is behind the files.
     pub fn is_system(&self) -> bool {
         self.folder == Path::new("/")
     }
 
-    /// Where a path of the machine's is found.
+    /// The location of a path of the machine.
     pub fn path(&self, path: &str) -> PathBuf {
         self.folder.join(path.trim_start_matches('/'))
     }
@@ -51,21 +51,21 @@ impl Root {
     /// Reads a file as text.
     ///
     /// # Errors
-    /// The kernel's; `InvalidData` for what is not text, or too long; `PermissionDenied` for a link that leaves the tree.
+    /// The kernel's error; `InvalidData` for a file that is not text, or is too long; `PermissionDenied` for a link that leaves the tree.
     pub fn read(&self, path: &str) -> io::Result<String> {
         let bytes = self.read_bytes(path, LONGEST)?;
         String::from_utf8(bytes)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("{path} is not text")))
     }
 
-    /// Reads a file that may hold anything, process names for instance, or be longer than most.
+    /// Reads a file that may contain any bytes, process names for instance, or be longer than most.
     ///
     /// # Errors
-    /// As [`Self::read`], but for what is not text.
+    /// As [`Self::read`], except that the file need not be text.
     pub fn read_bytes(&self, path: &str, longest: u64) -> io::Result<Vec<u8>> {
         use std::io::Read as _;
         let inside = self.inside(path)?;
-        // A pipe in a hostile tree would never answer.
+        // Non-blocking, because a pipe in a hostile tree would block the open.
         let file = fs::OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
@@ -81,10 +81,10 @@ impl Root {
         Ok(bytes)
     }
 
-    /// Writes all of a file that exists, in one go, as the kernel's files want it.
+    /// Writes the complete contents of an existing file with one write, as kernel files require.
     ///
     /// # Errors
-    /// The kernel's, whose number says why: see [`super::place::Trouble`].
+    /// The kernel's error, whose number gives the reason: see [`super::place::Trouble`].
     pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
         let inside = self.inside(path)?;
         let mut file = fs::OpenOptions::new()
@@ -102,12 +102,12 @@ impl Root {
         Ok(())
     }
 
-    /// Whether something is there.
+    /// Whether a path exists.
     pub fn has(&self, path: &str) -> bool {
         self.path(path).symlink_metadata().is_ok()
     }
 
-    /// The names in a folder, in natural order (`cpu2` before `cpu10`); none where there is no such folder.
+    /// The names in a folder, in natural order (`cpu2` before `cpu10`); empty if the folder does not exist.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(folder)) else { return Vec::new() };
         let mut names: Vec<String> =
@@ -116,7 +116,7 @@ impl Root {
         names
     }
 
-    /// All paths that a pattern with `*` stands for, in natural order. A path without `*` stands for itself if it is there.
+    /// All paths that match a pattern with `*`, in natural order. A path without `*` matches itself if it exists.
     pub fn glob(&self, pattern: &str) -> Vec<String> {
         let mut found = vec![String::new()];
         for part in pattern.split('/').filter(|part| !part.is_empty()) {
@@ -136,10 +136,10 @@ impl Root {
         found
     }
 
-    /// Where something of that name is, or is to be made: its folder is followed through links, it itself is not.
+    /// The location at which a file exists or will be created: links in its folder are followed, the file itself is not.
     ///
     /// # Errors
-    /// Where the folder is not there, or a link leads out of the tree.
+    /// If the folder does not exist, or a link leads out of the tree.
     pub(super) fn spot(&self, path: &str) -> io::Result<PathBuf> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         if name.is_empty() || name == "." || name == ".." {
@@ -149,7 +149,7 @@ impl Root {
         Ok(fs::canonicalize(self.inside(folder)?)?.join(name))
     }
 
-    /// A path of the tree after its links; an error if they lead out of it.
+    /// A path of the tree after its links are resolved; an error if they lead out of it.
     pub(super) fn inside(&self, path: &str) -> io::Result<PathBuf> {
         if self.is_system() {
             return Ok(PathBuf::from(path));
@@ -169,7 +169,7 @@ impl AsRef<OsStr> for Root {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for anything.
+/// Whether a name matches a pattern in which `*` stands for any text.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };
@@ -182,7 +182,7 @@ pub(super) fn fits(pattern: &str, name: &str) -> bool {
     name.len() >= rest.len() && name.ends_with(rest)
 }
 
-/// A key that orders numbers in names by their size.
+/// A sort key that orders numbers within names by value.
 fn natural(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = name;

@@ -1,4 +1,4 @@
-//! What is applied on a machine, from its journals alone.
+//! What is applied on a machine, according to its journals.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,24 +9,24 @@ use super::moment::boot_id;
 use super::root::Root;
 use super::store::{Store, StoreError};
 
-/// How a transaction stands.
+/// The state of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// All was written.
+    /// All writes were made.
     Applied,
-    /// It stopped half-way, in apply.
+    /// It was interrupted while it was applied.
     Interrupted,
-    /// Some was given back; what others changed is left.
+    /// Some places are reverted; values that someone else wrote are left.
     PartlyReverted,
-    /// What it wrote into memory went with a boot.
+    /// A reboot removed what it wrote into memory.
     Rebooted,
-    /// Nothing is left of it.
+    /// Nothing of it is left.
     Closed,
 }
 
 impl Stage {
-    /// Its words.
+    /// Its description.
     pub fn words(self) -> &'static str {
         match self {
             Self::Applied => "applied",
@@ -45,36 +45,36 @@ pub struct Status {
     pub id: String,
     /// Its journal.
     pub journal: String,
-    /// How it stands.
+    /// Its state.
     pub stage: Stage,
-    /// When it began, UTC.
+    /// When it began, in UTC.
     pub began: Option<String>,
     /// The plan's hash.
     pub plan: Option<String>,
     /// The mitigations.
     pub mitigations: Vec<String>,
-    /// Places that it wrote or was about to.
+    /// Number of places that it wrote, or was about to write.
     pub places: usize,
-    /// Those that are not given back.
+    /// Number of those that are not reverted.
     pub open: usize,
-    /// Who holds or waits, in words.
+    /// The keeper, as text.
     pub keeper: Option<String>,
-    /// Whether a keeper that should live is gone: nobody reverts in time.
+    /// Whether a keeper that should be running is gone: the transaction will not be reverted in time.
     pub keeper_is_gone: bool,
-    /// Lines of the journal that cannot be read.
+    /// Unreadable lines of the journal.
     pub damaged_lines: Vec<usize>,
-    /// Who ended it, and when.
+    /// What ended it, and when.
     pub ended: Option<String>,
 }
 
 impl Status {
-    /// Whether somebody must do something.
+    /// Whether the user must act.
     pub fn calls(&self) -> bool {
         self.stage != Stage::Applied || self.keeper_is_gone || !self.damaged_lines.is_empty()
     }
 }
 
-/// All open transactions, oldest first, and the last that was closed.
+/// All open transactions, oldest first, and the one that was closed last.
 ///
 /// # Errors
 /// The store's: only root may read journals.
@@ -83,7 +83,7 @@ pub fn status(root: &Root) -> Result<(Vec<Status>, Option<Status>), StoreError> 
     let boot = boot_id(root);
     let mut open = Vec::new();
     for id in store.ids()? {
-        // Another quell may close it meanwhile.
+        // Another quell may close it in the meantime.
         let Some(bytes) = store.read_if_there(&id)? else { continue };
         let transaction = Transaction::read(&id, &bytes);
         open.push(of(&transaction, &boot, store.path_of(&id).display().to_string()));

@@ -1,4 +1,4 @@
-//! Where journals and the lock are: folders that only their owner enters, opened without following links.
+//! The storage of journals and the lock: folders that only their owner can enter, opened without following links.
 
 use std::fs::File;
 use std::io;
@@ -10,39 +10,39 @@ use rustix::io::Errno;
 
 use super::root::Root;
 
-/// Journals of transactions that are not closed, and below `closed` the last ones that are.
+/// Journals of open transactions; those closed last are in `closed` below it.
 const JOURNALS: [&str; 4] = ["var", "lib", "quell", "tune"];
-/// The lock.
+/// The folder of the lock.
 const LOCKS: [&str; 2] = ["run", "quell"];
-/// Journals that are kept after their end.
+/// Number of closed journals that are kept.
 const KEPT: usize = 20;
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another quell is at it.
+    /// Another quell holds the lock.
     #[error("another quell is applying or reverting on this machine ({0} is locked): wait until it is done")]
     Locked(PathBuf),
-    /// A folder that others may write to, a link, …
+    /// A folder that other users can write, a link, …
     #[error("{path}: {reason}")]
     Unsafe {
         /// The folder or file.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The problem, and what to do.
         reason: String,
     },
-    /// What the kernel said.
+    /// The kernel returned an error.
     #[error("{path}: {source}")]
     Io {
         /// The folder or file.
         path: PathBuf,
-        /// The reason.
+        /// The error.
         source: io::Error,
     },
 }
 
 impl StoreError {
-    /// Whether only root may.
+    /// Whether root privileges are missing.
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
@@ -55,7 +55,7 @@ pub struct Store {
     path: PathBuf,
 }
 
-/// Held while something is applied or reverted. Given up with the process, however that ends.
+/// The lock, held while a transaction is applied or reverted. The kernel releases it with the process, however that ends.
 #[derive(Debug)]
 pub struct Lock {
     _folder: OwnedFd,
@@ -63,7 +63,7 @@ pub struct Lock {
 }
 
 impl Store {
-    /// Opens it, and makes it where it is not there.
+    /// Opens the store, and creates it if necessary.
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -72,7 +72,7 @@ impl Store {
         Ok(Self { folder, path })
     }
 
-    /// Opens it if it is there.
+    /// Opens the store if it exists.
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -84,15 +84,15 @@ impl Store {
         }
     }
 
-    /// Where a journal is, for people.
+    /// The path of a journal, for messages.
     pub fn path_of(&self, id: &str) -> PathBuf {
         self.path.join(file_name(id))
     }
 
-    /// The ids of journals here, oldest first.
+    /// The ids of open journals, oldest first.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn ids(&self) -> Result<Vec<String>, StoreError> {
         self.ids_in(self.folder.as_fd())
     }
@@ -111,7 +111,7 @@ impl Store {
     /// The text of a journal.
     ///
     /// # Errors
-    /// The kernel's; a link, or a file of others, is refused.
+    /// The kernel's error; a link, or a file of another user, is refused.
     pub fn read(&self, id: &str) -> Result<Vec<u8>, StoreError> {
         use std::io::Read as _;
         let mut file = self.open_file(id, OFlags::RDONLY)?;
@@ -120,10 +120,10 @@ impl Store {
         Ok(bytes)
     }
 
-    /// As [`Self::read`]; none where it is not there any more.
+    /// As [`Self::read`]; none if the journal no longer exists.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn read_if_there(&self, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
         match self.read(id) {
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -131,28 +131,28 @@ impl Store {
         }
     }
 
-    /// A new journal; its name is on disk when this returns.
+    /// Creates a journal; its name is on disk when this returns.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn create(&self, id: &str) -> Result<File, StoreError> {
         let file = self.open_file(id, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)?;
         self.sync(id)?;
         Ok(file)
     }
 
-    /// A journal to go on with.
+    /// Opens a journal to continue it.
     ///
     /// # Errors
-    /// The kernel's; a link, or a file of others, is refused.
+    /// The kernel's error; a link, or a file of another user, is refused.
     pub fn append(&self, id: &str) -> Result<File, StoreError> {
         self.open_file(id, OFlags::RDWR | OFlags::APPEND)
     }
 
-    /// Puts a journal away: nothing of it is left to do.
+    /// Moves a finished journal to the closed ones.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn close(&self, id: &str) -> Result<(), StoreError> {
         let closed = self.closed(true)?;
         let name = file_name(id);
@@ -161,16 +161,16 @@ impl Store {
         fs::fsync(&closed).map_err(|e| self.failed(id, e))?;
         let ids = self.ids_in(closed.as_fd())?;
         for old in ids.iter().take(ids.len().saturating_sub(KEPT)) {
-            // One too many is no harm.
+            // An extra journal does no harm, so an error is ignored.
             let _ = fs::unlinkat(&closed, file_name(old), AtFlags::empty());
         }
         Ok(())
     }
 
-    /// The last journal that was put away, if any.
+    /// The journal that was closed last, if any.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn last_closed(&self) -> Result<Option<(String, Vec<u8>)>, StoreError> {
         let Ok(folder) = self.closed(false) else { return Ok(None) };
         let closed = Self { folder, path: self.path.join("closed") };
@@ -204,7 +204,7 @@ impl Store {
         Ok(File::from(file))
     }
 
-    /// Makes names durable.
+    /// Syncs the folder, so that names in it survive a power failure.
     fn sync(&self, id: &str) -> Result<(), StoreError> {
         fs::fsync(&self.folder).map_err(|e| self.failed(id, e))
     }
@@ -225,13 +225,13 @@ impl Lock {
     /// Takes the machine's lock.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] where another has it.
+    /// [`StoreError::Locked`] if another quell has it.
     pub fn take(root: &Root) -> Result<Self, StoreError> {
         let (folder, path) = private_folder(root, &JOURNALS, true)?;
         exclusive(&folder, &path)?;
         let file = match in_run(root) {
             Ok(file) => Some(file),
-            // A full or read-only /run must not keep anything from being given back; the folder's own lock is held.
+            // A full or read-only /run must not prevent a revert; the lock on the journals' folder is held.
             Err(StoreError::Io { source, .. }) if no_room(&source) => None,
             Err(error) => return Err(error),
         };
@@ -239,7 +239,7 @@ impl Lock {
     }
 }
 
-/// The lock where others look for it.
+/// The lock at the path where other programs expect it.
 fn in_run(root: &Root) -> Result<OwnedFd, StoreError> {
     let (folder, path) = private_folder(root, &LOCKS, true)?;
     let path = path.join("tune.lock");
@@ -276,7 +276,7 @@ enum Step {
     Unsafe(String),
 }
 
-/// Walks down from the root; the last two folders are quell's own, and nobody else's.
+/// Opens a folder step by step from the root. Its last two parts belong to quell alone.
 fn private_folder(root: &Root, parts: &[&str], make: bool) -> Result<(OwnedFd, PathBuf), StoreError> {
     let ours = parts.iter().position(|part| *part == "quell").unwrap_or(0);
     let (theirs, ours) = parts.split_at(ours);
@@ -304,7 +304,7 @@ fn private_folder(root: &Root, parts: &[&str], make: bool) -> Result<(OwnedFd, P
 fn step_into(folder: impl AsFd, name: &str, make: bool, closed_to_others: bool) -> Result<OwnedFd, Step> {
     if make {
         match fs::mkdirat(&folder, name, Mode::from(0o700)) {
-            // A journal in a folder that a power cut takes away is none.
+            // Without this a power failure could remove the folder, and the journal in it.
             Ok(()) => fs::fsync(&folder).map_err(Step::Io)?,
             Err(Errno::EXIST) => {}
             Err(e) => return Err(Step::Io(e)),
@@ -318,7 +318,7 @@ fn step_into(folder: impl AsFd, name: &str, make: bool, closed_to_others: bool) 
         e => Step::Io(e),
     })?;
     let facts = fs::fstat(&inner).map_err(Step::Io)?;
-    // `/run/quell` and `/var/lib/quell` may hold other things that others read; nobody else may write.
+    // `/run/quell` and `/var/lib/quell` may contain other things that other users read, but no other user may write there.
     let too_open = if closed_to_others { 0o077 } else { 0o022 };
     let me = rustix::process::geteuid().as_raw();
     if facts.st_uid != me || facts.st_mode & too_open != 0 {

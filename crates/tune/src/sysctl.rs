@@ -2,13 +2,13 @@
 
 pub const PROC_SYS: &str = "/proc/sys/";
 
-/// A path below `/proc/sys` as sysctl.d has it: with dots, or with slashes where a part of it has a dot.
+/// The key of sysctl.d for a path below `/proc/sys`: with dots, or with slashes if a part of it contains a dot.
 pub fn sysctl_key(path: &str) -> Option<String> {
     let key = path.strip_prefix(PROC_SYS)?;
     Some(if key.contains('.') { key.to_owned() } else { key.replace('/', ".") })
 }
 
-/// A key of sysctl.d as a path below `/proc/sys`: the first separator says which of the two it is.
+/// The path below `/proc/sys` for a key of sysctl.d: the first separator decides which of the two it is.
 pub fn sysctl_path(key: &str) -> String {
     let swap = |c| match c {
         '.' => '/',

@@ -1,4 +1,4 @@
-//! The engine on a tree: plans made by hand, journals torn, values changed behind its back.
+//! The engine on a tree: hand-made plans, truncated journals, values that change behind its back.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ fn plan(writes: Vec<Write>) -> Plan {
     }
 }
 
-/// A test beside this one that starts a program holds this one's lock too, from its fork to its exec.
+/// Retries while the lock is taken: a parallel test that starts a program also holds this one's lock, from its fork to its exec.
 fn unlocked<T, E>(mut does: impl FnMut() -> Result<T, E>, locked: impl Fn(&E) -> bool) -> Result<T, E> {
     loop {
         match does() {
@@ -134,7 +134,7 @@ fn applied_twice_the_first_original_wins() {
     run(&root, &first).unwrap();
     let again = run(&root, &first).unwrap();
     assert_eq!((again.id, again.already.len()), (None, 2));
-    // Another plan on top of it.
+    // Another plan that writes the same place.
     run(&root, &plan(vec![write(A, "20", "30")])).unwrap();
     let below = status(&root).unwrap().0[0].id.clone();
     assert!(undo(&root, Some(&below), Foreign::Keep).is_err(), "a later one stands on it");
@@ -187,7 +187,7 @@ fn a_journal_cut_anywhere_gives_everything_back() {
     for cut in
         (0..=whole.len()).filter(|cut| cut % 7 == 0 || whole.get(*cut).is_some_and(|byte| *byte == b'\n'))
     {
-        // A journal that ends here was written by a crash that changed no more than it says was intended.
+        // A journal that ends here is from a crash, before which no more was changed than the journal says.
         let text = String::from_utf8_lossy(&whole[..cut]).into_owned();
         let intents = text
             .split_inclusive('\n')
@@ -349,14 +349,14 @@ fn files_that_change_together_are_given_back_together() {
     run(&root, &plan).unwrap();
     assert!(back(&root).is_whole());
     assert_eq!(image(&root, &dirty), before);
-    // Somebody chose bytes meanwhile: the pair is theirs.
+    // Someone else set the bytes: the pair is theirs.
     run(&root, &plan).unwrap();
     put(folder.path(), dirty[0], "3000000\n");
     put(folder.path(), dirty[1], "0\n");
     let reverted = back(&root);
     assert!(matches!(reverted.places[0].how, How::Foreign(_)), "{reverted:?}");
     assert_eq!(root.read(dirty[0]).unwrap(), "3000000\n");
-    // The other way round, where what stood there is not in bytes any more.
+    // The other direction, where the original is not in bytes any more.
     let (folder, root) = tree(&[(dirty[0], "3000000\n"), (dirty[1], "0\n")]);
     let plan = self::plan(vec![Write {
         group: dirty.iter().map(|path| (*path).to_owned()).collect(),
@@ -375,7 +375,7 @@ fn files_that_change_together_are_given_back_together() {
 fn what_fails_half_way_is_taken_back() {
     let (folder, root, mut plan) = two();
     let before = image(&root, &[A, B]);
-    // Readable, and not writable: the folder of the drop-in is none.
+    // Readable, but not writable: the drop-in's folder is a file.
     put(folder.path(), "/etc/sysctl.d", "a file");
     let path = "/etc/sysctl.d/90-quell-test.conf";
     plan.writes

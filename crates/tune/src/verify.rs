@@ -1,4 +1,4 @@
-//! Looking whether what was applied still stands. Never writes.
+//! Checks whether what was applied is still in force. Never writes.
 
 use std::collections::BTreeSet;
 
@@ -15,28 +15,28 @@ use super::plan::diff::shown;
 use super::root::Root;
 use super::store::{Store, StoreError};
 
-/// How one place stands.
+/// The state of one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// As applied.
+    /// It has the applied value.
     Ok,
-    /// It will be: at the next interrupt, the next boot, the next start of what reads it.
+    /// It takes effect later: at the next interrupt, the next boot, the next start of the program that reads it.
     Pending,
-    /// The kernel lets nobody change it.
+    /// The kernel does not permit changing it.
     Immovable,
-    /// It is not on this machine, or not any more.
+    /// It does not exist on this machine, or no longer.
     Unavailable,
-    /// It cannot be seen.
+    /// It cannot be read.
     Unknown,
-    /// It is as it was before quell, though nobody reverted.
+    /// It has its value from before quell, although it was not reverted.
     Drifted,
-    /// Somebody else changed it.
+    /// Someone else changed it.
     Foreign,
 }
 
 impl Standing {
-    /// Its word.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -49,7 +49,7 @@ impl Standing {
         }
     }
 
-    /// Whether somebody must look at it.
+    /// Whether the user should look at it.
     pub fn is_bad(self) -> bool {
         matches!(self, Self::Drifted | Self::Foreign)
     }
@@ -58,25 +58,25 @@ impl Standing {
 /// One place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Verified {
-    /// The transaction; none where a plan is verified.
+    /// The transaction; none if a plan is verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transaction: Option<String>,
     /// The mitigation.
     pub mitigation: String,
     /// The place.
     pub place: String,
-    /// How it stands.
+    /// Its state.
     pub standing: Standing,
-    /// What it should hold.
+    /// The wanted value.
     pub want: String,
-    /// What it holds.
+    /// The current value.
     pub now: Option<String>,
-    /// More words.
+    /// The reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// Everything that is applied, place by place.
+/// Everything that is applied, by place.
 ///
 /// # Errors
 /// The store's: only root may read journals.
@@ -84,10 +84,10 @@ pub fn verify(root: &Root) -> Result<Vec<Verified>, StoreError> {
     let mut all = Vec::new();
     let Some(store) = Store::open_if_there(root)? else { return Ok(all) };
     let now_boot = boot_id(root);
-    // Of plans that stand on one another only the last is held to what it wrote.
+    // If several plans wrote a place, only the last one must match.
     let mut above = BTreeSet::new();
     for id in store.ids()?.into_iter().rev() {
-        // Another quell may close it meanwhile.
+        // Another quell may close it in the meantime.
         let Some(bytes) = store.read_if_there(&id)? else { continue };
         let transaction = Transaction::read(&id, &bytes);
         let rebooted = transaction.rebooted(&now_boot);
@@ -102,7 +102,7 @@ pub fn verify(root: &Root) -> Result<Vec<Verified>, StoreError> {
     Ok(all)
 }
 
-/// The places of a plan, whether it was applied or not.
+/// The places of a plan, whether or not it was applied.
 pub fn verify_plan(root: &Root, plan: &Plan) -> Vec<Verified> {
     plan.writes
         .iter()
@@ -131,7 +131,7 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
             (standing, intent.place.read(root).ok(), Some(why.clone()))
         }
         (place, _) if rebooted && !place.survives_boot() => {
-            // A drop-in of the same plan may have set it anew.
+            // A drop-in of the same plan may have set it again.
             let now = place.read(root).ok();
             match now.as_ref().is_some_and(|now| place.same(now, ours)) {
                 true => (Standing::Ok, now, None),
@@ -139,7 +139,7 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
             }
         }
         (place @ Place::Unit { .. }, _) if rebooted => {
-            // Whether it runs now is the boot's matter.
+            // Whether it runs now is up to the boot.
             let now = place.read(root).unwrap_or_default();
             let want = place.after_boot(ours, &now).unwrap_or_else(|| ours.clone());
             stands(root, place, &intent.original, &want, false, false)
@@ -163,7 +163,7 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
 
 type Stands = (Standing, Option<String>, Option<String>);
 
-/// Somebody else may hold it lower; nobody can hold it higher.
+/// Checks a held value. Another process may hold it lower; none can hold it higher.
 fn held_stands(root: &Root, what: Held, want: &str) -> Stands {
     let now = (Place::Held { what }).read(root);
     let number = |text: &str| text.trim().parse::<i64>().ok();
@@ -197,7 +197,7 @@ fn stands(root: &Root, place: &Place, original: &str, ours: &str, staged: bool, 
     }
 }
 
-/// Whether a staged option of the kernel's is on its command line now.
+/// Whether a staged boot option is on the kernel's command line now.
 fn in_force(root: &Root, place: &Place, text: &str) -> bool {
     let Place::DropIn { path } = place else { return false };
     let option = text.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! The best set of mitigations: one after the other, as long as the next one is worth it.
+//! The best set of mitigations: greedily, as long as the next one is worth it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,21 +8,21 @@ use super::{Base, Candidate};
 use crate::predict::PredictError;
 use crate::whatif::Ran;
 
-/// So many are tried at most.
+/// Maximum number of mitigations that are tried.
 const MOST_TRIED: usize = 12;
 
-/// Mitigations that are worth it together.
+/// Mitigations that are worth it in combination.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Best {
     /// Their ids, in the order in which they were chosen.
     pub ids: Vec<String>,
-    /// The CPUs of the job, where the others are left to the system.
+    /// The CPUs of the job, if the other CPUs are left to the system.
     pub on_cpus: Option<String>,
-    /// What comes of all of them at each scale.
+    /// Their combined effect at each scale.
     pub effects: Vec<Effect>,
 }
 
-/// Greedily by gain at the last scale: a mitigation joins if the job then saves more for sure. What is done by hand may join.
+/// Selects greedily by gain at the last scale: a mitigation is added if the job then certainly saves more. Manual ones may be added.
 pub(super) fn best(
     base: &Base<'_>,
     proposals: &[Weighed],
@@ -66,7 +66,7 @@ fn conflicts(one: &Weighed, picked: &[&Weighed], candidates: &[Candidate]) -> bo
     picked.iter().any(|other| names(id, &other.proposal.id) || names(&other.proposal.id, id))
 }
 
-/// What all of them choose of the base's nodes, which may be fewer CPUs than they were proposed for.
+/// What all of them together select on the base's nodes, which may have fewer CPUs than the nodes they were proposed for.
 fn joined(
     picked: &[&Weighed],
     one: &Weighed,

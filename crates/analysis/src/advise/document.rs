@@ -1,4 +1,4 @@
-//! The document that advice is.
+//! The document of an advice.
 
 use quell_recording::Nanos;
 use schemars::JsonSchema;
@@ -20,46 +20,46 @@ pub struct Advice {
     pub schema: &'static str,
     /// The job.
     pub job: JobFacts,
-    /// The nodes that it runs on, in turn.
+    /// The recorded nodes; the job's nodes take their noise round-robin.
     pub nodes: Vec<NodeFacts>,
-    /// What all noise costs at each scale.
+    /// The cost of all noise at each scale.
     pub scales: Vec<Scale>,
-    /// What each source costs, the costliest at the last scale first.
+    /// The cost of each source, the costliest at the last scale first.
     pub sources: Vec<Source>,
-    /// Mitigations that address noise which was recorded, those that can be done and gain most at the last scale first.
+    /// Mitigations that address recorded noise: first those that can be applied, by gain at the last scale.
     pub mitigations: Vec<Proposal>,
-    /// Those that are worth it together on all CPUs; null where none is.
+    /// Those that are worth it in combination, on all CPUs; null if there are none.
     pub best: Option<Best>,
-    /// Those that are worth it together for a job that leaves the housekeeping CPUs to the system; null where none of them moves anything.
+    /// Those that are worth it in combination, for a job that leaves the housekeeping CPUs to the system; null if none of them moves noise.
     pub best_leaving: Option<Best>,
-    /// A CPU of each node left to the system; null where a node has but one, and for schedules.
+    /// The effect of leaving one CPU of each node to the system; null if a node has only one, and for schedules.
     pub leave: Option<Leave>,
-    /// What the slowdown is with any of the costliest sources gone.
+    /// The slowdown without any combination of the costliest sources.
     pub what_if: Switches,
-    /// The CPUs that were watched, as in `0,2-5`; null where nodes differ.
+    /// The CPUs that were observed, as in `0,2-5`; null if nodes differ.
     pub watched: Option<String>,
-    /// Whether any of it is worth it.
+    /// Whether any mitigation is worth it.
     pub worth_it: bool,
-    /// What it comes to, in a sentence.
+    /// The conclusion, in a sentence.
     pub verdict: String,
-    /// The command that proves the first proposal which quell can do itself and which is worth it; null where there is none.
+    /// The command that tests the first proposal which quell can apply and which is worth it; null if there is none.
     pub try_it: Option<String>,
     /// What limits the figures.
     pub warnings: Vec<Warning>,
 }
 
-/// What runs.
+/// The job.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JobFacts {
     /// Noise-free work per phase and rank, in nanoseconds; null for a schedule.
     pub quantum_ns: Option<u64>,
-    /// What ends a phase, as for a prediction; for a schedule null.
+    /// The operation that ends a phase, as for a prediction; null for a schedule.
     pub op: Option<String>,
     /// How the nodes' noise lines up.
     pub sync: SyncName,
-    /// Phases for each scale, or runs of a schedule.
+    /// Number of phases at each scale, or of runs of a schedule.
     pub phases: u64,
-    /// Run again with it for the same bits.
+    /// The random seed: the same seed reproduces the result bit for bit.
     pub seed: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct JobFacts {
 pub struct NodeFacts {
     /// The recording's or the model's name.
     pub name: String,
-    /// CPUs that were watched.
+    /// Number of CPUs that were observed.
     pub cpus: u64,
 }
 
@@ -78,7 +78,10 @@ impl JobFacts {
             Job::Phases(options) => Self {
                 quantum_ns: Some(options.quantum.as_nanos()),
                 op: Some(
-                    options.network.as_ref().map_or_else(|| "max".to_owned(), |network| network.op.clone()),
+                    options
+                        .messages
+                        .as_ref()
+                        .map_or_else(|| "max".to_owned(), |messages| messages.op.clone()),
                 ),
                 sync: options.sync.into(),
                 phases: options.phases,
@@ -140,7 +143,7 @@ fn try_it(advice: &Advice) -> Option<String> {
     Some(format!("sudo quell tune try {}{watch}{quantum}{risk} --yes", first.id))
 }
 
-/// A time as an argument: as people read it, unless that rounds it.
+/// A time as an argument: in readable form, unless that rounds it.
 fn typed(ns: u64) -> String {
     let text = Nanos::from_nanos(ns).to_string();
     if text.parse() == Ok(Nanos::from_nanos(ns)) { text } else { format!("{ns}ns") }
@@ -152,7 +155,7 @@ fn watched(nodes: &[AttributedNoise]) -> Option<String> {
     alike.then(|| quell_recording::format_cpu_list(&first))
 }
 
-/// What it comes to.
+/// The conclusion in words.
 fn verdict(advice: &Advice, without_catalogue: bool) -> String {
     let Some(scale) = advice.scales.last() else { return "no scale was asked for".to_owned() };
     let cost = format!("at {} ranks noise costs {:.1} %", scale.ranks, scale.slowdown_percent);

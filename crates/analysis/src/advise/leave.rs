@@ -1,7 +1,7 @@
-//! A CPU of each node left to the system: what it costs, and from how many ranks on it pays.
+//! Leaves one CPU of each node to the system: the cost, and the number of ranks from which on it pays.
 //!
 //! Jones, Brenner & Fier ("Impacts of Operating Systems on the Scalability of Parallel Applications", LLNL 2003) ran 15 tasks on nodes
-//! of 16 CPUs. The nodes and the work of the job stay the same here, so that each rank left has more to do.
+//! of 16 CPUs. Here the nodes and the total work of the job stay the same, so each remaining rank has more work.
 
 use quell_recording::columns::{Columns, describe};
 use quell_recording::{Nanos, SourceKind};
@@ -11,47 +11,47 @@ use serde::Serialize;
 use crate::predict::{Options, PredictError};
 use crate::whatif::{AttributedNoise, Job, Kind, Ran};
 
-/// One scale with a CPU of each node left alone.
+/// One scale with one CPU of each node left to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct LeaveScale {
-    /// Ranks of the job that fills its nodes.
+    /// Number of ranks of the job that uses all CPUs.
     #[column]
     pub ranks: u64,
-    /// Ranks of the job that does not, on as many nodes.
+    /// Number of ranks of the job that leaves one CPU per node free, on the same nodes.
     #[column(title = "ranks, one CPU left", page)]
     pub ranks_left: u64,
-    /// The time of a phase of the full job, in percent of the quantum: 100 and the slowdown.
+    /// The time of a phase of the full job, in percent of the quantum: 100 plus the slowdown.
     #[column(title = "full nodes, time %", points)]
     pub full_percent: f64,
-    /// That of the other, whose ranks do the work of all, in percent of the same quantum, with each CPU's noise as it is.
+    /// The time of a phase of the other job, whose ranks do the work of all, in percent of the same quantum. Each CPU keeps its noise.
     #[column(title = "one left", points)]
     pub left_percent: f64,
-    /// The same if tasks and devices' interrupts go to the CPU that is left alone.
+    /// The same if tasks and device interrupts move to the free CPU.
     #[column(title = "one left, daemons on it", points)]
     pub left_moved_percent: f64,
 }
 
-/// A CPU left to the system.
+/// The effect of leaving one CPU per node to the system.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Leave {
-    /// CPUs of a node.
+    /// Number of CPUs of a node.
     pub cpus: u64,
-    /// One entry for each scale that fills whole nodes.
+    /// One entry for each scale that fills all its nodes.
     pub scales: Vec<LeaveScale>,
-    /// The least of these scales from which on it pays if noise stays where it is; null where it never does.
+    /// The smallest of these scales from which on it pays if noise stays where it is; null if it never does.
     pub pays_from_ranks: Option<u64>,
-    /// The same if noise that can move does.
+    /// The same if movable noise moves to the free CPU.
     pub pays_moved_from_ranks: Option<u64>,
 }
 
-/// Whether the kernel runs it wherever there is room, or can be told to.
+/// Whether the kernel can run it on any CPU, or can be configured to.
 fn is_movable(kind: &Kind) -> bool {
     kind.source.as_ref().is_some_and(|source| matches!(source.kind(), SourceKind::Task | SourceKind::Irq))
 }
 
-/// What comes of leaving the first CPU of each node alone; `None` for nodes of one CPU or of several sizes, for scales that fill no
-/// whole nodes, and for schedules, whose ranks are given.
+/// The effect of leaving the first CPU of each node free. `None` for nodes of one CPU or of different sizes, for scales that do
+/// not fill their nodes, and for schedules, whose number of ranks is fixed.
 pub(super) fn leave(
     nodes: &[AttributedNoise],
     job: &Job<'_>,
@@ -63,7 +63,7 @@ pub(super) fn leave(
         return Ok(None);
     }
     let fewer: Vec<AttributedNoise> = nodes.iter().map(|node| node.leaving_first(1)).collect();
-    // Of nodes that are not full a CPU is left already.
+    // Nodes that are not full have a free CPU already.
     let full: Vec<usize> = (0..options.ranks.len()).filter(|&at| options.ranks[at] % cpus == 0).collect();
     if full.is_empty() {
         return Ok(None);
@@ -71,7 +71,7 @@ pub(super) fn leave(
     let ranks_left = |ranks: u64| ranks / cpus * (cpus - 1);
     let quantum = options.quantum.as_nanos() as f64 * cpus as f64 / (cpus - 1) as f64;
     let options = Options {
-        // Each scale by itself: two may have as many ranks left.
+        // Each scale on its own, because two can have the same number of remaining ranks.
         ranks: full.iter().map(|&at| ranks_left(options.ranks[at])).collect(),
         quantum: Nanos::from_nanos_f64(quantum).unwrap_or(options.quantum),
         replicates: 0,

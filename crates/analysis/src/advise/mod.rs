@@ -1,4 +1,4 @@
-//! Advice: which source of noise costs a job how much at scale, and what to do about it.
+//! Advice: the cost of each source of noise for a job at scale, and what to do about it.
 
 mod best;
 mod document;
@@ -17,45 +17,45 @@ pub use document::{Advice, JobFacts, NodeFacts, SCHEMA};
 pub use leave::{Leave, LeaveScale};
 pub use proposals::{Effect, Proposal, Standing};
 
-/// Something that may be done about noise, as a catalogue and the machine tell.
+/// A mitigation from the catalogue, with its state on the machine.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// Its id.
     pub id: String,
-    /// One line.
+    /// A one-line title.
     pub title: String,
-    /// How much can go wrong, in a word.
+    /// The risk, in one word.
     pub risk: String,
-    /// Whether it can be done here.
+    /// Whether it can be applied here.
     pub standing: Standing,
-    /// Why, where that alone does not say.
+    /// The reason, if the standing alone does not give it.
     pub why: Option<String>,
-    /// What it takes away.
+    /// The sources that it removes.
     pub patterns: Vec<SourcePattern>,
-    /// Whether it helps only the CPUs that compute, since the noise goes to the others.
+    /// Whether it helps only the CPUs that compute, because it moves the noise to the others.
     pub moves: bool,
-    /// Whether it only works from the next boot on.
+    /// Whether it takes effect only at the next boot.
     pub reboot: bool,
-    /// Mitigations that cannot be done beside it.
+    /// Ids of mitigations that cannot be combined with it.
     pub conflicts: Vec<String>,
 }
 
-/// What advice is asked for.
+/// A request for advice.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
-    /// The nodes, which a job's nodes take in turn.
+    /// The recorded nodes; the job's nodes take their noise round-robin.
     pub nodes: &'a [AttributedNoise],
     /// The job.
     pub job: &'a Job<'a>,
-    /// What could be done.
+    /// The mitigations to consider.
     pub candidates: &'a [Candidate],
-    /// The CPUs that compute where some are left to the system; empty where that is not possible.
+    /// The CPUs that compute if some are left to the system; empty if that is not possible.
     pub compute: &'a [Cpu],
-    /// So many sources stand alone; the others are summed up.
+    /// Number of sources that are listed individually; the others are summed up.
     pub most_sources: usize,
 }
 
-/// Nodes and the job on them as they are: what every change is held against.
+/// Nodes and job as they are: the baseline for every change.
 pub(crate) struct Base<'a> {
     pub nodes: &'a [AttributedNoise],
     pub job: &'a Job<'a>,
@@ -63,12 +63,12 @@ pub(crate) struct Base<'a> {
 }
 
 impl Base<'_> {
-    /// The same without some sources.
+    /// The same run without some sources.
     pub(crate) fn without(&self, chosen: &[Chosen]) -> Result<Ran, PredictError> {
         run_with(self.nodes, self.job, chosen, false)
     }
 
-    /// What a run gains, at each scale.
+    /// The gain of a run over this one at each scale.
     pub(crate) fn effects(&self, other: &Ran) -> Vec<Effect> {
         let ranks = self.job.ranks();
         let effect = |scale: usize| {
@@ -86,13 +86,13 @@ impl Base<'_> {
     }
 }
 
-/// Advises. `progress` is told how much of the work is done.
+/// Gives advice. Calls `progress` with the work that is done and the total.
 ///
 /// # Errors
 /// As for a prediction.
 pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Advice, PredictError> {
     let &Question { nodes, job, candidates, compute, most_sources } = question;
-    // Of a hundred parts: what costs are asked for, what proposals do, the rest.
+    // Progress is in percent: 50 for the costs of sources, then the proposals, then the rest.
     let costs = costs(nodes, job, most_sources, &|done, all| progress(done * 50 / all.max(1), 100))?;
     let base = Base { nodes, job, ran: costs.whole.clone() };
     let fewer: Vec<AttributedNoise> = nodes.iter().map(|node| node.on(compute)).collect();
@@ -102,7 +102,7 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
             let noise: Vec<_> = fewer.iter().map(AttributedNoise::noise).collect();
             Some(Base { nodes: &fewer, job, ran: job.run(&noise, None, crate::GO_ON)? })
         }
-        // All that was recorded computes already: what moves, moves away.
+        // All recorded CPUs compute already, so noise that moves leaves all of them.
         false if !compute.is_empty() && !apart => Some(Base { nodes, job, ran: base.ran.clone() }),
         false => None,
     };
@@ -111,17 +111,17 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
         proposals::proposals(&base, leaving.as_ref(), candidates, &costs.sources, &|done, all| {
             progress(55 + done * 25 / all.max(1), 100);
         })?;
-    // Where all that was recorded computes, noise that moves is gone for all of it.
+    // If all recorded CPUs compute, noise that moves is gone from all of them.
     let best = best::best(&base, &proposals, candidates, !apart && leaving.is_some())?;
     let best_leaving = match (&leaving, apart) {
-        // Without anything that moves it is the other set.
+        // Without a mitigation that moves noise, this set would equal the other.
         (Some(leaving), true) => {
             best::best(leaving, &proposals, candidates, true)?.filter(|best| best.on_cpus.is_some())
         }
         _ => None,
     };
     progress(90, 100);
-    // A larger share of work for each rank may be more than can be played; the rest of the advice stands.
+    // The larger share of work per rank may exceed what can be simulated; the rest of the advice still holds.
     let leave = leave::leave(nodes, job, &base.ran).unwrap_or(None);
     let what_if = switches(nodes, job, &costs.sources)?;
     progress(100, 100);

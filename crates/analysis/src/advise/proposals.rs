@@ -1,4 +1,4 @@
-//! Mitigations held against what the noise costs.
+//! Compares mitigations with the cost of the noise that they address.
 
 use std::collections::BTreeSet;
 
@@ -12,48 +12,48 @@ use super::{Base, Candidate};
 use crate::predict::PredictError;
 use crate::whatif::{Chosen, OnNode, Ran, Source, on_node};
 
-/// Mitigations of which an effect is predicted, at most: those that address most.
+/// Maximum number of mitigations whose effect is predicted: those that address the most noise.
 const MOST_EFFECTS: usize = 24;
-/// What addresses less than this part of all noise, and nothing that costs, has no effect.
+/// A mitigation that addresses less than this share of all noise, and no costly source, gets no prediction.
 const LEAST_SHARE: f64 = 1e-3;
-/// Gains are alike from this part of the highest on.
+/// Gains from this share of the highest on count as equal.
 const NEARLY: f64 = 0.8;
-/// What saves less of a job's time than this is not worth anybody's while, in percent.
+/// Minimum saving of a job's time that is worth the effort, in percent.
 const LEAST_SAVING_PERCENT: f64 = 0.5;
 
-/// Whether a mitigation can be done.
+/// Whether a mitigation can be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// It can.
+    /// It can be applied by quell.
     Possible,
-    /// It can, but not by quell: it has to be done by hand.
+    /// It can be applied, but only by hand.
     ByHand,
-    /// It is done already; what it takes away is not in the recording any more.
+    /// It is applied already; the noise that it removes is no longer in the recording.
     On,
-    /// Not on this machine.
+    /// It cannot be applied on this machine.
     Impossible,
-    /// The recording is another machine's, or this machine does not tell.
+    /// The recording is from another machine, or this machine does not provide the information.
     CannotTell,
 }
 
-/// What a mitigation would do at one scale, in points of the slowdown.
+/// Effect of a mitigation at one scale, in points of the slowdown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Effect {
-    /// Ranks.
+    /// Number of ranks.
     #[column]
     pub ranks: u64,
-    /// The slowdown as it is, on the CPUs that are meant.
+    /// The slowdown without it, on the CPUs in question.
     #[column(title = "now %", points)]
     pub before_percent: f64,
-    /// The slowdown that is left.
+    /// The slowdown with it.
     #[column(title = "left %", points)]
     pub after_percent: f64,
-    /// 95 % confidence interval of that.
+    /// 95 % confidence interval of the slowdown with it.
     #[column(title = "95 % interval", points)]
     pub after_ci95_percent: Option<[f64; 2]>,
-    /// Before less after.
+    /// The difference: the slowdown without it less the slowdown with it.
     #[column(title = "gain %", points)]
     pub gain_percent: f64,
     /// 95 % confidence interval of the gain, from pairs of runs.
@@ -62,7 +62,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Whether it is a gain for sure, and one that a job notices.
+    /// Whether the gain is certain and large enough for a job to notice.
     pub fn is_worth_it(&self) -> bool {
         let sure = self.gain_ci95_percent.is_some_and(|[low, _]| low > 0.0);
         sure && 100.0 * self.gain_percent / (100.0 + self.before_percent) >= LEAST_SAVING_PERCENT
@@ -74,36 +74,36 @@ impl Effect {
 pub struct Proposal {
     /// Its id in the catalogue.
     pub id: String,
-    /// One line.
+    /// A one-line title.
     pub title: String,
-    /// How much can go wrong: `low`, `medium`, `high`, `external`.
+    /// The risk: `low`, `medium`, `high`, `external`.
     pub risk: String,
-    /// Whether it can be done.
+    /// Whether it can be applied.
     pub standing: Standing,
-    /// Why, where that alone does not say.
+    /// The reason, if the standing alone does not give it.
     pub why: Option<String>,
-    /// Whether it only works from the next boot on.
+    /// Whether it takes effect only at the next boot.
     pub reboot: bool,
     /// The sources that it addresses, the costliest first; hostile input.
     pub addresses: Vec<String>,
-    /// What those did on the nodes.
+    /// What those sources took on the nodes.
     pub node: OnNode,
-    /// The CPUs that compute, for one that moves noise to the others: its effect is that on a job which leaves those alone.
+    /// The CPUs that compute, for one that moves noise to the others. Its effect is then that on a job which leaves the others free.
     pub on_cpus: Option<String>,
-    /// What comes of it at each scale, if it takes away all that it addresses; null where it cannot be done, or addresses next to nothing.
+    /// The effect at each scale if it removes all that it addresses; null if it cannot be applied, or addresses next to nothing.
     pub effects: Option<Vec<Effect>>,
-    /// Whether it saves any time worth it at the last scale.
+    /// Whether the time that it saves at the last scale is worth the effort.
     pub worth_it: bool,
 }
 
-/// A proposal with what it chooses.
+/// A proposal with the sources that it selects.
 pub(super) struct Weighed {
     pub proposal: Proposal,
     pub chosen: Vec<Chosen>,
     pub moves: bool,
 }
 
-/// What addresses noise that was recorded: first what can be done, the most gain first.
+/// The mitigations that address recorded noise: first those that can be applied, by gain.
 pub(super) fn proposals(
     base: &Base<'_>,
     leaving: Option<&Base<'_>>,
@@ -147,8 +147,8 @@ pub(super) fn proposals(
 }
 
 impl Proposal {
-    /// First what can be done; of that, what gains nearly `most`: what removes noise before what moves it, the lower risk before the
-    /// higher, the closer aim before the wider. All else by its gain.
+    /// The sort key: first what can be applied. Among those that gain nearly `most`, removing noise comes before moving it, lower risk
+    /// before higher, and fewer addressed sources before more. All others are sorted by gain.
     fn order(&self, most: f64) -> (Standing, bool, bool, usize, usize) {
         let nearly = gain(self) >= NEARLY * most && self.worth_it;
         let risk = ["low", "medium", "high"].iter().position(|risk| *risk == self.risk).unwrap_or(3);
@@ -159,12 +159,12 @@ impl Proposal {
     }
 }
 
-/// What a proposal gains at the last scale.
+/// The gain of a proposal at the last scale.
 pub(super) fn gain(proposal: &Proposal) -> f64 {
     proposal.effects.as_ref().and_then(|all| all.last()).map_or(f64::NEG_INFINITY, |last| last.gain_percent)
 }
 
-/// Whether a source that it addresses has a part in the slowdown, however little time it takes.
+/// Whether a source that it addresses has a share in the slowdown, however little time it takes.
 fn costs_much(proposal: &Proposal, sources: &[Source]) -> bool {
     let part = |source: &Source| source.costs.iter().map(|cost| cost.part_percent).fold(0.0, f64::max);
     let whole = sources.iter().map(part).sum::<f64>();
@@ -172,7 +172,7 @@ fn costs_much(proposal: &Proposal, sources: &[Source]) -> bool {
     mine.map(part).sum::<f64>() >= LEAST_SHARE * whole && whole > 0.0
 }
 
-/// A candidate that addresses something.
+/// A proposal from a candidate; `None` if the candidate addresses nothing.
 fn proposal(
     base: &Base<'_>,
     leaving: Option<&Base<'_>>,
@@ -206,7 +206,7 @@ fn proposal(
     Some(Weighed { proposal, chosen, moves: candidate.moves })
 }
 
-/// The families that are meant, in the order of the sources, then by name.
+/// The families that are selected, in the order of the sources, then by name.
 fn addresses(base: &Base<'_>, chosen: &[Chosen], sources: &[Source]) -> Vec<String> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     for (node, chosen) in base.nodes.iter().zip(chosen) {

@@ -1,10 +1,10 @@
-//! What a CPU's kernel did at each instant: intervals that nest, laid flat.
+//! The activity of a CPU's kernel at each instant: nested intervals, flattened.
 
 use std::cmp::Reverse;
 
 use quell_recording::{Interval, SourceKind};
 
-/// A stretch of time, in ns of the recording; `end` is not part of it.
+/// A range of time, in ns of the recording; `end` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stretch {
     pub start: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// Of an interval, gross.
+    /// The range of an interval, including what interrupted it.
     pub fn of(interval: &Interval) -> Self {
         Self { start: interval.start.as_nanos(), end: interval.end().as_nanos() }
     }
@@ -21,25 +21,25 @@ impl Stretch {
         self.end.saturating_sub(self.start)
     }
 
-    /// How long both last together.
+    /// Length of the intersection.
     pub fn overlap(self, other: Self) -> u64 {
         self.end.min(other.end).saturating_sub(self.start.max(other.start))
     }
 }
 
-/// A stretch in which one interval is the innermost: this time is its own, net of what it was interrupted by.
+/// A range in which one interval is the innermost: this time is its own, net of what interrupted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub stretch: Stretch,
-    /// Its place in the CPU's list of intervals.
+    /// Index in the CPU's list of intervals.
     pub interval: usize,
 }
 
-/// The innermost interval of each instant, in order of time; none overlaps the next. Steal windows are left out:
-/// where in them the time went is not known.
+/// The innermost interval at each instant, in order of time, without overlaps. Steal windows are omitted:
+/// the position of the stolen time in them is not known.
 ///
-/// The interval that began last is the innermost (of two that began together the one that ends first). Where a
-/// damaged table has intervals that cut through one another, the later one has the time that both claim.
+/// The interval that began last is the innermost (of two that began together, the one that ends first). If a
+/// damaged table has intervals that partly overlap, the later one gets the time that both claim.
 pub(crate) fn innermost(intervals: &[Interval]) -> Vec<Segment> {
     let mut order: Vec<usize> =
         (0..intervals.len()).filter(|&i| intervals[i].source.kind() != SourceKind::Steal).collect();
@@ -69,7 +69,7 @@ pub(crate) fn innermost(intervals: &[Interval]) -> Vec<Segment> {
 }
 
 struct Sweep {
-    /// Up to here all time is given away.
+    /// All time before this point is assigned.
     at: u64,
     segments: Vec<Segment>,
 }
@@ -83,7 +83,7 @@ impl Sweep {
     }
 }
 
-/// The stretches in which the kernel, or another task, was at work without a pause.
+/// The ranges in which the kernel, or another task, worked without a pause.
 pub(crate) fn busy(segments: &[Segment]) -> Vec<Stretch> {
     let mut busy: Vec<Stretch> = Vec::new();
     for &Segment { stretch, .. } in segments {

@@ -1,4 +1,4 @@
-//! What the threads of a recorded command had to bear, and how much of a CPU they really had.
+//! The noise that the threads of a recorded command suffered, and their actual share of a CPU.
 
 use quell_recording::columns::{Columns, describe};
 use quell_recording::{Interval, Recording, Source, SourceKind, SourceLevel, Thread};
@@ -8,37 +8,37 @@ use std::collections::BTreeMap;
 
 use super::groups::Tally;
 
-/// The recorded command as a whole: its threads together.
+/// The recorded command as a whole: the sum of its threads.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CommandRow {
     /// The process that was followed with its children.
     pub pid: u32,
     /// The command's own exit code.
     pub exit_code: Option<i32>,
-    /// Threads that were followed.
+    /// Number of threads that were followed.
     pub threads: u64,
-    /// What they had together.
+    /// The sum of the threads' shares.
     #[serde(flatten)]
     pub share: Share,
 }
 
-/// How much of a CPU a thread really had (Jones et al., SC 2003, Table 3).
+/// The actual share of a CPU that a thread had (Jones, Brenner & Fier, LLNL 2003, Table 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Share {
-    /// Time on a CPU, interrupts included.
+    /// Time on a CPU, including interrupts.
     #[column(title = "on CPU")]
     pub on_cpu_ns: u64,
-    /// What interrupts, softirqs and the hypervisor took while it was on a CPU.
+    /// Time that interrupts, softirqs and the hypervisor took while it was on a CPU.
     #[column]
     pub interrupted_ns: u64,
-    /// What other tasks took when it could have run.
+    /// Time that other tasks took while it was runnable.
     #[column]
     pub preempted_ns: u64,
-    /// Time in which it was runnable and waited, by the kernel's own account.
+    /// Time in which it was runnable and waited, as the kernel accounts it.
     #[column]
     pub run_delay_ns: u64,
-    /// (on CPU − interrupted) / (on CPU + preempted), in percent; null where it never ran.
+    /// (on CPU − interrupted) / (on CPU + preempted), in percent; null if it never ran.
     #[column(title = "had of a CPU", suffix = " %")]
     pub had_percent: Option<f64>,
 }
@@ -59,11 +59,11 @@ pub struct ThreadRow {
     pub start_ns: u64,
     /// When it ended.
     pub end_ns: u64,
-    /// What it had.
+    /// Its share of a CPU.
     #[serde(flatten)]
     #[column(flatten)]
     pub share: Share,
-    /// Who took the rest, most time first.
+    /// The sources that took the rest, most time first.
     pub sources: Vec<ThreadSource>,
 }
 
@@ -74,24 +74,24 @@ pub struct ThreadSource {
     /// The source.
     #[column(title = "taken by", name)]
     pub source: String,
-    /// Intervals.
+    /// Number of intervals.
     #[column]
     pub count: u64,
-    /// Their net time.
+    /// Sum of their net times.
     #[column(title = "total")]
     pub total_ns: u64,
-    /// The shortest.
+    /// The shortest net time.
     #[column(title = "min")]
     pub min_ns: u64,
-    /// The longest.
+    /// The longest net time.
     #[column(title = "max")]
     pub max_ns: u64,
-    /// The mean.
+    /// The mean net time.
     #[column(title = "mean")]
     pub mean_ns: f64,
 }
 
-/// The command and its threads; `None` where no command was recorded.
+/// The command and its threads; `None` if no command was recorded.
 pub(super) fn command(recording: &Recording) -> Option<(CommandRow, Vec<ThreadRow>)> {
     let facts = recording.manifest.sources.as_ref()?;
     let pid = facts.command_pid?;
@@ -121,7 +121,7 @@ pub(super) fn command(recording: &Recording) -> Option<(CommandRow, Vec<ThreadRo
     Some((CommandRow { pid, exit_code, threads: rows.len() as u64, share }, rows))
 }
 
-/// The thread that an interval struck. Ids are used again: it is the last one of that id that had begun by then.
+/// The thread that an interval struck. Ids are reused: it is the last thread with that id that had begun by then.
 fn thread_of(places: &BTreeMap<u32, Vec<usize>>, threads: &[Thread], one: &Interval) -> Option<usize> {
     let of_id = places.get(&one.victim)?;
     let begun = of_id.partition_point(|&place| threads[place].start <= one.start);
@@ -134,7 +134,7 @@ impl Share {
             let place = SourceKind::ALL.iter().position(|one| *one == kind);
             place.map_or(0, |place| thread.taken[place].time.as_nanos())
         };
-        // What comes at a task's own level is another task, or the thread's own work, as a page fault.
+        // Intervals at the level of tasks are other tasks, or the thread's own work such as a page fault.
         let interrupts = SourceKind::ALL.into_iter().filter(|kind| kind.level() != SourceLevel::Task);
         let share = Self {
             on_cpu_ns: thread.on_cpu.as_nanos(),

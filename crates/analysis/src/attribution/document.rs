@@ -1,4 +1,4 @@
-//! What `show --json` says of sources.
+//! The part of the document of `show --json` on sources.
 
 use quell_recording::ProgramCost;
 use quell_recording::columns::{AsValue, Columns, Value, ValueKind, describe};
@@ -12,37 +12,37 @@ use super::unattributed::Unattributed;
 use crate::Warning;
 use crate::overview::Overview;
 
-/// What `show --json` prints: the recording at a glance, and its sources.
+/// The output of `show --json`: an overview of the recording, and its sources.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Show")]
 pub struct Show<'a> {
-    /// The recording at a glance.
+    /// Overview of the recording.
     #[serde(flatten)]
     pub overview: &'a Overview,
-    /// Its sources.
+    /// The sources of its noise.
     #[serde(flatten)]
     pub attribution: &'a Attribution,
 }
 
-/// Who took the CPUs.
+/// What took the CPUs.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Attribution {
-    /// Why sources are not known, and what to do; absent where they are.
+    /// Why sources are not known, and what to do; absent if they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources_unknown_because: Option<String>,
     /// What limits the figures of sources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources_warnings: Vec<Warning>,
-    /// One entry a source, the one that took most time first, quell's own last; null where sources are not known.
+    /// One entry per source, by time, quell's own last; null if sources are not known.
     pub sources: Option<Vec<SourceRow>>,
-    /// How much of the detours is explained; null where sources are not known or there are no detours.
+    /// How much of the detours is explained; null if sources are not known or there are no detours.
     pub explained: Option<Explained>,
-    /// What each source took per CPU; null where sources are not known.
+    /// The time that each source took per CPU; null if sources are not known.
     pub per_cpu: Option<Vec<CpuSources>>,
-    /// One entry a task, with `--by task`.
+    /// One entry per task, with `--by task`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Vec<TaskRow>>,
-    /// One entry a class, with `--by class`.
+    /// One entry per class, with `--by class`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<ClassRow>>,
     /// The recorded command as a whole.
@@ -51,32 +51,32 @@ pub struct Attribution {
     /// Its threads, by their start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<Vec<ThreadRow>>,
-    /// What the kernel recorder's programs cost, where that was counted (`record --cost`).
+    /// The cost of the kernel recorder's programs, if it was counted (`record --cost`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorder_cost: Option<Vec<ProgramCost>>,
 }
 
-/// Kinds of noise, after Jones et al., "Improving the Scalability of Parallel Jobs by adding Parallel Awareness to
-/// the Operating System", SC 2003, sections 4.2 and 4.3.
+/// Kinds of noise, after Jones, Brenner & Fier, "Impacts of Operating Systems on the Scalability of Parallel
+/// Applications", LLNL 2003, sections 4.2 and 4.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Short interrupts that come round with a period.
+    /// Short periodic interrupts.
     Type1,
     /// Daemons and other tasks that the kernel scheduled.
     Type2,
     /// Interrupts without a period.
     Interrupt,
-    /// What the hypervisor took.
+    /// Time that the hypervisor took.
     Hypervisor,
-    /// What nothing explains.
+    /// Time that is not attributed.
     Unattributed,
-    /// quell itself: no noise of the node.
+    /// quell itself, which is not noise of the node.
     Own,
 }
 
 impl Class {
-    /// The word for it, as in JSON.
+    /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Type1 => "type1",
@@ -108,12 +108,12 @@ impl AsValue for Class {
     }
 }
 
-/// One source. Count and times are those of its intervals on the recorded CPUs, whether they made a detour or not, net
+/// One source. Count and times are those of its intervals on the recorded CPUs, whether they caused a detour or not, net
 /// of what interrupted them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct SourceRow {
-    /// The task, where it was one alone.
+    /// The task's id, if the source is a single task.
     #[column(id)]
     pub pid: Option<u32>,
     /// `tick`, `irq:NAME`, `task:COMM`, … The name is the process's or the driver's own: hostile input.
@@ -122,32 +122,32 @@ pub struct SourceRow {
     /// Its class.
     #[column(words)]
     pub class: Class,
-    /// Intervals.
+    /// Number of intervals.
     #[column]
     pub count: u64,
-    /// All their time, net of what interrupted them.
+    /// Sum of their times, net of what interrupted them.
     #[column(title = "total")]
     pub total_ns: u64,
-    /// The shortest.
+    /// The shortest time.
     #[column(title = "min")]
     pub min_ns: u64,
-    /// The longest.
+    /// The longest time.
     #[column(title = "max")]
     pub max_ns: u64,
-    /// The mean.
+    /// The mean time.
     #[column(title = "mean")]
     pub mean_ns: f64,
-    /// Their period, where at least half of them belong to one train.
+    /// Their period, if at least half of them belong to one train.
     #[column(title = "period")]
     pub period_ns: Option<f64>,
-    /// The time of detours that was attributed to it; null where no detours were recorded.
+    /// The detour time that is attributed to it; null if no detours were recorded.
     #[column(title = "in detours")]
     pub in_detours_ns: Option<u64>,
     /// Whether it is quell itself.
     pub own: bool,
-    /// What it worked at, most time first: timer callbacks, work functions, called functions.
+    /// What it worked on, by time: timer callbacks, work functions, called functions.
     pub details: Vec<Named>,
-    /// Who caused it, most time first.
+    /// What caused it, by time.
     pub causes: Vec<Named>,
 }
 
@@ -161,7 +161,7 @@ pub struct TaskRow {
     /// Its name.
     #[column(name)]
     pub name: String,
-    /// How often it ran.
+    /// Number of runs.
     #[column]
     pub count: u64,
     /// Time that it ran, net of interrupts.
@@ -176,16 +176,16 @@ pub struct TaskRow {
     /// Mean run.
     #[column(title = "mean")]
     pub mean_ns: f64,
-    /// Its period, where at least half of the runs belong to one train.
+    /// Its period, if at least half of the runs belong to one train.
     #[column(title = "period")]
     pub period_ns: Option<f64>,
-    /// The time of detours that was attributed to it.
+    /// The detour time that is attributed to it.
     #[column(title = "in detours")]
     pub in_detours_ns: Option<u64>,
     /// Whether it is quell itself.
     #[column(title = "note", page, yes = "quell itself: no noise of the node", no = "–")]
     pub own: bool,
-    /// What woke it, most time first.
+    /// What woke it, by time.
     pub causes: Vec<Named>,
 }
 
@@ -197,74 +197,74 @@ pub struct ClassRow {
     #[column(words)]
     #[column(title = "what", words, with = Class::meaning)]
     pub class: Class,
-    /// Sources in it.
+    /// Number of sources in it.
     #[column]
     pub sources: u64,
-    /// Intervals; for `unattributed` detours with something left over.
+    /// Number of intervals; for `unattributed`, of detours with unattributed time.
     #[column]
     pub count: u64,
-    /// Their net time; for `unattributed` the time left over.
+    /// Sum of their net times; for `unattributed`, the unattributed time.
     #[column(title = "total")]
     pub total_ns: u64,
-    /// The shortest.
+    /// The shortest time.
     #[column(title = "min")]
     pub min_ns: u64,
-    /// The longest.
+    /// The longest time.
     #[column(title = "max")]
     pub max_ns: u64,
-    /// The mean.
+    /// The mean time.
     #[column(title = "mean")]
     pub mean_ns: f64,
-    /// The time of detours that was attributed to it.
+    /// The detour time that is attributed to it.
     #[column(title = "in detours")]
     pub in_detours_ns: Option<u64>,
 }
 
-/// How much of the detours is explained, and by what match.
+/// How much of the detours is explained, and the tolerance of the match.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Explained {
-    /// The figures, all CPUs together.
+    /// The figures over all CPUs.
     #[serde(flatten)]
     pub figures: Figures,
-    /// How far an interval may stick out of its detour, measured: the 99th percentile of how far they do, and at
-    /// least a step of the clock.
+    /// Maximum overhang of an interval out of its detour, as measured: the 99th percentile of the overhangs, and at
+    /// least one step of the clock.
     pub tolerance_ns: u64,
-    /// That percentile as it was found; null where no interval had a clear partner.
+    /// That percentile as measured; null if no interval matched a single detour.
     pub overhang_p99_ns: Option<u64>,
-    /// Stretches of kernel work with one clear detour, from which it was taken.
+    /// Number of ranges of kernel work that matched a single detour, from which the percentile is taken.
     pub overhang_pairs: u64,
-    /// Detours that would hold an interval by chance: with the intervals moved in time, mean of eight shifts.
+    /// Share of detours that would hold an interval by chance, in percent: with the intervals shifted in time, mean of eight shifts.
     pub chance_percent: f64,
-    /// Time that the hypervisor took, put down to the longest unexplained detours of the same windows.
+    /// Time that the hypervisor took, attributed to the longest unexplained detours of the same windows.
     pub steal_attributed_ns: u64,
-    /// What is left over.
+    /// The time that is not attributed.
     pub unattributed: Unattributed,
 }
 
-/// What each source took from one CPU.
+/// The time that each source took from one CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CpuSources {
     /// The CPU.
     pub cpu: u32,
-    /// How long it was watched.
+    /// How long it was observed.
     pub span_ns: u64,
-    /// How much of its detours is explained; null where there are none.
+    /// How much of its detours is explained; null if there are none.
     pub explained: Option<Figures>,
-    /// Its sources, the one that took most time first.
+    /// Its sources, by time.
     pub sources: Vec<CpuSource>,
 }
 
-/// What one source took from one CPU.
+/// The time that one source took from one CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CpuSource {
     /// The source.
     pub source: String,
     /// Whether it is quell itself.
     pub own: bool,
-    /// Intervals.
+    /// Number of intervals.
     pub count: u64,
-    /// Their net time.
+    /// Sum of their net times.
     pub total_ns: u64,
-    /// The part of it that lies in detours; null where no detours were recorded.
+    /// The part of that time that lies in detours; null if no detours were recorded.
     pub in_detours_ns: Option<u64>,
 }

@@ -5,27 +5,27 @@ use serde::Serialize;
 
 use super::blame::Blame;
 
-/// The three figures of how much is explained. One alone misleads: few long tasks make up most of the time, many
+/// Three figures of how much is explained. A single one misleads: few long tasks make up most of the time, many
 /// short detours most of the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Figures {
-    /// Detours that hold an interval (or were half stolen) / detours.
+    /// Explained detours (that hold an interval or were at least half stolen) / all detours, in percent.
     pub count_percent: f64,
-    /// Attributed time / time of detours.
+    /// Attributed time / time of detours, in percent.
     pub time_percent: f64,
-    /// The same, detours that hold a task left out; null where none is left.
+    /// The same without detours that hold a task; null if none remain.
     pub time_without_tasks_percent: Option<f64>,
-    /// Detours; quell's own are in no figure.
+    /// Number of detours; quell's own count in no figure.
     pub detours: u64,
-    /// Their time.
+    /// Sum of their times.
     pub detour_ns: u64,
-    /// The part that sources took.
+    /// The part of that time that is attributed to sources.
     pub attributed_ns: u64,
-    /// The part that nothing explains.
+    /// The part of that time that is not attributed.
     pub unattributed_ns: u64,
 }
 
-/// The three figures over some detours; `None` where there are none.
+/// The three figures over some detours; `None` if there are none.
 pub(super) fn figures<'a>(blames: impl Iterator<Item = &'a Blame>) -> Option<Figures> {
     let mut sum = Figures::default();
     let (mut explained, mut taskless_ns, mut taskless_left_ns) = (0u64, 0u64, 0u64);
@@ -47,7 +47,7 @@ pub(super) fn figures<'a>(blames: impl Iterator<Item = &'a Blame>) -> Option<Fig
     Some(sum)
 }
 
-/// A share in percent, 0 to 100; `None` of nothing.
+/// A share in percent, 0 to 100; `None` if the whole is 0.
 pub(super) fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| (100.0 * part as f64 / whole as f64).clamp(0.0, 100.0))
 }

@@ -1,4 +1,4 @@
-//! Count, time and period of intervals that have something in common: a source, a task.
+//! Count, time and period of intervals that share a source or a task.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use serde::Serialize;
 use super::Side;
 use crate::periods::{FEWEST_CYCLES, periods};
 
-/// A name, and what it stands for.
+/// A name with its count and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Named {
     /// The name.
     pub name: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// Net time.
+    /// Sum of net times.
     pub total_ns: u64,
 }
 
-/// A period is one's own where at least this share of the intervals belongs to its train.
+/// A period belongs to the group if at least this share of the intervals is in its train.
 const GOOD_SHARE: f64 = 0.5;
 
-/// Groups in which a period is looked for: those with the most intervals.
+/// Maximum number of groups that are searched for a period: those with the most intervals.
 const MOST_SEARCHED: usize = 64;
 
-/// Names that are kept of one group.
+/// Maximum number of names that are kept per group.
 const MOST_NAMES: usize = 8;
 
-/// Count, sum, shortest and longest, in ns.
+/// Count, sum, shortest and longest time, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub count: u64,
@@ -57,17 +57,17 @@ impl Tally {
     }
 }
 
-/// Intervals of one key.
+/// Intervals with the same key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     pub tally: Tally,
     pub in_detours_ns: u64,
-    /// The task of all of them; `None` where they are of several, or of none.
+    /// The task of all of them; `None` if they are of several tasks, or of none.
     pub pid: Option<u32>,
     pub period_ns: Option<f64>,
     details: Names,
     causes: Names,
-    /// When they began, on each CPU.
+    /// The starts of the intervals on each CPU.
     starts: Vec<(Cpu, Span, Vec<Nanos>)>,
 }
 
@@ -98,10 +98,10 @@ impl Group {
         }
     }
 
-    /// The period of the CPU on which it has the most events.
+    /// The period on the CPU where it has the most events.
     fn period(&self) -> Option<f64> {
         let of_cpu = |(cpu, span, starts): &(Cpu, Span, Vec<Nanos>)| {
-            // Only when they began matters here: of one duration, they are searched as one band.
+            // Only the starts matter here: with equal durations, all events are searched in one band.
             let detour = |&start: &Nanos| Detour { start, duration: Nanos::from_nanos(1), own: false };
             let trace = Trace { cpu: *cpu, span: *span, detours: starts.iter().map(detour).collect() };
             let strongest = periods(&trace).into_iter().max_by_key(|period| period.events)?;
@@ -124,7 +124,7 @@ fn most(names: &Names) -> Vec<Named> {
     all
 }
 
-/// All intervals by `key`; those without one are left out, as are steal windows in which nothing was stolen.
+/// All intervals by `key`, without those that have none and without steal windows in which nothing was stolen.
 pub(super) fn groups<K: Ord + Send + Sync>(
     sides: &[Side],
     key: impl Fn(&Interval) -> Option<K>,
@@ -145,7 +145,7 @@ pub(super) fn groups<K: Ord + Send + Sync>(
     groups
 }
 
-/// Looks for the period of each group that may have one.
+/// Searches for the period of each group that may have one.
 pub(super) fn find_periods<K: Ord + Send + Sync>(groups: &mut BTreeMap<K, Group>, may: impl Fn(&K) -> bool) {
     let mut searched: Vec<(&K, &mut Group)> =
         groups.iter_mut().filter(|(key, group)| may(key) && group.tally.count >= FEWEST_CYCLES).collect();

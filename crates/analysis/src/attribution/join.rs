@@ -1,4 +1,4 @@
-//! The join: how much of each detour each source took, and what is left over.
+//! The join: the share of each source in each detour, and the time that is not attributed.
 
 use quell_recording::{Detour, Interval, SourceKind, Trace};
 
@@ -6,19 +6,19 @@ use super::activity::{Segment, Stretch, busy, innermost};
 use super::blame::{Blame, Part};
 use super::steal;
 
-/// One CPU, joined.
+/// The join of one CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Joined {
     pub blames: Vec<Blame>,
-    /// What the kernel did, laid flat.
+    /// The flattened activity of the kernel.
     pub segments: Vec<Segment>,
-    /// Stretches of kernel work.
+    /// Ranges of kernel work.
     pub busy: Vec<Stretch>,
-    /// In which each of [`Self::blames`] looked for intervals.
+    /// The range in which each of [`Self::blames`] searched for intervals.
     pub windows: Vec<Stretch>,
 }
 
-/// Blames each detour of `trace` on `intervals` of the same CPU. Both are in order of their start.
+/// Attributes each detour of `trace` to `intervals` of the same CPU. Both are ordered by start.
 pub(super) fn join(trace: &Trace, intervals: &[Interval], tolerance_ns: u64) -> Joined {
     let segments = innermost(intervals);
     let busy = busy(&segments);
@@ -40,8 +40,8 @@ pub(super) fn join(trace: &Trace, intervals: &[Interval], tolerance_ns: u64) -> 
     Joined { blames, segments, busy, windows }
 }
 
-/// In which time each detour looks for its intervals: itself and the tolerance on both sides, but no more than half
-/// of the way to the next detour, so that no instant is looked at twice.
+/// The range in which each detour searches for its intervals: itself and the tolerance on both sides, but at most half
+/// of the way to the next detour, so that no instant is searched twice.
 fn reaches(detours: &[Detour], tolerance_ns: u64) -> impl Iterator<Item = Stretch> {
     let half = |from: u64, to: u64| from + to.saturating_sub(from) / 2;
     detours.iter().enumerate().map(move |(i, detour)| {
@@ -82,8 +82,8 @@ fn blame<'a>(
     Blame { detour, parts, stolen_ns: 0, left_ns, met, met_task }
 }
 
-/// Where the intervals took more than the detour lasted, each loses in proportion: nobody knows which end of which
-/// clock was wrong. What rounding leaves goes to the largest.
+/// If the intervals took more than the detour lasted, each is reduced in proportion, because it is not known which end of which
+/// clock was wrong. The remainder of rounding goes to the largest.
 fn fit(parts: &mut [Part], duration: u64) {
     let total: u128 = parts.iter().map(|part| u128::from(part.ns)).sum();
     if total <= u128::from(duration) {
@@ -177,7 +177,7 @@ mod tests {
                     *of_interval.entry((one.source.clone(), one.pid)).or_default() += part.ns;
                 }
             }
-            // No source is blamed for more than it did, and the hypervisor for no more than it took.
+            // No source gets more time than its intervals have, and the hypervisor no more than it took.
             for (key, blamed) in of_interval {
                 let flat = joined.segments.iter().filter(|s| {
                     (intervals[s.interval].source.clone(), intervals[s.interval].pid) == key

@@ -1,21 +1,21 @@
-//! What detours are shared out among, summed up under one name.
+//! The kinds of noise that detours are divided into, grouped by name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use quell_recording::{Interval, Source, SourceKind};
 
-/// What nothing explains, and noise whose sources nobody recorded.
+/// Name of time that is not attributed, and of noise whose sources were not recorded.
 pub const UNATTRIBUTED: &str = "unattributed";
 
-/// What took part of a detour: a source at work on something, a model's component, or nobody known.
+/// What took part of a detour: a source with what it worked on, a component of a model, or an unknown source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
-    /// The source, where it is known.
+    /// The source, if it is known.
     pub source: Option<Source>,
-    /// What it worked at, where that is known.
+    /// What it worked on, if that is known.
     pub detail: Option<Arc<str>>,
-    /// The name under which it is summed up; see [`family`].
+    /// The name under which it is grouped; see [`family`].
     pub family: Arc<str>,
 }
 
@@ -29,7 +29,7 @@ impl Kind {
         }
     }
 
-    /// One that has but a name; a name of a source's form is that source.
+    /// A kind with only a name; a name in the form of a source becomes that source.
     pub(crate) fn named(name: &str) -> Self {
         let source: Option<Source> = name.parse().ok();
         let family = source.as_ref().map_or_else(|| name.to_owned(), family);
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// The name of a source without the numbers that tell one CPU's worker from another's: `task:kworker/1:2` is `task:kworker`.
+/// The name of a source without the numbers that distinguish the workers of CPUs: `task:kworker/1:2` becomes `task:kworker`.
 pub fn family(source: &Source) -> String {
     match (source.kind(), source.name()) {
         (SourceKind::Task, Some(name)) => {
@@ -55,7 +55,7 @@ pub(crate) struct Kinds {
 }
 
 impl Kinds {
-    /// The number of a kind, which is the next one if it is new.
+    /// The number of a kind; the next number if the kind is new.
     pub(crate) fn number(&mut self, kind: Kind) -> u32 {
         let next = self.all.len() as u32;
         *self.numbers.entry(kind).or_insert_with_key(|kind| {

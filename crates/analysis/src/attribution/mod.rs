@@ -1,9 +1,9 @@
 //! Attribution: the join of what a program suffered (detours) with what the kernel did (intervals).
 //!
-//! Each detour is shared out among the sources whose intervals lie in it, net of nesting ([`join`]); stolen time
-//! goes by a stated rule ([`steal`]); what is left over is a class of its own ([`unattributed`]). How far the two
-//! clocks may stand apart is measured in the recording itself ([`tolerance`]), and so is what would match by chance.
-//! Blame is a function of the tables alone, so it can be done again when the rule improves.
+//! Each detour is divided among the sources whose intervals lie in it, net of nesting ([`join`]); stolen time
+//! is distributed by a stated rule ([`steal`]); the rest is a class of its own ([`unattributed`]). The offset between the two
+//! clocks is measured in the recording itself ([`tolerance`]), and so is the share that would match by chance.
+//! Attribution depends only on the tables, so it can be repeated when the rule improves.
 
 pub(crate) mod activity;
 mod blame;
@@ -35,7 +35,7 @@ pub use document::{
 pub use figures::Figures;
 pub use groups::Named;
 pub use kind::{Kind, UNATTRIBUTED, family};
-pub use unattributed::{Hypothesis, LeftOver, Suspect, Unattributed};
+pub use unattributed::{Hypothesis, LeftOver, LeftOverRow, Suspect, Unattributed};
 
 pub(crate) use kind::Kinds;
 pub(crate) use segments::AttributedSegment;
@@ -46,7 +46,7 @@ use tolerance::Tolerance;
 
 use crate::Warning;
 
-/// One CPU as both sides saw it.
+/// One CPU as seen by the probe and by the kernel.
 #[derive(Debug)]
 struct Side<'a> {
     cpu: Cpu,
@@ -56,7 +56,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// What of its detours each interval's source took; the hypervisor's part under one of its windows.
+    /// The detour time that is attributed to each interval's source; the hypervisor's share with one of its windows.
     fn blamed(&self) -> impl Iterator<Item = (&Interval, u64)> {
         let parts = self.joined.blames.iter().flat_map(|blame| &blame.parts);
         let steal = self.intervals.iter().find(|one| one.source == quell_recording::Source::Steal);
@@ -65,8 +65,8 @@ impl Side<'_> {
     }
 }
 
-/// A recording's detours joined with its intervals, by the measured tolerance: the costly part of all that attribution says. Made once, it
-/// gives the [`Attribution`] first, and then either the [`JoinedRecording::blames`] or the parts that what-ifs start from
+/// A recording's detours joined with its intervals, by the measured tolerance: the expensive part of attribution. One join
+/// gives the [`Attribution`] first, and then either the [`JoinedRecording::blames`] or the noise that what-ifs start from
 /// ([`AttributedNoise::of_joined`](crate::whatif::AttributedNoise::of_joined)).
 #[derive(Debug)]
 pub struct JoinedRecording<'a> {
@@ -84,12 +84,12 @@ impl<'a> JoinedRecording<'a> {
         Self { recording, tolerance, sides: join_all(recording, tolerance) }
     }
 
-    /// What was joined.
+    /// The recording.
     pub fn recording(&self) -> &'a Recording {
         self.recording
     }
 
-    /// Who took the CPUs.
+    /// What took the CPUs.
     pub fn attribution(&self) -> Attribution {
         let Self { recording, tolerance, ref sides } = *self;
         if let Some(unknown) = unknown(recording) {
@@ -119,9 +119,9 @@ impl<'a> JoinedRecording<'a> {
     }
 }
 
-/// Who took the CPUs of a recording.
+/// What took the CPUs of a recording.
 pub fn attribution(recording: &Recording) -> Attribution {
-    // Where sources are not known there is nothing to join.
+    // If sources are not known, there is nothing to join.
     unknown(recording).unwrap_or_else(|| JoinedRecording::new(recording).attribution())
 }
 
@@ -130,13 +130,13 @@ pub fn blames(recording: &Recording) -> Vec<(Cpu, Vec<Blame>)> {
     JoinedRecording::new(recording).blames()
 }
 
-/// The attribution of a recording of which sources are not known.
+/// The attribution of a recording whose sources are not known.
 fn unknown(recording: &Recording) -> Option<Attribution> {
     let why = unknown_because(recording)?;
     Some(Attribution { sources_unknown_because: Some(why), ..Attribution::default() })
 }
 
-/// Why sources are not known, with the next step; `None` where they are.
+/// Why sources are not known, and the next step; `None` if they are known.
 fn unknown_because(recording: &Recording) -> Option<String> {
     const NEXT: &str = "`quell doctor` says what this machine lets quell see";
     match &recording.manifest.sources {
@@ -167,7 +167,7 @@ fn join_all(recording: &Recording, tolerance: Tolerance) -> Vec<Side<'_>> {
         let joined = join::join(trace, intervals, tolerance.ns);
         Side { cpu: trace.cpu, span: trace.span, intervals, joined }
     };
-    // The reader makes a trace for each CPU, an empty one where there was no probe.
+    // The reader makes a trace for each CPU, an empty one for a CPU without a probe.
     recording.traces.par_iter().map(of_trace).collect()
 }
 
@@ -185,7 +185,7 @@ fn explained(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Opt
     })
 }
 
-/// The share of detours that hold an interval when the intervals are somewhere else: the mean over the shifts.
+/// The share of detours that hold an interval if the intervals are shifted in time: the mean over the shifts.
 fn chance_percent(sides: &[Side]) -> f64 {
     let of_shift = |n: u64| -> u64 {
         let of_side = |side: &Side| {
@@ -221,7 +221,7 @@ fn warnings(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Vec<
         let net = of_side.fold(net, |sum, one| sum.saturating_add(one.net.as_nanos()));
         (side.joined.segments.iter().fold(flat, |sum, one| sum.saturating_add(one.stretch.length())), net)
     });
-    // The waits of a command's threads overlap by nature.
+    // The waits of a command's threads overlap by design.
     let command = recording.manifest.sources.as_ref().is_some_and(|facts| facts.command_pid.is_some());
     if !command && nested_ns.abs_diff(net_ns) > net_ns / 50 {
         all.push(Warning::NestingDisagrees { net_ns, nested_ns });

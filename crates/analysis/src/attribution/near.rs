@@ -1,14 +1,14 @@
-//! Detours of which nothing is known, beside work that is.
+//! Detours without a known source that are close to known work.
 
 use super::activity::{Segment, Stretch};
 
-/// How near is near, in ns.
+/// Maximum distance of a neighbour, in ns.
 pub(super) const REACH_NS: u64 = 10_000;
 
-/// Fewer neighbours are no pattern.
+/// Minimum number of neighbours that make a pattern.
 pub(super) const FEWEST: u64 = 20;
 
-/// On which side of known work a detour lies.
+/// The side of known work on which a detour lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     After,
@@ -23,7 +23,7 @@ impl Side {
         }
     }
 
-    /// Whether `busy` is a near neighbour.
+    /// Whether `busy` is a neighbour of the detour on this side.
     fn holds(self, detour: Stretch, busy: Stretch) -> bool {
         match self {
             Self::After => busy.end <= detour.start && detour.start - busy.end <= REACH_NS,
@@ -32,7 +32,7 @@ impl Side {
     }
 }
 
-/// The nearest stretch on that side of each detour, as a place in `busy`. Both are in order of time.
+/// The nearest neighbour of each detour on that side, as an index into `busy`. Both are in order of time.
 fn nearest(detours: &[Stretch], busy: &[Stretch], which: Side) -> impl Iterator<Item = usize> {
     detours.iter().filter_map(move |&detour| {
         let place = match which {
@@ -43,12 +43,12 @@ fn nearest(detours: &[Stretch], busy: &[Stretch], which: Side) -> impl Iterator<
     })
 }
 
-/// How many of `detours` have a near neighbour on that side.
+/// Number of `detours` that have a neighbour on that side.
 pub(super) fn count(detours: &[Stretch], busy: &[Stretch], which: Side) -> u64 {
     nearest(detours, busy, which).count() as u64
 }
 
-/// The intervals that are near neighbours on that side, one for each detour that has one.
+/// The intervals that are neighbours on that side, one for each detour that has one.
 pub(super) fn neighbours(detours: &[Stretch], segments: &[Segment], which: Side) -> Vec<usize> {
     let busy: Vec<Stretch> = segments.iter().map(|segment| segment.stretch).collect();
     nearest(detours, &busy, which).map(|place| segments[place].interval).collect()

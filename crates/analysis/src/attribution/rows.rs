@@ -1,4 +1,4 @@
-//! The rows of the tables: sources, tasks, classes, CPUs.
+//! The rows of the tables of sources, tasks, classes and CPUs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::document::{Class, ClassRow, CpuSource, CpuSources, Explained, SourceR
 use super::figures::figures;
 use super::groups::{Group, Tally, find_periods, groups};
 
-/// quell's own process, where it is known.
+/// The id of quell's own process, if it is known.
 fn own_pid(recording: &Recording) -> Option<u32> {
     recording.manifest.sources.as_ref().and_then(|facts| facts.own_pid)
 }
@@ -19,16 +19,16 @@ fn is_own(one: &Interval, own: Option<u32>) -> bool {
     one.source.kind() == SourceKind::Task && Some(one.pid) == own
 }
 
-/// Detours are there to be shared out.
+/// Whether the recording has detours that can be attributed.
 fn has_detours(recording: &Recording) -> bool {
     recording.manifest.method == Method::Detour
 }
 
-/// A row per source, most time first, quell's own last.
+/// One row per source, by time, quell's own last.
 pub(super) fn sources(recording: &Recording, sides: &[Side]) -> Vec<SourceRow> {
     let own = own_pid(recording);
     let mut groups = groups(sides, |one| Some((is_own(one, own), one.source.clone())));
-    // A steal window's start is when the kernel looked, not when time was stolen.
+    // The start of a steal window is when the kernel looked, not when time was stolen.
     find_periods(&mut groups, |(_, source)| source.kind() != SourceKind::Steal);
     let row = |((own, source), group): (&(bool, Source), &Group)| SourceRow {
         source: source.to_string(),
@@ -62,7 +62,7 @@ fn class(source: &Source, group: &Group, own: bool) -> Class {
     }
 }
 
-/// A row per task and name, most time first, quell's own last.
+/// One row per task and name, by time, quell's own last.
 pub(super) fn tasks(recording: &Recording, sides: &[Side]) -> Vec<TaskRow> {
     let own = own_pid(recording);
     let mut groups = groups(sides, |one| match &one.source {
@@ -90,7 +90,7 @@ pub(super) fn tasks(recording: &Recording, sides: &[Side]) -> Vec<TaskRow> {
     rows
 }
 
-/// A row per class that occurs.
+/// One row per class that occurs.
 pub(super) fn classes(sources: &[SourceRow], explained: Option<&Explained>, sides: &[Side]) -> Vec<ClassRow> {
     let mut classes: BTreeMap<Class, (u64, Tally, Option<u64>)> = BTreeMap::new();
     for row in sources {
@@ -119,7 +119,7 @@ pub(super) fn classes(sources: &[SourceRow], explained: Option<&Explained>, side
     classes.into_iter().map(row).collect()
 }
 
-/// What each source took from each CPU.
+/// The time that each source took from each CPU.
 pub(super) fn per_cpu(recording: &Recording, sides: &[Side]) -> Vec<CpuSources> {
     let own = own_pid(recording);
     let of_side = |side: &Side| {

@@ -1,4 +1,4 @@
-//! Detours cut into segments, one behind the other, each with the source that took it.
+//! Cuts detours into consecutive segments, each with the source that took it.
 
 use quell_recording::{Interval, Nanos, Source};
 use rayon::prelude::*;
@@ -8,14 +8,14 @@ use super::blame::Blame;
 use super::kind::{Kind, Kinds, UNATTRIBUTED};
 use super::{JoinedRecording, Side};
 
-/// A segment of a detour, and what took it.
+/// A segment of a detour and what took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AttributedSegment {
     pub start: Nanos,
     pub ns: u64,
     /// The number of a kind.
     pub kind: u32,
-    /// The kind of the interval beneath, where that counts this time as its own as well: it would have it, were the other not there.
+    /// The kind of the interval beneath, if that also counts this time as its own: it would take the time if the other were not there.
     pub under: Option<u32>,
 }
 
@@ -26,13 +26,13 @@ impl AttributedSegment {
 }
 
 impl JoinedRecording<'_> {
-    /// What took the detours, and for each of the recording's traces the segments of the detours, in order. They fill the detours:
-    /// each begins where the one before ends, and they have the lengths that the attribution gives them. What is not attributed, or
-    /// the hypervisor took, lies where the kernel was seen at no work.
+    /// The kinds, and for each of the recording's traces the segments of the detours, in order. The segments fill the detours:
+    /// each begins where the previous one ends, and they have the lengths that the attribution gives them. Time that is not attributed, or
+    /// that the hypervisor took, is placed where the kernel was not seen working.
     pub(crate) fn attributed_segments(self) -> (Vec<Kind>, Vec<Vec<AttributedSegment>>) {
         let sides: Vec<(Kinds, Vec<AttributedSegment>)> =
             self.sides.into_par_iter().map(|side| of_side(&side)).collect();
-        // In order of appearance, one trace after the other, however many threads were at work.
+        // In order of appearance, one trace after the other, so that the numbers do not depend on the number of threads.
         let mut kinds = known_kinds();
         let renumbered = sides.into_iter().map(|(of_side, mut segments)| {
             let numbers: Vec<u32> = of_side.into_vec().into_iter().map(|kind| kinds.number(kind)).collect();
@@ -50,7 +50,7 @@ impl JoinedRecording<'_> {
 const STOLEN: u32 = 0;
 const NOT_ATTRIBUTED: u32 = 1;
 
-/// The kinds that have no interval: [`STOLEN`], then [`NOT_ATTRIBUTED`].
+/// The kinds without an interval: [`STOLEN`], then [`NOT_ATTRIBUTED`].
 fn known_kinds() -> Kinds {
     let mut kinds = Kinds::default();
     kinds.number(Kind::named(&Source::Steal.to_string()));
@@ -73,20 +73,20 @@ fn of_side(side: &Side<'_>) -> (Kinds, Vec<AttributedSegment>) {
     (filled.kinds, filled.segments)
 }
 
-/// Who had a segment.
+/// The owner of a segment.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
-    /// The source of the interval with this place in its CPU's list.
+    /// The source of the interval with this index in its CPU's list.
     Interval(usize),
-    /// A kind that has no interval.
+    /// A kind without an interval.
     Kind(u32),
 }
 
-/// The detours of one CPU that are cut already.
+/// The detours of one CPU that are cut so far.
 struct Filled<'a> {
     intervals: &'a [Interval],
     kinds: Kinds,
-    /// The kind of each interval that had a part so far.
+    /// The kind of each interval that has had a part so far.
     kinds_of: Vec<Option<u32>>,
     segments: Vec<AttributedSegment>,
 }
@@ -102,7 +102,7 @@ impl<'a> Filled<'a> {
         *self.kinds_of[interval].get_or_insert_with(kind)
     }
 
-    /// Adds a segment, if it has a length; the time at which it ends.
+    /// Adds a segment, unless it is empty; returns the time at which it ends.
     fn push(&mut self, start: Nanos, ns: u64, owner: Owner, under: Option<usize>) -> Nanos {
         if ns > 0 {
             let kind = match owner {
@@ -115,7 +115,7 @@ impl<'a> Filled<'a> {
         start + Nanos::from_nanos(ns)
     }
 
-    /// Cuts one detour.
+    /// Cuts one detour into segments.
     fn fill(&mut self, (blame, window): (&Blame, Stretch), near: &[&Segment], claims: &[usize]) {
         let intervals = self.intervals;
         let part_of = |segment: &Segment| {
@@ -126,7 +126,7 @@ impl<'a> Filled<'a> {
             blame.parts.iter().position(|part| same(part.interval))
         };
         let parts: Vec<Option<usize>> = near.iter().map(|segment| part_of(segment)).collect();
-        // Of each part, what its segments have in the window, and what of it was not given out yet.
+        // For each part, the overlap of its segments with the window, and the time that is not yet assigned.
         let mut overlaps = vec![0u64; blame.parts.len()];
         for (segment, part) in near.iter().zip(&parts) {
             if let Some(part) = part {
@@ -138,7 +138,7 @@ impl<'a> Filled<'a> {
         let mut others =
             [(Owner::Kind(STOLEN), blame.stolen_ns), (Owner::Kind(NOT_ATTRIBUTED), blame.left_ns)];
         let mut at = blame.detour.start;
-        // In order, so those that matter here are those that the segments name.
+        // `claims` is sorted; those that matter here are those of the nearby segments.
         let near_claims: Vec<usize> = near
             .iter()
             .map(|segment| segment.interval)
@@ -153,7 +153,7 @@ impl<'a> Filled<'a> {
             }
             let overlap = segment.stretch.overlap(window);
             let (left, of) = &mut rest[part];
-            // The last of a part's segments gets what rounding left.
+            // The last of a part's segments gets the remainder of rounding.
             let ns =
                 if *of > 0 { (u128::from(*left) * u128::from(overlap) / u128::from(*of)) as u64 } else { 0 };
             (*left, *of) = (*left - ns, of.saturating_sub(overlap));
@@ -164,7 +164,7 @@ impl<'a> Filled<'a> {
             let under = near_claims.iter().find(beneath).copied();
             at = self.push(at, ns, Owner::Interval(segment.interval), under);
         }
-        // A part whose segments the window does not reach.
+        // Parts whose segments lie outside of the window.
         for (part, (left, _)) in blame.parts.iter().zip(rest) {
             at = self.push(at, left, Owner::Interval(part.interval), None);
         }
@@ -174,8 +174,8 @@ impl<'a> Filled<'a> {
     }
 }
 
-/// Intervals whose net time is more than the time in which they were the innermost: it was not lessened by what was nested in them.
-/// The kernel's recorder makes none such; tables of other origin may have them.
+/// Intervals whose net time exceeds the time in which they were the innermost, because nested intervals were not subtracted from it.
+/// The kernel recorder makes none of these; imported tables may have them.
 fn claims(segments: &[Segment], intervals: &[Interval]) -> Vec<usize> {
     let mut own = vec![0u64; intervals.len()];
     for segment in segments {
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_task_between_ticks_is_cut_around_them() {
         let intervals = vec![task("daemon", 7, 1_000, 10_000), tick(2_000, 500), tick(6_000, 500)];
-        // The task's net time is without what interrupted it.
+        // The task's net time excludes what interrupted it.
         let made = recording(vec![trace(100_000, vec![detour(900, 10_200)])], vec![intervals]);
         let (segments, names) = cut(&made);
         let sum: u64 = segments.iter().map(|one| one.ns).sum();
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(of("tick"), [(2_000, 500), (6_000, 500)]);
         assert_eq!(of("task:daemon").len(), 3);
         assert_eq!(of(UNATTRIBUTED), [(900, 100), (11_000, 100)]);
-        // In order of appearance, behind the two that have no interval.
+        // In order of appearance, after the two without an interval.
         assert_eq!(names, ["steal", UNATTRIBUTED, "task:daemon", "tick"]);
     }
 

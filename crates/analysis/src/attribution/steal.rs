@@ -1,8 +1,8 @@
-//! Time that the hypervisor took. The guest learns how much, in a window, and not where.
+//! Time that the hypervisor took. The guest learns how much was taken in a window, but not at which instant.
 //!
-//! The rule: the stolen time of a window goes to what is left over of the detours in it, longest remainder first, and
-//! never more than the remainder. A virtual CPU that is put aside misses whole slices, so the longest gap that
-//! nothing else explains is the likeliest place; a rule in proportion would spread it over hundreds of short gaps.
+//! The rule: the stolen time of a window goes to the unattributed time of the detours in it, longest remainder first, and
+//! never more than the remainder. A virtual CPU that is descheduled misses whole slices, so the longest gap without another
+//! explanation is the likeliest place; a proportional rule would spread the time over hundreds of short gaps.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use quell_recording::{Interval, SourceKind};
 use super::activity::Stretch;
 use super::blame::Blame;
 
-/// Windows in order, none of which overlaps the next (each begins, at the earliest, where the one before ends).
+/// The windows in order and without overlaps (each begins, at the earliest, where the previous one ends).
 pub(crate) fn windows(intervals: &[Interval]) -> Vec<(Stretch, u64)> {
     let mut free = 0;
     let mut windows = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) fn windows(intervals: &[Interval]) -> Vec<(Stretch, u64)> {
     windows
 }
 
-/// Puts stolen time down to the detours of its windows. `reaches` holds where each of `blames` may lie.
+/// Attributes stolen time to the detours of its windows. `reaches` holds the range in which each of `blames` may lie.
 pub(super) fn distribute(blames: &mut [Blame], reaches: &[Stretch], intervals: &[Interval]) {
     let mut first = 0;
     for (window, mut stolen) in windows(intervals) {

@@ -8,11 +8,11 @@ use super::*;
 use crate::whatif::AttributedNoise;
 
 thread_local! {
-    /// How often a recording was joined.
+    /// Number of joins of a recording.
     pub(super) static JOINS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// A tick every 4 ms with a softirq in each fourth, a daemon every 50 ms, and short detours of nobody's.
+/// A tick every 4 ms with a softirq in each fourth, a daemon every 50 ms, and short detours without a source.
 fn node() -> Recording {
     let (mut detours, mut intervals) = (Vec::new(), Vec::new());
     for i in 0..1_000u64 {
@@ -36,7 +36,7 @@ fn node() -> Recording {
     recording(vec![trace(4_100_000_000, detours)], vec![intervals])
 }
 
-/// As a study needs both.
+/// A study needs both results of one join.
 #[test]
 fn one_join_gives_the_attribution_and_what_what_ifs_start_from() {
     let made = node();
@@ -114,7 +114,7 @@ fn what_is_not_known_is_said() {
     made.manifest.sources =
         Some(quell_recording::SourcesFacts { unknown_because: Some("no BTF".into()), ..Default::default() });
     assert!(attribution(&made).sources_unknown_because.unwrap().starts_with("no BTF"));
-    // Nothing lost, nothing seen: no figure is made up.
+    // Nothing was lost and nothing recorded: no figure is invented.
     let empty = recording(vec![trace(1_000, vec![])], vec![vec![]]);
     let found = attribution(&empty);
     assert!(found.explained.is_none() && found.sources.unwrap().is_empty());

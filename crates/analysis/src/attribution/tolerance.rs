@@ -1,21 +1,21 @@
-//! How far the clocks of the probe and of the kernel stand apart, as the recording itself shows it.
+//! The offset between the clocks of the probe and of the kernel, measured from the recording itself.
 
 use quell_recording::{Detour, Span};
 
 use super::activity::Stretch;
 use crate::stats::Durations;
 
-/// No two clocks that are read through one line stand further apart; what needs more is no match.
+/// Maximum tolerance: no two clocks that are read on one machine are further apart, so a match that needs more is none.
 pub(super) const MOST_NS: u64 = 1_000;
 
-/// Shifts of the intervals by which chance is measured. Shares of the span by the golden ratio are far from all
-/// simple fractions, so no common period brings the intervals back to where they were.
+/// Number of shifts of the intervals by which the chance match is measured. Multiples of the golden ratio of the span are far from all
+/// simple fractions, so no common period moves the intervals back to their original position.
 pub(super) const SHIFTS: u64 = 8;
 
-/// How much kernel work sticks out of the detour that it caused, for all stretches with a clear partner.
+/// How far kernel work extends beyond the detour that it caused, for all ranges that match a single detour.
 ///
-/// A detour holds its cause: the program could not run while the kernel did. What sticks out is therefore
-/// misalignment and jitter of the two clocks. A partner is clear where a stretch meets one detour alone and lies in
+/// A detour contains its cause: the program could not run while the kernel did. The overhang is therefore
+/// misalignment and jitter of the two clocks. A match is clear if a range overlaps one detour only, and lies in
 /// it with at least half of its length.
 pub(super) fn overhangs(detours: &[Detour], busy: &[Stretch]) -> Vec<u64> {
     let mut found = Vec::new();
@@ -39,16 +39,16 @@ pub(super) fn overhangs(detours: &[Detour], busy: &[Stretch]) -> Vec<u64> {
 /// The tolerance of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tolerance {
-    /// What is used, in ns.
+    /// The tolerance that is used, in ns.
     pub ns: u64,
-    /// The 99th percentile of the overhang; absent where no stretch had a clear partner.
+    /// The 99th percentile of the overhang; absent if no range had a clear match.
     pub overhang_p99_ns: Option<u64>,
-    /// How many had one.
+    /// Number of ranges with a clear match.
     pub pairs: u64,
 }
 
 impl Tolerance {
-    /// The clock's granularity, or the 99th percentile of the overhang where that is more, up to [`MOST_NS`].
+    /// The clock's granularity, or the 99th percentile of the overhang if that is larger, up to [`MOST_NS`].
     pub fn of(overhangs: Vec<u64>, granularity_ns: f64) -> Self {
         let overhangs = Durations::new(overhangs);
         let p99 = overhangs.quantile(0.99);
@@ -58,7 +58,7 @@ impl Tolerance {
     }
 }
 
-/// `busy`, moved round the span by the `n`-th shift; in order of time.
+/// `busy`, moved around the span by the `n`-th shift, in order of time.
 pub(super) fn shifted(busy: &[Stretch], span: Span, n: u64) -> Vec<Stretch> {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let length = span.length().as_nanos();
@@ -77,7 +77,7 @@ pub(super) fn shifted(busy: &[Stretch], span: Span, n: u64) -> Vec<Stretch> {
     moved
 }
 
-/// How many of `windows` meet some of `busy`; both are in order of time.
+/// Number of `windows` that overlap any of `busy`; both are in order of time.
 pub(super) fn meetings(windows: &[Stretch], busy: &[Stretch]) -> u64 {
     let mut first = 0;
     let mut count = 0;
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn only_clear_partners_tell_the_overhang() {
         let detours = [detour(100, 50), detour(1_000, 10), detour(1_020, 10), detour(2_000, 10)];
-        // Sticks out by 7; meets two; lies in the last with less than its half.
+        // Extends beyond by 7; overlaps two; overlaps the last with less than half of its length.
         let busy = [stretch(110, 157), stretch(1_005, 1_025), stretch(2_005, 2_100)];
         assert_eq!(overhangs(&detours, &busy), [7]);
     }

@@ -1,4 +1,4 @@
-//! What nothing explains: its own statistics, and what it might be.
+//! Time that is not attributed: its statistics, and hypotheses about its cause.
 
 use quell_recording::columns::{Columns, describe};
 use quell_recording::{Nanos, Recording, Trace, Warning};
@@ -15,88 +15,99 @@ use super::{near, steal};
 use crate::periods::periods;
 use crate::stats::{Durations, Summary};
 
-/// Left-over time. It is of two kinds, with different causes.
+/// Unattributed time. There are two kinds, with different causes.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unattributed {
-    /// All of it.
+    /// All unattributed time.
     pub total_ns: u64,
-    /// Left over in detours that hold an interval: what lies before the kernel's first look at the clock and after its
+    /// Unattributed time in detours that hold an interval: it lies before the kernel's first clock reading and after its
     /// last.
     pub around_known_ns: u64,
-    /// The detours that hold no interval at all.
+    /// Unattributed time in detours that hold no interval.
     pub alone_ns: u64,
-    /// What is left over in each detour that holds an interval.
+    /// The unattributed time of each detour that holds an interval.
     pub around_known: LeftOver,
-    /// What is left over in each detour that holds none.
+    /// The unattributed time of each detour that holds none.
     pub alone: LeftOver,
-    /// What it might be, each with the figure that speaks for it. None is proved.
+    /// Possible causes, each with the figure that supports it. None is proved.
     pub hypotheses: Vec<Hypothesis>,
 }
 
-/// Left-over times, over the detours that have any.
+/// A table row: one kind of unattributed time.
+#[derive(Debug, Columns)]
+pub struct LeftOverRow<'a> {
+    /// The kind of detour that it lies in.
+    #[column(title = "unattributed")]
+    pub what: &'static str,
+    /// Its statistics.
+    #[column(flatten)]
+    pub left: &'a LeftOver,
+}
+
+/// Statistics of unattributed time, over the detours that have any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct LeftOver {
-    /// Detours.
+    /// Number of detours.
     #[column(title = "detours")]
     pub count: u64,
-    /// All together.
+    /// Sum of the times.
     #[column(title = "total", zero)]
     pub total_ns: u64,
-    /// The shortest; zero where there is none, as in all that follow.
+    /// The shortest time; zero if there is none, like all that follow.
     #[column(title = "min", zero)]
     pub min_ns: u64,
-    /// The median.
+    /// The median time.
     #[column(title = "median", zero)]
     pub median_ns: u64,
     /// 90th percentile.
     #[column(title = "p90", zero)]
     pub p90_ns: u64,
-    /// The longest.
+    /// The longest time.
     #[column(title = "max", zero)]
     pub max_ns: u64,
 }
 
-/// Something that left-over time might be.
+/// A possible cause of unattributed time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Hypothesis {
-    /// What it is about.
+    /// The suspected cause.
     pub kind: Suspect,
     /// The hypothesis in words, with its figure.
     pub says: String,
-    /// The share of the left-over detours (or, for `steal`, of their time) that it is about, in percent.
+    /// The share of the detours in question (or, for `steal`, of their time), in percent.
     pub share_percent: f64,
-    /// The same share by chance; absent where chance has no say.
+    /// The share that chance would give; absent if chance does not apply.
     pub chance_percent: Option<f64>,
     /// The period, for `periodic`.
     pub period_ns: Option<f64>,
 }
 
-/// Who might be behind left-over time.
+/// A suspected cause of unattributed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Suspect {
     /// Intervals that the recorder lost.
     Lost,
-    /// Kinds of event that this kernel cannot tell.
+    /// Kinds of event that this kernel cannot trace.
     NotTraced,
-    /// The way into the kernel and out of it.
+    /// Entry into the kernel and exit from it.
     EntryAndExit,
     /// The hypervisor, which counted stolen time in the same windows.
     Steal,
-    /// Something that follows, or comes before, known work of the kernel.
+    /// Something that follows or precedes known work of the kernel.
     NearKnown,
     /// Something on a timer.
     Periodic,
     /// The memory system, or the probe's own loop, near the probe's resolution.
     NearResolution,
-    /// By elimination, on a virtual machine: the hypervisor's exits.
+    /// By elimination, on a virtual machine: exits to the hypervisor.
     HypervisorExits,
-    /// By elimination, on a bare machine: firmware, or the core's other hardware thread.
+    /// By elimination, on bare metal: firmware, or the core's other hardware thread.
     FirmwareOrSibling,
 }
 
-/// Sums up what is left over on all CPUs.
+/// Sums up the unattributed time on all CPUs.
 pub(super) fn unattributed(recording: &Recording, sides: &[Side]) -> Unattributed {
     let of = |met: bool| {
         let blames = sides.iter().flat_map(|side| &side.joined.blames);
@@ -127,7 +138,7 @@ impl LeftOver {
     }
 }
 
-/// Whether nothing is known of a detour.
+/// Whether a detour holds no interval.
 fn is_alone(blame: &Blame) -> bool {
     !blame.met && blame.left_ns > 0
 }
@@ -157,7 +168,7 @@ fn hypothesis(kind: Suspect, share_percent: f64, says: String) -> Hypothesis {
     Hypothesis { kind, says, share_percent, chance_percent: None, period_ns: None }
 }
 
-/// What the recorder itself says that it did not see.
+/// What the recorder reports that it did not see.
 fn not_seen(recording: &Recording, detours: usize) -> Vec<Hypothesis> {
     let Some(facts) = &recording.manifest.sources else { return Vec::new() };
     let mut all = Vec::new();
@@ -187,7 +198,7 @@ fn entry_and_exit(around: &Durations, alone: &Durations) -> Option<Hypothesis> {
     Some(hypothesis(Suspect::EntryAndExit, share, says))
 }
 
-/// Left-over time that is denser in the windows in which the hypervisor's account moved.
+/// Unattributed time that is denser in the windows in which the hypervisor took time.
 fn stolen(sides: &[Side]) -> Option<Hypothesis> {
     let (mut inside, mut all, mut covered, mut watched) = (0u64, 0u64, 0u64, 0u64);
     for side in sides {
@@ -212,7 +223,7 @@ fn stolen(sides: &[Side]) -> Option<Hypothesis> {
     (covered > 0 && share >= 1.5 * chance).then_some(Hypothesis { chance_percent: Some(chance), ..found })
 }
 
-/// Detours that come just after, or just before, known work more often than chance has it.
+/// Detours that come just after, or just before, known work more often than by chance.
 fn near_known(sides: &[Side]) -> Vec<Hypothesis> {
     [near::Side::After, near::Side::Before].into_iter().filter_map(|which| near_one(sides, which)).collect()
 }
@@ -251,7 +262,7 @@ fn near_one(sides: &[Side], which: near::Side) -> Option<Hypothesis> {
         .then_some(Hypothesis { chance_percent: Some(chance), ..found })
 }
 
-/// Trains among the detours of which nothing is known: the strongest of each CPU, three at most.
+/// Trains among the detours without an interval: the strongest of each CPU, at most three.
 fn periodic(sides: &[Side]) -> Vec<Hypothesis> {
     let of_cpu = |side: &Side| {
         let alone: Vec<_> =
@@ -276,7 +287,7 @@ fn periodic(sides: &[Side]) -> Vec<Hypothesis> {
     found.into_iter().take(3).map(|(_, hypothesis)| hypothesis).collect()
 }
 
-/// Detours of less than twice what the probe can tell at all.
+/// Detours of less than twice the probe's resolution.
 fn near_resolution(recording: &Recording, sides: &[Side], alone: &Durations) -> Option<Hypothesis> {
     let manifest = &recording.manifest;
     let (mut short, mut short_ns) = (0u64, 0u64);
@@ -298,7 +309,7 @@ fn near_resolution(recording: &Recording, sides: &[Side], alone: &Durations) -> 
     (share >= 10.0).then(|| hypothesis(Suspect::NearResolution, share, says))
 }
 
-/// What is outside of the kernel's sight altogether.
+/// Causes that the kernel cannot see at all.
 fn by_elimination(recording: &Recording, alone: &Durations) -> Hypothesis {
     let vm = recording.manifest.warnings.contains(&Warning::VirtualMachine);
     let (kind, who) = if vm {

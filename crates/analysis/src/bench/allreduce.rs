@@ -1,5 +1,5 @@
-//! Many small allreduces (Jones et al., LLNL, §3): how long each took, what that should be by the number of ranks, and why some took
-//! longer.
+//! Many small allreduces (Jones et al., LLNL, §3): how long each took, how long it should take for the number of ranks, and why some
+//! took longer.
 
 use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
@@ -15,11 +15,11 @@ use crate::stats::{Durations, mean};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.bench-allreduce/2";
-/// Operations whose time lines are kept, the longest.
+/// Maximum number of operations whose timelines are kept: the longest.
 const LINES: usize = 5;
-/// Ranks on a time line.
+/// Maximum number of ranks on a timeline.
 const MOST_ON_LINE: usize = 8;
-/// Bins for a decade of the histogram.
+/// Bins per decade of the histogram.
 const PER_DECADE: u32 = 5;
 
 /// Runs on one or more numbers of ranks.
@@ -29,71 +29,71 @@ pub struct Allreduce {
     pub schema: String,
     /// One for each number of ranks.
     pub runs: Vec<AllreduceRun>,
-    /// How the operation grows with the ranks; absent where fewer than two numbers of ranks ran.
+    /// How the time of the operation grows with the ranks; absent if fewer than two numbers of ranks ran.
     pub fit: Option<Fit>,
 }
 
-/// One number of ranks.
+/// The run on one number of ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AllreduceRun {
     /// What ran.
     pub run: RunFacts,
-    /// Operations that every rank finished.
+    /// Number of operations that every rank finished.
     pub operations: u64,
-    /// How far the hosts' clocks may be apart, in ns; 0 where there is one.
+    /// Maximum error between the hosts' clocks, in ns; 0 for a single host.
     pub clock_error_ns: u64,
     /// Times of all ranks in the operation.
     pub times: Spread,
-    /// The longest of all ranks, of each operation.
+    /// The longest time of any rank, per operation.
     pub longest: Spread,
-    /// These longest times, five bins to a decade.
+    /// These longest times, in five bins per decade.
     pub histogram: LogHistogram,
-    /// Operations that took too long, with the work before them, and who held them up.
+    /// Operations that took too long, including the work before them, and what delayed them.
     pub anomalies: Anomalies,
-    /// The longest of them, moment by moment.
+    /// The longest of them as timelines.
     pub time_lines: Vec<TimeLine>,
-    /// Jones et al.'s estimates; absent where the kernel was not watched.
+    /// Jones et al.'s estimates; absent if the kernel was not recorded.
     pub estimates: Option<Estimates>,
-    /// Whether ranks outnumbered the CPUs somewhere: then its times are the scheduler's, and are kept out of the fit.
+    /// Whether a host had more ranks than CPUs: its times then depend on the scheduler, and the fit leaves the run out.
     pub shares_cpus: bool,
-    /// What a reader must know.
+    /// Warnings for the reader.
     pub warnings: Vec<Warning>,
 }
 
-/// One operation on several ranks. Times are on CLOCK_MONOTONIC of rank 0's host, in ns.
+/// The timeline of one operation on several ranks. Times are on CLOCK_MONOTONIC of rank 0's host, in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeLine {
-    /// Its number.
+    /// Number of the operation.
     pub phase: u64,
-    /// The rank that held it up, and some of those that waited.
+    /// The rank that delayed it, and some of those that waited.
     pub ranks: Vec<LineOfRank>,
-    /// Who held it up, as in the list of anomalies.
+    /// What delayed it, as in the list of anomalies.
     pub culprit: Option<anomalies::Culprit>,
-    /// The rank that was held up.
+    /// The rank that was delayed.
     pub late: u32,
 }
 
-/// One rank on a time line.
+/// One rank on a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineOfRank {
     /// The rank.
     pub rank: u32,
     /// When its work began.
     pub start_ns: u64,
-    /// When it came to the operation.
+    /// When it reached the operation.
     pub computed_ns: u64,
-    /// When it left it.
+    /// When it left the operation.
     pub end_ns: u64,
 }
 
-/// a + b · log₂ P through the usual times.
+/// The fit a + b · log₂ P through the median times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fit {
-    /// In ns.
+    /// The constant, in ns.
     pub a_ns: f64,
-    /// In ns for each doubling.
+    /// The slope, in ns per doubling of the ranks.
     pub b_ns: f64,
-    /// Each number of ranks.
+    /// The points, one per number of ranks.
     pub points: Vec<FitPoint>,
 }
 
@@ -101,29 +101,29 @@ pub struct Fit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct FitPoint {
-    /// Ranks.
+    /// Number of ranks.
     #[column]
     pub ranks: u32,
-    /// Median of the longest times, in ns: what the fit goes through.
+    /// Median of the longest times, in ns; the fit uses these.
     #[column(title = "usual")]
     pub typical_ns: u64,
-    /// The fit, in ns.
+    /// The value of the fit, in ns.
     #[column(title = "fit")]
     pub fitted_ns: f64,
-    /// Their mean, in ns.
+    /// Mean of the longest times, in ns.
     #[column(title = "mean")]
     pub mean_ns: f64,
-    /// Mean over the fit, less one, in percent: what noise makes of it.
+    /// Mean over fit, less one, in percent: the effect of noise.
     #[column(title = "mean over fit", precision = 1, suffix = " %", plus)]
     pub excess_percent: f64,
 }
 
-/// Puts runs together.
+/// Combines the runs.
 pub fn together(runs: Vec<AllreduceRun>) -> Allreduce {
     Allreduce { schema: SCHEMA.into(), fit: fit(&runs), runs }
 }
 
-/// One run.
+/// Analyses one run.
 pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun]) -> AllreduceRun {
     let longest: Vec<u64> =
         job.iter().map(|cells| cells.iter().map(|cell| cell.wait).max().unwrap_or(0)).collect();
@@ -170,7 +170,7 @@ fn line_of(rank: usize, cell: &Cell) -> LineOfRank {
     }
 }
 
-/// Least squares. Medians, since means are what noise has already spoilt.
+/// Least-squares fit. Uses medians, because noise has already raised the means.
 fn fit(runs: &[AllreduceRun]) -> Option<Fit> {
     let runs: Vec<&AllreduceRun> = runs.iter().filter(|run| !run.shares_cpus).collect();
     let points: Vec<(f64, f64)> = runs
@@ -205,7 +205,7 @@ mod tests {
     use crate::attribution::fixture::{task, tick};
     use quell_recording::{Cpu, Intervals};
 
-    /// Rank 1 is held before operation 2, and within operation 5, by a daemon on its CPU.
+    /// A daemon on rank 1's CPU delays it before operation 2, and within operation 5.
     fn run(ranks: u32) -> AllreduceRun {
         let mut phases = Vec::new();
         for index in 0..20 {
@@ -215,7 +215,7 @@ mod tests {
             phases.push((1, phase(1, index, start, 1_000 + late, 500 + held)));
         }
         let cpu1 = vec![task("daemon", 9, 20_500, 2_000), task("daemon", 9, 51_200, 3_000)];
-        // Absorbed: rank 0 waits meanwhile.
+        // Absorbed: rank 0 waits at that time.
         let cpu0 = vec![tick(21_500, 1_400), task("quell-bench", 70, 0, 200_000)];
         let side = |cpu, intervals| Intervals { cpu: Cpu(cpu), intervals };
         let hosts = vec![host(&[(0, 70), (1, 71)], phases, vec![side(0, cpu0), side(1, cpu1)])];

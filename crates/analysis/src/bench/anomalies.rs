@@ -1,8 +1,8 @@
-//! Phases that took longer than the others: which rank was late, and what held it.
+//! Phases that took longer than the others: which rank was late, and what delayed it.
 //!
-//! A phase ends for all when the last rank has come and the operation is through. So noise counts where it made the last to come late,
-//! or where it struck between that moment and the end; what strikes a rank that waits anyway is absorbed, and is nobody's fault
-//! (Jones et al. 2003, §4.1, looked at such operations one by one).
+//! A phase ends for all when the last rank has arrived and the operation is complete. So noise matters if it delayed the last arrival,
+//! or if it struck between that arrival and the end. Noise on a rank that waits anyway is absorbed, and is not blamed
+//! (Jones et al. 2003, §4.1, examined such operations one by one).
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use super::culprit::{Blamed, Busy};
 use super::job::{Cell, HostRun, Job};
 use crate::stats::{Durations, MAD_TO_SIGMA};
 
-/// How many deviations above the median are out of the ordinary.
+/// Number of robust deviations above the median from which on a phase is an anomaly.
 const DEVIATIONS: f64 = 6.0;
-/// And so much of the median at least.
+/// Minimum distance from the median, as a share of it.
 const LEAST: f64 = 0.02;
-/// Anomalies that are listed, the longest.
+/// Maximum number of anomalies that are listed: the longest.
 const LISTED: usize = 1_000;
-/// A phase is explained where the kernel's intervals hold this part of what it was too long.
+/// A phase is explained if the kernel's intervals hold at least this share of its excess.
 const CONVICTS: f64 = 0.5;
 
 /// The phases that took too long.
@@ -28,34 +28,34 @@ const CONVICTS: f64 = 0.5;
 pub struct Anomalies {
     /// The median phase, longest rank, in ns.
     pub typical_ns: u64,
-    /// A phase is an anomaly above it, in ns: six robust deviations over the median (1.4826 × the median distance from it), and 2 % of
-    /// it at least.
+    /// Phases above this are anomalies, in ns: six robust deviations over the median (1.4826 × the median distance from it), and at
+    /// least 2 % of it.
     pub threshold_ns: u64,
-    /// How many there are.
+    /// Number of anomalies.
     pub count: u64,
-    /// How much all of them were too long, in ns. Where ranks do not start together, one that is held up in a phase is late for the next,
-    /// which is too long as well: then the sum may exceed what was lost.
+    /// Sum of their excess, in ns. If ranks do not start together, one that is delayed in a phase is late for the next,
+    /// which is too long as well: then the sum may exceed the time lost.
     pub excess_ns: u64,
-    /// For how many of them the kernel's intervals hold at least half of what they were too long.
+    /// Number of anomalies of which the kernel's intervals hold at least half of the excess.
     pub explained: u64,
-    /// Culprits, by what they cost.
+    /// The culprits, by cost.
     pub by_source: Vec<SourceRow>,
-    /// The longest, at most 1,000, in order of time.
+    /// The longest anomalies, at most 1,000, in order of time.
     pub listed: Vec<Anomaly>,
 }
 
-/// What one source is to blame for.
+/// The anomalies that one source caused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceRow {
-    /// The source, `unattributed` for phases that the kernel's intervals do not explain.
+    /// The source, or `unattributed` for phases that the kernel's intervals do not explain.
     pub source: String,
-    /// Phases of which it is the culprit.
+    /// Number of phases whose culprit it is.
     pub count: u64,
-    /// How much those were too long, in ns.
+    /// Sum of the excess of those phases, in ns.
     pub excess_ns: u64,
-    /// What part that is of the excess of all, in percent.
+    /// Its share of the excess of all anomalies, in percent.
     pub percent: f64,
-    /// How much it took itself in those phases, in ns; the rest was others', or is not known.
+    /// Time that it took itself in those phases, in ns; other sources took the rest, or it is not attributed.
     pub taken_ns: u64,
 }
 
@@ -66,38 +66,38 @@ pub struct Anomaly {
     pub phase: u64,
     /// When it began, on CLOCK_MONOTONIC of rank 0's host, in ns.
     pub start_ns: u64,
-    /// The longest that a rank took for it, in ns.
+    /// The longest time that a rank took for it, in ns.
     pub total_ns: u64,
-    /// More than the median phase, in ns.
+    /// Excess over the median phase, in ns.
     pub excess_ns: u64,
-    /// The rank that was late: by the culprit where there is one, else the last to come.
+    /// The rank that was late: the one that the culprit delayed, or else the last to arrive.
     pub rank: u32,
-    /// Its CPU.
+    /// The CPU of that rank.
     pub cpu: u32,
-    /// Whether the rank came late to the operation; else it was held up within it.
+    /// Whether the rank arrived late at the operation; otherwise it was delayed within it.
     pub came_late: bool,
-    /// How much of the excess the kernel's intervals hold, in ns.
+    /// The part of the excess that the kernel's intervals hold, in ns.
     pub explained_ns: u64,
-    /// Who took most of that; absent where it is less than half of the excess.
+    /// The source that took most of that; absent if it is less than half of the excess.
     pub culprit: Option<Culprit>,
 }
 
-/// What held a rank.
+/// What delayed a rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Culprit {
     /// The source.
     pub source: String,
-    /// The task's id where it is one; 0 otherwise.
+    /// The task's id if the source is a task; 0 otherwise.
     pub pid: u32,
-    /// How much it took in the phase, in ns.
+    /// Time that it took in the phase, in ns.
     pub taken_ns: u64,
     /// When its longest interval began, on CLOCK_MONOTONIC of rank 0's host, in ns.
     pub interval_start_ns: u64,
-    /// How much that interval took in the phase, in ns.
+    /// Time that this interval took in the phase, in ns.
     pub interval_ns: u64,
 }
 
-/// Finds the phases that took too long, and who held them up.
+/// Finds the phases that took too long, and what delayed them.
 pub fn find(job: &Job, hosts: &[HostRun]) -> Anomalies {
     let length = |cells: &[Cell]| cells.iter().map(Cell::total).max().unwrap_or(0);
     let lengths = Durations::new(job.iter().map(length).collect());
@@ -153,14 +153,14 @@ fn by_source(found: &[Anomaly]) -> Vec<SourceRow> {
     rows
 }
 
-/// The kernel's side of each rank on each CPU that it was on.
+/// The kernel's intervals for each rank on each of its CPUs.
 struct Sides<'a> {
     job: &'a Job,
     hosts: &'a [HostRun],
     busy: HashMap<(usize, Cpu), Option<Busy<'a>>>,
 }
 
-/// A rank that may have been held up, and by what.
+/// A rank that may have been delayed, and by what.
 struct Suspect {
     rank: usize,
     came_late: bool,
@@ -199,9 +199,9 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Who held the phase up: the last to come, unless more was taken from somebody after that.
+    /// The rank that delayed the phase: the last to arrive, unless another one lost more time after that.
     fn suspect(&mut self, cells: &[Cell], begin: i64, excess_ns: u64) -> Suspect {
-        // Where nobody waits, ranks drift apart, and each has only its own work to be held up in.
+        // If no rank waits, ranks drift apart, and each can be delayed only in its own work.
         if cells.iter().all(|cell| cell.wait == 0) {
             let rank = (0..cells.len()).max_by_key(|&rank| cells[rank].compute).unwrap_or(0);
             let Cell { cpu, start, .. } = cells[rank];
@@ -221,7 +221,7 @@ impl<'a> Sides<'a> {
         worst
     }
 
-    /// Who took time from a rank in a stretch of rank 0's clock.
+    /// What took time from a rank in a range of rank 0's clock.
     fn blame(&mut self, rank: usize, cpu: Cpu, from: i64, to: i64, excess_ns: u64) -> Blamed {
         if to <= from {
             return Blamed::default();

@@ -1,5 +1,5 @@
 //! De, Kothari & Mann's Parallel Benchmark ("A Trace-driven Emulation Framework to Predict Scalability of Large Clusters in Presence
-//! of OS Jitter", IEEE Cluster 2008): what its phases took, and what noise cost them.
+//! of OS Jitter", IEEE Cluster 2008): the times of its phases, and the cost of noise.
 
 use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
@@ -15,39 +15,39 @@ use crate::stats::mean;
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.bench-bsp/2";
 
-/// What a run of the benchmark showed.
+/// Result of a run of the benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bsp {
     /// Always `quell.bench-bsp/2`.
     pub schema: String,
     /// What ran.
     pub run: RunFacts,
-    /// Phases that every rank finished.
+    /// Number of phases that every rank finished.
     pub phases: u64,
-    /// How far the hosts' clocks may be apart, in ns; 0 where there is one.
+    /// Maximum error between the hosts' clocks, in ns; 0 for a single host.
     pub clock_error_ns: u64,
-    /// qt of all ranks: time to compute.
+    /// qt of all ranks: compute time.
     pub compute: Spread,
     /// bt of all ranks: time in the operation.
     pub wait: Spread,
-    /// qtb of all ranks: both.
+    /// qtb of all ranks: the sum of both.
     pub total: Spread,
-    /// What taking the time adds to a phase, on the rank where it is most, in ns.
+    /// Time that reading the clock adds to a phase, on the rank where it is largest, in ns.
     pub timing_ns: f64,
-    /// Each rank on its own.
+    /// One row per rank.
     pub by_rank: Vec<RankRow>,
-    /// What the operation itself takes: the median over phases of the time from when the last rank has come to when the last has
-    /// left, in ns.
+    /// Duration of the operation itself: the median over phases of the time from the last rank's arrival to the last rank's
+    /// departure, in ns.
     pub operation_ns: f64,
-    /// Eq. 3: of the longest qt in each phase against the quantum.
+    /// Eq. 3: the longest qt of each phase relative to the quantum.
     pub compute_slowdown: Option<Slowdown>,
-    /// Eq. 2: of the longest qtb in each phase against the quantum and the operation. Absent where ranks do not wait.
+    /// Eq. 2: the longest qtb of each phase relative to the quantum plus the operation. Absent if ranks do not wait.
     pub total_slowdown: Option<Slowdown>,
-    /// Phases that took too long, and who held them up.
+    /// Phases that took too long, and what delayed them.
     pub anomalies: Anomalies,
-    /// The same run as predicted, where that was asked for.
+    /// The prediction of the same run, if it was requested.
     pub predicted: Option<Predicted>,
-    /// What a reader must know.
+    /// Warnings for the reader.
     pub warnings: Vec<Warning>,
 }
 
@@ -64,7 +64,7 @@ pub struct RankRow {
     /// CPUs that it ran on, as in `0,2-5`.
     #[column(title = "CPU", number)]
     pub cpus: String,
-    /// Its qt.
+    /// Its compute time qt.
     #[column(title = "quiet qt", time, with = quiet)]
     #[column(title = "mean qt", time, with = mean_of)]
     #[column(title = "max qt", time, with = longest)]
@@ -72,7 +72,7 @@ pub struct RankRow {
     /// Mean qt over the quantum, less one, in percent.
     #[column(title = "slowdown", suffix = " %")]
     pub slowdown_percent: f64,
-    /// How often the rank was the last to have computed; 0 where ranks do not wait.
+    /// Number of phases in which the rank finished computing last; 0 if ranks do not wait.
     pub last: u64,
 }
 
@@ -88,14 +88,14 @@ fn longest(times: &Spread) -> u64 {
     times.max_ns
 }
 
-/// A mean of maxima against what it would be without noise.
+/// A mean of maxima relative to its value without noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slowdown {
-    /// Mean over phases of the longest of all ranks, in ns.
+    /// Mean over phases of the longest time of any rank, in ns.
     pub mean_max_ns: f64,
     /// Its 95 % interval.
     pub mean_max_ci95_ns: Option<[f64; 2]>,
-    /// Without noise, in ns.
+    /// The value without noise, in ns.
     pub base_ns: f64,
     /// 100 × (mean − base) / base.
     pub percent: f64,
@@ -103,26 +103,26 @@ pub struct Slowdown {
     pub ci95_percent: Option<[f64; 2]>,
 }
 
-/// A prediction beside the run.
+/// A prediction to compare with the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicted {
     /// Names of the recordings that it was made from.
     pub from: Vec<String>,
-    /// Mean phase: the predicted slowest rank, and the operation, in ns.
+    /// Mean phase: the predicted slowest rank plus the operation, in ns.
     pub mean_phase_ns: f64,
     /// Its 95 % interval.
     pub ci95_ns: Option<[f64; 2]>,
-    /// Against the quantum and the operation, in percent.
+    /// Slowdown relative to the quantum plus the operation, in percent.
     pub slowdown_percent: f64,
     /// Its 95 % interval.
     pub ci95_percent: Option<[f64; 2]>,
     /// Measured mean phase over the predicted, less one, in percent.
     pub difference_percent: f64,
-    /// Whether the measured mean is inside the interval.
+    /// Whether the measured mean lies in the interval.
     pub inside: Option<bool>,
 }
 
-/// The figures of a run, without a prediction.
+/// Analyses a run, without a prediction.
 pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun], seed: u64) -> Bsp {
     let all = |value: fn(&Cell) -> u64| Spread::of(job.iter().flatten().map(value).collect());
     let waits = run.operation != "none";
@@ -155,7 +155,7 @@ fn timing(hosts: &[HostRun]) -> f64 {
     ranks.map(|rank| rank.timing_ns).fold(0.0, f64::max)
 }
 
-/// From when the last has come to when the last has left.
+/// Median time from the last arrival to the last departure.
 fn operation(job: &Job) -> f64 {
     let own = job.iter().filter_map(|cells| {
         let came = cells.iter().map(Cell::computed).max()?;
@@ -183,7 +183,7 @@ fn slowdown(job: &Job, value: fn(&Cell) -> u64, base_ns: f64, seed: u64) -> Opti
 
 fn by_rank(job: &Job, hosts: &[HostRun], quantum: f64, waits: bool) -> Vec<RankRow> {
     let mut last = vec![0; job.ranks.len()];
-    // Who waits for nobody is not late.
+    // A rank that waits for no other is not late.
     for cells in job.iter().filter(|_| waits) {
         let at = (0..cells.len()).max_by_key(|&rank| cells[rank].computed());
         last[at.unwrap_or(0)] += 1;
@@ -197,7 +197,7 @@ fn by_rank(job: &Job, hosts: &[HostRun], quantum: f64, waits: bool) -> Vec<RankR
             rank: rank.rank,
             host: hosts.get(rank.host).map(HostRun::name).unwrap_or_default(),
             cpus: quell_recording::format_cpu_list(&cpus),
-            // Each phase's work was chosen to fill the quantum.
+            // Each phase's work was calibrated to fill the quantum.
             slowdown_percent: if quantum > 0.0 { 100.0 * (compute.mean_ns / quantum - 1.0) } else { 0.0 },
             compute,
             last: last[index],
@@ -214,8 +214,8 @@ fn warnings(run: &RunFacts, ranks: &[RankRow]) -> Vec<Warning> {
     warning.into_iter().collect()
 }
 
-/// Puts predictions for this number of ranks beside a run. With several (the noise before and after it), their mean is taken,
-/// and the interval holds all of theirs. None where there is nothing to compare.
+/// Compares a run with predictions for its number of ranks. With several (the noise before and after it), their mean is used,
+/// and the interval covers all of theirs. Does nothing if there is no prediction to compare.
 pub fn compare(bsp: &mut Bsp, predictions: &[Prediction]) {
     let ranks = bsp.by_rank.len() as u64;
     let points = predictions.iter().filter_map(|p| p.points.iter().find(|point| point.ranks == ranks));
@@ -223,7 +223,7 @@ pub fn compare(bsp: &mut Bsp, predictions: &[Prediction]) {
     let (Some(measured), false) = (bsp.total_slowdown.or(bsp.compute_slowdown), points.is_empty()) else {
         return;
     };
-    // Each point is in units of its own base, the quantum; the operation comes on top of both.
+    // Each point is relative to its own base, the quantum; the operation is added to both.
     let phases = points.iter().map(|point| point.mean_phase_ns + bsp.operation_ns);
     let predicted = mean(phases).unwrap_or(0.0);
     let ends = points.iter().map(|point| {

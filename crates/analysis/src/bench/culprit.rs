@@ -1,8 +1,8 @@
-//! Who took a CPU in a stretch of time: the culprits of a long quantum, of a slow operation, of a late rank.
+//! What took a CPU in a range of time: the culprits of a long quantum, of a slow operation, of a late rank.
 //!
-//! A CPU's intervals are laid flat once ([`Busy::of`]); each question after that is a binary search. Nested intervals count
-//! net: an interrupt's time is its own, and not that of the task that it interrupted. What the hypervisor took is known by
-//! window and not by place, so it is a candidate only for what nothing else explains.
+//! A CPU's intervals are flattened once ([`Busy::of`]); each query after that is a binary search. Nested intervals count
+//! net: an interrupt's time is its own, and not that of the task that it interrupted. The hypervisor's time is known per
+//! window but not per instant, so it is a candidate only for time that nothing else explains.
 
 use std::cmp::Reverse;
 
@@ -11,46 +11,46 @@ use quell_recording::{Interval, Intervals, Source};
 use crate::attribution::activity::{Segment, Stretch, busy, innermost};
 use crate::attribution::steal;
 
-/// What one source took of a stretch of time.
+/// What one source took in a range of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The source.
     pub source: Source,
-    /// The task's own id (Linux's thread id) where the source is a task; 0 otherwise.
+    /// The task's own id (Linux's thread id) if the source is a task; 0 otherwise.
     pub pid: u32,
-    /// Time that it took within the stretch, net of what interrupted it. For [`Source::Steal`] the most that it may
-    /// have been.
+    /// Time that it took within the range, net of what interrupted it. For [`Source::Steal`] the maximum that it may
+    /// have taken.
     pub net_ns: u64,
-    /// Net time within the stretch of its interval that took the most; for [`Source::Steal`] as [`Self::net_ns`], of a window.
+    /// The longest net time of one of its intervals within the range; for [`Source::Steal`] as [`Self::net_ns`], of one window.
     pub longest_ns: u64,
-    /// When that interval began, which may be before the stretch.
+    /// When that interval began, which may be before the range.
     pub longest_start_ns: u64,
 }
 
-/// A stretch of time that lasted longer than it should have, and who is to blame.
+/// A range of time that lasted longer than it should have, and what took the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blamed {
-    /// Who took time in it, the most first.
+    /// What took time in it, by time.
     pub shares: Vec<Share>,
-    /// What of the missing time they explain.
+    /// The part of the missing time that they explain.
     pub explained_ns: u64,
-    /// What nothing explains.
+    /// The part that is not attributed.
     pub left_ns: u64,
 }
 
-/// What took one CPU from the program at each instant, ready to be asked.
+/// What took one CPU from the program at each instant, indexed for queries.
 #[derive(Debug)]
 pub struct Busy<'a> {
     intervals: &'a [Interval],
-    /// In order of time, none overlapping the next; without the program's own runs.
+    /// In order of time and without overlaps; the program's own runs are not included.
     segments: Vec<Segment>,
-    /// The hypervisor's windows, and how much it took in each; in order of time, none overlapping the next.
+    /// The hypervisor's windows, and how much it took in each; in order of time and without overlaps.
     stolen: Vec<(Stretch, u64)>,
 }
 
 impl<'a> Busy<'a> {
-    /// Prepares one CPU's intervals. `own` knows the ids of the program's own tasks: a recording of a whole CPU holds
-    /// their runs too, and those are no noise.
+    /// Indexes one CPU's intervals. `own` returns whether an id is that of one of the program's own tasks: a recording of a whole CPU
+    /// holds their runs too, and those are not noise.
     pub fn of(intervals: &'a Intervals, own: &dyn Fn(u32) -> bool) -> Self {
         let intervals = intervals.intervals.as_slice();
         let mut segments = innermost(intervals);
@@ -61,7 +61,7 @@ impl<'a> Busy<'a> {
         Self { intervals, segments, stolen: steal::windows(intervals) }
     }
 
-    /// The stretches within `span` in which the kernel or another task was at work, in order; none touches the next.
+    /// The ranges within `span` in which the kernel or another task worked, in order and not touching.
     pub(crate) fn stretches(&self, span: Stretch) -> Vec<Stretch> {
         let clip = |stretch: Stretch| Stretch {
             start: stretch.start.max(span.start),
@@ -71,13 +71,13 @@ impl<'a> Busy<'a> {
         clipped.filter(|stretch| stretch.start < stretch.end).collect()
     }
 
-    /// Who took the CPU from `from_ns` up to `to_ns`, the most time first.
+    /// What took the CPU from `from_ns` up to `to_ns`, by time.
     pub fn taken_in(&self, from_ns: u64, to_ns: u64) -> Vec<Share> {
         self.explain(from_ns, to_ns, to_ns.saturating_sub(from_ns)).shares
     }
 
-    /// As [`Self::taken_in`], where it is known that of the stretch only `missing_ns` were taken: the hypervisor is blamed for
-    /// no more than the others leave of that.
+    /// As [`Self::taken_in`], if only `missing_ns` of the range are known to be missing: the hypervisor gets
+    /// at most what the other sources leave of that.
     pub fn explain(&self, from_ns: u64, to_ns: u64, missing_ns: u64) -> Blamed {
         let stretch = Stretch { start: from_ns, end: to_ns };
         let mut shares = self.seen_in(stretch);
@@ -92,13 +92,13 @@ impl<'a> Busy<'a> {
         Blamed { shares, explained_ns, left_ns: missing_ns - explained_ns }
     }
 
-    /// The shares of those that the kernel saw at work, in no order.
+    /// The shares of the sources that the kernel recorded, unsorted.
     fn seen_in(&self, stretch: Stretch) -> Vec<Share> {
         let first = self.segments.partition_point(|segment| segment.stretch.end <= stretch.start);
         let within = self.segments[first..].iter().take_while(|segment| segment.stretch.start < stretch.end);
         let mut parts: Vec<(usize, u64)> =
             within.map(|segment| (segment.interval, segment.stretch.overlap(stretch))).collect();
-        // An interval that was interrupted comes back in several segments.
+        // An interval that was interrupted has several segments.
         parts.sort_unstable();
         let mut shares: Vec<Share> = Vec::new();
         for of_interval in parts.chunk_by(|a, b| a.0 == b.0) {
@@ -108,7 +108,7 @@ impl<'a> Busy<'a> {
         shares
     }
 
-    /// The hypervisor's share: what it took in windows that overlap the stretch, as far as there is time that nothing explains.
+    /// The hypervisor's share: what it took in windows that overlap the range, up to the time that is still unexplained.
     fn stolen_in(&self, stretch: Stretch, open: u64) -> Option<Share> {
         let first = self.stolen.partition_point(|(window, _)| window.end <= stretch.start);
         let within = self.stolen[first..].iter().take_while(|(window, _)| window.start < stretch.end);
@@ -163,7 +163,7 @@ mod tests {
         shares.iter().map(|share| (share.source.to_string(), share.pid, share.net_ns)).collect()
     }
 
-    /// Rank 7 computes from 0 to 1,000 and from 1,300 on; between them a daemon runs, and a tick interrupts both.
+    /// Rank 7 computes from 0 to 1,000 and from 1,300 on; in between a daemon runs, and a tick interrupts both.
     fn busy_node() -> Intervals {
         of_cpu(vec![
             task("quell-bench", 7, 0, 1_000),
@@ -208,7 +208,7 @@ mod tests {
         let blamed = busy.explain(0, 2_000, 500);
         assert_eq!(named(&blamed.shares), [("steal".into(), 0, 300), ("tick".into(), 0, 200)]);
         assert_eq!((blamed.explained_ns, blamed.left_ns), (500, 0));
-        // Both windows reach into the stretch, and together cannot explain it.
+        // Both windows overlap the range, and together cannot explain it.
         let blamed = busy.explain(3_900, 5_000, 400);
         assert_eq!(named(&blamed.shares), [("steal".into(), 0, 150)]);
         assert_eq!((blamed.shares[0].longest_ns, blamed.shares[0].longest_start_ns), (100, 0));

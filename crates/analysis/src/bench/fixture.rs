@@ -51,7 +51,7 @@ pub fn host(ranks: &[(u32, u32)], phases: Vec<(u32, Phase)>, intervals: Vec<Inte
     HostRun { recording, phases }
 }
 
-/// The job of these hosts, which must be one.
+/// The job of these hosts, which must form one.
 pub fn job_of(hosts: &[HostRun]) -> Job {
     Job::of(hosts).unwrap()
 }

@@ -1,9 +1,9 @@
-//! The fixed work quantum benchmark on all ranks of a job: figures of each rank, what they cost together, and the spikes with
+//! The fixed work quantum benchmark on all ranks of a job: figures of each rank, their combined cost, and the spikes with
 //! their culprits.
 //!
-//! It is what IBM's vpsum and LANL's PSNAP measure ("OS jitter mitigation techniques", IBM developerWorks): the same work again and
-//! again, and how long it took. vpsum has the order of the iterations and no histogram, PSNAP the histogram and no order;
-//! this has both, and the kernel's intervals beside them.
+//! IBM's vpsum and LANL's PSNAP measure the same ("OS jitter mitigation techniques", IBM developerWorks): they repeat the same work
+//! and time it. vpsum has the order of the iterations and no histogram, PSNAP the histogram and no order;
+//! quell has both, and the kernel's intervals as well.
 
 mod document;
 mod spikes;
@@ -18,27 +18,27 @@ pub use document::{Bin, Fwq, RankQuanta, SCHEMA, Spike, SpikeSource, Taker};
 use crate::Warning;
 use crate::stats::{Durations, mean, variance};
 
-/// Width of the histogram's bins, PSNAP's.
+/// Bin width of the histogram, the same as PSNAP's.
 pub const BIN_NS: u64 = 1_000;
-/// A quiet tenth that is farther than this from the quantum, in percent of it, is told.
+/// Maximum distance of the 10th percentile from the quantum, in percent of it, that is not reported.
 const MOST_OFF_PERCENT: f64 = 2.0;
 
-/// One rank: its quanta, and what the kernel did on its host.
+/// One rank: its quanta, and the kernel's intervals on its host.
 #[derive(Clone, Copy, Debug)]
 pub struct RankSide<'a> {
     /// The rank.
     pub rank: u32,
-    /// Its host, where it is known.
+    /// Its host, if it is known.
     pub host: Option<&'a str>,
-    /// Its process, whose main thread computes: its runs are no noise.
+    /// Its process, whose main thread computes: the runs of that thread are not noise.
     pub pid: u32,
-    /// Wall-clock time of the zero that its times count from, ns since 1970.
+    /// Wall-clock time of the zero of its times, in ns since 1970.
     pub zero_unix_ns: Option<u64>,
-    /// Whether the order and the times of its quanta are known: not those of a histogram.
+    /// Whether the order and the times of its quanta are known, which a histogram does not have.
     pub ordered: bool,
     /// Its quanta by number, each with the CPU that it ended on.
     pub phases: &'a [(Cpu, Phase)],
-    /// What the kernel did on the host's CPUs; empty where that is not known.
+    /// The kernel's intervals on the host's CPUs; empty if they are not known.
     pub intervals: &'a [Intervals],
 }
 
@@ -63,8 +63,8 @@ impl<'a> RankSide<'a> {
     }
 }
 
-/// Sums up the quanta of all ranks. `quantum_ns` is what one takes without noise; where it is not known, the shortest that
-/// any rank needed stands for it (Hoefler et al. 2010).
+/// Analyses the quanta of all ranks. `quantum_ns` is the noise-free duration of one; if it is not known, the shortest quantum of
+/// any rank replaces it (Hoefler et al. 2010).
 pub fn analyse(ranks: &[RankSide<'_>], quantum_ns: Option<u64>) -> Fwq {
     let times = |side: &RankSide<'_>| {
         Durations::new(side.phases.iter().map(|(_, phase)| phase.compute.as_nanos()).collect())
@@ -126,7 +126,7 @@ fn of_rank(side: &RankSide<'_>, times: &Durations, quantum_ns: u64) -> RankQuant
 }
 
 impl RankQuanta {
-    /// With the count of those that are spikes.
+    /// Adds the number of spikes.
     fn counted(mut self, times: &Durations) -> Self {
         let below = times.as_slice().partition_point(|&ns| ns <= self.spike_above_ns);
         self.spikes = (times.len() - below) as u64;
@@ -134,7 +134,7 @@ impl RankQuanta {
     }
 }
 
-/// The longest quantum of each iteration that all ranks did.
+/// The longest quantum of each iteration that all ranks finished.
 fn slowest_of_each(ranks: &[RankSide<'_>]) -> Vec<u64> {
     let Some((first, others)) = ranks.split_first() else { return Vec::new() };
     let of_phase = |(_, phase): &(Cpu, Phase)| (phase.index, phase.compute.as_nanos());
@@ -158,7 +158,7 @@ fn slowdown_percent(times: &[u64], quantum_ns: u64) -> Option<f64> {
     Some(100.0 * (mean / quantum_ns as f64 - 1.0))
 }
 
-/// All ranks' quanta in bins of [`BIN_NS`]; empty bins are left out.
+/// All ranks' quanta in bins of [`BIN_NS`], without empty bins.
 fn histogram(times: &[Durations]) -> Vec<Bin> {
     let mut bins = std::collections::BTreeMap::<u64, u64>::new();
     for of_rank in times {
@@ -169,7 +169,7 @@ fn histogram(times: &[Durations]) -> Vec<Bin> {
     bins.into_iter().map(|(bin, count)| Bin { from_ns: bin.saturating_mul(BIN_NS), count }).collect()
 }
 
-/// Ranks whose undisturbed quanta are not as long as they should be: every figure that is held against the quantum is off by that.
+/// A warning on ranks whose undisturbed quanta differ from the quantum: every figure relative to the quantum is off by that.
 fn uncalibrated(rows: &[RankQuanta], quantum_ns: u64) -> Option<Warning> {
     let off = |row: &RankQuanta| 100.0 * (row.p10_ns as f64 / quantum_ns as f64 - 1.0);
     let far: Vec<&RankQuanta> =

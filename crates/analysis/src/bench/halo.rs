@@ -1,4 +1,4 @@
-//! The halo exchange with MPI_Sendrecv: what noise does to it on full nodes, and on nodes with a CPU left to the system (Jones et al.,
+//! The halo exchange with MPI_Sendrecv: the effect of noise on full nodes, and on nodes with one CPU left to the system (Jones et al.,
 //! LLNL, Table 2).
 
 use schemars::JsonSchema;
@@ -22,43 +22,43 @@ pub struct Halo {
     pub dims: u32,
     /// One for each layout of ranks on nodes.
     pub layouts: Vec<LayoutRow>,
-    /// Where there are two: how much of each figure the first, on full nodes, has over the second.
+    /// With two layouts: each figure of the first, on full nodes, divided by that of the second.
     pub full_over_left: Option<Ratios>,
-    /// What a reader must know.
+    /// Warnings for the reader.
     pub warnings: Vec<Warning>,
 }
 
-/// One layout, all its rounds together.
+/// One layout, over all its rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayoutRow {
     /// What ran.
     pub run: RunFacts,
-    /// Ranks on each host at most.
+    /// Maximum number of ranks on a host.
     pub per_node: u32,
-    /// Runs.
+    /// Number of runs.
     pub rounds: u32,
     /// Times of all ranks in the exchange.
     pub times: Spread,
-    /// Mean of each round, in ns: they tell whether a difference is more than chance.
+    /// Mean of each round, in ns: they show whether a difference exceeds chance.
     pub means_ns: Vec<f64>,
-    /// Exchanges that took too long, of the last round, and who held them up.
+    /// Exchanges of the last round that took too long, and what delayed them.
     pub anomalies: Anomalies,
 }
 
-/// One layout's figures over another's.
+/// The ratios of one layout's figures to another's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratios {
-    /// Of the shortest.
+    /// Ratio of the shortest times.
     pub min: f64,
-    /// Of the means.
+    /// Ratio of the means.
     pub mean: f64,
-    /// Of the longest.
+    /// Ratio of the longest times.
     pub max: f64,
-    /// Of the standard deviations.
+    /// Ratio of the standard deviations.
     pub sigma: f64,
 }
 
-/// Gathers the rounds of one layout.
+/// Collects the rounds of one layout.
 #[derive(Debug, Default)]
 pub struct Rounds {
     run: RunFacts,
@@ -80,7 +80,7 @@ impl Rounds {
         self.per_node = (0..hosts.len()).map(on).max().unwrap_or(0);
     }
 
-    /// The layout, if any round ran.
+    /// The row of the layout, if any round ran.
     pub fn row(self) -> Option<LayoutRow> {
         (!self.means.is_empty()).then(|| LayoutRow {
             run: self.run,
@@ -93,7 +93,7 @@ impl Rounds {
     }
 }
 
-/// Puts layouts side by side, full nodes first.
+/// Compares the layouts; full nodes come first.
 pub fn together(dims: u32, layouts: Vec<LayoutRow>, warnings: Vec<Warning>) -> Halo {
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
     let full_over_left = match layouts.as_slice() {
@@ -105,7 +105,7 @@ pub fn together(dims: u32, layouts: Vec<LayoutRow>, warnings: Vec<Warning>) -> H
         }),
         _ => None,
     };
-    // JSON knows no number that is none.
+    // JSON has no infinity or NaN.
     let full_over_left =
         full_over_left.filter(|r| [r.min, r.mean, r.max, r.sigma].iter().all(|ratio| ratio.is_finite()));
     Halo { schema: SCHEMA.into(), dims, layouts, full_over_left, warnings }

@@ -1,4 +1,4 @@
-//! The phases of one run, of all ranks on all hosts, side by side and on one clock.
+//! The phases of one run, of all ranks on all hosts, on one clock.
 
 use quell_recording::{Cpu, Phase, Recording, parse_cpu_list};
 use schemars::JsonSchema;
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Warning;
 
-/// Times are below 36 years, so that sums of four fit.
+/// Maximum time, in ns: times are below 36 years, so that sums of four do not overflow.
 const LONGEST: i64 = i64::MAX / 8;
 
-/// What was asked of a run, and what ran.
+/// The request for a run, and its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFacts {
     /// `bsp`, `allreduce`, `halo`, `fwq`.
@@ -18,32 +18,32 @@ pub struct RunFacts {
     pub mpi: String,
     /// The launcher's command line.
     pub command: Vec<String>,
-    /// Ranks asked for.
+    /// Number of ranks requested.
     pub ranks: u32,
     /// Noise-free length of the work in a phase; 0 for none.
     pub quantum_ns: u64,
-    /// What ends a phase.
+    /// The operation that ends a phase.
     pub operation: String,
-    /// Bytes of its messages.
+    /// Size of its messages, in bytes.
     pub bytes: u64,
     /// Dimensions of the grid of a halo; 0 for any other operation.
     pub dims: u32,
-    /// By what work and time were stretched while it ran, as the noise that was replayed into it was; all that is told is scaled back. 0, as of
-    /// runs from before there was this field, stands for 1.
+    /// The factor by which work and time were stretched while it ran, as was the noise that was replayed into it; all reported times are scaled
+    /// back. Older files do not have this field; then it is 0, which stands for 1.
     #[serde(default)]
     pub scale: f64,
-    /// `complete`, `interrupted`, or `failed`; `running` while it does, and after it was killed.
+    /// `complete`, `interrupted`, or `failed`; `running` while it runs, and after it was killed.
     pub state: String,
-    /// Why it failed, in the words of its parts.
+    /// Error messages of the parts that failed.
     pub errors: Vec<String>,
 }
 
-/// The part of a run that was on one host.
+/// The part of a run on one host.
 #[derive(Clone, Debug)]
 pub struct HostRun {
-    /// Its kernel's intervals, and facts on its ranks.
+    /// The kernel's intervals on it, and facts about its ranks.
     pub recording: Recording,
-    /// Its ranks' phases, by rank and number.
+    /// The phases of its ranks, by rank and number.
     pub phases: Vec<(Cpu, Phase)>,
 }
 
@@ -54,7 +54,7 @@ impl HostRun {
     }
 }
 
-/// Hosts on which ranks outnumber the CPUs that they may use, each with what that means.
+/// A warning for each host with more ranks than CPUs that they may use.
 pub fn crowded(hosts: &[HostRun]) -> Vec<Warning> {
     let crowded = |host: &HostRun| {
         let here = &host.recording.manifest.mpi.as_ref()?.here;
@@ -74,33 +74,33 @@ pub fn crowded(hosts: &[HostRun]) -> Vec<Warning> {
 pub struct Rank {
     /// Its number.
     pub rank: u32,
-    /// Its host's place in the list of hosts.
+    /// Index of its host in the list of hosts.
     pub host: usize,
     /// Its process.
     pub pid: u32,
-    /// Noise-free time of a step of work, in ns.
+    /// Noise-free time of one step of work, in ns.
     pub ns_per_iteration: f64,
-    /// What takes a time of its host's recording to rank 0's CLOCK_MONOTONIC, in ns.
+    /// Offset from a time of its host's recording to rank 0's CLOCK_MONOTONIC, in ns.
     shift: i64,
 }
 
 /// One phase of one rank, on rank 0's CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Where it ended.
+    /// The CPU on which it ended.
     pub cpu: Cpu,
     /// When its compute part began, in ns.
     pub start: i64,
-    /// qt, in ns.
+    /// qt: compute time, in ns.
     pub compute: u64,
-    /// bt, in ns.
+    /// bt: time in the operation, in ns.
     pub wait: u64,
-    /// Steps of work.
+    /// Number of steps of work.
     pub work: u64,
 }
 
 impl Cell {
-    /// When it came to the operation.
+    /// When it reached the operation.
     pub fn computed(&self) -> i64 {
         self.start + self.compute as i64
     }
@@ -110,7 +110,7 @@ impl Cell {
         self.computed() + self.wait as i64
     }
 
-    /// qtb, in ns.
+    /// qtb: the sum of both, in ns.
     pub fn total(&self) -> u64 {
         self.compute + self.wait
     }
@@ -121,17 +121,17 @@ impl Cell {
 pub struct Job {
     /// The ranks, by number.
     pub ranks: Vec<Rank>,
-    /// Phase after phase, in each rank after rank.
+    /// The cells phase by phase, and within each phase rank by rank.
     cells: Vec<Cell>,
-    /// How far the hosts' clocks may be apart from rank 0's at most, in ns.
+    /// Maximum error between the hosts' clocks and rank 0's, in ns.
     pub clock_error_ns: u64,
 }
 
 impl Job {
-    /// Puts the hosts' phases together.
+    /// Combines the hosts' phases.
     ///
     /// # Errors
-    /// Why they make no run: a rank is missing, or told twice.
+    /// Why they do not form a run: a rank is missing, or occurs twice.
     pub fn of(hosts: &[HostRun]) -> Result<Self, String> {
         let mut ranks = Vec::new();
         let mut rows: Vec<(u32, &[(Cpu, Phase)])> = Vec::new();
@@ -172,7 +172,7 @@ impl Job {
         Ok(Self { ranks, cells, clock_error_ns })
     }
 
-    /// How many phases all ranks finished.
+    /// Number of phases that all ranks finished.
     pub fn phases(&self) -> usize {
         self.cells.len() / self.ranks.len().max(1)
     }
@@ -182,7 +182,7 @@ impl Job {
         self.cells.chunks(self.ranks.len().max(1))
     }
 
-    /// From when on rank 0's clock the first phase began, to when the last ended; `None` without any.
+    /// When the first phase began and the last ended, on rank 0's clock; `None` if there are no phases.
     pub fn span(&self) -> Option<(i64, i64)> {
         let begin = self.cells.iter().map(|cell| cell.start).min()?;
         Some((begin, self.cells.iter().map(Cell::end).max()?))
@@ -193,12 +193,12 @@ impl Job {
         self.cells.iter().skip(rank).step_by(self.ranks.len().max(1))
     }
 
-    /// A time of rank 0's clock, on the clock of the recording of `rank`'s host; 0 before its zero.
+    /// Converts a time of rank 0's clock to the clock of the recording of `rank`'s host; 0 if it is before that clock's zero.
     pub fn on_host(&self, rank: usize, at: i64) -> u64 {
         u64::try_from(at - self.ranks[rank].shift).unwrap_or(0)
     }
 
-    /// A time on the clock of the recording of `rank`'s host, on rank 0's clock; 0 before its zero.
+    /// Converts a time on the clock of the recording of `rank`'s host to rank 0's clock; 0 if it is before that clock's zero.
     pub fn from_host(&self, rank: usize, at_ns: u64) -> u64 {
         let at = i64::try_from(at_ns).unwrap_or(LONGEST).saturating_add(self.ranks[rank].shift);
         u64::try_from(at).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! Jones et al.'s estimates ("Impact of Operating System Interference on Parallel Application Scalability", LLNL): from what the
-//! kernel took on the ranks' CPUs to what it can cost a synchronising operation.
+//! Jones et al.'s estimates ("Impact of Operating System Interference on Parallel Application Scalability", LLNL): from the time that the
+//! kernel took on the ranks' CPUs to its possible cost for a synchronising operation.
 
 use std::collections::BTreeSet;
 
@@ -13,24 +13,24 @@ use super::job::{HostRun, Job};
 use crate::attribution::activity::Stretch;
 use crate::stats::{mean, median_high};
 
-/// What the kernel's intervals say of all operations together.
+/// Estimates from the kernel's intervals, over all operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimates {
-    /// The timer ticks on the ranks' CPUs, one entry a CPU.
+    /// The timer ticks on the ranks' CPUs, one entry per CPU.
     pub ticks: Vec<TickRow>,
-    /// Mean net time of a tick, in ns; 0 without any.
+    /// Mean net time of a tick, in ns; 0 if there are none.
     pub tick_ns: f64,
-    /// §4.4.1: ticks that, one after the other, would make the usual operation as long as the mean one.
+    /// §4.4.1: the number of consecutive ticks that would make the median operation as long as the mean one.
     pub ticks_in_mean: Option<f64>,
-    /// What the operating system and its other tasks took of the ranks' CPUs, in percent (Table 3 has the rest).
+    /// The share of the ranks' CPU time that the operating system and its other tasks took, in percent (Table 3 lists the rest).
     pub os_percent: f64,
-    /// The part of the time in which it was at work on one of a host's at least, in percent; the mean over hosts.
+    /// The share of time in which the operating system worked on at least one CPU of a host, in percent; the mean over hosts.
     pub os_any_percent: f64,
-    /// §4.4: Amdahl's bound on the speed-up where the interference of no two CPUs overlaps: 1 over the OS share.
+    /// §4.4: Amdahl's bound on the speed-up if the interference of no two CPUs overlaps: 1 over the OS share.
     pub bound_without_overlap: Option<f64>,
-    /// The same with the overlap that was measured: that bound times [`Self::overlap`].
+    /// The same bound with the measured overlap: that bound times [`Self::overlap`].
     pub bound_with_overlap: Option<f64>,
-    /// The OS's time on all CPUs over the time in which it was at work on any: 1 without overlap, the number of CPUs if all
+    /// The OS's time on all CPUs over the time in which it worked on any: 1 without overlap, the number of CPUs if all
     /// are always struck together.
     pub overlap: Option<f64>,
 }
@@ -45,7 +45,7 @@ pub struct TickRow {
     /// The CPU.
     #[column(title = "CPU", id)]
     pub cpu: u32,
-    /// Ticks while the benchmark ran.
+    /// Number of ticks while the benchmark ran.
     #[column(title = "ticks")]
     pub count: u64,
     /// Median time from one tick to the next, in ns.
@@ -54,12 +54,12 @@ pub struct TickRow {
     /// Mean net time, in ns.
     #[column(title = "mean")]
     pub mean_ns: f64,
-    /// How much later than on the first of these CPUs it comes, in ns, or earlier: the stagger. Median over its ticks.
+    /// The stagger: delay of its ticks after those of the first of these CPUs, in ns; negative if earlier. The median over its ticks.
     #[column(title = "after the first's")]
     pub stagger_ns: i64,
 }
 
-/// From the kernel's intervals while the benchmark ran; `None` where none were recorded. `typical_ns` is the usual operation,
+/// Estimates from the kernel's intervals while the benchmark ran; `None` if none were recorded. `typical_ns` is the median operation,
 /// `mean_ns` the mean one.
 pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) -> Option<Estimates> {
     let (begin, end) = job.span()?;
@@ -136,7 +136,7 @@ fn tick_row(host: &str, cpu: Cpu, ticks: &[&Interval], first: &[&Interval]) -> T
     }
 }
 
-/// The stretches in which one at least is busy.
+/// The ranges in which at least one CPU is busy.
 fn union(sides: Vec<Vec<Stretch>>) -> Vec<Stretch> {
     let mut all: Vec<Stretch> = sides.into_iter().flatten().collect();
     all.sort_unstable();
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(found.ticks.len(), 2);
         assert_eq!((found.ticks[1].stagger_ns, found.ticks[1].period_ns), (50, 4_000));
         assert_eq!((found.tick_ns, found.ticks_in_mean), (100.0, Some(5.0)));
-        // 600 ns of 2 × 10,000; on one CPU at least for 150 + 150 + 200 of 10,000.
+        // 600 ns of 2 × 10,000; on at least one CPU for 150 + 150 + 200 of 10,000.
         assert!((found.os_percent - 3.0).abs() < 1e-9 && (found.os_any_percent - 5.0).abs() < 1e-9);
         assert!((found.overlap.unwrap() - 1.2).abs() < 1e-9);
         assert!((found.bound_without_overlap.unwrap() - 1.0 / 0.03).abs() < 1e-6);

@@ -1,23 +1,23 @@
 //! LogGOPS parameters of a network, from the times of messages.
 //!
 //! `mpi/bench/loggp.c` measures PRTT(n, d, s), the time of n messages of s bytes, d apart, and one answer (Hoefler, Lichei & Rehm,
-//! "Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks", IPDPS 2007). Of these are made, for each size:
+//! "Low-Overhead LogGP Parameter Assessment for Modern Interconnection Networks", IPDPS 2007). From these it derives, for each size:
 //!
 //! - half a round trip, PRTT(1, 0, s) / 2,
 //! - the interval of messages, (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1),
-//! - o_s and o_r, the CPU time of a send whose receiver computes, and of a receive whose message is there; and the paper's o_s,
-//!   (PRTT(n, d, s) − PRTT(1, 0, s)) / (n − 1) − d, which contains how the two CPUs get into each other's way.
+//! - o_s and o_r, the CPU time of a send whose receiver computes, and of a receive whose message has arrived; and the paper's o_s,
+//!   (PRTT(n, d, s) − PRTT(1, 0, s)) / (n − 1) − d, which includes the interference between the two CPUs.
 //!
-//! The parameters serve the physical rules of `docs/reference/loggops.md`, where half a round trip takes 2·o + L + (s − 1)·G, and
-//! messages to one receiver follow each other by g + (s − 1)·G as long as o ≤ g and O ≤ G. So L is what half a round trip takes
-//! without 2·o (the paper's L contains them), and o, the mean of o_s and o_r, is bounded by g and by half the time; O by G.
-//! Above S a sender waits for the answer, o + 2·L: there o is at least what keeps this below the interval that was seen.
+//! The parameters are those of the physical rules of `docs/reference/loggops.md`, where half a round trip takes 2·o + L + (s − 1)·G, and
+//! messages to one receiver follow each other by g + (s − 1)·G as long as o ≤ g and O ≤ G. So L is half a round trip
+//! less 2·o (the paper's L includes them), and o, the mean of o_s and o_r, is bounded by g and by half the time; O by G.
+//! Above S a sender waits for the answer, o + 2·L: there o is at least what keeps this below the measured interval.
 //!
-//! One line fits few libraries: protocols change with the size. So the sizes are cut into [`Range`]s, each as long as one set of
-//! parameters is within [`TOLERANCE`] of both times, and never across S. The parameters of all sizes together meet the smallest
+//! Few libraries fit one line, because protocols change with the size. So the sizes are cut into [`Range`]s, each as long as one set of
+//! parameters is within [`TOLERANCE`] of both times, and never across S. The overall parameters fit the smallest
 //! message (L, o, g) and the largest ones (G).
 //!
-//! Times are lower quartiles, of a round's samples and then of rounds: noise only ever adds. Intervals are the 5th and 95th
+//! Times are lower quartiles, of a round's samples and then of rounds, because noise only adds time. Intervals are the 5th and 95th
 //! percentile over resampled rounds (Efron 1979).
 
 mod check;
@@ -42,15 +42,15 @@ use samples::{Samples, Threshold};
 use crate::Warning;
 use crate::stats::{ascending, type7_nearest};
 
-/// Resampled sets of rounds behind an interval.
+/// Number of resampled sets of rounds for an interval.
 const REPLICATES: usize = 200;
-/// Equal files give equal documents.
+/// Fixed, so that equal files give equal documents.
 const SEED: u64 = 1;
 
-/// The parameters of the networks that the job's ranks had between them.
+/// The parameters of the networks between the job's ranks.
 ///
 /// # Errors
-/// Where the file of rank 0 is not among `files`, or holds no times of messages.
+/// If the file of rank 0 is not among `files`, or holds no message times.
 pub fn analyse(files: &[RankFile]) -> Result<Document, String> {
     let file = files.iter().find(|file| file.number::<u64>("rank") == Some(0));
     let file = file.ok_or("the file of rank 0, which measures, is missing")?;
@@ -101,7 +101,7 @@ fn kind(file: &RankFile, name: KindName) -> Option<Kind> {
     })
 }
 
-/// Each figure with the middle nine tenths of what resampled rounds give.
+/// Each figure with the 5th and 95th percentile over resampled rounds.
 fn estimates(values: &[f64], replicates: &[Vec<f64>]) -> Vec<Estimate> {
     let estimate = |(index, &value): (usize, &f64)| {
         let drawn = ascending(replicates.iter().filter_map(|replicate| replicate.get(index).copied()));

@@ -1,4 +1,4 @@
-//! What MPI benchmarks found: findings from the phases of all ranks, and from the kernel's intervals beside them.
+//! Results of MPI benchmarks, from the phases of all ranks and the kernel's intervals.
 
 pub mod allreduce;
 pub mod anomalies;

@@ -1,4 +1,4 @@
-//! How times spread, and how sure their mean is.
+//! Spread of times, and confidence in their mean.
 
 use quell_recording::columns::{Columns, describe};
 use quell_sim::Draws;
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::stats::{ascending, mean, nearest_rank, variance};
 
-/// Figures of a sample of times, in nanoseconds; all zero without any.
+/// Figures of a sample of times, in nanoseconds; all zero if it is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Spread {
-    /// How many.
+    /// Number of times.
     pub count: u64,
     /// The shortest.
     #[column(title = "min")]
     pub min_ns: u64,
-    /// The middle of the quickest tenth.
+    /// The median of the shortest tenth.
     #[column(title = "quiet")]
     pub quiet_ns: u64,
     /// The median.
@@ -39,7 +39,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of times in any order.
+    /// Computes the figures; the times may have any order.
     pub fn of(mut times: Vec<u64>) -> Self {
         times.sort_unstable();
         let at = |p: f64| nearest_rank(&times, p).unwrap_or(0);
@@ -59,12 +59,12 @@ impl Spread {
     }
 }
 
-/// Fewer values make no interval.
+/// Minimum number of values for an interval.
 const FEWEST: usize = 8;
 const BLOCKS: usize = 50;
 const REPLICATES: u64 = 400;
 
-/// The mean of a series in order of time, with its 95 % interval. Noise comes in trains, so whole blocks of the series are drawn anew
+/// The mean of a series in order of time, with its 95 % interval. Noise is correlated in time, so whole blocks of the series are resampled
 /// (Carlstein, "The Use of Subseries Values for Estimating the Variance of a General Statistic from a Stationary Sequence", Ann.
 /// Statist. 14, 1986).
 pub fn mean_with_interval(series: &[f64], seed: u64) -> (f64, Option<[f64; 2]>) {

@@ -17,13 +17,13 @@ use super::Options;
 use crate::density::log10;
 use crate::stats::{ascending, nearest_rank, nearest_rank_in_counts};
 
-/// Blocks of time per side.
+/// Number of blocks of time per side.
 const BLOCKS: usize = 64;
 
 /// Bins per decade of duration: 1.2 % each. Quantiles within a bin are interpolated.
 const PER_DECADE: f64 = 200.0;
 
-/// Overhead, rate, p50, p90, p99, p99.9, max.
+/// Number of figures: overhead, rate, p50, p90, p99, p99.9, max.
 const FIGURES: usize = 7;
 
 type Figures = [f64; FIGURES];
@@ -31,7 +31,7 @@ type Figures = [f64; FIGURES];
 /// One side, cut into blocks of time.
 pub(super) struct Blocks {
     blocks: Vec<Block>,
-    /// The first bin that is in use on this side.
+    /// The first bin that this side uses.
     first: usize,
 }
 
@@ -68,12 +68,12 @@ impl Blocks {
         Self { blocks, first }
     }
 
-    /// The time in which noise could be seen, of all CPUs.
+    /// The time in which noise could be observed, over all CPUs.
     pub fn observed_ns(&self) -> f64 {
         self.blocks.iter().map(|block| block.observed_ns).sum()
     }
 
-    /// The figures of a side that has each block so many times.
+    /// The figures of a side in which each block occurs this number of times.
     fn figures(&self, times: &[u32; BLOCKS]) -> Figures {
         let (mut observed, mut noise, mut longest) = (0.0, 0.0, 0);
         let mut counts = vec![0u64; self.blocks[0].counts.len()];
@@ -104,7 +104,7 @@ fn bin(ns: u64) -> usize {
     (log10(ns) * PER_DECADE) as usize
 }
 
-/// How each figure's difference scatters when the recordings are resampled.
+/// The scatter of each figure's difference over resampled recordings.
 pub(super) struct Intervals {
     /// Per figure, in ascending order: the replicate's difference less that of the recordings themselves.
     errors: Vec<Vec<f64>>,
@@ -114,19 +114,19 @@ impl Intervals {
     /// The middle 95 % of the errors of `figure` (the percentile interval of Efron, around the exact difference).
     pub fn error(&self, figure: usize) -> RangeInclusive<f64> {
         let errors = &self.errors[figure];
-        // There are replicates: `replicates` sees to it.
+        // There is at least one replicate: `replicates` guarantees it.
         let at = |p| nearest_rank(errors, p).unwrap_or(0.0);
         at(0.025)..=at(0.975)
     }
 }
 
-/// How many replicates `options` asks for, within reason.
+/// The number of replicates in `options`, within limits.
 pub(super) fn replicates(options: &Options) -> u32 {
     options.replicates.clamp(40, 100_000)
 }
 
-/// Resamples both sides. Each replicate has a generator of its own, so threads do not matter; `stream` keeps
-/// several bootstraps of one seed apart.
+/// Resamples both sides. Each replicate has its own generator, so the result does not depend on threads; `stream`
+/// separates the bootstraps of one seed.
 pub(super) fn intervals(a: &Blocks, b: &Blocks, options: &Options, stream: u64) -> Intervals {
     let difference = |from: &[u32; BLOCKS], to: &[u32; BLOCKS]| {
         let (from, to) = (a.figures(from), b.figures(to));
@@ -143,7 +143,7 @@ pub(super) fn intervals(a: &Blocks, b: &Blocks, options: &Options, stream: u64) 
     Intervals { errors: (0..FIGURES).map(errors).collect() }
 }
 
-/// How often each block is drawn when as many are drawn as there are.
+/// Draws as many blocks as there are, with replacement; returns how often each is drawn.
 fn draw(rng: &mut Pcg64Mcg) -> [u32; BLOCKS] {
     let mut times = [0; BLOCKS];
     (0..BLOCKS).for_each(|_| times[rng.random_range(0..BLOCKS)] += 1);

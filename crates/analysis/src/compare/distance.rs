@@ -1,6 +1,6 @@
 //! Distances between distributions of durations.
 
-/// The share of a uniform density that both sides are mixed with before their divergence is taken. It stands for
+/// The share of a uniform density that both sides are mixed with before their divergence is computed. It represents
 /// what a finite recording cannot exclude, and keeps the divergence finite: below ln(points / floor), some 20 nats.
 pub const FLOOR: f64 = 1e-6;
 

@@ -9,36 +9,36 @@ use serde::Serialize;
 use crate::Warning;
 use crate::stats::Summary;
 
-/// The name of the document's form.
+/// The name and version of the schema.
 pub const SCHEMA: &str = "quell.compare/2";
 
-/// Two recordings, a before and b after, compared.
+/// A comparison of two recordings: a is the one before, b the one after.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// The form of this document: `quell.compare/2`.
+    /// The schema of this document: `quell.compare/2`.
     pub schema: &'static str,
     /// The recording before.
     pub a: SideDocument,
     /// The recording after.
     pub b: SideDocument,
-    /// The Kullback-Leibler divergence D(b‖a) of the densities, in nats: how much b surprises who knows a. Null if
+    /// The Kullback-Leibler divergence D(b‖a) of the densities, in nats: how surprising b is given a. Null if
     /// a side has no detours.
     pub kl_nats: Option<f64>,
-    /// The other way: D(a‖b), in nats.
+    /// The reverse divergence: D(a‖b), in nats.
     pub kl_reverse_nats: Option<f64>,
     /// The Wasserstein-1 distance of the durations, in nanoseconds. Null if only one side has detours.
     pub wasserstein_ns: Option<f64>,
-    /// The figures of all CPUs together, each with its change.
+    /// The figures over all CPUs, each with its change.
     pub changes: Changes,
     /// The same for each CPU that both sides observed.
     pub cpus: Vec<CpuComparison>,
-    /// What makes the two hard to compare, such as lost rows or different thresholds.
+    /// What makes the two sides hard to compare, such as lost rows or different thresholds.
     pub warnings: Vec<Warning>,
-    /// The densities of the durations, to plot. Null if a side has no detours.
+    /// The densities of the durations, for plotting. Null if a side has no detours.
     pub densities: Option<Densities>,
     /// The seed of the bootstrap.
     pub seed: u64,
-    /// How many times the recordings were resampled.
+    /// Number of times that the recordings were resampled.
     pub replicates: u32,
 }
 
@@ -46,16 +46,16 @@ pub struct Comparison {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct SideDocument {
-    /// How people know it.
+    /// Its display name.
     #[column(title = "recording", name)]
     pub name: String,
     /// The CPUs that it observed.
     #[column(title = "CPUs", words, with = in_line)]
     pub cpus: Vec<u32>,
-    /// The longest time that one of them was observed, in nanoseconds.
+    /// The longest time that one of its CPUs was observed, in nanoseconds.
     #[column(title = "watched")]
     pub span_ns: u64,
-    /// How many detours there were, and how long.
+    /// Number and durations of the detours.
     #[column(nested)]
     pub detours: Summary,
     /// Detours per second of one CPU.
@@ -112,17 +112,17 @@ pub struct Changes {
 /// One figure on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
-    /// Before.
+    /// The value before.
     pub a: f64,
-    /// After.
+    /// The value after.
     pub b: f64,
     /// b − a, in the unit of the figure.
     pub difference: f64,
     /// The lower end of the 95 % confidence interval of the difference.
     pub low: f64,
-    /// The upper end of it.
+    /// The upper end of that interval.
     pub high: f64,
-    /// What the interval says.
+    /// The conclusion from the interval.
     pub verdict: Verdict,
 }
 
@@ -135,7 +135,7 @@ impl AsValue for Change {
 }
 
 impl Changes {
-    /// Each figure with what is known of it, those of a side without detours left out.
+    /// Each figure with its column, without those that are missing because a side has no detours.
     pub fn figures(&self) -> impl Iterator<Item = (Column, &Change)> {
         let durations = [&self.p50_ns, &self.p90_ns, &self.p99_ns, &self.p99_9_ns, &self.max_ns];
         let first = [Some(&self.overhead_percent), Some(&self.rate_per_s)];
@@ -144,7 +144,7 @@ impl Changes {
     }
 }
 
-/// What a confidence interval says of a change.
+/// The conclusion from a confidence interval of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Verdict {
     /// b is lower than a by more than chance explains.
@@ -169,7 +169,7 @@ impl std::fmt::Display for Verdict {
 }
 
 impl Change {
-    /// A change from `a` to `b`, with the range that its error is in.
+    /// A change from `a` to `b`, with the range of its error.
     pub(super) fn new(a: f64, b: f64, error: RangeInclusive<f64>) -> Self {
         let difference = b - a;
         let (low, high) = (difference + error.start(), difference + error.end());

@@ -1,4 +1,4 @@
-//! Limits on a comparison: what `--fail-above` takes, and whether it holds.
+//! Limits on a comparison: the syntax of `--fail-above`, and the check.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,17 +7,17 @@ use quell_recording::Nanos;
 
 use super::{Change, Comparison};
 
-/// A limit that b must keep against a.
+/// A limit on b relative to a.
 ///
-/// | text | b keeps it if |
+/// | text | the limit holds if |
 /// |---|---|
-/// | `10%` | its noise overhead is no more than 10 % above a's |
-/// | `overhead=0.1` | its noise overhead is no more than 0.1 percentage points above a's |
-/// | `p99=20%` (also `p50`, `p90`, `p99.9`, `max`, `rate`) | this figure is no more than 20 % above a's |
+/// | `10%` | b's noise overhead is no more than 10 % above a's |
+/// | `overhead=0.1` | b's noise overhead is no more than 0.1 percentage points above a's |
+/// | `p99=20%` (also `p50`, `p90`, `p99.9`, `max`, `rate`) | this figure of b is no more than 20 % above a's |
 /// | `kl=0.5` | D(b‖a) is no more than 0.5 nats |
-/// | `wasserstein=5us` | the durations are no further apart than that |
+/// | `wasserstein=5us` | the distance of the durations is no more than that |
 ///
-/// The figures are compared as they are, without their confidence intervals.
+/// The values are compared directly, without their confidence intervals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     text: String,
@@ -53,7 +53,7 @@ pub struct LimitError {
     reason: String,
 }
 
-/// A limit that does not hold; prints as one sentence that says what was found.
+/// A limit that does not hold; displays as one sentence with the values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(String);
 
@@ -120,9 +120,9 @@ fn number(text: &str) -> Result<f64, String> {
 }
 
 impl Limit {
-    /// What breaks this limit, or `None` if it holds.
+    /// Why this limit is broken, or `None` if it holds.
     ///
-    /// Where b has no detours, limits on quantiles hold; where only a has none, they do not. Divergence and
+    /// If b has no detours, limits on quantiles hold; if only a has none, they do not. Divergence and
     /// distance do not hold if only one side has detours.
     pub fn check(&self, comparison: &Comparison) -> Option<Violation> {
         let broken = match self.bound {

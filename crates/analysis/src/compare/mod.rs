@@ -1,4 +1,4 @@
-//! Two recordings side by side: did the noise change, in what, and by more than chance?
+//! Compares two recordings: whether the noise changed, in which figures, and by more than chance.
 
 mod bootstrap;
 mod distance;
@@ -17,10 +17,10 @@ pub use distance::{FLOOR, kolmogorov_smirnov, kullback_leibler, wasserstein};
 pub use document::{Change, Changes, Comparison, CpuComparison, Densities, SCHEMA, SideDocument, Verdict};
 pub use limit::{Limit, LimitError, Violation};
 
-/// One side of a comparison: what it is called, and its traces.
+/// One side of a comparison: its name and its traces.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// How people know it, such as the name of its file.
+    /// Its display name, such as the name of its file.
     pub name: &'a str,
     /// Its traces, of any CPUs.
     pub traces: &'a [Trace],
@@ -29,10 +29,10 @@ pub struct Side<'a> {
 /// How to compare.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Where the random numbers of the bootstrap begin; equal seeds give equal results on any number of threads.
+    /// The seed of the bootstrap; equal seeds give equal results on any number of threads.
     pub seed: u64,
-    /// How many times the recordings are resampled for the confidence intervals; 40 at least are made, and
-    /// 100,000 at most.
+    /// Number of times that the recordings are resampled for the confidence intervals; limited to at least 40 and
+    /// at most 100,000.
     pub replicates: u32,
 }
 
@@ -45,13 +45,13 @@ impl Default for Options {
 /// Why two recordings cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// A side has no trace with any observed time, so neither overhead nor rate means anything.
+    /// A side has no trace with any observed time, so neither overhead nor rate is defined.
     #[error("`{0}` cannot be compared: no CPU was observed for any time (record it again, for 10s or more)")]
     NothingObserved(String),
 }
 
-/// Compares `b` (after) with `a` (before). A side without any detours is a result, not an error: what cannot be
-/// said of it is `None`.
+/// Compares `b` (after) with `a` (before). A side without any detours is a result, not an error: figures that it does not
+/// define are `None`.
 ///
 /// # Errors
 /// When one side has no observed time.
@@ -78,7 +78,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Result<Comparis
     })
 }
 
-/// D(b‖a) of the densities of two sides' durations, in nats, as [`Comparison::kl_nats`] has it; `None` if one has no detours.
+/// D(b‖a) of the densities of two sides' durations, in nats, as in [`Comparison::kl_nats`]; `None` if one has no detours.
 pub fn divergence(a: &[Trace], b: &[Trace]) -> Option<f64> {
     let densities = densities(&Durations::of_noise(a), &Durations::of_noise(b))?;
     Some(densities.divergence(&densities.b, &densities.a))
@@ -90,7 +90,7 @@ impl Densities {
     }
 }
 
-/// What the figures of one side, or of one CPU of it, are made from.
+/// The data for the figures of one side, or of one CPU of it.
 struct Sample {
     durations: Durations,
     blocks: Blocks,
@@ -130,7 +130,7 @@ impl Sample {
     }
 }
 
-/// The changes of all figures; `stream` keeps the random numbers of the CPUs apart.
+/// The changes of all figures; `stream` separates the random numbers of the CPUs.
 fn changes(a: &Sample, b: &Sample, options: &Options, stream: u64) -> Changes {
     let intervals = bootstrap::intervals(&a.blocks, &b.blocks, options, stream);
     let change = |figure: usize, a: f64, b: f64| Change::new(a, b, intervals.error(figure));
@@ -148,7 +148,7 @@ fn changes(a: &Sample, b: &Sample, options: &Options, stream: u64) -> Changes {
     }
 }
 
-/// The CPUs that both sides observed.
+/// Compares each CPU that both sides observed.
 fn per_cpu(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Vec<CpuComparison> {
     fn by_cpu<'a>(side: &Side<'a>) -> BTreeMap<Cpu, Vec<&'a Trace>> {
         let mut cpus: BTreeMap<Cpu, Vec<&Trace>> = BTreeMap::new();
@@ -166,8 +166,8 @@ fn per_cpu(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Vec<CpuComparison> 
     .collect()
 }
 
-/// Both densities on one grid and with one window, the wider of the two: else equal noise in samples of different
-/// size would seem to differ.
+/// Both densities on one grid and with one window, the wider of the two: otherwise equal noise in samples of different
+/// sizes would seem to differ.
 fn densities(a: &Durations, b: &Durations) -> Option<Densities> {
     if a.is_empty() || b.is_empty() {
         return None;

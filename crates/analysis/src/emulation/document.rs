@@ -1,4 +1,4 @@
-//! The document that an emulation is.
+//! The document of an emulation.
 
 use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::predict::{NoiseSource, SyncName};
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.emulate/2";
 
-/// Phases that really ran, with noise that was really burned, for more ranks than the machine has CPUs. All lengths are as if the scale
+/// An emulation: phases that actually ran, with burned noise, for more ranks than the machine has CPUs. All lengths are as if the scale
 /// were 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Emulation {
@@ -20,49 +20,49 @@ pub struct Emulation {
     pub quantum_ns: u64,
     /// How the nodes' noise lines up.
     pub sync: SyncName,
-    /// Nodes start up to this many nanoseconds later than the first.
+    /// Maximum delay of a node's start after the first node's, in nanoseconds.
     pub skew_ns: u64,
-    /// Node clocks run fast or slow by up to this many parts per million.
+    /// Maximum drift of a node's clock, fast or slow, in parts per million.
     #[serde(default)]
     pub drift_ppm: f64,
-    /// Phases asked for per scale; each point says how many it ran.
+    /// Number of phases requested per scale; each point states how many it ran.
     pub phases: u64,
-    /// Where nodes stand is drawn with it, as in a prediction with the same seed.
+    /// The seed of the nodes' places, which are those of a prediction with the same seed.
     pub seed: u64,
-    /// Noise and work were stretched by this factor while they ran; every length here is divided by it again.
+    /// The factor by which noise and work were stretched while they ran; every length here is divided by it again.
     pub scale: f64,
-    /// The share of its trace after which a rank's run ended; null for none.
+    /// The share of its trace after which a rank's run ended; null if there is none.
     pub share: Option<f64>,
-    /// The traces that the noise is drawn from, in the order in which nodes take them.
+    /// The traces that the noise is drawn from, in the order in which nodes use them.
     pub noise: Vec<NoiseSource>,
-    /// The share of detours, in percent, that are long enough at this scale to be burned one by one.
+    /// The share of detours, in percent, that are long enough at this scale to be burned individually.
     pub coverage_percent: f64,
-    /// The machine that ran it.
+    /// The machine on which it ran.
     pub machine: Machine,
-    /// How long it was expected to take without the machine's own noise, in nanoseconds.
+    /// Expected duration without the machine's own noise, in nanoseconds.
     pub expected_ns: u64,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
-    /// One per scale that ran, in the order asked for.
+    /// One per scale that ran, in the order of the request.
     pub points: Vec<Point>,
     /// What limits the emulation.
     pub warnings: Vec<Warning>,
 }
 
-/// The machine that ran it.
+/// The machine on which an emulation ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Its name, if it has one.
     pub host: Option<String>,
-    /// Its processor, if it says.
+    /// Its processor, if known.
     pub processor: Option<String>,
-    /// The CPUs that ran the phases, a thread bound to each.
+    /// The CPUs that ran the phases, with one thread bound to each.
     pub cpus: Vec<u32>,
     /// The clock that measured them.
     pub clock: String,
-    /// A run with more of the machine's own noise is done again, in nanoseconds as it ran.
+    /// Maximum of the machine's own noise in a run, in nanoseconds as it ran; above it the run is repeated.
     pub limit_ns: u64,
-    /// A run is done at most so often.
+    /// Maximum number of tries of a run.
     pub tries: u32,
 }
 
@@ -70,23 +70,23 @@ pub struct Machine {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Point {
-    /// Virtual ranks.
+    /// Number of virtual ranks.
     #[column]
     pub ranks: u64,
-    /// Phases run, over all independent runs.
+    /// Number of phases that ran, over all independent runs.
     pub phases: u64,
     /// AvgMaxQT with noise: the mean over phases of the slowest rank's compute time, in nanoseconds.
     #[column(title = "mean MaxQT")]
     pub mean_max_qt_ns: f64,
-    /// The longest of them, in nanoseconds.
+    /// The longest MaxQT, in nanoseconds.
     pub longest_max_qt_ns: f64,
-    /// AvgMaxQT without noise, in nanoseconds: the mean largest of so many quanta that ran without noise in between.
+    /// AvgMaxQT without noise, in nanoseconds: the mean maximum of as many quanta as there are ranks, among those that ran without noise.
     pub base_ns: f64,
-    /// How many such quanta there were.
+    /// Number of such quanta.
     pub references: u64,
     /// Their median, in nanoseconds.
     pub reference_p50_ns: f64,
-    /// Their 99.9 % point above their median, in nanoseconds: how far a maximum over ranks is off at most for what measuring alone does.
+    /// Their 99.9th percentile less their median, in nanoseconds: the maximum error of a maximum over ranks by measurement alone.
     pub reference_spread_ns: f64,
     /// 100 × (AvgMaxQT with noise − without) / without (De et al. 2008, eq. 3).
     #[column(precision = 3)]
@@ -97,38 +97,38 @@ pub struct Point {
     /// The slowdown that `quell predict` gives for the same phases, in percent.
     #[column(precision = 3)]
     pub predicted_percent: Option<f64>,
-    /// 100 × (emulated − predicted) / predicted. A phase that is measured some nanoseconds longer than it is predicted moves all ranks on by
-    /// them, and where a detour is then met or missed both go different ways through the trace: this difference holds that chance too.
+    /// 100 × (emulated − predicted) / predicted. A phase that takes some nanoseconds more than predicted shifts all ranks by
+    /// that time. If they then hit or miss a detour, emulation and prediction take different paths through the trace, which adds to this.
     #[column(plus)]
     pub difference_percent: Option<f64>,
-    /// The slowdown by the progress clock for the very places at which the emulation's ranks stood in each phase, in percent.
+    /// The slowdown by the progress clock from the exact places of the emulation's ranks in each phase, in percent.
     pub in_place_percent: Option<f64>,
-    /// 100 × (emulated − that) / that: what burning and measuring alone make.
+    /// 100 × (emulated − that) / that: the error of burning and measuring alone.
     #[column(title = "in place %", plus)]
     pub difference_in_place_percent: Option<f64>,
-    /// How long the phases took to run, in nanoseconds.
+    /// Duration of the phases, in nanoseconds.
     pub wall_ns: u64,
-    /// What the machine's own noise did.
+    /// The effect of the machine's own noise.
     #[column(title = "again", percent, precision = 1, suffix = " %", with = OwnNoise::again_percent)]
     pub own: OwnNoise,
 }
 
-/// What the noise of the machine itself did to the emulation, and what was done about it.
+/// The effect of the machine's own noise on the emulation, and how it was handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnNoise {
-    /// Phases of single ranks that count.
+    /// Number of phases of single ranks that count.
     pub runs: u64,
-    /// How many of them were run more than once, for the machine's own noise or a change of the core's speed.
+    /// Number of these that were repeated, because of the machine's own noise or a change of the core's speed.
     pub runs_again: u64,
-    /// How many runs were thrown away for it.
+    /// Number of runs that were discarded for that.
     pub thrown_away: u64,
-    /// Runs that count although they were disturbed on every try.
+    /// Number of runs that count although they were disturbed on every try.
     pub disturbed: u64,
-    /// Runs with own noise that was taken out of their time.
+    /// Number of runs with own noise that was subtracted from their time.
     pub with_own: u64,
-    /// How much that was in all, in nanoseconds.
+    /// Sum of that noise, in nanoseconds.
     pub own_ns: f64,
-    /// By how much a run's time was changed in the mean for the speed at which the core ran, in nanoseconds, up or down.
+    /// Mean correction of a run's time for the speed of the core, in nanoseconds, up or down.
     pub mean_speed_correction_ns: f64,
 }
 

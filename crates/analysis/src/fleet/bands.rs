@@ -1,33 +1,33 @@
-//! Bands of durations, for recordings that know no sources.
+//! Bands of durations, for recordings without known sources.
 
-/// Centres of the bands lie half a power of ten apart, from 100 ns on.
+/// log10 of the centre of the first band, 100 ns, and distance of the centres: half a power of ten.
 const FIRST: f64 = 2.0;
 const STEP: f64 = 0.5;
-/// What each band is called: by its centre.
+/// The name of each band: its centre.
 const NAMES: [&str; BANDS] = [
     "100ns", "316ns", "1us", "3.16us", "10us", "31.6us", "100us", "316us", "1ms", "3.16ms", "10ms", "31.6ms",
     "100ms", "316ms", "1s", "3.16s", "10s",
 ];
 const BANDS: usize = 17;
 
-/// The names of all bands, as sources are named.
+/// The names of all bands, in the form of source names.
 pub(super) fn names() -> impl Iterator<Item = String> {
     NAMES.iter().map(|centre| format!("{PREFIX}{centre}"))
 }
 
-/// The place of a band by its name; none for a source.
+/// The index of a band by its name; `None` for a source.
 pub(super) fn place(name: &str) -> Option<usize> {
     let centre = name.strip_prefix(PREFIX)?;
     NAMES.iter().position(|one| *one == centre)
 }
 
-/// No source begins like this.
+/// Prefix of the names of bands. No source begins like this.
 const PREFIX: &str = "detours around ";
 
-/// The one or two bands of a duration, and how much it belongs to each.
+/// The one or two bands of a duration, and its share in each.
 ///
-/// A detour between two centres counts to both, by how near it is to each on the scale of logarithms. With sharp edges a node whose ticks
-/// last a little longer than its neighbours' would have them all in another band.
+/// A detour between two centres counts in both, by its distance to each on a logarithmic scale. With sharp edges, a node whose ticks
+/// take a little longer than its neighbours' would have them all in another band.
 pub(super) fn of(ns: u64) -> [(usize, f64); 2] {
     let place = (((ns.max(1) as f64).log10() - FIRST) / STEP).clamp(0.0, (BANDS - 1) as f64);
     let below = (place as usize).min(BANDS - 2);

@@ -1,7 +1,8 @@
-//! What a mixture of nodes costs: a phase is as long as its slowest node takes.
+//! The cost of a mixture of nodes: a phase takes as long as its slowest node.
 //!
-//! Nodes that are not synchronised are late independently, so a phase is in time for a delay with the product of their chances (the
-//! order statistics of De et al. 2008, §VI, with a distribution for each node); its mean follows by integration.
+//! Nodes that are not synchronised are late independently, so the probability that a phase is delayed by no more than a given time is
+//! the product of the nodes' probabilities (the order statistics of De et al. 2008, §VI, with one distribution per node); its mean
+//! follows by integration.
 
 use quell_recording::Nanos;
 
@@ -10,30 +11,30 @@ use super::curve::{at, mean_ns};
 use super::document::{Cost, Scale, SlowNode, WorstShare};
 use crate::stats::median_low;
 
-/// What a chance of nothing counts as: less than any recording could tell.
+/// Replaces a probability of zero: smaller than any recording could measure.
 const NO_CHANCE: f64 = 1e-12;
-/// Nodes in the list of the slowest.
+/// Maximum number of nodes in the list of the slowest.
 const MOST_SLOWEST: usize = 20;
 
-/// What to find the cost of.
+/// The job whose cost is computed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FleetJob {
-    /// The scales, in ranks (one per CPU); that of the whole fleet where none is given.
+    /// The scales, in ranks (one per CPU); if empty, that of the whole fleet.
     pub ranks: Vec<u64>,
-    /// Work per phase and rank.
+    /// Noise-free work per phase and rank.
     pub quantum: Nanos,
     /// Equal seeds give equal findings, bit for bit.
     pub seed: u64,
 }
 
-/// The nodes with a curve: logarithms of the chances to be in time.
+/// The nodes with a curve: logarithms of the probabilities to be in time.
 struct Mixture<'a> {
     nodes: Vec<&'a NodeSummary>,
     logs: Vec<Vec<f64>>,
     quantum_ns: f64,
 }
 
-/// The cost of a fleet, and for each of `nodes` its part of the loss; `unlike` marks those that are unlike the rest.
+/// The cost of a fleet, and the share of each of `nodes` in the loss; `unlike` marks the outliers.
 pub(super) fn cost(
     nodes: &[NodeSummary],
     unlike: &[bool],
@@ -87,7 +88,7 @@ pub(super) fn cost(
     Some((cost, shares))
 }
 
-/// The place of the low median.
+/// The index of the low median.
 fn middle(values: &[f64]) -> Option<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]).then(a.cmp(&b)));
@@ -103,8 +104,8 @@ fn powered(log: &[f64], size: f64) -> f64 {
     mean_ns(&log.iter().map(|log| (log * size).exp()).collect::<Vec<f64>>())
 }
 
-/// The mean delay of the slowest of `size` nodes that lie side by side, over all places at which they may begin; round and round
-/// where there are fewer.
+/// The mean delay of the slowest of `size` neighbouring nodes, over all places at which they may begin. The nodes are repeated cyclically
+/// if there are fewer.
 fn mean_over_places(logs: &[Vec<f64>], size: u64) -> f64 {
     let count = logs.len();
     let (rounds, rest) = ((size / count as u64) as f64, (size % count as u64) as usize);
@@ -122,7 +123,7 @@ fn mean_over_places(logs: &[Vec<f64>], size: u64) -> f64 {
     mean_ns(&(0..logs[0].len()).map(in_time).collect::<Vec<f64>>())
 }
 
-/// What is lost to one node's being the last.
+/// The loss in the phases in which one node is the last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Blame {
     /// Share of phases.
@@ -149,13 +150,13 @@ impl<'a> Mixture<'a> {
         self.logs.first().map_or(0, Vec::len)
     }
 
-    /// All nodes together, each once.
+    /// The probabilities of all nodes together, each once.
     fn whole(&self) -> Vec<f64> {
         (0..self.points()).map(|point| self.logs.iter().map(|log| log[point]).sum()).collect()
     }
 
-    /// Who is the last, and how late then: the mean delay is the integral of the delay over the phase's distribution, and each step of
-    /// that is made by the nodes in proportion to the steps of their logarithms.
+    /// The share of each node in being last, and in the delay: the mean delay is the integral of the delay over the phase's distribution, and
+    /// each step of it is divided among the nodes in proportion to the steps of their logarithms.
     fn blame(&self) -> Vec<Blame> {
         let whole = self.whole();
         let mut all = vec![Blame::default(); self.logs.len()];
@@ -180,7 +181,7 @@ impl<'a> Mixture<'a> {
         all
     }
 
-    /// The nodes with those that are ill replaced by the mean of the others.
+    /// The nodes with the outliers (`ill`) replaced by the mean of the others.
     fn cured(&self, ill: &[bool]) -> Vec<Vec<f64>> {
         let healthy = ill.iter().filter(|ill| !**ill).count();
         if healthy == 0 || healthy == ill.len() {

@@ -1,17 +1,17 @@
-//! How late a node is with one quantum, as a distribution on a grid that all nodes share.
+//! The delay of a node over one quantum, as a distribution on a grid that all nodes share.
 
 use quell_recording::{Nanos, Trace};
 use quell_sim::{BspError, Draws, Node};
 
-/// Steps of the grid for each factor of ten: neighbours are 3.7 % apart.
+/// Grid steps per factor of ten: adjacent points are 3.7 % apart.
 const STEPS: usize = 64;
-/// From 10 ns …
+/// The grid begins at 10 ns …
 const FIRST_NS: f64 = 10.0;
-/// … over eleven powers of ten, to 1,000 s.
+/// … and covers eleven powers of ten, up to 1,000 s.
 pub(super) const POINTS: usize = 11 * STEPS + 1;
-/// Starts that are looked at on a node with one CPU; on more CPUs fewer, so that every node costs alike.
+/// Maximum number of starts that are evaluated on a node with one CPU; nodes with more CPUs use fewer, so that every node costs the same.
 const MOST_ASKED: u64 = 4_000_000;
-/// And never fewer, unless the recording is too short for them.
+/// Minimum number of starts, unless the recording is too short for them.
 const FEWEST_STARTS: u64 = 4_096;
 
 /// The delay at a point of the grid, in ns.
@@ -19,19 +19,19 @@ pub(super) fn at(point: usize) -> f64 {
     FIRST_NS * 10f64.powf(point as f64 / STEPS as f64)
 }
 
-/// For a quantum begun at an even place of a node's recording, how often its slowest CPU is later than each point of the grid.
+/// For a quantum begun at a uniform place of a node's recording, how often its slowest CPU is later than each point of the grid.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Curve {
-    /// Starts that were looked at.
+    /// Number of starts that were evaluated.
     starts: u32,
-    /// Of these, those that were late at all, and those late by more than each point.
+    /// Number of these that were late at all, and number that were late by more than each point.
     late: u32,
     later: Vec<u32>,
 }
 
 impl Curve {
-    /// Of a node, for a quantum of so many ns. Starts are drawn one from each of even strides of at most half a quantum, so no detour
-    /// falls between two, and none keeps step with a period.
+    /// The curve of a node for a quantum. One start is drawn from each of equal strides of at most half a quantum, so no detour
+    /// falls between two, and the starts are not in step with any period.
     pub fn of(traces: &[Trace], quantum: Nanos, draws: Draws) -> Result<Self, BspError> {
         let node = Node::new(traces)?;
         let period = node.clocks()[0].period();
@@ -44,13 +44,13 @@ impl Curve {
             let to = (u128::from(index + 1) * u128::from(period) / u128::from(starts)) as u64;
             from + draws.below(index, to - from)
         };
-        // A phase ends when the last CPU is done, so none begins within a detour, but for those that began while it was waited.
+        // A phase ends when the last CPU is done, so none begins within a detour, except one that began while the phase waited.
         let free = |&start: &u64| {
             node.clocks().iter().all(|clock| clock.useful_at(start + 1) > clock.useful_at(start))
         };
         let mut places: Vec<u64> = (0..starts as u32).map(place).collect();
         let outside: Vec<u64> = places.iter().copied().filter(free).collect();
-        // Of many CPUs one or another may always be in one: then a phase begins where it can.
+        // With many CPUs one or another may always be in a detour; then all starts are used.
         if outside.len() as u64 >= FEWEST_STARTS.min(starts / 8) {
             places = outside;
         }
@@ -64,7 +64,7 @@ impl Curve {
                 hits[points_below(delay)] += 1;
             }
         }
-        // Those that are later than a point: all hits that lie above it.
+        // The number that is later than a point: all hits above it.
         let mut above = 0;
         let mut later: Vec<u32> = hits
             .iter()
@@ -79,7 +79,7 @@ impl Curve {
         Ok(Self { starts: seen, late, later })
     }
 
-    /// The chance to be no later than each point of the grid, the first of which is no delay at all: 0 ns, then [`at`].
+    /// The probability to be no later than each point of the grid. The first point is no delay, 0 ns; the others are [`at`].
     pub fn in_time(&self) -> impl Iterator<Item = f64> + '_ {
         let starts = f64::from(self.starts.max(1));
         std::iter::once(self.late)
@@ -88,13 +88,13 @@ impl Curve {
     }
 }
 
-/// How many points of the grid a delay is above.
+/// Number of grid points that a delay exceeds.
 fn points_below(delay: u64) -> usize {
     let place = (delay as f64 / FIRST_NS).log10() * STEPS as f64;
     if place <= 0.0 { 0 } else { (place.ceil() as usize).min(POINTS) }
 }
 
-/// The mean of a delay that is in time by these chances: the integral of one less the chance over all delays.
+/// The mean of a delay with these probabilities to be in time: the integral of one less the probability over all delays.
 pub(super) fn mean_ns(in_time: &[f64]) -> f64 {
     let mut last = (0.0, 1.0 - in_time[0]);
     let mut sum = 0.0;
@@ -130,7 +130,7 @@ mod tests {
     fn a_periodic_detour_delays_as_it_must() {
         let quantum = Nanos::from_nanos(1_000_000);
         let curve = Curve::of(&[trace(0, 4_000_000, 50_000)], quantum, Draws::new(1, &[])).unwrap();
-        // A quantum that begins in the millisecond before it meets it whole.
+        // A quantum that begins in the millisecond before it meets all of it.
         let exact = 50_000.0 * 1_000_000.0 / (4_000_000.0 - 50_000.0);
         assert!((late(&curve) / exact - 1.0).abs() < 0.05, "{} {exact}", late(&curve));
     }

@@ -1,4 +1,4 @@
-//! In what else nodes differ: what they are, not how noisy.
+//! Other differences between nodes: their properties, not their noise.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use quell_recording::Nanos;
 use super::NodeSummary;
 use super::document::Difference;
 
-/// Nodes that are named of one difference.
+/// Maximum number of nodes that are named per difference.
 const MOST_NAMES: usize = 8;
-/// Different values that are told of one thing.
+/// Maximum number of different values that are listed per property.
 const MOST_VALUES: usize = 8;
 
-/// Spans that are alike to within a tenth are alike.
+/// The span of a node, rounded to one significant digit so that similar spans are equal.
 fn span(node: &NodeSummary) -> String {
     let digits = format!("{:.0e}", node.span_ns as f64);
     format!("about {}", Nanos::from_nanos(digits.parse::<f64>().unwrap_or(0.0) as u64))
 }
 
-/// A thing that is told, and how it is read off a node.
+/// The name of a property, and how to read it from a node.
 type Look = (&'static str, fn(&NodeSummary) -> String);
 
 const LOOKS: [Look; 7] = [
@@ -31,7 +31,7 @@ const LOOKS: [Look; 7] = [
     ("lost rows", |node| if node.lost == 0 { "none" } else { "some" }.into()),
 ];
 
-/// All of them, by thing and value.
+/// All differences, by property and value.
 pub(super) fn differences(nodes: &[NodeSummary]) -> Vec<Difference> {
     LOOKS.iter().flat_map(|look| of(nodes, *look)).collect()
 }

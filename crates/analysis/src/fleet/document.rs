@@ -1,4 +1,4 @@
-//! What is found in a fleet: the document of `quell.fleet/2`.
+//! Findings on a fleet: the document of `quell.fleet/2`.
 
 use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
@@ -14,73 +14,73 @@ pub const SCHEMA: &str = "quell.fleet/2";
 pub struct Fleet {
     /// `quell.fleet/2`.
     pub schema: &'static str,
-    /// The folder.
+    /// The folder of the recordings.
     pub folder: String,
-    /// Nodes that were read.
+    /// Number of nodes that were read.
     pub nodes: u64,
-    /// Nodes of which the sources of noise are known.
+    /// Number of nodes whose sources of noise are known.
     pub nodes_with_sources: u64,
     /// Recordings that could not be read.
     pub unread: Vec<Unread>,
-    /// Nodes with more noise than the rest, by some source; those that cost most first, or where no cost was asked for those with most
-    /// noise above what is usual.
+    /// Nodes with more noise than the rest, by some source. By cost, or if no cost was requested, by noise in excess of the
+    /// typical value.
     pub unlike: Vec<UnlikeNode>,
-    /// What is usual, by source; most time first.
+    /// The typical values by source; most time first.
     pub typical: Vec<TypicalSource>,
-    /// In what else some nodes differ from most. No fault of theirs.
+    /// Other differences of some nodes from most. They are not faults.
     pub differences: Vec<Difference>,
-    /// What the mixture of nodes costs; null where that was not asked for, or no node holds detours.
+    /// The cost of the mixture of nodes; null if it was not requested, or no node holds detours.
     pub cost: Option<Cost>,
-    /// What a reader of the figures must know.
+    /// Warnings for the reader of the figures.
     pub warnings: Vec<Warning>,
 }
 
-/// A node that is unlike the rest.
+/// A node that is an outlier.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct UnlikeNode {
     /// The recording's name.
     pub node: String,
     /// Its host.
     pub host: Option<String>,
-    /// By which sources, the one with most time above what is usual first.
+    /// The sources that make it an outlier, by time in excess of the typical value.
     pub why: Vec<Why>,
-    /// Its part of what the mixture loses at the scale of the whole fleet, as in [`SlowNode`]; null where no cost is known.
+    /// Its share in the loss of the mixture at the scale of the whole fleet, as in [`SlowNode`]; null if no cost is known.
     pub delay_share_percent: Option<f64>,
 }
 
-/// What is compared.
+/// The figure that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// Events for each second of a CPU.
+    /// Events per second of a CPU.
     Rate,
-    /// Nanoseconds for each second of a CPU.
+    /// Nanoseconds per second of a CPU.
     Time,
-    /// Events a second on the CPU with most.
+    /// Events per second on the CPU with most.
     WorstCpuRate,
-    /// Nanoseconds a second on the CPU with most, its two longest events left out.
+    /// Nanoseconds per second on the CPU with most, without its two longest events.
     WorstCpuTime,
     /// The longest event, in nanoseconds.
     Longest,
 }
 
-/// By what a node is unlike the rest.
+/// Why a node is an outlier.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Why {
-    /// The source, with the numbers of workers left out (`task:kworker`): hostile input. `all noise`; `unattributed`; or, where sources
+    /// The source, without the numbers of workers (`task:kworker`): hostile input. `all noise`; `unattributed`; or, if sources
     /// are unknown, a band of durations, `detours around 1ms`.
     pub source: String,
-    /// What is high.
+    /// The figure that is high.
     pub figure: Figure,
     /// The node's value.
     pub value: f64,
     /// The median of all nodes.
     pub typical: f64,
-    /// How many times that it is; null where that is nothing.
+    /// The ratio of the value to the median; null if the median is zero.
     pub times_typical: Option<f64>,
-    /// Nodes on which this source was seen at all.
+    /// Number of nodes on which this source was seen at all.
     pub seen_on: u64,
-    /// The source's time above what is usual, in ns for each second of a CPU.
+    /// The source's time in excess of the typical value, in ns per second of a CPU.
     pub excess_ns_per_s: f64,
     /// All this in a sentence.
     pub says: String,
@@ -93,13 +93,13 @@ pub struct TypicalSource {
     /// The source, as in [`Why`].
     #[column(title = "usual", name)]
     pub source: String,
-    /// Nodes on which it was seen.
+    /// Number of nodes on which it was seen.
     #[column]
     pub nodes: u64,
-    /// Events for each second of a CPU, median of all nodes.
+    /// Events per second of a CPU, median of all nodes.
     #[column(title = "per s and CPU")]
     pub per_s: f64,
-    /// Time for each second of a CPU, median of all nodes.
+    /// Time per second of a CPU, median of all nodes.
     #[column(title = "of each s", time)]
     pub ns_per_s: f64,
     /// The longest event of a node, median of all nodes.
@@ -107,39 +107,39 @@ pub struct TypicalSource {
     pub longest_ns: u64,
 }
 
-/// Something in which some nodes are not as most are.
+/// A property in which some nodes differ from most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Difference {
     /// `method`, `CPUs`, `span`, `kernel`, `clock`, `state` or `lost rows`.
     pub what: String,
-    /// As most nodes have it.
+    /// The value on most nodes.
     pub usual: String,
-    /// As these have it.
+    /// The value on these nodes.
     pub value: String,
-    /// How many.
+    /// Number of these nodes.
     pub nodes: u64,
-    /// The first of them.
+    /// The names of the first few.
     pub names: Vec<String>,
 }
 
-/// What the nodes cost a bulk-synchronous program whose nodes are not synchronised.
+/// The cost of the nodes' noise for a bulk-synchronous program whose nodes are not synchronised.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Cost {
-    /// Work per phase and rank.
+    /// Noise-free work per phase and rank.
     pub quantum_ns: u64,
     /// The seed of the places at which quanta begin.
     pub seed: u64,
-    /// Nodes whose detours are known; the others are in none of these figures.
+    /// Number of nodes whose detours are known; the others are in none of these figures.
     pub nodes: u64,
-    /// Ranks that fill them once.
+    /// Number of ranks that fill them once.
     pub ranks: u64,
-    /// The node whose own cost is in the middle.
+    /// The node whose own cost is the median.
     pub median_node: String,
-    /// One entry a scale.
+    /// One entry per scale.
     pub scales: Vec<Scale>,
-    /// What goes with the worst nodes.
+    /// The share of the worst nodes in the slowdown.
     pub worst_share: Vec<WorstShare>,
-    /// The nodes that hold up most, at the scale of the whole fleet.
+    /// The nodes that delay the others most, at the scale of the whole fleet.
     pub slowest: Vec<SlowNode>,
 }
 
@@ -147,34 +147,34 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Scale {
-    /// Ranks, one a CPU.
+    /// Number of ranks, one per CPU.
     #[column]
     pub ranks: u64,
-    /// Nodes that they fill. Fewer than were recorded are neighbours by name, the mean over where they begin; more take the recorded
-    /// ones in turn.
+    /// Number of nodes that they fill. If that is less than were recorded, they are neighbours by name, and the result is the mean over
+    /// where they begin; if more, they use the recorded ones in turn.
     #[column]
     pub nodes: u64,
-    /// Slowdown on the nodes as they are.
+    /// Slowdown with the nodes as they are.
     #[column(title = "as they are", suffix = " %")]
     pub mixture_percent: f64,
-    /// Slowdown if all were like the median node.
+    /// Slowdown if all nodes were like the median node.
     #[column(title = "all as the median node", suffix = " %")]
     pub median_percent: f64,
-    /// Slowdown if the nodes that are unlike the rest were like the mean of the others.
+    /// Slowdown if the outliers were like the mean of the other nodes.
     #[column(title = "without the unlike", suffix = " %")]
     pub without_unlike_percent: f64,
 }
 
-/// What the worst nodes do to a job on the whole fleet.
+/// The effect of the worst nodes on a job that runs on the whole fleet.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WorstShare {
-    /// So many of the slowest nodes …
+    /// Number of the slowest nodes.
     pub nodes: u64,
-    /// … make so much of the slowdown: this part of it goes when they are replaced by the median node.
+    /// Their share in the slowdown: the part that disappears if the median node replaces them.
     pub share_percent: f64,
 }
 
-/// A node that holds up the others.
+/// A node that delays the others.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct SlowNode {
@@ -185,10 +185,10 @@ pub struct SlowNode {
     /// Slowdown of a program on this node alone.
     #[column(title = "alone", suffix = " %")]
     pub own_percent: f64,
-    /// The share of all phases in which it is the last.
+    /// The share of all phases in which it is last.
     #[column(title = "of phases", precision = 1, suffix = " %")]
     pub holds_up_percent: f64,
-    /// The share of all lost time that was lost in those.
+    /// The share of all lost time that was lost in those phases.
     #[column(title = "of lost time", precision = 1, suffix = " %")]
     pub delay_share_percent: f64,
 }
@@ -198,6 +198,6 @@ pub struct SlowNode {
 pub struct Unread {
     /// Its name.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

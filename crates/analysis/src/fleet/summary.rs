@@ -1,4 +1,4 @@
-//! What is kept of one node: a few KiB, whatever its recording holds.
+//! The summary of one node: a few KiB, whatever the size of its recording.
 
 use std::collections::BTreeMap;
 
@@ -13,40 +13,40 @@ use crate::attribution::blames;
 use crate::overview;
 use crate::whatif::family;
 
-/// All noise of a node together.
+/// Name of the sum of all noise of a node.
 pub(super) const ALL: &str = "all noise";
-/// Time of detours that no source explains.
+/// Name of detour time that no source explains.
 pub(super) const UNATTRIBUTED: &str = "unattributed";
-/// Sources of a node that are kept one by one, those that took most; a node on which processes have names without number has more.
+/// Maximum number of sources that are kept per node, by time: processes can have any number of names.
 const MOST_SOURCES: usize = 64;
 
-/// One node of a fleet, summed up. Its rows need not stay in memory.
+/// The summary of one node of a fleet. Its rows need not stay in memory.
 #[derive(Clone, Debug)]
 pub struct NodeSummary {
     pub(super) name: String,
     pub(super) host: Option<String>,
     pub(super) method: Method,
     pub(super) cpus: usize,
-    /// The longest time that a CPU was watched.
+    /// The longest time that a CPU was observed.
     pub(super) span_ns: u64,
     pub(super) kernel: Option<String>,
     pub(super) clock: Option<String>,
     pub(super) whole: bool,
     pub(super) lost: u64,
-    /// Seconds watched, over all CPUs.
+    /// Observed time in seconds, over all CPUs.
     pub(super) watched_s: f64,
-    /// Whether the kernel's side is known.
+    /// Whether the kernel's intervals are known.
     pub(super) sources_known: bool,
-    /// [`ALL`], and for each source, or where those are unknown for each band of durations.
+    /// [`ALL`], and one entry per source, or per band of durations if sources are unknown.
     pub(super) sums: BTreeMap<String, Sums>,
-    /// How late it is with a quantum; none where that was not asked for, or there are no detours to tell.
+    /// The delay over a quantum; `None` if it was not requested, or there are no detours.
     pub(super) curve: Option<Curve>,
     pub(super) no_curve_because: Option<String>,
 }
 
 impl NodeSummary {
-    /// Sums a recording up, in one pass over its rows. With a quantum it is found how late this node is with one; the places that are
-    /// looked at follow from the seed and the recording's name alone.
+    /// Summarises a recording, in one pass over its rows. With a quantum it includes the node's delay over one; the places that are
+    /// evaluated depend only on the seed and the recording's name.
     pub fn of(recording: &Recording, quantum: Option<Nanos>, seed: u64) -> Self {
         let manifest = &recording.manifest;
         let spans: Vec<Span> = manifest.cpus.iter().map(|facts| facts.span()).collect();
@@ -78,7 +78,7 @@ impl NodeSummary {
         }
     }
 
-    /// Events or time, as a rate over all that was watched.
+    /// Events or time as a rate over the observed time.
     pub(super) fn per_s(&self, sum: f64) -> f64 {
         if self.watched_s > 0.0 { sum / self.watched_s } else { 0.0 }
     }
@@ -99,14 +99,14 @@ fn curve(recording: &Recording, quantum: Nanos, seed: u64) -> Result<Curve, Stri
     Curve::of(&recording.traces, quantum, Draws::new(seed, &name)).map_err(|error| error.to_string())
 }
 
-/// The sums of a node while its rows go by.
+/// The sums of a node while its rows are read.
 struct Gathering<'a> {
     by_source: FxHashMap<&'a Source, usize>,
     places: BTreeMap<String, usize>,
     gathered: Vec<Gathered>,
     watched_s: Vec<f64>,
     windows: Windows,
-    /// Losses of quanta, which are no events.
+    /// Losses of quanta, which are not events.
     lost: Option<Sums>,
 }
 
@@ -209,7 +209,7 @@ impl<'a> Gathering<'a> {
     }
 }
 
-/// FWQ and FTQ tell only how much was lost.
+/// FWQ and FTQ only measure how much time was lost.
 fn of_quanta(recording: &Recording) -> Sums {
     let mut sums = Sums::default();
     for one in overview::quanta(recording) {
@@ -221,10 +221,10 @@ fn of_quanta(recording: &Recording) -> Sums {
     Sums { settled_ns: sums.total_ns, ..sums }
 }
 
-/// quell itself, and the program whose phases were recorded: no noise of the node.
+/// quell itself, and the program whose phases were recorded: they are not noise of the node.
 struct Programs {
     pids: Vec<u32>,
-    /// Threads of a rank go by its name.
+    /// Threads of a rank have its name.
     names: Vec<Source>,
 }
 

@@ -1,9 +1,9 @@
-//! What one source did on one node, in a few words of memory.
+//! Sums of one source on one node, in a few machine words.
 
 use quell_recording::{Nanos, Span};
 
-/// A node's span is cut into at most so many windows, of at least a second each: a source that runs for a while once is in one
-/// or two of them, one that keeps coming back is in many.
+/// Maximum number of windows that a node's span is cut into, each of at least a second: a source that runs once for a while is in one
+/// or two of them, one that keeps returning is in many.
 const MOST_WINDOWS: u64 = 64;
 const SHORTEST_WINDOW: u64 = 1_000_000_000;
 
@@ -12,7 +12,7 @@ const SHORTEST_WINDOW: u64 = 1_000_000_000;
 pub(super) struct Windows {
     start: Nanos,
     length: u64,
-    /// How many there are, at least one.
+    /// Number of windows, at least one.
     pub count: u32,
 }
 
@@ -29,12 +29,12 @@ impl Windows {
     }
 }
 
-/// One event of a source, as far as it counts: detours of a length between two bands count to both in part.
+/// One event of a source with its weight: a detour of a length between two bands counts in part in both.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {
     pub at: Nanos,
     pub ns: u64,
-    /// Up to 1.
+    /// Weight, at most 1.
     pub weight: f64,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Event {
 struct OfCpu {
     count: f64,
     total_ns: f64,
-    /// The two longest: without them the time rests on no single event.
+    /// The two longest times. Without them the sum does not depend on any single event.
     longest: [f64; 2],
 }
 
@@ -64,7 +64,7 @@ fn with([first, second]: [f64; 2], ns: f64) -> [f64; 2] {
     if ns > first { [ns, first] } else { [first, second.max(ns)] }
 }
 
-/// One source while a node's rows go by.
+/// The sums of one source while a node's rows are read.
 #[derive(Clone, Debug)]
 pub(super) struct Gathered {
     cpus: Vec<OfCpu>,
@@ -77,7 +77,7 @@ impl Gathered {
         Self { cpus: vec![OfCpu::default(); cpus], windows: 0, max_ns: 0 }
     }
 
-    /// Counts an event on the CPU of that place.
+    /// Counts an event on the CPU with this index.
     pub fn add(&mut self, cpu: usize, event: Event, windows: Windows) {
         self.cpus[cpu].add(event);
         if event.weight >= 0.5 {
@@ -86,7 +86,7 @@ impl Gathered {
         }
     }
 
-    /// The sums, over CPUs that were watched for so many seconds.
+    /// The sums; `watched_s` are the seconds for which each CPU was observed.
     pub fn sums(&self, watched_s: &[f64]) -> Sums {
         let mut all = OfCpu::default();
         let mut sums = Sums { active: self.windows.count_ones(), max_ns: self.max_ns, ..Sums::default() };
@@ -103,22 +103,22 @@ impl Gathered {
     }
 }
 
-/// What is kept of one source on one node.
+/// The sums of one source on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sums {
-    /// Events, all CPUs together.
+    /// Number of events, over all CPUs.
     pub count: f64,
-    /// Their time.
+    /// Sum of their times.
     pub total_ns: f64,
-    /// Their time without the two longest.
+    /// Sum of their times without the two longest.
     pub settled_ns: f64,
-    /// The longest.
+    /// The longest time.
     pub max_ns: u64,
-    /// Events a second on the CPU that has most.
+    /// Events per second on the CPU with most.
     pub worst_rate: f64,
-    /// Time in ns a second, without its two longest, on the CPU that lost most.
+    /// Time in ns per second, without its two longest events, on the CPU that lost most.
     pub worst_share: f64,
-    /// Windows in which it was seen.
+    /// Number of windows in which it was seen.
     pub active: u32,
 }
 

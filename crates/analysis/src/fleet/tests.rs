@@ -9,7 +9,7 @@ use crate::predict::{NodeNoise, Options, predict};
 
 const SPAN: u64 = 4_000_000_000;
 
-/// Random events: rate a second, mean length, source.
+/// Random events: rate per second, mean length, source.
 type Habit = (f64, f64, Option<Source>);
 
 fn events(seed: u64, habits: &[Habit]) -> Vec<(u64, u64, Option<Source>)> {
@@ -69,7 +69,7 @@ fn task(name: &str) -> Option<Source> {
     Some(Source::Task(name.into()))
 }
 
-/// A healthy CPU of a node whose rates are its own to within some 10 %.
+/// The events of a healthy CPU, whose rates vary by some 10 % from node to node.
 fn healthy(node: u64) -> Vec<Habit> {
     let factor = |at: u64| 1.0 + 0.17 * Draws::new(9, &[node]).signed(at);
     vec![
@@ -152,7 +152,7 @@ fn what_every_fifth_node_has_is_another_kind_of_node() {
     );
 }
 
-/// Twelve nodes of two CPUs, of which two are ill.
+/// Twelve nodes of two CPUs each, two of which are outliers.
 fn small() -> Vec<Recording> {
     let habits = |node| if node % 6 == 2 { with(node, (20.0, 1e6, None)) } else { healthy(node) };
     (0..12).map(|node| recording(&format!("n{node:02}"), node, &vec![habits(node); 2], false)).collect()
@@ -173,7 +173,7 @@ fn the_cost_is_that_of_a_prediction() {
     let predicted = predict(&noise, &options, crate::GO_ON).unwrap();
     for (scale, point) in cost.scales.iter().zip(&predicted.points) {
         let ratio = scale.mixture_percent / point.slowdown_percent;
-        // Detours that begin while a rank waits are left out, so the more is waited the more is missing.
+        // Detours that begin while a rank waits are left out, so the more waiting there is, the more is missing.
         let waits = point.slowdown_percent / 100.0;
         assert!((ratio - 1.0).abs() < 0.06 + 0.2 * waits, "{scale:?} {point:?}");
         assert!(scale.median_percent < scale.mixture_percent);

@@ -1,4 +1,4 @@
-//! Counters of noise that only grow, under a bounded number of names: what a monitoring system asks for again and again.
+//! Counters of noise that only grow, under a bounded number of names, for monitoring systems that poll them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,21 +6,21 @@ use quell_recording::{Cpu, Detour, Interval, Nanos, SourceKind, one_line};
 
 use crate::whatif::family;
 
-/// Names that are counted under their own at most; on machines with many CPUs fewer.
+/// Maximum number of names with their own counters; fewer on machines with many CPUs.
 const MOST_NAMED: usize = 48;
 const FEWEST_NAMED: usize = 16;
-/// Series of one metric, names times CPUs, that are aimed at.
+/// Target for the number of series of one metric: names times CPUs.
 const MOST_SERIES: usize = 10_000;
-/// Names that wait for one of their own. Processes choose their names: without a limit they could fill the memory.
+/// Maximum number of names that wait for their own counters. Processes choose their names: without a limit they could fill the memory.
 const MOST_WAITING: usize = 1024;
-/// The share of all noise from which on a name gets its own.
+/// Minimum share of all noise for a name to get its own counters.
 const LEAST_SHARE: f64 = 0.001;
-/// Characters of a name.
+/// Maximum length of a name, in characters.
 const LONGEST_NAME: usize = 64;
-/// The rest.
+/// Name of the sum over names without their own counters.
 pub(super) const OTHER: &str = "other";
 
-/// Upper bounds of the histogram's buckets, in ns; above the last there is one more.
+/// Upper bounds of the histogram's buckets, in ns; one more bucket holds what is above the last.
 pub(super) const BOUNDS: [u64; 19] = {
     let mut bounds = [0; 19];
     let (mut at, mut power) = (0, 1_000);
@@ -34,7 +34,7 @@ pub(super) const BOUNDS: [u64; 19] = {
     bounds
 };
 
-/// How often, and how long in all.
+/// Number of events, and sum of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     pub count: u64,
@@ -62,11 +62,11 @@ impl Histogram {
     }
 }
 
-/// The noise of this node since the start.
+/// The noise of this node since the start of the run.
 #[derive(Debug)]
 pub struct Counters {
     pub(super) cpus: Vec<Cpu>,
-    /// For each name its sums, CPU by CPU. A name that is here stays.
+    /// For each name its sums, one per CPU. Names are never removed.
     pub(super) named: BTreeMap<String, Vec<Sum>>,
     waiting: HashMap<String, u64>,
     most_named: usize,
@@ -74,7 +74,7 @@ pub struct Counters {
     pub(super) detours: Option<Vec<Sum>>,
     all_ns: u64,
     own_pid: u32,
-    /// What quell's own process took, CPU by CPU.
+    /// The time that quell's own process took, one sum per CPU.
     pub(super) own: Vec<Sum>,
     pub(super) until: Nanos,
     pub(super) lost_intervals: u64,
@@ -82,7 +82,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// For the CPUs that are watched, in their order, with a probe on them or without. `own_pid` is quell's process.
+    /// Counters for the observed CPUs, in their order, with or without probes. `own_pid` is quell's process.
     pub fn new(cpus: &[Cpu], probed: bool, own_pid: u32) -> Self {
         let none = || vec![Sum::default(); cpus.len()];
         Self {
@@ -101,7 +101,7 @@ impl Counters {
         }
     }
 
-    /// Takes intervals, in any order.
+    /// Adds intervals, in any order.
     pub fn intervals(&mut self, rows: impl Iterator<Item = (Cpu, Interval)>) {
         for (cpu, one) in rows {
             let Ok(at) = self.cpus.binary_search(&cpu) else { continue };
@@ -111,7 +111,7 @@ impl Counters {
             } else if ns > 0 || kind != SourceKind::Steal {
                 self.all_ns = self.all_ns.saturating_add(ns);
                 self.kinds.entry(kind.name()).or_default().add(ns);
-                // Names of devices and processes have no number; the other kinds have few.
+                // Devices and processes can have any number of names; the other kinds have few.
                 let free = matches!(kind, SourceKind::Task | SourceKind::Irq);
                 self.count(name(&one), free, at, ns);
             }
@@ -138,7 +138,7 @@ impl Counters {
         }
     }
 
-    /// Takes detours of the probe.
+    /// Adds detours of the probe.
     pub fn detours(&mut self, rows: &[(Cpu, Detour)]) {
         let Some(detours) = &mut self.detours else { return };
         for (cpu, detour) in rows.iter().filter(|(_, detour)| !detour.own) {
@@ -150,8 +150,8 @@ impl Counters {
         }
     }
 
-    /// All rows up to a time have come, but for those that were lost. From now on names that took much are counted under their own: what
-    /// they took before stays where it was counted, so that no counter goes down.
+    /// Ends an interval: all rows up to `until` were added, except for those that were lost. From now on, names that took much time get their own
+    /// counters. Their earlier time stays where it was counted, so that no counter decreases.
     pub fn turn(&mut self, until: Nanos, lost_intervals: u64, lost_detours: u64) {
         self.until = self.until.max(until);
         self.lost_intervals = self.lost_intervals.max(lost_intervals);
@@ -166,7 +166,7 @@ impl Counters {
             .take(free)
             .map(|(name, _)| (*name).clone())
             .collect();
-        // Those that took least make room for others.
+        // The names that took least time make room for others.
         let crowd: Vec<String> =
             waiting.iter().skip(MOST_WAITING / 2).map(|(name, _)| (*name).clone()).collect();
         for name in crowd.iter().chain(&chosen) {
@@ -178,8 +178,8 @@ impl Counters {
     }
 }
 
-/// The name under which an interval is counted: without the numbers of workers, and fit for a label. What a process is called must not
-/// make two of one name, or one of the rest.
+/// The name under which an interval is counted: without the numbers of workers, and valid as a label. A process must not be able to choose a
+/// name that splits another counter in two, or that collides with the sum of the others.
 fn name(one: &Interval) -> String {
     one_line(&family(&one.source)).chars().take(LONGEST_NAME).collect()
 }

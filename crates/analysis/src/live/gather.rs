@@ -1,4 +1,4 @@
-//! Rows in, frames out.
+//! Collects rows and makes frames of them.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use super::join::Joiner;
 use super::table::{Key, Table};
 use crate::attribution::Blame;
 
-/// How far the history of a CPU goes back, and of how many intervals it is at most.
+/// Length of the history of a CPU, and its maximum number of intervals.
 const HISTORY: Nanos = Nanos::from_secs(60);
 const MOST_HISTORY: usize = 120;
-/// Detours that are joined at a time, which bounds memory however long an interval is.
+/// Maximum number of detours that are joined at a time, which bounds the memory however long an interval is.
 const MOST_DETOURS: usize = 1 << 17;
-/// Record-breaking detours that are kept of an interval.
+/// Maximum number of record-breaking detours that are kept per interval.
 const MOST_LONGEST: usize = 256;
 
-/// Sums of one CPU over some time.
+/// Sums of one CPU over a period of time.
 #[derive(Clone, Copy, Debug, Default)]
 struct CpuSum {
     noise_ns: u64,
@@ -51,13 +51,13 @@ impl CpuSum {
         *sum = sum.saturating_add(one.net.as_nanos());
     }
 
-    /// A share of the time in which noise could be seen.
+    /// Share of the time in which noise could be observed.
     fn noise_percent(&self, span_ns: u64) -> f64 {
         percent(self.noise_ns, span_ns.saturating_sub(self.own_ns))
     }
 }
 
-/// A row that ends in an interval may have begun before it: no more than all of the interval is shown.
+/// A row that ends in an interval may have begun before it, so the percentage is limited to 100.
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (100.0 * part as f64 / whole as f64).min(100.0) }
 }
@@ -71,7 +71,7 @@ struct CpuState {
     longest_ns: u64,
 }
 
-/// Takes rows as they come and turns them into a [`Frame`] at the end of each interval.
+/// Collects rows as they arrive and makes a [`Frame`] of them at the end of each interval.
 #[derive(Debug)]
 pub struct Gatherer {
     cpus: Vec<Cpu>,
@@ -86,7 +86,7 @@ pub struct Gatherer {
 }
 
 impl Gatherer {
-    /// For the CPUs that are watched, in their order. `unknown` is why sources are not known; `own_pid` is quell's process.
+    /// A gatherer for the observed CPUs, in their order. `unknown` is why sources are not known; `own_pid` is quell's process.
     pub fn new(cpus: &[Cpu], probed: bool, unknown: Option<String>, own_pid: u32) -> Self {
         Self {
             cpus: cpus.to_vec(),
@@ -101,7 +101,7 @@ impl Gatherer {
         }
     }
 
-    /// Takes detours; those of one CPU in order.
+    /// Adds detours; those of one CPU must be in order.
     pub fn detours(&mut self, rows: &[(Cpu, Detour)]) {
         for (cpu, detour) in rows {
             let Some(index) = self.place(*cpu) else { continue };
@@ -115,7 +115,7 @@ impl Gatherer {
         }
     }
 
-    /// Takes intervals, in any order.
+    /// Adds intervals, in any order.
     pub fn intervals(&mut self, rows: impl Iterator<Item = (Cpu, Interval)>) {
         for (cpu, one) in rows {
             let Some(index) = self.place(cpu) else { continue };
@@ -124,7 +124,7 @@ impl Gatherer {
             let state = &mut self.states[index];
             state.now.interval(&one, own);
             state.ever.interval(&one, own);
-            // The kernel looks for stolen time often, and mostly finds none.
+            // The kernel checks for stolen time often, and mostly finds none.
             if one.source.kind() != SourceKind::Steal || one.net > Nanos::ZERO {
                 self.table.add(key, one.net.as_nanos(), one.detail.as_ref());
             }
@@ -134,7 +134,7 @@ impl Gatherer {
         }
     }
 
-    /// Ends an interval at `time`: all rows up to then have come.
+    /// Ends an interval at `time`; all rows up to then were added.
     pub fn frame(&mut self, time: Nanos, overhead: Overhead) -> Frame {
         self.join();
         let interval = time - self.begun;
@@ -192,7 +192,7 @@ impl Gatherer {
         self.unknown.is_none().then(|| self.table.rows(interval, all, self.cpus.len(), self.probed))
     }
 
-    /// Blames the detours that have come, and looks for those that are longer than any before.
+    /// Attributes the detours that have arrived, and finds those that are longer than any before.
     fn join(&mut self) {
         let (table, longest, own_pid) = (&mut self.table, &mut self.longest, self.own_pid);
         let (states, cpus, known) = (&mut self.states, &self.cpus, self.unknown.is_none());
@@ -204,7 +204,7 @@ impl Gatherer {
                 let ns = blame.detour.duration.as_nanos();
                 if ns > most {
                     most = ns;
-                    // Everything is a record at first: only what remains one is worth a line.
+                    // At first every detour is a record; only the last record is worth a line.
                     if first {
                         longest.retain(|one| one.cpu != cpus[index].0);
                     }
@@ -218,7 +218,7 @@ impl Gatherer {
     }
 }
 
-/// Puts a detour down to its sources.
+/// Attributes a detour to its sources.
 fn count(table: &mut Table, blame: &Blame, intervals: &[Interval], own_pid: u32) {
     for part in &blame.parts {
         table.blame(Key::of(&intervals[part.interval], own_pid), part.ns);
@@ -232,7 +232,7 @@ fn count(table: &mut Table, blame: &Blame, intervals: &[Interval], own_pid: u32)
     }
 }
 
-/// A detour with those who took it.
+/// A detour with the sources that took it.
 fn line(cpu: Cpu, blame: &Blame, intervals: &[Interval], known: bool) -> LongestDetour {
     let of_part = |part: &crate::attribution::Part| {
         let one = &intervals[part.interval];

@@ -1,4 +1,4 @@
-//! The join of one interval's rows, in pieces that are forgotten as soon as no detour can ask for them.
+//! The join of one interval's rows. Each row is dropped as soon as no detour can need it.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -9,22 +9,22 @@ use quell_recording::{
 
 use crate::attribution::{Blame, blames};
 
-/// The clocks of probe and kernel stand no further apart than this.
+/// Maximum offset between the clocks of probe and kernel.
 const SLACK: Nanos = Nanos::from_nanos(2_000);
-/// Intervals that wait on one CPU for their detour; older ones are given up.
+/// Maximum number of intervals that wait on one CPU for their detour; older ones are dropped.
 pub(super) const MOST_WAITING: usize = 1 << 16;
 
-/// Rows on one CPU that have not been joined yet.
+/// Rows on one CPU that are not joined yet.
 #[derive(Debug, Default)]
 struct Waiting {
     detours: Vec<Detour>,
-    /// In order of their end, as they came.
+    /// In order of their end, as they arrived.
     intervals: VecDeque<Interval>,
-    /// Up to here detours have come.
+    /// Time up to which detours have arrived.
     joined: Nanos,
 }
 
-/// Rows of all CPUs that have not been joined yet.
+/// Rows of all CPUs that are not joined yet.
 #[derive(Debug)]
 pub(super) struct Joiner {
     cpus: Vec<Cpu>,
@@ -48,14 +48,14 @@ impl Joiner {
         intervals.push_back(interval);
     }
 
-    /// Detours that wait.
+    /// Number of detours that wait.
     pub fn detours(&self) -> usize {
         self.waiting.iter().map(|one| one.detours.len()).sum()
     }
 
-    /// Blames all detours that have come, and hands each CPU's place, its blames and its intervals to `each`.
+    /// Attributes all detours that have arrived, and passes the index of each CPU with its blames and intervals to `each`.
     ///
-    /// What came after a CPU's last detour waits on: it may lie in one that has not ended.
+    /// Intervals after a CPU's last detour keep waiting, because they may lie in a detour that has not ended.
     pub fn join(&mut self, mut each: impl FnMut(usize, &[Blame], &[Interval])) {
         let recording = self.recording();
         for (index, (_, blames)) in blames(&recording).into_iter().enumerate() {
@@ -64,13 +64,13 @@ impl Joiner {
         for (waiting, trace) in self.waiting.iter_mut().zip(recording.traces) {
             let Some(last) = trace.detours.last() else { continue };
             waiting.joined = last.end();
-            // What was stolen in a window has been given to its detours, and must not be given again.
+            // The stolen time of a window was distributed to its detours, and must not be distributed again.
             let waits = |one: &Interval| one.source != Source::Steal && one.end() + SLACK > last.end();
             waiting.intervals.retain(waits);
         }
     }
 
-    /// The rows that wait as a small recording. The detours are taken out.
+    /// Makes a small recording of the waiting rows. Removes the detours.
     fn recording(&mut self) -> Recording {
         let mut manifest = Manifest::new(Method::Detour, State::Complete);
         manifest.sources = Some(Default::default());

@@ -1,6 +1,6 @@
-//! Noise while it happens: rows in, one [`Frame`] an interval out, with bounded memory over any time.
+//! Noise while it happens: rows go in, and one [`Frame`] per interval comes out, with bounded memory for any duration.
 //!
-//! The join is that of [`crate::attribution`], over the rows of each interval alone.
+//! The join is that of [`crate::attribution`], over the rows of one interval at a time.
 
 mod counters;
 mod document;

@@ -8,7 +8,7 @@ use super::counters::{BOUNDS, Sum};
 /// The content type of [`openmetrics`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All counters as they stand. `version` is that of quell.
+/// The current values of all counters. `version` is that of quell.
 pub fn openmetrics(counters: &Counters, version: &str) -> String {
     let mut text = String::new();
     build(&mut text, version);
@@ -56,10 +56,10 @@ fn observed(text: &mut String, counters: &Counters) {
     }
 }
 
-/// A metric of sources: its name, unit and help, and how its value is read off a sum.
+/// A metric of sources: its name, unit and help, and how its value is computed from a sum.
 type Metric = (&'static str, Option<&'static str>, &'static str, fn(&Sum) -> String);
 
-/// A line for each CPU and source that has been seen there.
+/// Writes a line for each CPU and each source that was seen on it.
 fn noise(text: &mut String, counters: &Counters) {
     let help = "Time that a source took from a CPU, net of what interrupted it; tasks are all that ran, programs of users too";
     let metrics: [Metric; 2] = [
@@ -129,7 +129,7 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// A bound as the canonical real number that the specification asks for.
+/// A bound as the canonical real number that the specification requires.
 fn float(ns: u64) -> String {
     let value = ns as f64 / 1e9;
     let text = if value < 1e-4 { format!("{value:e}") } else { value.to_string() };
@@ -140,7 +140,7 @@ fn float(ns: u64) -> String {
     }
 }
 
-/// A label's value, which is a process's or a driver's own name: hostile.
+/// Escapes a label's value, which a process or a driver chose: hostile input.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,4 +1,4 @@
-//! Sums per source, in a table that never grows past its limit.
+//! Sums per source, in a table of bounded size.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use quell_recording::{Interval, Nanos, Source, SourceKind};
 use super::document::{Figures, SourceNow};
 use crate::attribution::Class;
 
-/// Sources that have a row of their own. Processes choose their names: without a limit they could fill the memory.
+/// Maximum number of sources with a row of their own. Processes choose their names: without a limit they could fill the memory.
 pub(super) const MOST_SOURCES: usize = 1024;
-/// Names that are kept of what one source worked at.
+/// Maximum number of names that are kept of what one source worked on.
 const MOST_DETAILS: usize = 32;
 
 /// A row's key.
@@ -18,14 +18,14 @@ const MOST_DETAILS: usize = 32;
 pub(super) enum Key {
     /// A source, and whether it is quell itself.
     Source(Source, bool),
-    /// What nothing explains.
+    /// Time that is not attributed.
     Unattributed,
-    /// Tasks that have no row of their own any more, or came when the table was full.
+    /// Tasks that lost their own row, or arrived when the table was full.
     Others,
 }
 
 impl Key {
-    /// Of an interval; `own_pid` is quell's process.
+    /// The key of an interval; `own_pid` is quell's process.
     pub fn of(one: &Interval, own_pid: u32) -> Self {
         Self::Source(one.source.clone(), one.source.kind() == SourceKind::Task && one.pid == own_pid)
     }
@@ -120,7 +120,7 @@ impl Table {
         }
     }
 
-    /// Puts a part of a detour down to a source.
+    /// Attributes a part of a detour to a source.
     pub fn blame(&mut self, key: Key, ns: u64) {
         for sum in self.row(key).both() {
             sum.in_detours_ns = sum.in_detours_ns.saturating_add(ns);
@@ -132,7 +132,7 @@ impl Table {
         self.0.entry(if full { Key::Others } else { key }).or_default()
     }
 
-    /// All rows over an interval and over all time, most time in the interval first, quell's own last.
+    /// All rows with their figures in the interval and since the start, by time in the interval, quell's own last.
     pub fn rows(&self, interval: Nanos, all: Nanos, cpus: usize, probed: bool) -> Vec<SourceNow> {
         let row = |(key, row): (&Key, &Row)| SourceNow {
             source: key.name(),
@@ -152,8 +152,8 @@ impl Table {
         rows
     }
 
-    /// Begins a new interval. Where the table is nearly full, tasks that did nothing in the last one and least before
-    /// make room: only tasks have names without number.
+    /// Begins a new interval. If the table is more than half full, it removes tasks that did nothing in the last interval, those with the
+    /// least time first: only tasks can have any number of names.
     pub fn turn(&mut self) {
         if self.0.len() > MOST_SOURCES / 2 {
             self.make_room();

@@ -1,4 +1,4 @@
-//! The gatherer on made rows.
+//! The gatherer on artificial rows.
 
 use quell_recording::{Cpu, Detour, Interval, Nanos, Source};
 
@@ -71,7 +71,7 @@ fn an_interval_is_summed_beside_all_time() {
 fn a_detour_over_an_interval_s_end_keeps_what_came_before_it() {
     let mut gatherer = gatherer();
     gatherer.detours(&[detour(500, 1_000)]);
-    // Both lie in a detour of which the end has not come.
+    // Both lie in a detour whose end has not arrived yet.
     gatherer.intervals([tick(600, 800), tick(999_000_000, 1_000)].into_iter());
     frame(&mut gatherer, 1);
     gatherer.detours(&[detour(998_000_000, 4_000_000)]);
@@ -117,7 +117,7 @@ fn memory_is_bounded_whatever_processes_call_themselves() {
     assert!(row(&frame, "other tasks").now.count > 3_000);
     let all: u64 = frame.sources.iter().flatten().map(|row| row.now.time_ns).sum();
     assert_eq!(all, 500_000, "no time is lost");
-    // Those that are gone make room for those that come.
+    // Sources that are gone make room for new ones.
     gatherer.frame(Nanos::from_secs(2), Overhead::default());
     gatherer.intervals([task("new", 2_000_000_000, 100)].into_iter());
     let third = gatherer.frame(Nanos::from_secs(3), Overhead::default());

@@ -1,4 +1,4 @@
-//! [`Counters`] of a recording that is there whole, so that what took most has its name from the start.
+//! [`Counters`] of a complete recording, in which the sources with most time have their names from the start.
 
 use quell_recording::{Nanos, Recording};
 
@@ -6,13 +6,13 @@ use super::Counters;
 use super::counters::Sum;
 
 impl Counters {
-    /// All that a recording holds. A CPU's time is that of the longest span.
+    /// Adds a whole recording. The time of each CPU is the longest span.
     pub fn of_recording(recording: &Recording) -> Self {
         let manifest = &recording.manifest;
         let cpus: Vec<_> = manifest.cpus.iter().map(|facts| facts.cpu).collect();
         let probed = recording.traces.iter().any(|trace| !trace.detours.is_empty());
         let facts = manifest.sources.as_ref();
-        // No process has this number.
+        // No process has this id.
         let own_pid = facts.and_then(|facts| facts.own_pid).unwrap_or(u32::MAX);
         let until = manifest.cpus.iter().map(|facts| facts.end_ns).max().unwrap_or(Nanos::ZERO);
         let lost = [facts.map_or(0, |facts| facts.lost), manifest.lost()];

@@ -1,9 +1,9 @@
-//! From a line in the spectrum to the train behind it: its events, its exact period, and whether it is one at all.
+//! From a line in the spectrum to the train behind it: its events, its exact period, and whether it is a train at all.
 //!
-//! The starts are folded at the suspected period. A train's phase is followed through groups of cycles, as few
-//! groups as its drift allows. Then cycles are counted that have an event within a window around that phase: the
-//! binomial tail (Chernoff, Ann. Math. Statist. 23, 1952) bounds the probability that chance hits as many. To
-//! count hit cycles, not events, keeps bursts from looking like trains.
+//! The starts are folded at the suspected period. A train's phase is followed through groups of cycles, using as few
+//! groups as its drift allows. Then the cycles with an event within a window around that phase are counted: the
+//! binomial tail (Chernoff, Ann. Math. Statist. 23, 1952) bounds the probability that chance hits as many. Counting
+//! hit cycles, not events, keeps bursts from looking like trains.
 
 use std::f64::consts::TAU;
 
@@ -11,38 +11,38 @@ use super::spectrum::Line;
 use super::{Events, FEWEST_CYCLES, LEAST_FILL};
 use crate::stats::{mean, median_high};
 
-/// The most cells of time in which phases are summed before they are grouped; a power of 4.
+/// Maximum number of cells of time in which phases are summed before they are grouped; a power of 4.
 const MOST_CELLS: usize = 4_096;
 
-/// Bins of the histogram of phases; a power of 2.
+/// Number of bins of the histogram of phases; a power of 2.
 const PHASES: usize = 1_024;
 
-/// Half-widths of windows that are tried, in bins of that histogram: up to an eighth of a cycle to each side.
+/// The half-widths of windows that are tried, in bins of that histogram: up to an eighth of a cycle to each side.
 const HALF_WIDTHS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/// Harmonics up to this power of 2 sharpen a frequency.
+/// Harmonics up to this power of 2 refine a frequency.
 const HIGHEST_HARMONIC: i32 = 8;
 
-/// The power over chance from which a harmonic is trusted to sharpen a frequency.
+/// Minimum ratio of a harmonic's power to that of chance for refining a frequency with it.
 const STANDS_OUT: f64 = 8.0;
 
-/// A frequency is sharpened with no more events than about so many, if they suffice.
+/// Approximate number of events that is enough to refine a frequency.
 const ENOUGH_EVENTS: f64 = 65_536.0;
 
 /// A train among the events of a band.
 #[derive(Clone, Debug)]
 pub(super) struct Train {
-    /// In cycles per nanosecond.
+    /// Frequency, in cycles per nanosecond.
     pub frequency: f64,
-    /// Events in its place, net of chance.
+    /// Number of its events, net of chance.
     pub events: f64,
     /// Their median duration, in nanoseconds.
     pub median_duration_ns: u64,
-    /// Their time, in nanoseconds, net of chance.
+    /// Sum of their times, in nanoseconds, net of chance.
     pub noise_ns: f64,
 }
 
-/// The train behind `line`, if chance makes such a one with a probability of no more than `allowance`.
+/// The train behind `line`, if the probability that chance makes such a train is at most `allowance`.
 pub(super) fn follow(events: &Events, line: &Line, allowance: f64) -> Option<Train> {
     let frequency = sharpened(events, line);
     let cycles = (frequency * events.length).round();
@@ -54,7 +54,7 @@ pub(super) fn follow(events: &Events, line: &Line, allowance: f64) -> Option<Tra
     let phases = Phases::of(events, frequency, &cells.group_phases(groups));
     let window = phases.best_window();
     let hits = phases.hits(&window);
-    // Groups have a phase fitted each, and the window was chosen among so many.
+    // Correction for choices: a phase is fitted for each group, and the window is one of several.
     let choices = (groups as f64 + 1.0) * (1.0 / window.share()).ln() + (HALF_WIDTHS.len() as f64).ln();
     let chance = hits.by_chance.max(-(-(events.starts.len() as f64) / cycles * window.share()).exp_m1());
     let surprise = cycles * binary_divergence(hits.train / cycles, chance) - choices;
@@ -69,14 +69,14 @@ pub(super) fn follow(events: &Events, line: &Line, allowance: f64) -> Option<Tra
     slower.or_else(|| phases.train(events, frequency, &window))
 }
 
-/// The frequency of `line`, made as precise as the train allows: each harmonic that still stands out halves the
-/// error of the one before.
+/// The frequency of `line`, as precise as the train allows: each harmonic that still stands out halves the
+/// error of the previous one.
 fn sharpened(events: &Events, line: &Line) -> f64 {
-    // A strong train is seen as sharply in some of its events.
+    // A strong train is equally sharp in a part of its events.
     let spare = (line.power / (8.0 * STANDS_OUT)).min(events.starts.len() as f64 / ENOUGH_EVENTS);
     let events = &events.each(spare as usize);
     let coarse = Cells::of(events, line.frequency).refined(1.5 * line.resolution);
-    // The second time, cells no longer lose power to an error of the frequency.
+    // In the second pass, cells no longer lose power to an error of the frequency.
     let mut frequency = Cells::of(events, coarse).refined(0.2 * line.resolution);
     for harmonic in (1..=HIGHEST_HARMONIC).map(|doublings| f64::from(1 << doublings)) {
         let cells = Cells::of(events, harmonic * frequency);
@@ -90,7 +90,7 @@ fn sharpened(events: &Events, line: &Line) -> f64 {
     frequency
 }
 
-/// The sum of e^(−2πi f t) over the starts in each of some equal cells of time.
+/// The sum of e^(−2πi f t) over the starts in each of a number of equal cells of time.
 struct Cells {
     frequency: f64,
     /// The length of a cell, in nanoseconds.
@@ -118,7 +118,7 @@ impl Cells {
         Self { frequency, length, sums, counts }
     }
 
-    /// The frequency of the most power within `reach`; where a train drifts, its mean frequency.
+    /// The frequency with the most power within `reach`; if a train drifts, its mean frequency.
     fn refined(&self, reach: f64) -> f64 {
         let groups = self.groups();
         if groups > 1 {
@@ -158,10 +158,10 @@ impl Cells {
         -above / below / group_length
     }
 
-    /// In how many groups the phase must be followed: the fewest that keep most of the train. A train of n events
+    /// The number of groups in which the phase must be followed: the fewest that keep most of the train. A train of n events
     /// that keeps its phase within a group has, over the groups, a power of n²/groups above the events' own, N.
     fn groups(&self) -> usize {
-        // In a group of few cycles, events spread evenly do not cancel.
+        // In a group of few cycles, evenly spaced events do not cancel.
         let cycles = self.frequency * self.length * self.sums.len() as f64;
         let most = self.sums.len().min((cycles / FEWEST_CYCLES as f64) as usize);
         let candidates = || (0..6).map(|i| 4usize.pow(i)).take_while(|&groups| groups <= most);
@@ -171,7 +171,7 @@ impl Cells {
                 excess += z.0 * z.0 + z.1 * z.1 - count;
                 variance += count * count;
             }
-            // What chance may add is taken off, else the many phases of many groups would always fit best.
+            // The contribution of chance is subtracted; otherwise the many phases of many groups would always fit best.
             groups as f64 * (excess - 3.0 * f64::sqrt(variance)).max(0.0)
         };
         let most = candidates().map(train).fold(0.0, f64::max);
@@ -186,19 +186,19 @@ impl Cells {
         })
     }
 
-    /// The phase of the train in each group, in cycles: where in its cycle it strikes.
+    /// The phase of the train in each group, in cycles: the position in its cycle at which it strikes.
     fn group_phases(&self, groups: usize) -> Vec<f64> {
         self.grouped(groups).map(|((re, im), _)| -im.atan2(re) / TAU).collect()
     }
 }
 
-/// The place of a parabola's top through three equally spaced heights, from the middle one, in steps.
+/// The position of the vertex of a parabola through three equally spaced heights, from the middle one, in steps.
 fn vertex(before: f64, top: f64, after: f64) -> f64 {
     let bend = before - 2.0 * top + after;
     if bend < 0.0 { (0.5 * (before - after) / bend).clamp(-0.5, 0.5) } else { 0.0 }
 }
 
-/// Phases in cycles, each moved by whole cycles to within half a cycle of the one before.
+/// Phases in cycles, each shifted by whole cycles to within half a cycle of the previous one.
 fn unwrapped(phases: &[f64]) -> Vec<f64> {
     let mut last = phases.first().copied().unwrap_or(0.0);
     let near = |&phase: &f64| {
@@ -213,7 +213,7 @@ fn centred(phase: f64) -> f64 {
     phase - phase.round()
 }
 
-/// The starts as phases of the train: whole cycles count, the fraction says how far from the train's place.
+/// The starts as phases of the train: the integer part is the number of the cycle, the fraction the distance from the train's place.
 struct Phases {
     phases: Vec<f64>,
     histogram: Vec<usize>,
@@ -230,13 +230,13 @@ impl Window {
         centred(phase - self.centre).abs() <= self.half_width
     }
 
-    /// The share of a cycle that it covers.
+    /// The share of a cycle that the window covers.
     fn share(&self) -> f64 {
         2.0 * self.half_width
     }
 }
 
-/// Cycles that have an event in the train's window, and the share of cycles that have one in another window as wide.
+/// Number of cycles with an event in the train's window, and the share of cycles with one in another window of that width.
 struct Hits {
     train: f64,
     by_chance: f64,
@@ -256,7 +256,7 @@ impl Phases {
         Self { phases: events.starts.iter().map(phase).collect(), histogram }
     }
 
-    /// The window that holds most above chance, by the binomial divergence.
+    /// The window with most events above chance, by the binomial divergence.
     fn best_window(&self) -> Window {
         let total = self.phases.len() as f64;
         let mut best = (-1.0, 0, HALF_WIDTHS[0]);
@@ -277,7 +277,7 @@ impl Phases {
     }
 
     fn hits(&self, window: &Window) -> Hits {
-        // The train's window and others as wide, evenly over the cycle.
+        // The train's window and others of the same width, evenly spaced over the cycle.
         let places = (0.5 / window.half_width / 2.0).clamp(2.0, 8.0) as usize;
         let mut last = vec![f64::NAN; places];
         let mut hits = vec![0u64; places];
@@ -298,7 +298,7 @@ impl Phases {
         Hits { train, by_chance: by_chance.min(1.0) }
     }
 
-    /// The n where it is only each n-th cycle that is hit: then the line was a harmonic.
+    /// The number n if only each n-th cycle is hit: then the line was a harmonic.
     fn only_each(&self, window: &Window) -> Option<usize> {
         let cycle = |phase: &f64| (phase - window.centre).round() as i64;
         let inside = || self.phases.iter().filter(|&&phase| window.holds(phase)).map(cycle);
@@ -312,7 +312,7 @@ impl Phases {
         })
     }
 
-    /// The train in `window`, widened to all of its jitter.
+    /// The train in `window`, widened to include all of its jitter.
     fn train(&self, events: &Events, frequency: f64, window: &Window) -> Option<Train> {
         let window = self.widened(window);
         let (mut inside, mut time_inside, mut time_outside) = (Vec::new(), 0.0, 0.0);
@@ -334,7 +334,7 @@ impl Phases {
         (noise_ns > 0.0).then_some(Train { frequency, events: found, median_duration_ns, noise_ns })
     }
 
-    /// The window around the same centre that holds most events above chance, by more than the error of that.
+    /// The window around the same centre with most events above chance, by more than the error of that number.
     fn widened(&self, window: &Window) -> Window {
         let total = self.phases.len() as f64;
         let centre = (window.centre * PHASES as f64).round() as usize;
@@ -357,7 +357,7 @@ fn bin_of(phase: f64) -> usize {
     (phase.rem_euclid(1.0) * PHASES as f64) as usize % PHASES
 }
 
-/// The Kullback-Leibler divergence of a coin of `observed` heads from one of `expected`, in nats; 0 where no more
+/// The Kullback-Leibler divergence of a coin with probability `observed` from one with `expected`, in nats; 0 if no more
 /// than expected was observed.
 fn binary_divergence(observed: f64, expected: f64) -> f64 {
     let observed = observed.min(1.0);

@@ -1,9 +1,9 @@
 //! Periods in the noise of one CPU: timer ticks, and tasks that wake on a timer.
 //!
-//! The starts of detours are a point process. Where it holds a train of (nearly) evenly spaced events, its
+//! The starts of detours are a point process. If it contains a train of (nearly) evenly spaced events, its
 //! spectrum has lines at the train's frequency and its multiples (Bartlett, "The Spectral Analysis of Point
-//! Processes", J. R. Statist. Soc. B 25, 1963). Short detours are so many that they drown all others, so each band
-//! of durations is searched on its own. A line is only a suspicion: `fold` then goes back to the events
+//! Processes", J. R. Statist. Soc. B 25, 1963). Short detours are numerous enough to drown all others, so each band
+//! of durations is searched separately. A line is only a suspicion: `fold` then returns to the events
 //! themselves, follows the train through them and decides.
 
 mod fold;
@@ -18,23 +18,23 @@ use serde::Serialize;
 use fold::Train;
 use spectrum::Line;
 
-/// The probability that noise without any period (a Poisson process) yields a report, over all bands and
-/// frequencies of one trace. The bounds behind it are conservative: measured, it is lower.
+/// The probability that noise without any period (a Poisson process) yields a finding, over all bands and
+/// frequencies of one trace. The bounds behind it are conservative: the measured rate is lower.
 pub const FALSE_ALARM: f64 = 0.01;
 
-/// The shortest period that is looked for, in nanoseconds.
+/// The shortest period that is searched for, in nanoseconds.
 pub const SHORTEST_NS: u64 = 50_000;
 
-/// A period must come round this often in the span of the trace.
+/// Minimum number of cycles of a period in the span of the trace.
 pub const FEWEST_CYCLES: u64 = 8;
 
 /// A train must be found in at least this share of its cycles.
 const LEAST_FILL: f64 = 0.25;
 
-/// A train of a lesser share of its band is not told from the shadow of one of the same period in another band.
+/// Below this share of its band, a train cannot be distinguished from the shadow of one with the same period in another band.
 const WEAK: f64 = 0.2;
 
-/// A search in one band ends after so many lines that proved to be nothing.
+/// The search in one band ends after this number of lines that were not trains.
 const MOST_FAILURES: usize = 5;
 
 /// One train of evenly spaced detours.
@@ -45,23 +45,23 @@ pub struct Period {
     #[column]
     #[column(title = "Hz", number, with = per_second)]
     pub period_ns: f64,
-    /// How many detours belong to it, net of chance.
+    /// Number of detours that belong to it, net of chance.
     #[column(title = "detours")]
     pub events: u64,
-    /// The median duration of the detours in its place, in nanoseconds.
+    /// The median duration of its detours, in nanoseconds.
     #[column(title = "median")]
     pub median_duration_ns: u64,
-    /// The share of the band's detours that belong to it, 0 to 1, net of those that are in its place by chance.
+    /// The share of the band's detours that belong to it, 0 to 1, net of those that match by chance.
     #[column(title = "fit %", percent, precision = 0, with = in_percent)]
     pub strength: f64,
     /// The time that it took, in nanoseconds, net of chance.
     #[column(title = "noise")]
     pub noise_ns: u64,
-    /// The durations among which it was found.
+    /// The band of durations in which it was found.
     pub band: Band,
 }
 
-/// How often a period comes round in a second.
+/// Frequency of a period, in Hz.
 fn per_second(period_ns: &f64) -> f64 {
     1e9 / period_ns
 }
@@ -93,9 +93,9 @@ impl Band {
     }
 }
 
-/// The trains of evenly spaced detours in `trace`, the one that took most time first.
+/// The trains of evenly spaced detours in `trace`, by time taken.
 ///
-/// Found are periods from 50 us to an eighth of the span, by [`FALSE_ALARM`]. Wake-ups may jitter, drift and be
+/// Finds periods from 50 us to an eighth of the span, with a false-alarm probability of [`FALSE_ALARM`]. Wake-ups may jitter, drift and be
 /// missed, as long as a quarter of the cycles is hit.
 pub fn periods(trace: &Trace) -> Vec<Period> {
     let length = trace.span.length().as_nanos();
@@ -112,8 +112,8 @@ pub fn periods(trace: &Trace) -> Vec<Period> {
     periods
 }
 
-/// All durations; half decades; and the decades that begin at each of them, for trains on the edge of two.
-/// Bands that hold too few detours, or the same as a narrower one, are left out.
+/// The bands: all durations, half decades, and the decades that begin at each of these, for trains on the edge of two.
+/// Omits bands with too few detours, or with the same detours as a narrower one.
 fn bands(trace: &Trace) -> Vec<Band> {
     let edge = |half_decade: i32| match half_decade {
         0 => 0,
@@ -152,11 +152,11 @@ struct Events {
     length: f64,
 }
 
-/// A period, and how much stands behind it.
+/// A period with a measure of its evidence.
 struct Found {
     period: Period,
     /// The train's events squared over the band's: the height of its line in the spectrum. It weighs how much of
-    /// the train a band holds against how much else it holds.
+    /// the train a band contains against how much else it contains.
     height: f64,
 }
 
@@ -173,13 +173,13 @@ impl Events {
         events
     }
 
-    /// Each `n`-th event only (all for 0 and 1).
+    /// Every `n`-th event only (all for 0 and 1).
     fn each(&self, n: usize) -> Self {
         let starts = self.starts.iter().copied().step_by(n.max(1)).collect();
         Self { starts, durations: Vec::new(), ..*self }
     }
 
-    /// A trace is in order; a hostile one may not be.
+    /// Sorts the events: recorded traces are sorted, but hostile ones may not be.
     fn sort(&mut self) {
         if !self.starts.is_sorted() {
             let mut both: Vec<(f64, u64)> = self.starts.drain(..).zip(self.durations.drain(..)).collect();
@@ -188,7 +188,7 @@ impl Events {
         }
     }
 
-    /// The trains in this band, each found in the lines that the stronger ones left.
+    /// The trains in this band. Each is found in the lines that remain after the stronger ones.
     fn trains(&self, allowance: f64) -> Vec<Found> {
         if (self.starts.len() as u64) < FEWEST_CYCLES {
             return Vec::new();
@@ -224,7 +224,7 @@ impl Events {
     }
 }
 
-/// The strongest line, or the lowest that it is a multiple of and that is about as strong: sharp trains have
+/// The strongest line, or the lowest line that it is a multiple of and that is about as strong: sharp trains have
 /// harmonics as strong as the fundamental.
 fn fundamental(lines: &[Line]) -> Option<Line> {
     let strongest = lines.iter().max_by(|a, b| a.surprise.total_cmp(&b.surprise))?;
@@ -238,7 +238,7 @@ fn fundamental(lines: &[Line]) -> Option<Line> {
     let as_strong = |line: &&Line| line.power >= 0.25 * strongest.power;
     let lowest =
         lines.iter().filter(divides).filter(as_strong).min_by(|a, b| a.frequency.total_cmp(&b.frequency));
-    // The place of the lowest is best where it is strongest itself.
+    // The frequency of the lowest line is most precise where that line is strongest.
     let near = |line: &&Line, to: &Line| (line.frequency - to.frequency).abs() <= 2.0 * to.resolution;
     let best = lowest.and_then(|to| {
         lines.iter().filter(|line| near(line, to)).max_by(|a, b| a.surprise.total_cmp(&b.surprise))
@@ -255,8 +255,8 @@ fn explained(other: &Line, line: &Line, frequency: f64) -> bool {
     harmonic >= 1.0 && error <= tolerance && other.power <= 2.0 * line.power
 }
 
-/// Keeps each train once, from the band where it stands out most; a simple multiple or fraction of a kept train
-/// among detours of like durations is the same train, seen in a band that cuts it.
+/// Keeps each train once, from the band where it stands out most. A simple multiple or fraction of a kept train
+/// among detours of similar durations is the same train, seen in a band that cuts it.
 fn without_duplicates(mut found: Vec<Found>) -> Vec<Found> {
     found.sort_by(|a, b| {
         b.height.total_cmp(&a.height).then(a.period.period_ns.total_cmp(&b.period.period_ns))
@@ -275,7 +275,7 @@ fn same_train(kept: &Period, other: &Period) -> bool {
     let multiple = ratio.round();
     let (short, long) = (kept.median_duration_ns.max(1), other.median_duration_ns.max(1));
     let alike = short.max(long) / short.min(long) < 3;
-    // A wider band sees harmonics of what a narrower one in it resolved.
+    // A wider band shows harmonics of what a narrower one in it resolved.
     let harmonic = other.band.contains(kept.band) && other.period_ns < kept.period_ns;
     // While a train runs no other detour can begin: its period shows, weakly, in all bands.
     let shadow = other.strength < WEAK;

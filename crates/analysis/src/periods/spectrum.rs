@@ -6,49 +6,49 @@ use realfft::num_complex::Complex;
 use super::{Events, FEWEST_CYCLES, SHORTEST_NS};
 use crate::stats::median_high;
 
-/// The longest transform, in points. It bounds memory; longer recordings are cut into segments.
+/// Maximum length of a transform, in points. It bounds the memory; longer recordings are cut into segments.
 const MOST_POINTS: usize = 1 << 19;
 
-/// The most segments that are transformed; where a recording has more, these are spread evenly over it.
+/// Maximum number of segments that are transformed; if a recording has more, evenly spaced ones are selected.
 const MOST_SEGMENTS: usize = 64;
 
-/// Segments of the pass for trains that drift: their line is too broad for the resolution of the whole span.
+/// Number of segments of the pass for trains that drift: their line is too broad for the resolution of the whole span.
 const DRIFT_SEGMENTS: usize = 32;
 
-/// The longest transform of that pass: a train faster than a few hundred a second that drifts is rare.
+/// Maximum length of a transform of that pass, in points: trains faster than a few hundred per second that drift are rare.
 const MOST_DRIFT_POINTS: usize = 1 << 16;
 
-/// Fewest events for the pass for trains that drift.
+/// Minimum number of events for the pass for trains that drift.
 const DRIFT_EVENTS: usize = 1 << 14;
 
-/// A sharp train spreads its power over harmonics; sums over so many are tested, as in searches for pulsars
+/// Numbers of harmonics that are summed and tested, because a sharp train spreads its power over harmonics. Searches for pulsars do the same
 /// (Taylor & Huguenin, Nature 221, 1969).
 const HARMONICS: [usize; 4] = [1, 2, 4, 8];
 
-/// The most lines that are kept of one pass.
+/// Maximum number of lines that are kept per pass.
 const MOST_LINES: usize = 2_048;
 
 /// A frequency at which the spectrum is higher than chance explains.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// In cycles per nanosecond.
+    /// Frequency, in cycles per nanosecond.
     pub frequency: f64,
     /// The spacing of independent frequencies where it was found, in cycles per nanosecond.
     pub resolution: f64,
     /// −ln of the probability that a spectrum without lines is as high here.
     pub surprise: f64,
-    /// Power over the background, mean of the harmonics that were summed.
+    /// Power relative to the background, mean of the harmonics that were summed.
     pub power: f64,
 }
 
-/// How a recording is cut for one spectrum.
+/// How a recording is cut into segments for one spectrum.
 #[derive(Clone, Copy)]
 struct Pass {
     segments: usize,
     points: usize,
 }
 
-/// The lines among `events` by a false-alarm probability of `allowance`, and how many frequencies were tested.
+/// The lines among `events` with a false-alarm probability of `allowance`, and the number of frequencies that were tested.
 pub(super) fn lines(events: &Events, allowance: f64) -> (Vec<Line>, f64) {
     let highest = highest_frequency(events);
     let passes = passes(events, highest);
@@ -63,15 +63,15 @@ pub(super) fn lines(events: &Events, allowance: f64) -> (Vec<Line>, f64) {
     (lines, tests)
 }
 
-/// A train has at most two cycles per event of its band, else it would miss more than half of them.
+/// A train has at most two cycles per event of its band; otherwise it would miss more than half of them.
 fn highest_frequency(events: &Events) -> f64 {
     (2.0 * events.starts.len() as f64 / events.length).min(1.0 / SHORTEST_NS as f64)
 }
 
-/// The whole span at once; in segments too, where the highest frequencies need it or drift may have broadened lines.
+/// The whole span at once, and in segments if the highest frequencies need it or drift may have broadened lines.
 fn passes(events: &Events, highest: f64) -> Vec<Pass> {
     let cycles = highest * events.length;
-    // A quarter more than Nyquist asks for; room for harmonics where the transform stays small.
+    // A quarter more than the Nyquist rate, and room for harmonics if the transform stays small.
     let needed = |cycles: f64, harmonics: f64| (2.5 * cycles * harmonics) as usize;
     let points = |cycles: f64| needed(cycles, 8.0).clamp(64, MOST_POINTS).next_power_of_two();
     let mut passes = vec![Pass { segments: 1, points: points(cycles) }];
@@ -86,7 +86,7 @@ fn passes(events: &Events, highest: f64) -> Vec<Pass> {
     passes
 }
 
-/// Power over the background: about a Gamma variable of shape `averaged` and mean 1 where there is no line.
+/// Power relative to the background: about a Gamma variable of shape `averaged` and mean 1 where there is no line.
 struct Spectrum {
     power: Vec<f64>,
     averaged: usize,
@@ -95,7 +95,7 @@ struct Spectrum {
 
 impl Spectrum {
     /// Welch's mean of the segments' periodograms under a Hann window, each normalised by its count, so that a
-    /// Poisson process has the mean 1 at all frequencies (Bartlett 1963). `None` where no segment has enough events.
+    /// Poisson process has the mean 1 at all frequencies (Bartlett 1963). `None` if no segment has enough events.
     fn of(events: &Events, pass: Pass) -> Option<Self> {
         let segment = events.length / pass.segments as f64;
         let transform = RealFftPlanner::<f64>::new().plan_fft_forward(pass.points);
@@ -130,7 +130,7 @@ impl Spectrum {
         Some(Self { power, averaged, resolution: 1.0 / segment })
     }
 
-    /// The lines of at least `surprise`.
+    /// The lines with at least this `surprise`.
     fn lines(&self, surprise: f64, highest: f64) -> Vec<Line> {
         let mut lines = Vec::new();
         for harmonics in HARMONICS {
@@ -159,13 +159,13 @@ impl Spectrum {
         (1..=harmonics).map(|h| self.power[(top * h + harmonics / 2) / harmonics]).sum()
     }
 
-    /// Without this a frequency would pass whose multiples hold two trains and which itself is none.
+    /// Rejects a frequency whose multiples contain two trains while it is itself none.
     fn has_fundamental(&self, top: usize, harmonics: usize, sum: f64) -> bool {
         self.power[(top + harmonics / 2) / harmonics] >= 0.25 * sum / harmonics as f64
     }
 }
 
-/// The segments to transform: all, or as many as are allowed, evenly spread.
+/// The segments to transform: all of them, or the maximum number, evenly spaced.
 fn chosen(segments: usize) -> impl Iterator<Item = usize> {
     let count = segments.min(MOST_SEGMENTS);
     (0..count).map(move |i| i * segments / count)
@@ -177,7 +177,7 @@ fn between(starts: &[f64], begin: f64, end: f64) -> &[f64] {
     &starts[first..last]
 }
 
-/// Counts events into bins, less their mean, under the window.
+/// Counts events in bins, subtracts the mean and applies the window.
 fn count_into(bins: &mut [f64], starts: &[f64], begin: f64, length: f64, hann: &[f64]) {
     bins.fill(-(starts.len() as f64) / bins.len() as f64);
     let per_ns = bins.len() as f64 / length;
@@ -193,8 +193,8 @@ fn hann(points: usize) -> Vec<f64> {
     (0..points).map(|i| 0.5 - 0.5 * angle(i).cos()).collect()
 }
 
-/// Divides `power` by its local background: the running median, which lines do not move. Real noise comes in
-/// bursts, so its background is not flat. Where it is below the Poisson level of 1, that level stands.
+/// Divides `power` by its local background: the running median, which lines do not affect. Real noise comes in
+/// bursts, so its background is not flat. Below the Poisson level of 1, that level is used.
 fn over_background(power: &mut [f64], averaged: usize) {
     // Wilson & Hilferty's median of a Gamma variable over its mean.
     let median_of_mean = (1.0 - 1.0 / (9.0 * averaged as f64)).powi(3);

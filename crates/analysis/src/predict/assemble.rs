@@ -1,24 +1,24 @@
-//! How a prediction's document comes together, and the sentences that keep it honest.
+//! Builds the document of a prediction, with the warnings about its limits.
 
 use quell_recording::Nanos;
 use quell_sim::{Run, SyncMode};
 
-use super::document::{NetFacts, NetworkFacts, NoiseSource, Point, Prediction, SCHEMA};
+use super::document::{MessageFacts, NoiseSource, Point, Prediction, SCHEMA};
 use super::resample::Blocks;
 use super::{NodeNoise, Options, Sample};
 use crate::Warning;
 
-/// So many quanta a trace must hold for each rank. A phase of N ranks lasts as long as the worst of N quanta: what one
-/// in N is like. With ten such in the trace that is known to about a third; with one, a mean over the tail is mostly
-/// luck, and no resampling of the trace can tell (the bootstrap of a maximum fails: Bickel & Freedman, Annals of
+/// Number of quanta that a trace must hold for each rank. A phase of N ranks lasts as long as the worst of N quanta, which is about
+/// the worst one in N. With ten of these in the trace, its length is known to about a third; with one, a mean over the tail is mostly
+/// luck, and no resampling of the trace can show this (the bootstrap of a maximum fails: Bickel & Freedman, Annals of
 /// Statistics 9, 1981).
 const QUANTA_PER_RANK: u64 = 10;
 
-/// Up to how many ranks the traces can speak.
+/// The number of ranks that the traces support.
 pub(super) struct Support {
-    /// Of all nodes.
+    /// Number of quanta in the traces of all nodes.
     quanta: u64,
-    /// CPUs that nodes in step draw a quantum for, however many nodes there are.
+    /// Number of CPUs for which synchronised nodes draw a quantum, however many nodes there are.
     in_step: Option<u64>,
 }
 
@@ -33,22 +33,22 @@ impl Support {
         self.quanta / QUANTA_PER_RANK
     }
 
-    /// Whether the traces speak for so many ranks.
+    /// Whether the traces support this number of ranks.
     pub(super) fn holds(&self, ranks: u64) -> bool {
         self.in_step.map_or(ranks, |cpus| ranks.min(cpus)) <= self.ranks()
     }
 }
 
-/// How many runs on resampled traces there were.
+/// Number of runs on resampled traces.
 #[derive(Clone, Copy)]
 pub(super) struct Resampled {
-    /// Those that left useful time.
+    /// Runs whose traces left useful time.
     pub(super) done: u64,
     pub(super) tried: u64,
 }
 
-/// The document of a program without messages, from the runs of all scales and their replicates, of which some may have
-/// come to nothing.
+/// The document of a program without messages, from the runs of all scales and their replicates, some of which may have
+/// failed.
 pub(super) fn write(
     nodes: &[NodeNoise],
     options: &Options,
@@ -71,7 +71,7 @@ pub(super) fn write(
     assemble(nodes, options, points, Resampled { done, tried })
 }
 
-/// The document around the points.
+/// The document for the given points.
 pub(super) fn assemble(
     nodes: &[NodeNoise],
     options: &Options,
@@ -79,15 +79,13 @@ pub(super) fn assemble(
     resampled: Resampled,
 ) -> Prediction {
     let support = Support::of(nodes, options);
-    let network = options.network.as_ref();
+    let messages = options.messages.as_ref();
     Prediction {
         schema: SCHEMA.to_owned(),
         quantum_ns: options.quantum.as_nanos(),
-        op: network.map_or_else(|| "max".to_owned(), |network| network.op.clone()),
-        network: network.map(|network| NetworkFacts {
-            bytes: network.bytes,
-            net: NetFacts::of(&network.net, network.preset.as_deref()),
-        }),
+        op: messages.map_or_else(|| "max".to_owned(), |messages| messages.op.clone()),
+        network: messages
+            .map(|messages| MessageFacts { bytes: messages.bytes, net: messages.network.clone() }),
         sync: options.sync.into(),
         phases: options.phases,
         seed: options.seed,
@@ -132,7 +130,7 @@ fn warnings(
     warnings
 }
 
-/// What was left out to bound the time.
+/// Warnings about what was reduced to bound the time.
 fn fewer(options: &Options, points: &[Point]) -> Vec<Warning> {
     let first = |less: &dyn Fn(&Point) -> bool| points.iter().find(|point| less(point));
     let phases = first(&|point| point.phases < options.phases).map(|point| Warning::FewerPhases {
@@ -146,7 +144,7 @@ fn fewer(options: &Options, points: &[Point]) -> Vec<Warning> {
     phases.into_iter().chain(none).collect()
 }
 
-/// What one node's traces cannot tell.
+/// A warning about what one node's traces cannot show.
 fn warning_on(node: &NodeNoise, quantum: Nanos) -> Option<Warning> {
     let (recording, span) = (node.name.clone(), node.span().ok()?.length());
     let (span_ns, quantum_ns) = (span.as_nanos(), quantum.as_nanos());

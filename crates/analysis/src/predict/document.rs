@@ -1,9 +1,9 @@
-//! The document that a prediction is.
+//! The document of a prediction.
 
 use quell_recording::columns::{Columns, describe};
 use quell_recording::warning::typed_or_sentences;
 use quell_sim::SyncMode;
-use quell_sim::loggops::Net;
+use quell_sim::loggops::NamedNetwork;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,38 +13,38 @@ use crate::Warning;
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.predict/2";
 
-/// A predicted curve: what the noise costs at each scale.
+/// A predicted curve: the cost of the noise at each scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     /// Always `quell.predict/2`.
     pub schema: String,
     /// Noise-free work per phase and rank, in nanoseconds.
     pub quantum_ns: u64,
-    /// What ends a phase: `max`, the slowest rank at no cost of its own (De et al. 2008, eq. 3), or the name of the pattern of
+    /// The operation that ends a phase: `max`, the slowest rank at no cost of its own (De et al. 2008, eq. 3), or the name of the pattern of
     /// messages that follows the work.
     pub op: String,
-    /// The network that these messages take; null for `max`.
-    pub network: Option<NetworkFacts>,
+    /// The network of these messages; null for `max`.
+    pub network: Option<MessageFacts>,
     /// How the nodes' noise lines up.
     pub sync: SyncName,
-    /// Phases asked for per scale; each point says how many it ran.
+    /// Number of phases requested per scale; each point states how many it ran.
     pub phases: u64,
-    /// Run again with it for the same bits.
+    /// The random seed: the same seed reproduces the result bit for bit.
     pub seed: u64,
-    /// Nodes start up to this many nanoseconds later than the first.
+    /// Maximum delay of a node's start after the first node's, in nanoseconds.
     pub skew_ns: u64,
-    /// Node clocks run fast or slow by up to this many parts per million.
+    /// Maximum drift of a node's clock, fast or slow, in parts per million.
     pub drift_ppm: f64,
-    /// The most resampled runs behind a confidence interval; huge traces and scales get fewer, as their points say.
+    /// Maximum number of resampled runs for a confidence interval; huge traces and scales get fewer, as their points state.
     pub replicates: u64,
-    /// How the noise is otherwise than it was recorded, in words; empty where it is not.
+    /// How the noise differs from the recorded noise, in words; empty if it does not.
     #[serde(default)]
     pub what_if: Vec<String>,
-    /// The traces that the noise is drawn from, in the order in which nodes take them.
+    /// The traces that the noise is drawn from, in the order in which nodes use them.
     pub noise: Vec<NoiseSource>,
-    /// Up to so many ranks the traces hold ten quanta for each; beyond, the prediction extrapolates.
+    /// Maximum number of ranks for which the traces hold ten quanta each; beyond, the prediction extrapolates.
     pub supported_ranks: u64,
-    /// The curve, in the order of the scales asked for.
+    /// The curve, in the order of the requested scales.
     pub points: Vec<Point>,
     /// What limits the prediction.
     #[serde(deserialize_with = "typed_or_sentences")]
@@ -57,17 +57,17 @@ pub struct Prediction {
 pub enum SyncName {
     /// Each node starts at its own place in the trace.
     None,
-    /// All nodes start at the same place; skew and drift then part them.
+    /// All nodes start at the same place; skew and drift then separate them.
     Start,
-    /// All nodes are at the same place, a new one in every phase.
+    /// All nodes are at the same place, with a new place in every phase.
     Phase,
 }
 
 impl SyncName {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 3] = [Self::None, Self::Start, Self::Phase];
 
-    /// As it is typed.
+    /// Its name as an argument.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -100,11 +100,11 @@ impl From<SyncMode> for SyncName {
 pub struct NoiseSource {
     /// The recording's or the model's name.
     pub name: String,
-    /// How many CPUs were recorded together.
+    /// Number of CPUs that were recorded together.
     pub cpus: u64,
-    /// How long all of them were observed, in nanoseconds.
+    /// The time for which all of them were observed, in nanoseconds.
     pub span_ns: u64,
-    /// Detours of all its CPUs, quell's own left out.
+    /// Number of detours of all its CPUs, without quell's own.
     pub detours: u64,
     /// Time lost to detours over time observed, in percent, over all its CPUs.
     pub overhead_percent: f64,
@@ -114,16 +114,16 @@ pub struct NoiseSource {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Point {
-    /// Ranks, one per CPU.
+    /// Number of ranks, one per CPU.
     #[column(key)]
     pub ranks: u64,
-    /// Phases simulated, over all independent runs.
+    /// Number of phases simulated, over all independent runs.
     #[column(data, sweep = "phases_run")]
     pub phases: u64,
-    /// Runs on resampled traces behind the confidence interval.
+    /// Number of runs on resampled traces for the confidence interval.
     #[column(data, sweep = "replicates_run")]
     pub replicates: u64,
-    /// A phase without noise, in nanoseconds: the quantum, and with messages the mean of what both take.
+    /// The length of a phase without noise, in nanoseconds: the quantum, or with messages the mean of quantum and messages together.
     #[column(title = "without noise", minor, sweep)]
     pub base_phase_ns: u64,
     /// The mean phase, in nanoseconds.
@@ -138,56 +138,22 @@ pub struct Point {
     /// The longest phase, in nanoseconds. With messages, where phases overlap, the longest mean phase of one of the runs.
     #[column(title = "longest phase", page, sweep)]
     pub max_phase_ns: u64,
-    /// Whether the traces speak for so many ranks.
+    /// Whether the traces support this number of ranks.
     #[column(title = "within the trace", yes = "yes", no = "no: extrapolated", sweep)]
     pub supported: bool,
 }
 
 /// The messages that end a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NetworkFacts {
-    /// Bytes of a message, of the vector that is reduced, or of each rank's block, as the pattern says.
+pub struct MessageFacts {
+    /// Bytes of a message, of the vector that is reduced, or of each rank's block, depending on the pattern.
     pub bytes: u64,
-    /// What a message costs.
-    pub net: NetFacts,
-}
-
-/// LogGOPS parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NetFacts {
-    /// The name of the preset, if it is one.
-    pub preset: Option<String>,
-    /// L, in nanoseconds.
-    pub latency_ns: u64,
-    /// o, in nanoseconds.
-    pub overhead_ns: u64,
-    /// g, in nanoseconds.
-    pub gap_ns: u64,
-    /// G, in nanoseconds per byte.
-    pub gap_per_byte_ns: f64,
-    /// O, in nanoseconds per byte.
-    pub overhead_per_byte_ns: f64,
-    /// S: messages of more bytes are sent by rendezvous.
-    pub eager_limit_bytes: u64,
-}
-
-impl NetFacts {
-    /// Of a network, and its preset's name.
-    pub fn of(net: &Net, preset: Option<&str>) -> Self {
-        Self {
-            preset: preset.map(str::to_owned),
-            latency_ns: net.latency,
-            overhead_ns: net.overhead,
-            gap_ns: net.gap,
-            gap_per_byte_ns: net.gap_per_byte.as_nanos(),
-            overhead_per_byte_ns: net.overhead_per_byte.as_nanos(),
-            eager_limit_bytes: net.eager_limit,
-        }
-    }
+    /// The cost of a message.
+    pub net: NamedNetwork,
 }
 
 impl NoiseSource {
-    /// What there is to say of a node's noise.
+    /// The facts about a node's noise.
     pub fn of(node: &NodeNoise) -> Self {
         Self {
             name: node.name.clone(),

@@ -1,4 +1,4 @@
-//! Where a prediction's noise comes from: a recorded node, or a model's.
+//! The noise of a prediction: a recorded node's, or a model's.
 
 use quell_recording::{Detour, Nanos, Span, Trace, warning as recording};
 use quell_sim::{BspError, Model, ModelError, Node};
@@ -8,24 +8,24 @@ use crate::Warning;
 /// The noise of one node: the traces of its CPUs, recorded together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeNoise {
-    /// What to call it: the recording's or the model's name.
+    /// Its name: that of the recording or the model.
     pub name: String,
     /// One trace per CPU; a job's ranks on such a node take them in this order.
     pub traces: Vec<Trace>,
-    /// What a reader must know of them, such as lost rows; these end up among the prediction's warnings.
+    /// Warnings about the traces, such as lost rows; they are added to the prediction's warnings.
     pub limits: Vec<recording::Warning>,
 }
 
-/// A model without a span of its own makes at least this much trace …
+/// Minimum length of the trace of a model without a span of its own …
 const SHORTEST: Nanos = Nanos::from_secs(60);
-/// … but no more detours than this, over all its CPUs.
+/// … and maximum number of detours in it, over all CPUs.
 const MOST_DETOURS: f64 = 4e6;
 
 impl NodeNoise {
     /// A node of a model's noise.
     ///
-    /// The trace is as long as the model says; where it says nothing, a minute, or four quanta for each rank of
-    /// the largest scale, as long as that stays under four million detours.
+    /// The trace is as long as the model specifies. Without a specified span it is a minute, or four quanta for each rank of
+    /// the largest scale, as long as that stays below four million detours.
     ///
     /// # Errors
     /// When the model's own span would hold too many detours.
@@ -40,7 +40,7 @@ impl NodeNoise {
         Ok(Self { name: name.to_owned(), traces: model.node(span, seed)?, limits: Vec::new() })
     }
 
-    /// Its limits, as a document about several recordings has them.
+    /// Its limits, in the form for a document about several recordings.
     pub fn warnings(&self) -> impl Iterator<Item = Warning> {
         let named = |limit: &recording::Warning| Warning::OfRecording {
             recording: self.name.clone(),
@@ -55,12 +55,12 @@ impl NodeNoise {
             let per_ns =
                 model.expected_detours(SHORTEST) * f64::from(model.cpus()) / SHORTEST.as_nanos() as f64;
             let affordable = Nanos::from_nanos_f64(MOST_DETOURS / per_ns).unwrap_or(Nanos::MAX);
-            // A day bounds what a model that is nearly silent may ask for.
+            // A day is the upper limit for a model with hardly any noise.
             SHORTEST.max(Nanos::from_nanos(wanted)).min(affordable).min(Nanos::from_secs(86_400))
         })
     }
 
-    /// One node of several recordings of the same CPUs, one after the other, as if they were one; `None` where the CPUs differ.
+    /// Joins several recordings of the same CPUs to one node, one after the other; `None` if the CPUs differ.
     pub fn joined(name: &str, parts: &[Self]) -> Option<Self> {
         let first = parts.first()?;
         let mut traces: Vec<Trace> =
@@ -97,12 +97,12 @@ impl NodeNoise {
         Node::shared_span(&self.traces)
     }
 
-    /// How many detours are noise, over all CPUs.
+    /// Number of detours that are noise, over all CPUs.
     pub(super) fn detours(&self) -> u64 {
         self.traces.iter().map(|trace| trace.noise().count() as u64).sum()
     }
 
-    /// How many quanta its CPUs were observed for: as many ranks can draw a different one each.
+    /// Number of quanta for which its CPUs were observed: that many ranks can each draw a different one.
     pub(crate) fn quanta(&self, quantum: Nanos) -> u64 {
         let span = self.span().map_or(0, |span| span.length().as_nanos());
         (span / quantum.as_nanos().max(1)).saturating_mul(self.traces.len() as u64)

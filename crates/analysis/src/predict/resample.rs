@@ -1,11 +1,11 @@
-//! Traces drawn anew from blocks of a node's own.
+//! Resamples a node's traces in blocks.
 
 use quell_recording::{Detour, Nanos, Span, Trace};
 use quell_sim::{BspError, Draws};
 
 use super::NodeNoise;
 
-/// A node's span, cut for the bootstrap.
+/// A node's span, cut into blocks for the bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blocks {
     span: Span,
@@ -14,8 +14,8 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Blocks of a hundredth of the span, or of ten quanta where that is more, so that what strikes within one
-    /// phase stays together; but at least four in all, for fewer would hardly vary.
+    /// Blocks of a hundredth of the span, or of ten quanta if that is more, so that detours within one
+    /// phase stay together; but at least four blocks, because fewer would hardly vary.
     pub(crate) fn of(node: &NodeNoise, quantum: Nanos) -> Result<Self, BspError> {
         let span = node.span()?;
         let whole = span.length().as_nanos();
@@ -23,16 +23,16 @@ impl Blocks {
         Ok(Self { span, length })
     }
 
-    /// Whether the span holds so few quanta that the blocks break up what belongs together.
+    /// Whether the span holds so few quanta that the blocks separate detours that belong together.
     pub(super) fn too_short_for(self, quantum: Nanos) -> bool {
         self.length < quantum.as_nanos().saturating_mul(10)
     }
 
-    /// As much trace again, of blocks that begin anywhere (past the end the trace goes on from its start), the
-    /// same for all CPUs.
+    /// Draws as much trace again from blocks that begin anywhere (past the end the trace wraps around to its start), the
+    /// same blocks for all CPUs.
     ///
-    /// A detour goes with the block in which it begins, and whole: cutting it would soften just those detours
-    /// that matter at scale. What it then overlaps comes after it.
+    /// A detour stays whole and belongs to the block in which it begins: cutting it would weaken exactly the detours
+    /// that matter at scale. A detour that it then overlaps comes after it.
     pub(crate) fn resample(self, node: &NodeNoise, draws: &Draws) -> Vec<Trace> {
         let whole = self.span.length().as_nanos();
         node.traces
@@ -50,18 +50,18 @@ impl Blocks {
             .collect()
     }
 
-    /// The noise that begins within the span: start from the span's own, and duration.
+    /// The noise that begins within the span, as (start relative to the span, duration).
     fn noise(self, trace: &Trace) -> Vec<(u64, Nanos)> {
         let within = trace.noise().filter(|detour| (self.span.start..self.span.end).contains(&detour.start));
         let mut noise: Vec<_> =
             within.map(|detour| ((detour.start - self.span.start).as_nanos(), detour.duration)).collect();
-        // Recordings are in order already; files from elsewhere may not be.
+        // Recordings are sorted already; imported files may not be.
         noise.sort_by_key(|&(start, _)| start);
         noise
     }
 }
 
-/// Copies the detours that begin in the `length` nanoseconds after `from`, round `whole`, to `place`.
+/// Copies the detours that begin in the `length` nanoseconds after `from`, modulo `whole`, to `place`.
 fn copy(
     noise: &[(u64, Nanos)],
     (from, length, whole): (u64, u64, u64),

@@ -1,4 +1,4 @@
-//! The runs behind a point, for what compares two predictions: equal options and seed draw alike for both, so differences are paired.
+//! The runs behind a point, for comparing two predictions: equal options and seed make equal draws, so differences are paired.
 
 use super::{half_width, half_width_of_mean};
 use crate::stats::{ascending, mean, median_low, type7_higher, type7_lower};
@@ -6,19 +6,19 @@ use crate::stats::{ascending, mean, median_low, type7_higher, type7_lower};
 /// Mean phases of one scale's runs, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sample {
-    /// Without noise.
+    /// The mean phase without noise.
     pub silent_ns: f64,
-    /// Of each run on the traces themselves; without messages one run stands for all.
+    /// The mean phase of each run on the recorded traces; without messages one run covers all phases.
     pub noisy_ns: Vec<f64>,
-    /// Of the chains of that one run.
+    /// The mean phase of each chain of that one run.
     pub chains_ns: Vec<f64>,
-    /// Of each run on resampled traces; `None` where those left no useful time.
+    /// The mean phase of each run on resampled traces; `None` if the traces left no useful time.
     pub resampled_ns: Vec<Option<f64>>,
-    /// So many times as long were runs on resampled traces.
+    /// The ratio of the length of runs on resampled traces to that of the others.
     pub longer: f64,
 }
 
-/// A difference, and where it lies with 95 % confidence.
+/// A difference with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Difference {
     pub value: f64,
@@ -31,7 +31,7 @@ impl Sample {
         self.percent(mean(self.noisy_ns.iter().copied()).unwrap_or(0.0))
     }
 
-    /// Where the slowdown, which is not negative, lies with 95 % confidence.
+    /// The 95 % confidence interval of the slowdown, which is not negative.
     pub(crate) fn slowdown_interval(&self) -> Option<[f64; 2]> {
         let silent = Self {
             silent_ns: self.silent_ns,
@@ -47,11 +47,11 @@ impl Sample {
         if self.silent_ns > 0.0 { 100.0 * (phase_ns - self.silent_ns) / self.silent_ns } else { 0.0 }
     }
 
-    /// By how many percentage points the slowdown is less in `other`, which was drawn with the same options and seed.
+    /// The gain of `other`, drawn with the same options and seed: by how many percentage points its slowdown is lower.
     ///
-    /// As for a prediction: with one run the interval has the 2.5 % and 97.5 % points of the resampled differences, moved so that
-    /// their median is the difference, and at least what chance leaves in a mean of the run's chains; with several runs it is
-    /// Student's (see [`super::Network`]).
+    /// As for a prediction: with one run the interval has the 2.5 % and 97.5 % points of the resampled differences, shifted so that
+    /// their median is the difference, and is at least the interval by chance of a mean of the run's chains; with several runs it is
+    /// Student's (see [`super::Messages`]).
     pub(crate) fn gain(&self, other: &Self) -> Difference {
         let value = self.slowdown_percent() - other.slowdown_percent();
         let pair = |mine: f64, theirs: f64| self.percent(mine) - other.percent(theirs);
@@ -72,8 +72,8 @@ impl Sample {
     }
 }
 
-/// The middle 95 % of some values, both ends rounded outwards, moved so that their median is the value: where detours are long and many, those that
-/// meet at the seams of blocks queue up, which shifts all resampled runs alike.
+/// The middle 95 % of some values, both ends rounded outwards, shifted so that their median is the value: if detours are long and frequent,
+/// those that overlap at the boundaries of blocks are queued, which shifts all resampled runs by a similar amount.
 fn middle(value: f64, resampled: Vec<f64>) -> Option<[f64; 2]> {
     let resampled = ascending(resampled);
     let median = median_low(&resampled)?;
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn gains_are_paired() {
-        // Wild, but alike on both sides.
+        // The values scatter widely, but equally on both sides.
         let wild = |more: f64| (0..40).map(|i| (i != 3).then(|| 150.0 + more + f64::from(i * i))).collect();
         let gain = sample(170.0, wild(20.0)).gain(&sample(150.0, wild(0.0)));
         assert_eq!(gain, Difference { value: 20.0, ci95: Some([20.0, 20.0]) });

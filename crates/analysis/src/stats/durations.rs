@@ -1,4 +1,4 @@
-//! Exact order statistics of durations: what the per-CPU table and the comparison say about a CPU.
+//! Exact order statistics of durations, for the per-CPU table and the comparison.
 
 use quell_recording::Trace;
 use quell_recording::columns::{Columns, describe};
@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::order::nearest_rank;
 
-/// Durations in nanoseconds, kept in ascending order.
+/// Durations in nanoseconds, in ascending order.
 ///
 /// # Quantiles
 /// They are those of [`nearest_rank`], so a quantile is always a duration that happened. The interpolating types would invent
-/// some: between a 3 us interrupt and a 2 ms daemon lies nothing that ever struck the program.
+/// durations: between a 3 us interrupt and a 2 ms daemon there may be none that ever struck the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durations(Vec<u64>);
 
@@ -22,29 +22,29 @@ impl Durations {
         Self(durations_ns)
     }
 
-    /// The durations of the noise in all of `traces` (quell's own detours are left out).
+    /// The durations of the noise in all of `traces`, without quell's own detours.
     pub fn of_noise<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Self {
         Self::new(
             traces.into_iter().flat_map(Trace::noise).map(|detour| detour.duration.as_nanos()).collect(),
         )
     }
 
-    /// All of them in ascending order, in nanoseconds.
+    /// All durations in ascending order, in nanoseconds.
     pub fn as_slice(&self) -> &[u64] {
         &self.0
     }
 
-    /// How many there are.
+    /// Number of durations.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no durations.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The quantile at `p` of 0 to 1, in nanoseconds; `None` for an empty sample. A `p` outside its range means
+    /// The quantile at `p` of 0 to 1, in nanoseconds; `None` for an empty sample. A `p` outside of its range selects
     /// the nearer end.
     pub fn quantile(&self, p: f64) -> Option<u64> {
         nearest_rank(&self.0, p)
@@ -60,7 +60,7 @@ impl Durations {
         (!self.0.is_empty()).then(|| self.sum() as f64 / self.0.len() as f64)
     }
 
-    /// The figures of the per-CPU table; all zero for an empty sample, whose `count` says so.
+    /// The figures of the per-CPU table; all zero for an empty sample, as its `count` shows.
     pub fn summary(&self) -> Summary {
         let at = |p| self.quantile(p).unwrap_or(0);
         Summary {
@@ -85,7 +85,7 @@ impl Durations {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct Summary {
-    /// How many detours there were; with none, all other figures are zero.
+    /// Number of detours; if it is zero, all other figures are zero.
     #[column(title = "detours")]
     pub count: u64,
     /// The shortest, in nanoseconds.
@@ -105,7 +105,7 @@ pub struct Summary {
     /// The longest, in nanoseconds.
     #[column(title = "max", zero)]
     pub max_ns: u64,
-    /// All together, in nanoseconds; saturates.
+    /// Sum of the durations, in nanoseconds; saturates.
     pub total_ns: u64,
 }
 

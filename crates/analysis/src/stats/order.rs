@@ -1,11 +1,11 @@
 //! Order statistics: sample quantiles, medians, and the spread about a median.
 //!
 //! The types are those of Hyndman & Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50(4), 1996.
-//! Samples ascend where a parameter is called so ([`ascending`] sorts). A share `p` outside of 0 to 1 means the nearer end.
+//! Samples must be ascending if the parameter is called so ([`ascending`] sorts). A share `p` outside of 0 to 1 selects the nearer end.
 
 use std::cmp::Ordering;
 
-/// The values in ascending order (IEEE 754's total order, so NaN stands last).
+/// The values in ascending order (IEEE 754's total order, so NaN is last).
 pub fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -13,13 +13,13 @@ pub fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
 }
 
 /// The quantile by the nearest rank (type 1): the smallest value that at least a share `p` of the sample does not exceed.
-/// `None` of no values.
+/// `None` if there are no values.
 pub fn nearest_rank<T: Copy>(ascending: &[T], p: f64) -> Option<T> {
     ascending.get(rank(p, ascending.len() as u64) as usize - 1).copied()
 }
 
-/// [`nearest_rank`] of a histogram, from what each bucket counts and their `total`: the bucket in which the quantile lies, and
-/// its rank there, from 1. `None` where nothing was counted.
+/// [`nearest_rank`] of a histogram, from the count of each bucket and their `total`: the bucket that holds the quantile, and
+/// its rank in it, from 1. `None` if the total is zero.
 pub fn nearest_rank_in_counts(
     counts: impl IntoIterator<Item = u64>,
     total: u64,
@@ -38,23 +38,23 @@ pub fn nearest_rank_in_counts(
 /// The rank, from 1, of the type 1 quantile of `count` values.
 fn rank(p: f64, count: u64) -> u64 {
     let rank = p.clamp(0.0, 1.0) * count as f64;
-    // 0.07 × 100 is a little more than 7 in floating point; the rank meant is 7.
+    // 0.07 × 100 is a little more than 7 in floating point; the intended rank is 7.
     let rank = (rank * (1.0 - 1e-12)).ceil() as u64;
     rank.clamp(1, count.max(1))
 }
 
-/// The value at or below the position of type 7, (n − 1) p from 0 (NumPy's method `lower`). `None` of no values.
+/// The value at or below the position of type 7, (n − 1) p from 0 (NumPy's method `lower`). `None` if there are no values.
 pub fn type7_lower<T: Copy>(ascending: &[T], p: f64) -> Option<T> {
     at_position(ascending, p, f64::floor)
 }
 
-/// The value at or above the position of type 7 (NumPy's method `higher`). `None` of no values.
+/// The value at or above the position of type 7 (NumPy's method `higher`). `None` if there are no values.
 pub fn type7_higher<T: Copy>(ascending: &[T], p: f64) -> Option<T> {
     at_position(ascending, p, f64::ceil)
 }
 
-/// The value nearest to the position of type 7, of two the upper (NumPy's method `nearest`, which takes the even one of two).
-/// `None` of no values.
+/// The value nearest to the position of type 7, the upper one of two (NumPy's method `nearest` takes the even one of two).
+/// `None` if there are no values.
 pub fn type7_nearest<T: Copy>(ascending: &[T], p: f64) -> Option<T> {
     at_position(ascending, p, f64::round)
 }
@@ -64,29 +64,29 @@ fn at_position<T: Copy>(ascending: &[T], p: f64, whole: impl Fn(f64) -> f64) -> 
     ascending.get(whole(p.clamp(0.0, 1.0) * last as f64) as usize).copied()
 }
 
-/// The median, which is the mean of the two in the middle where the sample has no middle (type 2). `None` of no values.
+/// The median. If the number of values is even, it is the mean of the two middle ones (type 2). `None` if there are no values.
 pub fn median(ascending: &[f64]) -> Option<f64> {
     let upper = *ascending.get(ascending.len() / 2)?;
     Some(f64::midpoint(median_low(ascending)?, upper))
 }
 
-/// The low median: the value in the middle, of two the lower, as of type 1 (Rousseeuw & Croux, "Alternatives to the Median
-/// Absolute Deviation", JASA 88, 1993: lomed). `None` of no values.
+/// The low median: the middle value, the lower one of two, as of type 1 (Rousseeuw & Croux, "Alternatives to the Median
+/// Absolute Deviation", JASA 88, 1993: lomed). `None` if there are no values.
 pub fn median_low<T: Copy>(ascending: &[T]) -> Option<T> {
     ascending.get(ascending.len().checked_sub(1)? / 2).copied()
 }
 
-/// The high median: the value in the middle, of two the upper (Rousseeuw & Croux: himed). The values come in any order and
-/// are partly sorted. `None` of no values.
+/// The high median: the middle value, the upper one of two (Rousseeuw & Croux: himed). The values can have any order and
+/// are partly sorted. `None` if there are no values.
 pub fn median_high<T: Copy>(values: &mut [T], order: impl FnMut(&T, &T) -> Ordering) -> Option<T> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, order).1)
 }
 
-/// What makes the median absolute deviation the standard deviation of a normal sample: 1 / Φ⁻¹(3/4).
+/// Factor from the median absolute deviation to the standard deviation of a normal sample: 1 / Φ⁻¹(3/4).
 pub const MAD_TO_SIGMA: f64 = 1.4826;
 
-/// The [`median`] of the values' distances from `centre`, which is their own median. `None` of no values.
+/// The [`median`] of the values' distances from `centre`, which is their own median. `None` if there are no values.
 pub fn median_absolute_deviation(values: &[f64], centre: f64) -> Option<f64> {
     median(&ascending(values.iter().map(|value| (value - centre).abs())))
 }
@@ -100,7 +100,7 @@ mod tests {
     const FIVE: [u64; 5] = [10, 20, 30, 40, 50];
     const FOUR: [u64; 4] = [10, 20, 30, 40];
 
-    /// Figures of NumPy 2.4: `numpy.quantile(values, p, method=…)` with `inverted_cdf`, `lower`, `higher` and `nearest`.
+    /// Reference values from NumPy 2.4: `numpy.quantile(values, p, method=…)` with `inverted_cdf`, `lower`, `higher` and `nearest`.
     #[test]
     fn quantiles_are_numpys() {
         let of = |values: &[u64], p| {
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((median_high(&mut mixed, u64::cmp), median_high(&mut [7], u64::cmp)), (Some(30), Some(7)));
     }
 
-    /// By hand: distances of 0, 1, 3, 3 and 6, and of 0, 1, 3, 6 and 5682.
+    /// Computed by hand: distances of 0, 1, 3, 3 and 6, and of 0, 1, 3, 6 and 5682.
     #[test]
     fn a_gross_error_does_not_move_the_deviation() {
         for values in [[625.0, 627.0, 628.0, 631.0, 634.0], [625.0, 627.0, 628.0, 634.0, 6310.0]] {

@@ -1,11 +1,11 @@
-//! Student's t distribution ("The Probable Error of a Mean", Biometrika 6, 1908): where a mean of few values lies.
+//! Student's t distribution ("The Probable Error of a Mean", Biometrika 6, 1908), for the confidence in a mean of few values.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use super::{mean, variance};
 
-/// The value that Student's t with these degrees of freedom does not exceed with probability `p`; infinite with none.
-/// A `p` that is no probability gives NaN.
+/// The value that Student's t with these degrees of freedom does not exceed with probability `p`; infinite for 0 degrees of freedom.
+/// NaN if `p` is not a probability.
 pub fn student_t(p: f64, degrees_of_freedom: u64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;
@@ -14,8 +14,8 @@ pub fn student_t(p: f64, degrees_of_freedom: u64) -> f64 {
         .map_or(f64::INFINITY, |student| student.inverse_cdf(p))
 }
 
-/// Half the length of the interval in which the mean of what the independent `values` were drawn from lies with this
-/// confidence, 0 to 1. `None` of fewer than two values.
+/// Half the length of the interval that contains the expected value of the independent `values` with this
+/// confidence, 0 to 1. `None` if there are fewer than two values.
 pub fn mean_half_width(values: impl ExactSizeIterator<Item = f64> + Clone, confidence: f64) -> Option<f64> {
     let count = values.len();
     let variance = variance(values.clone(), mean(values)?)?;
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(mean_half_width([1.0].into_iter(), 0.95), None);
     }
 
-    /// The sleep data of Student 1908 as R has them, paired: `t.test(extra ~ group, paired = TRUE)` says −2.4598858 to −0.7001142.
+    /// The sleep data of Student 1908 as in R, paired: `t.test(extra ~ group, paired = TRUE)` gives −2.4598858 to −0.7001142.
     #[test]
     fn an_interval_is_that_of_students_own_data() {
         let gain = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];

@@ -1,8 +1,8 @@
-//! What an axis is, and what a verb says of those that it knows.
+//! Axes, and how a verb defines those that it supports.
 
 use quell_recording::results::{Cell, Kind};
 
-/// Whether a value of an axis is one word, or a set of them.
+/// Whether a value of an axis is one word, or a set of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sets {
     /// One word.
@@ -13,19 +13,19 @@ pub enum Sets {
     Any,
 }
 
-/// Which words of an axis name files.
+/// Which words of an axis are paths of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
-    /// None.
+    /// None of them.
     No,
-    /// All.
+    /// All of them.
     All,
-    /// Those that end with `.toml`, or have that before an `@`.
+    /// Words that end with `.toml`, or have that before an `@`.
     Toml,
 }
 
 impl Paths {
-    /// The path within a word, and what follows it.
+    /// The path within a word, and the rest of the word.
     pub fn within(self, word: &str) -> Option<(&str, &str)> {
         match self {
             Self::No => None,
@@ -38,61 +38,61 @@ impl Paths {
     }
 }
 
-/// One word of a value as the plan has it: a canonical text, so that equal plans are equal, and what its column shows.
+/// One word of a value in the plan: a canonical text, so that equal plans are equal, and the cell of its column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// As the verb's option takes it.
+    /// The text as an argument of the verb's option.
     pub text: String,
-    /// For the column.
+    /// The cell of its column.
     pub cell: Cell,
 }
 
-/// An axis that a verb knows.
+/// An axis that a verb supports.
 #[derive(Clone, Copy, Debug)]
 pub struct AxisKind {
-    /// Its key in the file: the word of the verb's option.
+    /// Its key in the file: the name of the verb's option.
     pub name: &'static str,
     /// The name of its column.
     pub column: &'static str,
-    /// What its column holds.
+    /// The type of its column.
     pub kind: Kind,
-    /// The words that one word of the file stands for: ranges stand for several.
+    /// Parses a word of the file to the words that it represents: ranges represent several.
     pub read: fn(&str) -> Result<Vec<Word>, String>,
-    /// Whether a value may be a list.
+    /// Whether a value may be a set of words.
     pub sets: Sets,
     /// Which words are paths.
     pub paths: Paths,
-    /// The value where the file says nothing; without one the plan then has no such axis.
+    /// The value if the file does not have the axis; without a default the plan then has no such axis.
     pub default: Option<&'static str>,
-    /// Whether its value decides which others have an effect.
+    /// Whether its value determines which other axes have an effect.
     pub decides: bool,
 }
 
-/// Looks up a value of an axis that decides, by the axis's name.
+/// Looks up the value of a deciding axis by name.
 pub type Known<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
 
-/// What a verb says of its sweeps.
+/// A verb's definition of its sweeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
-    /// Its axes in the plan's order: those that come later change faster. Those that decide come first.
+    /// Its axes in the plan's order: later ones change faster. Deciding axes come first.
     pub axes: &'static [AxisKind],
-    /// Whether the axis has an effect beside these values of those that decide.
+    /// Whether the axis has an effect with these values of the deciding axes.
     pub applies: fn(axis: &str, known: Known<'_>) -> bool,
-    /// The last axis, if points that differ in nothing else are computed together.
+    /// The last axis, if points that differ only in it are computed together.
     pub curve: Option<&'static str>,
 }
 
 /// One value of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// One word, or those of a set.
+    /// One word, or the words of a set.
     pub words: Vec<String>,
-    /// For the column.
+    /// The cell of its column.
     pub cell: Cell,
 }
 
 impl Value {
-    /// The first word; nothing of an empty set.
+    /// The first word; empty for an empty set.
     pub fn word(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
@@ -101,9 +101,9 @@ impl Value {
 /// An axis of a plan.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What the verb knows of it.
+    /// The verb's definition of it.
     pub kind: &'static AxisKind,
-    /// Its values, each once, at least one.
+    /// Its values without duplicates; at least one.
     pub values: Vec<Value>,
     /// Its line in the file, from 1; `None` for a default.
     pub line: Option<usize>,

@@ -6,7 +6,7 @@ use super::axis::{Axis, Form, Value};
 use super::read::{self, SweepError};
 use super::{MOST_CHUNKS, MOST_POINTS};
 
-/// The most choices of the axes that decide.
+/// Maximum number of combinations of the deciding axes.
 const MOST_PRODUCTS: usize = 10_000;
 
 /// All points of a sweep.
@@ -18,21 +18,21 @@ pub struct Plan {
     pub axes: Vec<Axis>,
     products: Vec<Product>,
     points: u64,
-    /// Points of a unit: the values of the verb's curve, else 1.
+    /// Number of points of a unit: the number of values of the verb's curve, or 1.
     curve: u64,
-    /// Units of a chunk.
+    /// Number of units of a chunk.
     units: u64,
 }
 
-/// The product of the axes that have an effect beside some values of those that decide.
+/// The product of the axes that have an effect with certain values of the deciding axes.
 #[derive(Clone, Debug)]
 struct Product {
     /// The number of its first point.
     first: u64,
     points: u64,
-    /// Axes that decide, and which value they have.
+    /// Deciding axes, and the index of the value of each.
     fixed: Vec<(usize, usize)>,
-    /// The others, of which the last changes fastest.
+    /// The other axes; the last one changes fastest.
     free: Vec<usize>,
 }
 
@@ -41,23 +41,23 @@ struct Product {
 pub struct Point {
     /// Its number in the plan, from 0.
     pub number: u64,
-    /// Which value each axis has; `None` for one without effect here.
+    /// The index of each axis's value; `None` for an axis without effect here.
     choice: Vec<Option<usize>>,
 }
 
 /// Points that are computed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// At least one; they differ in the verb's curve alone.
+    /// At least one; they differ only in the verb's curve.
     pub points: Vec<Point>,
 }
 
 impl Plan {
-    /// Reads a plan. `points_a_file` is how many points a file of the dataset has where the text does not say; it may depend on
-    /// the axes, so that files of dear points are done in time.
+    /// Reads a plan. `points_a_file` returns the number of points of a file of the dataset if the text does not specify it; it may depend
+    /// on the axes, so that a file of expensive points does not take too long.
     ///
     /// # Errors
-    /// For what is no TOML, has unknown axes, values that cannot be, axes that have an effect nowhere, or too many points: with the line.
+    /// For text that is not TOML, unknown axes, invalid values, axes without any effect, or too many points: with the line.
     pub fn read(text: &str, form: &Form, points_a_file: fn(&[Axis]) -> u64) -> Result<Self, SweepError> {
         let written = read::read(text, form)?;
         let curve = form.curve.and_then(|name| written.axes.iter().find(|axis| axis.kind.name == name));
@@ -71,7 +71,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Adds the products beside each choice of the axes that decide, from the `next` one on.
+    /// Adds the products for each combination of the deciding axes, from the `next` one on.
     fn multiply(
         &mut self,
         form: &Form,
@@ -123,7 +123,7 @@ impl Plan {
         (form.applies)(self.axes[index].kind.name, &known)
     }
 
-    /// Refuses axes that somebody wrote and that change nothing.
+    /// Rejects axes in the file that have no effect on any point.
     fn refuse_idle(&self) -> Result<(), SweepError> {
         let used = |index: usize| {
             let fixed = |product: &Product| product.fixed.iter().any(|(axis, _)| *axis == index);
@@ -139,39 +139,39 @@ impl Plan {
         }
     }
 
-    /// How many points there are.
+    /// Number of points.
     pub fn points(&self) -> u64 {
         self.points
     }
 
-    /// How many units there are.
+    /// Number of units.
     pub fn units(&self) -> u64 {
         self.points / self.curve
     }
 
-    /// How many chunks there are: files of the dataset.
+    /// Number of chunks, which are the files of the dataset.
     pub fn chunks(&self) -> u64 {
         self.units().div_ceil(self.units)
     }
 
-    /// How many points a chunk has; the last may have fewer.
+    /// Number of points of a chunk; the last may have fewer.
     pub fn points_a_chunk(&self) -> u64 {
         self.units * self.curve
     }
 
-    /// The numbers of a chunk's units.
+    /// The numbers of the units of a chunk.
     pub fn units_of(&self, chunk: u64) -> std::ops::Range<u64> {
         let first = chunk.saturating_mul(self.units).min(self.units());
         first..first.saturating_add(self.units).min(self.units())
     }
 
-    /// The unit of a number below [`Self::units`].
+    /// The unit with a number below [`Self::units`].
     pub fn unit(&self, number: u64) -> Unit {
         let first = number * self.curve;
         Unit { points: (first..first + self.curve).map(|point| self.point(point)).collect() }
     }
 
-    /// The point of a number below [`Self::points`].
+    /// The point with a number below [`Self::points`].
     fn point(&self, number: u64) -> Point {
         let mut choice = vec![None; self.axes.len()];
         let after = self.products.partition_point(|product| product.first <= number);
@@ -200,7 +200,7 @@ impl Plan {
         self.values(point).find(|(axis, _)| axis.kind.name == name).map(|(_, value)| value)
     }
 
-    /// What the columns of the axes show of a point.
+    /// The cells of a point in the columns of the axes.
     pub fn cells<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = Cell> + 'a {
         let with = self.axes.iter().zip(&point.choice);
         with.map(|(axis, choice)| {

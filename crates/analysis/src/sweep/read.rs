@@ -1,4 +1,4 @@
-//! The text of a plan: TOML, by others, and hostile until it is read.
+//! Reads the text of a plan: TOML, which is hostile input.
 
 use quell_recording::results::{Cell, Kind};
 use toml::Spanned;
@@ -7,24 +7,24 @@ use toml::de::{DeTable, DeValue};
 use super::axis::{Axis, AxisKind, Form, Sets, Value, Word};
 use super::{MOST_BYTES, MOST_VALUES};
 
-/// Why a text is no plan.
+/// Why a text is not a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct SweepError {
-    /// The line, from 1, where it is known.
+    /// The line, from 1, if it is known.
     pub line: Option<usize>,
     /// What is wrong, and what to write.
     pub reason: String,
 }
 
-/// What stands in the text.
+/// The content of the text.
 pub(super) struct Written {
     pub(super) name: Option<String>,
     pub(super) chunk: Option<u64>,
     pub(super) axes: Vec<Axis>,
 }
 
-/// Reads the text; the axes come in the form's order.
+/// Reads the text; the axes are returned in the form's order.
 pub(super) fn read(text: &str, form: &Form) -> Result<Written, SweepError> {
     if text.len() > MOST_BYTES {
         let reason = format!("the file has {} bytes, and {MOST_BYTES} are the most", text.len());
@@ -66,7 +66,7 @@ fn unknown(name: &str, form: &Form) -> String {
     format!("there is no axis `{name}`: these are {}; and `name` and `chunk`", known.join(", "))
 }
 
-/// The text's lines.
+/// Finds the line of a position in the text.
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
@@ -84,7 +84,7 @@ fn chunk(value: &DeValue<'_>) -> Result<u64, String> {
     n.filter(|n| (1..=1_000_000).contains(n)).ok_or_else(|| "give the points of a file, 1 to 1000000".into())
 }
 
-/// The values of an axis, each once.
+/// The values of an axis, without duplicates.
 fn values(
     written: &Spanned<DeValue<'_>>,
     kind: &'static AxisKind,
@@ -112,7 +112,7 @@ fn values(
     Ok(values)
 }
 
-/// The values that one element of the list stands for.
+/// The values that one element of the list represents.
 fn of_element(element: &DeValue<'_>, kind: &AxisKind) -> Result<Vec<Value>, String> {
     let Some(set) = element.as_array() else { return words(&text_of(element)?, kind) };
     if kind.sets == Sets::No {
@@ -128,13 +128,13 @@ fn of_element(element: &DeValue<'_>, kind: &AxisKind) -> Result<Vec<Value>, Stri
     Ok(vec![set_of(all)])
 }
 
-/// The values that a single word stands for.
+/// The values that a single word represents.
 fn words(text: &str, kind: &AxisKind) -> Result<Vec<Value>, String> {
     let words = (kind.read)(text)?;
     if kind.sets == Sets::No {
         return Ok(words.into_iter().map(|word| Value { words: vec![word.text], cell: word.cell }).collect());
     }
-    // The default of sets that may be empty.
+    // An empty text is the default of sets that may be empty.
     if text.is_empty() && kind.sets == Sets::Any {
         Ok(vec![set_of(Vec::new())])
     } else {
@@ -147,7 +147,7 @@ fn set_of(words: Vec<Word>) -> Value {
     Value { cell: Cell::Text(words.join(", ")), words }
 }
 
-/// A word: text, or what can be written without quotes.
+/// A word: a string, or a value that needs no quotes.
 fn text_of(value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
@@ -162,7 +162,7 @@ fn text_of(value: &DeValue<'_>) -> Result<String, String> {
 }
 
 impl AxisKind {
-    /// An axis of text that has a column of its name; the rest is set field by field.
+    /// An axis of text whose column has the same name; the other fields are set individually.
     pub const fn text(name: &'static str, read: fn(&str) -> Result<Vec<Word>, String>) -> Self {
         Self {
             name,

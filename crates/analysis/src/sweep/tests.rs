@@ -33,7 +33,7 @@ fn plan(text: &str) -> Result<Plan, SweepError> {
     Plan::read(text, &FORM, |_| 16)
 }
 
-/// A point's values, axis by axis.
+/// The values of a point, axis by axis.
 fn shown(plan: &Plan, point: &Point) -> String {
     let cells = plan.cells(point).map(|cell| match cell {
         Cell::Empty => "-".to_owned(),

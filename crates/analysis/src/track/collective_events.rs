@@ -1,4 +1,4 @@
-//! Collectives of a location: when it begins its part, and when it is complete.
+//! Collectives of a location: when its part begins, and when it is complete.
 
 use quell_recording::mpi::Run;
 
@@ -24,7 +24,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     ) {
         let place = &self.places[location as usize];
         let (now, accumulated) = (place.now, place.ledger.accumulated.clone());
-        // What it is comes with its end; the first to end says it for all.
+        // The operation is only known from an end; the first end defines it for all.
         let request = match part {
             Some(part) => {
                 let (id, part) = self.enter_collective(location, part, None, now, &accumulated);
@@ -73,7 +73,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         self.collectives.carries(id, ends.sent.max(ends.received));
     }
 
-    /// The location comes to a collective: which that is, and the place of its part there.
+    /// The location enters a collective; returns the collective and the index of its part.
     fn enter_collective(
         &mut self,
         location: u32,

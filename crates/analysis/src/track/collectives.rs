@@ -1,18 +1,18 @@
-//! Collectives while their ranks come and go.
+//! Collectives from the entry of their first rank to the exit of their last.
 
 use quell_recording::mpi::{Operation, Waits};
 use rustc_hash::FxHashMap;
 
 use super::event_reader::CollectiveEnd;
 
-/// A place in [`Collectives`].
+/// An index into [`Collectives`].
 pub(super) type CollectiveId = u32;
 
 /// One rank's part.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub location: u32,
-    /// Its place in the communicator.
+    /// Its index in the communicator.
     pub place: u32,
     pub entered: i64,
     pub left: Option<i64>,
@@ -23,38 +23,38 @@ pub(super) struct Part {
 pub(super) struct Collective {
     pub comm: u32,
     pub number: u64,
-    /// What it is, as the first said who told; and which member is the root.
+    /// The operation and the root, as in the first event that defines them.
     pub operation: Option<Operation>,
     root_place: Option<u32>,
-    /// So many ranks take part.
+    /// Number of ranks that take part.
     pub expected: usize,
     pub parts: Vec<Part>,
-    /// For each part, when it entered on the quiet time lines, and its noise within: `lanes` numbers each.
+    /// For each part, its entry on the noise-free timelines, and its noise within the call: `lanes` numbers each.
     quiet: Vec<i64>,
     noise: Vec<i64>,
-    /// When the last entered, and which part that was.
+    /// When the last part entered, and its index.
     pub last_entry: (i64, usize),
-    /// The latest entry on the quiet time lines.
+    /// The latest entry on the noise-free timelines.
     pub last_quiet: Vec<i64>,
-    /// The root's part, once it has come.
+    /// The root's part, once it has entered.
     pub root: Option<usize>,
     left: usize,
-    /// How long the first and the last to leave took after the last entry.
+    /// Time from the last entry to the first and to the last exit.
     pub tails: (i64, i64),
     settled: usize,
-    /// Who cannot go on before more ranks have come.
+    /// Locations that cannot go on before more ranks have entered.
     pub waiting: Vec<u32>,
-    /// Somebody is missing and will not come.
+    /// A rank is missing and will not enter.
     pub forced: bool,
-    /// The most bytes that a rank sent or received.
+    /// The maximum number of bytes that a rank sent or received.
     bytes: u64,
-    /// Ranks did not agree on the operation.
+    /// The ranks disagree on the operation.
     pub mismatched: bool,
     lanes: usize,
 }
 
 impl Collective {
-    /// Who waits for whom. Where the root is not known, as between two groups, nobody can be said to.
+    /// Which ranks wait for which. Without a known root, as between two groups, a rooted operation makes none wait.
     pub fn waits(&self) -> Waits {
         match self.operation.map_or(Waits::All, Operation::waits) {
             Waits::ForRoot | Waits::Root if self.root_place.is_none() => Waits::Nobody,
@@ -66,7 +66,7 @@ impl Collective {
         self.parts.len() >= self.expected
     }
 
-    /// Whether a rank may have had no need to wait for some: there was nothing to be had from them, or each has its own share.
+    /// Whether a rank may not have to wait for some others: they send no data, or each rank has its own share.
     fn may_be_partial(&self) -> bool {
         use Operation::{Allgatherv, Alltoallv, Alltoallw, Barrier, Gatherv, ReduceScatter, Scatterv};
         match self.operation {
@@ -76,7 +76,7 @@ impl Collective {
         }
     }
 
-    /// Whether a rank that left then had no need to wait for the last.
+    /// Whether a rank that left at this time did not have to wait for the last.
     pub fn left_early(&self, left: i64) -> bool {
         self.may_be_partial() && left < self.last_entry.0
     }
@@ -85,7 +85,7 @@ impl Collective {
         self.left >= self.expected && self.everybody_entered()
     }
 
-    /// Whether those have come for whom a part waits.
+    /// Whether all ranks that a part waits for have entered.
     fn may_go(&self, part: usize, blocking: bool) -> bool {
         let is_root = self.root == Some(part);
         self.forced
@@ -103,7 +103,7 @@ impl Collective {
             }
     }
 
-    /// Those who may go on now, as one more has come.
+    /// The locations that can go on now, after one more rank has entered.
     fn woken(&mut self) -> Vec<u32> {
         let wakes = match self.waits() {
             _ if self.everybody_entered() => true,
@@ -114,7 +114,7 @@ impl Collective {
         if wakes { std::mem::take(&mut self.waiting) } else { Vec::new() }
     }
 
-    /// A rank says what it is. A root that is not told is none that differs, and only of rooted operations there is one.
+    /// Records the operation as one rank reports it. An unknown root contradicts no other, and only rooted operations have one.
     fn name(&mut self, ends: &CollectiveEnd) {
         let rooted = matches!(ends.kind.waits(), Waits::ForRoot | Waits::Root);
         let root = ends.root.filter(|_| rooted);
@@ -127,7 +127,7 @@ impl Collective {
         }
     }
 
-    /// The part's entry on the quiet time lines.
+    /// The part's entry on the noise-free timelines.
     pub fn quiet(&self, part: usize) -> &[i64] {
         &self.quiet[part * self.lanes..(part + 1) * self.lanes]
     }
@@ -137,13 +137,13 @@ impl Collective {
         &self.noise[part * self.lanes..(part + 1) * self.lanes]
     }
 
-    /// Called once all have left: their last entry is known then.
+    /// Called once all have left, because only then their last entry is known.
     fn measure_tails(&mut self) {
         let tails = self.parts.iter().filter_map(|part| Some((part.left? - self.last_entry.0).max(0)));
         self.tails = tails.fold((i64::MAX, 0), |(least, most), tail| (least.min(tail), most.max(tail)));
     }
 
-    /// Goes on with those who came.
+    /// Continues with the parts that have entered.
     pub fn force(&mut self) -> Vec<u32> {
         self.forced = true;
         self.measure_tails();
@@ -151,7 +151,7 @@ impl Collective {
     }
 }
 
-/// All that are going on.
+/// All collectives in progress.
 #[derive(Debug)]
 pub(super) struct Collectives {
     lanes: usize,
@@ -173,8 +173,8 @@ impl Collectives {
         self.all.get_mut(id as usize)?.as_mut()
     }
 
-    /// A location's `number`th collective on `comm`, which it entered when `part` says. Gives the collective,
-    /// the part's place in it, and who waited for that.
+    /// Adds a location's part to the `number`th collective on `comm`. Returns the collective, the index of the part in it, and
+    /// the locations that waited for it.
     pub fn enter(
         &mut self,
         (comm, number): (u32, u64),
@@ -235,21 +235,21 @@ impl Collectives {
         (id, place, collective.woken())
     }
 
-    /// What a collective is that was only posted until now.
+    /// Records the operation of a collective that was only posted until now.
     pub fn name(&mut self, id: CollectiveId, ends: &CollectiveEnd) {
         if let Some(collective) = self.get_mut(id) {
             collective.name(ends);
         }
     }
 
-    /// A rank sent or received so many bytes.
+    /// Records the number of bytes that a rank sent or received.
     pub fn carries(&mut self, id: CollectiveId, bytes: u64) {
         if let Some(collective) = self.get_mut(id) {
             collective.bytes = collective.bytes.max(bytes);
         }
     }
 
-    /// Whether those have come for whom a part waits; if not, its location is told when they have.
+    /// Whether all ranks that a part waits for have entered; if not, the location waits until they have.
     pub fn may_go(&mut self, id: CollectiveId, part: usize, blocking: bool, location: u32) -> bool {
         let Some(collective) = self.get_mut(id) else { return true };
         let may = collective.may_go(part, blocking);
@@ -259,7 +259,7 @@ impl Collectives {
         may
     }
 
-    /// A location leaves, after so much noise within. Gives who waited for that.
+    /// Records that a part has left, with its noise within the call. Returns the locations that waited for that.
     pub fn leave(&mut self, id: CollectiveId, part: usize, now: i64, noise: &[i64]) -> Vec<u32> {
         let lanes = self.lanes;
         let Some(collective) = self.get_mut(id) else { return Vec::new() };
@@ -273,7 +273,7 @@ impl Collectives {
         std::mem::take(&mut collective.waiting)
     }
 
-    /// A location is done with it. When all are, it is forgotten.
+    /// Marks one part as finished. Once all are, the collective is removed and returned.
     pub fn settle(&mut self, id: CollectiveId) -> Option<Collective> {
         let collective = self.get_mut(id)?;
         collective.settled += 1;
@@ -287,7 +287,7 @@ impl Collectives {
         self.all[id as usize].take()
     }
 
-    /// Those that are still going on, the earliest first.
+    /// The collectives still in progress, the earliest first.
     pub fn left(&self) -> Vec<&Collective> {
         let mut left: Vec<&Collective> = self.all.iter().flatten().collect();
         left.sort_by_key(|collective| (collective.last_entry.0, collective.comm, collective.number));

@@ -1,4 +1,4 @@
-//! What `quell track --json` prints.
+//! The document of `quell track --json`.
 
 use std::collections::BTreeMap;
 
@@ -13,76 +13,76 @@ use super::findings::Findings;
 use super::paths::{Path, ROOT};
 use super::place::Place;
 
-/// What noise did to a run. Times in ns.
+/// The effect of noise on a run. Times in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tracked {
     /// `quell.track/2`.
     pub schema: String,
-    /// Every rank, in order. What is said of a rank is said of its first thread.
+    /// Every rank, in order. The figures of a rank are those of its first thread.
     pub ranks: Vec<TrackedRank>,
-    /// From the beginning of the run to the end of its last rank.
+    /// Time from the beginning of the run to the end of its last rank.
     pub runtime_ns: i64,
-    /// The same without the noise.
+    /// The run time without the noise.
     pub compensated_runtime_ns: i64,
-    /// The same without one source.
+    /// The run time without one source.
     pub compensated_runtime_by_source_ns: BTreeMap<String, i64>,
-    /// Of what all sources together cost the ranks, the share that each costs alone (Nataraj et al. 2007, §4.3). Empty where noise cost nothing.
+    /// For each source, its cost alone as a share of the cost of all sources together (Nataraj et al. 2007, §4.3). Empty if noise cost nothing.
     pub composition: BTreeMap<String, f64>,
-    /// The sum of those shares: above 1, sources hide one another.
+    /// The sum of those shares: if it is above 1, sources hide one another.
     pub orthogonal_sum_ratio: Option<f64>,
-    /// Where in the program it was, the costliest first.
+    /// The places in the program with noise, the costliest first.
     pub paths: Vec<TrackedPath>,
-    /// Events that were read.
+    /// Number of events that were read.
     pub events: u64,
-    /// What is wrong with the archive.
+    /// Defects of the archive.
     pub findings: Findings,
 }
 
-/// What noise did to a rank. Times in ns.
+/// The effect of noise on a rank. Times in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct TrackedRank {
-    /// The rank in the world.
+    /// The rank in `MPI_COMM_WORLD`.
     #[column(id)]
     pub rank: u32,
-    /// Where it ran; empty if the archive does not say.
+    /// Its host; empty if the archive does not name it.
     #[column(page)]
     pub host: String,
-    /// From the beginning of the run to its end.
+    /// Time from the beginning of the run to its end.
     #[column(title = "took")]
     pub runtime_ns: i64,
-    /// The same without the noise.
+    /// The run time without the noise.
     #[column(title = "without noise")]
     pub compensated_ns: i64,
     /// Noise that struck it.
     #[column(title = "struck", zero)]
     pub local_ns: i64,
-    /// By how much it ended later than without noise: local and amplified less absorbed.
+    /// Its delay at the end relative to a run without noise: local plus amplified less absorbed.
     #[column(zero)]
     pub accumulated_ns: i64,
-    /// What it lost by others' noise.
+    /// Time that it lost through the noise of others.
     #[column(zero)]
     pub amplified_ns: i64,
-    /// Noise of its own that made nothing later.
+    /// Noise of its own that did not delay anything.
     #[column(zero)]
     pub absorbed_ns: i64,
     /// Accumulated over local noise.
     #[column(title = "ratio", minor)]
     pub amplification_ratio: Option<f64>,
-    /// The same if there were only that source to be removed.
+    /// The same figures if only that source were removed.
     pub by_source: BTreeMap<String, TrackedSource>,
 }
 
-/// What one source did to a rank. Times in ns.
+/// The effect of one source on a rank. Times in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrackedSource {
-    /// Noise of it that struck the rank.
+    /// Noise of this source that struck the rank.
     pub local_ns: i64,
-    /// By how much it ended later than without it.
+    /// Its delay at the end relative to a run without this source.
     pub accumulated_ns: i64,
-    /// What the rank lost by others' noise of it.
+    /// Time that the rank lost through this source's noise on others.
     pub amplified_ns: i64,
-    /// What of it made nothing later.
+    /// Noise of this source that did not delay anything.
     pub absorbed_ns: i64,
     /// Accumulated over local noise.
     pub amplification_ratio: Option<f64>,
@@ -96,30 +96,30 @@ fn nested(path: &[String]) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct TrackedPath {
-    /// The regions around it, from the outermost, and itself. Empty for the program's own work, outside of all that the archive tells.
+    /// The regions around it, from the outermost, and itself. Empty for the program's own work outside of all recorded regions.
     #[column(title = "place", name, with = nested)]
     pub path: Vec<String>,
-    /// Where it was called, if the archive says.
+    /// The place from which it was called, if the archive has it.
     #[column(title = "called in", page, name)]
     pub site: Option<String>,
-    /// How often it was entered.
+    /// Number of times that it was entered.
     #[column(zero)]
     pub calls: u64,
-    /// From entries to exits; of the program's own work what is left of the run.
+    /// Time from entries to exits; for the program's own work, the rest of the run.
     #[column(zero)]
     pub time_ns: i64,
-    /// Noise that struck in it, and in nothing within it.
+    /// Noise that struck in it, but not in regions within it.
     #[column(title = "struck", zero)]
     pub local_ns: i64,
-    /// What ranks lost there by others' noise.
+    /// Time that ranks lost there through the noise of others.
     #[column(zero)]
     pub amplified_ns: i64,
-    /// What of their own ended there.
+    /// Noise of their own that was absorbed there.
     #[column(zero)]
     pub absorbed_ns: i64,
     /// Noise that struck there, by source.
     pub local_by_source_ns: BTreeMap<String, i64>,
-    /// What was lost there by others' noise, if there were only that source.
+    /// Time that was lost there through the noise of others, if there were only that source.
     pub amplified_by_source_ns: BTreeMap<String, i64>,
 }
 
@@ -127,7 +127,7 @@ fn ratio(part: i64, whole: i64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The document of an analysis that is over.
+/// The document of a finished analysis.
 pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Tracked {
     let sources = &engine.definitions.sources;
     let begin = engine.begin();
@@ -223,7 +223,7 @@ fn paths<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<T
     paths
 }
 
-/// All locations' time outside of all regions.
+/// The time of all locations outside of all regions.
 fn own_time<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> i64 {
     let times = engine.places.iter().map(|place| place.first.map_or(0, |first| place.now - first));
     let outermost = |(place, path): &(usize, &Path)| *place != ROOT as usize && path.parent == ROOT;

@@ -1,11 +1,12 @@
-//! Goes through all locations' events, in the order of time as far as the clocks allow: a location whose call needs something of others waits
-//! until they are there. What cannot come any more is named, and gone on without.
+//! Processes all locations' events, in the order of time as far as the clocks allow: a location whose call needs something from others waits
+//! until it is available. If it cannot become available any more, it is reported and the location continues without it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use quell_recording::mpi::{Definitions, Run, UNKNOWN};
+use quell_sim::loggops::Network;
 use rustc_hash::FxHashMap;
 
 use super::collectives::Collectives;
@@ -14,30 +15,30 @@ use super::findings::Findings;
 use super::messages::Messages;
 use super::paths::Paths;
 use super::place::{Call, Frame, Place, Request};
-use super::{LONGEST, Network, Watch};
+use super::{LONGEST, Watch};
 use crate::warning::track::{ArchiveWarning, UndefinedName};
 
-/// The whole analysis while it lasts.
+/// The state of the whole analysis.
 pub(super) struct Engine<'a, R: Run + ?Sized, W: Watch + ?Sized> {
     pub(super) events: EventReader<'a, R>,
     pub watch: &'a mut W,
     pub definitions: Arc<Definitions>,
     pub network: Option<Network>,
-    /// How many ranks that are there take part in a communicator's collectives.
+    /// For each communicator, the number of existing ranks that take part in its collectives.
     pub(super) expected: Vec<usize>,
-    /// The location that stands for a rank in the world.
+    /// The location that represents each rank in `MPI_COMM_WORLD`.
     pub of_rank: FxHashMap<u32, u32>,
     pub places: Vec<Place>,
-    /// What began and has not ended, as far as somebody may wait for it.
+    /// Operations that began and have not ended, as far as a location may wait for them.
     pub(super) requests: FxHashMap<OperationId, Request>,
     pub messages: Messages,
     pub collectives: Collectives,
     pub paths: Paths,
     pub findings: Findings,
-    /// The shortest that a wait went on after its cause, by who waited for whom and how much: what was longer was disturbed.
+    /// The shortest time that a wait continued after its cause, by who waited for whom and how much: longer ones were disturbed.
     pub least: FxHashMap<(u32, u32, u8), i64>,
     heap: BinaryHeap<Reverse<(i64, u32)>>,
-    /// How many events had been read when that was last said.
+    /// Number of events at the last progress report.
     read: u64,
 }
 
@@ -74,7 +75,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         }
     }
 
-    /// Goes through everything.
+    /// Processes all events.
     pub(super) fn play(&mut self) {
         loop {
             while let Some(Reverse((_, location))) = self.heap.pop() {
@@ -87,7 +88,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         }
     }
 
-    /// Lets a location go on until it is behind no other.
+    /// Advances a location until it is ahead of another one.
     fn advance(&mut self, location: u32) {
         loop {
             if self.places[location as usize].blocked.is_some() {
@@ -101,7 +102,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
                 return;
             };
             let time = nanos(time_ns);
-            // Whom it woke meanwhile comes first.
+            // A location that it woke goes first.
             let until = self.heap.peek().map_or(i64::MAX, |Reverse((time, _))| *time);
             if time > until {
                 self.queue(location, time);
@@ -174,7 +175,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         place.finalized |= kind.finalizes;
         let extra = closed - 1;
         if extra > 0 {
-            // However many it left open, they are told as one.
+            // However many regions it left open, they are reported as one finding.
             let told = Findings::tells(self.findings.unbalanced + 1);
             self.findings.unbalanced += extra as u64;
             if told {
@@ -226,7 +227,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         }
     }
 
-    /// What is communicated begins a call: in the innermost region, which is the call then, or in one of its own.
+    /// A communication begins a call: the innermost region is that call, or a call without a region begins.
     fn begin_call(&mut self, location: u32, region: u32, depth: Option<usize>) {
         let place = &mut self.places[location as usize];
         let frame = place.stack.last().copied();
@@ -246,7 +247,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         }
     }
 
-    /// The location has no more events.
+    /// Ends a location without more events.
     fn end(&mut self, location: u32) {
         let place = &mut self.places[location as usize];
         if std::mem::replace(&mut place.ended, true) {
@@ -268,7 +269,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
     }
 }
 
-/// Times that sums of a few fit.
-fn nanos(ns: u64) -> i64 {
+/// Converts and limits a time so that sums of a few do not overflow.
+pub(super) fn nanos(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(LONGEST).min(LONGEST)
 }

@@ -1,8 +1,8 @@
-//! A traced run as a GOAL schedule, its work cleaned of noise, so that it can be simulated under other noise, and at other scales.
+//! Converts a traced run to a GOAL schedule with noise removed from its work, to simulate it under other noise and at other scales.
 //!
-//! `docs/concepts/goal-from-traces.md` has the rules. `sequence.rs` keeps what a rank did, of the facts that `event_reader` finds in its events; `matching.rs`
-//! brings messages and collectives of ranks together, and leaves out what lacks its other end; `emit.rs` makes operations of it, with
-//! `expand.rs` for collectives. `regular.rs` and `grid.rs` find what all ranks do alike, and `extrapolate.rs` lets more ranks do it.
+//! `docs/concepts/goal-from-traces.md` has the rules. `sequence.rs` keeps what a rank did, from the facts that `event_reader` derives from its events;
+//! `matching.rs` matches the messages and collectives of ranks, and omits those without their other end; `emit.rs` makes operations of them, with
+//! `expand.rs` for collectives. `regular.rs` and `grid.rs` find what all ranks do alike, and `extrapolate.rs` applies it to more ranks.
 
 mod emit;
 mod expand;
@@ -14,7 +14,7 @@ mod sequence;
 
 use quell_recording::mpi::Run;
 use quell_sim::goal::{BuildError, Schedule, ScheduleBuilder, Severity, check};
-use quell_sim::loggops::{self, Net, Noise, Rules, RunError};
+use quell_sim::loggops::{self, Network, Noise, Rules, RunError};
 use quell_sim::pattern::PatternError;
 
 use emit::Emitter;
@@ -24,48 +24,48 @@ use sequence::{Operation, Sequence};
 
 use super::event_reader::EventReader;
 
-/// So many things that were left out are named.
+/// Maximum number of omissions that are listed.
 const MOST_NAMED: usize = 100;
 
-/// The most operations of a schedule that is made here: some 4 GiB.
+/// Maximum number of operations of a schedule that is made here: some 4 GiB.
 const MOST_OPERATIONS: u64 = 200_000_000;
 
-/// How many ranks instead of those that were traced, and the seed by which their work is drawn.
+/// The number of ranks that replace the traced ones, and the seed of their work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extrapolation {
-    /// How many.
+    /// Number of ranks.
     pub ranks: u32,
     /// Equal seeds give equal schedules.
     pub seed: u64,
 }
 
-/// A schedule that ends, and what it lacks.
+/// A schedule that finishes, and what it lacks.
 #[derive(Debug)]
 pub struct Replayable {
     /// The schedule.
     pub schedule: Schedule,
-    /// Without noise, on the usual network, it ends so many ns after its beginning.
+    /// Its duration without noise on the default network, in ns.
     pub quiet_ns: u64,
-    /// It ends only where no send waits for its receiver, whatever its size.
+    /// Whether it finishes only if no send waits for its receiver, whatever its size.
     pub needs_buffers: bool,
-    /// What was left out.
+    /// What was omitted.
     pub left_out: LeftOut,
-    /// What was taken for granted when it was extrapolated.
+    /// What was assumed for the extrapolation.
     pub grid: Option<String>,
 }
 
-/// What of a run is not in its schedule.
+/// The parts of a run that are not in its schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Sends that nobody received.
+    /// Sends without a receive.
     pub sends: u64,
-    /// Receives whose message was not sent, or never came.
+    /// Receives whose message was not sent, or never arrived.
     pub receives: u64,
-    /// Parts of collectives in which not all took part, or not in the same.
+    /// Parts of collectives in which not all took part, or not in the same operation.
     pub collectives: u64,
-    /// Threads besides the first of each rank.
+    /// Threads other than the first one of each rank.
     pub threads: u64,
-    /// The first of these, and damage, in words.
+    /// Descriptions of the first of these, and of damage.
     pub told: Vec<String>,
 }
 
@@ -80,21 +80,21 @@ impl LeftOut {
 /// Why there is no schedule.
 #[derive(Debug, thiserror::Error)]
 pub enum GoalError {
-    /// Nothing happened.
+    /// The archive has no work and no messages.
     #[error("the archive has no work and no messages: there is nothing to replay")]
     Empty,
-    /// Too much happened.
+    /// The schedule would have too many operations.
     #[error(
         "the schedule would have more than {MOST_OPERATIONS} operations; give fewer ranks, or trace a shorter run"
     )]
     TooLarge,
-    /// Ranks do not do the same.
+    /// The ranks do not do the same.
     #[error(transparent)]
     Irregular(Box<Irregular>),
-    /// The ranks make no grid like that of the run.
+    /// This number of ranks does not make a grid like that of the run.
     #[error("{ranks} ranks make no grid like the run's {grid}; give another number of ranks")]
     NoGrid {
-        /// How many.
+        /// Number of ranks.
         ranks: u32,
         /// The grid of the run.
         grid: String,
@@ -102,21 +102,21 @@ pub enum GoalError {
     /// A collective cannot be expanded.
     #[error("a collective has no schedule: {0}")]
     Collective(#[from] PatternError),
-    /// The schedule is no schedule.
+    /// The schedule is invalid.
     #[error("the run makes no schedule: {0}")]
     Build(#[from] BuildError),
-    /// It cannot be simulated.
+    /// The schedule cannot be simulated.
     #[error("the run makes no schedule that can be simulated: {0}")]
     Run(#[from] RunError),
-    /// It does not end.
+    /// The schedule does not finish.
     #[error("the schedule would not end: {0}")]
     Stuck(String),
 }
 
-/// The run as a schedule, of its own ranks or of others. `progress` is told now and then how many events have been gone through.
+/// The run as a schedule, of its own ranks or of another number. `progress` is called now and then with the number of processed events.
 ///
 /// # Errors
-/// If the run is empty or too large, a schedule of it would not end, or it is to be extrapolated and is not regular.
+/// If the run is empty or too large, if its schedule would not finish, or if it is to be extrapolated and is not regular.
 pub fn goal<R: Run + ?Sized>(
     run: &mut R,
     extrapolation: Option<Extrapolation>,
@@ -140,7 +140,7 @@ pub fn goal<R: Run + ?Sized>(
     Ok(Replayable { schedule, quiet_ns, needs_buffers, left_out, grid })
 }
 
-/// The schedule of the ranks that were traced.
+/// The schedule of the traced ranks.
 fn as_it_was(sequences: &[Sequence], matching: &Matching) -> Result<Schedule, GoalError> {
     let mut builder = ScheduleBuilder::new(sequences.len() as u32);
     let mut expansions = expand::Expansions::default();
@@ -179,7 +179,7 @@ fn as_it_was(sequences: &[Sequence], matching: &Matching) -> Result<Schedule, Go
     if operations == 0 { Err(GoalError::Empty) } else { Ok(builder.finish()?) }
 }
 
-/// Plays the schedule without noise: it must end. Gives when, and whether that takes that no send waits for its receiver.
+/// Plays the schedule without noise, to prove that it finishes. Returns when, and whether that requires that no send waits for its receiver.
 fn prove(schedule: &Schedule) -> Result<(u64, bool), GoalError> {
     let findings = check(schedule);
     if let Some(finding) = findings.list().iter().find(|finding| finding.severity == Severity::Error) {
@@ -187,7 +187,7 @@ fn prove(schedule: &Schedule) -> Result<(u64, bool), GoalError> {
     }
     let mut stuck = None;
     for (needs_buffers, net) in
-        [(false, Net::default()), (true, Net { eager_limit: u64::MAX, ..Net::default() })]
+        [(false, Network::default()), (true, Network { eager_limit: u64::MAX, ..Network::default() })]
     {
         let quiet = loggops::Run {
             net,
@@ -205,7 +205,7 @@ fn prove(schedule: &Schedule) -> Result<(u64, bool), GoalError> {
     Err(GoalError::Stuck(stuck.map_or_else(String::new, |stuck| why(&stuck))))
 }
 
-/// Why a schedule does not end, in words.
+/// Why a schedule does not finish, in words.
 fn why(stuck: &loggops::Stuck) -> String {
     if !stuck.cycle.is_empty() {
         let ranks: Vec<String> = stuck.cycle.iter().take(8).map(u32::to_string).collect();

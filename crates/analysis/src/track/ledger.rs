@@ -1,30 +1,30 @@
-//! The noise of one location, kept once for all sources together and once for each alone.
+//! The noise accounts of one location: one for all sources together, and one for each source alone.
 //!
-//! Each of these is a lane: lane 0 takes all noise away, lane `n + 1` only that of source `n`. In every lane there is a quiet time line, that
-//! of a run without this noise: an instant `t` of the run stands on it at `t − accumulated` (Nataraj et al. 2007, §3).
+//! Each of these is a lane: lane 0 removes all noise, lane `n + 1` only that of source `n`. Every lane has a noise-free timeline, that
+//! of a run without this noise: an instant `t` of the run is at `t − accumulated` on it (Nataraj et al. 2007, §3).
 
 /// The lanes of a location. All times in ns.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
-    /// How much later the location is than on the quiet time line.
+    /// Delay of the location relative to the noise-free timeline.
     pub accumulated: Vec<i64>,
-    /// Noise that struck here.
+    /// Noise that struck this location.
     pub local: Vec<i64>,
-    /// What others' noise added at communication.
+    /// Delay that the noise of others added at communication.
     pub amplified: Vec<i64>,
-    /// What communication took off.
+    /// Delay that communication absorbed.
     pub absorbed: Vec<i64>,
-    /// Noise that struck within the call that goes on.
+    /// Noise that struck within the open call.
     pub within: Vec<i64>,
-    /// Noise of which is not yet known when it struck: there was more of it than time.
+    /// Noise that is not placed yet, because there was more of it than time.
     late: Vec<i64>,
-    /// Where the quiet time lines stand; they never go back.
+    /// Current time on the noise-free timelines; it never decreases.
     floor: Vec<i64>,
-    /// The counters, by source.
+    /// The noise counters, by source.
     totals: Vec<u64>,
 }
 
-/// The change that a call made.
+/// The change that a call caused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
     pub amplified: i64,
@@ -41,7 +41,7 @@ impl Ledger {
             absorbed: zero.clone(),
             within: zero.clone(),
             late: zero.clone(),
-            // Noise from before the first event counts.
+            // Noise before the first event counts.
             floor: vec![i64::MIN / 4; sources + 1],
             totals: vec![0; sources],
         }
@@ -51,7 +51,7 @@ impl Ledger {
         self.accumulated.len()
     }
 
-    /// A source's counter has risen to `total`, in a call or outside. Gives by how much; nothing if it went back.
+    /// Raises a source's counter to `total`, in a call or outside. Returns the increase; `None` if the counter decreased.
     pub fn strike(&mut self, source: usize, total: u64, in_call: bool) -> Option<i64> {
         let before = std::mem::replace(self.totals.get_mut(source)?, total);
         let more = i64::try_from(total.checked_sub(before)?).unwrap_or(i64::MAX).min(super::LONGEST);
@@ -63,7 +63,7 @@ impl Ledger {
         Some(more)
     }
 
-    /// The program computed until `now`: the noise meanwhile delayed it by as much.
+    /// The program computed until `now`, so the noise in that time delayed it by its full length.
     pub fn settle(&mut self, now: i64) {
         for lane in 0..self.lanes() {
             if self.late[lane] != 0 {
@@ -76,30 +76,30 @@ impl Ledger {
         }
     }
 
-    /// A call begins that may wait for others.
+    /// Begins a call that may wait for others.
     pub fn enter(&mut self, now: i64) {
         self.settle(now);
         self.within.fill(0);
     }
 
-    /// Noise since `now` belongs to a call that has begun there.
+    /// Moves the noise since the last settlement to a call that began there.
     pub fn enter_late(&mut self) {
         self.within.copy_from_slice(&self.late);
         self.late.fill(0);
     }
 
-    /// What of the noise within a call of this length there was room for.
+    /// The noise within a call, limited to the call's length.
     pub fn noise_of_call(&self, lane: usize, length: i64) -> i64 {
         self.within[lane].min(length)
     }
 
-    /// A call that lasted `length` ends at `now`, on the quiet time line of a lane at `quiet`.
+    /// Ends a call of `length` at `now`, which is `quiet` on the noise-free timeline of a lane.
     pub fn leave(&mut self, lane: usize, length: i64, now: i64, quiet: i64) -> Change {
         let noise = self.noise_of_call(lane, length);
         self.late[lane] = self.late[lane].saturating_add(self.within[lane] - noise);
         self.within[lane] = 0;
         let local = self.accumulated[lane] + noise;
-        // Without noise a program is at no instant later than with it.
+        // Without noise a program is never later than with it.
         let accumulated = (now - quiet).max(0);
         self.accumulated[lane] = accumulated;
         self.floor[lane] = now - accumulated;
@@ -110,7 +110,7 @@ impl Ledger {
         change
     }
 
-    /// Noise for which there was no time, in the end.
+    /// Noise for which there was no time until the end.
     pub fn unplaced(&self) -> i64 {
         self.late[0]
     }

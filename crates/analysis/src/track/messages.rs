@@ -1,13 +1,13 @@
-//! Messages between their send and their receive.
+//! Messages from their send to their receive.
 
 use rustc_hash::FxHashMap;
 
 use super::event_reader::MessageKey;
 
-/// A place in [`Messages`].
+/// An index into [`Messages`].
 pub(super) type MessageId = u32;
 
-/// One message, of which the one end or both are known.
+/// One message, of which one end or both are known.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     pub key: MessageKey,
@@ -16,24 +16,24 @@ pub(super) struct Message {
     pub sent: Option<(u32, i64)>,
     /// When the receive for it began.
     pub begun: Option<i64>,
-    /// The location that cannot go on before it is sent, and that which cannot before it is received.
+    /// The location that is blocked until it is sent, and the one that is blocked until it is received.
     pub receiver_waits: Option<u32>,
     pub sender_waits: Option<u32>,
     /// Its send is not in the archive.
     pub lost: bool,
-    /// How many will still ask for it.
+    /// Number of calls that still need it.
     holds: u8,
 }
 
-/// All messages that somebody will still ask for.
+/// All messages that a call still needs.
 #[derive(Debug)]
 pub(super) struct Messages {
     lanes: usize,
     all: Vec<Message>,
-    /// For each message, `lanes` quiet times of its send and as many of its receive's beginning.
+    /// For each message, `lanes` noise-free times of its send and as many of its receive's beginning.
     quiet: Vec<i64>,
     free: Vec<MessageId>,
-    /// Those of which only one end was there yet.
+    /// Messages of which only one end was processed so far.
     one_ended: FxHashMap<MessageKey, MessageId>,
 }
 
@@ -50,19 +50,19 @@ impl Messages {
         &mut self.all[id as usize]
     }
 
-    /// When it was sent on the quiet time lines.
+    /// The time of its send on the noise-free timelines.
     pub fn quiet_send(&self, id: MessageId) -> &[i64] {
         let at = id as usize * 2 * self.lanes;
         &self.quiet[at..at + self.lanes]
     }
 
-    /// When its receive began on the quiet time lines.
+    /// The time of its receive's beginning on the noise-free timelines.
     pub fn quiet_begin(&self, id: MessageId) -> &[i64] {
         let at = (id as usize * 2 + 1) * self.lanes;
         &self.quiet[at..at + self.lanes]
     }
 
-    /// The message, of which the other end may have been there.
+    /// Finds the message if its other end was processed, or adds it.
     fn find_or_add(&mut self, key: MessageKey, bytes: u64) -> MessageId {
         if let Some(id) = self.one_ended.remove(&key) {
             return id;
@@ -92,7 +92,7 @@ impl Messages {
         (self.all.len() - 1) as MessageId
     }
 
-    /// A location sends at `now`; `held` if the sender will ask for the message. Gives the location that waited for it.
+    /// Records a send at `now`; `held` if the sender still needs the message. Returns the location that waited for it.
     pub fn send(
         &mut self,
         key: MessageKey,
@@ -113,7 +113,7 @@ impl Messages {
         (id, message.receiver_waits.take())
     }
 
-    /// A receive of it began at `begun`. Gives the location that waited for that.
+    /// Records a receive that began at `begun`. Returns the location that waited for it.
     pub fn receive(&mut self, key: MessageKey, begun: i64, accumulated: &[i64]) -> (MessageId, Option<u32>) {
         let id = self.find_or_add(key, 0);
         let at = (id as usize * 2 + 1) * self.lanes;
@@ -125,12 +125,12 @@ impl Messages {
         (id, message.sender_waits.take())
     }
 
-    /// The message, if it was sent and not received.
+    /// The message, if it was sent and not yet received.
     pub fn sent(&self, key: MessageKey) -> Option<MessageId> {
         self.one_ended.get(&key).copied().filter(|id| self.get(*id).sent.is_some())
     }
 
-    /// A receive that was given up leaves its message to the next.
+    /// Leaves the message of a cancelled receive to the next receive.
     pub fn give_back(&mut self, id: MessageId) {
         let message = &mut self.all[id as usize];
         message.begun = None;
@@ -142,14 +142,14 @@ impl Messages {
         }
     }
 
-    /// Nobody will send what a receive waits for.
+    /// Marks a message as lost: its send is missing.
     pub fn lose(&mut self, id: MessageId) {
         let message = &mut self.all[id as usize];
         message.lost = true;
         self.one_ended.remove(&message.key);
     }
 
-    /// Somebody will not ask for it again.
+    /// Records that one call does not need the message any more.
     pub fn release(&mut self, id: MessageId) {
         let message = &mut self.all[id as usize];
         message.holds = message.holds.saturating_sub(1);
@@ -159,7 +159,7 @@ impl Messages {
         }
     }
 
-    /// Messages that were sent and not received: how many, and the first by the time of their sends.
+    /// Messages that were sent and not received: their number, and the first ones by the time of their sends.
     pub fn left(&self, most: usize) -> (u64, Vec<&Message>) {
         let mut left: Vec<&Message> = self
             .one_ended

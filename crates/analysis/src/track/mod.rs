@@ -1,8 +1,8 @@
-//! What noise did to an MPI run, rank by rank and source by source (Nataraj et al., "The Ghost in the Machine", SC 2007, §3).
+//! The effect of noise on an MPI run, by rank and by source (Nataraj et al., "The Ghost in the Machine", SC 2007, §3).
 //!
-//! Each event of a run carries how much noise had struck its thread. From that [`track`] builds the time line that the run would have had
-//! without noise, or without one source of it: work is shorter by the noise that struck it, messages and collectives begin when those who
-//! take part come to them, and so noise goes from rank to rank (it is amplified), or ends where somebody had to wait anyway (it is absorbed).
+//! Each event of a run carries its thread's cumulative noise. From that [`track`] builds the timeline that the run would have had
+//! without noise, or without one source of it: work is shorter by the noise that struck it, and messages and collectives begin when their
+//! ranks reach them. So noise propagates from rank to rank (it is amplified), or ends where a rank had to wait anyway (it is absorbed).
 //! `docs/concepts/tracking.md` has the rules.
 
 mod collective_events;
@@ -18,75 +18,52 @@ mod paths;
 mod place;
 mod point_to_point;
 mod rules;
+mod run_source;
 mod stuck;
 #[cfg(test)]
 mod tests;
 mod waiting;
 
 use quell_recording::mpi::Run;
-use quell_sim::loggops::Net;
+use quell_sim::loggops::Network;
 
 pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource};
 pub use findings::{Count, Findings};
 pub use goal::{Extrapolation, GoalError, Irregular, LeftOut, Replayable, goal};
+pub use run_source::RunSource;
 
-/// Times are below 36 years, so that sums of a few fit.
+/// Maximum time, in ns: times are below 36 years, so that sums of a few do not overflow.
 const LONGEST: i64 = i64::MAX / 8;
 
-/// What is known of the network: the least that a message takes. Without it a receive may end as soon as its message is sent, as in the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    /// A call that receives takes so long at least, in ns.
-    pub overhead_ns: i64,
-    net: Net,
-}
-
-impl Network {
-    /// From the parameters of LogGOPS.
-    pub fn of(net: Net) -> Self {
-        Self { overhead_ns: i64::try_from(net.overhead).unwrap_or(LONGEST).min(LONGEST), net }
-    }
-
-    /// From the beginning of a send of so many bytes to the end of a receive that waits for it, in ns.
-    fn transfer_ns(self, bytes: u64) -> i64 {
-        let net = self.net;
-        let further = bytes.saturating_sub(1);
-        let overhead = net.overhead.saturating_add(net.overhead_per_byte.of(further));
-        let wire = net.latency.saturating_add(net.gap_per_byte.of(further));
-        let all = overhead.saturating_mul(2).saturating_add(wire);
-        i64::try_from(all).unwrap_or(LONGEST).min(LONGEST)
-    }
-}
-
-/// A call that ended, as it was and as it would have been. Times in ns on the archive's clock.
+/// A call that ended, with its actual and its noise-free times. Times in ns on the archive's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended<'a> {
-    /// Where: a place in the definitions' locations.
+    /// Index of the location in the definitions.
     pub location: u32,
-    /// What: a place in their regions, or [`quell_recording::mpi::UNKNOWN`].
+    /// Index of the region in the definitions, or [`quell_recording::mpi::UNKNOWN`].
     pub region: u32,
     /// When it began.
     pub entered_ns: i64,
     /// When it ended.
     pub left_ns: i64,
-    /// What noise had accumulated when it began: of all sources, then of each.
+    /// Accumulated noise at its beginning: of all sources, then of each.
     pub before_ns: &'a [i64],
-    /// And when it ended.
+    /// Accumulated noise at its end.
     pub after_ns: &'a [i64],
-    /// What others' noise added to it meanwhile.
+    /// Delay that the noise of others added during the call.
     pub amplified_ns: &'a [i64],
-    /// And what of its own made nothing later.
+    /// Noise of its own that did not delay anything.
     pub absorbed_ns: &'a [i64],
-    /// For whom it waited: the location, and when that did what was waited for.
+    /// What it waited for: the location, and when that reached the awaited point.
     pub cause: Option<(u32, i64)>,
 }
 
-/// A part of the program that is no call of the MPI, and that was left. Times in ns on the archive's clock.
+/// A region that was left and is not an MPI call. Times in ns on the archive's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stayed {
-    /// Where: a place in the definitions' locations.
+    /// Index of the location in the definitions.
     pub location: u32,
-    /// What: a place in their regions.
+    /// Index of the region in the definitions.
     pub region: u32,
     /// When it was entered.
     pub entered_ns: i64,
@@ -94,27 +71,28 @@ pub struct Stayed {
     pub left_ns: i64,
 }
 
-/// Looks on while a run is gone through.
+/// Observes a run while it is processed.
 pub trait Watch {
     /// Whether [`Watch::ended`] and [`Watch::stayed`] are to be called at all.
     fn wanted(&self) -> bool {
         false
     }
 
-    /// A call ended. Those of one location come in order.
+    /// Called when a call ends. The calls of one location come in order.
     fn ended(&mut self, _call: &Ended<'_>) {}
 
-    /// A region around calls was left: inner ones come first.
+    /// Called when a region around calls is left; inner regions come first.
     fn stayed(&mut self, _region: &Stayed) {}
 
-    /// So many events have been gone through.
+    /// Called with the number of events that were processed.
     fn progress(&mut self, _events: u64) {}
 }
 
-/// Looks on at nothing.
+/// Observes nothing.
 impl Watch for () {}
 
-/// Goes through a run and says what noise did to it.
+/// Processes a run and returns the effect of noise on it. Without a network a receive may end as soon as its message is sent, as in the paper;
+/// with one, no message takes less time than its parameters give.
 pub fn track<R: Run + ?Sized, W: Watch + ?Sized>(
     run: &mut R,
     network: Option<Network>,

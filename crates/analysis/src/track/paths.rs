@@ -1,4 +1,4 @@
-//! Where in the program time went: a tree of regions, as they were entered one within the other, over all ranks.
+//! Where time was spent in the program: a tree of nested regions, over all ranks.
 
 use rustc_hash::FxHashMap;
 
@@ -6,18 +6,18 @@ use super::ledger::Change;
 
 /// The program as a whole.
 pub(super) const ROOT: u32 = 0;
-/// More places than this are not told apart: an archive may have as many as it has events.
+/// Maximum number of places that are distinguished: an archive may have as many as it has events.
 const MOST: usize = 1 << 16;
 
-/// A region, entered from another.
+/// A region with the region from which it was entered.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub parent: u32,
     pub region: u32,
     pub calls: u64,
-    /// From entry to exit, over all ranks, in ns.
+    /// Time from entry to exit, over all ranks, in ns.
     pub time: i64,
-    /// By lane, in ns.
+    /// Noise by lane, in ns.
     pub local: Vec<i64>,
     pub amplified: Vec<i64>,
     pub absorbed: Vec<i64>,
@@ -44,7 +44,7 @@ impl Paths {
         (self.all.len() - 1) as u32
     }
 
-    /// The place of a region that is entered at a place.
+    /// The place of a region that is entered from `parent`.
     pub fn enter(&mut self, parent: u32, region: u32) -> u32 {
         let place = match self.places.get(&(parent, region)) {
             Some(place) => *place,

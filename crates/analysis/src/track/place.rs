@@ -1,4 +1,4 @@
-//! One location while its events are gone through.
+//! The state of one location while its events are processed.
 
 use super::collectives::CollectiveId;
 use super::ledger::Ledger;
@@ -19,26 +19,26 @@ impl Frame {
     }
 }
 
-/// A call of the MPI that goes on: the outermost.
+/// An open MPI call: the outermost one.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub region: u32,
     pub path: u32,
     pub entered: i64,
-    /// How many regions are open around it; it ends when so many are again. `None` where no region stands around what was communicated.
+    /// Number of regions that are open around it; it ends when that many are open again. `None` if no region surrounds the communication.
     pub depth: Option<usize>,
-    /// Messages that it received or looked at.
+    /// Messages that it received or probed.
     pub received: Vec<MessageId>,
     pub probed: Vec<MessageId>,
     /// Messages whose receiver the sender may have had to wait for.
     pub sent: Vec<MessageId>,
     /// Collectives that it completed, each with this location's part of it.
     pub collectives: Vec<(CollectiveId, usize)>,
-    /// The one that it is, if it is a blocking one.
+    /// The collective that it is, if it is a blocking one.
     pub blocking: Option<(CollectiveId, usize)>,
     pub begun: Option<i64>,
     pub left: i64,
-    /// It polled, and nothing was there.
+    /// Whether it polled without success.
     pub in_vain: bool,
     pub announced: bool,
 }
@@ -63,45 +63,45 @@ impl Call {
     }
 }
 
-/// What a request stands for.
+/// The operation of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
-    /// A message that was sent, and for whose receiver its sender may wait.
+    /// A message that was sent, and whose sender may wait for its receiver.
     Sent(MessageId),
-    /// A receive that took its message's turn when it was posted.
+    /// A receive that was matched with its message when it was posted.
     Receiving(MessageId),
-    /// One that did not, for it was not known yet from whom it will receive; and when it was posted.
+    /// A receive that was not, because its sender was not known yet; and when it was posted.
     Posted(i64, Vec<i64>),
-    /// A collective.
+    /// A collective that the location entered.
     Entered(CollectiveId, usize),
-    /// One of which it was not known where, and when it began.
+    /// A collective whose communicator was not known yet, and when it began.
     Begun(i64, Vec<i64>),
 }
 
-/// Why a location cannot go on.
+/// Why a location is blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blocked {
-    /// The message has not been sent.
+    /// The message was not sent yet.
     Send(MessageId),
-    /// The message may have had to wait for its receiver.
+    /// The send may have had to wait for its receiver.
     Receiver(MessageId),
-    /// Others have yet to come.
+    /// Other ranks have not entered yet.
     Ranks(CollectiveId),
 }
 
-/// Calls that asked again and again and found nothing: together with the one that finds something they wait as a blocking call does.
+/// Repeated unsuccessful polls: together with the one that succeeds they wait as a blocking call does.
 #[derive(Clone, Debug)]
 pub(super) struct Polling {
     pub since: i64,
     /// Noise since then, by lane.
     pub noise: Vec<i64>,
-    /// When the last of them ended, how long it took, and the noise by then.
+    /// When the last of them ended, its duration, and the noise until then.
     pub left: i64,
     pub length: i64,
     pub noise_by_then: i64,
 }
 
-/// A location.
+/// One location.
 #[derive(Debug)]
 pub(super) struct Place {
     pub rank: u32,
@@ -110,14 +110,14 @@ pub(super) struct Place {
     pub stack: Vec<Frame>,
     pub call: Option<Call>,
     pub blocked: Option<Blocked>,
-    /// It stands in the engine's queue.
+    /// Whether it is in the engine's queue.
     pub queued: bool,
     pub ended: bool,
-    /// It left `MPI_Init`, and `MPI_Finalize`.
+    /// Whether it left `MPI_Init`, and `MPI_Finalize`.
     pub initialized: bool,
     pub finalized: bool,
     pub polling: Option<Polling>,
-    /// Senders that watch whether this one receives, each with the end of its call.
+    /// Senders that wait to see whether this location receives, each with the end of its call.
     pub watchers: Vec<(u32, i64)>,
     pub ledger: Ledger,
 }
@@ -131,7 +131,7 @@ impl Place {
             stack: Vec::new(),
             call: None,
             blocked: None,
-            // All begin there.
+            // All locations begin in the queue.
             queued: true,
             ended: false,
             initialized: false,
@@ -142,7 +142,7 @@ impl Place {
         }
     }
 
-    /// Where in the program it is.
+    /// Its current path in the program.
     pub fn path(&self) -> u32 {
         match &self.call {
             Some(call) => call.path,

@@ -1,4 +1,4 @@
-//! What a location sends and receives.
+//! Sends and receives of a location.
 
 use quell_recording::mpi::Run;
 
@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::event_reader::{MessageKey, OperationId};
 use super::place::Request;
 
-/// Messages of more bytes may have to wait for their receivers: no MPI has a smaller limit for what it sends at once.
+/// Sends of more bytes may have to wait for their receivers: no MPI has a smaller eager limit.
 const SURELY_EAGER: u64 = 4096;
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {

@@ -1,26 +1,26 @@
-//! When a call would have ended without noise: the rules of `docs/concepts/tracking.md`, after Nataraj et al. 2007, §3.
+//! The noise-free end of calls: the rules of `docs/concepts/tracking.md`, after Nataraj et al. 2007, §3.
 
 use quell_recording::mpi::{Run, Waits};
 
 use super::collectives::CollectiveId;
-use super::engine::Engine;
+use super::engine::{Engine, nanos};
 use super::event_reader::polls_again;
 use super::place::{Call, Polling};
 use super::{Ended, Watch};
 
-/// What a call waited for, or would have waited for without noise.
+/// An event that a call waited for, or would have waited for without noise.
 #[derive(Debug)]
 struct Cause {
-    /// Whose it was and when it happened.
+    /// Its location and time.
     location: u32,
     at: i64,
-    /// The least that lies between it and the end of the call, if it is known.
+    /// The minimum time between it and the end of the call, if it is known.
     least: i64,
-    /// Its size, as what took longer than others like it is known by it.
+    /// Its size class: the tail of a call is compared with those of the same class.
     class: u8,
 }
 
-/// The causes of one call, and when each happened on the quiet time lines.
+/// The causes of one call, and the time of each on the noise-free timelines.
 #[derive(Debug, Default)]
 struct Causes {
     all: Vec<Cause>,
@@ -34,14 +34,14 @@ impl Causes {
     }
 }
 
-/// What a call waited for longest.
+/// The cause that a call waited for longest.
 #[derive(Debug)]
 struct Waited {
-    /// Among the causes.
+    /// Index among the causes.
     place: usize,
     location: u32,
     at: i64,
-    /// How long after that the call ended, and how much of that is more than the least that was seen.
+    /// Time from the cause to the end of the call, and its excess over the shortest that was seen.
     tail: i64,
     excess: i64,
 }
@@ -51,12 +51,12 @@ fn class(bytes: u64) -> u8 {
 }
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
-    /// Ends a call of which all is known.
+    /// Ends a call whose causes are all known.
     pub(super) fn settle_call(&mut self, location: u32, call: &Call) {
         let before = self.watch.wanted().then(|| self.places[location as usize].ledger.clone());
         let collective = call.blocking.filter(|(id, _)| self.waits_for_all(*id, call.left));
         let cause = if let Some((id, part)) = collective {
-            // Whoever takes part in a collective polls for nothing else meanwhile.
+            // A location in a collective does not poll for anything else.
             self.places[location as usize].polling = None;
             self.settle_collective(location, call, id, part)
         } else {
@@ -90,7 +90,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
     }
 
-    /// Whether a collective that was left then is one in which nobody leaves before the last has entered.
+    /// Whether the location left a collective in which no rank leaves before the last has entered.
     fn waits_for_all(&self, id: CollectiveId, left: i64) -> bool {
         self.collectives.get(id).is_some_and(|collective| {
             let early = collective.left_early(left);
@@ -98,7 +98,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         })
     }
 
-    /// All-to-all: nobody leaves before the last has entered.
+    /// Ends an all-to-all collective, in which no rank leaves before the last has entered.
     fn settle_collective(
         &mut self,
         location: u32,
@@ -118,10 +118,10 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             *self.least.entry(key).and_modify(|least| *least = shortest.min(*least)).or_insert(shortest);
         let quiet: Vec<i64> = (0..collective.last_quiet.len())
             .map(|lane| {
-                // What held up all of them held up the last to come.
+                // Noise that delayed all ranks also delayed the last one to enter.
                 let common = collective.noise(last_part)[lane].min(shortest - usual).max(0);
-                // The paper's sync time goes from the last entry to the last exit, for all ranks. Where they leave further apart than it took the
-                // first of them, each has its own, without the noise that kept it within.
+                // The paper's sync time is from the last entry to the last exit, for all ranks. If the exits are further apart than the first of
+                // them is from the last entry, each rank has its own sync time, without the noise that delayed its exit.
                 let sync = if longest - shortest <= shortest {
                     longest
                 } else {
@@ -137,7 +137,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         (last_location != location).then_some((last_location, last_entry))
     }
 
-    /// Everything else: it ends when its own work is done and its causes have come.
+    /// Ends any other call: it ends when its own work is done and its causes have happened.
     fn settle_alone(&mut self, location: u32, call: &Call) -> Option<(u32, i64)> {
         let mut causes = Causes::default();
         self.messages_of(location, call, &mut causes);
@@ -149,7 +149,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Some(polling) => (polling.since, Some(polling.noise.clone())),
             None => (call.entered, None),
         };
-        // Clocks that disagree: the cause is taken to have happened when the call ended.
+        // If clocks disagree, the cause is assumed to have happened when the call ended.
         let left = call.left;
         let mut late = 0;
         let lanes = self.places[location as usize].ledger.lanes();
@@ -162,7 +162,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         if late > 0 {
             self.before_cause(location, late);
         }
-        // It waited for what came after it began. Without a network, that is what happened after.
+        // It waited for causes that arrived after it began. Without a network, those are the causes that happened after.
         let came = |cause: &Cause| cause.at + cause.least;
         let latest = causes.all.iter().enumerate().filter(|(_, cause)| came(cause) > entered);
         let waited = latest.max_by_key(|(_, cause)| came(cause)).map(|(place, cause)| {
@@ -172,7 +172,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Waited { place, location: cause.location, at: cause.at, tail, excess: tail - least }
         });
         let know_transfers = self.network.is_some();
-        let own = self.network.map_or(0, |network| network.overhead_ns).min(left - entered);
+        let own = self.network.map_or(0, |network| nanos(network.overhead)).min(left - entered);
         self.leave_at(location, call, |lane, ledger| {
             let within = ledger.noise_of_call(lane, left - call.entered);
             let noise = polled.as_ref().map_or(within, |polled| polled[lane].min(left - entered));
@@ -196,19 +196,19 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         waited.map(|waited| (waited.location, waited.at))
     }
 
-    /// Messages that came, were seen, or had to be taken.
+    /// Adds the messages that the call received, probed, or may have waited to hand over.
     fn messages_of(&self, location: u32, call: &Call, causes: &mut Causes) {
         for id in call.received.iter().chain(&call.probed) {
             let message = self.messages.get(*id);
             if let Some((sender, at)) = message.sent.filter(|_| !message.lost) {
-                let least = self.network.map_or(0, |network| network.transfer_ns(message.bytes));
+                let least = self.network.map_or(0, |network| nanos(network.transfer_ns(message.bytes)));
                 let cause = Cause { location: sender, at, least, class: class(message.bytes) };
                 causes.push(cause, self.messages.quiet_send(*id));
             }
         }
         for id in &call.sent {
             let message = self.messages.get(*id);
-            // Only a receive that began while the sender was in its call can have kept it there.
+            // Only a receive that began during the sender's call can have delayed that call.
             let Some(at) = message.begun.filter(|at| *at > call.entered && *at <= call.left) else {
                 continue;
             };
@@ -218,7 +218,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
     }
 
-    /// Ranks for which a part of a collective waits.
+    /// Adds the ranks that a part of a collective waits for.
     fn ranks_of(&self, id: CollectiveId, part: usize, left: i64, causes: &mut Causes) {
         let Some(collective) = self.collectives.get(id) else { return };
         let mut one = |place: usize| {
@@ -229,7 +229,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         };
         let is_root = collective.root == Some(part);
         let waits = collective.waits();
-        // Who left before others came had nothing to get from them.
+        // A rank that left before others entered did not need them.
         let came = |place: &usize| collective.parts[*place].entered <= left;
         let early = collective.left_early(left);
         match waits {
@@ -242,7 +242,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 let before = |place: &usize| collective.parts[*place].place < collective.parts[part].place;
                 (0..collective.parts.len()).filter(before).for_each(one);
             }
-            // Not one by one: the latest on each quiet time line is what counts.
+            // Not one by one: only the latest on each noise-free timeline matters.
             Waits::All | Waits::Root if waits == Waits::All || is_root => {
                 one(collective.last_entry.1);
                 let lanes = collective.last_quiet.len();
@@ -253,7 +253,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
     }
 
-    /// The calls before this one that asked for the same in vain. They count as one with it, unless the program did something else between.
+    /// The unsuccessful polls before this call, which count as one call with it, unless the program did something else in between.
     fn polling(&mut self, location: u32, call: &Call) -> Option<Polling> {
         let polls = self.events.kind(call.region).polls;
         let place = &mut self.places[location as usize];
@@ -281,7 +281,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         None
     }
 
-    /// Leaves the call, on each quiet time line where `quiet` says.
+    /// Ends the call at the time that `quiet` gives on each noise-free timeline.
     fn leave_at(&mut self, location: u32, call: &Call, quiet: impl Fn(usize, &super::ledger::Ledger) -> i64) {
         let ledger = &mut self.places[location as usize].ledger;
         let length = call.left - call.entered;

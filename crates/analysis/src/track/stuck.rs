@@ -1,4 +1,4 @@
-//! What an archive lacks: who is gone on without, and how it is told.
+//! Handles incomplete archives: which location continues without what it waits for, and the warnings.
 
 use quell_recording::mpi::Run;
 use rustc_hash::FxHashMap;
@@ -12,11 +12,11 @@ use super::messages::Message;
 use super::place::Blocked;
 use crate::warning::track::{self as warning, ArchiveWarning, Envelope, Location, UndefinedName};
 
-/// Missing ranks that a warning lists.
+/// Maximum number of missing ranks that a warning lists.
 const MOST_RANKS: usize = 8;
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
-    /// Nobody can go on. Lets that location which most surely waits in vain go on without what it waits for; `false` if none waits.
+    /// Called when all locations are blocked. Releases the location whose wait is most certainly futile; `false` if none waits.
     pub(super) fn release_one(&mut self) -> bool {
         let mut hopes = FxHashMap::default();
         let stuck = |(location, place): (usize, &super::place::Place)| {
@@ -70,7 +70,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         true
     }
 
-    /// What is released first: 0 what need not be waited for, 1 what surely never comes, 2 what may.
+    /// The order of release: 0 for what need not be waited for, 1 for what certainly never comes, 2 for what may.
     fn hope(&self, blocked: Blocked) -> u8 {
         let over =
             |rank: &u32| self.of_rank.get(rank).is_none_or(|location| self.places[*location as usize].ended);
@@ -85,7 +85,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
     }
 
-    /// The members of its communicator that have not come.
+    /// The members of its communicator that have not entered.
     fn missing_ranks(&self, collective: &Collective) -> Vec<u32> {
         let Some(comm) = self.definitions.comms.get(collective.comm as usize) else { return Vec::new() };
         let mut came: Vec<u32> =
@@ -95,7 +95,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         comm.everybody().filter(|rank| here(rank) && came.binary_search(rank).is_err()).collect()
     }
 
-    /// Told at the end: what was never received, never completed, or broke off.
+    /// Adds the warnings at the end: messages that were never received, collectives that never completed, locations that broke off.
     pub(super) fn conclude(&mut self) {
         let (count, left) = self.messages.left(MOST);
         let unreceived = |message: &Message| ArchiveWarning::NeverReceived {
@@ -115,7 +115,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
                 warnings.push(self.incomplete(collective));
             }
         }
-        // What breaks off explains much of the rest.
+        // First the locations that break off, which explain much of the rest.
         let broken = self.places.iter().enumerate().filter_map(|(location, place)| {
             Some(ArchiveWarning::BreaksOff {
                 location: self.location(location as u32),
@@ -143,7 +143,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         self.findings.warnings.append(&mut warnings);
     }
 
-    /// A collective that is over.
+    /// Checks a finished collective.
     pub(super) fn judge(&mut self, collective: &Collective) {
         if collective.mismatched {
             self.findings.mismatched_collectives += 1;
@@ -230,7 +230,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let first = self.places.iter().filter_map(|place| place.first).min().unwrap_or(0);
         let last = self.places.iter().map(|place| place.now).max().unwrap_or(first);
         let told = i64::try_from(self.definitions.span_ns[0]).unwrap_or(first);
-        // An archive that names another clock's zero has not told when it began.
+        // An archive whose zero is that of another clock does not define when the run began.
         let believable = told <= first && first - told <= (last - first).saturating_mul(100);
         if believable { told } else { first }
     }

@@ -1,4 +1,4 @@
-//! The ends of calls: whether all is there that they need, and who waits meanwhile.
+//! The ends of calls: whether everything that they need has happened, and which locations wait.
 
 use quell_recording::mpi::Run;
 
@@ -17,7 +17,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         self.end_call(location);
     }
 
-    /// Ends the call of a location, if all is there that it needs.
+    /// Ends the call of a location, if everything that it needs has happened.
     pub(super) fn end_call(&mut self, location: u32) -> bool {
         let blocked = self.missing(location);
         self.places[location as usize].blocked = blocked;
@@ -30,7 +30,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         true
     }
 
-    /// What the call of a location still needs of others.
+    /// What the call of a location still needs from others.
     pub(super) fn missing(&mut self, location: u32) -> Option<Blocked> {
         let place = &mut self.places[location as usize];
         let call = place.call.as_mut()?;
@@ -70,7 +70,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let receiver = &mut self.places[to as usize];
         let gone_by = receiver.now > left && receiver.call.is_none();
         if to == location || receiver.ended || gone_by {
-            // It left without its receiver: it was sent at once.
+            // The sender continued without its receiver, so the message was sent eagerly.
             let call = self.places[location as usize].call.as_mut()?;
             call.sent.retain(|id| *id != unreceived);
             self.messages.release(unreceived);
@@ -81,7 +81,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         Some(Blocked::Receiver(unreceived))
     }
 
-    /// Senders look again whether this location received what they sent, or went on without.
+    /// Wakes senders to check whether this location received their messages, or continued without.
     pub(super) fn tell_watchers(&mut self, location: u32) {
         let now = self.places[location as usize].now;
         if self.places[location as usize].watchers.is_empty() {

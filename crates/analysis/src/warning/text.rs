@@ -1,4 +1,4 @@
-//! The sentence of each warning of a document. Nothing but rendering is here.
+//! The sentence of each warning of a document. Only rendering is here.
 
 mod track;
 

@@ -1,78 +1,78 @@
-//! What is wrong with an archive of an MPI run, as typed values. Their sentences are in `text/track.rs`.
+//! Defects of an archive of an MPI run, as typed values. Their sentences are in `text/track.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What an archive lacks, or where it contradicts itself. Times `at_ns` count from the beginning of the run.
+/// A gap or a contradiction in an archive. Times `at_ns` count from the beginning of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum ArchiveWarning {
     /// The events of a location break off.
     BreaksOff {
-        /// Where.
+        /// The location.
         location: Location,
         /// The time of its last event.
         at_ns: i64,
-        /// What is wrong with its file.
+        /// The damage to its file.
         damage: String,
     },
     /// A region is left that was not entered.
     LeavesUnentered {
-        /// Where.
+        /// The location.
         location: Location,
         /// The region.
         region: String,
     },
     /// A region is left while others are open within it.
     LeavesOpen {
-        /// Where.
+        /// The location.
         location: Location,
         /// The region.
         region: String,
-        /// How many are open.
+        /// Number of regions that are open.
         open: u64,
     },
     /// A noise counter goes back.
     CounterBackwards {
-        /// Where.
+        /// The location.
         location: Location,
         /// The counter's source of noise.
         source: String,
-        /// To this value.
+        /// The new value.
         to_ns: u64,
     },
     /// A clock goes back.
     ClockBackwards {
-        /// Where.
+        /// The location.
         location: Location,
-        /// By so much.
+        /// The difference.
         by_ns: i64,
-        /// The time of the event before.
+        /// The time of the previous event.
         at_ns: i64,
     },
     /// A call ends before what it waited for.
     EndsBeforeCause {
-        /// Where.
+        /// The location.
         location: Location,
-        /// When.
+        /// The end of the call.
         at_ns: i64,
-        /// So much before.
+        /// Time from the end of the call to its cause.
         by_ns: i64,
     },
-    /// An event names what the archive does not define.
+    /// An event refers to something that the archive does not define.
     Undefined {
-        /// Where.
+        /// The location.
         location: Location,
-        /// What it names.
+        /// What it refers to.
         what: UndefinedName,
-        /// When.
+        /// The time of the event.
         at_ns: i64,
     },
     /// A message is received that was never sent.
     NeverSent {
-        /// Who receives it.
+        /// The receiving location.
         location: Location,
-        /// When.
+        /// The time of the receive.
         at_ns: i64,
         /// The message.
         message: Envelope,
@@ -88,11 +88,11 @@ pub enum ArchiveWarning {
     RanksMissing {
         /// The collective.
         collective: Collective,
-        /// Which it is, where that is known.
+        /// The operation, if it is known.
         operation: Option<String>,
-        /// The first of the missing ranks.
+        /// The first few of the missing ranks.
         ranks: Vec<u32>,
-        /// Further ranks.
+        /// Number of further missing ranks.
         more: u64,
     },
     /// Not all members leave a collective.
@@ -100,14 +100,14 @@ pub enum ArchiveWarning {
         /// The collective.
         collective: Collective,
     },
-    /// Ranks do not agree on what a collective is.
+    /// Ranks disagree on the operation of a collective.
     RanksDisagree {
         /// The collective.
         collective: Collective,
     },
     /// A location ends within a region.
     EndsWithin {
-        /// Where.
+        /// The location.
         location: Location,
         /// The time of its last event.
         at_ns: i64,
@@ -116,14 +116,14 @@ pub enum ArchiveWarning {
     },
     /// A rank ends without `MPI_Finalize`.
     WithoutFinalize {
-        /// Where.
+        /// The location.
         location: Location,
         /// The time of its last event.
         at_ns: i64,
     },
 }
 
-/// What an event can name.
+/// What an event can refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UndefinedName {
@@ -131,7 +131,7 @@ pub enum UndefinedName {
     NoiseSource,
     /// A rank or a communicator.
     Peer,
-    /// A communicator that the event's rank is no member of.
+    /// A communicator of which the event's rank is not a member.
     Communicator,
 }
 
@@ -140,11 +140,11 @@ pub enum UndefinedName {
 pub struct Location {
     /// Its number in the archive.
     pub number: u32,
-    /// Its rank and thread; null where the archive does not define it.
+    /// Its rank and thread; null if the archive does not define it.
     pub thread: Option<[u32; 2]>,
 }
 
-/// What a message is matched by.
+/// The properties by which a message is matched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
     /// The rank that sends it.
@@ -164,6 +164,6 @@ pub struct Collective {
     pub number: u64,
     /// Its communicator.
     pub communicator: String,
-    /// When the last of those who came entered it.
+    /// When the last of the ranks that entered did so.
     pub entered_ns: i64,
 }

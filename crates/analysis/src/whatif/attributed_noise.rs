@@ -1,4 +1,4 @@
-//! The noise of a node with each detour shared out among its sources: what every what-if starts from.
+//! The noise of a node with each detour divided among its sources: the starting point of every what-if.
 
 use quell_recording::{Cpu, Detour, Nanos, Recording, Span, Trace, Warning};
 use quell_sim::{Model, ModelError};
@@ -6,7 +6,7 @@ use quell_sim::{Model, ModelError};
 use crate::attribution::{AttributedSegment, JoinedRecording, Kind, Kinds, UNATTRIBUTED};
 use crate::predict::NodeNoise;
 
-/// One CPU: the parts of its detours, in order. Those that touch are one detour.
+/// The parts of one CPU's detours, in order. Parts that touch belong to one detour.
 #[derive(Clone, Debug)]
 pub(crate) struct AttributedTrace {
     pub cpu: Cpu,
@@ -20,7 +20,7 @@ impl AttributedTrace {
         self.segments.chunk_by(|one, next| next.start <= one.end())
     }
 
-    /// The same CPU with other parts, each behind the one before it: a CPU has one at a time.
+    /// The same CPU with other parts, queued one after another, because a CPU has one at a time.
     pub(crate) fn queued(&self, mut segments: Vec<AttributedSegment>) -> Self {
         segments.sort_by_key(|segment| segment.start);
         let mut free = Nanos::ZERO;
@@ -35,7 +35,7 @@ impl AttributedTrace {
         Self { cpu: self.cpu, span: self.span, segments: Vec::new() }
     }
 
-    /// The trace as a probe would have seen it.
+    /// The trace as a probe would see it.
     fn trace(&self) -> Trace {
         let detour = |segments: &[AttributedSegment]| {
             let start = segments[0].start;
@@ -51,19 +51,19 @@ impl AttributedTrace {
 pub struct AttributedNoise {
     /// The recording's or the model's name.
     pub name: String,
-    /// What a reader must know, as for [`NodeNoise`].
+    /// Warnings for the reader, as for [`NodeNoise`].
     pub limits: Vec<Warning>,
     kinds: Vec<Kind>,
     traces: Vec<AttributedTrace>,
 }
 
 impl AttributedNoise {
-    /// Of a recording, by its attribution. Where its sources are not known, all is [`UNATTRIBUTED`].
+    /// The noise of a recording, by its attribution. If its sources are not known, all of it is [`UNATTRIBUTED`].
     pub fn of_recording(recording: &Recording, limits: Vec<Warning>) -> Self {
         Self::of_joined(JoinedRecording::new(recording), limits)
     }
 
-    /// The same of one that is joined already.
+    /// The noise of a recording that is already joined.
     pub fn of_joined(joined: JoinedRecording<'_>, limits: Vec<Warning>) -> Self {
         let recording = joined.recording();
         let (kinds, segments) = joined.attributed_segments();
@@ -76,7 +76,7 @@ impl AttributedNoise {
         Self { name: recording.name(), limits, kinds, traces }
     }
 
-    /// Noise of which only the detours are known.
+    /// Noise of which only the detours are known, without sources.
     pub fn unknown(noise: &NodeNoise) -> Self {
         let of_trace = |trace: &Trace| {
             let segment = |detour: &Detour| AttributedSegment {
@@ -99,7 +99,7 @@ impl AttributedNoise {
         }
     }
 
-    /// A node of a model's noise, whose components are its sources; as long as that of [`NodeNoise::from_model`], and the same.
+    /// The noise of a model's node, whose components are its sources. It equals that of [`NodeNoise::from_model`] in length and detours.
     ///
     /// # Errors
     /// When the model's own span would hold too many detours.
@@ -125,7 +125,7 @@ impl AttributedNoise {
         Ok(Self { name: name.to_owned(), limits: Vec::new(), kinds: kinds.into_vec(), traces })
     }
 
-    /// What its detours are shared out among.
+    /// The kinds that its detours are divided among.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
@@ -135,19 +135,19 @@ impl AttributedNoise {
         self.traces.iter().map(|trace| trace.cpu)
     }
 
-    /// How many detours its CPUs had, or parts of some where several sources share one.
+    /// Number of parts of its detours; a detour of one source is one part.
     pub fn parts(&self) -> u64 {
         self.traces.iter().map(|trace| trace.segments.len() as u64).sum()
     }
 
-    /// The same of some of its CPUs; those that it does not have are ignored.
+    /// The noise of some of its CPUs; CPUs that it does not have are ignored.
     #[must_use]
     pub fn on(&self, cpus: &[Cpu]) -> Self {
         let traces = self.traces.iter().filter(|trace| cpus.contains(&trace.cpu)).cloned().collect();
         Self { name: self.name.clone(), limits: self.limits.clone(), kinds: self.kinds.clone(), traces }
     }
 
-    /// Without its first `count` CPUs.
+    /// The noise without its first `count` CPUs.
     #[must_use]
     pub fn leaving_first(&self, count: usize) -> Self {
         let cpus: Vec<Cpu> = self.cpus().skip(count).collect();
@@ -158,13 +158,13 @@ impl AttributedNoise {
         &self.traces
     }
 
-    /// The noise as it is, for a prediction.
+    /// The noise without changes, for a prediction.
     pub fn noise(&self) -> NodeNoise {
         let traces = self.traces.iter().map(AttributedTrace::trace).collect();
         NodeNoise { name: self.name.clone(), traces, limits: self.limits.clone() }
     }
 
-    /// The same with what each kind took multiplied by a weight. What is left of a detour stays where it was.
+    /// The noise with the time of each kind multiplied by a weight. The rest of a detour stays where it was.
     pub(crate) fn weighed(&self, weight: impl Fn(usize) -> f64) -> Self {
         let weights: Vec<f64> = (0..self.kinds.len()).map(weight).collect();
         let part = |segment: &AttributedSegment| {
@@ -181,7 +181,7 @@ impl AttributedNoise {
         })
     }
 
-    /// The same with other detours on each CPU.
+    /// The noise with other detours on each CPU.
     pub(crate) fn with_traces(&self, of: impl Fn(&AttributedTrace) -> AttributedTrace) -> Self {
         let (name, limits, kinds) = (self.name.clone(), self.limits.clone(), self.kinds.clone());
         Self { name, limits, kinds, traces: self.traces.iter().map(of).collect() }

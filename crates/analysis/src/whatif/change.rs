@@ -1,4 +1,4 @@
-//! A node's noise otherwise than it was recorded.
+//! Changes to a node's noise.
 
 use quell_recording::{Cpu, Nanos};
 
@@ -6,20 +6,20 @@ use super::attributed_noise::{AttributedNoise, AttributedTrace};
 use super::which::Chosen;
 use crate::attribution::AttributedSegment;
 
-/// What is done to the chosen sources of a node.
+/// A change to the selected sources of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// They are gone. What is left of a detour stays where the detour began.
+    /// They are removed. The rest of a detour stays where the detour began.
     Without,
-    /// All others are gone.
+    /// All other sources are removed.
     Only,
-    /// They take so many times as long.
+    /// Their times are multiplied by this factor.
     Scaled(f64),
-    /// What they did on any CPU of the node they do on this one, at the same time.
+    /// They all move to this CPU, at the same times.
     OnCpu(Cpu),
-    /// On each CPU they come later than on the one before: by their mean distance, divided by the number of CPUs.
+    /// On each CPU they come later than on the previous one, by their mean distance divided by the number of CPUs.
     Staggered,
-    /// On all CPUs they come when they do on the CPU that has most of them: the k-th of n there with the k-th of n.
+    /// On all CPUs they come at the times of the CPU that has most of them: the k-th of n with the k-th of n.
     Aligned,
     /// They come on all nodes of the job at the same time.
     Coscheduled,
@@ -28,14 +28,14 @@ pub enum Change {
 /// Noise after a change.
 #[derive(Clone, Debug)]
 pub struct Changed {
-    /// Of each node by itself.
+    /// The noise of each node on its own.
     pub node: AttributedNoise,
-    /// Of all nodes at the same time.
+    /// The noise of all nodes at the same time.
     pub common: Option<AttributedNoise>,
 }
 
 impl Change {
-    /// The noise of a node after it.
+    /// Applies the change to the noise of a node.
     ///
     /// # Errors
     /// For a CPU that was not recorded.
@@ -75,7 +75,7 @@ fn not_recorded(node: &AttributedNoise, cpu: Cpu) -> String {
     format!("CPU {cpu} is not in {}, which has CPUs {cpus}: name one of those", node.name)
 }
 
-/// The detours of a CPU, later by its part of their mean distance; past the end they come at the start.
+/// The detours of a CPU, shifted by its share of their mean distance; past the end they wrap around to the start.
 fn later(moved: &AttributedNoise, at: usize) -> Vec<AttributedSegment> {
     let trace = &moved.traces()[at];
     let (length, cpus) = (trace.span.length().as_nanos(), moved.traces().len() as u128);
@@ -89,7 +89,7 @@ fn later(moved: &AttributedNoise, at: usize) -> Vec<AttributedSegment> {
     trace.segments.iter().map(late).collect()
 }
 
-/// The detours of a CPU, when those of the CPU come that has most of them.
+/// The detours of a CPU, at the times of the CPU that has most of them.
 fn with_most(moved: &AttributedNoise, at: usize) -> Vec<AttributedSegment> {
     let starts =
         |trace: &AttributedTrace| trace.detours().map(|segments| segments[0].start).collect::<Vec<_>>();

@@ -1,8 +1,8 @@
-//! What each source costs a job: its part of the critical path, what its removal gains, and what it would cost alone.
+//! The cost of each source for a job: its share of the critical path, the gain if it is removed, and its cost alone.
 //!
-//! The three differ, because noise overlaps: where two sources strike different ranks in one phase, the longer hides the shorter.
-//! Nataraj et al. ("The Ghost in the Machine", SC 2007, section 4) compose noise from its sources as measured; here each is really
-//! taken away, and run alone, under the same draws, at any scale.
+//! The three differ because noise overlaps: if two sources strike different ranks in one phase, the longer hides the shorter.
+//! Nataraj et al. ("The Ghost in the Machine", SC 2007, section 4) compose noise from its sources as measured; here each source is actually
+//! removed, and run alone, under the same draws, at any scale.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,34 +18,48 @@ use super::which::Chosen;
 use crate::Warning;
 use crate::predict::{Difference, NodeNoise, PredictError};
 
-/// What all sources together are called that are too small to stand alone.
+/// The name of all sources together that are too small to be listed individually.
 pub const OTHERS: &str = "all others";
 
-/// What one source did to the CPUs of the nodes, whatever it costs a job.
+/// The time that one source took on the CPUs of the nodes, whatever it costs a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct OnNode {
-    /// What it took, in percent of the time that all CPUs were watched.
+    /// Time that it took, in percent of the time that all CPUs were observed.
     #[column(title = "% of node", percent, precision = 4)]
     pub percent: f64,
-    /// Detours that it had part in.
+    /// Number of detours in which it had a part.
     #[column(title = "times")]
     pub count: u64,
-    /// The most that it took of one.
+    /// The longest time that it took in one detour.
     #[column(title = "longest")]
     pub max_ns: u64,
-    /// What it took of them, in nanoseconds.
+    /// Sum of the times that it took, in nanoseconds.
     pub total_ns: u64,
 }
 
-/// What one source costs at one scale. All percentages are points of the slowdown.
+/// A table row at one scale: a source, its time on the node, and its cost.
+#[derive(Debug, Columns)]
+pub struct CostRow<'a> {
+    /// The source.
+    #[column(name)]
+    pub source: &'a str,
+    /// Its time on the node.
+    #[column(flatten)]
+    pub node: OnNode,
+    /// Its cost at the scale.
+    #[column(flatten)]
+    pub cost: SourceCost,
+}
+
+/// The cost of one source at one scale. All percentages are points of the slowdown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct SourceCost {
-    /// What it took of the slowest ranks' detours; the parts of all sources add up to the slowdown.
+    /// Its share of the slowest ranks' detours; the shares of all sources add up to the slowdown.
     #[column(title = "part %", points)]
     pub part_percent: f64,
-    /// By how much its removal lessens the slowdown.
+    /// Reduction of the slowdown if it is removed.
     #[column(title = "removed %", points)]
     pub gain_percent: f64,
     /// 95 % confidence interval of the gain, from pairs of runs.
@@ -54,45 +68,45 @@ pub struct SourceCost {
     /// The slowdown if there were no other noise.
     #[column(title = "alone %", points)]
     pub alone_percent: f64,
-    /// 95 % confidence interval of that.
+    /// 95 % confidence interval of that slowdown.
     #[column(title = "95 % interval", points, page)]
     pub alone_ci95_percent: Option<[f64; 2]>,
-    /// The slowdown that is left without it.
+    /// The slowdown without it.
     pub without_percent: f64,
-    /// 95 % confidence interval of that.
+    /// 95 % confidence interval of that slowdown.
     pub without_ci95_percent: Option<[f64; 2]>,
 }
 
 /// A source, on the nodes and at every scale.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Source {
-    /// Its name, which is a process's or a driver's own: hostile input.
+    /// Its name, which a process or a driver chose: hostile input.
     pub source: String,
-    /// On the nodes.
+    /// Its time on the nodes.
     pub node: OnNode,
     /// One entry for each scale, in their order.
     pub costs: Vec<SourceCost>,
 }
 
-/// A scale, all noise together.
+/// One scale with all noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Scale {
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u64,
-    /// The job's time without noise: of a phase, or of a whole application, in nanoseconds.
+    /// The job's time without noise, in nanoseconds: of a phase, or of a whole application.
     pub base_ns: u64,
     /// The slowdown.
     pub slowdown_percent: f64,
-    /// 95 % confidence interval of that.
+    /// 95 % confidence interval of the slowdown.
     pub ci95_percent: Option<[f64; 2]>,
-    /// Whether the traces speak for so many ranks.
+    /// Whether the traces support this number of ranks.
     pub supported: bool,
-    /// What no single removal gains, in points of the slowdown: it takes the removal of several. Below 0 the gains add up to more
-    /// than the slowdown, since some noise is only late enough to matter behind other noise.
+    /// The part of the slowdown that no single removal gains, in points: it takes the removal of several sources. If it is negative, the gains
+    /// add up to more than the slowdown, because some noise is only late enough to matter after other noise.
     pub overlap_percent: f64,
 }
 
-/// What comes of it all.
+/// The costs at all scales.
 #[derive(Clone, Debug)]
 pub struct Costs {
     /// The scales, in their order.
@@ -104,13 +118,13 @@ pub struct Costs {
     pub(crate) whole: Ran,
 }
 
-/// A source as it is chosen from the nodes.
+/// A source as it is selected from the nodes.
 struct Group {
     name: String,
     chosen: Vec<Chosen>,
 }
 
-/// How a job would run with only the chosen noise of its nodes, or with all but that.
+/// Runs a job with only the selected noise of its nodes, or with all other noise.
 pub(crate) fn run_with(
     nodes: &[AttributedNoise],
     job: &Job<'_>,
@@ -125,9 +139,9 @@ pub(crate) fn run_with(
     job.run(&noise, None, crate::GO_ON)
 }
 
-/// What each source of some nodes costs a job, for at most `most` sources; what is left is one of them.
+/// The cost of each source of some nodes for a job, for at most `most` sources individually; the others count as one source.
 ///
-/// `progress` is told how many of how many predictions are done.
+/// `progress` is called with the number of predictions that are done and the total.
 ///
 /// # Errors
 /// As for a prediction.
@@ -189,7 +203,7 @@ fn sum_up(job: &Job<'_>, whole: &Ran, sources: &[Source], scale: usize) -> Scale
     }
 }
 
-/// The families of sources that stand alone, and the rest together.
+/// The families of sources that are listed individually, and one group of the others.
 fn groups(nodes: &[AttributedNoise], split: &[BTreeMap<String, f64>], most: usize) -> Vec<Group> {
     let mut weights: BTreeMap<&str, f64> = BTreeMap::new();
     let mut raise = |family, weight: f64| {
@@ -205,7 +219,7 @@ fn groups(nodes: &[AttributedNoise], split: &[BTreeMap<String, f64>], most: usiz
     times.iter().for_each(|(family, ns)| raise(family, ns / all.max(1.0)));
     let mut ranked: Vec<(&str, f64)> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
-    // One that would be alone among the rest stands alone.
+    // A single source that would remain is listed individually.
     let kept = if ranked.len() == most + 1 { ranked.len() } else { ranked.len().min(most) };
     let (alone, rest) = ranked.split_at(kept);
     let choose = |meant: &(dyn Fn(&str) -> bool + Sync)| {
@@ -222,7 +236,7 @@ fn groups(nodes: &[AttributedNoise], split: &[BTreeMap<String, f64>], most: usiz
     groups
 }
 
-/// Which part of all noise on the critical path a group took.
+/// The share of a group in all noise on the critical path.
 fn part(split: &BTreeMap<String, f64>, groups: &[Group], number: usize) -> f64 {
     let all: f64 = split.values().sum();
     let mine: f64 = match groups[number].name.as_str() {
@@ -235,7 +249,7 @@ fn part(split: &BTreeMap<String, f64>, groups: &[Group], number: usize) -> f64 {
     if all > 0.0 { mine / all } else { 0.0 }
 }
 
-/// What each family took on all nodes, in nanoseconds.
+/// The time that each family took on all nodes, in nanoseconds.
 fn times(nodes: &[AttributedNoise]) -> BTreeMap<&str, f64> {
     let mut times = BTreeMap::new();
     for node in nodes {
@@ -246,7 +260,7 @@ fn times(nodes: &[AttributedNoise]) -> BTreeMap<&str, f64> {
     times
 }
 
-/// What the chosen sources did on the nodes.
+/// The time that the selected sources took on the nodes.
 pub(crate) fn on_node(nodes: &[AttributedNoise], chosen: &[Chosen]) -> OnNode {
     let of_node = |(node, chosen): (&AttributedNoise, &Chosen)| {
         let mut sum = OnNode::default();

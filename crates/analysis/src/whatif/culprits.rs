@@ -1,4 +1,4 @@
-//! Which sources of noise made a simulated program late: the detours on its critical path, split by who took them.
+//! The sources of noise that made a simulated program late: the detours on its critical path, divided by source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use serde::Serialize;
 use super::attributed_noise::{AttributedNoise, AttributedTrace};
 use crate::attribution::{AttributedSegment, UNATTRIBUTED};
 
-/// So many of the worst hits are listed.
+/// Maximum number of hits that are listed: the worst.
 const WORST: usize = 10;
-/// Up to so many iterations are listed.
+/// Maximum number of iterations that are listed.
 const MOST_ITERATIONS: usize = 4_096;
 
-/// Which source had which part of a clock's detours.
+/// The source of each part of a clock's detours.
 #[derive(Clone, Debug)]
 pub struct ClockSources {
     period: u64,
     /// The names of the sources, by number.
     names: Arc<[Arc<str>]>,
-    /// Start, end, and the number of the source; in order.
+    /// Start, end and number of the source of each part; in order.
     parts: Vec<(u64, u64, u32)>,
 }
 
 impl ClockSources {
-    /// The CPUs of a node, in the order of its traces; their clocks run from `start` to `end`. Sources of one family are one.
+    /// The CPUs of a node, in the order of its traces; their clocks run from `start` to `end`. Sources of one family count as one.
     pub fn of(node: &AttributedNoise, start: u64, end: u64) -> Vec<Self> {
         let names: Arc<[Arc<str>]> = node.kinds().iter().map(|kind| kind.family.clone()).collect();
         let place = |at: Nanos| at.as_nanos().clamp(start, end) - start;
@@ -41,7 +41,7 @@ impl ClockSources {
         node.traces().iter().map(of_trace).collect()
     }
 
-    /// How much each source took of the `length` nanoseconds from `at` on.
+    /// Time that each source took of the `length` nanoseconds from `at` on.
     pub(crate) fn taken(&self, at: u64, length: u64) -> BTreeMap<&str, f64> {
         let mut taken = BTreeMap::new();
         if self.period == 0 {
@@ -52,7 +52,7 @@ impl ClockSources {
                 *taken.entry(&*self.names[source as usize]).or_insert(0.0) += ns;
             }
         };
-        // Whole turns of the trace first, then what is left, which may go on from its start.
+        // First whole repetitions of the trace, then the rest, which may wrap around to its start.
         let turns = length / self.period;
         if turns > 0 {
             self.parts.iter().for_each(|(from, to, source)| add(*source, turns as f64 * (to - from) as f64));
@@ -69,40 +69,40 @@ impl ClockSources {
     }
 }
 
-/// What made a program late. `end = silent path + delay`, and `delay` is the sum over the sources.
+/// The noise that made a program late. `end = silent path + delay`, and `delay` is the sum over the sources.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CulpritFacts {
-    /// The noise on the critical path, in nanoseconds: what the program would not have waited for on that path.
+    /// The noise on the critical path, in nanoseconds: the delay of the program along that path.
     pub delay_ns: u64,
     /// The critical path without its noise, in nanoseconds.
     pub silent_path_ns: u64,
     /// The noise that struck all ranks, in nanoseconds.
     pub struck_ns: u64,
-    /// What of it is on no critical path, in nanoseconds: it struck while the rank would have waited anyway.
+    /// The part of it that is on no critical path, in nanoseconds: it struck while the rank would have waited anyway.
     pub absorbed_ns: u64,
-    /// How often noise struck on the critical path.
+    /// Number of times that noise struck on the critical path.
     pub hits: u64,
-    /// Who took it, the most first.
+    /// The sources that caused the delay, the largest first.
     pub sources: Vec<SourceDelay>,
     /// The longest delays on the critical path, up to ten, the longest first.
     pub worst: Vec<WorstHit>,
-    /// The delay of each iteration of the program, in nanoseconds, the first first; null above 4,096 of them.
+    /// The delay of each iteration of the program, in nanoseconds, in order; null if there are more than 4,096.
     pub iterations_ns: Option<Vec<u64>>,
-    /// The noise of each rank that is on the critical path, in nanoseconds, rank 0 first; null where `finish_times_ns` is.
+    /// The noise of each rank on the critical path, in nanoseconds, rank 0 first; null if `finish_times_ns` is null.
     pub propagated_ns: Option<Vec<u64>>,
 }
 
-/// What one source did to the program.
+/// The effect of one source on the program.
 #[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct SourceDelay {
     /// The source, as in `show --by source`.
     #[column(name)]
     pub source: String,
-    /// Its part of the delay, in nanoseconds.
+    /// Its share of the delay, in nanoseconds.
     #[column]
     pub delay_ns: u64,
-    /// The same in percent of the delay.
+    /// Its share in percent of the delay.
     #[column(title = "of it", percent, precision = 1, suffix = " %")]
     pub percent: f64,
 }
@@ -111,7 +111,7 @@ pub struct SourceDelay {
 #[derive(Clone, Debug, Serialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct WorstHit {
-    /// Who took the most of it.
+    /// The source that took most of it.
     #[column(title = "longest, mostly", name)]
     pub source: String,
     /// The rank that it struck.
@@ -123,13 +123,13 @@ pub struct WorstHit {
     /// When the work that it struck began, in nanoseconds.
     #[column(title = "at")]
     pub start_ns: u64,
-    /// How long it kept that up, in nanoseconds.
+    /// The delay, in nanoseconds.
     #[column]
     pub delay_ns: u64,
 }
 
 impl CulpritFacts {
-    /// Splits the delay of a run by source. `clocks` are those that the hits name, by number.
+    /// Divides the delay of a run by source. `clocks` are those that the hits refer to, by index.
     pub fn new(culprits: &Culprits, outcome: &Outcome, clocks: &[ClockSources], per_rank: bool) -> Self {
         let mut by_source: BTreeMap<String, f64> = BTreeMap::new();
         let mut worst = Vec::new();
@@ -180,7 +180,7 @@ impl CulpritFacts {
     }
 }
 
-/// Whole nanoseconds for each source that add up to `delay`: the largest takes what rounding leaves.
+/// Whole nanoseconds for each source that add up to `delay`: the largest gets the remainder of rounding.
 fn split(by_source: BTreeMap<String, f64>, delay: u64) -> Vec<SourceDelay> {
     let mut sources: Vec<SourceDelay> = by_source
         .into_iter()

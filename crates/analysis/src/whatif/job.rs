@@ -1,9 +1,9 @@
-//! What runs under a node's noise, at one or several scales, and what of that noise was on its critical path.
+//! Runs a job under a node's noise, at one or several scales, and finds the noise on its critical path.
 
 use std::collections::BTreeMap;
 
 use quell_sim::goal::Schedule;
-use quell_sim::loggops::{self, Net, Noise, Program as _, RankClocks, Rules, Run, Start};
+use quell_sim::loggops::{self, Network, Noise, Program as _, RankClocks, Rules, Run, Start};
 use quell_sim::{Draws, Node, Program, Strike};
 use rayon::prelude::*;
 
@@ -13,36 +13,36 @@ use crate::Progress;
 use crate::Warning;
 use crate::predict::{self, Blocks, NodeNoise, Options, PredictError, Sample, culprits_of_messages, stream};
 
-/// A job whose cost is asked for.
+/// A job whose cost is requested.
 #[derive(Clone, Debug)]
 pub enum Job<'a> {
     /// A bulk-synchronous program at each of its scales.
     Phases(Options),
-    /// A schedule of messages, as of a traced application.
+    /// A schedule of messages, such as that of a traced application.
     Schedule(Application<'a>),
 }
 
-/// A schedule, on a network.
+/// A schedule on a network.
 #[derive(Clone, Copy, Debug)]
 pub struct Application<'a> {
     /// Its operations.
     pub schedule: &'a Schedule,
-    /// What a message costs.
-    pub net: Net,
-    /// Where nodes begin in their noise, and the resampling.
+    /// The cost of a message.
+    pub net: Network,
+    /// The seed of the nodes' places in their noise, and of the resampling.
     pub seed: u64,
-    /// Runs with starts of their own, and as many more on resampled traces.
+    /// Number of runs with their own starts, and of runs on resampled traces.
     pub runs: u64,
 }
 
-/// What noise costs at one scale.
+/// The cost of noise at one scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// 100 × (with noise − without) / without.
     pub slowdown_percent: f64,
     /// 95 % confidence interval.
     pub ci95_percent: Option<[f64; 2]>,
-    /// Whether the traces speak for so many ranks.
+    /// Whether the traces support this number of ranks.
     pub supported: bool,
 }
 
@@ -51,11 +51,11 @@ pub struct Cost {
 pub(crate) struct Ran {
     pub costs: Vec<Cost>,
     pub samples: Vec<Sample>,
-    /// What limits it.
+    /// Limits of the results.
     pub warnings: Vec<Warning>,
 }
 
-/// Resampled traces are cut into blocks of at least so much of a schedule's length, as of ten quanta of phases.
+/// Minimum length of the blocks of resampled traces, in lengths of a schedule: the same as the ten quanta for phases.
 const BLOCK_QUANTA: u64 = 10;
 
 impl Job<'_> {
@@ -67,7 +67,7 @@ impl Job<'_> {
         }
     }
 
-    /// Runs it; `common` strikes all nodes at the same time.
+    /// Runs the job; `common` strikes all nodes at the same time.
     pub(crate) fn run(
         &self,
         nodes: &[NodeNoise],
@@ -98,7 +98,7 @@ impl Job<'_> {
         let noise: Vec<NodeNoise> = nodes.iter().map(AttributedNoise::noise).collect();
         let clocks = clocks(nodes, &noise)?;
         match self {
-            Self::Phases(options) if options.network.is_none() => {
+            Self::Phases(options) if options.messages.is_none() => {
                 let kinds = noise.iter().map(predict::clock).collect::<Result<_, _>>()?;
                 let program = Program::new(kinds, options.quantum)?;
                 let of_job = |job| {
@@ -120,7 +120,7 @@ impl Job<'_> {
     }
 }
 
-/// The clocks of each node, over the time in which all its CPUs were watched.
+/// The clocks of each node, over the time in which all its CPUs were observed.
 fn clocks(nodes: &[AttributedNoise], noise: &[NodeNoise]) -> Result<Vec<Vec<ClockSources>>, PredictError> {
     let of_node = |(node, noise): (&AttributedNoise, &NodeNoise)| {
         let span = Node::shared_span(&noise.traces)?;
@@ -129,7 +129,7 @@ fn clocks(nodes: &[AttributedNoise], noise: &[NodeNoise]) -> Result<Vec<Vec<Cloc
     nodes.iter().zip(noise).map(of_node).collect()
 }
 
-/// What each family took of the phases' delays.
+/// Time that each family took of the phases' delays.
 fn taken(strikes: &[Strike], quantum: u64, clocks: &[Vec<ClockSources>]) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     for strike in strikes {
@@ -150,7 +150,7 @@ fn taken_by_hits(hits: &[loggops::Hit], clocks: &[&ClockSources]) -> BTreeMap<St
     all
 }
 
-/// Shares a delay out.
+/// Divides a delay in proportion to the shares.
 fn add(all: &mut BTreeMap<String, f64>, shares: BTreeMap<&str, f64>, delay: u64) {
     let sum: f64 = shares.values().sum();
     for (family, ns) in shares {
@@ -181,7 +181,7 @@ impl Application<'_> {
         let sample = Sample { silent_ns, noisy_ns, chains_ns: Vec::new(), resampled_ns, longer: 1.0 };
         let slowdown_percent = sample.slowdown_percent();
         let ci95_percent = sample.slowdown_interval();
-        // As for phases: ten stretches of the trace, each as long as the job, for each rank.
+        // As for phases: for each rank ten ranges of the trace, each as long as the job.
         let length = quell_recording::Nanos::from_nanos(silent_ns as u64);
         let stretches: u64 = nodes.iter().map(|node| node.quanta(length)).sum();
         let supported = stretches >= BLOCK_QUANTA.saturating_mul(self.schedule.ranks().into());
@@ -193,7 +193,7 @@ impl Application<'_> {
         })
     }
 
-    /// When the last rank ends in the run with this number, in nanoseconds.
+    /// When the last rank finishes in the run with this number, in nanoseconds.
     fn number(&self, kinds: &[Node], number: u64) -> Result<f64, PredictError> {
         Ok(self.play(&Noise::Clocks(self.place(kinds, number)?))? as f64)
     }

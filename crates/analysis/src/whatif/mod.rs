@@ -1,4 +1,4 @@
-//! What a prediction would be with a node's noise otherwise: sources gone, alone, scaled, moved, in step or out of it.
+//! Predictions with changes to a node's noise: sources removed, alone, scaled, moved, aligned or staggered.
 
 mod attributed_noise;
 mod change;
@@ -13,7 +13,7 @@ mod which;
 pub use crate::attribution::{Kind, UNATTRIBUTED, family};
 pub use attributed_noise::AttributedNoise;
 pub use change::{Change, Changed};
-pub use costs::{Costs, OTHERS, OnNode, Scale, Source, SourceCost, costs};
+pub use costs::{CostRow, Costs, OTHERS, OnNode, Scale, Source, SourceCost, costs};
 pub(crate) use costs::{on_node, run_with};
 pub(crate) use job::Ran;
 pub use job::{Application, Cost, Job};

@@ -1,4 +1,4 @@
-//! All combinations of a few sources switched off, for a reader who tries them.
+//! All combinations of a few sources switched off, for interactive use.
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -9,30 +9,30 @@ use super::costs::{OTHERS, Source};
 use super::job::Job;
 use crate::predict::{NodeNoise, Options, PredictError};
 
-/// So many sources can be switched for phases without messages: each doubles the predictions.
+/// Maximum number of switchable sources for phases without messages: each doubles the number of predictions.
 const MOST: usize = 5;
-/// With messages.
+/// Maximum number of switchable sources with messages.
 const MOST_WITH_MESSAGES: usize = 3;
 
-/// The slowdown with any of some sources gone.
+/// The slowdown without any combination of some sources.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Switches {
     /// The sources, the costliest first; hostile input.
     pub sources: Vec<String>,
     /// The scales.
     pub ranks: Vec<u64>,
-    /// For each combination the slowdown at each scale, in percent. Bit i of a combination's number is set where source i is gone.
+    /// For each combination the slowdown at each scale, in percent. Bit i of a combination's number is set if source i is removed.
     pub slowdown_percent: Vec<Vec<f64>>,
 }
 
-/// Predicts every combination, without intervals.
+/// Predicts every combination, without confidence intervals.
 pub(crate) fn switches(
     nodes: &[AttributedNoise],
     job: &Job<'_>,
     sources: &[Source],
 ) -> Result<Switches, PredictError> {
     let (job, most) = match job {
-        Job::Phases(options) if options.network.is_none() => {
+        Job::Phases(options) if options.messages.is_none() => {
             (Job::Phases(Options { replicates: 0, ..options.clone() }), MOST)
         }
         Job::Phases(options) => {

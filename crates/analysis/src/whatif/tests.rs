@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use quell_recording::{Cpu, Nanos, Trace};
 use quell_sim::Model;
+use quell_sim::loggops::{NamedNetwork, Network};
 
 use super::*;
 use crate::attribution::fixture::{detour, recording, steal, task, tick, trace};
@@ -31,7 +32,7 @@ fn built() -> AttributedNoise {
     AttributedNoise::from_model("built", &model, Nanos::from_nanos(1_000_000), 16, 7).unwrap()
 }
 
-/// The traces in which a component never was.
+/// The traces as they would be if a component had never existed.
 fn really_without(name: &str) -> NodeNoise {
     let noise = changed_noise(&built(), name, Change::Without);
     let length = if name == "tick" { 9_000 } else { 10_000_000 };
@@ -76,7 +77,7 @@ fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
         assert!((parts - whole).abs() < 1e-6 * whole, "{parts} of {whole}");
         assert!((gains + costs.scales[scale].overlap_percent - whole).abs() < 1e-6 * whole);
         for name in ["tick", "task:daemon"] {
-            // Another seed, and noise in which the source never was.
+            // Another seed, and noise in which the source never existed.
             let options = Options { seed: 99, ..options(&ranks) };
             let really = predict::predict(&[really_without(name)], &options, crate::GO_ON).unwrap();
             let [low, high] = cost(name).without_ci95_percent.unwrap();
@@ -93,9 +94,10 @@ fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
 #[test]
 fn messages_split_and_add_up_too() {
     let node = [built()];
-    let net = quell_sim::loggops::Net::default();
-    let network = predict::Network { op: "allreduce".into(), bytes: 8, net, preset: None };
-    let job = Job::Phases(Options { network: Some(network), phases: 40, ..options(&[64]) });
+    let net = Network::default();
+    let network = NamedNetwork { preset: None, network: net };
+    let messages = predict::Messages { op: "allreduce".into(), bytes: 8, network };
+    let job = Job::Phases(Options { messages: Some(messages), phases: 40, ..options(&[64]) });
     let costs = costs(&node, &job, 2, &|_, _| ()).unwrap();
     let parts: f64 = costs.sources.iter().map(|one| one.costs[0].part_percent).sum();
     assert!((parts - costs.scales[0].slowdown_percent).abs() < 1e-6 * parts, "{costs:?}");

@@ -1,4 +1,4 @@
-//! Which noise a what-if is about.
+//! Selects the noise of a what-if.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,19 +10,19 @@ use crate::predict::NodeNoise;
 
 use super::attributed_noise::AttributedNoise;
 
-/// Some noise, as typed: a pattern of sources (`tick`, `task:^kworker`, `timer:CALLBACK`), `unattributed`, or the name of a model's component.
+/// A selector of noise, as typed: a pattern of sources (`tick`, `task:^kworker`, `timer:CALLBACK`), `unattributed`, or the name of a model's component.
 #[derive(Clone, Debug)]
 pub enum Which {
-    /// Sources, or what they worked at.
+    /// Sources, or what they worked on.
     Pattern(SourcePattern),
-    /// What nothing explains.
+    /// Time that is not attributed.
     Unattributed,
     /// A family of sources by its full name, or a model's component.
     Named(String),
 }
 
 impl Which {
-    /// Whether this kind is meant.
+    /// Whether it selects this kind.
     pub fn matches(&self, kind: &Kind) -> bool {
         match self {
             Self::Pattern(pattern) => {
@@ -41,7 +41,7 @@ impl FromStr for Which {
         match text {
             "" => Err("no source is named: write `tick`, `task:NAME`, `unattributed` …".into()),
             UNATTRIBUTED => Ok(Self::Unattributed),
-            // With a colon, or a kind's own word, it is a pattern or a mistake.
+            // With a colon, or if it is the name of a kind, it is a pattern or an error.
             _ if text.contains(':') => text.parse().map(Self::Pattern),
             _ => Ok(text.parse().map_or_else(|_| Self::Named(text.to_owned()), Self::Pattern)),
         }
@@ -59,24 +59,24 @@ impl fmt::Display for Which {
 }
 
 impl AttributedNoise {
-    /// The noise without some sources; those that it does not have are no mistake.
+    /// The noise without some sources; it is not an error if it does not have them.
     pub fn without(&self, which: &[Which]) -> NodeNoise {
         let gone = Chosen::of(self, which);
         self.weighed(|kind| if gone.has(kind) { 0.0 } else { 1.0 }).noise()
     }
 }
 
-/// Kinds of one node that are meant, by their number.
+/// The selected kinds of one node, by their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Chosen(Vec<bool>);
 
 impl Chosen {
-    /// Those that any of the patterns means.
+    /// The kinds that any of the selectors matches.
     pub fn of(node: &AttributedNoise, which: &[Which]) -> Self {
         Self::by(node, |kind| which.iter().any(|one| one.matches(kind)))
     }
 
-    /// Those that a mitigation's patterns mean.
+    /// The kinds that a mitigation's patterns match.
     pub fn addressed(node: &AttributedNoise, patterns: &[SourcePattern]) -> Self {
         Self::by(node, |kind| {
             let detail = kind.detail.as_deref();
@@ -84,22 +84,22 @@ impl Chosen {
         })
     }
 
-    /// Those for which this holds.
+    /// The kinds for which `meant` holds.
     pub fn by(node: &AttributedNoise, meant: impl Fn(&Kind) -> bool) -> Self {
         Self(node.kinds().iter().map(meant).collect())
     }
 
-    /// Whether the kind with this number is among them.
+    /// Whether the kind with this number is selected.
     pub fn has(&self, kind: usize) -> bool {
         self.0.get(kind).copied().unwrap_or(false)
     }
 
-    /// Whether nothing is meant.
+    /// Whether no kind is selected.
     pub fn is_empty(&self) -> bool {
         !self.0.contains(&true)
     }
 
-    /// What either means.
+    /// The union of both selections.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self((0..self.0.len().max(other.0.len())).map(|kind| self.has(kind) || other.has(kind)).collect())

@@ -1,4 +1,4 @@
-//! Comparisons of made-up recordings whose differences are known.
+//! Comparisons of artificial recordings whose differences are known.
 
 use proptest::prelude::*;
 use quell_analysis::compare::{CompareError, Comparison, Limit, Options, Side, Verdict, compare};

@@ -1,4 +1,4 @@
-//! Predictions, comparisons and periods from outside, on traces whose truth is known.
+//! Predictions, comparisons and periods through the public interface, on traces with known properties.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod compare;

@@ -1,4 +1,4 @@
-//! Periods are found in what real machines mix: a tick, a jittery task and a storm of short detours.
+//! Periods are found in the typical mixture of real machines: a tick, a jittery task and a storm of short detours.
 
 use quell_analysis::periods::{Period, periods};
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
@@ -21,7 +21,7 @@ impl Mixture {
         Self { rng: Pcg64Mcg::seed_from_u64(seed), length, detours: Vec::new() }
     }
 
-    /// A Poisson process with durations evenly spread on the log axis.
+    /// Adds a Poisson process with durations that are uniform on the log axis.
     fn storm(mut self, per_s: f64, low_ns: f64, high_ns: f64) -> Self {
         let mut t = 0.0;
         loop {
@@ -34,7 +34,7 @@ impl Mixture {
         }
     }
 
-    /// A train: each wake-up is up to `jitter` late; `misses` of them do not happen; the period grows by the share
+    /// Adds a train: each wake-up is up to `jitter` late; a share `misses` of them does not happen; the period grows by the share
     /// `drift` until the end.
     fn train(mut self, period: f64, jitter: f64, misses: f64, drift: f64, duration: (f64, f64)) -> Self {
         let mut due = period * self.rng.random::<f64>();
@@ -49,7 +49,7 @@ impl Mixture {
         self
     }
 
-    /// A task that sleeps for `period` after each run: its lateness adds up.
+    /// Adds a task that sleeps for `period` after each run, so its lateness accumulates.
     fn sleeper(mut self, period: f64, jitter: f64, duration: f64) -> Self {
         let mut due = 0.0;
         while due < self.length {
@@ -59,7 +59,7 @@ impl Mixture {
         self
     }
 
-    /// Bursts of detours at random times.
+    /// Adds bursts of detours at random times.
     fn bursts(mut self, per_s: f64, detours: usize) -> Self {
         let mut t = 0.0;
         loop {
@@ -127,7 +127,7 @@ fn a_task_that_the_tick_cuts_in_two_keeps_its_period() {
     for i in 0..1_000 {
         let start = 10.0 * MS * f64::from(i) + 200e3 * mixture.rng.random::<f64>();
         let run = 200e3 + 60e3 * mixture.rng.random::<f64>();
-        // The tick comes every 4 ms: in the middle of each other run.
+        // The tick comes every 4 ms, which is in the middle of every second run.
         if i % 2 == 0 {
             let cut = 10.0 * MS * f64::from(i) + 300e3 - start;
             mixture.detours.push((start, cut.min(run)));
@@ -201,7 +201,7 @@ fn many_detours_take_little_time() {
         expect(&found, 1_000.0 * MS, 0.000_1);
         cpu_seconds() - before
     });
-    // Ten times the detours: ten times the work, and a logarithm. All pairs would be a hundred times.
+    // Ten times the detours need ten times the work, and a logarithm. Comparing all pairs would need a hundred times.
     assert!(spent[1] < 30.0 * spent[0], "{spent:?} s of CPU time");
 }
 

@@ -1,11 +1,11 @@
-//! Predictions against a second, plain implementation of the same program.
+//! Compares predictions with a second, plain implementation of the same program.
 
 use quell_analysis::Warning;
 use quell_analysis::predict::{NodeNoise, Options, PredictError, Prediction, predict};
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_sim::SyncMode;
 
-/// A linear congruential generator of its own (Knuth's MMIX), so that nothing is shared with what is tested.
+/// A linear congruential generator (Knuth's MMIX) of our own, so that the tests share no code with what they test.
 struct Dice(u64);
 
 impl Dice {
@@ -15,7 +15,7 @@ impl Dice {
     }
 }
 
-/// (start, duration) of each detour of a CPU, and after how long they repeat.
+/// (start, duration) of each detour of a CPU, and the period with which they repeat.
 type PlainNode = (u64, Vec<Vec<(u64, u64)>>);
 
 /// A trace of rare long detours among frequent short ones.
@@ -79,10 +79,10 @@ fn finish(period: u64, detours: &[(u64, u64)], start: u64, work: u64) -> u64 {
     }
 }
 
-/// The mean phase of every rank of every phase, by the definition.
+/// The mean phase, computed from every rank of every phase, by the definition.
 fn by_definition(nodes: &[PlainNode], options: &Options, ranks: u64, dice: &mut Dice) -> f64 {
     let quantum = options.quantum.as_nanos();
-    // The program splits phases over chains of at least 50, but for drift, which grows from the first to the last.
+    // The program splits phases over chains of at least 50; with drift it does not, because drift grows from the first to the last phase.
     let chain = if options.sync.drift_ppm() > 0.0 { PHASES } else { 50 };
     let count = options.phases * REPEATS;
     let (mut total, mut now) = (0u64, 0u64);
@@ -113,7 +113,7 @@ fn by_definition(nodes: &[PlainNode], options: &Options, ranks: u64, dice: &mut 
     total as f64 / count as f64
 }
 
-/// Where a node starts, and how fast its trace runs.
+/// The start of a node, and the speed of its trace.
 fn place(node: &PlainNode, options: &Options, common: u64, dice: &mut Dice) -> (u64, f64) {
     let common = (common as f64 / (1u64 << 30) as f64 * node.0 as f64) as u64;
     match options.sync {
@@ -127,7 +127,7 @@ fn place(node: &PlainNode, options: &Options, common: u64, dice: &mut Dice) -> (
     }
 }
 
-/// Runs of so many phases, and so many runs, are compared.
+/// Number of phases per run, and number of runs, that are compared.
 const PHASES: u64 = 250;
 const REPEATS: u64 = 256;
 
@@ -149,7 +149,7 @@ fn agrees_with_the_definition_in_every_mode() {
         for sync in
             [SyncMode::None, start(0, 0.0), start(40_000, 0.0), start(15_000, 20_000.0), SyncMode::Phase]
         {
-            // 20 and 97 ranks leave the last node part empty in two of the three.
+            // With 20 and 97 ranks the last node is partly empty in two of the three cases.
             let options = Options { phases: PHASES, ..options(sync, vec![1, 20, 97]) };
             let run = |seed| {
                 predict(&noise(nodes), &Options { seed, ..options.clone() }, quell_analysis::GO_ON)
@@ -180,7 +180,7 @@ fn equal_seeds_give_equal_documents_on_any_number_of_threads() {
     let on = |threads, seed| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let options = Options { seed, ..options.clone() };
-        // Debug prints every bit of a float that tells it from the next.
+        // Debug prints every bit that distinguishes a float from the next.
         format!("{:?}", pool.install(|| predict(&nodes, &options, quell_analysis::GO_ON).unwrap()).points)
     };
     assert_eq!(on(1, 7), on(2, 7));
@@ -244,7 +244,7 @@ fn edges_of_traces_are_predicted_and_named() {
         silent.warnings
     );
 
-    // A tenth of the trace is lost, so work over ten turns of it takes a ninth more.
+    // A tenth of the trace is lost, so work over ten repetitions of it takes a ninth more.
     let wrapped = alone(1_000, &[(500, 100)], 9_000).unwrap();
     assert!(wrapped.points.iter().all(|point| (point.slowdown_percent - 100.0 / 9.0).abs() < 1.2));
     assert!(
@@ -264,7 +264,7 @@ fn edges_of_traces_are_predicted_and_named() {
     let full = alone(1_000, &[(0, 1_000)], 10).unwrap_err().to_string();
     assert!(full.starts_with("plain: ") && full.contains("noise from end to end"), "{full}");
 
-    // Some resampled traces of this one are nothing but noise; they are left out, never a failure.
+    // Some resampled traces of this one are only noise; they are left out and do not cause a failure.
     assert!(alone(1_000, &[(0, 990)], 10).unwrap().replicates <= 20);
 }
 

@@ -9,7 +9,7 @@ const BGL_IO_NODE: &str = include_str!("../../../../repro/models/de-2008-bgl-io-
 
 /// The slowdown at 2,048 ranks in percent.
 fn slowdown(model: &str, sync: SyncMode) -> f64 {
-    // Nodes in step are one node, so the mean over long rare detours needs many phases.
+    // Synchronised nodes count as one node, so the mean over long rare detours needs many phases.
     let phases = if sync == SyncMode::Phase { 100_000 } else { 2_000 };
     let options = Options { sync, phases, replicates: 0, ..Options::new(vec![2_048]) };
     let model = Model::from_toml(model).unwrap();

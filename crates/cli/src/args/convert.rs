@@ -1,4 +1,4 @@
-//! What `convert` was asked for.
+//! Arguments of `quell convert`.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,16 @@ use clap::{Args as ClapArgs, ValueEnum};
 pub enum FormatName {
     /// A table with a header, of detours, quanta, the kernel's intervals or histograms.
     Csv,
-    /// netgauge's file of one CPU: selfish detours, or FWQ or FTQ quanta, as the recording holds.
+    /// netgauge's file of one CPU: selfish detours, or FWQ or FTQ quanta, depending on the recording.
     Netgauge,
     /// LogGOPSim's noise file of one CPU.
     #[value(name = "loggopsim")]
     LogGopSim,
     /// IBM's vpsum: each iteration of a rank.
     Vpsum,
-    /// LANL's PSNAP: how often a quantum took how many us, by rank.
+    /// LANL's PSNAP: a histogram of the quanta of each rank, in us.
     Psnap,
-    /// A log of HdrHistogram's: how long detours were, or what a histogram counts.
+    /// An HdrHistogram log: the durations of detours, or the counts of a histogram.
     #[value(name = "hdrhistogram")]
     HdrHistogram,
     /// A Perfetto trace: detours and the kernel's intervals on one clock, for ui.perfetto.dev.
@@ -33,7 +33,7 @@ pub enum FormatName {
 }
 
 impl FormatName {
-    /// As it is typed.
+    /// The name as given on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -50,27 +50,27 @@ impl FormatName {
     }
 }
 
-/// `quell convert`.
+/// Arguments of `quell convert`.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = crate::render::formats::help())]
 pub struct Convert {
-    /// A recording, another tool's file, or a folder of vpsum's files.
+    /// A recording, another tool's file, or a folder of vpsum files.
     #[arg(value_name = "IN", required_unless_present = "list")]
     pub input: Option<PathBuf>,
-    /// What to make: `NAME.quell` is a recording, `NAME.toml` a network, and `--list` says which names choose which format; any other
-    /// is netgauge's.
+    /// The file to write. Its name selects the format: `NAME.quell` is a recording, `NAME.toml` a network; `--list` gives the names of the
+    /// other formats. Any other name means netgauge's format.
     #[arg(value_name = "OUT", required_unless_present = "list")]
     pub output: Option<PathBuf>,
-    /// The format of OUT, where its name does not tell.
+    /// The format of OUT, if its name does not select it.
     #[arg(long, value_enum)]
     pub to: Option<FormatName>,
-    /// Only this CPU.
+    /// Convert only this CPU.
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Only this rank of an MPI program.
+    /// Convert only this rank of an MPI program.
     #[arg(long, value_name = "N")]
     pub rank: Option<u32>,
-    /// Print all formats: what is read, what is written, and what each cannot carry.
+    /// List all formats: what quell reads, what it writes, and what each format cannot hold.
     #[arg(long, conflicts_with_all = ["input", "output", "to", "cpu", "rank"])]
     pub list: bool,
     /// With --list: print one JSON document (schema quell.formats/1).

@@ -1,4 +1,4 @@
-//! What was typed for `--sweep`.
+//! Arguments of `--sweep`.
 
 use std::path::PathBuf;
 
@@ -7,25 +7,25 @@ use clap::Args as ClapArgs;
 use crate::share::ShardText;
 use quell_request::Usage;
 
-/// How a sweep runs. Which it is, each verb has itself, for it goes with none of the verb's other options.
+/// How a sweep runs. Each verb declares `--sweep` itself, because it conflicts with the verb's own options.
 #[derive(Clone, Debug, Default, ClapArgs)]
 #[command(next_help_heading = "Sweeps (with --sweep)")]
 pub struct SweepArgs {
-    /// The folder of the dataset, which all processes see; PLAN.sweep for PLAN.toml if not given. What is there already is not
+    /// Folder of the dataset, which all processes must see; PLAN.sweep for PLAN.toml if not given. Points that it already holds are not
     /// computed again.
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Do the I-th of N shares, counted from 1. Slurm, its job arrays and MPI launchers tell by themselves; each task of another
-    /// batch system's array needs it.
+    /// Compute the I-th of N shares, counted from 1. Under Slurm, its job arrays and MPI launchers, quell detects the share; each task of
+    /// another batch system's array needs this option.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<ShardText>,
-    /// Only say how many points there are, how many are left, whose they are and about what they cost.
+    /// Only report how many points there are, how many are left, which share of them this process has, and their approximate cost.
     #[arg(long)]
     pub dry_run: bool,
 }
 
 impl SweepArgs {
-    /// Refuses these where there is no sweep.
+    /// Refuses these options without `--sweep`.
     pub fn refuse(&self) -> Result<(), Usage> {
         let given = [
             ("--output", self.output.is_some()),

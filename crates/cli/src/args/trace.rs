@@ -1,4 +1,4 @@
-//! What was typed for `quell trace`.
+//! Arguments of `quell trace`.
 
 use std::path::PathBuf;
 
@@ -7,36 +7,36 @@ use clap::Args as ClapArgs;
 use super::SourcesWish;
 use quell_request::size::Size;
 
-/// `quell trace`.
+/// Arguments of `quell trace`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell trace -o run -- mpirun -n 4 ./app\n  quell trace -o run -- srun -N 4 ./app        all hosts see the folder\n  quell trace -o run --mpi mpich -- mpiexec -n 4 python3 app.py      it loads its MPI late\n  quell trace -o run --sources off -- mpirun -n 4 ./app      no root: the calls alone\n  quell trace -o run -- quell replay node.quell -- mpirun -n 4 ./app     under replayed noise\n\nWHAT COMES OF IT\n  RUN/traces.otf2    the archive, for every OTF2 tool; its metrics are quell.noise.SOURCE, in ns\n  RUN/HOST.quell     what the kernel did on each host: quell show RUN/HOST.quell --by source\n  RUN/logs           only where kept, or where something is wrong with them\n\nThe command's output and exit code are its own. Where it ends with 0 but no MPI call was seen, quell ends with 1."
 )]
 pub struct Trace {
-    /// Folder of the run; it must be new or empty, and seen by every host.
+    /// Folder of the run; it must be new or empty, and every host must see it.
     #[arg(long, short, value_name = "RUN")]
     pub output: PathBuf,
-    /// Whether the kernel's noise is counted: where it can be, always, or not.
+    /// Whether to count the kernel's noise.
     #[arg(long, value_enum, default_value = "auto")]
     pub sources: SourcesWish,
-    /// The MPI to build the tracer for: `openmpi`, `mpich`, or the path of a compiler wrapper. The program's own, if not given.
+    /// The MPI to build the tracer for: `openmpi`, `mpich`, or the path of a compiler wrapper; the program's own, if not given.
     #[arg(long, value_name = "MPI|PATH")]
     pub mpi: Option<String>,
-    /// Bytes that each thread's log may have, as 512Mi; what comes after is counted as lost.
+    /// Maximum size of each thread's log in bytes, as 512Mi; events beyond it are counted as lost.
     #[arg(long, value_name = "BYTES")]
     pub limit: Option<Size>,
-    /// Keep the ranks' logs beside the archive.
+    /// Keep the ranks' logs next to the archive.
     #[arg(long)]
     pub keep_logs: bool,
-    /// The program, with its launcher.
+    /// The program to run, with its launcher.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
 
-/// `quell trace-node`: the recorder of a host on which `quell trace` itself does not run.
+/// Arguments of `quell trace-node`: the recorder of a host on which `quell trace` itself does not run.
 #[derive(Debug, ClapArgs)]
 pub struct TraceNode {
-    /// The run's folder of logs.
+    /// Folder of the run's logs.
     #[arg(value_name = "LOGS")]
     pub logs: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! What was typed behind `quell tune`.
+//! Arguments of `quell tune`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use quell_request::RankList;
 
 use crate::values::CpuList;
 
-/// `quell tune`.
+/// Arguments of `quell tune`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell tune audit                               what is on here, and what could be\n  quell tune audit node.quell                    ordered by the noise that was recorded here\n  quell tune audit thp                           one mitigation, with its places and caveats\n  quell tune plan thp vm-stat-interval -o PLAN   what would be written, as a diff\n  quell tune apply PLAN                          checks, and writes nothing\n  quell tune apply PLAN --yes --for 1h           writes, and takes back after an hour\n  quell tune apply PLAN --yes --with -- ./job    only while the command runs\n  quell tune verify; quell tune status; quell tune revert\n  quell tune try irq-cpu0 --yes                  measures whether it helps\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 refused by a guard rail, or something stands otherwise than it should"
@@ -20,48 +20,48 @@ pub struct Tune {
     pub verb: TuneVerb,
 }
 
-/// What to do.
+/// The verbs of `tune`.
 #[derive(Debug, Subcommand)]
 pub enum TuneVerb {
-    /// Which mitigations are on, off, or not for this machine; needs no root and writes nothing.
+    /// List which mitigations are applied, which are not, and which do not exist on this machine; needs no root and writes nothing.
     Audit(TuneAudit),
-    /// What chosen mitigations would write here, old beside new; writes nothing to the machine.
+    /// Show what chosen mitigations would write here, old value next to new; writes nothing to the machine.
     Plan(TunePlan),
-    /// Do what a plan says, so that it can be taken back whatever happens.
+    /// Apply a plan, so that it can be reverted whatever happens.
     Apply(TuneApply),
-    /// Whether what was applied still stands; writes nothing.
+    /// Check whether what was applied is still in place; writes nothing.
     Verify(TuneVerify),
-    /// Give back what was there before.
+    /// Restore the original values.
     Revert(TuneRevert),
-    /// What is applied here.
+    /// Show what is applied here.
     Status(TuneStatus),
-    /// A plan in other programs' words: TuneD, a shell script, Slurm's prolog and epilog, bindings of ranks.
+    /// Export a plan for other tools: TuneD, a shell script, Slurm's prolog and epilog, bindings of ranks.
     Export(TuneExport),
     /// Measure, with and without in random order, whether a mitigation helps here.
     Try(Box<TuneTry>),
 }
 
-/// The machine that is meant.
+/// The machine to look at, and its site's mitigations.
 #[derive(Debug, ClapArgs)]
 pub struct TuneMachine {
-    /// Look at (and write to) a copy of a machine's /proc, /sys and /etc below this folder.
+    /// Read (and write) a copy of a machine's /proc, /sys and /etc below this folder.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
-    /// A site's own mitigations.
+    /// Folder with the site's own mitigations.
     #[arg(long, value_name = "DIR", default_value = SITE)]
     pub site: PathBuf,
 }
 
-/// What mitigations are meant for.
+/// Options for how to apply mitigations.
 #[derive(Debug, ClapArgs)]
 pub struct TuneWishes {
     /// The CPUs that compute, as in `1,3-5`; if not given, the isolated ones, else all but the first core of each NUMA node.
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// The process that is to be placed, for mitigations of a process.
+    /// The process to place, for mitigations of a process.
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// A value in place of the catalogue's.
+    /// Value to use instead of the catalogue's.
     #[arg(long = "set", value_name = "ID=VALUE", value_parser = setting)]
     pub values: Vec<(String, String)>,
 }
@@ -71,19 +71,19 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((id.to_owned(), value.to_owned()))
 }
 
-/// `quell tune audit`.
+/// Arguments of `quell tune audit`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell tune audit\n  quell tune audit node.quell              ordered by the noise that was recorded here\n  quell tune audit thp irq-cpu0            these, place by place\n  quell tune audit --cpus 2-7 --json"
 )]
 pub struct TuneAudit {
-    /// Mitigations to show in full, and recordings of this node to order all by.
+    /// Mitigations to show in full, and recordings of this node to order all mitigations by.
     #[arg(value_name = "ID|RECORDING")]
     pub what: Vec<String>,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,
-    /// Write a page.
+    /// Write an HTML page.
     #[arg(long, value_name = "PAGE.html")]
     pub html: Option<PathBuf>,
     #[command(flatten)]
@@ -92,7 +92,7 @@ pub struct TuneAudit {
     pub machine: TuneMachine,
 }
 
-/// `quell tune plan`.
+/// Arguments of `quell tune plan`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell tune plan thp vm-stat-interval -o PLAN\n  quell tune plan --profile hpc-node -o PLAN\n  quell tune plan vm-stat-interval --set vm-stat-interval=60 --json"
@@ -101,16 +101,16 @@ pub struct TunePlan {
     /// Mitigations, by id.
     #[arg(value_name = "ID", required_unless_present = "profile")]
     pub ids: Vec<String>,
-    /// Mitigations that belong together: hpc-node, realtime or vm-guest.
+    /// A set of mitigations: hpc-node, realtime or vm-guest.
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
-    /// Write the plan here, for `apply`.
+    /// Write the plan to this file, for `apply`.
     #[arg(long, short, value_name = "PLAN")]
     pub output: Option<PathBuf>,
     /// Print the plan as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Make it stand after the next boot too, by files of quell's own; boot options are staged.
+    /// Make the changes survive a reboot, in files that belong to quell; boot options are staged.
     #[arg(long)]
     pub persist: bool,
     #[command(flatten)]
@@ -119,50 +119,50 @@ pub struct TunePlan {
     pub machine: TuneMachine,
 }
 
-/// The highest risk that is taken.
+/// The highest risk to accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RiskName {
-    /// Nothing that a user of the node would notice but less noise.
+    /// No effect that a user of the node would notice, except less noise.
     Low,
-    /// A function of the node is missed by somebody.
+    /// May disable a feature that someone uses.
     Medium,
     /// The node can hang, lose work or lose a protection.
     High,
 }
 
-/// What the user allows.
+/// What the user permits.
 #[derive(Debug, ClapArgs)]
 pub struct TuneAllow {
-    /// The highest risk that is taken.
+    /// The highest risk to accept.
     #[arg(long, value_enum, default_value = "low")]
     pub max_risk: RiskName,
-    /// Apply though another program (TuneD, kubelet) owns the node's settings.
+    /// Apply even if another program (TuneD, kubelet) owns the node's settings.
     #[arg(long)]
     pub allow_owner: bool,
-    /// Apply though other users are at work here.
+    /// Apply even if other users are active here.
     #[arg(long)]
     pub allow_users: bool,
 }
 
-/// `quell tune apply`.
+/// Arguments of `quell tune apply`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell tune apply PLAN                    checks, and writes nothing\n  quell tune apply PLAN --yes --for 1h     writes, and takes back after an hour\n  quell tune apply PLAN --yes --until-pid 4711\n  quell tune apply PLAN --yes --with -- ./job"
 )]
 pub struct TuneApply {
-    /// What `quell tune plan -o` wrote.
+    /// The plan that `quell tune plan -o` wrote.
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
-    /// Write; without it the plan is only checked.
+    /// Write to the machine; without it, the plan is only checked.
     #[arg(long)]
     pub yes: bool,
-    /// Take it back after this time, whatever happens.
+    /// Revert after this time, whatever happens.
     #[arg(long = "for", value_name = "TIME")]
     pub time: Option<Nanos>,
-    /// Take it back when this process ends.
+    /// Revert when this process ends.
     #[arg(long, value_name = "PID")]
     pub until_pid: Option<u32>,
-    /// Take it back when the command behind `--` ends.
+    /// Revert when the command after `--` ends.
     #[arg(long, requires = "command")]
     pub with: bool,
     /// Print one JSON document.
@@ -170,147 +170,147 @@ pub struct TuneApply {
     pub json: bool,
     #[command(flatten)]
     pub allow: TuneAllow,
-    /// The tree that the plan is for.
+    /// Folder with the copy of a machine that the plan is for.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
-    /// A site's own mitigations: a plan writes nothing that the catalogue does not know.
+    /// Folder with the site's own mitigations; a plan can only write what the catalogue lists.
     #[arg(long, value_name = "DIR", default_value = SITE)]
     pub site: PathBuf,
-    /// The command of --with.
+    /// The command for --with.
     #[arg(last = true, value_name = "CMD", requires = "with")]
     pub command: Vec<OsString>,
 }
 
-/// `quell tune verify`.
+/// Arguments of `quell tune verify`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell tune verify                        what was applied\n  quell tune verify PLAN --json"
 )]
 pub struct TuneVerify {
-    /// A plan to hold the machine against; what is applied, if not given.
+    /// A plan to compare the machine with; what is applied, if not given.
     #[arg(value_name = "PLAN")]
     pub plan: Option<PathBuf>,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,
-    /// Verify a tree below this folder.
+    /// Verify a copy of a machine below this folder.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
 }
 
-/// `quell tune revert`.
+/// Arguments of `quell tune revert`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell tune revert                        everything\n  quell tune revert --forget               what others changed meanwhile is theirs"
 )]
 pub struct TuneRevert {
-    /// The transaction; all, if not given.
+    /// The transaction to revert; all, if not given.
     #[arg(value_name = "TRANSACTION")]
     pub id: Option<String>,
-    /// Write the original also where somebody else changed it since.
+    /// Restore the original value even where someone else has changed it since.
     #[arg(long, conflicts_with = "forget")]
     pub force: bool,
-    /// Leave what somebody else changed to them, for good.
+    /// Leave what someone else has changed as it is, permanently.
     #[arg(long)]
     pub forget: bool,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,
-    /// Revert in a tree below this folder.
+    /// Revert in a copy of a machine below this folder.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
 }
 
-/// `quell tune status`.
+/// Arguments of `quell tune status`.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "EXAMPLES\n  quell tune status\n  quell tune status --json")]
 pub struct TuneStatus {
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,
-    /// Look at a tree below this folder.
+    /// Look at a copy of a machine below this folder.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
 }
 
-/// Other programs' words.
+/// Output formats of `export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportForm {
     /// A TuneD profile: a folder with tuned.conf.
     Tuned,
-    /// A shell script that applies, with `undo` gives back.
+    /// A shell script that applies the plan; with `undo` it reverts.
     Shell,
     /// Slurm's prolog and epilog.
     Slurm,
-    /// An Open MPI rankfile, MPICH's and srun's binding for this node.
+    /// An Open MPI rankfile, and the bindings of MPICH and srun for this node.
     Bindings,
 }
 
-/// `quell tune export`.
+/// Arguments of `quell tune export`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell tune export tuned PLAN -o profile\n  quell tune export slurm PLAN -o slurm    a prolog and an epilog\n  quell tune export bindings --ranks 4"
 )]
 pub struct TuneExport {
-    /// The form.
+    /// The format to write.
     #[arg(value_enum)]
     pub form: ExportForm,
-    /// What `quell tune plan -o` wrote; not needed for bindings.
+    /// The plan that `quell tune plan -o` wrote; not needed for bindings.
     #[arg(value_name = "PLAN", required_if_eq_any = [("form", "tuned"), ("form", "shell"), ("form", "slurm")])]
     pub plan: Option<PathBuf>,
-    /// The folder to write into; text on stdout, if not given.
+    /// Folder to write into; prints to stdout, if not given.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Ranks on this node, for bindings; one a compute core, if not given.
+    /// Number of ranks on this node, for bindings; one per compute core, if not given.
     #[arg(long, value_name = "N")]
     pub ranks: Option<u32>,
     #[command(flatten)]
     pub wishes: TuneWishes,
-    /// The tree whose topology is meant.
+    /// Take the topology from a copy of a machine below this folder.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
 }
 
-/// `quell tune try`.
+/// Arguments of `quell tune try`.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "EXAMPLES\n  quell tune try irq-cpu0                  says what would be tried\n  quell tune try irq-cpu0 --yes            ten pairs of three seconds each\n  quell tune try ksm thp --yes --pairs 20 --max-risk medium --json\n\nEach pair is a time with the mitigation and one without, in random order (with, without, without, with, …). A source counts\nas changed if the confidence interval of its difference leaves out 0, corrected for the number of sources that are compared."
 )]
 pub struct TuneTry {
-    /// Mitigations, each tried by itself.
+    /// Mitigations to try, each by itself.
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<String>,
-    /// Write to the machine; without it only the plan is shown.
+    /// Write to the machine; without it, only the plan is shown.
     #[arg(long)]
     pub yes: bool,
-    /// Pairs of recordings.
+    /// Number of pairs of recordings.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(4..=1000))]
     pub pairs: u32,
     /// Length of each recording.
     #[arg(long, default_value = "3s", value_name = "TIME")]
     pub duration: Nanos,
-    /// Time left between a change and the recording behind it.
+    /// Time between a change and the recording that follows it.
     #[arg(long, default_value = "200ms", value_name = "TIME")]
     pub settle: Nanos,
-    /// Leave those that help applied.
+    /// Leave the mitigations that help applied.
     #[arg(long)]
     pub keep: bool,
     /// The CPUs to record, as in `0,2-5`; those that compute, if not given.
     #[arg(long, value_name = "LIST")]
     pub watch: Option<CpuList>,
-    /// Ranks to predict for, with and without.
+    /// Numbers of ranks to predict for, with and without the mitigation.
     #[arg(long, default_value = "2,16,128,1Ki", value_name = "LIST")]
     pub ranks: RankList,
     /// Length of a compute phase of the prediction.
     #[arg(long, default_value = "1ms", value_name = "TIME")]
     pub quantum: Nanos,
-    /// How sure to be, over all sources together.
+    /// Confidence level, over all sources together.
     #[arg(long, default_value_t = 0.99, value_name = "LEVEL")]
     pub confidence: f64,
-    /// Write the recordings of all rounds, with and without, below this folder.
+    /// Write the recordings of all rounds, with and without the mitigation, below this folder.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Seed of the order, and of the predictions.
+    /// Random seed of the order and of the predictions.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON document.
@@ -320,10 +320,10 @@ pub struct TuneTry {
     pub allow: TuneAllow,
     #[command(flatten)]
     pub wishes: TuneWishes,
-    /// A site's own mitigations.
+    /// Folder with the site's own mitigations.
     #[arg(long, value_name = "DIR", default_value = SITE)]
     pub site: PathBuf,
 }
 
-/// Where a site keeps its own mitigations, unless told otherwise.
+/// The default folder of a site's own mitigations.
 pub const SITE: &str = "/etc/quell/mitigations.d";

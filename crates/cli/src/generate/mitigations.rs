@@ -1,10 +1,10 @@
-//! The page of all mitigations, made of the catalogue.
+//! The reference page of mitigations, generated from the catalogue.
 
 use std::collections::BTreeMap;
 
 use quell_tune::catalogue::{Catalogue, Category, Held, Knob, Mitigation, Profile, Property};
 
-/// How a site writes its own.
+/// How a site writes its own mitigations.
 const SITE: &str = r#"## A file of one's own
 
 A file `ID.toml` that only root may write. The kinds of knob are `file`, `irq`, `kernel-thread`, `process`, `unit`, `hold`, `cpuset`, `boot`, `drop-in` and
@@ -101,7 +101,7 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What a knob writes, in a line.
+/// What a knob writes, in one line.
 fn touches(knob: &Knob) -> String {
     match knob {
         Knob::File(file) => format!("`{}` → `{}`", file.path, file.want),

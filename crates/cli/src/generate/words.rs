@@ -1,4 +1,4 @@
-//! The command line in other forms: a page a verb, man pages, completions for shells. All are made of what clap knows.
+//! The command line in other forms, all generated from clap's definition: a page per verb, man pages, shell completions.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use clap_mangen::Man;
 
 use crate::args::Args;
 
-/// What people see: the verbs for launchers and the build are left out.
+/// The command without the hidden verbs that only launchers and the build use.
 fn visible() -> Command {
     let whole = Args::command();
     let verbs = whole.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
@@ -21,10 +21,10 @@ fn visible() -> Command {
     command
 }
 
-/// A page for each verb, `quell-VERB.md`, with the help of its own verbs below it.
+/// Writes a page for each verb, `quell-VERB.md`, that includes the help of its own verbs.
 ///
 /// # Errors
-/// Those of the folder.
+/// Errors of writing to the folder.
 pub fn pages(folder: &Path) -> std::io::Result<()> {
     fs_err::create_dir_all(folder)?;
     let command = visible();
@@ -49,16 +49,16 @@ fn verbs_of(command: &Command) -> impl Iterator<Item = &Command> {
 }
 
 fn block(command: &Command) -> String {
-    // Columns are asked for: the page is the same on every terminal.
+    // A fixed width makes the page the same on every terminal.
     let help = command.clone().term_width(100).color(clap::ColorChoice::Never).render_long_help().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     format!("```text\n{}\n```\n", lines.join("\n").trim_end())
 }
 
-/// `quell.1`, and a page for each verb.
+/// Writes `quell.1`, and a man page for each verb.
 ///
 /// # Errors
-/// Those of the folder.
+/// Errors of writing to the folder.
 pub fn man(folder: &Path) -> std::io::Result<()> {
     fs_err::create_dir_all(folder)?;
     man_of(&visible(), "quell", folder)
@@ -87,7 +87,7 @@ fn man_of(command: &Command, name: &str, folder: &Path) -> std::io::Result<()> {
     fs_err::write(folder.join(format!("{name}.1")), page)
 }
 
-/// What stands behind the options in a help: lines in capitals are headings, the rest stays line by line.
+/// Formats what follows the options in a help text: lines in capitals become headings, all others keep their line breaks.
 fn sections(text: &str) -> String {
     let mut page = String::new();
     let mut open = false;
@@ -104,7 +104,7 @@ fn sections(text: &str) -> String {
     page + if open { ".fi\n" } else { "" }
 }
 
-/// Text that roff takes for text.
+/// Escapes text for roff.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     match text.starts_with(['.', '\'']) {
@@ -113,11 +113,11 @@ fn roff(text: &str) -> String {
     }
 }
 
-/// Completions where packages put them: `bash-completion/completions/quell`, `zsh/vendor-completions/_quell`,
+/// Writes completions to the paths that packages use: `bash-completion/completions/quell`, `zsh/vendor-completions/_quell`,
 /// `fish/vendor_completions.d/quell.fish`.
 ///
 /// # Errors
-/// Those of the folder.
+/// Errors of writing to the folder.
 pub fn completions(folder: &Path) -> std::io::Result<()> {
     for (shell, place) in [
         (Shell::Bash, "bash-completion/completions/quell"),

@@ -1,4 +1,4 @@
-//! `quell record --method kernel`, `quell record -- CMD` and `quell trace`: no probe, only what the kernel saw.
+//! `quell record --method kernel`, `quell record -- CMD` and `quell trace`: record only what the kernel sees, without a probe.
 
 mod run;
 
@@ -23,7 +23,7 @@ use crate::printer::{Printer, one_line};
 use crate::signals::stopped_by_signals;
 use run::{Guests, LONGEST, LONGEST_BESIDE, Run};
 
-/// Records the planned CPUs, or what `command` and all that it starts suffer on any CPU.
+/// Records the planned CPUs, or the noise of `command` and of all processes that it starts, on any CPU.
 pub fn record(
     plan: &Plan,
     command: &[String],
@@ -42,15 +42,15 @@ pub fn record(
     stream(plan, rows, followed, LONGEST, output, printer)
 }
 
-/// A command that is followed.
+/// A command to follow.
 #[derive(Clone, Copy, Debug)]
 pub struct Followed<'a> {
     pub words: &'a [String],
-    /// Beside its environment.
+    /// Variables to add to its environment.
     pub variables: &'a [Variable],
 }
 
-/// Hands out the container of who is followed; the variable that tells programs where.
+/// Serves the metric container of the followed threads; returns the variable with its name, for programs.
 pub fn serve(rows: &Rows, printer: Printer) -> Option<Variable> {
     match rows.recorder().container()?.serve() {
         Ok(name) => Some((container::VARIABLE, name.into())),
@@ -61,8 +61,8 @@ pub fn serve(rows: &Rows, printer: Printer) -> Option<Variable> {
     }
 }
 
-/// Records what a command and all that it starts suffer on any CPU of this machine, with a recorder that has begun and disturbs ranks
-/// the least.
+/// Records the noise of a command and of all processes that it starts, on any CPU of this machine, with a recorder that has already started
+/// and that disturbs ranks as little as possible.
 pub fn follow(
     rows: Rows,
     followed: Followed<'_>,
@@ -109,7 +109,7 @@ fn stream(
     Ok(manifest)
 }
 
-/// Records what processes suffer that ask for the container under `name`, until all of them are gone, or somebody wants the end.
+/// Records the noise of the processes that ask for the container under `name`, until all of them have ended or a signal stops quell.
 pub fn adopt(name: &str, output: &Path, printer: Printer) -> Result<Manifest, Unwatched> {
     let plan = all_cpus()?;
     let wanted = quell_kernel::Plan { follow: true, adopt: true, ..Default::default() };
@@ -117,7 +117,7 @@ pub fn adopt(name: &str, output: &Path, printer: Printer) -> Result<Manifest, Un
     let (mut rows, mut manifest, zero_ns) = begin(Rows::of(recorder), &plan.cpus, &[]);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
-    // Whoever started this may be bound where its rank computes.
+    // The process that started this one may be bound to the CPU where its rank computes.
     let _ = machine::pin(&plan.cpus);
     if let Some(container) = rows.recorder().container() {
         container.serve_under(name)?;
@@ -135,7 +135,7 @@ pub fn adopt(name: &str, output: &Path, printer: Printer) -> Result<Manifest, Un
     Ok(manifest)
 }
 
-/// The rows and the first manifest of a recording that begins now, and its zero on CLOCK_MONOTONIC.
+/// Prepares a recording that starts now: the rows, the first manifest, and its zero on CLOCK_MONOTONIC.
 fn begin(mut rows: Rows, cpus: &[Cpu], command: &[String]) -> (Rows, Manifest, u64) {
     let mut manifest = first_manifest(Method::Kernel, cpus, command);
     let zero_ns = monotonic_ns();
@@ -145,7 +145,7 @@ fn begin(mut rows: Rows, cpus: &[Cpu], command: &[String]) -> (Rows, Manifest, u
     (rows, manifest, zero_ns)
 }
 
-/// Why the kernel is not watched. No command was started.
+/// Why the kernel cannot be recorded. No command was started.
 #[derive(Debug)]
 pub struct Unwatched(pub anyhow::Error);
 
@@ -155,8 +155,8 @@ impl<E: Into<anyhow::Error>> From<E> for Unwatched {
     }
 }
 
-/// Runs `command` to its end, and records meanwhile what the kernel does on every CPU of this machine. A recording that fails
-/// leaves the command alone.
+/// Runs `command` to its end, and records the kernel on every CPU of this machine while it runs. A recording that fails does not affect the
+/// command.
 pub fn beside(command: &mut Command, output: &Path, printer: Printer) -> Result<ExitStatus, Unwatched> {
     let cpus = machine::Cpus::of_this_machine()?.online;
     let recorder =
@@ -166,14 +166,14 @@ pub fn beside(command: &mut Command, output: &Path, printer: Printer) -> Result<
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
     let child = command.spawn()?;
-    // The launcher may have bound this process where its rank is to compute.
+    // The launcher may have bound this process to the CPU where its rank computes.
     let _ = machine::pin(&cpus);
     let plan = plan_of(cpus);
     let mut run = Run::of(&plan, &stop, zero_ns, LONGEST_BESIDE);
     run.child = Some(child);
     let written = run.stream(&mut rows, &mut writer, printer);
     stop.store(true, Ordering::SeqCst);
-    // A child that cannot be waited for counts as one that failed.
+    // A child that cannot be waited for counts as failed.
     let failed = ExitStatus::from_raw(1 << 8);
     let status = run.child.as_mut().and_then(|child| child.wait().ok()).unwrap_or(failed);
     let finished = match written {
@@ -193,7 +193,7 @@ pub fn beside(command: &mut Command, output: &Path, printer: Printer) -> Result<
     Ok(status)
 }
 
-/// A plan that only says which CPUs there are, and that nobody counts.
+/// A plan that only lists the CPUs, with no limit on time or rows.
 fn plan_of(cpus: Vec<Cpu>) -> Plan {
     Plan {
         cpus,
@@ -211,8 +211,8 @@ fn all_cpus() -> anyhow::Result<Plan> {
     Ok(plan_of(machine::Cpus::of_this_machine()?.online))
 }
 
-/// Starts the command as a child that is followed from its first instruction on. Where it cannot be started there is
-/// nothing to record, and the folder goes again.
+/// Starts the command as a child that is followed from its first instruction. If it cannot be started, there is nothing to record, and the
+/// folder is deleted.
 fn start(
     followed: Followed<'_>,
     rows: &Rows,
@@ -240,7 +240,7 @@ fn spawn(followed: Followed<'_>, recorder: &Recorder) -> anyhow::Result<Child> {
         .map_err(|error| anyhow::Error::new(error).context(Unstarted(followed.words[0].clone())))
 }
 
-/// The command cannot be started; the system's reason comes after it.
+/// The command cannot be started; the system's reason follows in the error chain.
 #[derive(Debug)]
 pub struct Unstarted(pub String);
 
@@ -250,14 +250,14 @@ impl std::fmt::Display for Unstarted {
     }
 }
 
-/// Off the watched CPUs, where there are others.
+/// Moves this thread off the recorded CPUs, if there are others.
 pub fn leave(watched: &[Cpu]) -> std::io::Result<()> {
     let allowed = machine::Cpus::of_this_machine().map_err(std::io::Error::other)?.allowed;
     let others: Vec<Cpu> = allowed.into_iter().filter(|cpu| !watched.contains(cpu)).collect();
     if others.is_empty() { Ok(()) } else { machine::pin(&others) }
 }
 
-/// CPUs that came online while the command ran.
+/// Adds the CPUs that came online while the command ran.
 fn add_late_cpus(manifest: &mut Manifest, writer: &Writer) {
     for cpu in writer.cpus_with_intervals() {
         if manifest.cpus.iter().all(|facts| facts.cpu != cpu) {

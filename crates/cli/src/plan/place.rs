@@ -1,4 +1,4 @@
-//! Where a recording goes: the host's name in it, and one place for each of the copies that a launcher starts.
+//! The path of a recording: it may contain the host's name, and each copy of quell that a launcher starts has its own.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +11,21 @@ use super::recording_of_now;
 /// Where this copy of quell records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// To this folder.
+    /// Into this folder.
     To(PathBuf),
-    /// Nowhere: another copy on this host does.
+    /// Nowhere: another copy on this host records it.
     Nowhere,
 }
 
-/// A host's name as that of a file.
+/// A host's name with only characters that are safe in a file name.
 pub fn file_name(host: &str) -> String {
     let name: String =
         host.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
     if name.trim_matches('.').is_empty() { "node".into() } else { name }
 }
 
-/// Where to record what was asked for with `-o`. Of several copies on one host the first records the host; each that follows a command
-/// has a recording of its own.
+/// Where to record for the argument of `-o`. Of several copies on one host, the first records the host; copies that follow a command have a
+/// recording each.
 pub fn of_recording(
     output: Option<&Path>,
     host: &str,
@@ -58,9 +58,9 @@ pub fn of_recording(
     Ok(Place::To(output.join(name)))
 }
 
-/// Puts the host for `%h` and the rank for `%r`.
+/// Replaces `%h` by the host and `%r` by the rank.
 fn fill(path: &Path, host: &str, rank: u32) -> PathBuf {
-    // A name that is no text has no placeholder that somebody typed.
+    // A path that is not UTF-8 is used unchanged, without placeholders.
     path.to_str().map_or_else(
         || path.to_owned(),
         |text| text.replace("%h", host).replace("%r", &rank.to_string()).into(),

@@ -1,7 +1,7 @@
-//! Advice as text for a terminal.
+//! Renders advice as text for a terminal.
 
 use quell_analysis::advise::{Advice, Best, Leave, Proposal, Standing};
-use quell_analysis::whatif::{OnNode, Scale, Source, SourceCost};
+use quell_analysis::whatif::{CostRow, Scale, Source};
 use quell_recording::columns::Columns;
 
 use super::rows::{points, rows};
@@ -9,10 +9,10 @@ use super::table::time;
 use super::warnings;
 use crate::printer::one_line;
 
-/// So many mitigations of each standing are shown.
+/// Maximum number of mitigations to show of each standing.
 const MOST_SHOWN: usize = 8;
 
-/// The whole of it: what noise costs, who causes it, what can be done.
+/// The whole text: what noise costs, which sources cause it, what can be done.
 pub fn text(advice: &Advice) -> String {
     let mut text = format!("{}\n\n{}", one_line(&advice.verdict), job(advice));
     for (at, scale) in advice.scales.iter().enumerate() {
@@ -28,7 +28,7 @@ pub fn text(advice: &Advice) -> String {
     text
 }
 
-/// The sentence, the last scale and what to do: for the end of a study.
+/// The summary sentence, the last scale and what to do, for the end of a study.
 pub fn briefly(advice: &Advice) -> String {
     let mut text = format!("\n{}\n", one_line(&advice.verdict));
     if let Some((at, scale)) = advice.scales.iter().enumerate().next_back() {
@@ -74,18 +74,6 @@ fn at_scale(advice: &Advice, at: usize, scale: &Scale) -> String {
     text + &format!("overlap, which no single removal gains: {} %\n", points(scale.overlap_percent))
 }
 
-/// What a source costs at one scale.
-#[derive(Debug, Columns)]
-pub struct CostRow<'a> {
-    /// The source.
-    #[column(name)]
-    source: &'a str,
-    #[column(flatten)]
-    node: OnNode,
-    #[column(flatten)]
-    cost: SourceCost,
-}
-
 fn percent(value: f64, ci: Option<[f64; 2]>) -> String {
     match ci {
         Some([low, high]) => format!("{} % ({} – {})", points(value), points(low), points(high)),
@@ -93,7 +81,7 @@ fn percent(value: f64, ci: Option<[f64; 2]>) -> String {
     }
 }
 
-/// A mitigation that can be done, at the last scale.
+/// A mitigation that is possible, evaluated at the last scale.
 #[derive(Debug, Columns)]
 struct RemedyRow<'a> {
     #[column]
@@ -200,7 +188,7 @@ fn leave(leave: &Leave) -> String {
     )
 }
 
-/// The command that proves the first proposal.
+/// The command that tests the first proposal.
 fn try_it(advice: &Advice) -> Option<String> {
     advice.try_it.as_ref().map(|command| format!("to prove it: {}\n", one_line(command)))
 }

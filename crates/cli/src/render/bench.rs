@@ -1,4 +1,4 @@
-//! Benchmarks under MPI as text for a terminal.
+//! Renders benchmarks under MPI as text for a terminal.
 
 use quell_analysis::bench::allreduce::{Allreduce, AllreduceRun, Fit, TimeLine};
 use quell_analysis::bench::anomalies::{Anomalies, Anomaly, SourceRow};
@@ -15,13 +15,13 @@ use super::table::time;
 use super::warnings;
 use crate::printer::{one_line, width};
 
-/// Up to so many ranks get a row each.
+/// Maximum number of ranks for which each rank has a row.
 const MOST_RANKS: usize = 32;
-/// Culprits, and single phases, that get a row.
+/// Maximum number of rows for culprits, and for single phases.
 const MOST_SOURCES: usize = 12;
 const MOST_LISTED: usize = 8;
 
-/// Times of all ranks in a benchmark of phases.
+/// The times of all ranks in a benchmark with phases.
 #[derive(Debug, Columns)]
 struct AllRanks<'a> {
     #[column(title = "all ranks")]
@@ -30,7 +30,7 @@ struct AllRanks<'a> {
     spread: &'a Spread,
 }
 
-/// The Parallel Benchmark: times, what noise cost, the prediction beside it.
+/// The Parallel Benchmark: times, what noise cost, and the prediction next to them.
 pub fn bsp(bsp: &Bsp) -> String {
     let mut text = heading(&bsp.run, bsp.phases);
     text += &warnings::lines(&bsp.warnings);
@@ -51,7 +51,7 @@ pub fn bsp(bsp: &Bsp) -> String {
     text
 }
 
-/// Phases that took too long: culprits, and the longest.
+/// Anomalous phases: their culprits, and the longest ones.
 pub fn anomalies(anomalies: &Anomalies, phases: u64) -> String {
     let percent = 100.0 * anomalies.count as f64 / phases.max(1) as f64;
     let mut text = format!(
@@ -73,7 +73,7 @@ pub fn anomalies(anomalies: &Anomalies, phases: u64) -> String {
     text + &rows(&longest.into_iter().map(AnomalyRow::new).collect::<Vec<_>>())
 }
 
-/// What one source did to the phases that took too long.
+/// What one source did to the anomalous phases.
 #[derive(Debug, Columns)]
 struct CulpritRow<'a> {
     #[column(title = "culprit, mostly")]
@@ -97,7 +97,7 @@ impl<'a> CulpritRow<'a> {
     }
 }
 
-/// A phase that took too long.
+/// A phase that took longer than its threshold.
 #[derive(Debug, Columns)]
 struct AnomalyRow<'a> {
     #[column(title = "the longest", id)]
@@ -150,7 +150,7 @@ fn heading(run: &RunFacts, phases: u64) -> String {
     text
 }
 
-/// A rank, and how often it was the last.
+/// A rank, and how often it was the last to finish.
 #[derive(Debug, Columns)]
 struct RankLine<'a> {
     #[column(flatten)]
@@ -208,13 +208,13 @@ fn costs(bsp: &Bsp) -> String {
     text
 }
 
-/// Allreduces: how long, by number of ranks, what made them slow, and what that can cost.
+/// Allreduces: their times, by number of ranks, what made them slow, and what that can cost.
 pub fn allreduce(all: &Allreduce) -> String {
     let runs: Vec<String> = all.runs.iter().map(allreduce_run).collect();
     runs.join("\n") + &all.fit.as_ref().map_or_else(String::new, fit)
 }
 
-/// Times of an allreduce.
+/// The times of an allreduce.
 #[derive(Debug, Columns)]
 struct Times<'a> {
     #[column(title = "")]
@@ -242,16 +242,16 @@ fn allreduce_run(run: &AllreduceRun) -> String {
     text + &run.estimates.as_ref().map_or_else(String::new, |found| estimates(found, run))
 }
 
-/// Columns of a time line.
+/// Width of a timeline in columns.
 const COLUMNS: u64 = 64;
 
-/// One operation, a row a rank: work, waiting, and where the culprit was.
+/// One operation, a row per rank: work, waiting, and where the culprit ran.
 fn time_line(line: &TimeLine) -> String {
     let begin = line.ranks.iter().map(|rank| rank.start_ns).min().unwrap_or(0);
     let end = line.ranks.iter().map(|rank| rank.end_ns).max().unwrap_or(0).max(begin + 1);
     let column =
         |at: u64| (at.clamp(begin, end) - begin) as u128 * u128::from(COLUMNS) / u128::from(end - begin);
-    // Where in its window the hypervisor took the CPU is not known.
+    // For steal, only the window is known, not when in it the hypervisor took the CPU.
     let known = line.culprit.as_ref().filter(|culprit| culprit.source != "steal");
     let held = known.map(|culprit| {
         let from = culprit.interval_start_ns;
@@ -308,7 +308,7 @@ fn estimates(found: &Estimates, run: &AllreduceRun) -> String {
     text + &rows(found.ticks.iter().take(MOST_RANKS))
 }
 
-/// A time that may be below zero.
+/// Formats a time that may be negative.
 fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("-{}", time(-ns)) } else { time(ns) }
 }
@@ -320,7 +320,7 @@ fn fit(fit: &Fit) -> String {
     text
 }
 
-/// A layout as it is shown.
+/// A layout of ranks on nodes.
 #[derive(Debug, Columns)]
 struct LayoutLine {
     #[column]
@@ -355,7 +355,7 @@ impl LayoutLine {
     }
 }
 
-/// The exchange on a grid, one row a layout.
+/// The halo exchange, one row per layout.
 pub fn halo(halo: &Halo) -> String {
     let run = halo.layouts.first().map(|layout| layout.run.clone()).unwrap_or_default();
     let exchanges = halo.layouts.iter().map(|layout| layout.times.count).sum();

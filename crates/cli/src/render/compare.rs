@@ -1,4 +1,4 @@
-//! A comparison as text for a terminal.
+//! Renders a comparison as text for a terminal.
 
 use quell_analysis::compare::{Change, Changes, Comparison, SideDocument};
 use quell_recording::columns::{Column, Value};
@@ -9,7 +9,7 @@ use super::table::{table, time};
 use super::warnings;
 use crate::printer::{one_line, width};
 
-/// Both sides, what changed and whether it is more than chance, and how the durations lie.
+/// Both sides, what changed, whether it is more than chance, and the distribution of durations.
 pub fn compare(comparison: &Comparison) -> String {
     let mut text = String::new();
     for (letter, side) in [('a', &comparison.a), ('b', &comparison.b)] {

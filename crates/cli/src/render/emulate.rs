@@ -1,4 +1,4 @@
-//! An emulation as text for a terminal.
+//! Renders an emulation as text for a terminal.
 
 use quell_analysis::emulation::{Emulation, Point};
 use quell_node::injector::phases::SHORTEST_BURN_NS;
@@ -7,7 +7,7 @@ use super::rows::rows;
 use super::table::time;
 use super::warnings;
 
-/// What ran, a row a scale, and what the machine's own noise did.
+/// What ran, a row per number of ranks, and the effect of the machine's own noise.
 pub fn emulation(emulation: &Emulation) -> String {
     let mut text = format!(
         "Phases of {} under `{}` noise, run for virtual ranks in turn on {} CPUs ({} phases, seed {}, scale {})\n",
@@ -35,7 +35,7 @@ pub fn emulation(emulation: &Emulation) -> String {
     text
 }
 
-/// What the machine did meanwhile, over all scales.
+/// The machine's own noise during the emulation, over all numbers of ranks.
 fn own_noise(emulation: &Emulation) -> String {
     let sum = |of: &dyn Fn(&Point) -> f64| emulation.points.iter().map(of).sum::<f64>();
     let spread = emulation.points.iter().map(|point| point.reference_spread_ns).fold(0.0, f64::max);

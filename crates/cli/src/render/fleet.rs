@@ -1,4 +1,6 @@
-//! A fleet as text for a terminal.
+//! Renders a fleet as text for a terminal.
+
+pub mod hosts;
 
 use quell_analysis::fleet::{Cost, Difference, Fleet, SlowNode, TypicalSource, UnlikeNode};
 use quell_recording::Nanos;
@@ -8,13 +10,13 @@ use super::rows::{name, rows};
 use super::warnings;
 use crate::printer::one_line;
 
-/// Nodes that are unlike the rest, and are shown.
+/// Maximum number of outlier nodes to show.
 const MOST_UNLIKE: usize = 20;
-/// Causes that are shown of one of them.
+/// Maximum number of causes to show for each of them.
 const MOST_CAUSES: usize = 3;
-/// Of the slowest nodes, so many are shown.
+/// Maximum number of the slowest nodes to show.
 const MOST_SLOWEST: usize = 10;
-/// Sources that are shown as usual.
+/// Maximum number of sources to show as typical.
 const MOST_SOURCES: usize = 8;
 
 /// What the nodes cost together, and what to look at next.
@@ -35,7 +37,7 @@ pub fn advise(fleet: &Fleet) -> String {
     text + &next(fleet)
 }
 
-/// The nodes that are unlike the rest, so many of them.
+/// The outlier nodes, at most `most` of them.
 pub fn unlike(fleet: &Fleet, most: usize) -> String {
     if fleet.unlike.is_empty() {
         return format!("No node of {} stands out by any {}.\n", fleet.nodes, noun(fleet));
@@ -96,7 +98,7 @@ fn costs(cost: &Cost) -> String {
     text + &rows(&shown.collect::<Vec<_>>())
 }
 
-/// A node that holds up the others.
+/// A node that delays the others.
 #[derive(Debug, Columns)]
 struct SlowRow<'a> {
     #[column]
@@ -111,7 +113,7 @@ fn usual(typical: &[TypicalSource]) -> String {
     if seen.is_empty() { String::new() } else { format!("\n{}", rows(seen)) }
 }
 
-/// In what else nodes differ.
+/// Other differences between nodes.
 pub fn differences(differences: &[Difference]) -> String {
     let line = |one: &Difference| {
         let more = if one.nodes > one.names.len() as u64 { ", ..." } else { "" };

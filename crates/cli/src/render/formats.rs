@@ -1,9 +1,9 @@
-//! All formats of files: as a table, as a page of the reference, and in the help.
+//! Renders the list of file formats: as a table, as a reference page, and for the help.
 
 use super::table::table_with_words;
 use quell_recording::formats::catalogue::{About, FORMATS, read_names, written_names};
 
-/// A row a format, then what each holds and lacks.
+/// A row per format, then what each holds and what it cannot hold.
 pub fn table() -> String {
     let row = |format: &About| {
         vec![
@@ -28,7 +28,7 @@ fn ends(format: &About) -> String {
     if names.is_empty() { "-".into() } else { names.join(" ") }
 }
 
-/// The page of the reference, as markdown.
+/// The reference page, as Markdown.
 pub fn page() -> String {
     let mut text = String::from(
         "# Formats\n\n`quell convert` reads and writes the files of other tools. What it reads it recognises by its content. This page is written by \
@@ -60,7 +60,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// What `--help` says after the options.
+/// The text that `--help` prints after the options.
 pub fn help() -> String {
     let examples = "EXAMPLES\n  quell convert selfish.txt a.quell\n  quell convert trace.dat kernel.quell           what the kernel did, by trace-cmd\n  quell convert oslat.json gaps.quell            a histogram: `quell show gaps.quell`\n  quell convert loggp.out net.toml               a network for `--net net.toml`\n  quell convert a.quell detours.csv\n  quell convert a.quell noise.txt --to loggopsim --cpu 1\n  quell convert a.quell a.pftrace                open it at https://ui.perfetto.dev\n  quell convert a.quell a.otf2                   a folder, for Vampir\n  quell convert fwq.quell fwq.vpsum              a folder, with a file for each rank\n  quell convert fwq.quell 3.vpsum --rank 3       one file\n  quell convert --list                           all formats, and what each cannot carry";
     let wrapped = |text: String| {

@@ -1,4 +1,4 @@
-//! The fixed work quantum benchmark as text for a terminal.
+//! Renders the fixed work quantum benchmark as text for a terminal.
 
 use quell_analysis::bench::fwq::{Fwq, RankQuanta, Spike};
 use quell_recording::columns::Columns;
@@ -9,14 +9,14 @@ use super::table::time;
 use super::warnings;
 use crate::printer::width;
 
-/// Ranks that get a row; of more the noisiest.
+/// Maximum number of ranks with a row; of more ranks, the noisiest.
 const MOST_RANKS: usize = 16;
-/// Spikes that are shown, the longest.
+/// Maximum number of spikes to show, the longest first.
 const MOST_SPIKES: usize = 10;
-/// Sources that are shown.
+/// Maximum number of sources to show.
 const MOST_SOURCES: usize = 10;
 
-/// What it cost, a row a rank, how long quanta took, who made the spikes.
+/// The noise overhead, a row per rank, the distribution of quanta, and the sources of spikes.
 pub fn fwq(fwq: &Fwq) -> String {
     let mut text = heading(fwq);
     text += &warnings::lines(&fwq.warnings);
@@ -62,7 +62,7 @@ fn ranks(fwq: &Fwq) -> String {
     text
 }
 
-/// A rank; its times are what they are above the quantum: of one that is hardly longer, four digits would show none of it.
+/// A row for a rank. Times are excesses over the quantum: a quantum that is only slightly longer would not differ in four digits.
 #[derive(Debug, Columns)]
 struct RankLine {
     #[column(id)]
@@ -111,7 +111,7 @@ impl RankLine {
     }
 }
 
-/// Quanta by how far they lie above the noise-free one, in steps of 1, 2 and 5.
+/// A histogram of quanta by their excess over the noise-free quantum, in steps of 1, 2 and 5.
 fn histogram(fwq: &Fwq) -> String {
     let mut rows: Vec<(u64, u64)> = Vec::new();
     for bin in &fwq.histogram {
@@ -202,7 +202,7 @@ impl<'a> SpikeRow<'a> {
     }
 }
 
-/// `HH:MM:SS.mmm UTC`, as logs have it.
+/// `HH:MM:SS.mmm UTC`, as in logs.
 fn time_of_day(unix_ns: u64) -> String {
     let ms = unix_ns / 1_000_000 % 86_400_000;
     let (s, ms) = (ms / 1_000, ms % 1_000);
@@ -229,7 +229,7 @@ mod tests {
         (0..1_000).map(phase).collect()
     }
 
-    /// Of a rank's first two spikes, one is all a task's and the other partly the tick's.
+    /// Of a rank's first two spikes, one is caused by a task alone, the other in part by the tick.
     fn intervals(rank: u32) -> Intervals {
         let phases = phases(rank);
         let interval = |(source, index, length): (Source, usize, u64)| {

@@ -1,4 +1,4 @@
-//! Measured LogGOPS parameters as text for a terminal, and as a file for `--net`.
+//! Renders measured LogGOPS parameters as text for a terminal, and as a file for `--net`.
 
 use quell_analysis::bench::loggp::{Check, Document, Estimate, Kind, Range};
 use quell_recording::columns::Columns;
@@ -8,7 +8,7 @@ use super::table::{table, time};
 use super::warnings;
 use crate::printer::one_line;
 
-/// The parameters of each kind of network, of its ranges of sizes, and how near the simulator comes with them.
+/// The parameters of each kind of network, by range of sizes, and how closely the simulator reproduces the measurements with them.
 pub fn bench_loggp(document: &Document) -> String {
     let mut text = format!("{}\n", one_line(&document.mpi));
     text += &warnings::lines(&document.warnings);
@@ -32,7 +32,7 @@ fn kind(kind: &Kind) -> String {
     text
 }
 
-/// L, o, g, G, O and S, each with its interval.
+/// L, o, g, G, O and S, each with its confidence interval.
 fn parameters(kind: &Kind) -> String {
     let of = &kind.parameters;
     let times = [
@@ -62,7 +62,7 @@ fn rate(ns: f64) -> String {
     format!("{ns:.4} ns/B")
 }
 
-/// A range of sizes that one set of parameters describes.
+/// A range of message sizes that share one set of parameters.
 #[derive(Debug, Columns)]
 struct RangeRow<'a> {
     #[column]
@@ -79,7 +79,7 @@ fn ranges(ranges: &[Range]) -> String {
     rows(&shown)
 }
 
-/// A size at which the simulator was checked.
+/// A message size at which the simulator was compared with the measurement.
 #[derive(Debug, Columns)]
 struct CheckRow {
     #[column(title = "size", suffix = " B")]

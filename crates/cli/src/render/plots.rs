@@ -1,4 +1,4 @@
-//! Plots in the terminal: drawn by ratatui into a buffer, printed as plain text.
+//! Plots for the terminal: ratatui draws them into a buffer, which is printed as plain text.
 
 use quell_recording::Nanos;
 use ratatui::buffer::Buffer;
@@ -7,14 +7,14 @@ use ratatui::symbols::Marker;
 use ratatui::text::Line;
 use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Widget};
 
-/// One set of points, with its place in the legend.
+/// A series of points, with its entry in the legend.
 #[derive(Debug)]
 pub struct Series {
-    /// Its name.
+    /// Its name in the legend.
     pub name: String,
-    /// Its points, in the axes' units.
+    /// Its points, in the units of the axes.
     pub points: Vec<(f64, f64)>,
-    /// Joined by a line, or dots alone.
+    /// Whether a line joins the points; otherwise they are dots.
     pub line: bool,
 }
 
@@ -33,10 +33,10 @@ impl Scale {
         Self { bounds: [low, high], labels }
     }
 
-    /// Whole steps of a logarithm, each with its label.
+    /// A logarithmic axis in whole steps, each with its label.
     pub fn log(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
         let (low, high) = (low.floor(), high.ceil().max(low.floor() + 1.0));
-        // Labels stand at equal distances and at both ends, so their step must divide the range.
+        // Labels are at equal distances and at both ends, so their step must divide the range.
         let range = (high - low) as usize;
         let step = (range.div_ceil(6)..=range).find(|step| range.is_multiple_of(*step)).unwrap_or(1);
         let steps = range / step;
@@ -45,15 +45,15 @@ impl Scale {
     }
 }
 
-/// A decade of a log axis of durations: `1us`.
+/// The label of a decade on a logarithmic axis of durations: `1us`.
 pub fn decade(log10_ns: f64) -> String {
     Nanos::from_nanos_f64(10f64.powf(log10_ns)).map_or_else(String::new, |time| time.to_string())
 }
 
-/// Draws a chart of `width` columns as text, one line a row.
+/// Draws a chart of `width` columns as text.
 pub fn chart(title: &str, width: u16, height: u16, x: &Scale, y: &Scale, series: &[Series]) -> String {
     let axis = |scale: &Scale| Axis::default().bounds(scale.bounds).labels(scale.labels.clone());
-    // Without colour, dots of another shape tell the second line from the first.
+    // Without colour, a different marker distinguishes the second line from the first.
     let markers = [(Marker::Braille, '⠤'), (Marker::Dot, '•')];
     let datasets = series.iter().enumerate().map(|(index, one)| {
         let kind = if one.line { GraphType::Line } else { GraphType::Scatter };
@@ -72,16 +72,16 @@ pub fn chart(title: &str, width: u16, height: u16, x: &Scale, y: &Scale, series:
     text_of(&buffer)
 }
 
-/// Rows of a bar chart: label, value, bar.
+/// A bar chart of counts: label, value, bar.
 pub fn bars(title: &str, width: u16, rows: &[(String, u64)]) -> String {
     let most = rows.iter().map(|(_, value)| *value).max().unwrap_or(0).max(1);
-    // Counts span decades: a bar of their logarithm shows the tail too.
+    // Counts span decades; the length of a bar is logarithmic, so that the tail is visible.
     let share = |value: u64| ((value as f64) + 1.0).ln() / ((most as f64) + 1.0).ln();
     let bars = rows.iter().map(|(label, value)| (label.clone(), value.to_string(), share(*value)));
     bar_rows(title, width, &bars.collect::<Vec<_>>())
 }
 
-/// Rows of a bar chart of times in ns, each as long as its time.
+/// A bar chart of times in ns; the length of a bar is linear.
 pub fn time_bars(title: &str, width: u16, rows: &[(String, u64)]) -> String {
     let most = rows.iter().map(|(_, ns)| *ns).max().unwrap_or(0).max(1);
     let row = |(label, ns): &(String, u64)| {
@@ -90,7 +90,7 @@ pub fn time_bars(title: &str, width: u16, rows: &[(String, u64)]) -> String {
     bar_rows(title, width, &rows.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Label, value and length of the bar from 0 to 1.
+/// A bar chart from labels, values and lengths of bars between 0 and 1.
 fn bar_rows(title: &str, width: u16, rows: &[(String, String, f64)]) -> String {
     let label_width = rows.iter().map(|(label, ..)| Line::raw(label).width()).max().unwrap_or(0);
     let value_width = rows.iter().map(|(_, value, _)| value.len()).max().unwrap_or(0);
@@ -100,7 +100,7 @@ fn bar_rows(title: &str, width: u16, rows: &[(String, String, f64)]) -> String {
         let eighths = (share * room as f64 * 8.0).round() as usize;
         let partial = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
         let bar = "█".repeat(eighths / 8) + partial;
-        // Padding counts characters; what a terminal shows wide takes two columns.
+        // Padding counts characters, but wide characters take two columns on a terminal.
         let indent = " ".repeat(label_width.saturating_sub(Line::raw(label).width()));
         let line = format!("  {indent}{label} {value:>value_width$} {bar}");
         text += line.trim_end();

@@ -1,4 +1,4 @@
-//! A predicted curve as text for a terminal.
+//! Renders a predicted curve as text for a terminal.
 
 use quell_analysis::predict::Prediction;
 
@@ -9,7 +9,7 @@ use super::table::time;
 use super::warnings;
 use crate::printer::{one_line, width};
 
-/// `predict`: the curve as a plot and a table, and up to where the trace can speak.
+/// `predict`: the curve as a plot and a table, and up to how many ranks the trace supports it.
 pub fn curve(prediction: &Prediction) -> String {
     let mut text = format!(
         "A phase of {} under `{}` noise, {} ({} phases, seed {})\n",
@@ -52,7 +52,7 @@ pub fn curve(prediction: &Prediction) -> String {
     text + "\n" + &plots::chart("Slowdown over ranks", width(), 14, &x, &y, &series[..])
 }
 
-/// A power of two as people say it: `16`, `4Ki`, `1Mi`.
+/// The label of a power of two: `16`, `4Ki`, `1Mi`.
 fn ranks_label(exponent: f64) -> String {
     let ranks = exponent.exp2();
     match exponent {
@@ -62,7 +62,7 @@ fn ranks_label(exponent: f64) -> String {
     }
 }
 
-/// The end of a curve in one sentence, for a second curve beside a whole one.
+/// The end of a curve in one sentence, for a second curve next to one that is shown in full.
 pub fn briefly(prediction: &Prediction) -> String {
     let ends = (prediction.points.first(), prediction.points.last());
     let (Some(first), Some(last)) = ends else { return String::new() };

@@ -1,4 +1,4 @@
-//! What came of replayed noise, as text for a terminal.
+//! Renders the result of replayed noise as text for a terminal.
 
 use quell_analysis::replay::{Process, Replay, Slowdown};
 use quell_recording::columns::Columns;
@@ -18,11 +18,11 @@ pub fn replay(document: &Replay) -> String {
     text.trim_end().to_owned()
 }
 
-/// More processes than these are summed up; of those without a rank, as of a script that starts many, more than some.
+/// Maximum number of processes with a row, and of those without a rank (such as a script's children); the rest is summed up.
 const MOST_ROWS: usize = 64;
 const MOST_OTHERS: usize = 6;
 
-/// A process as it is shown.
+/// A row for a process.
 #[derive(Debug, Columns)]
 struct ProcessRow<'a> {
     #[column]
@@ -42,7 +42,7 @@ impl<'a> ProcessRow<'a> {
 }
 
 fn processes(processes: &[Process]) -> String {
-    // Ranks in order, then those who lost most.
+    // First the ranks in order, then the processes that lost most.
     let (mut shown, mut others): (Vec<&Process>, Vec<&Process>) =
         processes.iter().partition(|process| process.rank.is_some());
     others.sort_by_key(|process| std::cmp::Reverse(process.took_ns));
@@ -57,7 +57,7 @@ fn processes(processes: &[Process]) -> String {
     text
 }
 
-/// What could be injected.
+/// Which part of the noise could be injected.
 pub fn plan(document: &Replay) -> String {
     let plan = &document.plan;
     format!(

@@ -1,14 +1,14 @@
-//! Rows of a document as a table: what stands in each column, the row's own type says.
+//! Renders rows of a document as a table; the row's type declares its columns.
 
 use quell_recording::columns::{Column, Columns, Importance, Unit, Value};
 
 use super::table::{aligned, time};
 use crate::printer::{cut, one_line, width};
 
-/// Characters of a name.
+/// Maximum length of a name, in characters.
 const LONGEST_NAME: usize = 40;
 
-/// A table of rows, as wide as the terminal has room for: columns of little importance are left out where it has not.
+/// A table of rows. On a narrow terminal, columns of minor importance are left out.
 pub fn rows<'a, T: Columns + 'a>(rows: impl IntoIterator<Item = &'a T>) -> String {
     let rows: Vec<Vec<Value>> = rows.into_iter().map(Columns::values).collect();
     fitting(&T::columns(), &rows, usize::from(width()))
@@ -35,12 +35,12 @@ fn has_value(rows: &[Vec<Value>], at: usize) -> bool {
 fn drawn(columns: &[Column], rows: &[Vec<Value>], chosen: &[usize]) -> String {
     let header: Vec<&str> = chosen.iter().map(|&at| columns[at].title.as_str()).collect();
     let cells = |row: &Vec<Value>| chosen.iter().map(|&at| cell(&columns[at], &row[at])).collect();
-    // The first column names the row, and stands left whatever it is.
+    // The first column names the row, and is always left-aligned.
     let right = |at: usize| at > 0 && !matches!(columns[chosen[at]].unit, Unit::Words | Unit::Name);
     aligned(&header, rows.iter().map(cells), right)
 }
 
-/// A value as its column writes it: the one place in which numbers of tables become text.
+/// A value in the format of its column: the only place where numbers in tables become text.
 pub fn cell(column: &Column, value: &Value) -> String {
     let shown = match value {
         Value::Absent => return column.absent.to_owned(),
@@ -58,7 +58,7 @@ pub fn cell(column: &Column, value: &Value) -> String {
 }
 
 fn number(column: &Column, value: f64) -> String {
-    // Adding zero makes a negative zero a plain one.
+    // Adding zero turns a negative zero into a positive one.
     let value = value + 0.0;
     match column.unit {
         Unit::Time if value < 0.0 => format!("-{}", time(-value)),
@@ -70,13 +70,13 @@ fn number(column: &Column, value: f64) -> String {
     }
 }
 
-/// Percent, or points of it, with as many digits as anybody reads.
+/// A percentage, or percentage points, with as many digits as are significant to a reader.
 pub fn points(value: f64) -> String {
     let value = value + 0.0;
     if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// A name from outside, fit for a cell.
+/// A name from outside quell, made safe for a cell.
 pub fn name(text: &str) -> String {
     cut(&one_line(text), LONGEST_NAME)
 }

@@ -1,13 +1,11 @@
-//! Findings as text for a terminal.
+//! Renders a recording's findings as text for a terminal.
 
 use quell_analysis::attribution::Attribution;
 use quell_analysis::counted::HistogramOverview;
 use quell_analysis::density::LogHistogram;
 use quell_analysis::downsample;
-use quell_analysis::overview::{CpuOverview, Overview};
-use quell_analysis::periods::Period;
+use quell_analysis::overview::{CpuOverview, Overview, PeriodRow};
 use quell_analysis::stats::Durations;
-use quell_recording::columns::Columns;
 use quell_recording::{Method, Recording, Trace};
 
 use super::plots::{self, Scale, Series};
@@ -17,12 +15,12 @@ use super::table::time;
 use super::warnings;
 use crate::printer::{one_line, width};
 
-/// Points that a terminal can show in one plot.
+/// Maximum number of points that a terminal can show in one plot.
 const MOST_POINTS: usize = 4_000;
-/// CPUs that get a plot of their own; the noisiest first.
+/// Maximum number of CPUs with a plot of their own; the noisiest first.
 const MOST_PLOTS: usize = 2;
 
-/// `show`: facts, a row per CPU, who took them, how long detours last, when they came, periods.
+/// `show`: facts, a row per CPU, sources, the distribution of detours, when they came, periods.
 pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recording) -> String {
     let mut text = heading(overview);
     if recording.manifest.method == Method::Kernel {
@@ -52,7 +50,7 @@ pub fn show(overview: &Overview, attribution: &Attribution, recording: &Recordin
     text + &periods(&overview.cpus)
 }
 
-/// What was recorded, and what a reader of it must know.
+/// What was recorded, and its warnings.
 pub fn heading(overview: &Overview) -> String {
     let mut facts = vec![one_line(&overview.name)];
     facts.extend(overview.host.as_deref().map(|host| format!("host {}", one_line(host))));
@@ -139,16 +137,6 @@ fn time_line(trace: &Trace) -> String {
     let y = Scale::log(low, high, plots::decade);
     let series = Series { name: String::new(), points, line: false };
     plots::chart(&format!("Detours over time, CPU {}", trace.cpu), width(), 14, &x, &y, &[series])
-}
-
-/// A period that was found in the noise of a CPU.
-#[derive(Columns)]
-pub struct PeriodRow<'a> {
-    /// The CPU.
-    #[column(title = "CPU", id)]
-    cpu: u32,
-    #[column(flatten)]
-    period: &'a Period,
 }
 
 fn periods(cpus: &[CpuOverview]) -> String {

@@ -1,10 +1,10 @@
-//! A simulation as text for a terminal.
+//! Renders a simulation as text for a terminal.
 
-use quell_analysis::predict::{NetFacts, NoiseSource};
+use quell_analysis::predict::NoiseSource;
 use quell_analysis::whatif::culprits::CulpritFacts;
 use quell_recording::columns::Columns;
 use quell_request::simulate::document::{NoiseFacts, RulesName, Simulation, StartName};
-use quell_sim::loggops::Outcome;
+use quell_sim::loggops::{NamedNetwork, Outcome};
 
 use super::plots;
 use super::rows::rows;
@@ -12,12 +12,12 @@ use super::table::time;
 use super::warnings;
 use crate::printer::{one_line, width};
 
-/// Up to so many ranks get a row each.
+/// Maximum number of ranks for which each rank has a row.
 const MOST_RANKS: usize = 16;
-/// Rows of the histogram, at most.
+/// Maximum number of rows of the histogram.
 const MOST_ROWS: u64 = 10;
 
-/// What was played, when it ended, what the noise did, when ranks were done.
+/// What was simulated, when it ended, what the noise did, and when ranks finished.
 pub fn simulation(simulation: &Simulation, outcome: &Outcome) -> String {
     let mut text = heading(simulation);
     text += &warnings::lines(&simulation.warnings);
@@ -28,7 +28,7 @@ pub fn simulation(simulation: &Simulation, outcome: &Outcome) -> String {
     text + &simulation.culprits.as_ref().map_or_else(String::new, culprits)
 }
 
-/// Who made it late, the most first, and the longest delays.
+/// The sources that delayed the program, the most expensive first, and the longest delays.
 fn culprits(facts: &CulpritFacts) -> String {
     let spent = |ns: u64| time(ns as f64);
     let mut text = format!(
@@ -61,18 +61,10 @@ fn heading(simulation: &Simulation) -> String {
     text
 }
 
-/// A network in LogGOPSim's words.
-pub fn net(net: &NetFacts) -> String {
-    let preset = net.preset.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
-    format!(
-        "L={} o={} g={} G={} O={} S={}{preset}",
-        net.latency_ns,
-        net.overhead_ns,
-        net.gap_ns,
-        net.gap_per_byte_ns,
-        net.overhead_per_byte_ns,
-        net.eager_limit_bytes
-    )
+/// A network in LogGOPSim's notation.
+pub fn net(named: &NamedNetwork) -> String {
+    let preset = named.preset.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+    quell_request::network::text(&named.network) + &preset
 }
 
 fn noise_line(noise: &NoiseFacts, seed: u64) -> String {
@@ -92,7 +84,7 @@ fn noise_line(noise: &NoiseFacts, seed: u64) -> String {
     format!("noise: {}; {start}\n", sources.join(", "))
 }
 
-/// The figures, a line each.
+/// The figures, one per line.
 fn facts(simulation: &Simulation) -> String {
     let exact =
         |ns: u64| if ns < 1_000 { format!("{ns}ns") } else { format!("{} ({ns} ns)", time(ns as f64)) };
@@ -121,7 +113,7 @@ fn facts(simulation: &Simulation) -> String {
     rows.iter().map(|(name, value)| format!("{name:27}{value}\n")).collect()
 }
 
-/// When a rank was done, and how much noise struck it.
+/// When a rank finished, and how much noise struck it.
 #[derive(Debug, Columns)]
 struct RankRow {
     #[column(id)]
@@ -144,7 +136,7 @@ fn rank_table(outcome: &Outcome) -> String {
     format!("\n{}", rows(&ranks.collect::<Vec<_>>()))
 }
 
-/// When ranks were done, in equal steps from the first to the last.
+/// A histogram of when ranks finished, in equal steps from the first to the last.
 fn histogram(times: &[u64]) -> String {
     let (first, last) = (times.iter().min().copied().unwrap_or(0), times.iter().max().copied().unwrap_or(0));
     if first == last {

@@ -1,7 +1,7 @@
-//! Who took the CPUs, as text for a terminal. Names come from processes and drivers: each goes through [`name`].
+//! Renders noise sources as text for a terminal. Names come from processes and drivers, so each goes through [`name`].
 
 use quell_analysis::attribution::{
-    Attribution, CommandRow, CpuSources, Explained, Figures, Hypothesis, LeftOver, SourceRow, TaskRow,
+    Attribution, CommandRow, CpuSources, Explained, Figures, Hypothesis, LeftOverRow, SourceRow, TaskRow,
     ThreadRow, ThreadSource,
 };
 use quell_recording::columns::Columns;
@@ -11,18 +11,18 @@ use super::rows::{name, rows};
 use super::table::{table, time};
 use crate::printer::{one_line, width};
 
-/// Sources of a short view.
+/// Maximum number of sources in a short view.
 const BRIEF: usize = 3;
-/// Sources that are drawn, and rows of the table per CPU.
+/// Maximum number of sources in a plot, and of rows in the table per CPU.
 const MOST_DRAWN: usize = 12;
-/// CPUs side by side; the rest is in the JSON.
+/// Maximum number of CPUs side by side; the JSON document has all of them.
 const MOST_CPUS: usize = 8;
-/// Threads that get a table of their own sources.
+/// Maximum number of threads with a table of their own sources.
 const MOST_THREADS: usize = 16;
-/// Rows of a table of sources or tasks, most time first; the rest is summed up.
+/// Maximum number of rows in a table of sources or tasks, most time first; the rest is summed up.
 const MOST_ROWS: usize = 40;
 
-/// For the view of CPUs: the three figures, and who took most.
+/// For the view by CPU: the three figures, and the sources that took most.
 pub fn brief(attribution: &Attribution) -> String {
     let Some(sources) = &attribution.sources else { return unknown(attribution) };
     let mut text = warnings(attribution) + &explained(attribution.explained.as_ref());
@@ -48,7 +48,7 @@ pub fn by_source(attribution: &Attribution) -> String {
     text + &explained(attribution.explained.as_ref()) + &pictures(attribution, sources)
 }
 
-/// The sources in full below [`brief`], which has said the limits and the three figures.
+/// The sources in full below [`brief`], which has already printed the warnings and the three figures.
 pub fn after_brief(attribution: &Attribution) -> String {
     let Some(sources) = &attribution.sources else { return String::new() };
     format!("\nSources\n{}{}", source_table(sources), pictures(attribution, sources))
@@ -83,7 +83,7 @@ fn warnings(attribution: &Attribution) -> String {
     super::warnings::lines(&attribution.sources_warnings)
 }
 
-/// The columns of IBM's osjitter tool, and what it does not tell: the class, and what the program felt of it.
+/// The columns of IBM's osjitter tool and, in addition, the class and the effect on the program.
 fn source_table(sources: &[SourceRow]) -> String {
     if sources.is_empty() {
         return "The kernel told of no interval on these CPUs.\n".into();
@@ -106,7 +106,7 @@ fn task_table(tasks: &[TaskRow]) -> String {
     rows(&shown) + &more(tasks.iter().skip(MOST_ROWS).map(|row| row.total_ns))
 }
 
-/// What a table leaves out.
+/// A line that sums up the rows that a table leaves out.
 fn more(totals: impl Iterator<Item = u64>) -> String {
     let (count, total) = totals.fold((0, 0u64), |(n, sum), ns| (n + 1, sum.saturating_add(ns)));
     match count {
@@ -115,7 +115,7 @@ fn more(totals: impl Iterator<Item = u64>) -> String {
     }
 }
 
-/// The three figures; one alone misleads.
+/// The three figures; a single one of them misleads.
 fn figures(figures: &Figures) -> String {
     let without = match figures.time_without_tasks_percent {
         Some(percent) => format!("{percent:.1} % of the time without tasks"),
@@ -154,7 +154,7 @@ fn bars(sources: &[SourceRow], explained: Option<&Explained>) -> String {
     format!("\n{}", plots::time_bars(title, width(), &rows))
 }
 
-/// Sources down, CPUs across.
+/// A table of sources by CPU.
 fn per_cpu(cpus: &[CpuSources]) -> String {
     let shown = &cpus[..cpus.len().min(MOST_CPUS)];
     let mut totals: Vec<(&str, u64)> = Vec::new();
@@ -203,7 +203,7 @@ fn per_cpu(cpus: &[CpuSources]) -> String {
     format!("\nWhat each source took, per CPU\n{}{rest}", table(&header, rows.into_iter()))
 }
 
-/// What the sources worked at, and who caused it.
+/// What the sources ran, and what caused them.
 fn details(sources: &[SourceRow]) -> String {
     let mut text = String::new();
     for row in sources.iter().filter(|row| !row.own).take(MOST_DRAWN) {
@@ -221,16 +221,6 @@ fn details(sources: &[SourceRow]) -> String {
     if text.is_empty() { text } else { format!("\nWhat was behind them\n{text}") }
 }
 
-/// A kind of left-over time.
-#[derive(Debug, Columns)]
-pub struct LeftOverRow<'a> {
-    /// Where it is.
-    #[column(title = "unattributed")]
-    what: &'static str,
-    #[column(flatten)]
-    left: &'a LeftOver,
-}
-
 fn unattributed(explained: Option<&Explained>) -> String {
     let Some(left) = explained.map(|one| &one.unattributed).filter(|left| left.total_ns > 0) else {
         return String::new();
@@ -245,7 +235,7 @@ fn unattributed(explained: Option<&Explained>) -> String {
     text
 }
 
-/// A recorded command: what it had, and a row per thread.
+/// The totals of a recorded command, and a row per thread.
 fn command(attribution: &Attribution) -> String {
     let (Some(command), Some(threads)) = (&attribution.command, &attribution.threads) else {
         return String::new();

@@ -9,12 +9,12 @@ pub fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String
     table_with_words(1, header, rows)
 }
 
-/// A table whose first columns are words; those that follow are right-aligned.
+/// A table whose first `words` columns are left-aligned; the others are right-aligned.
 pub fn table_with_words(words: usize, header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     aligned(header, rows, |at| at >= words)
 }
 
-/// A table in which `right` says which columns are right-aligned.
+/// A table in which `right` gives the columns that are right-aligned.
 pub fn aligned(
     header: &[&str],
     rows: impl Iterator<Item = Vec<String>>,
@@ -30,6 +30,6 @@ pub fn aligned(
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    // Right-aligned tables need no blanks at the end of a line.
+    // The last column needs no trailing spaces.
     table.to_string().lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }

@@ -1,31 +1,30 @@
-//! What noise did to an MPI run, as text for a terminal.
+//! Renders what noise did to an MPI run as text for a terminal.
 
-use quell_analysis::track::{Tracked, TrackedPath, TrackedRank, TrackedSource};
+use quell_analysis::track::{RunSource, Tracked, TrackedPath, TrackedRank};
 use quell_recording::columns::{Columns, Importance};
-use serde::Serialize;
 
 use super::plots::{self, Scale, Series};
 use super::rows::cell;
 use super::table::{table, time};
 use crate::printer::{one_line, width};
 
-/// Up to so many ranks get a row each.
+/// Maximum number of ranks for which each rank has a row.
 const FEW_RANKS: usize = 16;
-/// Of more ranks, so many that lost most get one, and the one that lost least.
+/// Above that, the number of ranks with a row: those that lost most, in addition to the one that lost least.
 const WORST_RANKS: usize = 10;
-/// From so many on, ranks are drawn.
+/// Minimum number of ranks for a plot by rank.
 const DRAWN_RANKS: usize = 8;
-/// Places in the program that get a row.
+/// Maximum number of places in the program with a row.
 const MOST_PATHS: usize = 12;
-/// Columns that a name has at least.
+/// Minimum width of a name, in columns.
 const LEAST_NAME: usize = 16;
-/// From so many columns on, tables are whole.
+/// Minimum width of the terminal, in columns, for tables with all their columns.
 const WIDE: u16 = 92;
-/// Columns between two of a table.
+/// Spacing between two columns of a table.
 const BETWEEN: usize = 3;
 const OWN_WORK: &str = "the program's own work";
 
-/// The run at a glance, its sources, ranks, and places in the program.
+/// A summary of the run, its sources, ranks, and places in the program.
 pub fn tracked(tracked: &Tracked) -> String {
     let mut text = extent(tracked);
     if tracked.compensated_runtime_by_source_ns.is_empty() {
@@ -87,62 +86,10 @@ fn effect(tracked: &Tracked) -> String {
     text
 }
 
-/// What one source did, over all ranks.
-#[derive(Clone, Debug, Serialize, Columns)]
-pub struct SourceRow {
-    /// The source.
-    #[column(name)]
-    pub source: String,
-    /// Noise of it that struck ranks.
-    #[column(title = "struck", zero)]
-    pub local_ns: i64,
-    /// By how much ranks ended later than without it.
-    #[column(zero)]
-    pub accumulated_ns: i64,
-    /// What ranks lost by others' noise of it.
-    #[column(zero)]
-    pub amplified_ns: i64,
-    /// What of it made nothing later.
-    #[column(zero)]
-    pub absorbed_ns: i64,
-    /// Its part of what all sources cost alone.
-    #[column(precision = 1)]
-    pub share_percent: Option<f64>,
-    /// By how much the run would be shorter without this source alone.
-    #[column(title = "saved", zero)]
-    pub saved_ns: i64,
-    /// Accumulated over struck.
-    #[column(minor)]
-    pub ratio: Option<f64>,
-}
-
-impl SourceRow {
-    /// Each source of a run.
-    pub fn of_run(tracked: &Tracked) -> Vec<Self> {
-        let one = |(name, without): (&String, &i64)| {
-            let sum = |value: fn(&TrackedSource) -> i64| -> i64 {
-                tracked.ranks.iter().filter_map(|rank| rank.by_source.get(name)).map(value).sum()
-            };
-            let (local_ns, accumulated_ns) = (sum(|of| of.local_ns), sum(|of| of.accumulated_ns));
-            Self {
-                source: name.clone(),
-                local_ns,
-                accumulated_ns,
-                amplified_ns: sum(|of| of.amplified_ns),
-                absorbed_ns: sum(|of| of.absorbed_ns),
-                share_percent: tracked.composition.get(name).map(|share| 100.0 * share),
-                saved_ns: tracked.runtime_ns - without,
-                ratio: (local_ns > 0).then(|| accumulated_ns as f64 / local_ns as f64),
-            }
-        };
-        tracked.compensated_runtime_by_source_ns.iter().map(one).collect()
-    }
-}
-
-/// Each source: what it did, and what its removal alone would save.
+/// Each source: what it did, and what removing it alone would save.
 fn sources(tracked: &Tracked) -> String {
-    let mut rows = SourceRow::of_run(tracked);
-    let cost = |row: &SourceRow| row.accumulated_ns.max(row.local_ns);
+    let mut rows = RunSource::of_run(tracked);
+    let cost = |row: &RunSource| row.accumulated_ns.max(row.local_ns);
     rows.retain(|row| cost(row) != 0);
     rows.sort_by_key(|row| -cost(row));
     let mut text =
@@ -155,7 +102,7 @@ fn sources(tracked: &Tracked) -> String {
     text
 }
 
-/// Accumulated and struck noise over ranks.
+/// A plot of accumulated and local noise by rank.
 fn plot(ranks: &[TrackedRank]) -> String {
     if ranks.len() < DRAWN_RANKS {
         return String::new();
@@ -195,14 +142,14 @@ fn paths(paths: &[TrackedPath]) -> String {
     places(paths.iter().filter(lost).collect(), &[])
 }
 
-/// Where time went, if there is no noise to tell of.
+/// Where time went, for a run without noise.
 fn busiest(paths: &[TrackedPath]) -> String {
     let mut busy: Vec<&TrackedPath> = paths.iter().filter(|path| path.time_ns > 0).collect();
     busy.sort_by_key(|path| -path.time_ns);
     places(busy, &["local_ns", "amplified_ns", "absorbed_ns"])
 }
 
-/// A table of places in the program, without some fields.
+/// A table of places in the program, without some of its fields.
 fn places(mut all: Vec<&TrackedPath>, without: &[&str]) -> String {
     let count = all.len();
     all.truncate(MOST_PATHS);
@@ -214,8 +161,8 @@ fn places(mut all: Vec<&TrackedPath>, without: &[&str]) -> String {
     format!("\nPlaces in the program, over all ranks{fewer}\n{}", fitting(&all, without, place))
 }
 
-/// A table as wide as the terminal at most: `name` gives the first cell of a row in so many columns. Narrow terminals have no room for what
-/// follows from other columns.
+/// A table that fits the terminal: `name` formats the first cell of a row for a given number of columns. Narrow terminals leave out columns
+/// of minor importance.
 fn fitting<T: Columns>(rows: &[&T], without: &[&str], name: impl Fn(&T, usize) -> String) -> String {
     let columns = T::columns();
     let most = if width() < WIDE { Importance::Usual } else { Importance::Minor };
@@ -238,13 +185,13 @@ fn fitting<T: Columns>(rows: &[&T], without: &[&str], name: impl Fn(&T, usize) -
     table(&header, named)
 }
 
-/// A place in so many columns: of its regions the innermost says most, and of its site the function.
+/// A place in at most `room` columns; the innermost region and the function of the call site are kept longest.
 fn place(path: &TrackedPath, room: usize) -> String {
     let Some((call, around)) = path.path.split_last() else { return middle(OWN_WORK, room) };
     let call = one_line(call);
     let around: String = around.iter().map(|region| one_line(region) + " > ").collect();
     let site = path.site.as_deref().map(one_line).unwrap_or_default();
-    // The library matters least.
+    // The library is the least important part.
     let function = site.rsplit_once(" (").map_or(site.as_str(), |(function, _)| function);
     let columns = |text: &str| text.chars().count();
     let own = |site: &str| if site.is_empty() { call.clone() } else { format!("{call} in {site}") };
@@ -261,7 +208,7 @@ fn place(path: &TrackedPath, room: usize) -> String {
     call + &end
 }
 
-/// Text in so many columns at most, with its beginning left out if it is longer.
+/// Text in at most `room` columns, cut at its start.
 fn tail(text: &str, room: usize) -> String {
     let count = text.chars().count();
     if count <= room {
@@ -270,7 +217,7 @@ fn tail(text: &str, room: usize) -> String {
     ['…'].into_iter().chain(text.chars().skip(count + 1 - room.max(1))).collect()
 }
 
-/// Text in so many columns at most, with its middle left out if it is longer.
+/// Text in at most `room` columns, cut in its middle.
 fn middle(text: &str, room: usize) -> String {
     let count = text.chars().count();
     if count <= room {

@@ -1,4 +1,4 @@
-//! Mitigations as text for a terminal.
+//! Renders mitigations as text for a terminal.
 
 use quell_recording::columns::Columns;
 use quell_tune::audit::{Sight, State};
@@ -8,7 +8,7 @@ use super::table::time;
 use crate::printer::{one_line, width};
 use quell_request::tune::audit::{Document, Entry};
 
-/// A mitigation as it is shown.
+/// A row for a mitigation.
 #[derive(Debug, Columns)]
 struct EntryRow<'a> {
     #[column]
@@ -45,7 +45,7 @@ impl<'a> EntryRow<'a> {
 pub fn table(document: &Document) -> String {
     let mut text = heading(document);
     let noisy = document.mitigations.iter().any(|one| one.noise.is_some());
-    // The other columns are as wide as their words.
+    // The other columns are as wide as their content.
     let room = usize::from(width()).saturating_sub(if noisy { 82 } else { 56 }).max(24);
     let here = document.mitigations.iter().filter(|one| one.state != State::NotHere);
     text += &rows(&here.map(|one| EntryRow::new(one, room)).collect::<Vec<_>>());
@@ -175,7 +175,7 @@ fn place(sight: &Sight) -> String {
     line + "\n"
 }
 
-/// Text that is cut where it is longer than its room.
+/// Text, cut to at most `room` characters.
 fn cut(text: &str, room: usize) -> String {
     if text.chars().count() <= room {
         return text.to_owned();
@@ -183,14 +183,14 @@ fn cut(text: &str, room: usize) -> String {
     text.chars().take(room.saturating_sub(1)).collect::<String>().trim_end().to_owned() + "…"
 }
 
-/// A value in a line: of a file of quell's own what it says, without its comments.
+/// A value in one line: a file that quell writes without its comments.
 fn short(text: &str) -> String {
     let lines: Vec<String> =
         text.trim().lines().filter(|line| !line.starts_with('#')).map(one_line).collect();
     lines.join("; ")
 }
 
-/// The word for a state.
+/// The display name of a state.
 pub fn word(state: State) -> &'static str {
     match state {
         State::On => "on",
@@ -201,7 +201,7 @@ pub fn word(state: State) -> &'static str {
     }
 }
 
-/// Lines no longer than the terminal, each with the same beginning.
+/// Wraps lines to the width of the terminal, each with the same prefix.
 fn wrapped(text: &str, begin: &str) -> String {
     let room = usize::from(width()).saturating_sub(begin.len());
     let mut lines = String::new();

@@ -1,4 +1,4 @@
-//! A mitigation's trial as text for a terminal.
+//! Renders the trial of a mitigation as text for a terminal.
 
 use quell_analysis::predict::Point;
 use quell_analysis::trial::{Effect, Trial, Verdict};
@@ -48,7 +48,7 @@ fn one(attempt: &Attempt) -> String {
     text
 }
 
-/// A figure without the mitigation and with it.
+/// A figure without and with the mitigation.
 #[derive(Debug, Columns)]
 struct EffectRow<'a> {
     #[column(title = "noise per second of a CPU")]
@@ -77,7 +77,7 @@ fn effects(trial: &Trial) -> String {
     rows(&[detours, addressed].into_iter().chain(sources).collect::<Vec<_>>())
 }
 
-/// The slowdown at one scale without the mitigation and with it.
+/// The predicted slowdown at one number of ranks, without and with the mitigation.
 #[derive(Debug, Columns)]
 struct ScaleRow {
     #[column]
@@ -119,7 +119,7 @@ fn scale(scale: &Scale) -> String {
     text
 }
 
-/// What came of it, in words.
+/// A description of the verdict.
 pub fn words(trial: &Trial) -> &'static str {
     match trial.verdict {
         Verdict::Helps => "it helps",

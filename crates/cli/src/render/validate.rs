@@ -1,4 +1,4 @@
-//! Emulated noise beside the original, as text for a terminal.
+//! Renders a comparison of replayed noise with the original as text for a terminal.
 
 use quell_analysis::validation::{Class, Own, Validation};
 use quell_recording::columns::Columns;
@@ -8,7 +8,7 @@ use super::table::time;
 use super::warnings;
 use crate::printer::one_line;
 
-/// The distances, and a row for each size.
+/// The distances between the distributions, and a row for each size of detours.
 pub fn validation(document: &Validation) -> String {
     let scale = if document.scale == 1.0 { String::new() } else { format!(" stretched {}x", document.scale) };
     let mut text = format!(
@@ -43,7 +43,7 @@ pub fn validation(document: &Validation) -> String {
     text
 }
 
-/// Detours of one size.
+/// The detours of one size.
 #[derive(Debug, Columns)]
 struct ClassRow<'a> {
     #[column]

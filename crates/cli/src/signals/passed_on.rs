@@ -1,22 +1,22 @@
-//! Signals while a command runs: they are the command's.
+//! Signals while a command runs: they are passed on to the command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-/// What came.
+/// The signals that arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
-    /// A signal to pass on; 0 for none.
+    /// The signal to pass on; 0 for none.
     pub pass: Arc<AtomicI32>,
-    /// Whether one came, passed on or not.
+    /// Whether a signal arrived, passed on or not.
     pub came: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// From now on signals do not end quell. What the terminal sends reaches the command by itself; what others send to quell is for the
-    /// command too. One that quell was told to ignore, as by `nohup`, stays ignored by both.
+    /// From now on, signals do not end quell. Those of the terminal reach the command without quell; those sent to quell are passed on to
+    /// the command. A signal that quell inherited as ignored, for example by `nohup`, stays ignored.
     pub fn catch() -> anyhow::Result<Self> {
         let signals = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
@@ -36,7 +36,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Whether somebody wants the end.
+    /// Whether a signal asked for the end.
     pub fn stopped(&self) -> bool {
         self.came.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Advice with a progress bar, and that of a study.
+//! Advice with a progress bar, and the advice of a study.
 
 use quell_analysis::advise::{Advice, Question, advise as ask};
 use quell_analysis::predict::Options;
@@ -12,19 +12,19 @@ use crate::args::this_machine;
 use crate::printer::Printer;
 use crate::progress::Step;
 
-/// So many sources stand alone on a page.
+/// Maximum number of sources that a page lists individually.
 const MOST_SOURCES: usize = 8;
 
-/// Predictions with messages are made some sixty times, each with a part of what one by itself may cost.
+/// Divisor of the effort of a prediction with messages: advice makes some sixty of them.
 const THRIFT: u64 = 10;
-/// Resampled runs behind each interval, unless traces are huge …
+/// Number of resampled runs behind each confidence interval, unless traces are huge …
 const REPLICATES: u64 = 40;
-/// … and at least; fewer make no interval worth the name.
+/// … and the minimum; an interval from fewer runs is meaningless.
 const FEWEST_REPLICATES: u64 = 6;
-/// What all resampled runs of one prediction may rebuild, in parts of detours; advice makes some sixty predictions.
+/// Maximum effort of all resampled runs of one prediction, in parts of detours to rebuild; advice makes some sixty predictions.
 const EFFORT: u64 = 8_000_000;
 
-/// Advises with a progress bar.
+/// Advises, with a progress bar.
 pub fn of(
     nodes: &[AttributedNoise],
     job: &Job<'_>,
@@ -53,10 +53,11 @@ pub fn of_advice(ranks: Vec<u64>) -> Options {
     Options { replicates: REPLICATES, rank_phases: RANK_PHASES, thrift: THRIFT, ..Options::new(ranks) }
 }
 
-/// The scales at which a study advises, those of `tune try` and more; sources are ordered by what they cost at the last.
+/// The numbers of ranks at which a study advises: those of `tune try`, and larger ones. Sources are ordered by what they cost at the last.
 const ADVISED: [u64; 5] = [2, 16, 128, 1_024, 4_096];
 
-/// What each source of a recorded node costs and what to do about it, up to the largest scale that is predicted; said to be missing where it fails.
+/// What each source of a recorded node costs and what to do about it, up to the largest predicted number of ranks; prints a warning if that
+/// fails.
 pub fn advice(
     node: AttributedNoise,
     recording: &Recording,

@@ -1,4 +1,4 @@
-//! A machine, or a copy of its files, held against the catalogue of mitigations.
+//! Audits a machine, or a copy of its files, against the catalogue of mitigations.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use quell_tune::catalogue::Catalogue;
 
 use crate::args::TuneMachine;
 
-/// The machine, or the tree.
+/// The machine itself, or the copy below `sysroot`.
 pub fn root(sysroot: Option<&Path>) -> anyhow::Result<Root> {
     match sysroot {
         None => Ok(Root::system()),
@@ -19,12 +19,12 @@ pub fn root(sysroot: Option<&Path>) -> anyhow::Result<Root> {
     }
 }
 
-/// quell's catalogue and the site's.
+/// quell's catalogue, with the site's own mitigations.
 pub fn catalogue(machine: &TuneMachine, root: &Root) -> anyhow::Result<Catalogue> {
     catalogue_at(&machine.site, root)
 }
 
-/// The same, with the site's from this folder.
+/// As [`catalogue`], with the site's mitigations from this folder.
 pub fn catalogue_at(site: &Path, root: &Root) -> anyhow::Result<Catalogue> {
     let site = match site == Path::new(crate::args::SITE) {
         true => root.path(crate::args::SITE),
@@ -33,7 +33,7 @@ pub fn catalogue_at(site: &Path, root: &Root) -> anyhow::Result<Catalogue> {
     Ok(Catalogue::with_site(&site)?)
 }
 
-/// Looks at the machine for some of the catalogue, or all of it.
+/// Audits the machine for some mitigations of the catalogue, or for all.
 pub fn audited<'a>(
     root: &Root,
     catalogue: &'a Catalogue,
@@ -46,13 +46,13 @@ pub fn audited<'a>(
     check(wishes, only)?;
     let audit = look(root, catalogue, wishes, only).map_err(anyhow::Error::msg)?;
     match (&wishes.compute, &audit.parts) {
-        // Not every mitigation needs the CPUs; whoever names them means them.
+        // Not every mitigation needs the compute CPUs, so an error matters only if `--cpus` was given.
         (Some(_), Err(why)) => Err(Usage(format!("--cpus: {why}")).into()),
         _ => Ok(audit),
     }
 }
 
-/// What was typed for a mitigation that is not asked for, a value that no file takes, a process that is not to be touched.
+/// Refuses values for mitigations that were not requested, values that no file accepts, and processes that must not be changed.
 fn check(wishes: &Wishes, only: Option<&[String]>) -> anyhow::Result<()> {
     for (id, value) in &wishes.values {
         if only.is_some_and(|only| !only.contains(id)) {
@@ -75,7 +75,7 @@ fn check(wishes: &Wishes, only: Option<&[String]>) -> anyhow::Result<()> {
     }
 }
 
-/// No such mitigation, and what may have been meant.
+/// The error for an unknown mitigation, with suggestions.
 pub fn unknown(catalogue: &Catalogue, id: &str) -> anyhow::Error {
     Usage(catalogue.unknown(id)).into()
 }

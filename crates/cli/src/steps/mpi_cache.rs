@@ -1,11 +1,11 @@
-//! Where what is built for the site's MPI is kept.
+//! The folder that keeps what quell builds for the site's MPI.
 
 use std::path::{Path, PathBuf};
 
-/// The folder: every node must see it, as homes mostly are seen.
+/// The folder. Every node must see it, as is usual for home directories.
 ///
 /// # Errors
-/// Where no folder can be written that is this user's alone.
+/// If there is no writable folder that belongs to this user alone.
 pub fn mpi_cache() -> anyhow::Result<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let wished = of("QUELL_CACHE").or_else(|| of("XDG_CACHE_HOME").map(|folder| folder.join("quell")));
@@ -16,7 +16,7 @@ pub fn mpi_cache() -> anyhow::Result<PathBuf> {
             return Ok(fs_err::canonicalize(folder)?);
         }
     }
-    // A user without a home, as `nobody`: one of its own, for the sake of who else is on the machine.
+    // For a user without a home, such as `nobody`: a folder per user, because others share the machine.
     // SAFETY: the call has no conditions.
     let folder = std::env::temp_dir().join(format!("quell-mpi-{}", unsafe { libc::geteuid() }));
     private(&folder)?;
@@ -28,13 +28,13 @@ pub fn mpi_cache() -> anyhow::Result<PathBuf> {
     Ok(fs_err::canonicalize(folder)?)
 }
 
-/// Makes a folder that nobody else may change.
+/// Creates a folder that only this user can change.
 fn private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Whether this user may write there and nobody else: nobody else's programs are run.
+/// Whether only this user can write to the folder: quell runs programs from it, which must not be someone else's.
 fn is_ours(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     // SAFETY: the call has no conditions.

@@ -1,4 +1,4 @@
-//! The page of one recording, with what was predicted and advised.
+//! The HTML page of one recording, with its prediction and advice.
 
 use std::path::Path;
 
@@ -6,12 +6,13 @@ use quell_analysis::advise::Advice;
 use quell_analysis::attribution::Attribution;
 use quell_analysis::overview::Overview;
 use quell_analysis::predict::Prediction;
+use quell_page::{Page, Part};
 use quell_recording::Recording;
 use serde_json::Value;
 
-use crate::html::{self, Page};
+use crate::html;
 
-/// Writes the page of one recording.
+/// Writes the HTML page of one recording.
 pub fn write(
     output: &Path,
     recording: &Recording,
@@ -20,16 +21,18 @@ pub fn write(
     (curves, advice, trials): (&[Prediction], Option<&Advice>, &[Value]),
 ) -> anyhow::Result<()> {
     let title = recording.manifest.host.clone().unwrap_or_else(|| recording.name());
-    html::write(
-        output,
-        &Page {
-            show: Some(overview),
-            sources: Some(attribution),
-            traces: &recording.traces,
-            predict: curves,
-            advice,
-            trials,
-            ..Page::new(&title)
-        },
-    )
+    let mut page = Page::new(&title)
+        .with(Part::Show, overview)?
+        .with(Part::Sources, attribution)?
+        .with_detours(&recording.traces);
+    for curve in curves {
+        page = page.with(Part::Predict, curve)?;
+    }
+    if let Some(advice) = advice {
+        page = page.with(Part::Advice, advice)?;
+    }
+    for trial in trials {
+        page = page.with(Part::Trial, trial)?;
+    }
+    html::write(output, &page)
 }

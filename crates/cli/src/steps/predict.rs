@@ -9,13 +9,13 @@ use quell_sim::SyncMode;
 use crate::printer::Printer;
 use crate::progress::Step;
 
-/// Runs a prediction with a progress bar.
+/// Runs a prediction, with a progress bar.
 pub fn curve(noise: &[NodeNoise], options: &Options, printer: Printer) -> anyhow::Result<Prediction> {
     let step = Step::long(printer, "predict", Some(1));
     predict(noise, options, &|done, all| step.go_on(done, all)).map_err(explained)
 }
 
-/// The job as it is, and what co-scheduling can do at most: all nodes in step.
+/// The requested job, and the best that co-scheduling can achieve: all nodes in phase.
 pub fn curves(recording: &Recording, options: &Options, printer: Printer) -> anyhow::Result<Vec<Prediction>> {
     let noise = [noise::of_recording(recording)?];
     let curve = |sync| curve(&noise, &Options { sync, ..options.clone() }, printer);

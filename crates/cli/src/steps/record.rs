@@ -13,7 +13,7 @@ use crate::printer::Printer;
 use crate::progress::Step;
 use crate::signals::stopped_by_signals;
 
-/// Runs the probes, and the kernel recorder beside them, with a progress bar; Ctrl-C ends the run, not quell.
+/// Runs the probes and, at the same time, the kernel recorder, with a progress bar; Ctrl-C ends the recording, not quell.
 pub fn record(
     plan: &Plan,
     sources: SourcesWish,

@@ -1,4 +1,4 @@
-//! What could be done on this machine: the catalogue, as an audit finds it.
+//! The mitigations that are possible on this machine, from an audit of the catalogue.
 
 use quell_analysis::Warning;
 use quell_analysis::advise::{Candidate, Standing};
@@ -12,16 +12,16 @@ use crate::values::CpuList;
 /// Mitigations, and the CPUs that they leave to a job.
 #[derive(Debug, Default)]
 pub struct Remedies {
-    /// All of the catalogue.
+    /// All mitigations of the catalogue.
     pub candidates: Vec<Candidate>,
-    /// The CPUs that compute where some are left to the system; none where that cannot be.
+    /// The CPUs that compute if some are left to the system; empty if the CPUs cannot be divided.
     pub compute: Vec<Cpu>,
-    /// What limits the audit.
+    /// Warnings of the audit.
     pub warnings: Vec<Warning>,
 }
 
 impl Remedies {
-    /// Looks at a machine. Where the recordings are of other hosts, what could be done there is not known.
+    /// Audits a machine. For recordings of other hosts, it is not known what is possible there.
     pub fn look(
         machine: &TuneMachine,
         cpus: Option<&CpuList>,

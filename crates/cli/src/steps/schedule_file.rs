@@ -1,4 +1,4 @@
-//! Schedules written to files: in which form, whether one may be replaced, and what was written, in words.
+//! Writes schedules to files: chooses the format, refuses to overwrite, and describes what was written.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use quell_sim::goal::{self, Format, Schedule};
 
 use crate::args::{GoalForm, GoalTarget};
 
-/// The form to write.
+/// The format to write.
 pub fn form(target: &GoalTarget) -> Result<Format, Usage> {
     let extension = target.output.extension().and_then(|extension| extension.to_str());
     match (target.to, extension) {
@@ -22,7 +22,7 @@ pub fn form(target: &GoalTarget) -> Result<Format, Usage> {
     }
 }
 
-/// Refuses to replace a file unless that was asked for.
+/// Refuses to overwrite a file without `--force`.
 pub fn keep(target: &GoalTarget) -> anyhow::Result<()> {
     if target.output.exists() && !target.force {
         anyhow::bail!("{} exists already: choose another name, or add --force", target.output.display());
@@ -30,7 +30,7 @@ pub fn keep(target: &GoalTarget) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a schedule; how many bytes it has.
+/// Writes a schedule; returns its size in bytes.
 pub fn write(schedule: &Schedule, format: Format, output: &Path) -> anyhow::Result<u64> {
     let mut file = AtomicFile::create(output)?;
     let mut buffered = BufWriter::with_capacity(1 << 20, &mut file);
@@ -45,14 +45,14 @@ pub fn write(schedule: &Schedule, format: Format, output: &Path) -> anyhow::Resu
     Ok(bytes)
 }
 
-/// What a schedule holds, in words.
+/// A description of a schedule's size.
 pub fn size(schedule: &Schedule) -> String {
     let (operations, _) = quell_sim::loggops::Program::totals(schedule).unwrap_or_default();
     let ranks = quell_sim::loggops::Program::ranks(schedule);
     format!("{ranks} ranks, {operations} operations, {} dependencies", schedule.dependencies())
 }
 
-/// Bytes as people read them.
+/// Formats a number of bytes.
 pub fn bytes(n: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.iter().find(|(shift, _)| n >> shift > 0);

@@ -1,19 +1,20 @@
-//! An archive analysed, with a progress bar.
+//! Analyses an archive, with a progress bar.
 
 use std::path::Path;
 
-use quell_analysis::track::{Network, Tracked, Watch, track};
+use quell_analysis::track::{Tracked, Watch, track};
 use quell_otf2::Archive;
 use quell_request::track::failure;
+use quell_sim::loggops::Network;
 
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
 
-/// Findings that are told on stderr; the document has more.
+/// Maximum number of findings on stderr; the document has all of them.
 const MOST_TOLD: usize = 8;
 
-/// Tells how far the analysis is.
+/// Shows the progress of the analysis.
 struct Progress {
     step: Step,
 }
@@ -24,14 +25,14 @@ impl Watch for Progress {
     }
 }
 
-/// Follows the noise through the archive.
+/// Analyses the noise of the archived run.
 pub fn analyse(archive: &Path, network: Option<Network>, printer: Printer) -> anyhow::Result<Tracked> {
     let mut archive = Archive::open(archive)?;
     let mut progress = Progress { step: Step::new(printer, "track", None) };
     Ok(track(&mut archive, network, &mut progress))
 }
 
-/// Names what is wrong with the archive, which makes the command fail.
+/// Prints what is wrong with the archive; errors make the command fail.
 pub fn verdict(tracked: &Tracked, printer: Printer) -> anyhow::Result<Outcome> {
     let told = &tracked.findings.warnings;
     for warning in told.iter().take(MOST_TOLD) {

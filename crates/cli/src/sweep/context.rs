@@ -1,4 +1,4 @@
-//! What all points of a sweep share: the plan, where its paths begin, and noise that is open.
+//! What all points of a sweep share: the plan, the folder of its relative paths, and the noise that is already open.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,33 +23,33 @@ pub struct Context {
 }
 
 impl Context {
-    /// Of a plan from a file.
+    /// The context of a plan that was read from `file`.
     pub fn new(plan: Plan, file: &Path) -> Self {
         let base = file.parent().map(Path::to_owned).unwrap_or_default();
         Self { plan, base, opened: Opened::new() }
     }
 
-    /// A path of the plan from where quell was started.
+    /// Resolves a path of the plan relative to the current directory.
     pub fn path(&self, word: &str) -> PathBuf {
         self.base.join(word)
     }
 
-    /// The paths that an axis has at a point.
+    /// The paths of an axis at a point.
     pub fn paths(&self, point: &Point, axis: &str) -> Vec<PathBuf> {
         let words = self.plan.value(point, axis).map_or(&[][..], |value| &value.words);
         words.iter().map(|word| self.path(word)).collect()
     }
 
-    /// The noise of a point, by its axes `noise` and `without`.
+    /// The noise of a point, from its axes `noise` and `without`.
     ///
     /// # Errors
-    /// For files that hold no noise.
+    /// If a file holds no noise.
     pub fn noise(&self, point: &Point, scale: ModelScale) -> Result<Arc<Noise>, String> {
         let without = self.plan.value(point, "without").map_or(&[][..], |value| &value.words);
         self.opened.get(&self.paths(point, "noise"), without, scale)
     }
 
-    /// The verb's options as they would be typed for a point, but for the axes that are left out.
+    /// The verb's arguments for a point, without the axes in `but`.
     pub fn words(&self, point: &Point, but: &[&str]) -> Vec<String> {
         let values = self.plan.values(point).filter(|(axis, _)| !but.contains(&axis.kind.name));
         let option = |(axis, value): (&Axis, &Value)| {
@@ -62,7 +62,7 @@ impl Context {
         values.filter_map(option).collect()
     }
 
-    /// A word whose path, if it has one, begins where quell was started.
+    /// An argument in which a path, if it holds one, is resolved.
     fn located(&self, paths: Paths, word: &str) -> String {
         match paths.within(word) {
             Some((path, rest)) => format!("{}{rest}", self.path(path).display()),
@@ -70,10 +70,10 @@ impl Context {
         }
     }
 
-    /// Refuses networks that are none; only from here can their files be read.
+    /// Refuses invalid networks. Their files can only be read here, where paths are resolved.
     ///
     /// # Errors
-    /// [`Usage`], with the line.
+    /// [`Usage`], with the line of the plan.
     pub fn check_nets(&self) -> Result<(), Usage> {
         let nets = self.plan.axes.iter().filter(|axis| axis.kind.name == "net");
         for (axis, value) in nets.flat_map(|axis| axis.values.iter().map(move |value| (axis, value))) {
@@ -86,22 +86,22 @@ impl Context {
     }
 }
 
-/// A verb's own reader of its options.
+/// The clap parser of a verb's arguments.
 #[derive(Debug)]
 pub struct Options(Command);
 
 impl Options {
-    /// Of the arguments of a verb.
+    /// The parser for the arguments `T`.
     pub fn of<T: clap::Args>() -> Self {
         let mut command = T::augment_args(Command::new("point").no_binary_name(true));
         command.build();
         Self(command)
     }
 
-    /// What the words mean to the verb.
+    /// Parses the arguments of a point.
     ///
     /// # Errors
-    /// What the verb says of them.
+    /// The parser's message.
     pub fn read<T: FromArgMatches>(&self, words: Vec<String>) -> Result<T, String> {
         let matches: Result<ArgMatches, clap::Error> = self.0.clone().try_get_matches_from(words);
         matches.and_then(|matches| T::from_arg_matches(&matches)).map_err(|error| {

@@ -1,4 +1,4 @@
-//! What a run of a sweep says at its end, or would do.
+//! The document that a run of a sweep, or its dry run, prints at the end.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,45 +17,45 @@ const SCHEMA: &str = "quell.sweep/1";
 pub struct Sweep {
     /// Always `quell.sweep/1`.
     pub schema: String,
-    /// Whose points they are.
+    /// The verb that computes the points.
     pub verb: String,
-    /// The plan's own name.
+    /// The name that the plan gives itself.
     pub name: Option<String>,
-    /// The dataset's folder.
+    /// The folder of the dataset.
     pub folder: String,
-    /// The SHA-256 of the plan with the files that it names, as `_sweep.json` has it.
+    /// The SHA-256 of the plan and the files that it names, as in `_sweep.json`.
     pub hash: String,
-    /// Points of the plan.
+    /// Number of points of the plan.
     pub points: u64,
-    /// Points of a file.
+    /// Number of points per file.
     pub points_a_file: u64,
-    /// Files of the whole dataset.
+    /// Number of files of the whole dataset.
     pub files: u64,
-    /// Those that are there, from whichever process and run.
+    /// Number of files that exist, from any process and run.
     pub files_there: u64,
-    /// This process's share: of the files each whose number leaves `index` when divided by `of`.
+    /// This process's share: the files whose number modulo `of` equals `index`.
     pub share: Share,
-    /// What became of its share; all zero in a dry run.
+    /// The results of this process's share; all zero in a dry run.
     #[serde(flatten)]
     pub counts: Counts,
-    /// In a dry run, what is left to do.
+    /// In a dry run, the estimated cost of what remains.
     pub dry_run: Option<Estimate>,
 }
 
-/// What the rest of a sweep would cost, by the verb's own count of its work (detours and nodes at 300 ns, messages at 50 ns each) at
-/// some points evenly spread over the plan. Nothing is timed: it is good to a factor of two or three.
+/// The estimated cost of the rest of a sweep. It is the verb's own count of its work (detours and nodes at 300 ns, messages at 50 ns each)
+/// at some points that are evenly spread over the plan. Nothing is timed: the estimate is good to a factor of two or three.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Estimate {
-    /// How many curves or points were looked at.
+    /// Number of curves or points that were sampled.
     pub samples: u64,
-    /// CPU time for all that is left, in seconds.
+    /// CPU time for everything that remains, in seconds.
     pub cpu_s: f64,
-    /// For what is left of this process's share.
+    /// CPU time for what remains of this process's share, in seconds.
     pub cpu_of_share_s: f64,
 }
 
 impl Sweep {
-    /// Before anything is done.
+    /// The document before any work.
     pub fn of(verb: &str, context: &Context, folder: &Folder, share: &Share) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -73,7 +73,7 @@ impl Sweep {
         }
     }
 
-    /// For people.
+    /// The document as text for a terminal.
     pub fn text(&self) -> String {
         self.dry_run.map_or_else(|| self.done(), |estimate| self.planned(&estimate))
     }
@@ -121,7 +121,7 @@ impl Sweep {
         format!("{} of {}: {}", self.share.index + 1, self.share.of, self.share.from)
     }
 
-    /// That some points have no result.
+    /// A warning that some points have no result.
     pub fn failures(&self) -> String {
         format!(
             "{} of {} rows hold an error in place of a result: duckdb -c \"select point, error from '{}/*.parquet' where error is not null\"",
@@ -130,7 +130,7 @@ impl Sweep {
     }
 }
 
-/// Two digits are more than is known.
+/// Formats a time with few digits, since an estimate is not more accurate.
 fn seconds(time: f64) -> String {
     match time {
         t if t < 120.0 => format!("{t:.1} s"),

@@ -1,4 +1,4 @@
-//! The dataset's folder: `_sweep.json`, and a file for each chunk that is there whole or not at all.
+//! The dataset's folder: `_sweep.json`, and one file for each chunk, which is written atomically.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,32 +10,32 @@ use super::identity::Identity;
 use super::{Context, Row};
 use quell_request::Usage;
 
-/// Whose the folder is.
+/// The file that identifies the plan of a dataset.
 const PLAN: &str = "_sweep.json";
-/// What the names of chunks begin with.
+/// The prefix of the names of chunk files.
 const PART: &str = "part-";
 
 /// The folder of a dataset.
 #[derive(Debug)]
 pub struct Folder {
-    /// Where.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// Whose.
+    /// The plan that it belongs to.
     pub identity: Identity,
     columns: Vec<(String, Kind)>,
 }
 
-/// What a chunk's file holds.
+/// The content of a chunk's file.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Those with an error.
+    /// Number of rows with an error.
     pub failed: u64,
 }
 
 impl Folder {
-    /// Of a verb's plan; nothing is written yet.
+    /// The folder for a verb's plan; writes nothing yet.
     pub fn new(
         path: PathBuf,
         verb: &str,
@@ -48,10 +48,10 @@ impl Folder {
         Ok(Self { path, identity: Identity::of(verb, context)?, columns })
     }
 
-    /// Makes the folder this plan's, or finds that it is. Others may be at it at the same time.
+    /// Creates the folder for this plan, or checks that it belongs to it. Other processes may do so at the same time.
     ///
     /// # Errors
-    /// For another plan's folder, with what differs, and one that holds other things.
+    /// If the folder belongs to another plan, with the differences, or holds other files.
     pub fn claim(&self) -> anyhow::Result<()> {
         fs_err::create_dir_all(&self.path)?;
         if self.compare()? {
@@ -67,15 +67,15 @@ impl Folder {
         }
     }
 
-    /// Whether the folder has this plan; `false` if it has none.
+    /// Whether the folder belongs to this plan; `false` if it belongs to none.
     ///
     /// # Errors
-    /// As [`Self::claim`].
+    /// As for [`Self::claim`].
     pub fn compare(&self) -> anyhow::Result<bool> {
         let found = match self.found()? {
             Some(found) => found,
             None if !self.holds_others()? => return Ok(false),
-            // Another process may have begun in between.
+            // Another process may have created the folder since.
             None => self.found()?.ok_or_else(|| {
                 Usage(format!(
                     "{} holds other files and no sweep: name another folder with --output",
@@ -124,17 +124,17 @@ impl Folder {
         self.path.join(format!("{PART}{chunk:06}.parquet"))
     }
 
-    /// Whether a chunk has a file, whatever is in it.
+    /// Whether a chunk has a file, whatever its content.
     pub fn has(&self, chunk: u64) -> bool {
         self.part(chunk).exists()
     }
 
-    /// How many chunks have a file.
+    /// Number of chunks that have a file.
     pub fn there(&self) -> u64 {
         (0..self.identity.files).filter(|chunk| self.has(*chunk)).count() as u64
     }
 
-    /// What a chunk's file holds, if it is whole: of this plan's columns, with a row for each of its points.
+    /// The content of a chunk's file, if it is complete: it has this plan's columns, and a row for each of its points.
     pub fn held(&self, chunk: u64) -> Option<Held> {
         let table = Results::read(&self.part(chunk)).ok().filter(|table| table.columns == self.columns)?;
         let points = self.identity.points_a_file;
@@ -153,7 +153,7 @@ impl Folder {
         (next == end).then_some(Held { rows: table.rows.len() as u64, failed: failed as u64 })
     }
 
-    /// The table of a chunk from the rows of its units.
+    /// The table of a chunk, from the rows of its units.
     pub fn table(&self, context: &Context, units: &[(quell_analysis::sweep::Unit, Vec<Row>)]) -> Results {
         let results = self.columns.len() - context.plan.axes.len() - 2;
         let mut rows = Vec::new();
@@ -171,24 +171,24 @@ impl Folder {
         Results { columns: self.columns.clone(), rows }
     }
 
-    /// Writes a chunk's file, whole or not at all.
+    /// Writes a chunk's file atomically.
     ///
     /// # Errors
-    /// For instance on a full disk; the folder is then as before.
+    /// For instance if the disk is full; the folder is then unchanged.
     pub fn write(&self, chunk: u64, table: &Results) -> anyhow::Result<()> {
         match atomic_write(&self.part(chunk), &table.to_parquet()?) {
-            // Somebody else has the same share, wrote the same, and cleaned up.
+            // Another process has the same share, wrote the same file, and removed the temporary ones.
             Err(_) if self.held(chunk).is_some() => Ok(()),
             other => Ok(other?),
         }
     }
 
-    /// Removes what processes left that were killed while they wrote. Only for a dataset that is complete.
+    /// Removes temporary files of processes that were killed while writing. Only for a dataset that is complete.
     pub fn clean(&self) {
         let entries = fs_err::read_dir(&self.path).into_iter().flatten().filter_map(Result::ok);
         for path in entries.map(|entry| entry.path()) {
             if is_left_over(&path) {
-                // What stays is in nobody's way.
+                // A file that cannot be removed does no harm.
                 let _ = fs_err::remove_file(path);
             }
         }

@@ -1,4 +1,4 @@
-//! What makes a dataset the one that it is: the plan, the files that it names, and the version of quell.
+//! The identity of a dataset: the plan, the files that it names, and the version of quell.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,38 +11,38 @@ use sha2::{Digest as _, Sha256};
 
 use super::Context;
 
-/// `_sweep.json`: equal ones have equal datasets.
+/// `_sweep.json`: datasets with equal identities are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity {
     /// Always `quell.sweep-plan/1`.
     pub schema: String,
     /// The version of quell that computes the points.
     pub quell: String,
-    /// The verb whose points they are.
+    /// The verb that computes the points.
     pub verb: String,
-    /// The plan's own name.
+    /// The name that the plan gives itself.
     pub name: Option<String>,
-    /// How many points there are.
+    /// Number of points.
     pub points: u64,
-    /// How many points a file has; the last may have fewer.
+    /// Number of points per file; the last file may have fewer.
     pub points_a_file: u64,
-    /// How many files the whole dataset has.
+    /// Number of files of the whole dataset.
     pub files: u64,
-    /// The axes in the plan's order, of which later ones change faster.
+    /// The axes in the plan's order; later axes change faster.
     pub axes: Vec<AxisText>,
-    /// The files that the plan names, and the SHA-256 of what tells each from others: its content, or of a recording its manifest and
-    /// the lengths of its tables.
+    /// The files that the plan names, each with a SHA-256 that identifies it: of its content or, for a recording, of its manifest and the
+    /// lengths of its tables.
     pub inputs: BTreeMap<String, String>,
-    /// The SHA-256 of all of this.
+    /// The SHA-256 of all other fields.
     pub hash: String,
 }
 
-/// An axis with its values, as the verb's options take them.
+/// An axis with its values, in the syntax of the verb's options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AxisText {
-    /// Its name.
+    /// Name of the axis.
     pub axis: String,
-    /// Its values, each a list of words.
+    /// Its values, each a list of arguments.
     pub values: Vec<Vec<String>>,
 }
 
@@ -50,10 +50,10 @@ pub struct AxisText {
 const SCHEMA: &str = "quell.sweep-plan/1";
 
 impl Identity {
-    /// Of a verb's plan.
+    /// The identity of a verb's plan.
     ///
     /// # Errors
-    /// For files that cannot be read.
+    /// If a file cannot be read.
     pub fn of(verb: &str, context: &Context) -> anyhow::Result<Self> {
         let plan = &context.plan;
         let words = |axis: &quell_analysis::sweep::Axis| AxisText {
@@ -76,7 +76,7 @@ impl Identity {
         Ok(this)
     }
 
-    /// What is not as in `other`, in sentences; empty for equal ones.
+    /// A sentence for each difference from `other`; empty if they are equal.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();
         let mut differ = |what: &str, here: &str, there: &str| {
@@ -109,7 +109,7 @@ impl Identity {
         all
     }
 
-    /// An axis's values, cut short.
+    /// An axis's values, shortened.
     fn shown(&self, name: &str) -> String {
         let Some(axis) = self.axes.iter().find(|axis| axis.axis == name) else {
             return "not given".to_owned();
@@ -158,7 +158,7 @@ fn of_file(path: &Path) -> anyhow::Result<String> {
     Ok(hex(&hasher.finalize()))
 }
 
-/// A hasher that is written to.
+/// Lets a hasher be written to.
 struct HashWriter<'a>(&'a mut Sha256);
 
 impl io::Write for HashWriter<'_> {

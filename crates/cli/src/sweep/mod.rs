@@ -1,7 +1,7 @@
-//! Sweeps: the points of a plan, computed by any number of processes, into a dataset that is the same whoever did what.
+//! Sweeps: any number of processes compute the points of a plan, into a dataset that does not depend on which process did what.
 //!
-//! A verb says what its axes are and what a point's row holds ([`Swept`]); the rest is here. Why it is cut as it is:
-//! `docs/decisions/2026-11-22-sweeps-are-cut-by-the-plan.md`.
+//! A verb declares its axes and the rows of a point ([`Swept`]); everything else is here.
+//! `docs/decisions/2026-11-22-sweeps-are-cut-by-the-plan.md` gives the reasons for this design.
 
 mod context;
 pub mod document;
@@ -28,57 +28,57 @@ use document::{Estimate, Sweep};
 use folder::Folder;
 use quell_request::Usage;
 
-/// What a verb says of its sweeps.
+/// A verb that can be swept.
 pub trait Swept: Send + Sync + 'static {
-    /// Its name.
+    /// Name of the verb.
     const VERB: &'static str;
     /// Its axes.
     const FORM: Form;
-    /// The columns that follow those of the axes. `point` before them and `error` behind them are every sweep's.
+    /// The columns after those of the axes. Every sweep has `point` before and `error` after them.
     fn columns() -> Vec<(String, Kind)>;
 
-    /// Refuses a plan that makes no sense, such as one without any noise to predict from.
+    /// Refuses a plan that makes no sense, for example one without any noise to predict from.
     ///
     /// # Errors
-    /// [`Usage`], with what to write.
+    /// [`Usage`], with what to write in the plan.
     fn check(&self, context: &Context) -> anyhow::Result<()>;
 
-    /// The rows of a unit, in order: at least one for each of its points. A function of the plan and the files alone.
+    /// The rows of a unit, in order, at least one for each of its points. They depend only on the plan and the files.
     fn rows(&self, context: &Context, unit: &Unit) -> Vec<Row>;
 
-    /// About how much CPU time a unit takes, in nanoseconds.
+    /// The approximate CPU time of a unit, in nanoseconds.
     ///
     /// # Errors
-    /// Where its noise or its program cannot be read.
+    /// If its noise or its program cannot be read.
     fn cost_ns(&self, context: &Context, unit: &Unit) -> anyhow::Result<u64>;
 }
 
 /// One row of the dataset.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Which of the unit's points it is of, from 0.
+    /// The index of its point in the unit, from 0.
     pub point: usize,
-    /// A cell for each of the verb's columns, or why the point has none.
+    /// A cell for each of the verb's columns, or why the point has no result.
     pub cells: Result<Vec<Cell>, String>,
 }
 
-/// How the process was asked to run it.
+/// The request to run a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// The plan's file.
+    /// The file of the plan.
     pub file: &'a Path,
-    /// What was typed beside it.
+    /// The other options of the sweep.
     pub args: &'a SweepArgs,
-    /// Threads; all cores without.
+    /// Number of threads; all cores if not given.
     pub threads: Option<u16>,
-    /// Whether a document is printed.
+    /// Whether to print the result as JSON.
     pub json: bool,
 }
 
-/// From here on files of dear points hold fewer.
+/// From this number of ranks on, points are expensive, and a file holds fewer of them.
 const DEAR_RANKS: u64 = 1 << 16;
 
-/// Points of a file where the plan does not say: what is done again after a crash is this much for each core at most.
+/// The default number of points per file. It bounds what is lost in a crash: one file per core at most.
 fn points_a_file(axes: &[Axis]) -> u64 {
     let dear = |axis: &Axis| {
         let many = |cell: &Cell| matches!(cell, Cell::U64(ranks) if *ranks >= DEAR_RANKS);
@@ -87,7 +87,7 @@ fn points_a_file(axes: &[Axis]) -> u64 {
     if axes.iter().any(dear) { 4 } else { 16 }
 }
 
-/// Runs this process's share of a sweep.
+/// Computes this process's share of a sweep.
 pub fn run<V: Swept>(verb: V, asked: Asked<'_>, printer: Printer) -> anyhow::Result<Outcome> {
     let context = Context::new(read(asked.file, &V::FORM)?, asked.file);
     verb.check(&context).map_err(|error| in_file(asked.file, error))?;
@@ -98,7 +98,7 @@ pub fn run<V: Swept>(verb: V, asked: Asked<'_>, printer: Printer) -> anyhow::Res
         return dry_run(&verb, &context, &folder, &share, asked.json, printer);
     }
     folder.claim()?;
-    // The others' bars would overwrite each other.
+    // Progress bars of several processes would overwrite each other.
     let drawing = if share.speaks() { printer } else { Printer::new(true) };
     let shared = work::Shared::new(verb, context, folder, &share);
     let counts = work::run(&shared, asked.threads, drawing)?;
@@ -109,12 +109,12 @@ pub fn run<V: Swept>(verb: V, asked: Asked<'_>, printer: Printer) -> anyhow::Res
     let document =
         Sweep { files_there: there, counts, ..Sweep::of(V::VERB, &shared.context, &shared.folder, &share) };
     tell(&document, asked.json, printer)?;
-    // A launcher would end the other processes of a job of which one ends otherwise than well.
+    // A launcher would end the other processes of a job if one of them failed.
     let failed = document.counts.failed_rows > 0 && !share.launched;
     Ok(if failed { Outcome::LimitExceeded } else { Outcome::Done })
 }
 
-/// What one process of several says for all, or each of what limits its own part.
+/// Prints the result in one process for all; each process warns about its own share.
 fn tell(document: &Sweep, json: bool, printer: Printer) -> anyhow::Result<()> {
     if document.counts.failed_rows > 0 {
         printer.warn(&document.failures());
@@ -138,7 +138,7 @@ fn read(file: &Path, form: &Form) -> anyhow::Result<Plan> {
     plan.map_err(|error| in_file(file, Usage(error.to_string()).into()))
 }
 
-/// Usage stays usage, and names the file.
+/// Adds the name of the file to an error; [`Usage`] stays [`Usage`].
 fn in_file(file: &Path, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Usage>() {
         Ok(Usage(reason)) => Usage(format!("{}: {reason}", file.display())).into(),
@@ -146,13 +146,13 @@ fn in_file(file: &Path, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// The dataset's folder: what was typed, or the plan's name beside where quell was started.
+/// The folder of the dataset: as given, or the plan's name in the current directory.
 fn place(asked: Asked<'_>) -> std::path::PathBuf {
     let usual = || Path::new(asked.file.file_stem().unwrap_or_default()).with_extension("sweep");
     asked.args.output.clone().unwrap_or_else(usual)
 }
 
-/// So many units are asked what they cost.
+/// Maximum number of units to sample for an estimate.
 const MOST_SAMPLES: u64 = 32;
 
 fn dry_run<V: Swept>(

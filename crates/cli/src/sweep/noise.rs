@@ -1,4 +1,4 @@
-//! The noise of a point, opened once for all points that take it.
+//! The noise of a point, opened once for all points that use it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -11,10 +11,10 @@ use quell_sim::Node;
 use super::Recent;
 use quell_request::noise::{self, ModelScale};
 
-/// A file's noise as a point takes it, less the sources that it leaves out.
+/// The noise of a file, without the sources that a point leaves out.
 ///
 /// # Errors
-/// For what is no noise.
+/// If the file holds no noise.
 pub fn noise_without(path: &Path, without: &[Which], scale: ModelScale) -> anyhow::Result<NodeNoise> {
     if without.is_empty() {
         return noise::open(path, scale);
@@ -25,16 +25,16 @@ pub fn noise_without(path: &Path, without: &[Which], scale: ModelScale) -> anyho
 /// The nodes of one machine.
 #[derive(Debug)]
 pub struct Noise {
-    /// Their traces.
+    /// The noise of each node.
     pub nodes: Vec<NodeNoise>,
     clocks: OnceLock<Result<Vec<Node>, String>>,
 }
 
 impl Noise {
-    /// Their progress clocks, made when they are first asked for.
+    /// The progress clocks of the nodes, built on first use.
     ///
     /// # Errors
-    /// For traces that make no clocks.
+    /// If a trace cannot be converted to a clock.
     pub fn clocks(&self) -> Result<&[Node], String> {
         let of_node = |noise: &NodeNoise| {
             Node::new(&noise.traces).map_err(|reason| format!("{}: {reason}", noise.name))
@@ -44,23 +44,23 @@ impl Noise {
     }
 }
 
-/// The noise that was opened of late.
+/// A cache of opened noise.
 #[derive(Debug)]
 pub struct Opened(Recent<(Vec<PathBuf>, Vec<String>), Noise>);
 
-/// Noise changes slowly from point to point; so many recordings are kept in memory.
+/// Maximum number of recordings in memory; noise rarely changes from one point to the next.
 const MOST_OPEN: usize = 8;
 
 impl Opened {
-    /// Nothing yet.
+    /// An empty cache.
     pub fn new() -> Self {
         Self(Recent::new(MOST_OPEN))
     }
 
-    /// The noise of these files less these sources. What a model makes depends on the point, and is not kept.
+    /// The noise of these files without these sources. The noise of a model depends on the point, and is not cached.
     ///
     /// # Errors
-    /// As [`noise_without`].
+    /// As for [`noise_without`].
     pub fn get(
         &self,
         paths: &[PathBuf],

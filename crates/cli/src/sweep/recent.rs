@@ -1,28 +1,28 @@
-//! What was made of late and will be asked for again: noise that is opened, schedules that are read.
+//! An LRU cache for what is expensive to make: opened noise, parsed schedules.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The last few things by their keys, each made once though several threads ask for it.
+/// The most recently used values by key. Each is made once, even if several threads ask for it.
 #[derive(Debug)]
 pub struct Recent<K, V> {
     most: usize,
-    /// The latest last.
+    /// The most recently used entry is last.
     entries: Mutex<Vec<(K, Slot<V>)>>,
 }
 
-/// A thing that may still be in the making, or why there is none.
+/// A value that may still be in the making, or the reason why it cannot be made.
 type Slot<V> = Arc<OnceLock<Result<Arc<V>, String>>>;
 
 impl<K: PartialEq + Clone, V> Recent<K, V> {
-    /// Keeps as many as `most`, and whatever is in use.
+    /// Keeps at most `most` values, in addition to those still in use.
     pub fn new(most: usize) -> Self {
         Self { most, entries: Mutex::new(Vec::new()) }
     }
 
-    /// The thing of a key, made if it is not there. An error is kept as a thing is.
+    /// The value of a key, made if it is not cached. Errors are cached too.
     ///
     /// # Errors
-    /// What `make` says.
+    /// The error of `make`.
     pub fn get(&self, key: &K, make: impl FnOnce() -> anyhow::Result<V>) -> Result<Arc<V>, String> {
         let slot = self.slot(key);
         slot.get_or_init(|| make().map(Arc::new).map_err(|error| format!("{error:#}"))).clone()

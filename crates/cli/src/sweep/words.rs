@@ -1,4 +1,4 @@
-//! How axes are written: as the options of verbs are, with ranges where they help.
+//! The kinds of axes of a plan. Values have the syntax of the verb's options, with ranges in addition.
 
 use std::str::FromStr;
 
@@ -11,15 +11,15 @@ use quell_analysis::predict::SyncName;
 use quell_request::RankList;
 use quell_request::size::whole;
 
-/// An axis of files with noise, of which several make a machine.
+/// An axis of noise files; several files make up one machine.
 pub const NOISE: AxisKind =
     AxisKind { sets: Sets::Filled, paths: Paths::All, ..AxisKind::text("noise", text) };
-/// Sources that are left out of the noise.
+/// An axis of sources to leave out of the noise.
 pub const WITHOUT: AxisKind =
     AxisKind { sets: Sets::Any, default: Some(""), ..AxisKind::text("without", parsed::<Which>) };
-/// Networks; files of one are checked later.
+/// An axis of networks. Files of networks are checked later, by `Context::check_nets`.
 pub const NET: AxisKind = AxisKind { paths: Paths::Toml, ..AxisKind::text("net", text) };
-/// Seeds, and ranges of them.
+/// An axis of seeds, and ranges of seeds.
 pub const SEED: AxisKind = AxisKind { default: Some("1"), ..number("seed", range) };
 
 /// An axis of numbers.
@@ -27,12 +27,12 @@ pub const fn number(name: &'static str, read: fn(&str) -> Result<Vec<Word>, Stri
     AxisKind { kind: Kind::U64, ..AxisKind::text(name, read) }
 }
 
-/// An axis of times, with a column that says so.
+/// An axis of times, with a column name that includes the unit.
 pub const fn time(name: &'static str, column: &'static str) -> AxisKind {
     AxisKind { kind: Kind::U64, column, ..AxisKind::text(name, nanos) }
 }
 
-/// An axis of yes and no.
+/// An axis of `true` and `false`.
 pub const fn flag(name: &'static str) -> AxisKind {
     AxisKind { kind: Kind::Bool, ..AxisKind::text(name, yes_or_no) }
 }
@@ -41,7 +41,7 @@ fn one(text: String, cell: Cell) -> Result<Vec<Word>, String> {
     Ok(vec![Word { text, cell }])
 }
 
-/// Any text.
+/// Accepts any text that is not empty.
 pub fn text(text: &str) -> Result<Vec<Word>, String> {
     if text.is_empty() {
         return Err("it is empty".into());
@@ -55,7 +55,7 @@ pub fn sync(written: &str) -> Result<Vec<Word>, String> {
     text(written)
 }
 
-/// Text that means something to an option.
+/// Accepts text that an option's type can parse.
 pub fn parsed<T: FromStr<Err: std::fmt::Display>>(written: &str) -> Result<Vec<Word>, String> {
     if written.is_empty() {
         return Ok(Vec::new());
@@ -64,13 +64,13 @@ pub fn parsed<T: FromStr<Err: std::fmt::Display>>(written: &str) -> Result<Vec<W
     text(written)
 }
 
-/// `8`, `64Ki`.
+/// Parses sizes such as `8` and `64Ki`.
 pub fn size(text: &str) -> Result<Vec<Word>, String> {
     let n = whole(text).ok_or_else(|| format!("`{text}` is not a number (write 8, or '64Ki')"))?;
     one(n.to_string(), Cell::U64(n))
 }
 
-/// `7`, or `1..20`: all of them, the last too.
+/// Parses `7`, or a range `1..20`, which includes both ends.
 pub fn range(text: &str) -> Result<Vec<Word>, String> {
     let Some((first, last)) = text.split_once("..") else { return size(text) };
     let number = |part: &str| whole(part).ok_or_else(|| format!("`{text}` is not a range (write '1..20')"));
@@ -84,19 +84,19 @@ pub fn range(text: &str) -> Result<Vec<Word>, String> {
     }
 }
 
-/// As `--ranks` takes them: `16`, `1Mi`, or `16..65536`, which doubles.
+/// Parses the syntax of `--ranks`: `16`, `1Mi`, or `16..65536`, which doubles.
 pub fn ranks(text: &str) -> Result<Vec<Word>, String> {
     let list = text.parse::<RankList>()?;
     Ok(list.0.into_iter().map(|n| Word { text: n.to_string(), cell: Cell::U64(n) }).collect())
 }
 
-/// `1ms`.
+/// Parses times such as `1ms`.
 pub fn nanos(text: &str) -> Result<Vec<Word>, String> {
     let time = text.parse::<Nanos>().map_err(|reason| reason.to_string())?.as_nanos();
     one(format!("{time}ns"), Cell::U64(time))
 }
 
-/// `0.5`.
+/// Parses decimal numbers such as `0.5`.
 pub fn decimal(text: &str) -> Result<Vec<Word>, String> {
     match text.parse::<f64>() {
         Ok(x) if x.is_finite() => one(x.to_string(), Cell::F64(x)),

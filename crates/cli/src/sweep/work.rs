@@ -1,4 +1,4 @@
-//! The share of one process: its threads go from chunk to chunk.
+//! Computes one process's share: its threads take chunk after chunk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,27 +22,27 @@ pub struct Shared<V> {
     verb: V,
     /// The plan.
     pub context: Context,
-    /// Where the chunks go.
+    /// The dataset's folder.
     pub folder: Folder,
-    /// The chunks of this process.
+    /// The chunks of this process's share.
     chunks: Vec<u64>,
     next: AtomicUsize,
 }
 
-/// What became of a process's share.
+/// The results of a process's share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counts {
-    /// Files that this run made.
+    /// Number of files that this run wrote.
     pub computed: u64,
-    /// Of these, such as were there and damaged.
+    /// Number of these files that existed but were damaged.
     pub repaired: u64,
-    /// Rows in this process's share of the files.
+    /// Number of rows in this process's share of the files.
     pub rows: u64,
-    /// Of these, such as have an error in place of a result.
+    /// Number of these rows that hold an error instead of a result.
     pub failed_rows: u64,
 }
 
-/// A chunk that is done.
+/// A finished chunk.
 struct Done {
     held: Held,
     computed: bool,
@@ -50,17 +50,17 @@ struct Done {
 }
 
 impl<V: Swept> Shared<V> {
-    /// Before the work.
+    /// The state before the work.
     pub fn new(verb: V, context: Context, folder: Folder, share: &Share) -> Arc<Self> {
         let chunks = (0..context.plan.chunks()).filter(|chunk| share.holds(*chunk)).collect();
         Arc::new(Self { verb, context, folder, chunks, next: AtomicUsize::new(0) })
     }
 
-    /// One thread's work: chunk after chunk until there are none.
+    /// The work of one thread: takes chunks until none are left.
     fn go(&self, done: &Sender<anyhow::Result<Done>>) {
         while let Some(&chunk) = self.chunks.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let result = self.chunk(chunk);
-            // Nobody listens when the process is about to end.
+            // The receiver is gone when the process is about to end.
             if done.send(result).is_err() {
                 return;
             }
@@ -86,11 +86,11 @@ impl<V: Swept> Shared<V> {
     }
 }
 
-/// How often a signal is looked for.
+/// How often to check for a signal.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Does the share. Each thread has a pool of its own: chunks do not wait for one another, and where there are fewer of them than cores a
-/// chunk's points take several.
+/// Computes the share. Each worker has a thread pool of its own, so that chunks do not wait for one another. If there are fewer chunks than
+/// cores, each pool has several threads.
 pub fn run<V: Swept>(
     shared: &Arc<Shared<V>>,
     threads: Option<u16>,
@@ -103,11 +103,11 @@ pub fn run<V: Swept>(
     let workers = cores.min(all);
     let (sender, receiver) = mpsc::channel();
     for worker in 0..workers {
-        // The first ones take what is left over.
+        // The first workers get the remaining cores.
         let share = cores / workers + usize::from(worker < cores % workers);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(share).build()?;
         let (shared, sender) = (Arc::clone(shared), sender.clone());
-        // Not joined: a process that is told to end does not wait for points.
+        // Workers are not joined: a process that a signal ends does not wait for its points.
         std::thread::Builder::new()
             .name("sweep".into())
             .spawn(move || pool.install(|| shared.go(&sender)))?;

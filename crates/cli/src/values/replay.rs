@@ -1,20 +1,21 @@
-//! What the words of `quell replay` mean.
+//! Values of the options of `quell replay`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Tells the command by what its noise is stretched, so that a program that can stretches its work alike, as `quell bench` does.
+/// Environment variable that gives the command the scale of its noise, so that a program that can scale its work by the same factor does,
+/// as `quell bench` does.
 pub const SCALE: &str = "QUELL_REPLAY_SCALE";
 
-/// The largest factor: beyond it a millisecond is a minute.
+/// The largest factor: with it, a millisecond becomes a minute.
 const LARGEST_SCALE: f64 = 60_000.0;
 
-/// By what factor noise is stretched.
+/// The factor by which noise is scaled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScaleText {
-    /// By this one.
+    /// This factor.
     By(f64),
-    /// By the smallest whole one that covers enough.
+    /// The smallest whole factor that reaches the requested coverage.
     Auto,
 }
 
@@ -43,7 +44,7 @@ impl fmt::Display for ScaleText {
     }
 }
 
-/// A share of a whole, above 0 and up to 1.
+/// A fraction above 0 and up to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub f64);
 
@@ -62,7 +63,7 @@ impl FromStr for Share {
     }
 }
 
-/// A share of a whole that people write in percent.
+/// A fraction in percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percent(pub f64);
 

@@ -1,4 +1,4 @@
-//! `quell advise`: which source costs how much at scale, and which mitigation to try.
+//! `quell advise`: what each source costs at scale, and which mitigation to try.
 
 mod fleet;
 mod sweep;
@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use quell_analysis::fleet::FleetJob;
 use quell_analysis::predict::Options;
 use quell_analysis::whatif::{Application, AttributedNoise, Job};
+use quell_page::{Page, Part};
 use quell_request::predict;
 use quell_request::show::recordings_in;
 use quell_request::simulate::program;
 
 use crate::args::Advise;
-use crate::html::{self, Page};
+use crate::html;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::render;
@@ -26,7 +27,7 @@ use quell_request::pattern::OpText;
 use quell_request::{Usage, network};
 use quell_sim::SyncMode;
 
-/// Advises on one machine's nodes, or on a folder of many.
+/// Advises on the nodes of one machine, or on a folder of many nodes.
 pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(file) = &args.sweep {
         let asked = Asked { file, args: &args.sweeping, threads: args.threads, json: args.json };
@@ -59,14 +60,14 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
             if let Some(errors) = program::errors(&schedule, &source)? {
                 anyhow::bail!("{}: {errors}", path.display());
             }
-            let (net, _) = network::of(&args.net, None)?;
+            let net = network::of(&args.net, None)?.network;
             let application = Application { schedule: &schedule, net, seed: args.job.seed, runs: args.runs };
             of(&nodes, &Job::Schedule(application), &remedies, args.sources as usize, printer)?
         }
     };
     if let Some(path) = &args.html {
         let title = document.nodes.first().map_or("advice", |node| node.name.as_str());
-        html::write(path, &Page { advice: Some(&document), ..Page::new(title) })?;
+        html::write(path, &Page::new(title).with(Part::Advice, &document)?)?;
         printer.say(&format!("wrote {}", path.display()));
     }
     if args.json {
@@ -77,9 +78,9 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A folder of many nodes: which are unlike the rest, and what they cost together.
+/// A folder of many nodes: which are outliers, and what the nodes cost together.
 fn of_many(args: &Advise, folder: &Path, paths: &[PathBuf], printer: Printer) -> anyhow::Result<Outcome> {
-    let plain = args.op == OpText::Max && args.job.sync_mode()? == SyncMode::None;
+    let plain = args.messages.op == OpText::Max && args.job.sync_mode()? == SyncMode::None;
     if !plain || args.goal.is_some() || args.html.is_some() {
         let text = "a folder of many nodes is held against phases that wait for the slowest of unsynchronised ranks: leave --op, --sync, \
                     --goal and --html out, or name one recording";
@@ -92,14 +93,14 @@ fn of_many(args: &Advise, folder: &Path, paths: &[PathBuf], printer: Printer) ->
 }
 
 fn options(args: &Advise) -> anyhow::Result<Options> {
-    let network = predict::message_op(&args.op, args.bytes, &args.net)?;
+    let messages = args.messages.messages(&args.net)?;
     let job = args.job.options(&Defaults::of_advice())?;
     Ok(Options {
         quantum: job.quantum,
         sync: job.sync,
         phases: job.phases,
         seed: job.seed,
-        network,
+        messages,
         ..of_advice(job.ranks)
     })
 }

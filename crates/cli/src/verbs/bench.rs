@@ -1,4 +1,4 @@
-//! `quell bench`: benchmarks that run under the site's MPI, with the kernel watched beside them.
+//! `quell bench`: runs benchmarks under the site's MPI, and records the kernel while they run.
 
 mod allreduce;
 mod bsp;
@@ -28,7 +28,7 @@ use job::Job;
 use quell_request::Usage;
 use run::Run;
 
-/// Runs a benchmark, or shows one again.
+/// Runs a benchmark, or shows the results of an earlier run.
 pub fn run(args: &Bench, printer: Printer) -> anyhow::Result<Outcome> {
     match &args.bench {
         BenchVerb::Bsp(args) => bsp::run(args, printer),
@@ -50,7 +50,7 @@ struct Site {
 }
 
 impl Site {
-    /// Finds the MPI, builds the program, makes the folder.
+    /// Finds the MPI, builds the benchmark program, and creates the folder.
     fn prepare(args: &LaunchArgs, bench: &str, printer: Printer) -> anyhow::Result<Self> {
         if Launched::here().is_some_and(|launched| launched.among_several() && !is_interactive(launched)) {
             let text =
@@ -72,18 +72,18 @@ impl Site {
             printer.say(&format!("built the benchmarks with {} ({})", mpi.compiler.display(), of(&mpi)));
         }
         fs_err::create_dir_all(&folder)?;
-        // Ranks may start anywhere.
+        // Ranks may start in another directory.
         let folder = fs_err::canonicalize(&folder)?;
         Ok(Self { mpi, program, folder })
     }
 }
 
-/// Whether this is a shell's task in a Slurm step, as that of `srun --pty`, which others of the step may stand beside.
+/// Whether this is an interactive shell's task in a Slurm step, as of `srun --pty`; other tasks of the step may run in parallel.
 fn is_interactive(launched: Launched) -> bool {
     launched.rank == 0 && std::env::var_os("SLURM_STEP_ID").is_some()
 }
 
-/// A folder's name that is free: several runs may begin within a second.
+/// An unused name for a folder: several runs may start within a second.
 fn free_name(bench: &str) -> PathBuf {
     let name = format!("bench-{bench}-{}", name_of_now());
     let numbered = (2..).map(|number| PathBuf::from(format!("{name}-{number}")));
@@ -91,12 +91,12 @@ fn free_name(bench: &str) -> PathBuf {
     names.find(|name| !name.exists()).unwrap_or_default()
 }
 
-/// The MPI in words.
+/// A description of the MPI.
 fn of(mpi: &Mpi) -> String {
     format!("{} {}", mpi.family, mpi.version).trim_end().to_owned()
 }
 
-/// Runs what is to be run until one does not come to its end, shows what all of it says, and fails where one did.
+/// Runs each job until one fails, shows the results of all, and fails if a run did.
 fn run_and_show<'a>(
     site: &Site,
     args: &LaunchArgs,
@@ -113,7 +113,7 @@ fn run_and_show<'a>(
     conclude(site, args, &runs, 1, printer)
 }
 
-/// Shows what runs say, and fails where one did.
+/// Shows the results of the runs, and fails if a run did.
 fn conclude(
     site: &Site,
     args: &LaunchArgs,
@@ -124,7 +124,7 @@ fn conclude(
     let failed = runs.iter().find(|run| run.facts.state == "failed");
     match document::of(runs, seed) {
         Ok(document) => document::show(&document, Some(&site.folder), args.json, printer)?,
-        // A run that failed before its first phase has nothing to show but its error.
+        // A run that failed before its first phase has no result but its error.
         Err(_) if failed.is_some() => {}
         Err(error) => return Err(error),
     }
@@ -135,7 +135,7 @@ fn conclude(
     Ok(Outcome::Done)
 }
 
-/// Why a run failed, and where the rest of it is.
+/// Why a run failed, and where to find its output.
 fn failure(run: &Run) -> anyhow::Error {
     anyhow::anyhow!(
         "the run failed: {} (what was finished until then is in {})",
@@ -144,7 +144,7 @@ fn failure(run: &Run) -> anyhow::Error {
     )
 }
 
-/// A run on so many ranks. Each of several has a folder of its own.
+/// A run with this number of ranks. If there are several runs, each has a folder of its own.
 fn job_of<'a>(
     site: &'a Site,
     args: &'a LaunchArgs,
@@ -163,7 +163,7 @@ fn folder_of(site: &Site, several: bool, name: &str) -> PathBuf {
     if several { site.folder.join(name) } else { site.folder.clone() }
 }
 
-/// Numbers of ranks to run with.
+/// The numbers of ranks to run with.
 fn ranks(args: &LaunchArgs) -> anyhow::Result<Vec<u32>> {
     let Some(list) = &args.ranks else {
         let cpus = Cpus::of_this_machine()?.allowed.len();
@@ -176,7 +176,7 @@ fn ranks(args: &LaunchArgs) -> anyhow::Result<Vec<u32>> {
     Ok(list.0.iter().map(fits).collect::<Result<_, _>>()?)
 }
 
-/// What a run is, for its folder.
+/// Writes the facts of a run into its folder.
 fn write_facts(folder: &Path, facts: &RunFacts) -> anyhow::Result<()> {
     Ok(fs_err::write(folder.join("run.json"), serde_json::to_string_pretty(facts)? + "\n")?)
 }

@@ -1,4 +1,4 @@
-//! `quell bench-loop`: the probe's loop beside a bare clock loop.
+//! `quell bench-loop`: compares the probe's loop with a bare clock loop.
 
 use quell_node::probe;
 use quell_recording::Cpu;

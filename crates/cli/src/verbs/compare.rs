@@ -1,5 +1,6 @@
 //! `quell compare`: what changed between two recordings.
 
+use quell_page::{Page, Part};
 use quell_request::compare as asked;
 
 use crate::args::Compare;
@@ -8,12 +9,12 @@ use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::render;
 
-/// Compares, prints, and checks the limits.
+/// Compares, prints the result, and checks the limits.
 pub fn run(args: &Compare, printer: Printer) -> anyhow::Result<Outcome> {
     let comparison = asked::comparison(&args.asked)?;
     if let Some(path) = &args.html {
         let title = format!("{} and {}", comparison.a.name, comparison.b.name);
-        html::write(path, &html::Page { compare: Some(&comparison), ..html::Page::new(&title) })?;
+        html::write(path, &Page::new(&title).with(Part::Compare, &comparison)?)?;
         printer.say(&format!("wrote {}", path.display()));
     }
     if args.json {

@@ -1,4 +1,4 @@
-//! `quell convert`: other tools' files into recordings, and back.
+//! `quell convert`: converts other tools' files to recordings, and back.
 
 pub mod list;
 mod network;
@@ -21,7 +21,7 @@ use crate::outcome::Outcome;
 use crate::printer::Printer;
 use quell_request::Usage;
 
-/// Reads whatever it is, writes what was asked for, and says what the new format cannot hold.
+/// Reads any known format, writes the requested one, and reports what the new format cannot hold.
 pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
     if args.list {
         list::print(args.json, printer)?;
@@ -71,7 +71,7 @@ fn must_be_new(output: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was asked for.
+/// The request to convert.
 struct Asked<'a> {
     input: &'a Path,
     output: &'a Path,
@@ -121,13 +121,13 @@ fn write_recording(input: &mut Imported, output: &Path) -> anyhow::Result<()> {
     let recording = &mut input.recording;
     let manifest = &mut recording.manifest;
     if matches!(manifest.state, State::Recording | State::Failed) {
-        // Its spans were read from the progress file, which a finished recording has no more.
+        // Its spans were read from the progress file, which a finished recording no longer has.
         manifest.state = State::Interrupted;
         manifest.note = Some("converted from a recording that was cut off".into());
     }
     let mpi = manifest.mpi.clone().filter(|_| manifest.method == Method::Phases);
     if mpi.is_some() {
-        // They are a part of the phases, which come last.
+        // They are part of the phases, which are added last.
         recording.quanta.clear();
     }
     let mut writer = Writer::create(output, &recording.manifest)?;

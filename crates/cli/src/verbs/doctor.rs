@@ -10,19 +10,19 @@ use crate::args::Doctor;
 use crate::outcome::Outcome;
 use crate::printer::{Printer, width};
 
-/// What `doctor --json` prints.
+/// The JSON document of `doctor --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Examination {
     /// `quell.doctor/1`.
     schema: &'static str,
-    /// One entry a check.
+    /// The checks, one entry each.
     checks: Vec<Check>,
 }
 
-/// One check.
+/// The result of one check.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Check {
-    /// What was looked at.
+    /// What was checked.
     subject: &'static str,
     /// `good`, `limited` or `missing`.
     verdict: &'static str,
@@ -30,11 +30,11 @@ struct Check {
     finding: String,
     /// What to do about it.
     advice: Option<String>,
-    /// What lifts it, line by line, for a shell; empty where no command does.
+    /// Shell commands that lift the limit, one per line; empty if no command can.
     commands: Vec<String>,
 }
 
-/// Examines the machine; that something is missing is a finding, not a failure.
+/// Checks the machine. A missing capability is a finding, not a failure.
 pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
     let mut findings = doctor::examine();
     findings.push(settings());
@@ -71,7 +71,7 @@ pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Whether mitigations can be applied; looking at them needs nothing.
+/// Whether mitigations can be applied; reading them requires no privileges.
 fn settings() -> Finding {
     let finding = |verdict, text: String, advice: Option<&str>| Finding {
         subject: "settings",
@@ -105,7 +105,7 @@ fn settings() -> Finding {
     }
 }
 
-/// A script that lifts what can be lifted, and says of the rest why no command does.
+/// A script that lifts the limits that commands can lift, with comments on why the others need something else.
 fn script(checks: &[Check]) -> String {
     let mut text =
         "# What lifts limits of quell on this machine: read it, then paste what you want.\n".to_owned();

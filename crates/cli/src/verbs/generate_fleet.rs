@@ -1,4 +1,4 @@
-//! `quell generate-fleet`: recordings of made-up nodes of which some are ill, and which ones.
+//! `quell generate-fleet`: recordings of synthetic nodes, some of which have a fault, and the list of faults.
 
 mod habits;
 
@@ -20,10 +20,10 @@ use crate::progress::Step;
 use habits::{Event, Node};
 use quell_request::Usage;
 
-/// What the probe's own loop adds to each detour.
+/// The time that the probe's own loop adds to each detour, in ns.
 const AROUND_NS: u64 = 80;
 
-/// Writes the recordings and says which nodes are ill.
+/// Writes the recordings, and prints which nodes have a fault.
 pub fn run(args: &GenerateFleet, printer: Printer) -> anyhow::Result<Outcome> {
     if args.ill > args.nodes
         || args.cpus == 0
@@ -42,7 +42,7 @@ pub fn run(args: &GenerateFleet, printer: Printer) -> anyhow::Result<Outcome> {
     let write = |index: u64| -> anyhow::Result<Option<serde_json::Value>> {
         let name = format!("node{index:05}");
         let way = way_of(args, index);
-        // Streams of nodes must not overlap: each has a seed of its own.
+        // The random streams of nodes must not overlap: each node has a seed of its own.
         let mut draws = Pcg64::seed_from_u64(args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index);
         let node = Node::draw(args, way, &mut draws);
         write_node(args, &name, &node, &mut draws, &args.output.join(format!("{name}.quell")))?;
@@ -56,7 +56,7 @@ pub fn run(args: &GenerateFleet, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Ill nodes stand in even distances; their ways come in turn.
+/// Nodes with a fault are evenly spaced; the faults alternate.
 fn way_of(args: &GenerateFleet, index: u64) -> Option<crate::args::Way> {
     let ill = (0..args.ill).find(|turn| turn * args.nodes / args.ill + args.nodes / args.ill / 2 == index)?;
     args.ways.get(ill as usize % args.ways.len().max(1)).copied()
@@ -99,7 +99,7 @@ fn manifest(args: &GenerateFleet, name: &str) -> Manifest {
 
 type Rows<R> = Vec<(Cpu, R)>;
 
-/// Events in order, one after the other where they meet: what touches is one detour.
+/// Rows from events in order. Events that overlap run one after the other, and events without a gap between them form one detour.
 fn rows(cpu: Cpu, events: &[Event], end: Nanos) -> (Rows<Detour>, Rows<Interval>) {
     let (mut detours, mut intervals): (Rows<Detour>, Rows<Interval>) = (Vec::new(), Vec::new());
     let mut free = 0;

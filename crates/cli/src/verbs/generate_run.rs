@@ -1,4 +1,4 @@
-//! `quell generate-run`: a bulk-synchronous run under periodic noise, as an archive whose run without noise is known.
+//! `quell generate-run`: a bulk-synchronous run under periodic noise, as an archive for which the run without noise is known.
 
 use anyhow::Context as _;
 use quell_otf2::Writer;
@@ -13,10 +13,10 @@ use crate::outcome::Outcome;
 use crate::printer::Printer;
 use quell_request::Usage;
 
-/// Where a rank stands.
+/// The state of a rank.
 #[derive(Clone, Debug)]
 struct Rank {
-    /// Where in the noise it began.
+    /// The offset in the noise at which it started.
     offset: u64,
     now: u64,
 }
@@ -29,10 +29,10 @@ struct Part {
     left: u64,
 }
 
-/// The run, to be gone through once for all ranks and once for each.
+/// The run. It is simulated once for all ranks, to find the last in each phase, and once for each rank.
 #[derive(Debug)]
 struct Job {
-    /// None where there is no noise.
+    /// `None` without noise.
     clock: Option<ProgressClock>,
     quantum: u64,
     sync: u64,
@@ -58,7 +58,7 @@ impl Job {
     }
 }
 
-/// Simulates and writes.
+/// Simulates the run and writes the archive.
 pub fn run(args: &GenerateRun, printer: Printer) -> anyhow::Result<Outcome> {
     if args.ranks == 0 || args.detour >= args.period || args.quantum == Nanos::ZERO {
         return Err(
@@ -119,7 +119,7 @@ fn clock(args: &GenerateRun) -> anyhow::Result<Option<ProgressClock>> {
     Ok(Some(ProgressClock::new(&trace)?))
 }
 
-/// When the last rank comes, in each phase.
+/// When the last rank enters the all-reduce, in each phase.
 fn lasts(job: &Job, mut ranks: Vec<Rank>, phases: u64) -> Vec<u64> {
     let phase = |_| {
         let come = |rank: &Rank| job.finish(rank, rank.now, job.quantum);

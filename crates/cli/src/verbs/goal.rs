@@ -1,4 +1,4 @@
-//! `quell goal`: schedules checked, converted, made and listed.
+//! `quell goal`: checks, converts, makes and lists schedules.
 
 pub mod check;
 mod convert;
@@ -11,7 +11,7 @@ use crate::args::{Goal, GoalVerb};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 
-/// Does what was asked for.
+/// Runs the requested verb.
 pub fn run(args: &Goal, printer: Printer) -> anyhow::Result<Outcome> {
     match &args.verb {
         GoalVerb::Check(args) => check::run(args, printer),

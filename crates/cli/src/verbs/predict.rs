@@ -12,7 +12,7 @@ use crate::render;
 use crate::sweep::Asked;
 use quell_request::network::{self, NetText};
 
-/// Predicts and prints the curve.
+/// Predicts, and prints the curve.
 pub fn run(args: &Predict, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(file) = &args.sweep {
         let asked = Asked { file, args: &args.sweeping, threads: args.asked.threads, json: args.json };

@@ -1,4 +1,4 @@
-//! `quell record`: the noise of this node, or of one command on it, into a recording.
+//! `quell record`: records the noise of this node, or of one command on it.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::plan::place::{self, Place};
 use crate::printer::Printer;
 use crate::steps::record::record;
 
-/// Records as asked and says where the recording is.
+/// Records as requested, and prints where the recording is.
 pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_record(args)?;
     let launched = Launched::here();
@@ -39,7 +39,7 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
         printer.say("interrupted: what was recorded up to then is kept");
     }
     match (copies, output.parent()) {
-        // Once is enough.
+        // One of the copies prints this for all.
         (Some(Launched { rank: 1.., .. }), _) => {}
         (Some(_), Some(folder)) => {
             printer.say(&format!("look at all hosts with `quell show {}`", folder.display()));
@@ -56,7 +56,7 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Launchers bind a copy to a core or two, and the rest of the host would go unseen.
+/// Warns if a launcher bound quell to a few cores, since the rest of the host is then not recorded.
 fn say_bound(watched: &[Cpu], printer: Printer) -> anyhow::Result<()> {
     let online = Cpus::of_this_machine()?.online;
     if watched.len() < online.len() {

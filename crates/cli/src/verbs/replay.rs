@@ -1,4 +1,4 @@
-//! `quell replay`: recorded noise inside a program, or under quell's own phases.
+//! `quell replay`: injects recorded noise into a program, or into quell's own phases.
 
 mod emulate;
 mod prepare;
@@ -16,7 +16,7 @@ use quell_analysis::predict::SyncName;
 use quell_request::Usage;
 use quell_request::job::JobArgs;
 
-/// Does what was asked for. A command's exit code is its own.
+/// Runs as requested. With a command, the exit code is that of the command.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {
     if args.duration.is_some() && !args.validate {
         return Err(Usage("--duration needs --validate".into()).into());
@@ -40,7 +40,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<ExitCode> {
     run::run(args, printer).map(ExitCode::from)
 }
 
-/// Refuses what belongs to quell's own phases: a command has its own.
+/// Refuses the options of quell's own phases for a command, which has phases of its own.
 fn refuse_phases(job: &JobArgs) -> Result<(), Usage> {
     let usual = JobArgs::default();
     let given = [

@@ -1,4 +1,4 @@
-//! `quell report`: one HTML page from a recording, from a study, or from a traced MPI run.
+//! `quell report`: writes one HTML page from a recording, from a study, or from a traced MPI run.
 
 mod study;
 
@@ -20,7 +20,7 @@ use crate::steps::page::write;
 use crate::steps::predict::curves;
 use crate::steps::track::{analyse, verdict};
 
-/// Sums up, predicts and advises where there are detours, and writes the page.
+/// Summarizes, predicts and advises if there are detours, and writes the page.
 pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
     args.job.options(&Defaults::of_a_study())?;
     if archive_page::is_archive(&args.recording) {
@@ -53,7 +53,7 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The page of an MPI run.
+/// Writes the page of an MPI run.
 fn of_run(archive: &Path, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
     let tracked = analyse(archive, None, printer)?;
     archive_page::write(archive, &tracked, output, printer)?;

@@ -1,4 +1,4 @@
-//! `quell serve-metrics`: the noise of this node as counters for Prometheus and its like.
+//! `quell serve-metrics`: serves the noise of this node as counters for Prometheus and compatible tools.
 
 mod http;
 
@@ -21,18 +21,18 @@ use crate::plan;
 use crate::printer::Printer;
 use crate::signals::stopped_by_signals;
 
-/// Rows are taken at least so often, which keeps buffers small.
+/// Maximum time between two reads of the rows, which keeps buffers small.
 const PACE: Nanos = Nanos::from_nanos(250_000_000);
-/// A signal is seen at least so often.
+/// Maximum time until a signal is noticed.
 const LONGEST_NAP: Duration = Duration::from_millis(50);
 
-/// What is served: replaced whole at the end of each interval.
+/// The page to serve; replaced as a whole at the end of each interval.
 pub type Page = Arc<Mutex<Arc<str>>>;
 
-/// Serves until a signal ends it.
+/// Serves until a signal.
 pub fn run(args: &ServeMetrics, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_metrics(args)?;
-    // Work beside this thread would be noise on the watched CPUs.
+    // Work in other threads would be noise on the watched CPUs.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     let listener = listen(args)?;
     let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), ..Default::default() };
@@ -59,7 +59,7 @@ fn listen(args: &ServeMetrics) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// The recorder on this thread, the server on one beside it; neither outlives the other.
+/// Runs the recorder on this thread and the server on another; neither outlives the other.
 fn serve(
     plan: &Plan,
     interval: Nanos,
@@ -72,7 +72,7 @@ fn serve(
     let page = Arc::clone(&live.page);
     std::thread::scope(|scope| {
         if plan.method == Method::Kernel {
-            // Before the server's thread begins, so that it is off the watched CPUs too, where there are others.
+            // This must come before the server's thread starts, so that the server is off the watched CPUs too, if there are others.
             let _ = record_kernel::leave(&plan.cpus);
         }
         let server = scope.spawn(|| {
@@ -108,7 +108,7 @@ fn passive(plan: &Plan, stop: &AtomicBool, live: &mut Live) -> anyhow::Result<()
     Ok(())
 }
 
-/// Everything between the rows and the page.
+/// The state between the rows and the page.
 struct Live {
     side: KernelSide,
     counters: Counters,

@@ -1,7 +1,7 @@
-//! `quell show`: a recording at a glance, or those of many hosts.
+//! `quell show`: summarizes a recording, or the recordings of many hosts.
 
 use quell_analysis::attribution::Attribution;
-use quell_analysis::hosts::Hosts;
+use quell_analysis::fleet::hosts::Hosts;
 use quell_analysis::overview::Overview;
 use quell_recording::Recording;
 use quell_request::show::{self as asked, By, Shown};
@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use crate::progress::Step;
 use crate::render;
 
-/// Where the rest of the sources is.
+/// How to see the rest of the sources.
 fn hint(attribution: &Attribution) -> &'static str {
     match attribution.sources {
         Some(_) => "\n`--by source`, `--by task` and `--by class` show who took the CPUs.\n",
@@ -20,7 +20,7 @@ fn hint(attribution: &Attribution) -> &'static str {
     }
 }
 
-/// Prints what there is as tables and plots, or as JSON.
+/// Prints the summary as tables and plots, or as JSON.
 pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
     let shown = {
         let step = Step::long(printer, "read", Some(1));
@@ -47,7 +47,7 @@ fn one(recording: &Recording, overview: &Overview, attribution: &Attribution, by
 
 fn many(hosts: &Hosts, args: &Show) -> String {
     match args.asked.by {
-        By::Source => render::hosts::by_source(hosts),
-        _ => render::hosts::by_host(hosts, args.all),
+        By::Source => render::fleet::hosts::by_source(hosts),
+        _ => render::fleet::hosts::by_host(hosts, args.all),
     }
 }

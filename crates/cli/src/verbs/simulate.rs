@@ -1,4 +1,4 @@
-//! `quell simulate`: a schedule or a pattern under LogGOPS and noise.
+//! `quell simulate`: simulates a schedule or a pattern under LogGOPS and noise.
 
 mod sweep;
 mod timeline;
@@ -15,7 +15,7 @@ use crate::render;
 use crate::sweep::Asked;
 use quell_request::network::{self, NetText};
 
-/// Plays the program and says when its ranks are done.
+/// Simulates the program, and prints when its ranks finish.
 pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(file) = &args.sweep {
         let asked = Asked { file, args: &args.sweeping, threads: args.asked.threads, json: args.json };

@@ -1,4 +1,4 @@
-//! `quell study`: the main job. Record this node, show it, predict to scale, advise, report.
+//! `quell study`: the main command. It records this node, shows it, predicts at scale, advises, and writes a report.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::steps::page::write;
 use crate::steps::predict::curves;
 use crate::steps::record::{inside, record};
 
-/// Runs every step and leaves a folder with all of it.
+/// Runs every step, and leaves a folder with all results.
 pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_study(args)?;
     let options = args.job.options(&Defaults::of_a_study())?;
@@ -71,7 +71,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What this machine withholds that the recording itself will not say.
+/// Prints limits of this machine that the recording itself does not show.
 fn say_limits(printer: Printer) {
     let limited = |f: &&Finding| f.subject == "CPUs" && f.verdict != Verdict::Good;
     if let Some(finding) = doctor::examine().iter().find(limited) {

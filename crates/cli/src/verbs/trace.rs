@@ -1,4 +1,4 @@
-//! `quell trace`: an MPI run with noise counters on every event.
+//! `quell trace`: traces an MPI run, with noise counters on every event.
 
 mod archive;
 mod folder;
@@ -22,18 +22,18 @@ use crate::printer::Printer;
 use crate::signals::Signals;
 use crate::steps::mpi_cache::mpi_cache;
 
-/// Exit codes of a command that is not there, and of one that cannot be run.
+/// Exit codes of a command that does not exist, and of one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
-/// Runs the command, and makes the archive of what its ranks logged. Its exit code is the command's own.
+/// Runs the command, and makes the archive from its ranks' logs. Returns the command's exit code.
 pub fn run(args: &Trace, printer: Printer) -> anyhow::Result<ExitCode> {
     let folder = Folder::new(&args.output)?;
     match trace(args, &folder, printer) {
         Ok(code) => Ok(ExitCode::from(code)),
         Err(error) => {
             if archive::has_logs(&folder).unwrap_or(false) {
-                // What ranks wrote outlives what went wrong here.
+                // The logs that ranks wrote are kept after an error here.
                 printer
                     .warn(&format!("no archive was made; the ranks' logs stay in {}", folder.logs.display()));
             } else {
@@ -71,7 +71,8 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
             code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
         }
         KernelSide::Unknown(_) | KernelSide::Unwanted => {
-            // This process may be followed itself. Else nobody is asked, for a recorder of somebody else follows other programs.
+            // This process may be followed itself; then its recorder serves the ranks too. Otherwise the name leads to no recorder, because
+            // another one would follow other programs.
             let outer = std::env::var_os(container::VARIABLE).filter(|name| !name.is_empty());
             loading.variables.push((container::VARIABLE, outer.unwrap_or_else(|| "quell-trace-none".into())));
             alone(args, &loading)?
@@ -82,7 +83,7 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
     Ok(told::tell(args, folder, &used, &nodes, made, code, printer))
 }
 
-/// The tracer for this MPI, in the run's folder, where every host sees it.
+/// Puts the tracer for this MPI into the run's folder, where every host sees it.
 fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<std::path::PathBuf> {
     let Built { path, fresh } = mpi::build(&mpi::TRACER, &used.wrapper, &mpi_cache()?)?;
     if fresh {
@@ -115,7 +116,7 @@ fn alone(args: &Trace, loading: &Loading) -> anyhow::Result<u8> {
     Ok(job::run(&words, &how, &signals.pass).map_err(unstarted)?.code())
 }
 
-/// Whether somebody asked for counters, so that their absence is to be told.
+/// Whether counters were requested, so that quell reports their absence.
 fn wants_counters(args: &Trace) -> bool {
     args.sources != SourcesWish::Off
 }

@@ -14,7 +14,7 @@ use crate::steps::track::{analyse, verdict};
 use quell_request::Usage;
 use quell_request::network::{self, NetText};
 
-/// The kernel's side of the run, which has names for what the counters only sum up.
+/// Prints the path of the kernel recording of the run, which names the tasks and interrupts that the counters only sum up.
 fn name_recording(archive: &Path, printer: Printer) {
     let folder = if archive.is_dir() { Some(archive) } else { archive.parent() };
     let entries = folder.and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
@@ -29,7 +29,7 @@ fn name_recording(archive: &Path, printer: Printer) {
     }
 }
 
-/// Analyses the archive and shows what came of it.
+/// Analyses the archive, and shows the result.
 pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if args.asked.net.net == Some(NetText::Help) {
         printer.result(&network::help())?;

@@ -1,4 +1,4 @@
-//! `quell tune`: mitigations looked at, planned, applied, verified, given back, and proved.
+//! `quell tune`: audits, plans, applies, verifies, reverts and tests mitigations.
 
 pub mod apply;
 pub mod attempt;
@@ -22,15 +22,15 @@ use crate::args::{RiskName, Tune, TuneAllow, TuneVerb, TuneWishes};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 
-/// The largest plan that is read.
+/// Maximum size of a plan, in bytes.
 const LARGEST_PLAN: u64 = 64 << 20;
 
-/// Does what was asked for.
+/// Runs the requested verb.
 pub fn run(args: &Tune, printer: Printer) -> anyhow::Result<ExitCode> {
     let outcome = match &args.verb {
         TuneVerb::Audit(args) => audit::run(args, printer),
         TuneVerb::Plan(args) => plan::run(args, printer),
-        // Its exit code may be the command's own.
+        // The exit code may be that of the command.
         TuneVerb::Apply(args) => return apply::run(args, printer),
         TuneVerb::Verify(args) => verify::run(args, printer),
         TuneVerb::Revert(args) => revert::run(args, printer),
@@ -44,7 +44,7 @@ pub fn run(args: &Tune, printer: Printer) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What the hidden verb of keepers does.
+/// The hidden verb that a keeper process runs.
 pub fn keep() -> anyhow::Result<Outcome> {
     quell_tune::keeper::keep().map_err(anyhow::Error::msg)?;
     Ok(Outcome::Done)
@@ -87,7 +87,7 @@ fn may_write(root: &Root) -> bool {
     !root.is_system() || unsafe { libc::geteuid() } == 0
 }
 
-/// Writing to a machine is root's.
+/// Refuses to write to a machine without root.
 fn need_root(root: &Root, what: &str) -> anyhow::Result<()> {
     if !may_write(root) {
         anyhow::bail!("only root may {what} settings of this machine: run it with sudo");
@@ -95,7 +95,7 @@ fn need_root(root: &Root, what: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// This program, which keepers are started from.
+/// The path of this program, from which keepers are started.
 fn program() -> anyhow::Result<PathBuf> {
     Ok(std::env::current_exe()?)
 }

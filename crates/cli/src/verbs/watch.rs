@@ -1,4 +1,4 @@
-//! `quell watch`: the noise of this node while it happens.
+//! `quell watch`: shows the noise of this node live.
 
 mod board;
 mod columns;
@@ -34,16 +34,16 @@ use plain::{block, summary};
 use tty::Tty;
 use view::View;
 
-/// Rows are taken at least so often, which keeps buffers small and the answer to a signal quick.
+/// Maximum time between two reads of the rows, which keeps buffers small and the response to signals fast.
 const PACE: Nanos = Nanos::from_nanos(250_000_000);
 
-/// What is left of the run at its end is told where it is at least so much of an interval.
+/// The rest of the run after the last full interval is reported if it is at least an interval divided by this number.
 const SHORTEST_PART: u64 = 20;
 
-/// Watches until the time is up, a key or a signal ends it.
+/// Watches until the time is up, or a key or a signal ends it.
 pub fn run(args: &Watch, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_watch(args)?;
-    // Work beside this thread would be noise on probed CPUs that is not marked as quell's own.
+    // Work in other threads would be noise on the probed CPUs that is not marked as quell's own.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     let wish = if args.passive { SourcesWish::On } else { args.watching.sources };
     let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), ..Default::default() };
@@ -90,7 +90,7 @@ fn passive(plan: &Plan, stop: &AtomicBool, live: &mut Live) -> anyhow::Result<()
     }
 }
 
-/// Where frames are shown.
+/// The output of frames.
 #[derive(Debug)]
 enum Face {
     Screen(Box<Tty>),
@@ -114,7 +114,7 @@ impl Face {
     }
 }
 
-/// Everything between the rows and the reader.
+/// The state between the rows and the display.
 struct Live {
     side: KernelSide,
     gatherer: Gatherer,
@@ -179,7 +179,7 @@ impl Live {
         Ok(())
     }
 
-    /// Ends the run for an error that is told at its end.
+    /// Stops the run after an error, which is reported at the end.
     fn fail(&mut self, outcome: anyhow::Result<()>) {
         if let Err(error) = outcome {
             self.failed.get_or_insert(error);
@@ -187,7 +187,7 @@ impl Live {
         }
     }
 
-    /// Gives the terminal back and sums the run up.
+    /// Restores the terminal, and prints the summary.
     fn finish(mut self) -> anyhow::Result<()> {
         let shown = self.last.as_ref().is_some_and(|frame| frame.time_ns == self.until.as_nanos());
         let told = self.last.as_ref().map_or(0, |frame| frame.time_ns);
@@ -219,7 +219,7 @@ fn recorder(side: &KernelSide) -> Option<&quell_kernel::Recorder> {
 impl Sink for Live {
     fn begin(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
         quell_node::probe::Beside::begin(&mut self.side, manifest);
-        // What it cost to begin is no part of the first interval.
+        // The cost of starting is not part of the first interval.
         self.meter.read(recorder(&self.side));
         Ok(())
     }
@@ -237,7 +237,7 @@ impl Sink for Live {
         self.until = progress.until_ns;
         self.lost_detours = progress.lost.iter().sum();
         if self.until >= self.due && self.failed.is_none() {
-            // An interval that could not be kept is left out, so that the next ends where it should.
+            // Intervals that were missed are skipped, so that the next one ends on time.
             while self.due <= self.until {
                 self.due += self.interval;
             }

@@ -1,4 +1,4 @@
-//! `quell` alone: the five things that people want.
+//! `quell` without a verb: prints the five most common commands.
 
 use crate::outcome::Outcome;
 use crate::printer::Printer;
@@ -15,7 +15,7 @@ quell measures operating-system noise on Linux nodes, names its sources, and pre
 `quell doctor` says what this machine permits, `quell help` lists every verb, `quell VERB --help` ends with examples.
 ";
 
-/// Prints them.
+/// Prints the commands.
 pub fn run(printer: Printer) -> anyhow::Result<Outcome> {
     printer.result(TEXT)?;
     Ok(Outcome::Done)

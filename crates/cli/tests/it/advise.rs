@@ -1,4 +1,4 @@
-//! What each source costs at scale, and what to do about it: from recordings made here.
+//! What each source costs at scale, and what to do about it, from synthetic recordings.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const SPAN_NS: u64 = 40_000_000_000;
 
-/// Where a source begins on one CPU, and how long it takes each time.
+/// A periodic source: when it first strikes on a CPU, and how long it takes each time.
 struct Habit {
     source: &'static str,
     every_ns: u64,
@@ -19,14 +19,14 @@ struct Habit {
     takes_ns: u64,
 }
 
-/// A has 90 % of the time in short ticks, B is rare and long, C is some more.
+/// A has 90 % of the time in short ticks, B is rare and long, C adds a little.
 const HABITS: [Habit; 3] = [
     Habit { source: "tick", every_ns: 1_000_000, first_ns: 300_000, takes_ns: 9_000 },
     Habit { source: "task:reaper", every_ns: 19_990_000_000, first_ns: 7_500_400_000, takes_ns: 10_000_000 },
     Habit { source: "irq:disk", every_ns: 20_001_000, first_ns: 600_000, takes_ns: 10_000 },
 ];
 
-/// A recording of two CPUs; the second's rhythm is some time behind the first's.
+/// A recording of two CPUs; the second CPU's events lag behind the first's.
 fn node(folder: &Path, name: &str, habits: &[&Habit]) {
     let mut manifest = Manifest::new(Method::Detour, State::Complete);
     manifest.threshold_ns = Some(150.0);
@@ -37,7 +37,7 @@ fn node(folder: &Path, name: &str, habits: &[&Habit]) {
     for cpu in [Cpu(0), Cpu(1)] {
         let mut intervals: Vec<Interval> = habits.iter().flat_map(|habit| of(habit, cpu)).collect();
         intervals.sort_by_key(|one| one.start);
-        // What the program sees: intervals that nest or touch are one gap.
+        // As the program sees it: intervals that nest or touch are one gap.
         let mut detours: Vec<Detour> = Vec::new();
         for one in &intervals {
             match detours.last_mut().filter(|last| last.end() >= one.start) {

@@ -1,4 +1,4 @@
-//! `quell convert` between recordings and the files of quantum benchmarks, from outside.
+//! `quell convert` between recordings and the files of quantum benchmarks, run as a program.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn us(us: u64) -> Nanos {
     Nanos::from_nanos(us * 1_000)
 }
 
-/// Two ranks, five iterations each.
+/// A recording of two ranks with five iterations each.
 fn record(folder: &Path) -> Vec<(Cpu, Phase)> {
     let phase = |rank: u32, index: u64| {
         let (start, compute) = (us(1_100 * index + 3), us(1_000 + index % 2));
@@ -67,7 +67,7 @@ fn phases_go_into_the_files_of_other_tools_and_come_back() {
     assert_snapshot!(said.concat() + &text(folder, "one.vpsum") + "\n" + &text(folder, "h.psnap"));
     assert_eq!(text(folder, "one.vpsum"), text(folder, "all.vpsum/vpsum.1"));
     assert_eq!(text(folder, "h.psnap"), text(folder, "again.psnap"));
-    // All but the work and the wait, which vpsum has no room for.
+    // Except for work and wait, which vpsum's format cannot hold.
     let back = read_phases(&folder.join("back.quell")).unwrap();
     let kept = |&(cpu, phase): &(Cpu, Phase)| (cpu, Phase { work: 0, wait: Nanos::ZERO, ..phase });
     assert_eq!(back, rows.iter().map(kept).collect::<Vec<_>>());
@@ -131,7 +131,7 @@ fn every_sample_becomes_a_recording_that_is_shown_or_says_why_not() {
         let rows = ["cpus", "quanta", "histograms", "sources"]
             .map(|key| document[key].as_array().map_or(0, Vec::len));
         assert!(rows.iter().sum::<usize>() > 0, "{name}: {rows:?}");
-        // Reading the other tool's file and its recording is the same.
+        // Reading the other tool's file gives the same as reading its recording.
         let again = format!("{name}.csv");
         assert!(run(folder, &["convert", &recording, &again]).status.success(), "{name}");
     }
@@ -189,13 +189,13 @@ fn a_recording_goes_into_every_format_that_has_room_for_it() {
     let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
     let texts = ["a.csv", "noise.txt", "a.trace.json", "a.prom"]
         .map(|name| format!("== {name}\n{}", text(folder, name)));
-    // Bounds are those of `serve-metrics`.
+    // The bucket bounds are those of `serve-metrics`.
     let texts = texts.concat();
     let texts = texts.lines().filter(|line| !line.contains("_bucket{") || line.contains("+Inf"));
     assert_snapshot!(said.concat() + &texts.collect::<Vec<_>>().join("\n"));
     assert_eq!(text(folder, "a.out"), text(folder, "noise.txt"));
 
-    // The archive is read by our own reader of others' archives: a location for the CPU, and what enters leaves.
+    // Our own reader of foreign archives reads it: a location for the CPU, and each enter has a leave.
     use quell_recording::mpi::{Run as _, What};
     let mut archive = quell_otf2::Archive::open(&folder.join("a.otf2")).unwrap();
     let names: Vec<String> = archive.definitions().regions.iter().map(|region| region.name.clone()).collect();
@@ -244,7 +244,7 @@ fn the_list_of_formats_is_a_table_a_document_and_the_page() {
     for format in formats {
         assert!(listed.contains(format["name"].as_str().unwrap()), "{format}");
     }
-    // What is written is what `--to` takes.
+    // The formats that quell writes are those that `--to` accepts.
     let help = transcript(folder, &["convert", "--help"]);
     for word in formats.iter().filter_map(|format| format["written"].as_str()) {
         assert!(help.contains(&format!("- {word}:")), "{word}: {help}");

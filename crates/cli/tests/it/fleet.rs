@@ -1,4 +1,4 @@
-//! Many made-up nodes, of which some are ill, through the whole program.
+//! Many synthetic nodes, some of which have a fault, analysed by the whole program.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const WAYS: &str = "daemon,ticks-often,ticks-long,storm,hiccup,steal,one-cpu";
 
-/// Makes a fleet in `fleet`, and says which nodes are ill, and how.
+/// Generates a fleet in `fleet`; returns the nodes with a fault, and their faults.
 fn made(folder: &Path, more: &[&str]) -> Vec<(String, String)> {
     let args = [&["generate-fleet", "-o", "fleet", "--cpus", "2", "--ways", WAYS], more].concat();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -42,7 +42,7 @@ fn each_way_of_being_ill_is_named_among_200_nodes() {
             "storm" => &["irq:nvme0q1"],
             "hiccup" => &["unattributed"],
             "steal" => &["steal"],
-            // All of its sources last longer; which of them is most depends on the CPU.
+            // All of its sources last longer; which of them has the most time depends on the CPU.
             _ => &["tick", "irq:eth0", "softirq:TIMER", "task:kworker"],
         };
         assert!(expected.contains(&source), "{way}: {:#}", why(&fleet, node));
@@ -61,7 +61,7 @@ fn each_way_of_being_ill_is_named_among_200_nodes() {
     let hiccup = ill.iter().find(|one| one.1 == "hiccup").unwrap();
     assert_eq!(slowest[0], hiccup.0, "5 ms once a second on each CPU outweigh all else");
     assert!(names.contains(slowest[1]), "{slowest:?}");
-    // The same once more, on one thread.
+    // The same again, on one thread.
     let mut again = support::quell(dir.path());
     again.env("RAYON_NUM_THREADS", "1").args(["advise", "fleet", "--ranks", "64,400,4000", "--json"]);
     assert_eq!(serde_json::from_slice::<Value>(&again.output().unwrap().stdout).unwrap(), fleet);

@@ -1,4 +1,4 @@
-//! `quell goal`, from outside.
+//! `quell goal`, run as a program.
 
 use crate::support::{json, run, transcript};
 use insta::assert_snapshot;

@@ -1,4 +1,4 @@
-//! The program from outside, where it needs nothing of the machine: no privilege, no MPI, no network.
+//! Tests that run the program and need nothing of the machine: no privilege, no MPI, no network.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../support/mod.rs"]

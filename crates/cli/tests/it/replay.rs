@@ -1,4 +1,4 @@
-//! `quell replay`: what it refuses, before it makes anything.
+//! `quell replay`: what it refuses, before it writes anything.
 
 use crate::support::run;
 

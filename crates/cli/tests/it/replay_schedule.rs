@@ -1,4 +1,4 @@
-//! Schedules: what is written is what a job reads, its clock is the simulator's, and damage is noticed.
+//! Schedules: a job reads what quell writes, its clock equals the simulator's, and damage is detected.
 
 use proptest::prelude::*;
 use quell_node::injector::compile::{Compiled, CpuNoise, Limits, compile};
@@ -8,7 +8,7 @@ use quell_replay::Track;
 use quell_replay::schedule::{Context, HEAD, Schedule, Sync};
 use quell_sim::ProgressClock;
 
-/// Detours apart from one another, from gaps and lengths; some touch.
+/// A trace from pairs of gap and duration; some detours touch.
 fn trace(cpu: u32, pairs: &[(u64, u64)], tail: u64) -> Trace {
     let mut at = 0;
     let mut detours = Vec::new();
@@ -28,7 +28,7 @@ fn compiled(traces: &[Trace]) -> Compiled {
     compile(&[("node", traces)], Limits::NONE).unwrap()
 }
 
-/// A schedule's track as a job reads it.
+/// A track of a schedule, read as a job reads it.
 fn read(words: &[u64], number: u64) -> Track<'_> {
     let entry = Schedule::of(words).unwrap().entry(number).unwrap();
     entry.within(words).unwrap()
@@ -49,7 +49,7 @@ proptest! {
             let quiet = clock.quiet(start);
             match track.ahead(start) {
                 None => prop_assert_eq!(clock.detours(), 0),
-                // The simulator's says no more than up to the end of the trace.
+                // The simulator's clock reports noise-free time only up to the end of the trace.
                 Some(ahead) => prop_assert!(ahead.wait_ns >= quiet && ahead.length_ns > 0),
             }
         }
@@ -100,7 +100,7 @@ proptest! {
             bad[place] = value;
         }
         prop_assert!(bad == good || check(&bad).is_err());
-        // As if the damage had been signed.
+        // Damage with a matching checksum.
         if let Some(end) = Schedule::of(&good).ok().map(|schedule| schedule.head.tables_end() as usize) {
             bad[3] = quell_replay::schedule::checksum(quell_replay::schedule::SEED, &bad[4..end]);
             let _ = check(&bad);

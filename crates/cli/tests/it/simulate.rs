@@ -1,4 +1,4 @@
-//! `quell simulate` and `quell predict --op`, from outside.
+//! `quell simulate` and `quell predict --op`, run as a program.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ fn write(folder: &Path, name: &str, text: &str) {
 
 /// Two ranks: a message there and back.
 const PING: &str = "num_ranks 2\nrank 0 {\ns: send 8b to 1\nr: recv 8b from 1\nr requires s\n}\nrank 1 {\nr: recv 8b from 0\ns: send 8b to 0\ns requires r\n}\n";
-/// Two ranks that both listen first.
+/// Two ranks that both receive first.
 const DEADLOCK: &str = "num_ranks 2\nrank 0 {\nhear: recv 8b from 1\nsay: send 8b to 1\nsay requires hear\n}\nrank 1 {\nhear: recv 8b from 0\nsay: send 8b to 0\nsay requires hear\n}\n";
-/// A message with a tag that nobody listens for.
+/// A message whose tag no receive matches.
 const MISSED: &str = "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\nrank 1 {\nrecv 8b from 0\n}\n";
 
 fn said(folder: &Path, calls: &[&[&str]]) -> String {
@@ -112,8 +112,8 @@ fn what_cannot_be_simulated_is_refused() {
     assert_snapshot!(said(dir.path(), &calls));
 }
 
-/// By hand: work of 55 begins at place 60. LogGOPSim counts what starts before 115; a machine also what strikes while it
-/// is late, at 160.
+/// Computed by hand: work of 55 starts at offset 60. LogGOPSim counts detours that start before 115; a machine also counts the one at 160,
+/// which strikes while the work is delayed.
 #[test]
 fn noise_strikes_by_either_rule() {
     let dir = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn the_document_has_the_fields_that_others_rely_on() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "ping.goal", PING);
     let played = json(dir.path(), &["simulate", "ping.goal", "--compat", "--json"]);
-    // o + L + o there, and the same back; (8 − 1)·6 on the receiver's CPU, twice. LogGOPSim: a send, a message and a receive count each.
+    // o + L + o in each direction, and (8 − 1)·6 on the receiver's CPU, twice. LogGOPSim counts a send, a message and a receive each.
     let expected = json!({ "schema": "quell.simulate/2", "ranks": 2, "events": 6, "finished": true, "max_ns": 11_084,
         "max_rank": 0, "finish_times_ns": [11_084, 7_042], "rules": "compatible" });
     for (field, value) in expected.as_object().unwrap() {

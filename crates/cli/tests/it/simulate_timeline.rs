@@ -1,4 +1,4 @@
-//! `quell simulate --timeline`, from outside.
+//! `quell simulate --timeline`, run as a program.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ l4 requires l3
 }
 ";
 
-/// The schedule, and noise that strikes both ranks in their first 100 ns.
+/// Writes the schedule, and noise that strikes both ranks in their first 100 ns.
 fn inputs(folder: &Path) {
     fs_err::write(folder.join("two.goal"), SCHEDULE).unwrap();
     fs_err::write(folder.join("noise.txt"), "# Selfish Benchmark\n50.00\t30.00\n900000.00\t10.00\n").unwrap();
@@ -94,7 +94,7 @@ fn of_many_ranks_some_are_drawn_and_their_arrows_pair_up() {
     };
     let from = arrows(&|word| word.strip_suffix('>')?.parse().ok());
     let to = arrows(&|word| word.strip_prefix('>')?.parse().ok());
-    // Every fourth rank is drawn: of the eight rounds, the messages of six are between such.
+    // Every fourth rank is drawn: in six of the eight rounds, messages are between drawn ranks.
     assert_eq!(from, (1..=3 * 6 * 64).collect::<Vec<u64>>());
     assert_eq!(to, from);
     for name in ["begins send", "begins receive"] {

@@ -1,4 +1,4 @@
-//! Sweeps: one dataset, whoever computed what of it, and whoever was killed meanwhile.
+//! Sweeps: one dataset, whichever process computed which part of it, even if processes were killed.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
@@ -17,7 +17,7 @@ const THOUSAND: &str = "name = 'a thousand'\nnoise = ['a.quell']\nquantum = ['1m
                         replicates = 1\nranks = [16, 64]\nseed = '1..125'\n";
 const FILES: usize = 63;
 
-/// A folder with noise and a plan in it.
+/// A temporary folder with noise and a plan.
 fn prepared(plan: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     netgauge(dir.path());
@@ -26,7 +26,7 @@ fn prepared(plan: &str) -> tempfile::TempDir {
     dir
 }
 
-/// `quell predict --sweep plan.toml` into a folder.
+/// Command `quell predict --sweep plan.toml` with an output folder.
 fn sweep(dir: &Path, output: &str) -> Command {
     let mut command = quell(dir);
     for name in ["SLURM_PROCID", "SLURM_ARRAY_TASK_ID", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"] {
@@ -45,7 +45,7 @@ fn done(mut command: Command) -> Value {
     good(&command.output().unwrap()).unwrap()
 }
 
-/// Name and content of all files of a dataset, hidden ones too.
+/// Name and content of all files of a dataset, including hidden ones.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs_err::read_dir(folder).unwrap().map(Result::unwrap);
     entries
@@ -65,7 +65,7 @@ fn same(dir: &Path, one: &str, other: &str) {
     assert!(differing.is_empty(), "{differing:?}");
 }
 
-/// Kills every process whose command line names the folder, but for this one.
+/// Kills every process whose command line names the folder, except this one.
 fn kill_all(mark: &str) {
     for entry in fs_err::read_dir("/proc").unwrap().map(Result::unwrap) {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
@@ -77,7 +77,7 @@ fn kill_all(mark: &str) {
     }
 }
 
-/// The launchers that are here, with how each starts two processes.
+/// The installed launchers, with the arguments to start two processes.
 fn launchers() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     let all: [(&str, &[&str]); 2] =
         [("mpirun.openmpi", &["--oversubscribe", "-n", "2"]), ("mpiexec.mpich", &["-n", "2"])];
@@ -92,7 +92,7 @@ fn under(dir: &Path, (launcher, words): (&str, &[&str]), output: &str) -> Comman
     command
 }
 
-/// With the launchers of MPIs, where they are installed.
+/// Tests with MPI launchers, where they are installed.
 mod on_this_machine {
     use super::*;
 
@@ -131,7 +131,7 @@ mod on_this_machine {
                 "one document, of the first: {document}"
             );
             assert_eq!((&document["share"]["of"], &document["share"]["index"]), (&2.into(), &0.into()));
-            // It cleans up behind those that were killed, and finds all in place.
+            // This run removes files of killed processes, and finds all results in place.
             let looked = done(sweep(dir, &mark));
             assert_eq!(
                 (looked["computed"].as_u64(), looked["rows"].as_u64()),
@@ -146,7 +146,7 @@ mod on_this_machine {
             done_or_silent(command);
         }
         same(dir, "one", "shards");
-        // Two tasks of an array, each of two steps, on hydra's and on Slurm's word.
+        // Two tasks of an array, each with two processes, in the environments of Hydra and of Slurm.
         for (task, rank) in [("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")] {
             let mut command = sweep(dir, "array");
             command.envs([
@@ -166,7 +166,7 @@ mod on_this_machine {
     }
 }
 
-/// Only the first of several prints.
+/// Of several processes, only the first prints.
 fn done_or_silent(mut command: Command) {
     let output = command.output().unwrap();
     let document = good(&output);
@@ -216,7 +216,7 @@ fn rows_are_what_the_verb_says() {
     let curve = String::from_utf8(run(dir, &words).stdout).unwrap();
     for (row, ranks) in table.rows.iter().zip([4, 8, 16, 32]) {
         assert_eq!(at(row, "ranks"), Cell::U64(ranks));
-        // As text: not every reader of JSON keeps the last bit.
+        // Compared as text, because not every JSON reader keeps the last bit of a number.
         for name in ["slowdown_percent", "mean_phase_ns"] {
             let Cell::F64(x) = at(row, name) else { panic!("{name} is empty") };
             assert!(curve.contains(&format!("\"{name}\": {x:?}")), "{name} {x:?} {curve}");
@@ -236,11 +236,11 @@ fn patterns_and_schedules_are_swept_and_what_cannot_be_is_a_row() {
     let args = ["simulate", "--sweep", "plan.toml", "--output", "out", "--json"];
     let output = run(dir, &args);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // A grid of sixteen has no place for four ranks.
+    // A grid of sixteen does not fit four ranks.
     assert_eq!((output.status.code(), document["failed_rows"].as_u64()), (Some(3), Some(6)), "{document}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("6 of 24 rows hold an error"));
     assert_eq!(run(dir, &args).status.code(), Some(3), "a second look finds the same");
-    // A launcher would end the others of a job of which one ends with 3.
+    // A launcher would end the other processes of a job if one of them ended with 3.
     let mut first = quell(dir);
     let first = first.args(args).envs([("PMI_RANK", "0"), ("PMI_SIZE", "2")]).output().unwrap();
     assert_eq!(good(&first).unwrap()["share"]["of"], 2);

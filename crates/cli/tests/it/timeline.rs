@@ -1,4 +1,4 @@
-//! `quell convert` to a Perfetto timeline, from outside.
+//! `quell convert` to a Perfetto timeline, run as a program.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn ns(n: u64) -> Nanos {
     Nanos::from_nanos(n)
 }
 
-/// A recording of CPU 1: two detours beside four kernel intervals, some of them with names of somebody else's making.
+/// A recording of CPU 1: two detours and four kernel intervals, some of them with hostile names.
 fn record(folder: &Path, method: Method) {
     let span = Span { start: Nanos::ZERO, end: ns(1_000_000) };
     let mut manifest = Manifest::new(method, State::Recording);

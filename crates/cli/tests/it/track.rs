@@ -1,4 +1,4 @@
-//! `quell track`, from outside.
+//! `quell track`, run as a program.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn two(folder: &Path) {
     made_run::write(&folder.join("two"), &definitions(2), &two_ranks());
 }
 
-/// The widest line, in characters.
+/// The length of the longest line, in characters.
 fn widest(text: &str) -> usize {
     text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }
@@ -71,7 +71,7 @@ fn an_archive_without_counters_is_not_called_quiet() {
 #[test]
 fn a_broken_archive_is_told_and_fails() {
     let dir = tempfile::tempdir().unwrap();
-    // Nobody sends what rank 1 receives, and rank 0 does not come to the second collective.
+    // No rank sends what rank 1 receives, and rank 0 does not enter the second collective.
     let ranks = [
         Rank::new().reduces(100, 220).finalizes(400, 500),
         Rank::new().receives(50, 80, 0).reduces(200, 220).reduces(250, 300).at(310, What::Leave(RECV)),

@@ -1,4 +1,4 @@
-//! `quell track --goal`: schedules of archives, and what is said of them.
+//! `quell track --goal`: schedules of archives, and the messages about them.
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ use crate::support::{run, transcript};
 use quell_otf2::Writer;
 use quell_recording::mpi::{BLOCKING, Comm, Definitions, Event, Location, Operation, Region, UNKNOWN, What};
 
-/// An archive of a ring with a sum after each of two rounds: 1 ms of work, of which 0.1 ms is noise. `odd` sends more than the others.
+/// An archive of a ring with an all-reduce after each of two rounds: 1 ms of work, of which 0.1 ms is noise. `odd` sends more than the
+/// others.
 fn archive(folder: &Path, ranks: u32, odd: Option<u32>) {
     let region = |name: &str, mpi| Region { name: name.into(), site: None, mpi };
     let location = |rank| Location {

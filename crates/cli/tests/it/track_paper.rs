@@ -1,4 +1,5 @@
-//! The worked examples of Nataraj et al. 2007, Fig. 2, as archives that the OTF2 library wrote; and their validation (§4.1), simulated.
+//! The worked examples of Nataraj et al. 2007, Fig. 2, as archives that the OTF2 library wrote, and the paper's validation (§4.1),
+//! simulated.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 const MS: u64 = 1_000_000;
 
-/// An archive that is being made. Times in ms.
+/// An archive under construction. Times are in ms.
 struct Made(Writer);
 
 impl Made {
@@ -72,7 +73,7 @@ impl Made {
         self.at(rank, end, What::Leave(3));
     }
 
-    /// Every rank ends at `ms`, and the archive is tracked.
+    /// Ends every rank at `ms`, and tracks the archive.
     fn track(mut self, folder: &Path, ranks: u32, ms: u64) -> Value {
         for rank in 0..ranks {
             self.at(rank, ms, What::Leave(0));
@@ -88,7 +89,7 @@ fn track(archive: &Path) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A number of each rank, in ns.
+/// A figure of each rank, in ns.
 fn each(tracked: &Value, name: &str) -> Vec<i64> {
     tracked["ranks"].as_array().unwrap().iter().map(|rank| rank[name].as_i64().unwrap()).collect()
 }
@@ -109,7 +110,7 @@ fn a_hundred_are_passed_on() {
     assert_eq!(each(&tracked, "amplified_ns"), ms(&[0, 100]));
     assert_eq!(each(&tracked, "compensated_ns"), ms(&[1400, 1400]));
     assert_eq!(tracked["compensated_runtime_ns"], 1400 * MS);
-    // The anchor file alone names the archive as well.
+    // The path of the anchor file selects the archive, too.
     assert_eq!(track(&folder.path().join("traces.otf2")), tracked);
 }
 
@@ -154,7 +155,7 @@ fn a_barrier_is_left_its_sync_time_after_the_last_would_have_come() {
     assert_eq!(each(&tracked, "absorbed_ns"), ms(&[30, 0, 0]));
 }
 
-/// The paper's program in strong scaling with a tenth of its noise levels' phases; its own worst error is 1.06 %.
+/// The paper's program in strong scaling, with a tenth of the phases of its noise levels; the paper's own worst error is 1.06 %.
 #[test]
 fn simulated_runs_are_compensated_to_what_they_are_without_noise() {
     for (ranks, phases) in [(32, 200), (256, 60)] {

@@ -1,4 +1,4 @@
-//! `quell tune` on machines that are folders: what it refuses, what it says, and that each machine is as it was afterwards.
+//! `quell tune` on folders that represent machines: what it refuses, what it prints, and that the machine is unchanged afterwards.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,7 +10,7 @@ use crate::support::fake_machine::{self, Machine};
 use crate::support::{json, quell, run, transcript};
 use serde_json::Value;
 
-/// A folder to work in, with a machine in `node`.
+/// A working folder, with a machine in `node`.
 struct Node {
     folder: tempfile::TempDir,
 }
@@ -48,7 +48,7 @@ impl Node {
         transcript(self.path(), &[&["tune"], args, &["--sysroot", "node"]].concat())
     }
 
-    /// All files of the machine but quell's own, with text and mode; for folders that they are there.
+    /// All files of the machine except quell's own, with content and mode; of folders only that they exist.
     fn image(&self) -> BTreeMap<PathBuf, String> {
         let node = self.path().join("node");
         let (mut image, mut folders) = (BTreeMap::new(), vec![node.clone()]);
@@ -83,7 +83,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Applies, verifies, reverts; the machine is as before.
+/// Applies, verifies and reverts, and checks that the machine is as before.
 fn there_and_back(node: &Node, args: &[&str]) -> Value {
     let before = node.image();
     let plan = node.plan(args);

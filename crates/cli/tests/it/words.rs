@@ -1,4 +1,4 @@
-//! What quell says: help, refusals, exit codes.
+//! What quell prints: help, refusals, exit codes.
 
 use crate::support::{json, netgauge, run, transcript};
 use insta::assert_snapshot;
@@ -21,7 +21,7 @@ fn each_verb_explains_itself_with_examples() {
     let help = transcript(dir.path(), &["--help"]);
     let listed =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // What a verb does may take more lines than one.
+    // The description of a verb may span several lines.
     let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let verbs: Vec<&str> =
         listed.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help").collect();
@@ -82,7 +82,7 @@ fn refusals_are_one_clear_error() {
         assert!(["exit 1\n", "exit 2\n"].iter().any(|code| text.starts_with(code)), "{args:?}: {text}");
         format!("$ quell {}\n{text}\n", args.join(" "))
     });
-    // How many CPUs there are is the machine's affair.
+    // The number of CPUs depends on the machine.
     let present = fs_err::read_to_string("/sys/devices/system/cpu/present").unwrap();
     assert_snapshot!(said.concat().replace(&format!("CPUs {}", present.trim()), "CPUs [PRESENT]"));
     assert!(!folder.join("x.quell").exists(), "a refused run leaves nothing behind");
@@ -150,7 +150,7 @@ fn the_committed_reference_is_that_of_the_program() {
             let now = fs_err::read_to_string(new.join(&place)).unwrap();
             assert!(old == now, "docs/reference/{} is stale: run ./x docs", place.display());
         }
-        // What is no more made is stale too; beside the folders stand pages by hand.
+        // Pages that are no longer generated are stale too. Pages next to these folders are written by hand.
         let made = names(&new);
         let left = names(&committed).into_iter().find(|name| folder != "." && !made.contains(name));
         assert_eq!(left, None, "docs/reference/{folder} holds a page of something that is gone");

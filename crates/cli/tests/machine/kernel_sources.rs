@@ -1,4 +1,4 @@
-//! The kernel recorder on the kernel that runs these tests: disturbers of our own making must be named and measured.
+//! The kernel recorder on the kernel that runs these tests: it must name and measure disturbers that the tests start.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use quell_recording::{Interval, Recording, SourceKind};
 use quell_testing::{machine, measure};
 use serde_json::Value;
 
-/// Records a CPU while something runs there. What `record` printed is of no interest.
+/// Records a CPU while something runs there. The output of `record` is ignored.
 fn while_disturbed<T: Send>(
     folder: &Path,
     args: &[&str],
@@ -60,7 +60,7 @@ fn names_of_tasks_are_harmless_everywhere() {
     }
     let mut burns = while_disturbed(dir.path(), &["-o", "a.quell", "--duration", "1s"], |stop| {
         rename_this_thread(b"\x1b[7m\n<b id=x>&");
-        // More than a quarter of the time: it is among the three that `--by cpu` names, whoever else is there.
+        // It takes more than a quarter of the time, so it is among the three sources that `--by cpu` names, whatever else runs.
         Burner { cpu: last_cpu(), every_ns: 10_000_000, burn_ns: 3_000_000 }.run(stop)
     });
     for by in ["source", "task", "class", "cpu"] {
@@ -103,7 +103,7 @@ fn programs_of(pid: u32) -> Vec<u32> {
     ids
 }
 
-/// Those of them that are still loaded.
+/// How many of these programs are still loaded.
 fn loaded(ids: &[u32]) -> usize {
     libbpf_rs::query::ProgInfoIter::default().filter(|program| ids.contains(&program.id)).count()
 }
@@ -128,7 +128,7 @@ fn a_killed_recorder_leaves_nothing_in_the_kernel() {
         entries.flatten().filter(|entry| entry.file_name().to_string_lossy().contains("quell")).count()
     });
     assert_eq!(pinned, 0);
-    // What was flushed can be read, and names its sources.
+    // What was flushed can be read, including its sources.
     let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
     assert!(count(&source(&show, "tick")) > 0, "{}", show["sources"]);
 }
@@ -166,7 +166,7 @@ fn without_the_privilege_all_but_the_sources_is_there() {
     assert!(show["sources_unknown_because"].as_str().unwrap().contains("root"), "{show}");
 }
 
-/// Reads and writes of others must be as the header promises, also for a user without any privilege.
+/// Other processes can read and write the container as the header promises, even without any privilege.
 #[test]
 fn a_command_reads_its_own_account_as_the_recorder_keeps_it() {
     let _machine = machine();
@@ -204,9 +204,10 @@ fn a_command_reads_its_own_account_as_the_recorder_keeps_it() {
         let kinds = rows.iter().filter(|row| row["source"].as_str().unwrap().split(':').next() == Some(kind));
         kinds.map(|row| row[field].as_u64().unwrap()).sum()
     };
-    // An interval is charged right after its end was read, and the thread goes on only then: what ended before its last look
-    // was in its account, what ended after that was not. Both read one clock to the ns. While the kernel adjusts its rate the
-    // two ways of reading it may be a few ns apart, which is less than any way out of an interrupt takes: no margin is needed.
+    // The recorder charges an interval right after it has read its end, and only then does the thread continue. So intervals that ended
+    // before the thread's reading are in its account, and later ones are not. Both read the same clock, to the ns. While the kernel adjusts
+    // the clock's rate, the two ways to read it may differ by a few ns, which is less than any return from an interrupt takes, so no margin
+    // is needed.
     for kind in [SourceKind::Tick, SourceKind::Task] {
         let name = kind.name();
         let rows = placed(&recording, |one| one.source.kind() == kind && own["tid"] == one.victim);
@@ -253,8 +254,8 @@ fn a_command_that_fails_says_so_and_leaves_its_recording() {
     assert!(!dir.path().join("b.quell").exists(), "nothing was recorded");
 }
 
-/// Each thread's account in the container equals the sum of its intervals, kind by kind. A thread that had been waited for
-/// and yet not left its CPU when the recording ended has the account of that moment; more may have been recorded since.
+/// Checks that each thread's account in the container equals the sum of its intervals, by kind. A thread that was still on its CPU when the
+/// recording ended has the account of that moment; more intervals may have been recorded since.
 fn the_container_counts_what_was_recorded(folder: &Path, name: &str) {
     let recording = whole(folder, name).unwrap();
     let zero = recording.manifest.zero_monotonic_ns.unwrap();
@@ -302,13 +303,13 @@ fn every_thread_of_a_command_is_followed() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
     let threads = show["threads"].as_array().unwrap();
-    // The shell, five children of it with a program each, and the last program's child or itself.
+    // The shell, its five children with a program each, and either the last program's child or the shell itself.
     assert!((7..=13).contains(&threads.len()), "{} threads: {threads:?}", threads.len());
     assert!(threads.iter().filter(|t| t["name"] == "true").count() >= 5, "{threads:?}");
     the_container_counts_what_was_recorded(dir.path(), "a.quell");
 }
 
-/// Figures: these tests have the machine for themselves.
+/// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;
 
@@ -334,16 +335,16 @@ mod measured {
             let row = source(&show, "task:quell-burner");
             assert_eq!(row["class"], "type2", "{row}");
             assert_eq!((count(&row), row["total_ns"].as_u64().unwrap()), ended_by(&runs, u64::MAX), "{row}");
-            // Each time that it left its CPU ended a run.
+            // A run ends each time the burner leaves its CPU.
             let (first, last) = (&burns[0], &burns[burns.len() - 1]);
             let (by_first, by_last) = (ended_by(&runs, first.start), ended_by(&runs, last.start));
             assert_eq!(by_last.0 - by_first.0, last.left - first.left, "runs of {} burns", burns.len());
-            // Its own clock leaves out what the hypervisor took; how much of that was taken from it is not known.
+            // Its CPU clock excludes steal, but how much of the steal hit this task is not known.
             let (ran, had) = (by_last.1 - by_first.1, last.had_ns - first.had_ns);
             let stolen =
                 ended_by(&placed(&recording, |one| one.source.kind() == SourceKind::Steal), u64::MAX).1;
             within("ns burned", ran - stolen.min(ran.saturating_sub(had)), had, 5)?;
-            // Where others delay many of the burns there is no beat to be found.
+            // If other load delays many of the burns, there is no period to find.
             let on_time = burns.iter().filter(|burn| !burn.interrupted && burn.late_ns < 500_000).count();
             let period = row["period_ns"].as_f64().unwrap_or(0.0) as u64;
             if on_time * 5 < burns.len() * 4 { Ok(()) } else { within("its period", period, 10_000_000, 1) }
@@ -367,7 +368,7 @@ mod measured {
             let storm = details.iter().find(|detail| detail["name"] == "timerfd_tmrproc").cloned();
             let span = span(&whole(dir.path(), &name)?);
             let fired = fired.iter().filter(|&&at| inside(at, span)).count() as u64;
-            // A callback that shares its interrupt with another is not seen apart.
+            // A callback that shares its interrupt with another one is not seen separately.
             within("callbacks", count(&storm.unwrap_or(Value::Null)), fired, 3)
         });
     }
@@ -391,12 +392,12 @@ mod measured {
             let (softirq, task) = (source(&show, "softirq:NET_RX"), source(&show, "task:quell-flood"));
             assert_eq!(count(&softirq), seen.len() as u64, "{softirq}");
             assert!(task["total_ns"].as_u64().unwrap() > 0, "{task}");
-            // The flood begins before the recording, and ends after it.
+            // The flood starts before the recording, and ends after it.
             sent.retain(|&at| inside(at, span(&recording)));
             if sent.len() <= 1000 {
                 return Err(format!("only {} packets sent", sent.len()));
             }
-            // Each is taken in before the next is sent; others' packets come on top.
+            // Each packet is received before the next is sent; packets of other programs add to them.
             let seen = ended_by(&seen, sent[sent.len() - 1]).0 - ended_by(&seen, sent[0]).0;
             let told = format!("{seen} softirqs for {} packets", sent.len() - 1);
             if (97..=110).contains(&(seen * 100 / (sent.len() as u64 - 1))) { Ok(()) } else { Err(told) }
@@ -415,7 +416,7 @@ mod measured {
         }
         measure(|n| {
             let name = format!("{n}.quell");
-            // Without a probe, so that the interrupted thread has the CPU for itself.
+            // No probe, so that the interrupted thread has the CPU for itself.
             let args = ["-o", &name, "--method", "kernel", "--duration", "3s"];
             let sent = while_disturbed(dir.path(), &args, |stop| interrupt_by_membarrier(last_cpu(), stop));
             let show = json(dir.path(), &["show", &name, "--by", "source", "--json"]);
@@ -427,7 +428,7 @@ mod measured {
             let called: u64 = rows.iter().map(|row| of_ours(row, "details", "ipi_mb")).sum();
             let blamed: u64 = rows.iter().map(|row| of_ours(row, "causes", "quell-sender")).sum();
             within("interrupts with their sender", blamed, called, 3)?;
-            // One that was sent and over while the spinner ran has struck it; one that never met it has not.
+            // An interrupt that was sent and done within a run of the spinner has struck it; one that overlaps no run has not.
             let recording = whole(dir.path(), &name)?;
             let runs = placed(&recording, |one| one.source.to_string() == "task:quell-spinner");
             let ours = |one: &Interval| one.detail.as_ref().is_some_and(|detail| detail.contains("ipi_mb"));
@@ -440,7 +441,7 @@ mod measured {
             let told =
                 format!("{struck} interrupts, where {surely} struck for certain and {perhaps} perhaps");
             assert!(struck <= perhaps, "{told}");
-            // Where one shares its interrupt with another's call it may not be seen apart.
+            // An interrupt that is shared with another program's call may not be seen separately.
             if surely > 100 && struck * 100 >= surely * 97 { Ok(()) } else { Err(told) }
         });
     }

@@ -1,5 +1,5 @@
-//! The program on the machine that runs the tests: its kernel, its MPIs, its settings. Tests take turns (`machine()`); those in a
-//! module `measured` have it for themselves, and judge figures only where it was quiet.
+//! The program on the machine that runs the tests: its kernel, its MPIs, its settings. Tests run one at a time (`machine()`). Those in a
+//! module `measured` have the machine for themselves, and judge figures only if it was quiet.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../support/mod.rs"]

@@ -1,4 +1,4 @@
-//! Benchmarks under the MPIs of this machine: who runs them, how they end, and whom they blame.
+//! Benchmarks under the MPIs of this machine: how they start, how they end, and which culprits they name.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
@@ -20,7 +20,7 @@ fn signal(pid: u32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid as i32, signal) }, 0);
 }
 
-/// The ranks' processes, once every rank has written phases.
+/// The ids of the ranks' processes, once every rank has written phases.
 fn ranks_at_work(folder: &Path, ranks: usize) -> Vec<u32> {
     let mut pids = Vec::new();
     until("phases of every rank", || {
@@ -34,18 +34,18 @@ fn ranks_at_work(folder: &Path, ranks: usize) -> Vec<u32> {
 }
 
 fn gone(pid: u32) -> bool {
-    // One that nobody waits for any more has no program.
+    // A process without a program is a zombie.
     std::fs::read_link(format!("/proc/{pid}/exe")).is_err()
 }
 
-/// Phases that recordings in a run's folder hold, by host.
+/// The number of phases in the recordings of a run's folder, by host.
 fn phases_in(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let recordings = entries.filter(|path| path.join("quanta.parquet").exists());
     recordings.map(|path| read_phases(&path).unwrap().len()).sum()
 }
 
-/// A long run in the background, and its folder.
+/// Starts a long run in the background; returns it and its folder.
 fn long_run(folder: &Path, mpi: &str) -> (Guard, PathBuf) {
     let child = quell(folder)
         .args([
@@ -206,7 +206,7 @@ fn ranks_end_with_quell_and_their_phases_are_collected_later() {
         let shown = json(dir.path(), &["bench", "show", "run", "--json"]);
         assert_eq!(shown["run"]["state"], "failed");
         assert!(shown["phases"].as_u64().unwrap() > 0, "{mpi}: nothing was kept");
-        // As where the one that collected was killed before it could say so.
+        // The state of a run whose quell was killed while it collected.
         let facts = fs_err::read_to_string(folder.join("run.json")).unwrap();
         fs_err::write(folder.join("run.json"), facts.replace("\"failed\"", "\"running\"")).unwrap();
         let again = json(dir.path(), &["bench", "show", "run", "--json"]);
@@ -214,7 +214,7 @@ fn ranks_end_with_quell_and_their_phases_are_collected_later() {
     }
 }
 
-/// A file system of a few MiB, taken away with the test.
+/// A file system of a few MiB, which is unmounted at the end of the test.
 struct Small(tempfile::TempDir);
 
 impl Small {
@@ -250,12 +250,13 @@ fn a_full_disk_is_named() {
     }
 }
 
-/// A benchmark with a disturber on one of its CPUs: the operations that are mostly its doing, and how many say so.
+/// Runs a benchmark with a disturber on one of its CPUs; returns the number of operations that it mostly delayed, and how many of them name
+/// it.
 fn disturbed(words: &[&str], mpi: &str) -> (usize, usize) {
     let dir = tempfile::tempdir().unwrap();
     let stop = AtomicBool::new(false);
     let (document, burns) = std::thread::scope(|scope| {
-        // Every 10 ms on one of the ranks' CPUs.
+        // It burns every 10 ms on one of the ranks' CPUs.
         let disturber = scope.spawn(|| {
             rename_this_thread(DISTURBER.as_bytes());
             disturb(last_cpu(), 300_000, &stop)
@@ -271,7 +272,7 @@ fn disturbed(words: &[&str], mpi: &str) -> (usize, usize) {
 
 const DISTURBER: &str = "known-burner";
 
-/// Of the anomalies that are mostly a burn's doing, how many there are and how many say so.
+/// The number of anomalies that are mostly caused by a burn, and how many of them name it as culprit.
 fn blamed(listed: &serde_json::Value, burns: &[(u64, u64)]) -> (usize, usize) {
     let (mut hit, mut named) = (0, 0);
     for anomaly in listed.as_array().unwrap() {
@@ -287,7 +288,7 @@ fn blamed(listed: &serde_json::Value, burns: &[(u64, u64)]) -> (usize, usize) {
     (hit, named)
 }
 
-/// Figures: these tests have the machine for themselves.
+/// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;
 
@@ -304,7 +305,7 @@ mod measured {
                 let (hit, named) = disturbed(words, mpi);
                 let told =
                     format!("{}: {named} of {hit} that the disturber held up are blamed on it", words[0]);
-                // Where others keep the machine busy, too little of what takes long is the disturber's doing to judge by.
+                // On a busy machine, the disturber causes too few of the anomalies to judge by.
                 if hit > 20 && named * 100 >= hit * 95 { Ok(()) } else { Err(told) }
             });
         }
@@ -341,7 +342,7 @@ mod measured {
         assert_eq!(layouts[0]["rounds"], 2);
         let fwq = bench(&["fwq", "-n", "2", "--count", "200", "--quantum", "500us", "-o", "f"]);
         assert_eq!(fwq["iterations"], 200);
-        // Whatever was shown is shown again from the folder, to the last figure.
+        // `bench show` prints the same document from the folder, to the last digit.
         for (name, document) in [("h", halo), ("f", fwq)] {
             assert_eq!(json(dir.path(), &["bench", "show", name, "--json"]), document, "{name}");
         }

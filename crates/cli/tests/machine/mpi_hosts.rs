@@ -1,4 +1,4 @@
-//! Many hosts under the launchers that are installed: fake ones on this machine, which share its kernel, clock and CPUs.
+//! Many hosts under the installed launchers: fake hosts on this machine, which share its kernel, clock and CPUs.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -18,7 +18,7 @@ const TOOLS: &[&str] = &["unshare", "nsenter", "ip", "sshd", "ssh", "ssh-keygen"
 const MPIS: [(&str, &str, &str); 2] =
     [("openmpi", "mpicc.openmpi", "mpirun.openmpi"), ("mpich", "mpicc.mpich", "mpiexec.mpich")];
 
-/// Whether what it takes is here; says aloud what is not proved otherwise.
+/// Whether the required programs are installed; reports the skipped test otherwise.
 fn has(programs: &[&str]) -> bool {
     let missing = lacks(programs);
     if let Some(why) = &missing {
@@ -27,14 +27,14 @@ fn has(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// The MPIs of which all programs are here.
+/// The MPIs that are completely installed.
 fn mpis() -> impl Iterator<Item = (&'static str, &'static str)> {
     MPIS.iter()
         .filter(|(_, wrapper, launcher)| has(&[*wrapper, *launcher]))
         .map(|&(mpi, _, launcher)| (mpi, launcher))
 }
 
-/// How a launcher is sent to the hosts, with so many slots on each.
+/// The launcher arguments for both hosts, with `slots` slots on each.
 fn words(hosts: &FakeHosts, mpi: &str, slots: u32) -> String {
     let agent = hosts.agent();
     match mpi {
@@ -46,16 +46,16 @@ fn words(hosts: &FakeHosts, mpi: &str, slots: u32) -> String {
     }
 }
 
-/// MPICH's transport finds the network by its variables.
+/// MPICH's transport, UCX, takes its network from these variables.
 fn tell_ucx(command: &mut Command) {
     command.env("UCX_TLS", "tcp,self").env("UCX_NET_DEVICES", INTERFACE);
 }
 
-/// A run that takes longer hangs: the longest takes some ten seconds on a busy machine.
+/// A run that takes longer than this hangs: the longest takes some ten seconds on a busy machine.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// Runs a job of MPI. In `MPI_Finalize` of MPICH 4.0 over UCX a rank that waits for the launcher no longer answers its peer, which waits for
-/// it: on a busy machine such a run may hang, with quell or without. It is ended and done again; what it left in `folder` is removed.
+/// Runs an MPI job. In `MPI_Finalize` of MPICH 4.0 over UCX, a rank that waits for the launcher no longer answers its peer, which waits for
+/// it. So on a busy machine such a run may hang, with quell or without. It is ended and repeated; what it left in `folder` is removed.
 fn finish(hosts: &FakeHosts, folder: Option<&str>, command: &mut Command) -> Output {
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for _ in 0..3 {
@@ -88,7 +88,7 @@ fn bench(hosts: &FakeHosts, mpi: &str, more: &[&str]) -> Command {
     command
 }
 
-/// Two recordings, the right rank in each, bound to CPUs of their own.
+/// Checks that there are two recordings, each with the right rank, bound to CPUs of their own.
 fn check_bench(hosts: &FakeHosts, folder: &str, output: &Output) {
     success(folder, output);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -142,7 +142,7 @@ fn two_hosts_are_recorded_at_once_by_four_copies() {
     }
 }
 
-/// The first copy on each host records it; the other says so and ends well.
+/// Checks that the first copy on each host records it, and the others report that and end successfully.
 fn check_record(hosts: &FakeHosts, folder: &str, mut launcher: Command) {
     launcher.args([QUELL, "record", "-o", folder, "--duration", "300ms", "--sources", "off", "--cpus"]);
     let said = success(folder, &launcher.arg(last_cpu().to_string()).output().unwrap());
@@ -158,7 +158,7 @@ fn check_record(hosts: &FakeHosts, folder: &str, mut launcher: Command) {
     assert_eq!(found, [("qa", "qa"), ("qb", "qb")]);
 }
 
-/// The ranks of a program that speaks MPI, each wrapped: every one runs, and has a recording of its own.
+/// Each rank of an MPI program runs under a quell of its own: every rank runs, and has its own recording.
 #[test]
 fn each_copy_follows_its_own_command() {
     if !has(TOOLS) || !Path::new("/sys/kernel/btf/vmlinux").exists() {
@@ -225,7 +225,7 @@ fn slurm_starts_benchmarks_from_within_a_step() {
     check_bench(&hosts, "inner", &srun.output().unwrap());
 }
 
-/// Ranks on other hosts load the noise too: each is told of, on its host, as a node of its own.
+/// Ranks on other hosts load the noise too; the document lists each with its host, as a node of its own.
 #[test]
 fn noise_reaches_ranks_on_other_hosts() {
     if !has(TOOLS) {
@@ -233,7 +233,7 @@ fn noise_reaches_ranks_on_other_hosts() {
     }
     let _machine = machine();
     let hosts = FakeHosts::new(&HOSTS);
-    // A beat that no tick of the scheduler, to which phases may be bound, can keep step with.
+    // A period that is no multiple of a scheduler tick, which phases may be in step with.
     let model = "span = \"1s\"\n[[component]]\nname = \"beat\"\nperiodic = { period = \"1370us\" }\nduration = { constant = \"50us\" }\n";
     fs_err::write(hosts.path("noise.toml"), model).unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/calls.c");
@@ -267,7 +267,7 @@ fn noise_reaches_ranks_on_other_hosts() {
     }
 }
 
-/// A run of two ranks on two hosts is whole: an archive with the counters of both, and a recording of each host.
+/// Checks the run of two ranks on two hosts: an archive with the counters of both ranks, and a recording of each host.
 fn check_trace(hosts: &FakeHosts, folder: &str, output: &Output) {
     let said = success(folder, output);
     assert!(String::from_utf8_lossy(&output.stdout).contains("2 ranks, 500 rounds"), "{folder}: {said}");
@@ -282,7 +282,7 @@ fn check_trace(hosts: &FakeHosts, folder: &str, output: &Output) {
     }
 }
 
-/// The ring for an MPI, in the folder that every host sees.
+/// Compiles the ring for an MPI, into the folder that every host sees.
 fn ring(hosts: &FakeHosts, mpi: &str) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/ring.c");
     let mut compiler = Command::new(format!("mpicc.{mpi}"));

@@ -1,4 +1,4 @@
-//! The MPI tracer under the MPIs of this machine: what it writes of programs in C and Fortran adds up.
+//! The MPI tracer under the MPIs of this machine: its logs of C and Fortran programs are consistent.
 
 use quell_testing::machine;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,7 +21,7 @@ fn built(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The tracer, compiled as the comment in `mpi/trace/trace.h` says; once for all tests, which take turns.
+/// The tracer, compiled as described in `mpi/trace/trace.h`, once for all tests, which run one at a time.
 fn tracer(mpi: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tracer-{mpi}"));
     let library = folder.join("quell-trace.so");
@@ -44,14 +44,14 @@ fn tracer(mpi: &str) -> PathBuf {
         built(command.arg("-c").arg(source).arg("-o").arg(&object));
         objects.push(object);
     }
-    // Whole, or not there.
+    // The rename makes the library appear as a whole.
     let made = folder.join("new.so");
     built(Command::new("cc").args(["-shared", "-o"]).arg(&made).args(objects).args(["-ldl", "-lpthread"]));
     fs::rename(&made, &library).unwrap();
     library
 }
 
-/// A program of `support/mpi`.
+/// Compiles a program of `support/mpi`.
 fn program(mpi: &str, source: &str, folder: &Path) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mpi");
     let program = folder.join(source.replace('.', "_"));
@@ -65,7 +65,7 @@ fn program(mpi: &str, source: &str, folder: &Path) -> PathBuf {
     program
 }
 
-/// Runs a program with libraries preloaded into it and its launcher; logs go to `folder/logs`.
+/// Runs a program with libraries preloaded into it and its launcher; the logs are in `folder/logs`.
 fn run(mpi: &str, ranks: usize, libraries: &[&Path], program: &Path, more: &[(&str, &str)]) -> Output {
     let logs = program.with_extension("logs");
     let _ = fs::remove_dir_all(&logs);
@@ -86,7 +86,7 @@ fn opened(program: &Path) -> LogRun {
     LogRun::open(&program.with_extension("logs")).unwrap()
 }
 
-/// Each location's events, which must be whole.
+/// The events of each location, which must be complete.
 fn events(run: &mut LogRun) -> Vec<Vec<Event>> {
     let mut all = Vec::new();
     for location in 0..run.definitions().locations.len() {
@@ -98,7 +98,7 @@ fn events(run: &mut LogRun) -> Vec<Vec<Event>> {
     all
 }
 
-/// Every send is received once, every collective is that of all members, every request is completed once, calls nest.
+/// Checks that every send is received once, every collective has all members, every request completes once, and calls nest.
 fn adds_up(run: &mut LogRun) -> Vec<Vec<Event>> {
     let all = events(run);
     let definitions = run.definitions();
@@ -159,7 +159,7 @@ fn adds_up(run: &mut LogRun) -> Vec<Vec<Event>> {
     all
 }
 
-/// Nothing is missing from a run that went well.
+/// Checks that nothing is missing from a run that succeeded.
 fn is_whole(run: &LogRun, ranks: u32) {
     let summary = run.summary();
     assert_eq!(summary.ranks, ranks);
@@ -216,7 +216,7 @@ fn programs_in_fortran_are_traced_by_whatever_bindings() {
             went_well(&run(mpi, 3, &[&library], &program, &[]));
             let mut traced = opened(&program);
             is_whole(&traced, 3);
-            // Per rank four calls beside the dup, barrier and free; and a message from rank 0 to rank 1.
+            // Per rank four calls, in addition to dup, barrier and free; and a message from rank 0 to rank 1.
             assert_eq!(traced.summary().calls, 3 * 7 + 2, "{mpi} {source}");
             adds_up(&mut traced);
         }
@@ -238,7 +238,7 @@ fn a_rank_that_is_killed_leaves_what_it_did() {
         };
         let all = events(&mut traced);
         assert_eq!(done(&all[1]), 50);
-        // The others wait within the next call.
+        // The others wait in the next call.
         assert!(matches!(all[0].last().unwrap().what, What::CollectiveBegin), "{:?}", all[0].last());
     }
 }
@@ -256,7 +256,7 @@ fn a_limit_ends_a_log_and_says_what_was_lost() {
     assert!(events(&mut traced).iter().all(Vec::is_empty));
 }
 
-/// What an injector in front of the tracer burned between two calls stands at the entry of the second.
+/// Noise that an injector, loaded before the tracer, burned between two calls is recorded at the entry of the second.
 #[test]
 fn injected_noise_is_known_before_the_call_is_entered() {
     let _machine = machine();

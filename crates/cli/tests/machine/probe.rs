@@ -1,4 +1,4 @@
-//! The probe on the kernel that runs these tests: real disturbers, real signals, a real full disk.
+//! The probe on the kernel that runs these tests, with real disturbers, real signals and a really full disk.
 
 use std::ffi::CString;
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,7 +12,7 @@ use crate::support::{Guard, json, quell, run};
 use quell_testing::{machine, measure, skip};
 use serde_json::Value;
 
-/// The detours of a recording as (start, end) on CLOCK_MONOTONIC, through the CSV that anybody can read.
+/// The detours of a recording as (start, end) on CLOCK_MONOTONIC, read from its CSV export.
 fn detours(folder: &Path, name: &str) -> Vec<(u64, u64)> {
     let manifest: Value =
         serde_json::from_slice(&fs_err::read(folder.join(name).join("manifest.json")).unwrap()).unwrap();
@@ -27,16 +27,16 @@ fn detours(folder: &Path, name: &str) -> Vec<(u64, u64)> {
     text.lines().skip(1).map(row).collect()
 }
 
-/// What a recording shows of a disturber of known times.
+/// What a recording shows of a disturber whose burns are known.
 struct Disturbed {
     burns: usize,
-    /// Burns over whose middle a detour lies.
+    /// Number of burns whose middle is in a detour.
     found: usize,
-    /// Median of those detours.
+    /// Median duration of those detours.
     median_ns: u64,
-    /// Median of the burns.
+    /// Median duration of the burns.
     burned_ns: u64,
-    /// Whether 10 ms is among the periods.
+    /// Whether 10 ms is among the detected periods.
     ten_ms: bool,
 }
 
@@ -70,8 +70,8 @@ fn record_disturber(folder: &Path, name: &str, burn_ns: u64) -> Disturbed {
     }
 }
 
-/// Holds a disturber against one that only wakes: what waking and switching cost is the machine's affair (about 20 µs
-/// on a virtual one), and part of what the program felt. Says what does not fit.
+/// Compares a disturber with one that only wakes up: the cost of waking and switching depends on the machine (about 20 µs on a virtual
+/// one), and is part of what the program sees. Returns what does not match.
 fn find_the_disturber(folder: &Path, n: usize) -> Result<(), String> {
     let waking = record_disturber(folder, &format!("{n}-waking.quell"), 0);
     let burning = record_disturber(folder, &format!("{n}-burning.quell"), 200_000);
@@ -90,7 +90,7 @@ fn find_the_disturber(folder: &Path, n: usize) -> Result<(), String> {
     }
 }
 
-/// A recording that runs until it is told otherwise, past its first two flushes.
+/// Starts a recording that runs until it is stopped; returns after its second flush.
 fn started(folder: &Path) -> Guard {
     let args = ["record", "-o", "a.quell", "--duration", "600s", "-q"];
     let child = quell(folder).args(args).stderr(Stdio::piped()).spawn().unwrap();
@@ -114,7 +114,7 @@ fn an_interrupt_keeps_what_was_seen() {
     assert!(dir.path().join("a.quell/detours.parquet").exists());
 }
 
-/// A tiny file system that is gone when the test is.
+/// A tiny file system, which is unmounted at the end of the test.
 struct Tmpfs(tempfile::TempDir);
 
 impl Tmpfs {
@@ -151,7 +151,7 @@ fn a_full_disk_ends_the_run_with_an_error_and_a_recording() {
     assert!(said.contains("ended early") && said.matches("No space left").count() == 1, "{said}");
     let show = json(disk.0.path(), &["show", "a.quell", "--json"]);
     assert!(["failed", "recording"].contains(&show["state"].as_str().unwrap()));
-    // Whose rows came first, the probes' or the kernel's, is chance.
+    // Whether rows of the probes or of the kernel were written first depends on timing.
     let sum = |rows: &str, field: &str| {
         let rows = show[rows].as_array().map(Vec::as_slice).unwrap_or_default();
         rows.iter().filter_map(|row| row[field].as_u64()).sum::<u64>()
@@ -168,7 +168,7 @@ fn quells_own_work_is_marked_and_kept_out() {
     assert!(output.status.success());
     let show = json(dir.path(), &["show", "a.quell", "--json"]);
     let cpus = show["cpus"].as_array().unwrap();
-    // The writer shares the first CPU: a wake-up at least every 750 ms.
+    // The writer shares the first CPU, and wakes up at least every 750 ms.
     let own = cpus[0]["own_detours"].as_u64().unwrap();
     assert!(own >= 3, "{own} own detours");
     assert!(cpus[1..].iter().all(|cpu| cpu["own_detours"] == 0));
@@ -248,11 +248,11 @@ fn a_real_time_probe_ends_at_its_deadline() {
     assert_eq!(unbounded.status.code(), Some(2));
 }
 
-/// Figures: these tests have the machine for themselves.
+/// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;
 
-    /// Where others load the machine, their time joins the disturber's in one detour.
+    /// If other programs load the machine, one detour may hold their time in addition to the disturber's.
     #[test]
     fn a_known_disturber_is_found() {
         let _machine = machine();
@@ -270,7 +270,7 @@ mod measured {
         measure(|n| keep_a_million(dir.path(), &format!("{n}.quell")));
     }
 
-    /// Memory is bounded and losses are counted on any machine; on a quiet one nothing is lost.
+    /// Memory is bounded and losses are counted on any machine; on a quiet one, nothing is lost.
     #[expect(clippy::zombie_processes, reason = "wait4 waits for it, and tells its memory")]
     fn keep_a_million(folder: &Path, name: &str) -> Result<(), String> {
         let args =
@@ -301,11 +301,11 @@ mod measured {
     #[test]
     fn a_killed_recording_misses_a_second_at_most() {
         let _machine = machine();
-        // At several distances from the last flush: each wakes to the same beat, so the kill must not.
+        // Kills at several distances from the last flush, because recordings flush at fixed intervals.
         measure(|_| [0, 230, 480, 690].into_iter().try_for_each(kill_after));
     }
 
-    /// Kills a recording so many milliseconds after a flush.
+    /// Kills a recording `wait` milliseconds after a flush.
     fn kill_after(wait: u64) -> Result<(), String> {
         let dir = tempfile::tempdir().unwrap();
         let mut child = started(dir.path());
@@ -325,7 +325,7 @@ mod measured {
             }
             assert!(cpu["detours"].as_u64().unwrap() > 0);
         }
-        // A copy of it keeps the span, and says what it is.
+        // A copy has the same span, and states that the recording was interrupted.
         assert!(run(dir.path(), &["convert", "a.quell", "b.quell"]).status.success());
         let copy = json(dir.path(), &["show", "b.quell", "--json"]);
         assert_eq!(copy["cpus"], show["cpus"]);

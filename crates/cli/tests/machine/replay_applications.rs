@@ -1,4 +1,4 @@
-//! Real applications under noise, as their users would run them: their results are theirs, whatever way the noise comes in.
+//! Real applications under noise, run as their users would: their results are unchanged in every context.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::support::{cpus, quell};
 use quell_testing::machine;
 use serde_json::Value;
 
-/// The ways for noise to come in that are open here.
+/// The contexts that are possible here.
 fn contexts() -> Vec<&'static str> {
     let mut contexts = vec!["boundary", "timer"];
     if is_root() && has_two_cpus() {
@@ -19,7 +19,7 @@ fn contexts() -> Vec<&'static str> {
     contexts
 }
 
-/// Runs an application under noise: its stdout, and the document that its noise left.
+/// Runs an application under noise; returns its stdout, and the document.
 fn under(folder: &Path, context: &str, program: &[&str]) -> (String, Value) {
     let launch = launch("openmpi", 2);
     let mut words = vec!["replay", "noise.toml", "--context", context, "-q", "--json", "--"];
@@ -31,18 +31,18 @@ fn under(folder: &Path, context: &str, program: &[&str]) -> (String, Value) {
     (said, serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Noise of 5 % came in.
+/// Checks that about 5 % of noise was injected.
 fn suffered(context: &str, document: &Value) {
     let processes = document["processes"].as_array().unwrap();
     let expected = if context == "process" { cpus() - 1 } else { 2 };
     assert_eq!(processes.len(), expected, "{context}: {document:#}");
     assert!(processes.iter().all(|process| process["burns"].as_u64() > Some(0)), "{context}: {document:#}");
-    // A busy machine is said, and no fault.
+    // A warning about a busy machine is acceptable.
     let busy = |warning: &Value| warning["code"] == "burning-interrupted";
     assert!(document["warnings"].as_array().unwrap().iter().all(busy), "{context}: {document:#}");
 }
 
-/// The lines of a run's thermodynamics: they hold no times.
+/// The lines of a run's thermodynamic output, which contain no times.
 fn thermo(said: &str) -> Vec<String> {
     let lines = said
         .lines()

@@ -1,4 +1,4 @@
-//! Noise at the calls of real MPI programs: how much comes in, when, and what else the program notices.
+//! Noise at the calls of real MPI programs: how much is injected, when, and what else the program notices.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,14 +12,14 @@ use quell_replay::schedule::Schedule;
 use quell_testing::{machine, measure};
 use serde_json::Value;
 
-/// The program that makes calls, for an MPI.
+/// Compiles the program that makes MPI calls.
 fn calls(folder: &Path, mpi: &str) -> PathBuf {
     let program = folder.join(format!("calls-{mpi}"));
     compile(&format!("mpicc.{mpi}"), "calls.c", &program, &[]);
     program
 }
 
-/// A command under noise; its document.
+/// Runs a command under noise; returns its document.
 fn replay(folder: &Path, options: &[&str], mpi: &str, ranks: usize, program: &[&str]) -> Value {
     let launch = launch(mpi, ranks);
     let mut args = vec!["replay"];
@@ -57,7 +57,7 @@ fn fortran_programs_suffer_under_every_binding() {
     }
 }
 
-/// As Python does it. And the folder of what is preloaded has a name like an MPI's.
+/// Python loads MPI this way. In addition, the folder of the preloaded library has a name that looks like an MPI's.
 #[test]
 fn an_mpi_that_a_plug_in_loaded_for_itself_is_found() {
     let _machine = machine();
@@ -108,12 +108,12 @@ fn noise_goes_on_after_a_jump_out_of_a_call() {
     }
 }
 
-/// Runs the program with the library loaded by hand, and this in the schedule's place.
+/// Runs the program with the library preloaded by hand, and `schedule` as its schedule.
 fn by_hand(folder: &Path, library: &Path, schedule: &Path, program: &Path) -> (Option<i32>, String, String) {
     let mut command = Command::new(program);
     command.args(["50", "1000", "probe"]).current_dir(folder);
     command.env("LD_PRELOAD", library).env("QUELL_REPLAY", schedule);
-    // Only ranks are to suffer by this schedule, and MPICH does not look at another MPI's variables.
+    // Only ranks load this schedule, and MPICH does not read another MPI's variables.
     command.env("OMPI_COMM_WORLD_RANK", "0").env("OMPI_COMM_WORLD_SIZE", "1");
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -197,7 +197,7 @@ fn a_commands_end_is_its_own() {
     );
 }
 
-/// Open MPI takes no list of variables from a command that names some itself.
+/// Open MPI ignores a list of variables from the environment if the command itself names some.
 #[test]
 fn variables_of_the_users_go_along() {
     let _machine = machine();
@@ -226,7 +226,7 @@ fn noise_comes_into_a_probe_of_quells_own() {
     assert!(burns > 100, "{document:#}");
 }
 
-/// What a job loads leans on the C library alone, and has no way to panic.
+/// The library that a job loads uses only the C library, and cannot panic.
 #[test]
 fn what_a_job_loads_has_no_panic_and_no_allocator() {
     let dir = tempfile::tempdir().unwrap();
@@ -241,11 +241,11 @@ fn what_a_job_loads_has_no_panic_and_no_allocator() {
     }
 }
 
-/// Figures: these tests have the machine for themselves.
+/// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;
 
-    /// What the program saw from outside, call by call, against what the simulator's clock says.
+    /// Compares the duration of each call, as the program sees it, with the delay by the simulator's clock.
     #[test]
     fn a_program_sees_each_call_late_by_what_is_due() {
         let _machine = machine();
@@ -277,7 +277,7 @@ mod measured {
             if delay == 500 { late.push(*took) } else { quiet.push(*took) }
         }
         let asked = report.get(Field::AskedNs);
-        // The hook's own readings of the clock lie some tens of nanoseconds beside the program's.
+        // The hook reads the clock some tens of nanoseconds before or after the program does.
         let (calls, of) = (late.len(), took.len());
         let (late, quiet) = (median(late), median(quiet));
         if asked.abs_diff(due) > due / 200 + 30_000 {
@@ -306,7 +306,7 @@ mod measured {
             let document = replay(folder, &options, mpi, 2, &program);
             (document["processes"].as_array().unwrap().clone(), last_reports(kept.path()))
         };
-        // Where both would be at one instant.
+        // The difference between the offsets of both ranks at the same instant.
         let apart = |reports: &[quell_node::injector::reports::ProcessReport]| {
             let at = |n: usize| {
                 i128::from(reports[n].get(Field::Place)) - i128::from(reports[n].get(Field::BegunNs))
@@ -344,7 +344,7 @@ mod measured {
     fn hold_against_the_schedule(mpi: &str) -> Result<(), String> {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path();
-        // From half a microsecond to a tenth of a millisecond, and more often than a call in ten.
+        // Durations from half a microsecond to a tenth of a millisecond; more than one call in ten is delayed.
         let models = [("short", "20us", "500ns"), ("middle", "310us", "11us"), ("long", "1ms", "100us")];
         for (name, period, length) in models {
             beat(folder, name, period, length);
@@ -361,8 +361,8 @@ mod measured {
                 ["asked_ns", "absorbed_ns", "trace_ns"].map(|name| number(process, name));
             assert_eq!(number(process, "calls"), 10_001, "and MPI_Finalize");
             assert!(asked > 0, "{process:#}");
-            // Each call's own readings of the clock lie some tens of nanoseconds apart; what a burn took too long, because the CPU
-            // was taken from it, moves the trace on unseen.
+            // The clock readings of a call are some tens of nanoseconds apart. If the CPU is taken during a burn, the extra time advances
+            // the trace without being seen.
             let over = number(process, "took_ns").saturating_sub(asked);
             let off = (asked + absorbed).abs_diff(trace);
             let tolerance = trace / 200 + over + 100 * number(process, "calls");

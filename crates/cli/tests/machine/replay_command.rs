@@ -1,4 +1,4 @@
-//! `quell replay` around commands that speak no MPI: their input, their signals, what is refused, and what a probe sees.
+//! `quell replay` with commands without MPI: their input, their signals, what is refused, and what a probe sees.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use crate::support::replaying::beat;
 use crate::support::tools::{has_two_cpus, is_root};
 use quell_testing::{machine, measure};
 
-/// What `replay` says where its timers hardly ever get a CPU.
+/// The message of `replay` if its timers hardly ever get a CPU.
 const TOO_BUSY: &str = "cannot calibrate the timer: only";
 
 use crate::support::{quell, run};
@@ -107,7 +107,7 @@ fn a_signal_to_quell_is_the_commands() {
     assert_eq!((rest.as_str(), child.0.wait().unwrap().code()), ("got it\n", Some(5)));
 }
 
-/// Figures: these tests have the machine for themselves.
+/// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;
 
@@ -126,7 +126,7 @@ mod measured {
         }
     }
 
-    /// Noise comes into a probe, which sees it.
+    /// Injects noise into a probe, and checks that the probe sees it.
     fn validate(folder: &Path, context: &str, kept: &str) -> Result<(), String> {
         let args = [
             "replay",
@@ -141,7 +141,7 @@ mod measured {
             kept,
         ];
         let output = run(folder, &args);
-        // 3 where the machine was too busy for all of it.
+        // The exit code is 3 if the machine was too busy for all of the noise.
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if said.contains(TOO_BUSY) {
             return Err(said);

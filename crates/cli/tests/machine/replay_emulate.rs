@@ -1,4 +1,4 @@
-//! `quell replay --emulate`, from outside.
+//! `quell replay --emulate`, run as a program.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -12,7 +12,7 @@ fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or_else(|| panic!("{key} in {value}"))
 }
 
-/// What must hold of a scale on any machine; and what is wrong with its figure, if anything, where the machine let it run.
+/// Checks what must hold on any machine; returns what is wrong with the figures, if anything, in case the machine was busy.
 fn check_point(point: &Value, phases: u64) -> Result<(), String> {
     let ranks = point["ranks"].as_u64().unwrap();
     let own = &point["own"];
@@ -35,13 +35,13 @@ fn a_share_of_the_trace_ends_it_and_a_dry_run_runs_nothing() {
     netgauge(dir.path());
     let base = ["replay", "selfish.txt", "--emulate", "--ranks", "8", "--phases", "40", "--scale", "0.05"];
     let share = json(dir.path(), &[&base[..], &["--share", "0.1%", "--json"]].concat());
-    // The trace is 10 s long, and a phase at least 1 ms.
+    // The trace is 10 s long, and a phase takes at least 1 ms.
     let phases = share["points"][0]["phases"].as_u64().unwrap();
     assert!((1..=10).contains(&phases), "{share}");
     assert!(share["warnings"].to_string().contains("phases-unrun"), "{share}");
     let dry = json(dir.path(), &[&base[..], &["--dry-run", "--json"]].concat());
     assert!(dry["points"].as_array().unwrap().is_empty() && number(&dry, "expected_ns") > 0.0, "{dry}");
-    // Of durations of 1 us to 41 us, those under 2 us are too short at this scale.
+    // Durations range from 1 us to 41 us; those below 2 us are too short at this scale.
     let coverage = number(&dry, "coverage_percent");
     assert!((90.0..100.0).contains(&coverage), "{coverage}");
     let text = String::from_utf8(run(dir.path(), &base).stdout).unwrap();
@@ -92,7 +92,7 @@ fn what_cannot_be_emulated_is_wrong_usage() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Figures: these tests have the machine for themselves.
+/// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Noise by timers in programs that look hard: what they print and how they end is what it would be without.
+//! Noise by timers in programs that inspect their environment: their output and exit are the same as without noise.
 
 use quell_testing::machine;
 use std::os::unix::process::ExitStatusExt as _;
@@ -17,7 +17,7 @@ fn noise() -> CpuNoise {
     CpuNoise { cpu: Cpu(0), period_ns: 1_000_000, detours: vec![(300_000, 60_000)] }
 }
 
-/// The C program that looks, built into a folder.
+/// Compiles the C program that inspects its environment.
 fn built(folder: &Path) -> PathBuf {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/notices.c");
     let program = folder.join("notices");
@@ -73,7 +73,7 @@ fn same(parts: &[&str]) {
     }
 }
 
-/// How often timers struck in the processes that have told so far.
+/// How often timers struck, in the processes that have reported so far.
 fn suffered(folder: &Path) -> u64 {
     reports::read(folder).unwrap().iter().map(|report| report.get(Field::Calls)).sum()
 }
@@ -116,9 +116,9 @@ fn a_process_that_becomes_another_program_has_a_report_for_each() {
     assert_eq!(reports[0].get(Field::Pid), reports[1].get(Field::Pid));
 }
 
-/// Libraries' constructors run before what is preloaded.
+/// Constructors of libraries run before those of preloaded libraries.
 #[test]
-fn threads_of_a_librarys_constructor_suffer_too() {
+fn threads_of_a_constructor_of_a_library_suffer_too() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();

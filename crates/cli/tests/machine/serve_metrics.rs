@@ -1,4 +1,4 @@
-//! `serve-metrics` on the kernel that runs these tests, asked as Prometheus asks, and as nobody should.
+//! `serve-metrics` on the kernel that runs these tests, with requests as from Prometheus, and with hostile ones.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::support::{Guard, quell, run};
 use quell_testing::{machine, skip};
 
-/// The server, and where it listens; nothing, aloud, where this user may not watch the kernel.
+/// Starts the server; returns it and its address, or reports the skipped test if this user may not record the kernel.
 fn served(more: &[&str]) -> Option<(Guard, String)> {
     let args = [&["serve-metrics", "--listen", "127.0.0.1:0", "--interval", "200ms"], more].concat();
     let child =
@@ -63,7 +63,7 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
     all
 }
 
-/// Asks until all of what is wanted has come.
+/// Requests the page until all expected metrics are present.
 fn until(address: &str, wanted: impl Fn(&BTreeMap<String, f64>) -> bool) -> String {
     let start = Instant::now();
     loop {
@@ -101,11 +101,11 @@ fn counters_come_and_never_go_down() {
     end(child, libc::SIGTERM);
 }
 
-/// What the makers of the format say of it.
+/// Checks the text with the parser of the format's authors.
 fn parsed_by_prometheus(text: &str) {
     let script = "import sys\nfrom prometheus_client.openmetrics.parser import text_string_to_metric_families as parse\n\
         for f in parse(sys.stdin.read()):\n  print(f.name, f.type, f.unit, len(f.samples))";
-    // Where `./x test` keeps the tests' own Python packages.
+    // The folder where `./x test` installs the Python packages of tests.
     let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.x/venv/bin/python");
     let program = if venv.exists() { venv } else { "python3".into() };
     let mut python = Command::new(program);
@@ -129,7 +129,7 @@ fn silent_slow_and_wrong_clients_do_not_keep_others_waiting() {
     let Some((child, address)) = served(&["--cpus", "0"]) else { return };
     let mut silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&address).unwrap()).collect();
     for (at, stream) in silent.iter_mut().enumerate() {
-        // Some are dropped already, to make room.
+        // The server has already dropped some of these connections, to make room for new ones.
         let _ = stream.write_all(if at % 2 == 0 { b"GET /metr" } else { &[b'x'; 9_000] });
     }
     assert!(samples(&metrics(&address)).contains_key(r#"quell_lost_events_total{table="intervals"}"#));
@@ -140,7 +140,7 @@ fn silent_slow_and_wrong_clients_do_not_keep_others_waiting() {
     ] {
         assert!(ask(&address, request).starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}");
     }
-    // Who reads nothing is left alone too.
+    // Clients that do not read are dropped, too.
     for stream in &mut silent {
         let _ = stream.write_all(b"ics HTTP/1.1\r\n\r\n");
     }

@@ -1,4 +1,4 @@
-//! `quell trace` of real MPI programs: what the archive holds, and what is said of what it does not.
+//! `quell trace` of real MPI programs: what the archive holds, and what quell reports as missing.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,14 +12,14 @@ use crate::support::{quell, run, transcript};
 use insta::assert_snapshot;
 use quell_testing::{machine, skip};
 
-/// The MPIs that are installed, each with the ring compiled for it.
+/// The installed MPIs; compiles the ring for each.
 fn mpis(folder: &Path) -> Vec<&'static str> {
     let mpis = tools::mpis();
     mpis.iter().for_each(|mpi| compile(&format!("mpicc.{mpi}"), "ring.c", &folder.join(mpi), &[]));
     mpis
 }
 
-/// Traces the ring of an MPI.
+/// Traces the ring under an MPI.
 fn trace(folder: &Path, mpi: &str, options: &[&str], ring: &[&str]) -> Output {
     let mut command = quell(folder);
     command.env("QUELL_CACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache")).arg("trace").args(options);
@@ -30,7 +30,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether the kernel was watched; says aloud what is not proved otherwise.
+/// Whether the kernel was recorded; reports the skipped check otherwise.
 fn watched(said: &str) -> bool {
     let watched = !said.contains("stay unknown");
     if !watched {
@@ -73,7 +73,7 @@ fn every_call_is_archived_with_counters_that_rise() {
         if watched(&said) {
             let noise = |source: &str| -> u64 { ranks.iter().map(|rank| rank.noise(source)).sum() };
             assert!(ranks.iter().all(|rank| rank.noise("tick") > 0), "{mpi}: {ranks:?}");
-            // Some 30 times in 300 ms, on each CPU, 1 ms each.
+            // Some 30 times in 300 ms on each CPU, 1 ms each.
             assert!(noise("task") > 10_000_000, "{mpi}: {ranks:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Real applications, traced and tracked: all that they sent is matched, nothing is lost, and other tools open the archives.
+//! Real applications, traced and tracked: all messages are matched, nothing is lost, and other tools can open the archives.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::support::tools::is_here;
 use quell_testing::machine;
 use serde_json::Value;
 
-/// Traces a command into `run`, and tracks that.
+/// Traces a command into `run`, and tracks the run.
 fn tracked(folder: &Path, run: &str, command: &[String]) -> Value {
     let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/mpi-cache");
     let mut words = vec!["trace", "-o", run, "--"];
@@ -31,7 +31,7 @@ fn tracked(folder: &Path, run: &str, command: &[String]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Every rank is told of, and its noise adds up.
+/// Checks that every rank is listed, and that its noise adds up.
 fn adds_up(run: &str, tracked: &Value, ranks: usize) {
     let told = tracked["ranks"].as_array().unwrap();
     assert_eq!(told.len(), ranks, "{run}");
@@ -83,7 +83,7 @@ fn all_ways_to_call_an_mpi_are_tracked() {
     let dir = tempfile::tempdir().unwrap();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mpi");
     for mpi in ["openmpi", "mpich"] {
-        // Wildcards, sub-communicators, persistent requests, non-blocking collectives; then Fortran in its three ways.
+        // Wildcards, sub-communicators, persistent requests and non-blocking collectives; then Fortran with its three interfaces.
         for source in ["everything.c", "with_mpif.f90", "with_mpi.f90", "with_mpi_f08.f90"] {
             let fortran = source.ends_with("f90");
             let compiler = format!("{}.{mpi}", if fortran { "mpifort" } else { "mpicc" });

@@ -1,4 +1,4 @@
-//! Mitigations on the real kernel: applied, verified and given back byte by byte, whatever happens in between.
+//! Mitigations on the real kernel: applied, verified and reverted byte by byte, whatever happens in between.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn revert(folder: &Path) -> Output {
 
 const APPLY: [&str; 7] = ["tune", "apply", "plan", "--yes", "--max-risk", "high", "--allow-users"];
 
-/// Makes a plan of some mitigations, in `plan`.
+/// Plans some mitigations, into `plan`.
 fn plan(folder: &Path, args: &[&str]) -> Value {
     let mut all = vec!["tune", "plan", "--output", "plan"];
     all.extend(args);
@@ -31,7 +31,7 @@ fn plan(folder: &Path, args: &[&str]) -> Value {
     serde_json::from_slice(&fs_err::read(folder.join("plan")).unwrap()).unwrap()
 }
 
-/// What stands otherwise here is switched off first, so that there is something to switch on: file, value.
+/// Settings (file, value) that are not applied by default, set first for mitigations that may already be applied here.
 const OFF: &[(&str, &[(&str, &str)])] = &[
     ("cdrom-poll", &[("/sys/module/block/parameters/events_dfl_poll_msecs", "2000")]),
     ("numa-balancing", &[("/proc/sys/kernel/numa_balancing", "1")]),
@@ -40,7 +40,7 @@ const OFF: &[(&str, &[(&str, &str)])] = &[
     ("zone-reclaim", &[("/proc/sys/vm/zone_reclaim_mode", "1")]),
 ];
 
-/// Mitigations that this kind of machine can have, each with what else its plan needs.
+/// Mitigations that are possible on this kind of machine, each with the other options that its plan needs.
 const HERE: &[(&str, &[&str])] = &[
     ("cdrom-poll", &[]),
     ("smt-snooze-delay", &[]),
@@ -128,7 +128,7 @@ fn every_mitigation_of_this_machine_is_applied_verified_and_given_back() {
     assert!(done.len() >= 36, "only {} of {}: {not:#?}", done.len(), HERE.len());
 }
 
-/// A plan of every kind of place that a crash may interrupt.
+/// A plan with every kind of place at which a crash may interrupt.
 const MIXED: [&str; 7] = [
     "vm-stat-interval",
     "dirty-writeback",
@@ -163,7 +163,7 @@ fn killed_at_any_step_everything_is_given_back() {
         }
     }
     assert!(points > 60, "{points} points");
-    // And the way back, killed at each of its own steps.
+    // The revert, killed at each of its own steps.
     for at in 1.. {
         assert_eq!(code(&run(folder, &APPLY)), Some(0));
         let died = killed(&["tune", "revert"], at);
@@ -229,12 +229,12 @@ fn a_keeper_gives_back_in_time_and_after_its_process() {
     sleeper.0.kill().unwrap();
     sleeper.0.wait().unwrap();
     back();
-    // Only while a command runs, whose exit code is passed on.
+    // Apply only while a command runs, and pass on its exit code.
     let script = "cat /proc/sys/vm/stat_interval; exit 7";
     let output = run(folder, &[&APPLY[..], &["--with", "--", "sh", "-c", script]].concat());
     assert_eq!((code(&output), String::from_utf8_lossy(&output.stdout).trim()), (Some(7), "20"));
     assert_eq!(image(&plan), before);
-    // quell killed meanwhile: its keeper gives back.
+    // If quell is killed while the command runs, its keeper reverts.
     let script = "echo $$ > pid; exec sleep 600";
     let mut child = quell(folder).args(APPLY).args(["--with", "--", "sh", "-c", script]).spawn().unwrap();
     let pid = folder.join("pid");
@@ -248,7 +248,7 @@ fn a_keeper_gives_back_in_time_and_after_its_process() {
     assert!(
         Command::new("kill").arg(fs_err::read_to_string(&pid).unwrap().trim()).status().unwrap().success()
     );
-    // A signal to quell is for the command, which may take its time; then all is given back.
+    // A signal to quell is passed on to the command, which may clean up; only then is everything reverted.
     fs_err::remove_file(&pid).unwrap();
     let script =
         "trap 'cat /proc/sys/vm/stat_interval; exit 3' TERM; echo $$ > pid; while :; do sleep 0.05; done";
@@ -265,7 +265,7 @@ fn a_keeper_gives_back_in_time_and_after_its_process() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((code(&output), String::from_utf8_lossy(&output.stdout).trim()), (Some(3), "20"));
     assert_eq!(image(&plan), before);
-    // Of two that stand on one another, each with a time of its own, nothing is left.
+    // Of two transactions on the same setting, each with its own time limit, nothing is left.
     apply(&["--for", "1s"]);
     fs_err::write("/proc/sys/vm/stat_interval", "20").unwrap();
     let over = quell(folder)
@@ -291,7 +291,7 @@ fn two_at_once_one_refuses() {
     let codes: Vec<_> = [first, second].map(|one| one.wait_with_output().unwrap()).iter().map(code).collect();
     assert!(codes.contains(&Some(0)), "{codes:?}");
     assert_eq!(code(&revert(folder)), Some(0));
-    // For sure: somebody has the lock.
+    // Now with certainty: another process holds the lock.
     let script = "exec 9>/run/quell/tune.lock; flock 9; \"$QUELL\" tune apply plan --yes --max-risk high --allow-users";
     let mut held = Command::new("sh");
     held.args(["-c", script]).env("QUELL", env!("CARGO_BIN_EXE_quell")).current_dir(folder);
@@ -318,20 +318,20 @@ fn a_read_only_sys_a_full_disk_and_another_boot() {
     let plan = plan(folder, &["vm-stat-interval", "thp-defrag"]);
     let before = image(&plan);
     let apply = "\"$QUELL\" tune apply plan --yes --allow-users";
-    // The write fails: what came before it is taken back.
+    // A write fails: earlier writes are reverted.
     let output =
         in_private_mounts(folder, &format!("mount --bind /sys /sys; mount -o remount,ro,bind /sys; {apply}"));
     assert_eq!(code(&output), Some(1), "{}", text(&output));
     assert!(text(&output).contains("read-only"), "{}", text(&output));
     assert_eq!(image(&plan), before);
     assert_eq!(text(&revert(folder)), "nothing is applied\n");
-    // No room for the journal: nothing is written.
+    // There is no room for the journal: nothing is written.
     let full = "mount -t tmpfs -o size=64k,mode=700 none /var/lib; mkdir -m 700 -p /var/lib/quell/tune; dd if=/dev/zero of=/var/lib/fill bs=1k 2>/dev/null || true; ";
     let output = in_private_mounts(folder, &format!("{full}{apply}"));
     assert_eq!(code(&output), Some(1), "{}", text(&output));
     assert!(text(&output).contains("No space left"), "{}", text(&output));
     assert_eq!(image(&plan), before);
-    // The journal cannot be written at the revert: values come back all the same, and it says what is left to do.
+    // The journal cannot be written during the revert: the values are restored anyway, and quell reports what remains to be done.
     let script = format!(
         "mount -t tmpfs -o mode=755 none /var/lib; {apply}; mount -o remount,ro /var/lib; \
          \"$QUELL\" tune revert && exit 9; test \"$(cat /proc/sys/vm/stat_interval)\" = 1; mount -o remount,rw /var/lib; \
@@ -340,7 +340,7 @@ fn a_read_only_sys_a_full_disk_and_another_boot() {
     let output = in_private_mounts(folder, &script);
     assert_eq!(code(&output), Some(0), "{}", text(&output));
     assert_eq!(image(&plan), before);
-    // Another boot: what is in memory is not written back.
+    // After another boot, values in memory are not written back.
     let script = format!(
         "{apply}; echo other > boot; mount --bind boot /proc/sys/kernel/random/boot_id; \"$QUELL\" tune status || true; \"$QUELL\" tune revert; \
          test \"$(cat /proc/sys/vm/stat_interval)\" = 20"
@@ -359,7 +359,7 @@ fn values_that_the_kernel_couples_or_no_longer_takes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut preset = Preset::default();
-    // A pair of which one switches the other off, set the other way round first.
+    // Of this pair, setting one clears the other; it is first set the other way round.
     preset.set("/proc/sys/vm/dirty_background_ratio", "10");
     preset.set("/proc/sys/vm/dirty_background_bytes", "300000000");
     let plan = plan(folder, &["dirty-writeback"]);
@@ -386,7 +386,7 @@ fn what_others_change_in_between_is_theirs() {
     for _ in 0..2 {
         let reverted = revert(folder);
         assert_eq!(code(&reverted), Some(3), "{}", text(&reverted));
-        assert!(text(&reverted).contains("changed by somebody else to `5`"), "{}", text(&reverted));
+        assert!(text(&reverted).contains("changed by someone else to `5`"), "{}", text(&reverted));
         assert_eq!(fs_err::read_to_string("/proc/sys/vm/stat_interval").unwrap(), "5\n");
     }
     assert_eq!(code(&run(folder, &["tune", "revert", "--force"])), Some(0));

@@ -1,4 +1,4 @@
-//! Whether a mitigation helps, measured on the real kernel: a disturber that one entry removes, and a setting that does nothing.
+//! Whether a mitigation helps, measured on the real kernel: a disturber that a mitigation removes, and a setting without effect.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -11,14 +11,14 @@ use crate::support::{Guard, run};
 use quell_testing::{Turn, measure, skip_for_hardware};
 use serde_json::Value;
 
-/// Trials want root, two CPUs, and to see the kernel's side of noise.
+/// Trials need root, two CPUs, and the kernel recorder.
 fn watched_and_alone() -> Option<Turn> {
     let turn = alone()?;
     let folder = tempfile::tempdir().unwrap();
     (has_two_cpus() && may_watch_the_kernel(folder.path())).then_some(turn)
 }
 
-/// A daemon that sleeps and works, bound to a CPU by nobody but this test.
+/// A daemon that alternates between work and sleep; only this test binds it to a CPU.
 const DAEMON: &str = "while :; do i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; sleep 0.005; done";
 
 fn trial(folder: &Path, args: &[&str]) -> Value {
@@ -51,7 +51,7 @@ fn without_a_word_it_only_says_what_it_would_do() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("nothing was written"));
 }
 
-/// Figures: these tests have the machine for themselves.
+/// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;
 
@@ -65,7 +65,7 @@ mod measured {
             .spawn()
             .unwrap();
         let daemon = Guard(daemon);
-        // A site's own entry, for a daemon of its own: away from the CPUs that compute.
+        // A site's own mitigation, for its own daemon: moves it off the CPUs that compute.
         let site = folder.path().join("site");
         fs_err::create_dir(&site).unwrap();
         let text = "id = \"site-daemon\"\ntitle = \"Keep our daemon off\"\ncategory = \"placement\"\nwhat = \"x\"\ncaveat = \"y\"\nrisk = \"low\"\nkernel = \"any\"\nprovenance = [\"us\"]\nnoise = [\"task:^sh$\"]\n\n[[knob]]\nkind = \"process\"\nwhat = \"affinity\"\nwant = \"${housekeeping}\"\n";
@@ -87,7 +87,7 @@ mod measured {
             let tried = &document["mitigations"][0];
             let (without, with) = (&tried["scale"]["without"], &tried["scale"]["with"]);
             assert_eq!((without.as_array().unwrap().len(), with.as_array().unwrap().len()), (2, 2));
-            // It is where it was.
+            // The daemon is back on its original CPU.
             let status = fs_err::read_to_string(format!("/proc/{pid}/status")).unwrap();
             assert!(status.contains("Cpus_allowed_list:\t1\n"), "{status}");
             assert_eq!(
@@ -144,7 +144,7 @@ mod measured {
                 trial(folder.path(), &args)["mitigations"][0]["verdict"].clone()
             });
             let verdicts: Vec<Value> = verdicts.collect();
-            // One in a hundred trials may be wrong; two of three are not.
+            // One in a hundred trials may be wrong, but not two of three.
             let wrong = verdicts.iter().filter(|verdict| *verdict != "no-measurable-effect").count();
             if wrong <= 1 { Ok(()) } else { Err(format!("{verdicts:?}")) }
         });

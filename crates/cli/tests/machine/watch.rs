@@ -51,7 +51,7 @@ fn what_cannot_be_watched_is_refused() {
     }
 }
 
-/// Figures: these tests have the machine for themselves.
+/// Tests of figures, which run while no other test uses the machine.
 mod measured {
     use super::*;
 
@@ -87,7 +87,7 @@ mod measured {
         assert!(tick["since_start"]["count"].as_u64() >= tick["now"]["count"].as_u64());
         assert!(sources.iter().any(|row| row["source"] == "unattributed"));
         assert!(lines[0]["overhead"]["thread_percent"].as_f64().unwrap() > 0.0);
-        // Where every CPU is probed, this program's reading shows as detours, and they are told from noise.
+        // With a probe on every CPU, this program's reading shows up as detours, which are distinguished from noise.
         let own: u64 = lines.iter().map(|line| line["overhead"]["own_detours"].as_u64().unwrap()).sum();
         if own > 0 { Ok(()) } else { Err(format!("no detour is the program's own: {text}")) }
     }

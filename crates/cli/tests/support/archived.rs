@@ -1,4 +1,4 @@
-//! What an archive holds of each rank, counted.
+//! Counts what an archive holds of each rank.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,25 +6,25 @@ use std::path::Path;
 use quell_otf2::Archive;
 use quell_recording::mpi::{Operation, Run as _, What};
 
-/// A rank's events.
+/// Counts of a rank's events.
 #[derive(Clone, Debug, Default)]
 pub struct Archived {
     pub host: String,
     pub allreduces: usize,
     pub sends: usize,
     pub recvs: usize,
-    /// The last total of each source, by name; none ever fell.
+    /// The last total of each source, by name; totals never decrease.
     noise: BTreeMap<String, u64>,
 }
 
 impl Archived {
-    /// All that a source took.
+    /// The total time of a source.
     pub fn noise(&self, source: &str) -> u64 {
         self.noise.get(source).copied().unwrap_or(0)
     }
 }
 
-/// The ranks of a folder's archive.
+/// Reads the archive of a folder, rank by rank.
 pub fn read(folder: &Path) -> Vec<Archived> {
     let mut archive = Archive::open(folder).unwrap();
     let definitions = archive.definitions().clone();

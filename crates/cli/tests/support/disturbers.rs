@@ -1,4 +1,4 @@
-//! What the tests disturb a CPU with, each of a known kind and rate, and how perf sees the same CPU.
+//! Disturbers of known kind and rate for a CPU, and the same CPU as perf sees it.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -11,43 +11,44 @@ use quell_recording::Recording;
 use crate::support::node::{median, monotonic_ns, pin, sleep_until, until};
 use crate::support::run;
 
-/// Gives the calling thread a name, of any bytes.
+/// Gives the calling thread a name, of arbitrary bytes.
 pub fn rename_this_thread(name: &[u8]) {
     let name = std::ffi::CString::new(name).unwrap();
     // SAFETY: the name ends with a zero and lives through the call; the kernel takes 15 bytes of it.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// Gives the calling thread a policy and a priority, if it may have them.
+/// Sets the scheduling policy and the priority of the calling thread, if permitted.
 fn schedule(policy: i32, sched_priority: i32) {
     let parameters = libc::sched_param { sched_priority };
     // SAFETY: `parameters` lives through the call; this thread's own policy is set.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
 }
 
-/// A task that wakes to a beat and burns CPU time; before others, if it may, so that they do not blur its beat.
+/// A task that wakes up periodically and burns CPU time. It runs at high priority, if permitted, so that other tasks do not blur its
+/// period.
 pub struct Burner {
     pub cpu: usize,
     pub every_ns: u64,
     pub burn_ns: u64,
 }
 
-/// One burn as it really was.
+/// One burn, as measured.
 pub struct Burn {
-    /// When it began, on CLOCK_MONOTONIC.
+    /// Its start, on CLOCK_MONOTONIC.
     pub start: u64,
     /// How often the burner had left its CPU by then.
     pub left: u64,
-    /// The CPU time that it had had by then.
+    /// The CPU time that the burner had had by then.
     pub had_ns: u64,
-    /// How long after its beat it began.
+    /// How late it started.
     pub late_ns: u64,
-    /// Whether others took the CPU from it: it then comes back for the rest.
+    /// Whether other tasks interrupted it: it then continues later.
     pub interrupted: bool,
 }
 
 impl Burner {
-    /// Burns so much of its own CPU time at each beat, until told to stop.
+    /// Burns the given CPU time once per period, until `stop`.
     pub fn run(&self, stop: &AtomicBool) -> Vec<Burn> {
         pin(self.cpu);
         schedule(libc::SCHED_FIFO, 1);
@@ -65,7 +66,7 @@ impl Burner {
     }
 }
 
-/// The time, and how often this thread had left its CPU until exactly then.
+/// The time, and how often this thread had left its CPU by exactly that time.
 fn now_and_left() -> (u64, u64) {
     loop {
         let (before, now) = (times_left(), monotonic_ns());
@@ -75,7 +76,7 @@ fn now_and_left() -> (u64, u64) {
     }
 }
 
-/// How often this thread has left its CPU, by itself or for others. The kernel counts each switch once.
+/// How often this thread has left its CPU, voluntarily or not. The kernel counts each switch once.
 fn times_left() -> u64 {
     // SAFETY: an all-zero usage is a valid place for the answer.
     unsafe {
@@ -85,13 +86,13 @@ fn times_left() -> u64 {
     }
 }
 
-/// A timer that fires on a CPU, and a task that waits for it there, without which it does not go on: when it had fired.
+/// A timer that fires on a CPU, and a task that reads each expiry there before it continues; returns the times after each expiry.
 pub fn timer_storm(cpu: usize, every_ns: i64, stop: &AtomicBool) -> Vec<u64> {
     pin(cpu);
     let every = libc::timespec { tv_sec: 0, tv_nsec: every_ns };
     let timer = libc::itimerspec { it_interval: every, it_value: every };
     let (mut expired, mut fired) = (0u64, Vec::new());
-    // SAFETY: `timer` and `expired` live through the calls; the descriptor is closed here, and by nobody else.
+    // SAFETY: `timer` and `expired` live through the calls; the descriptor is closed only here.
     unsafe {
         let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, 0);
         assert!(fd >= 0);
@@ -106,7 +107,7 @@ pub fn timer_storm(cpu: usize, every_ns: i64, stop: &AtomicBool) -> Vec<u64> {
     fired
 }
 
-/// Spins whenever nobody else wants the CPU.
+/// Spins whenever no other task wants the CPU.
 fn fill_idle_time(cpu: usize, stop: &AtomicBool) {
     rename_this_thread(b"quell-filler");
     pin(cpu);
@@ -116,7 +117,7 @@ fn fill_idle_time(cpu: usize, stop: &AtomicBool) {
     }
 }
 
-/// Sends packets to itself, some thousand a second: when each was sent.
+/// Sends packets to itself, some thousand a second; returns the time of each send.
 pub fn flood_loopback(cpu: usize, stop: &AtomicBool) -> Vec<u64> {
     pin(cpu);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -142,9 +143,9 @@ fn membarrier(command: i32) {
     assert_eq!(code, 0, "membarrier {command}");
 }
 
-/// A thread, `quell-spinner`, spins on `cpu`, and another one sends it an interrupt every half millisecond, which is over when
-/// the sender goes on: from when to when. While the spinner has not its CPU it is not interrupted. It pauses now and then,
-/// so that what it had is known from its runs, of which only the last does not end within a recording.
+/// A thread, `quell-spinner`, spins on `cpu`, and another one interrupts it every half millisecond. Returns the start and end of each call,
+/// which returns only after the interrupt is done. The spinner is only interrupted while it has its CPU. It pauses now and then, so that
+/// its CPU time is known from its runs, of which only the last does not end within a recording.
 pub fn interrupt_by_membarrier(cpu: usize, stop: &AtomicBool) -> Vec<(u64, u64)> {
     membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED);
     std::thread::scope(|scope| {
@@ -180,7 +181,7 @@ fn thread_cpu_ns() -> u64 {
 /// Intervals by source: (start, duration), times in ns on CLOCK_MONOTONIC.
 type BySource = BTreeMap<String, Vec<(u64, u64)>>;
 
-/// quell and perf watch one CPU at the same time, and agree on every source with enough intervals.
+/// Lets quell and perf record one CPU at the same time, and checks that they agree on every source with enough intervals.
 pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
     let (name, data) = (format!("perf-{n}.quell"), format!("{n}.data"));
     let events = [
@@ -195,13 +196,13 @@ pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
         "sched:sched_switch",
     ];
     let stop = AtomicBool::new(false);
-    // Threads are called as the one that starts them, and a test's name has the sign that ends a name in what perf prints.
+    // Threads inherit the name of their creator, and a test's name contains the character that ends a name in perf's output.
     rename_this_thread(b"quell-test");
     let quell = std::thread::scope(|scope| {
-        // Enough of every kind: a busy task that is preempted, packets, timers.
+        // Enough events of every kind: a busy task that is preempted, packets, timers.
         scope.spawn(|| timer_storm(cpu, 1_000_000, &stop));
         scope.spawn(|| flood_loopback(cpu, &stop));
-        // perf leaves out what happens while the CPU idles.
+        // perf omits events while the CPU idles.
         scope.spawn(|| fill_idle_time(cpu, &stop));
         scope.spawn(|| {
             rename_this_thread(b"quell-burner");
@@ -212,16 +213,17 @@ pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
         for event in events {
             perf.args(["-e", event]);
         }
-        // It watches for as long as its command lives, which is until its input ends.
+        // perf records as long as its command runs, which is until its input ends.
         perf.args(["-o", &data, "cat"]).current_dir(folder).stdin(Stdio::piped()).stderr(Stdio::null());
         let mut perf = crate::support::Guard(perf.spawn().unwrap());
-        // The later of two tools on a tracepoint has its work inside what the earlier one measures, or not: perf first.
+        // Of two tools on a tracepoint, the work of the later one may lie inside the interval that the earlier one measures. So perf starts
+        // first.
         let descriptors = format!("/proc/{}/fd", perf.0.id());
         until("perf", || count_events(&descriptors) >= events.len());
         let args = ["record", "-o", &name, "--method", "kernel", "--duration", "3s", "-q", "--cpus"];
         let output = run(folder, &[&args[..], &[&cpu.to_string()]].concat());
         stop.store(true, Ordering::SeqCst);
-        // Waiting ends the input first.
+        // `wait` closes the input first.
         assert!(perf.0.wait().unwrap().success(), "perf failed");
         output
     });
@@ -231,7 +233,7 @@ pub fn against_perf(folder: &Path, n: usize, cpu: usize) -> Result<(), String> {
     compare(&ours, &theirs)
 }
 
-/// How many performance events a process holds.
+/// The number of performance events that a process holds.
 fn count_events(descriptors: &str) -> usize {
     let links = fs_err::read_dir(descriptors).into_iter().flatten().flatten();
     links
@@ -240,8 +242,8 @@ fn count_events(descriptors: &str) -> usize {
         .count()
 }
 
-/// Nearly every interval above 1 µs that one tool saw, the other saw too; and their total times agree, but for what either
-/// tool's own work at the entry puts between the two readings of the clock.
+/// Checks that nearly every interval above 1 µs that one tool saw, the other saw too, and that their total times agree, except for what
+/// either tool's own work at the entry adds between the two clock readings.
 fn compare(ours: &(BySource, (u64, u64)), theirs: &BySource) -> Result<(), String> {
     const ENOUGH: usize = 200;
     let ((ours, span), mut compared) = (ours, 0);
@@ -273,7 +275,7 @@ fn compare(ours: &(BySource, (u64, u64)), theirs: &BySource) -> Result<(), Strin
     if compared >= 3 { Ok(()) } else { Err(format!("only {compared} sources had enough intervals")) }
 }
 
-/// The row that begins when another does, within what a tool's work at an entry may take.
+/// The row whose start is closest to the start of `of`, within the time that a tool's work at an entry may take.
 fn partner(rows: &[(u64, u64)], of: (u64, u64)) -> Option<(u64, u64)> {
     const NEAR: u64 = 2_500;
     let after = rows.partition_point(|row| row.0 < of.0);
@@ -281,7 +283,7 @@ fn partner(rows: &[(u64, u64)], of: (u64, u64)) -> Option<(u64, u64)> {
     around.iter().copied().min_by_key(|row| row.0.abs_diff(of.0)).filter(|row| row.0.abs_diff(of.0) <= NEAR)
 }
 
-/// The entries and exits of `perf script`, paired; and the time that perf saw.
+/// Pairs the entries and exits of `perf script`; returns the intervals and the time span of the output.
 fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> {
     let fields = ["script", "--ns", "-F", "comm,tid,time,event,trace", "-i", data];
     let output = Command::new("perf").args(fields).current_dir(folder).output().unwrap();
@@ -342,7 +344,7 @@ fn of_perf(folder: &Path, data: &str) -> Result<(BySource, (u64, u64)), String> 
     if last == 0 { Err("perf saw nothing".into()) } else { Ok((found, (first, last))) }
 }
 
-/// The intervals of a recording, and the time in which both tools watched.
+/// The intervals of a recording, and the time span in which both tools recorded.
 fn of_quell(folder: &Path, name: &str, perf: (u64, u64)) -> (BySource, (u64, u64)) {
     let recording = Recording::open(&folder.join(name)).unwrap();
     let zero = recording.manifest.zero_monotonic_ns.unwrap();

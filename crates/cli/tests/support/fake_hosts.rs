@@ -1,7 +1,7 @@
-//! Hosts on one machine: each a network, a name and a view of the file systems of its own. They share kernel, clock and CPUs.
+//! Fake hosts on one machine: each has its own network, name and view of the file systems. They share kernel, clock and CPUs.
 //!
-//! Nothing outlives the test: namespaces end with the last process in them, and each process here ends with the test or is found by
-//! its namespace.
+//! Nothing outlives the test: a namespace ends with its last process, and each process here ends with the test or is found by its
+//! namespace.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -11,17 +11,17 @@ use std::process::{Child, Command, Stdio};
 use crate::support::Guard;
 use crate::support::node::until;
 
-/// The network that the hosts share; nobody else sees it.
+/// The network of the hosts, which is not visible outside.
 pub const NETWORK: &str = "10.77.0.0/24";
-/// Where the launcher runs.
+/// The host on which the launcher runs.
 pub const HEAD: &str = "head";
 const HEAD_ADDRESS: &str = "10.77.0.254";
-/// The hosts' own network interface.
+/// The network interface of each host.
 pub const INTERFACE: &str = "eth0";
-/// That of the head.
+/// The network interface of the head.
 pub const BRIDGE: &str = "br0";
 
-/// Why hosts cannot be made here, or a program is missing.
+/// Why hosts cannot be created here, or which program is missing.
 pub fn lacks(programs: &[&str]) -> Option<String> {
     // SAFETY: the call has no conditions.
     if unsafe { libc::geteuid() } != 0 {
@@ -33,21 +33,21 @@ pub fn lacks(programs: &[&str]) -> Option<String> {
     (!missing.is_empty()).then(|| format!("{} not in PATH", missing.join(", ")))
 }
 
-/// Daemons are often out of a user's PATH.
+/// A search path that includes the folders of daemons, which are often not in a user's PATH.
 fn search_path() -> String {
     std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin"
 }
 
-/// A head and some hosts, which know one another by name.
+/// A head and some hosts, which resolve each other's names.
 pub struct FakeHosts {
     folder: tempfile::TempDir,
-    /// The head first; each holds its namespaces.
+    /// The processes that hold the namespaces, the head's first.
     holders: Vec<(String, Child)>,
     daemons: Vec<Guard>,
 }
 
 impl FakeHosts {
-    /// Makes them, each with a secure shell that the head may use.
+    /// Creates the hosts, each with an SSH server that the head can use.
     pub fn new(names: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut made = Self { folder, holders: Vec::new(), daemons: Vec::new() };
@@ -74,7 +74,7 @@ impl FakeHosts {
         made
     }
 
-    /// A file of the test, seen by every host.
+    /// The path of a file that every host sees.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -84,17 +84,17 @@ impl FakeHosts {
         self.folder.path()
     }
 
-    /// What launchers start in place of ssh.
+    /// The program that launchers start instead of ssh.
     pub fn agent(&self) -> String {
         self.path("agent").display().to_string()
     }
 
-    /// A program on a host, in the shared folder.
+    /// A command on a host, in the shared folder.
     pub fn on(&self, host: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.holder(host).to_string(), "-n", "-u", "-m"]);
         command.arg(format!("--wd={}", self.folder.path().display())).arg("--").arg(program);
-        // The test may itself run under a launcher.
+        // The test itself may run under a launcher.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             if ["SLURM", "PMI", "OMPI", "HYD", "MPI"].iter().any(|start| text.starts_with(start)) {
@@ -109,7 +109,7 @@ impl FakeHosts {
         command
     }
 
-    /// Starts a daemon on a host; what it says is in NAME.log.
+    /// Starts a daemon on a host; its output is in NAME.log.
     pub fn daemon(&mut self, host: &str, name: &str, words: &[&str]) {
         let log = fs_err::File::create(self.path(&format!("{name}.log"))).unwrap().into_parts().0;
         let mut command = self.on(host, words[0]);
@@ -118,14 +118,14 @@ impl FakeHosts {
         self.daemons.push(Guard(command.spawn().unwrap()));
     }
 
-    /// What a daemon has said.
+    /// The output of a daemon.
     pub fn said(&self, name: &str) -> String {
         fs_err::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default()
     }
 
     fn hold(&mut self, name: &str) {
         let hosts = self.path("hosts").display().to_string();
-        // Ends when the test does, however: then its input is closed.
+        // It ends with the test in any case, because its input is then closed.
         let script = "hostname $0 && mount --bind $1 /etc/hosts && mount -t tmpfs tmpfs /run && mkdir /run/sshd && ip link set lo up && \
                       echo ready && exec cat";
         let mut command = Command::new("unshare");
@@ -161,7 +161,7 @@ impl FakeHosts {
         fs_err::write(self.path("agent"), agent).unwrap();
         self.shell(HEAD, "chmod +x agent");
         for name in names {
-            // It wants its own full path.
+            // sshd must be started by its full path.
             let start = format!("exec \"$(command -v sshd)\" -D -e -f {folder}/sshd.conf");
             self.daemon(name, &format!("sshd-{name}"), &["sh", "-c", &start]);
         }
@@ -170,7 +170,7 @@ impl FakeHosts {
         }
     }
 
-    /// Processes in these namespaces, but for those that hold them.
+    /// The processes in these namespaces, except those that hold them.
     fn inhabitants(&self) -> Vec<i32> {
         let network = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
         let ours: Vec<_> =
@@ -183,7 +183,7 @@ impl FakeHosts {
     }
 }
 
-/// The kernel ends it when the thread of the test is gone.
+/// Makes the kernel end the process when the thread of the test ends.
 fn end_with_test(command: &mut Command) {
     // SAFETY: prctl is a plain system call, allowed between fork and exec.
     unsafe {
@@ -196,11 +196,11 @@ fn end_with_test(command: &mut Command) {
 
 impl Drop for FakeHosts {
     fn drop(&mut self) {
-        // Some may be starting others just now.
+        // A process may start others at the same time, hence the repetition.
         for _ in 0..50 {
             let left = self.inhabitants();
             for &pid in &left {
-                // SAFETY: a plain system call; the process lives in a namespace that this test made.
+                // SAFETY: a plain system call; the process is in a namespace that this test made.
                 unsafe { libc::kill(pid, libc::SIGKILL) };
             }
             self.daemons.clear();

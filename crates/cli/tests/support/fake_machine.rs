@@ -1,5 +1,5 @@
-//! Trees of machines that nobody has at hand, for `--sysroot`: what `/proc`, `/sys` and `/etc` have there. Needs only std and fs_err, so
-//! that tests of other crates can include it.
+//! Folders that represent machines, for `--sysroot`: their `/proc`, `/sys` and `/etc`. Uses only std and fs_err, so that tests of other
+//! crates can include it.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,13 +11,13 @@ const X86: &str = "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu sse
 const POWER: &str = "processor\t: 0\ncpu\t\t: POWER9 (architected), altivec supported\n";
 const PLAIN_OPTIONS: &str = "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro quiet -- isolcpus=9";
 
-/// A tree in the making.
+/// A machine under construction.
 pub struct Machine {
     folder: PathBuf,
 }
 
 impl Machine {
-    /// An empty one; the kernel's name and the settings that each has are there.
+    /// An empty machine, with the kernel's name and the settings that every machine has.
     pub fn at(folder: &Path, host: &str, cpuinfo: &str, cmdline: &str) -> Self {
         let machine = Self { folder: folder.to_owned() };
         for (path, text) in [
@@ -49,7 +49,7 @@ impl Machine {
         machine
     }
 
-    /// A file with one line.
+    /// Adds a file with one line.
     pub fn file(&self, path: &str, text: &str) -> &Self {
         let path = self.folder.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -57,13 +57,13 @@ impl Machine {
         self
     }
 
-    /// A file's mode.
+    /// Sets the mode of a file.
     pub fn mode(&self, path: &str, mode: u32) -> &Self {
         fs::set_permissions(self.folder.join(path), std::fs::Permissions::from_mode(mode)).unwrap();
         self
     }
 
-    /// The CPUs that can exist and that are online, and the threads of each core as lists.
+    /// Sets the possible and the online CPUs, and the threads of each core as lists.
     pub fn cpus(&self, possible: &str, online: &str, cores: &[Vec<u32>]) -> &Self {
         let cpus = "sys/devices/system/cpu";
         self.file(&format!("{cpus}/possible"), possible).file(&format!("{cpus}/online"), online);
@@ -77,7 +77,7 @@ impl Machine {
         self.file("proc/sys/kernel/watchdog_cpumask", online)
     }
 
-    /// NUMA nodes and their CPUs.
+    /// Adds NUMA nodes with their CPUs.
     pub fn nodes(&self, nodes: &[(u32, &str)]) -> &Self {
         for (node, list) in nodes {
             self.file(&format!("sys/devices/system/node/node{node}/cpulist"), list);
@@ -85,14 +85,14 @@ impl Machine {
         self
     }
 
-    /// An interrupt. A managed one shows itself by a file that nobody may write.
+    /// Adds an interrupt. A managed one has a file that is not writable.
     pub fn irq(&self, number: u32, name: &str, mask: &str, managed: bool) -> &Self {
         let file = format!("proc/irq/{number}/smp_affinity");
         fs::create_dir_all(self.folder.join(format!("proc/irq/{number}/{name}"))).unwrap();
         self.file(&file, mask).mode(&file, if managed { 0o444 } else { 0o644 })
     }
 
-    /// A thread with its name, flags as in `stat`, and CPUs as a list; `folder` is `proc/PID` or `proc/PID/task/TID`.
+    /// Adds a thread with its name, flags as in `stat`, and CPUs as a list; `folder` is `proc/PID` or `proc/PID/task/TID`.
     fn task(&self, folder: &str, id: u32, comm: &str, flags: u32, cpus: &str) {
         let stat = format!(
             "{id} ({comm}) S 2 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 {} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0",
@@ -104,14 +104,14 @@ impl Machine {
         self.file(&format!("{folder}/timerslack_ns"), "50000");
     }
 
-    /// A thread of the kernel's; a bound one stays where it is.
+    /// Adds a kernel thread; a bound one cannot be moved.
     pub fn kernel_thread(&self, pid: u32, comm: &str, cpus: &str, bound: bool) -> &Self {
         let flags = 0x0020_0040 | if bound { 0x0400_0000 } else { 0 };
         self.task(&format!("proc/{pid}"), pid, comm, flags, cpus);
         self
     }
 
-    /// A process; its threads have the ids from its own on.
+    /// Adds a process; its threads have consecutive ids that start with its own.
     pub fn process(&self, pid: u32, comm: &str, threads: u32, cpus: &str) -> &Self {
         self.task(&format!("proc/{pid}"), pid, comm, 0x0040_0000, cpus);
         for id in pid..pid + threads {
@@ -120,7 +120,7 @@ impl Machine {
         self
     }
 
-    /// A systemd that keeps each unit's two words in a file.
+    /// Adds a systemd whose units keep their two states in a file.
     pub fn units(&self, units: &[(&str, &str)]) -> &Self {
         self.file("usr/bin/systemctl", SYSTEMCTL).mode("usr/bin/systemctl", 0o755);
         fs::create_dir_all(self.folder.join("run/systemd/system")).unwrap();
@@ -132,7 +132,7 @@ impl Machine {
     }
 }
 
-/// As much of systemctl as a unit's state needs.
+/// A systemctl that supports only what the states of units need.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 verb=$1
 for unit; do :; done

@@ -1,4 +1,4 @@
-//! The kernel's thread that merges equal pages, as a disturber: bound to a CPU and given work, all given back at the end.
+//! The kernel thread that merges equal pages, as a disturber: bound to a CPU and given work; its settings are restored at the end.
 
 use std::io::BufRead as _;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::Guard;
 
-/// Memory of which every page may be merged with others, of so many MiB.
+/// A Python script that maps `mebibytes` MiB of memory in which every page can be merged.
 fn mergeable(mebibytes: u32) -> String {
     format!(
         "import mmap, time
@@ -19,7 +19,7 @@ time.sleep(600)"
     )
 }
 
-/// Where the thread may run and how nice it is, given back at the end.
+/// The CPUs and the niceness of the thread, restored at the end.
 pub struct Ksmd {
     pid: String,
     cpus: String,
@@ -27,7 +27,7 @@ pub struct Ksmd {
 }
 
 impl Ksmd {
-    /// Binds it; `None` where this kernel has none, or it cannot be moved.
+    /// Binds the thread; `None` if this kernel has none, or it cannot be moved.
     pub fn bound_to(cpu: &str) -> Option<Self> {
         let pid = Command::new("pgrep").args(["-x", "ksmd"]).output().ok()?;
         let pid = String::from_utf8(pid.stdout).ok()?.trim().to_owned();
@@ -38,10 +38,10 @@ impl Ksmd {
         bound.then_some(Self { pid, cpus, nice: None })
     }
 
-    /// Lets it run in long stretches, before others.
+    /// Gives the thread long time slices and a high priority.
     pub fn before_others(&mut self) {
         let stat = fs_err::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
-        // The 19th field; the second, in brackets, has no blank here.
+        // The 19th field; the second field, in parentheses, contains no space here.
         self.nice = stat.split_whitespace().nth(18).map(str::to_owned);
         self.renice("-20");
     }
@@ -61,7 +61,7 @@ impl Drop for Ksmd {
     }
 }
 
-/// A process with memory to merge, on CPU 0, when the thread has been over it three times: what comes then is steady.
+/// Starts a process with mergeable memory on CPU 0, and waits until the thread has scanned it three times, after which the load is steady.
 pub fn memory(mebibytes: u32) -> Guard {
     let mut memory = Command::new("taskset");
     memory.args(["-c", "0", "python3", "-c", &mergeable(mebibytes)]);

@@ -1,4 +1,4 @@
-//! Small MPI runs, written event by event.
+//! Small synthetic MPI runs, written event by event.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub const ALLREDUCE: u32 = 2;
 pub const STEP: u32 = 3;
 pub const FINALIZE: u32 = 4;
 
-/// So many ranks, on two hosts; sources `tick` and `task`.
+/// Definitions of `ranks` ranks on two hosts, with the sources `tick` and `task`.
 pub fn definitions(ranks: u32) -> Definitions {
     let region = |name: &str, site: Option<&str>, mpi| Region {
         name: name.to_owned(),
@@ -41,7 +41,7 @@ pub fn definitions(ranks: u32) -> Definitions {
     }
 }
 
-/// One rank's events, times in us.
+/// The events of one rank; times are in us.
 pub struct Rank(pub Vec<Event>);
 
 impl Rank {
@@ -54,7 +54,7 @@ impl Rank {
         self
     }
 
-    /// By then, so much noise had struck: of `tick` and of `task`.
+    /// Sets the total noise that has struck by `us`: of `tick` and of `task`.
     pub fn struck(self, us: u64, tick_us: u64, task_us: u64) -> Self {
         let noise = |source, total: u64| What::Noise { source, total_ns: total * 1_000 };
         self.at(us, noise(0, tick_us)).at(us, noise(1, task_us))
@@ -85,7 +85,7 @@ impl Rank {
     }
 }
 
-/// Writes them.
+/// Writes the ranks as an archive.
 pub fn write(folder: &Path, definitions: &Definitions, ranks: &[Rank]) {
     let mut writer = Writer::create(folder, definitions).unwrap();
     for (location, rank) in ranks.iter().enumerate() {
@@ -96,7 +96,7 @@ pub fn write(folder: &Path, definitions: &Definitions, ranks: &[Rank]) {
     writer.finish().unwrap();
 }
 
-/// A task keeps rank 0 from sending for 400 us, so that rank 1 waits; its own tick is absorbed by that. Then all wait for rank 1.
+/// A task keeps rank 0 from sending for 400 us, so that rank 1 waits, which absorbs its own tick. Then all wait for rank 1.
 pub fn two_ranks() -> Vec<Rank> {
     let first = Rank::new()
         .at(0, What::Enter(STEP))
@@ -115,7 +115,7 @@ pub fn two_ranks() -> Vec<Rank> {
     vec![first, second]
 }
 
-/// Ranks that work, wait for all, and are struck the more the higher they are.
+/// Ranks that work and then wait for all; higher ranks have more noise.
 pub fn many_ranks(count: u32) -> Vec<Rank> {
     let rank = |rank: u32| {
         let own = u64::from(rank % 37) * 10;

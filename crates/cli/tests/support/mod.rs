@@ -1,4 +1,4 @@
-//! Running the built program from outside, and what tests of both kinds have in common.
+//! Runs the built program, and holds what both kinds of tests share.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub mod applications;
@@ -19,26 +19,26 @@ pub mod tuned;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-/// The built program in a folder, free of the caller's terminal and locale.
+/// The built program in a folder, independent of the caller's terminal and locale.
 pub fn quell(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quell"));
     command.current_dir(folder).env("COLUMNS", "100").env_remove("NO_COLOR").stdin(Stdio::null());
     command
 }
 
-/// Runs to the end.
+/// Runs the program to its end.
 pub fn run(folder: &Path, args: &[&str]) -> Output {
     quell(folder).args(args).output().unwrap()
 }
 
-/// Runs to the end, which must be good, and reads the JSON that it printed.
+/// Runs the program, which must succeed, and parses the JSON that it prints.
 pub fn json(folder: &Path, args: &[&str]) -> serde_json::Value {
     let output = run(folder, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Exit code, stdout and stderr as one text, with the folder's name taken out.
+/// Exit code, stdout and stderr as one text, without the name of the folder.
 pub fn transcript(folder: &Path, args: &[&str]) -> String {
     let output = run(folder, args);
     let part = |bytes: &[u8]| {
@@ -49,7 +49,7 @@ pub fn transcript(folder: &Path, args: &[&str]) -> String {
     format!("exit {code}\n--- stdout\n{}--- stderr\n{}", part(&output.stdout), part(&output.stderr))
 }
 
-/// A child that is ended with the test, however that ends.
+/// A child process that is killed at the end of the test, even if it fails.
 pub struct Guard(pub Child);
 
 impl Drop for Guard {
@@ -59,12 +59,12 @@ impl Drop for Guard {
     }
 }
 
-/// CPUs that this process may use.
+/// The number of CPUs that this process may use.
 pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A netgauge file: two detours a millisecond, durations that repeat.
+/// Writes a netgauge file: two detours per millisecond, with durations that repeat.
 pub fn netgauge(folder: &Path) {
     let mut text = String::from("# Selfish Benchmark\n");
     for i in 0..20_000u64 {

@@ -1,4 +1,4 @@
-//! The machine that the tests run on, and disturbers of known habits.
+//! The machine that runs the tests, and disturbers of known rate.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ pub fn monotonic_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Longer than anything takes on a machine that is busy with other things.
+/// A time limit that a busy machine does not exceed.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Waits for a condition, and fails loudly where it never comes.
+/// Waits for a condition, and panics if it does not become true.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -22,7 +22,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The highest-numbered CPU that may be used: probed by these tests, so that the writer has another.
+/// The highest-numbered CPU that may be used. Tests probe it, so that the writer runs on another one.
 pub fn last_cpu() -> usize {
     // SAFETY: an all-zero set is valid, and the kernel fills no more than its size.
     unsafe {
@@ -32,7 +32,7 @@ pub fn last_cpu() -> usize {
     }
 }
 
-/// Wakes every 10 ms on a CPU and burns some time there, and tells when it really did.
+/// Wakes up every 10 ms on a CPU and burns `burn_ns` there; returns the start and end of each burn.
 pub fn disturb(cpu: usize, burn_ns: u64, stop: &AtomicBool) -> Vec<(u64, u64)> {
     pin(cpu);
     let mut burns = Vec::new();
@@ -47,7 +47,7 @@ pub fn disturb(cpu: usize, burn_ns: u64, stop: &AtomicBool) -> Vec<(u64, u64)> {
     burns
 }
 
-/// The middle value.
+/// The median.
 pub fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)

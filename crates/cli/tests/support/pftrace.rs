@@ -1,9 +1,9 @@
-//! Time lines for Perfetto, read field by field, without the schema they were written with.
+//! Reads Perfetto timelines field by field, without the schema that they were written with.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A message of Protocol Buffers: its fields in order, as number and value.
+/// Parses a Protocol Buffers message: its fields in order, as number and value.
 fn fields(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -60,7 +60,7 @@ fn all<'a>(fields: &[(u64, Value<'a>)], number: u64) -> Vec<Value<'a>> {
     fields.iter().filter(|field| field.0 == number).map(|field| field.1).collect()
 }
 
-/// What a time line shows: its tracks, and where slices begin and end on them. Arrows are `>n` and `n>`. Values are in ns.
+/// The content of a timeline: its tracks, and the starts and ends of their slices. Arrows are `>n` and `n>`. Values are in ns.
 pub fn shown(path: &Path) -> Vec<String> {
     let file = fs_err::read(path).unwrap();
     let mut names = BTreeMap::new();

@@ -1,10 +1,10 @@
-//! What a recording holds, on the clock that the disturbers read.
+//! The content of a recording on the clock that the disturbers read.
 
 use std::path::Path;
 
 use quell_recording::{Interval, Recording};
 
-/// A recording of which nothing was lost.
+/// Opens a recording, and requires that nothing was lost.
 pub fn whole(folder: &Path, name: &str) -> Result<Recording, String> {
     let recording = Recording::open(&folder.join(name)).unwrap();
     let lost = recording.manifest.sources.as_ref().unwrap().lost;
@@ -17,20 +17,20 @@ pub fn span(recording: &Recording) -> (u64, u64) {
     (zero + facts.start_ns.as_nanos(), zero + facts.end_ns.as_nanos())
 }
 
-/// Whether a time lies in a span.
+/// Whether a time is in a span.
 pub fn inside(at: u64, (start, end): (u64, u64)) -> bool {
     start < at && at < end
 }
 
-/// An interval with its times on CLOCK_MONOTONIC. The end is the recorder's own reading of that clock, in whole ns, and so is
-/// the start unless it lies before the recording's zero: nothing is converted on the way, and nothing rounded.
+/// An interval with its times on CLOCK_MONOTONIC. Its end is the recorder's own reading of that clock, in whole ns, and so is its start
+/// unless it is before the recording's zero: no value is converted or rounded.
 pub struct Placed {
     pub start: u64,
     pub end: u64,
     pub net: u64,
 }
 
-/// Those of all CPUs' intervals that are wanted.
+/// The intervals of all CPUs that pass a filter.
 pub fn placed(recording: &Recording, wanted: impl Fn(&Interval) -> bool) -> Vec<Placed> {
     let zero = recording.manifest.zero_monotonic_ns.unwrap();
     let rows = recording.intervals.iter().flat_map(|side| &side.intervals).filter(|one| wanted(one));
@@ -38,7 +38,7 @@ pub fn placed(recording: &Recording, wanted: impl Fn(&Interval) -> bool) -> Vec<
     rows.map(ns).map(|(start, end, net)| Placed { start, end, net }).collect()
 }
 
-/// Count and net time of what ended by then.
+/// Count and net time of the intervals that ended by `until`.
 pub fn ended_by(rows: &[Placed], until: u64) -> (u64, u64) {
     let ended = rows.iter().filter(|row| row.end <= until);
     ended.fold((0, 0), |sum, row| (sum.0 + 1, sum.1 + row.net))

@@ -1,10 +1,10 @@
-//! Noise of known habits, programs to suffer it, and what they reported.
+//! Noise of known period, programs to run under it, and their reports.
 
 use std::path::{Path, PathBuf};
 
 use quell_node::injector::reports::{self, ProcessReport};
 
-/// A model of one CPU: a detour of this length at each beat, for a second.
+/// Writes the model of one CPU: one detour of this length per period, for a second.
 pub fn beat(folder: &Path, name: &str, period: &str, length: &str) -> PathBuf {
     let path = folder.join(format!("{name}.toml"));
     let text = format!(
@@ -15,7 +15,7 @@ pub fn beat(folder: &Path, name: &str, period: &str, length: &str) -> PathBuf {
     path
 }
 
-/// How an MPI starts `ranks` ranks.
+/// The command line by which an MPI starts `ranks` ranks.
 pub fn launch(mpi: &str, ranks: usize) -> Vec<String> {
     let ranks = ranks.to_string();
     let words: &[&str] = match mpi {
@@ -27,7 +27,7 @@ pub fn launch(mpi: &str, ranks: usize) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// What the processes of the last run with noise said, from the folder that was kept.
+/// The reports of the processes in the last run with noise, from the kept folder.
 pub fn last_reports(kept: &Path) -> Vec<ProcessReport> {
     reports::read(&last_run(kept).join("reports")).unwrap()
 }
@@ -38,7 +38,7 @@ pub fn last_run(kept: &Path) -> PathBuf {
     runs.filter(|path| path.to_string_lossy().ends_with("-noise")).max().unwrap()
 }
 
-/// A schedule's words.
+/// The words of a schedule.
 pub fn words(path: &Path) -> Vec<u64> {
     fs_err::read(path).unwrap().as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect()
 }

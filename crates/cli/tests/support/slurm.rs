@@ -1,12 +1,12 @@
-//! Slurm on fake hosts: its own key, its own daemons, in the test's folder.
+//! Slurm on fake hosts, with its own key and daemons in the test's folder.
 
 use crate::support::fake_hosts::{FakeHosts, HEAD};
 use crate::support::node::until;
 
-/// What it takes.
+/// The programs that it needs.
 pub const PROGRAMS: &[&str] = &["munged", "slurmctld", "slurmd", "srun", "sinfo"];
 
-/// Starts the daemons, and waits until every host is ready for work.
+/// Starts the daemons, and waits until every host is idle and ready.
 pub fn start(hosts: &mut FakeHosts, names: &[&str]) {
     let folder = hosts.folder().display().to_string();
     let mut config = settings(&folder);
@@ -29,7 +29,7 @@ pub fn start(hosts: &mut FakeHosts, names: &[&str]) {
     until("Slurm", || idle() == names.len());
 }
 
-/// A program on the head that knows this Slurm.
+/// A command on the head that uses this Slurm.
 pub fn on_head(hosts: &FakeHosts, program: &str) -> std::process::Command {
     let mut command = hosts.on(HEAD, program);
     command.env("SLURM_CONF", hosts.path("slurm.conf"));
@@ -50,7 +50,7 @@ fn munge(hosts: &mut FakeHosts, folder: &str) {
 }
 
 fn settings(folder: &str) -> String {
-    // Each host has a folder for PMIx's files, for they share /tmp.
+    // Each host has its own folder for PMIx's files, because they share /tmp.
     format!(
         "ClusterName=fake\nSlurmctldHost={HEAD}\nSlurmUser=root\nSlurmdUser=root\nAuthType=auth/munge\nAuthInfo=socket={folder}/munge.sock\n\
          MpiDefault=none\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSchedulerType=sched/builtin\n\

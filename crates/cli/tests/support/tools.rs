@@ -1,4 +1,4 @@
-//! What of the machine a test needs, looked for and named where it is missing.
+//! What a test needs of the machine: checks for it, and reports what is missing.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ pub fn is_here(program: &str) -> bool {
     here
 }
 
-/// The MPIs of which the compiler and the launcher are here.
+/// The MPIs whose compiler and launcher are installed.
 pub fn mpis() -> Vec<&'static str> {
     let launcher = |mpi: &str| if mpi == "openmpi" { "mpirun.openmpi" } else { "mpiexec.mpich" };
     let here = |mpi: &&str| is_here(&format!("mpicc.{mpi}")) && is_here(launcher(mpi));
@@ -35,7 +35,7 @@ pub fn is_root() -> bool {
     root
 }
 
-/// Whether one CPU can be left to the system while another is used.
+/// Whether at least two CPUs are available, so that one can be left to the system.
 pub fn has_two_cpus() -> bool {
     let two = cpus() > 1;
     if !two {
@@ -44,7 +44,7 @@ pub fn has_two_cpus() -> bool {
     two
 }
 
-/// Whether the kernel may be watched. Root with BTF always may, so a refusal there is a failure.
+/// Whether this user may record the kernel. Root with BTF always may, so a refusal there is a failure.
 pub fn may_watch_the_kernel(folder: &Path) -> bool {
     let args = ["record", "-o", "may.quell", "--method", "kernel", "--duration", "50ms", "-q"];
     let output = super::run(folder, &args);
@@ -58,13 +58,13 @@ pub fn may_watch_the_kernel(folder: &Path) -> bool {
     output.status.success()
 }
 
-/// Compiles a source of this folder's. A compiler that is not here is the caller's to ask for: [`is_here`].
+/// Compiles a source file of this folder. The caller checks that the compiler is installed, with [`is_here`].
 pub fn compile(compiler: &str, source: &str, program: &Path, more: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support").join(source);
     compile_file(compiler, &source, program, more);
 }
 
-/// The same of any source.
+/// As [`compile`], for a source file anywhere.
 pub fn compile_file(compiler: &str, source: &Path, program: &Path, more: &[&str]) {
     let mut command = Command::new(compiler);
     command.args(["-O2", "-o"]).arg(program).arg(source).args(more);

@@ -1,4 +1,4 @@
-//! Settings of the real kernel in tests: one test at a time, looked at without quell, and given back however a test ends.
+//! Settings of the real kernel in tests: one test at a time, read without quell, and restored however a test ends.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,7 +7,7 @@ use quell_testing::{Turn, machine, skip};
 
 use serde_json::Value;
 
-/// The kernel has one set of settings: one test at a time, as root on a machine whose kernel is not a sandbox's.
+/// The kernel has one set of settings, so tests that change them run one at a time, as root, on a machine whose kernel is not a sandbox's.
 pub fn alone() -> Option<Turn> {
     let turn = machine();
     let uid = fs_err::read_to_string("/proc/self/status").unwrap();
@@ -26,12 +26,12 @@ pub fn alone() -> Option<Turn> {
     Some(turn)
 }
 
-/// Files that a test sets first, given back at its end however that comes.
+/// Files that a test sets first, and that are restored at its end, even if it fails.
 #[derive(Default)]
 pub struct Preset(Vec<(String, String)>);
 
 impl Preset {
-    /// Sets a file, if it is there.
+    /// Sets a file, if it exists.
     pub fn set(&mut self, path: &str, value: &str) {
         let Ok(original) = fs_err::read_to_string(path) else { return };
         let word = original.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -52,7 +52,7 @@ impl Drop for Preset {
     }
 }
 
-/// What all places of a plan hold, byte by byte, read without quell.
+/// The content of all places of a plan, byte by byte, read without quell.
 pub fn image(plan: &Value) -> BTreeMap<String, String> {
     let mut image = BTreeMap::new();
     let note = |image: &mut BTreeMap<String, String>, path: String| {

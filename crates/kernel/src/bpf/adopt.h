@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Processes that come under watch while they run: all threads that one has are given slots, as if they were born just now.
+ * Follows processes that are already running: all their threads get slots, as if they were born just now.
  */
 #ifndef QUELL_ADOPT_H
 #define QUELL_ADOPT_H
@@ -8,7 +8,7 @@
 #include "steal.h"
 #include "threads.h"
 
-/* The process that is adopted. */
+/* The process to adopt. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -16,8 +16,9 @@ struct {
 	__type(value, u32);
 } adopted SEC(".maps");
 
-/* Goes through all threads by their ids. One that is born meanwhile is met later, or its parent has a slot by then; both at
- * once is what BPF_NOEXIST in follow() is for. A thread that ends right now may keep its slot, which then stands still. */
+/* Visits all threads in the order of their ids. A thread that is born during the walk is visited later, or its parent already has a
+ * slot. If both happen, BPF_NOEXIST in follow() prevents a second slot. A thread that is exiting right now may keep its slot, whose
+ * counters then stand still. */
 SEC("iter/task") int adopt_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -31,8 +32,8 @@ SEC("iter/task") int adopt_threads(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Run on each CPU after that: an adopted thread that is on it may not be switched for a long time. Interrupts are off, and what
- * goes on there was not recorded at its entry, so it will not be at its exit. */
+/* Runs on each CPU after the walk, because an adopted thread that is on a CPU may not be switched out for a long time. Interrupts are
+ * disabled. An interval that is open now was not recorded at its entry, so its exit is ignored as well. */
 SEC("raw_tracepoint/begin_here") int begin_here(void *ctx)
 {
 	struct cpu_state *state = this_cpu();

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Page faults of followed threads, from the exception to the kernel's own counting of the fault at its end (the software
- * events for minor and major faults); waiting for a disk is included, what other kinds took meanwhile is not. An exception
- * without that end is none of these: the kernel mends it by a fixup, or it came from an interrupt. In a storm beyond
- * kernel.perf_event_max_sample_rate the kernel holds events back, and faults are missed.
+ * Page faults of followed threads: from the exception tracepoint to the software event (minor or major fault) with which the kernel
+ * counts the fault at its end. Waiting for a disk is included; what other kinds took during the fault is not. There is no hook at
+ * the end of a fault itself: kprobes and fentry are missing in many kernels of compute nodes. An exception that the kernel never
+ * counts is not a fault: a fixup handled it, or it came from an interrupt. Above kernel.perf_event_max_sample_rate events a second
+ * the kernel throttles the software event, and faults are missed.
  */
 #ifndef QUELL_FAULTS_H
 #define QUELL_FAULTS_H
 
 #include "state.h"
 
+/* Time that everything but faults took from the thread: what this grows by during a fault was nested in it. */
 static __always_inline u64 taken_from(const struct quell_slot *s)
 {
 	u64 taken = 0;
@@ -35,6 +37,7 @@ static __always_inline int enter_fault(void)
 SEC("tp_btf/page_fault_user") int fault_of_user(void *ctx) { return enter_fault(); }
 SEC("tp_btf/page_fault_kernel") int fault_of_kernel(void *ctx) { return enter_fault(); }
 
+/* Attached to the software events PERF_COUNT_SW_PAGE_FAULTS_MIN and _MAJ. */
 SEC("perf_event") int fault_counted(void *ctx)
 {
 	u32 cpu = bpf_get_smp_processor_id();

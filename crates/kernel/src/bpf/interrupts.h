@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Interrupts: the local timer, devices, other CPUs, NMIs, and the softirqs that they leave behind.
+ * Interrupts: the local timer, devices, other CPUs, NMIs, and the softirqs that they raise.
  */
 #ifndef QUELL_INTERRUPTS_H
 #define QUELL_INTERRUPTS_H
@@ -8,7 +8,8 @@
 #include "state.h"
 #include "steal.h"
 
-/* The clock first: after a program has run the caches are cold, and each look at memory would shorten the interval. */
+/* Reads the clock first: after a program has run the caches are cold, and each memory access before the reading would shorten the
+ * interval. What the tracing machinery takes before this line at a cold entry, some 100 to 500 ns, is in no interval. */
 static __always_inline int enter_hardirq(u32 kind, u32 id)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -20,7 +21,8 @@ static __always_inline int enter_hardirq(u32 kind, u32 id)
 	return 0;
 }
 
-/* Ends the interrupt and charges whom it struck; its net time. */
+/* Ends the interrupt, charges the thread that it interrupted, and returns the net time. A plain addition is enough: hard interrupts do
+ * not nest, and an NMI adds to a sum of its own. */
 static __always_inline u64 close_hardirq(struct cpu_state *state, u32 kind, u64 now_ns)
 {
 	u64 net = net_of(state, &state->hardirq, now_ns);
@@ -97,8 +99,8 @@ static __always_inline int enter_softirq(u32 vector)
 	return 0;
 }
 
-/* Interrupts go on in here, so one may end between any two statements: `taken_ns` is added to at once, and the interval
- * is off by that interrupt in the few ns around its own end. */
+/* Interrupts are enabled here, so one can end between any two statements. Hence the atomic addition to `taken_ns`. An interrupt within
+ * the few ns around the end of the softirq makes its net time wrong by that interrupt. */
 static __always_inline int exit_softirq(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -114,8 +116,8 @@ static __always_inline int exit_softirq(void)
 	return 0;
 }
 
-/* The kernel tells of an NMI when a handler is done, with the time that it took; of those that only looked whether it was
- * theirs, too, which is part of the NMI and none of its own. */
+/* The kernel reports an NMI when a handler is done, with the handler's time. It also reports handlers that only checked whether the NMI
+ * was theirs. Their time counts as nested in what the NMI interrupted, but they make no record of their own. */
 static __always_inline int handle_nmi(s64 delta_ns, int handled)
 {
 	u32 cpu = bpf_get_smp_processor_id();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * What an interval worked at, and who caused it: timers' callbacks, work functions, senders of interrupts, wakers.
+ * What an interval ran, and who caused it: timer callbacks, work functions, senders of interrupts, wakers.
  */
 #ifndef QUELL_REASONS_H
 #define QUELL_REASONS_H
 
 #include "state.h"
 
-/* The first function is the reason; the tick's own only where there is no other. */
+/* The first function that runs is the cause. The tick's own callback counts only if no other runs. */
 static __always_inline void note(struct open_interval *open, u64 function)
 {
 	if (open->inside && (!open->what || open->what == settings.tick_function))
@@ -40,7 +40,7 @@ static __always_inline void blame_interval(struct cause *cause, const struct ope
 	cause->known = 1;
 }
 
-/* Whoever has this CPU right now: an interrupt before the task that it struck. */
+/* Blames what runs on this CPU right now: an interrupt, or else the task. */
 static __always_inline void blame_here(struct cause *cause)
 {
 	struct cpu_state *here = this_cpu();
@@ -67,7 +67,7 @@ static __always_inline u32 cpu_of(struct task_struct *task)
 	return BPF_CORE_READ(task, cpu);
 }
 
-/* The task's last CPU is where it is looked for: a task that wakes elsewhere stays without a cause. */
+/* Notes the waker on the task's last CPU. A task that wakes on another CPU stays without a cause. */
 static __always_inline int handle_waking(struct task_struct *task)
 {
 	struct cpu_state *target = state_of(cpu_of(task));
@@ -88,7 +88,7 @@ SEC("tp_btf/timer_expire_entry") int BPF_PROG(timer_expires, struct timer_list *
 	return note_in_interrupt((u64)timer->function);
 }
 
-/* The plain form: the verifier lets no typed program read a pointer to a function. */
+/* A raw tracepoint: the verifier does not let a typed program (tp_btf) read a pointer to a function. */
 SEC("raw_tp/csd_function_entry") int function_called(struct bpf_raw_tracepoint_args *ctx)
 {
 	return note_in_interrupt(ctx->args[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * What the programs send, and what they are told before they are loaded. The Rust side takes these types from the
- * object's own type information (the skeleton), so the two cannot drift apart.
+ * The records that the programs send, and the settings that they get before they are loaded. The Rust side takes these types from
+ * the object's own type information (through the skeleton), so the two sides cannot differ.
  */
 #ifndef QUELL_RECORDS_H
 #define QUELL_RECORDS_H
@@ -15,14 +15,14 @@ struct record {
 	u64 start_ns;
 	u64 end_ns;
 	u64 net_ns;
-	u64 what; /* address of the function that it worked at, or 0 */
+	u64 what; /* address of the function that it ran, or 0 */
 	u32 cpu;
-	u32 victim; /* the watched thread that waited, or 0 */
+	u32 victim; /* the followed thread that had to wait, or 0 */
 	u32 id;
 	u32 kind;
 };
 
-/* What caused it: a task (kind QUELL_TASK, with pid and name), an interrupt (its kind, id and function), or nothing known. */
+/* What caused an interval: a task (kind QUELL_TASK, with pid and name), an interrupt (its kind, id and function), or unknown. */
 struct cause {
 	u64 what;
 	u32 known;
@@ -32,7 +32,7 @@ struct cause {
 	char name[NAME_LENGTH];
 };
 
-/* One interval with the name of what ran, and what caused it. */
+/* One interval with the name of what ran, and its cause. */
 struct named_record {
 	struct record record;
 	struct cause cause;
@@ -47,45 +47,47 @@ struct thread_record {
 	struct quell_slot slot;
 };
 
-/* What is going on at one level of a CPU, from its entry to its exit. */
+/* What runs at one level of a CPU, from its entry to its exit. No level nests in itself, so one of these per level replaces a stack. */
 struct open_interval {
-	u64 start_ns; /* 0: nothing is, or it is not recorded */
-	u64 inner_ns; /* `taken` of the CPU at the start */
+	u64 start_ns; /* 0: nothing runs, or it is not recorded */
+	u64 inner_ns; /* the CPU's `taken` at the start */
 	u64 what;
 	u32 kind;
 	u32 id;
-	u32 inside; /* something is going on, recorded or not: whom to blame for what is sent and woken meanwhile */
+	u32 inside; /* something runs at this level, recorded or not: the cause of what is sent and woken during it */
 	u32 pad;
 };
 
 struct cpu_state {
-	/* Net time of all intervals that ended on this CPU: what grows while an interval is open was nested in it. Two numbers,
-	 * since an NMI may strike while the other is being written. */
+	/* Net time of all intervals that have ended on this CPU. What this sum grows by while an interval is open was nested in it: net
+	 * is gross less growth. NMIs have their own sum, because an NMI may arrive while the other one is being written. */
 	u64 taken_ns;
 	u64 taken_by_nmi_ns;
 	struct open_interval hardirq;
 	struct open_interval softirq;
 	struct open_interval task;
-	u64 stolen_ns; /* the hypervisor's count at the last look */
+	u64 stolen_ns; /* the hypervisor's counter when it was last read */
 	u64 stolen_at_ns;
-	u64 lost; /* records that found no room */
+	u64 lost; /* records for which the ring had no room */
 	u32 watched; /* everything on this CPU is recorded */
-	u32 active;  /* watched, or a watched thread is on it: the one word that most events look at */
-	u32 slot;    /* of the thread that is on it; 0: none */
+	u32 active;  /* watched, or a followed thread is on this CPU: the only field that most events read */
+	u32 slot;    /* of the thread that is on this CPU; 0: none */
 	u32 victim;  /* its id */
-	struct cause sent;   /* what another CPU last sent an interrupt for */
+	struct cause sent;   /* why another CPU last sent an interrupt to this one */
 	struct cause woken;  /* what last woke the task `wakee` for this CPU */
-	struct cause running; /* what woke the task that is on it */
+	struct cause running; /* what woke the task that is on this CPU */
 	u32 wakee;
 	u32 pad;
+	u64 on_cpu;          /* address of the task that came in at the last switch that was seen */
+	u64 scheduler_ahead; /* CLOCK_MONOTONIC less the scheduler's clock, in ns */
 } __attribute__((aligned(64)));
 
-/* Told before loading. */
+/* Set before loading. */
 struct settings {
-	u64 tick_function; /* address of the tick's own timer callback */
+	u64 tick_function; /* address of the callback of the tick's own timer */
 	u32 follow;        /* threads are followed */
-	u32 tells_state;   /* sched_switch says in which state it leaves a task (5.18 and later) */
-	u32 adopt;         /* so are processes that ask for the container */
+	u32 tells_state;   /* sched_switch passes the state in which it leaves a task (5.18 and later) */
+	u32 adopt;         /* processes that request the container are followed too */
 	u32 pad;
 };
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Time that the hypervisor gave to others. At each tick the kernel reads the hypervisor's count, in ns, and keeps it in
- * the run queue: that tells how much was taken since the last tick, not when.
+ * Time that the hypervisor gave to others. At each tick the kernel reads the hypervisor's counter, in ns, and stores it in
+ * the run queue. The difference says how much was taken since the last tick, not when.
  */
 #ifndef QUELL_STEAL_H
 #define QUELL_STEAL_H
 
 #include "state.h"
 
+/* The run queue is reached from the current task: a per-CPU variable can be named only where the kernel keeps all its symbols. */
 static __always_inline u64 stolen_ever(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();

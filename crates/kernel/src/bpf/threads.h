@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Threads that are followed: each has a slot in the container from its birth, or its adoption, to its last switch.
+ * Followed threads: each owns a slot in the container from its birth, or its adoption, to its last switch.
  */
 #ifndef QUELL_THREADS_H
 #define QUELL_THREADS_H
@@ -10,7 +10,7 @@
 #define TASK_RUNNING 0
 #define TASK_DEAD 0x80
 #define EEXIST 17
-/* Stands for the thread that starts the command: what it starts is followed, itself it is not. */
+/* Marks the thread that starts the command: its children are followed, the thread itself is not. */
 #define SLOT_OF_PARENT 0xffffffff
 
 /* Slot by thread id. */
@@ -27,7 +27,7 @@ struct {
 	__type(value, u32);
 } free_slots SEC(".maps");
 
-/* The thread's id as it sees itself, and which PID namespace that is. */
+/* Sets the thread's id as the thread itself sees it, and the PID namespace of that id. */
 static __always_inline void identify(struct quell_slot *s, struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -69,7 +69,7 @@ static __always_inline void follow(struct task_struct *task)
 {
 	u32 tid = BPF_CORE_READ(task, pid);
 	u32 slot = allocate(task);
-	/* A thread may be adopted in the moment of its birth: the second to see it gives its slot back. */
+	/* A thread may be adopted at the moment of its birth: whichever program comes second gives its slot back. */
 	long failed = slot ? bpf_map_update_elem(&slots, &tid, &slot, settings.adopt ? BPF_NOEXIST : BPF_ANY) : 0;
 	if (failed) {
 		struct quell_slot *s = slot_of(slot);
@@ -88,7 +88,7 @@ static __always_inline u32 slot_of_thread(struct task_struct *task)
 	return slot && *slot != SLOT_OF_PARENT ? *slot : 0;
 }
 
-/* The last that is seen of a thread: its account goes to the recorder, its slot to the next one. */
+/* The thread's last switch: its account goes to the recorder, and its slot becomes free. */
 static __always_inline void end_thread(struct cpu_state *state, u32 cpu, struct quell_slot *s, u64 now_ns)
 {
 	struct thread_record *to = reserve(state, cpu, sizeof(*to));
@@ -100,7 +100,7 @@ static __always_inline void end_thread(struct cpu_state *state, u32 cpu, struct 
 	} else {
 		__sync_fetch_and_add(&lost_threads, 1);
 	}
-	/* A thread that called exec may have taken over the id meanwhile, with a slot of its own. */
+	/* Another thread of the process may have called exec and taken over this id, with a slot of its own. */
 	u32 tid = s->global_tid;
 	u32 *held = bpf_map_lookup_elem(&slots, &tid);
 	if (held && *held == state->slot)
@@ -127,7 +127,7 @@ static __always_inline void leave(struct cpu_state *state, u32 cpu, struct task_
 		s->off_since_ns = now_ns;
 		s->preemptor_pid = next->pid;
 		BPF_CORE_READ_STR_INTO(&s->preemptor, next, comm);
-		/* It could run, and the CPU idles: its group has used up its share. */
+		/* It was runnable and the CPU goes idle: its group has used up its CPU bandwidth (CFS throttling). */
 		if (!next->pid)
 			__builtin_memcpy(s->preemptor, "(throttled)", sizeof("(throttled)"));
 	}
@@ -172,7 +172,7 @@ SEC("tp_btf/sched_process_fork") int BPF_PROG(thread_born, struct task_struct *p
 	return 0;
 }
 
-/* A thread that is not its process's first takes the first one's id when it calls exec. */
+/* When a thread other than the process's first calls exec, it takes over the first one's id. */
 SEC("tp_btf/sched_process_exec") int BPF_PROG(program_begins, struct task_struct *task, int old_tid)
 {
 	u32 before = old_tid, now = task->pid;

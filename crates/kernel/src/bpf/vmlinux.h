@@ -66,6 +66,7 @@ struct pid {
 
 struct sched_info {
 	unsigned long long run_delay;
+	unsigned long long last_arrival;
 };
 
 struct thread_info {

@@ -1,4 +1,4 @@
-//! The container's C face, by the compilers that build the workspace.
+//! The container's C headers, compiled with the compilers that build the workspace.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod metrics_header;

@@ -1,4 +1,4 @@
-//! The C headers of the metric container, compiled and run as a program of somebody else's would: without eBPF.
+//! The C headers of the metric container, compiled and run as a third-party program would be: without eBPF.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn room(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// Whether a compiler is there.
+/// Whether a compiler is installed.
 fn has(compiler: &str) -> bool {
     let found = Command::new(compiler).arg("--version").stdin(Stdio::null()).output().is_ok();
     if !found {
@@ -19,7 +19,7 @@ fn has(compiler: &str) -> bool {
     found
 }
 
-/// Runs a command, and shows what it said where it fails.
+/// Runs a command, and shows its output if it fails.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let said = [output.stdout, output.stderr].concat();

@@ -1,4 +1,4 @@
-//! Processes that come under watch by asking for the container.
+//! Processes that are followed because they request the container while they run.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ fn recorder(adopt: bool) -> Option<Recorder> {
     Recorder::start(plan).inspect_err(|why| quell_testing::skip(why)).ok()
 }
 
-/// Runs the program as no descendant that is followed from birth; its exit code and words.
+/// Runs the program so that it is not followed from birth; returns its exit code and output.
 fn ask(program: &Path, recorder: &Recorder, name: &str) -> (Option<i32>, String) {
     recorder.container().unwrap().serve_under(name).unwrap();
     let output = Command::new(program).env(container::VARIABLE, name).stdin(Stdio::null()).output().unwrap();
@@ -38,13 +38,13 @@ fn who_asks_is_followed_with_all_threads() {
     let name = format!("quell-adoption-{}", std::process::id());
     let (code, said) = ask(&program, &recorder, &name);
     assert_eq!(code, Some(0), "{said}");
-    // A thread's last switch may come after its process was waited for, but not long after.
+    // A thread's last switch may come shortly after its process was waited for.
     let (mut intervals, mut ends, begin) = (Vec::new(), Vec::new(), Instant::now());
     while ends.len() < 3 && begin.elapsed() < Duration::from_secs(20) {
         recorder.drain(&mut intervals, &mut ends);
         ends.retain(|(_, thread)| &*thread.comm == "adopted");
     }
-    // Each told its own end: two threads and the one that asked.
+    // One end per thread: two threads and the one that opened the container.
     let facts = recorder.facts();
     assert_eq!(ends.len(), 3, "{ends:?}, living: {:?}, {facts:?}", recorder.living(0));
     assert!(!recorder.follows_any(), "no slot is left behind");
@@ -63,7 +63,7 @@ fn without_adoption_who_asks_reads_and_has_no_slot() {
     assert!(!recorder.follows_any());
 }
 
-/// A folder of this test's own: both compile the same program at once.
+/// A folder for this test alone: two tests that run at once compile the same program.
 fn tempfile_beside() -> std::path::PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strangers");
     fs_err::create_dir_all(&folder).unwrap();

@@ -1,5 +1,5 @@
-/* A process that is nobody's descendant comes under watch by opening the container: the thread that asks, one that is there already
- * and never leaves its CPU, and one that is born later. */
+/* A process that is not followed from birth is followed once it opens the container: the thread that opens it, one that exists
+ * already and never leaves its CPU, and one that is born later. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static unsigned long long now_ns(void)
 	return (unsigned long long)t.tv_sec * 1000000000ULL + (unsigned long long)t.tv_nsec;
 }
 
-/* Interrupts of any kind that struck the slot's thread. */
+/* Number of interrupts of any kind that hit the slot's thread. */
 static unsigned long long struck(const struct quell_slot *slot)
 {
 	struct quell_reading reading;
@@ -37,7 +37,7 @@ static int burn(const char *who, const struct quell_slot *slot)
 	return slot && struck(slot) > before;
 }
 
-/* Calls nothing that could let go of the CPU from before the opening on. */
+/* Makes no call that could release the CPU, from before the opening on. */
 static void *before(void *good)
 {
 	tid_before = (unsigned)syscall(SYS_gettid);
@@ -74,7 +74,7 @@ int main(void)
 	pthread_join(threads[1], NULL);
 	if (!good[1])
 		return 1;
-	/* Who asks twice is left as it was. */
+	/* A second opening changes nothing. */
 	if (quell_metrics_open(&metrics) || quell_metrics_thread(&metrics)->start_ns > now_ns() - 800000000ULL)
 		return 3;
 	return good[0] && good[1] && good[2] ? 0 : 1;

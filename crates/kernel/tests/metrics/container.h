@@ -1,5 +1,5 @@
-/* A container in memory and a server that hands it out, in place of a running quell; and the writers' half of the
- * protocol, as the BPF programs keep it. For the tests beside it. */
+/* For the tests in this folder: a container in memory and a server that hands it out, in place of a running quell, and the
+ * writers' half of the protocol, as the BPF programs implement it. */
 #ifndef CONTAINER_H
 #define CONTAINER_H
 
@@ -34,7 +34,7 @@ struct container {
 	struct quell_header *header;
 	char name[64]; /* of the socket */
 	int listener;
-	int sent; /* the descriptor that is handed out; -1: none is */
+	int sent; /* the descriptor that the server sends; -1: none */
 	pthread_t server;
 };
 
@@ -119,7 +119,7 @@ static inline void container_listen(struct container *c)
 	CHECK(listen(c->listener, 16) == 0);
 }
 
-/* Serves from a thread, and tells this process's readers where. */
+/* Serves from a thread, and sets the variable for this process's readers. */
 static inline void container_serve(struct container *c)
 {
 	container_listen(c);
@@ -136,7 +136,7 @@ static inline void container_end(struct container *c)
 	munmap(c->slots, c->count * sizeof(struct quell_slot));
 }
 
-/* What a writer does around its writes: the level's number odd, the writes, the number even. */
+/* What a writer does around its writes: makes the level's number odd, writes, makes it even again. */
 static inline void level_begin(struct quell_slot *slot, enum quell_level level)
 {
 	__atomic_store_n(&slot->level_seq[level], slot->level_seq[level] + 1, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
-/* Opening a container, finding one's own slot in it, and refusing what is none. Needs no BPF and, but for what it skips
- * aloud, no privilege. */
+/* Opening a container, finding one's own slot in it, and refusing what is not a container. Needs no BPF, and no privilege except
+ * for the tests that it reports as skipped. */
 #define _GNU_SOURCE
 #include <grp.h>
 #include <linux/bpf.h>
@@ -36,7 +36,7 @@ static int descriptors(void)
 	return open;
 }
 
-/* Waits for the server, whose end of the connection stands in the same table. */
+/* Waits for the server, whose end of the connection is in the same descriptor table. */
 static int descriptors_become(int expected)
 {
 	int tries;
@@ -95,7 +95,7 @@ static void reads_what_was_written(void)
 	CHECK(quell_metrics_read_some(mine, QUELL_ONLY(QUELL_TASK) | QUELL_ONLY(QUELL_TICK), some) == 0);
 	CHECK(some[0] == 1000 + QUELL_TICK && some[1] == 1000 + QUELL_TASK && some[2] == 0);
 
-	/* A writer that never comes back, at each level in turn, is told from one that has finished. */
+	/* A writer that never returns, at each level in turn, is distinguished from one that has finished. */
 	for (kind = 0; kind < QUELL_LEVELS; kind++) {
 		level_begin(&c.slots[99], (enum quell_level)kind);
 		CHECK(quell_metrics_read(mine, &reading) == -EAGAIN);
@@ -142,13 +142,13 @@ static void another_namespace_is_not_ours(void)
 	CHECK(quell_metrics_open(&m) == 0);
 	CHECK(quell_metrics_thread(&m) == NULL);
 	give_slot(&c.slots[2], own_tid(), container_namespace());
-	CHECK(quell_metrics_thread(&m) == NULL); /* remembered: a slot comes at birth or never */
+	CHECK(quell_metrics_thread(&m) == NULL); /* cached: a slot is given at birth or never */
 	CHECK(quell_metrics_find(&m, own_tid()) == &m.slots[2]);
 	quell_metrics_close(&m);
 	container_end(&c);
 }
 
-/* The first process of a PID namespace is thread 1 there, whatever its number is elsewhere. */
+/* The first process of a PID namespace has thread id 1 there, whatever its id is outside. */
 static void a_real_namespace(void)
 {
 	struct container c;
@@ -185,7 +185,7 @@ static void a_real_namespace(void)
 
 struct seeker {
 	const struct quell_metrics *metrics;
-	struct quell_slot *slot; /* to be given to the thread before it looks; may be none */
+	struct quell_slot *slot; /* given to the thread before it looks; NULL: none */
 	const struct quell_slot *found;
 };
 
@@ -210,7 +210,7 @@ static const struct quell_slot *found_by_a_thread(const struct quell_metrics *m,
 	return seeker.found;
 }
 
-/* fork() by the C library, and by the bare system call, of which no library hears. */
+/* fork() by the C library, and by the bare system call, which no library notices. */
 static pid_t forked(int bare)
 {
 	return bare ? (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL) : fork();
@@ -298,7 +298,7 @@ static void what_is_no_container_is_refused(void)
 	c.header->slot_size = 256;
 	c.header->slots = 0;
 	CHECK(open_code() == -EBADMSG);
-	c.header->slots = 65; /* more than there are */
+	c.header->slots = 65; /* more than the map has */
 	CHECK(open_code() == -EBADMSG);
 	c.header->slots = ~0u;
 	CHECK(open_code() == -EBADMSG);
@@ -311,7 +311,7 @@ static void what_is_no_container_is_refused(void)
 	CHECK(ftruncate(other, 64 * 256) == 0);
 	CHECK(pwrite(other, c.slots, 64 * 256, 0) == 64 * 256);
 	__atomic_store_n(&c.sent, other, __ATOMIC_RELEASE);
-	CHECK(open_code() == -EBADMSG); /* it could be cut short under the reader */
+	CHECK(open_code() == -EBADMSG); /* another process could truncate it under the reader */
 	CHECK(fcntl(other, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
 	CHECK(open_code() == 0);
 	close(other);
@@ -338,7 +338,7 @@ static void become_nobody(void)
 	CHECK(setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
 }
 
-/* Root is believed by everyone; others only by themselves. */
+/* Every reader trusts a server that runs as root; any other user's server is trusted only by the same user. */
 static void another_user_is_refused(void)
 {
 	struct container c;
@@ -368,7 +368,7 @@ static void another_user_is_refused(void)
 		container_listen(&c);
 		CHECK(write(ready[1], c.name, sizeof(c.name)) == sizeof(c.name));
 		sock = accept(c.listener, NULL, NULL);
-		CHECK(sock >= 0 && read(sock, c.name, 1) <= 0); /* until the reader turns away */
+		CHECK(sock >= 0 && read(sock, c.name, 1) <= 0); /* until the reader closes the connection */
 		_exit(0);
 	}
 	CHECK(read(ready[0], c.name, sizeof(c.name)) == sizeof(c.name));
@@ -382,7 +382,7 @@ static long bpf(int command, union bpf_attr *attributes)
 	return syscall(SYS_bpf, command, attributes, sizeof(*attributes));
 }
 
-/* A frozen map of the kernel's, as quell holds it. */
+/* A frozen BPF map, as quell holds it. */
 static void a_real_map(void)
 {
 	struct container c;

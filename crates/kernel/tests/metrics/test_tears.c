@@ -1,8 +1,8 @@
-/* A million reads of a slot that is written at four nested levels must each be of one instant, on another CPU and on the
- * writers' own. Interrupts are played by signals: a timer's signal interrupts the writer in the middle of a write, as an
- * interrupt does the kernel, and a signal of a higher level interrupts its handler.
+/* A million reads of a slot that is written at four nested levels must each be a consistent snapshot, on another CPU and on the
+ * writers' own. Signals stand in for interrupts: a timer's signal interrupts the writer in the middle of a write, as an
+ * interrupt does in the kernel, and a signal of a higher level interrupts its handler.
  *
- * The same reads without the levels' numbers must see tears, else the test could not have failed. */
+ * The same reads without the sequence numbers must see torn values; otherwise the test could not have failed. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 
 static struct quell_slot *written;
 static volatile int ending;
-static unsigned long long nested[QUELL_LEVELS]; /* interruptions of a write by each level */
+static unsigned long long nested[QUELL_LEVELS]; /* how often each level interrupted a write */
 
 static void add(struct quell_slot *slot, enum quell_kind kind, unsigned long long times)
 {
@@ -29,7 +29,7 @@ static void add(struct quell_slot *slot, enum quell_kind kind, unsigned long lon
 	PUT(slot->ns[kind], slot->ns[kind] + 1000 * times);
 }
 
-/* What a level writes: all its fields grow alike, so that a read of half a write shows. */
+/* What a level writes: all its fields grow by the same amount, so that a torn read shows. */
 static void write_level(enum quell_level level)
 {
 	struct quell_slot *slot = written;
@@ -77,7 +77,7 @@ static int agrees(const struct quell_reading *r)
 	       r->on_cpu_ns == 7 * task && r->on_since_ns == 5 * task && r->run_delay_ns == 3 * task;
 }
 
-/* The fast path gives ns only: the relations between the kinds of a level are left. */
+/* The fast path returns ns only, so only the relations between the kinds of a level are checked. */
 static int agree(const unsigned long long *ns)
 {
 	const unsigned long long tick = ns[QUELL_TICK];
@@ -86,7 +86,7 @@ static int agree(const unsigned long long *ns)
 	       ns[QUELL_FAULT] == 2 * ns[QUELL_TASK];
 }
 
-/* What quell_metrics_read would be if it did not look at the levels. */
+/* What quell_metrics_read would be without the sequence numbers. */
 static int read_blindly(const struct quell_slot *slot, struct quell_reading *out)
 {
 	int kind;
@@ -114,7 +114,7 @@ static void interrupt(int number)
 	write_level((enum quell_level)(number - SIGRTMIN));
 }
 
-/* Each level keeps out itself and those below it, and lets those above in. */
+/* Each level blocks itself and those below it, and admits those above. */
 static void handle_interrupts(void)
 {
 	int level, below;
@@ -132,7 +132,7 @@ static void handle_interrupts(void)
 	}
 }
 
-/* Timers that interrupt the calling thread, with periods that drift past each other. */
+/* Timers that interrupt the calling thread, with periods that drift against each other. */
 static void start_interrupts(timer_t *timers)
 {
 	static const long period_ns[] = { 53000, 71000, 97000 };
@@ -165,7 +165,7 @@ static void stop_interrupts(const timer_t *timers)
 
 static cpu_set_t allowed;
 
-/* Writer and reader on two CPUs, where there are two: a scheduler would put them on one now and then. */
+/* Puts writer and reader on two CPUs, where there are two: a scheduler would put them on one now and then. */
 static void take_cpu(int last)
 {
 	cpu_set_t one;
@@ -285,7 +285,7 @@ static void expect_nesting(void)
 	CHECK(nested[QUELL_LEVEL_NMI] > 0 && nested[QUELL_LEVEL_HARDIRQ] > 0 && nested[QUELL_LEVEL_SOFTIRQ] > 0);
 }
 
-/* A reader beside the writers. On a single CPU it only reads where they were put aside, often in the middle of a write. */
+/* A reader in another thread. On a single CPU it reads only when the writers are preempted, often in the middle of a write. */
 static void from_another_thread(const struct quell_slot *slot)
 {
 	pthread_t writer;
@@ -304,7 +304,7 @@ static void from_another_thread(const struct quell_slot *slot)
 	expect_nesting();
 }
 
-/* A thread that reads its own slot and is interrupted by those who write it. */
+/* A thread that reads its own slot and is interrupted by its writers. */
 static void from_the_thread_itself(const struct quell_slot *slot)
 {
 	timer_t timers[QUELL_LEVELS];

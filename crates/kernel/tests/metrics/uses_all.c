@@ -1,4 +1,4 @@
-/* All that a program may call, for compilers to complain of. */
+/* Calls everything that the headers offer, so that compilers can warn about it. */
 #include "quell_metrics_read.h"
 
 int main(void)

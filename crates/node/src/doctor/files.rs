@@ -1,8 +1,8 @@
-//! What /proc and /sys say of the kernel and of this process, under a root that a test can set elsewhere.
+//! What /proc and /sys report about the kernel and this process, below a root that a test can replace.
 
 use std::path::{Path, PathBuf};
 
-/// The numbers of capabilities, as the kernel gives them.
+/// Capabilities, by the kernel's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capability {
     IpcLock = 14,
@@ -51,7 +51,7 @@ impl<'a> Files<'a> {
         Some(text.lines().next()?.trim().to_owned())
     }
 
-    /// A setting of the kernel that is a number, by its path below /proc/sys.
+    /// A numeric kernel setting, by its path below /proc/sys.
     pub(super) fn setting(self, name: &str) -> Option<i64> {
         self.line(&format!("/proc/sys/{name}"))?.parse().ok()
     }
@@ -62,13 +62,13 @@ impl<'a> Files<'a> {
         text.lines().find_map(|line| Some(line.strip_prefix(field)?.strip_prefix(':')?.trim().to_owned()))
     }
 
-    /// Whether this process has a capability in force.
+    /// Whether this process has a capability in its effective set.
     pub(super) fn holds(self, capability: Capability) -> bool {
         let mask = self.status("CapEff").and_then(|text| u64::from_str_radix(&text, 16).ok());
         mask.is_some_and(|mask| mask >> capability as u32 & 1 == 1)
     }
 
-    /// Release of the kernel as two numbers, and as it calls itself.
+    /// The kernel's release, as two numbers and as text.
     pub(super) fn release(self) -> Option<((u32, u32), String)> {
         let text = self.line("/proc/sys/kernel/osrelease")?;
         let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
@@ -76,7 +76,7 @@ impl<'a> Files<'a> {
         Some(((major, minor), text))
     }
 
-    /// Whether the kernel's ids of processes are other than those seen here.
+    /// Whether this process is in a PID namespace other than the first, so that the kernel's process ids differ from those seen here.
     pub(super) fn in_pid_namespace(self) -> bool {
         /// The name of the first PID namespace (include/linux/proc_ns.h: PROC_PID_INIT_INO).
         const FIRST: &str = "pid:[4026531836]";
@@ -84,7 +84,7 @@ impl<'a> Files<'a> {
         link.is_ok_and(|name| name.as_os_str() != FIRST)
     }
 
-    /// Whether this process is in a user namespace of its own: its ids are mapped, not just those of the machine.
+    /// Whether this process is in a user namespace other than the first: its ids are mapped.
     pub(super) fn in_user_namespace(self) -> bool {
         let Some(line) = self.line("/proc/self/uid_map") else { return false };
         !line.split_whitespace().eq(["0", "0", "4294967295"])

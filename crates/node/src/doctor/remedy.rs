@@ -1,34 +1,34 @@
-//! The commands that would lift a limit, for a shell.
+//! The shell commands that lift a restriction.
 
 use rustix::process::geteuid;
 
 use super::files::{Capability, Files};
 use super::{Finding, Verdict};
 
-/// What lifts a limit.
+/// What lifts a restriction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Lines for a shell, in order; `sudo` stands before what only root may do.
+    /// Shell commands, in order; those that need root begin with `sudo`.
     Commands(Vec<String>),
-    /// Capabilities (without `CAP_`, in small letters) that the program lacks. A file has one set of them, so those of all findings
-    /// are granted at once.
+    /// Capabilities (lower case, without `CAP_`) that the program lacks. A file has one set of capabilities, so a single command
+    /// grants those of all findings.
     Capabilities(Vec<&'static str>),
 }
 
 impl Finding {
-    /// With the line that lifts the limit.
+    /// Adds the command that lifts the restriction.
     pub(super) fn lifted_by(self, command: impl Into<String>) -> Self {
         Self { remedy: Some(Remedy::Commands(vec![command.into()])), ..self }
     }
 
-    /// With the capabilities that lift it.
+    /// Adds the capabilities that lift the restriction.
     pub(super) fn lifted_with(self, capabilities: &[&'static str]) -> Self {
         Self { remedy: Some(Remedy::Capabilities(capabilities.to_vec())), ..self }
     }
 }
 
-/// The commands for each finding that has any, for the program at this path. Findings that lack capabilities share one command, which grants
-/// them together with those that `kept` says the program has.
+/// The commands for each finding that has any, for the program at this path. Findings that lack capabilities share one command, which
+/// grants all of these together with the capabilities that `kept` reports for the program.
 pub fn commands(findings: &[Finding], program: &str) -> Vec<Vec<String>> {
     let mut all: Vec<&str> = findings.iter().flat_map(capabilities).copied().collect();
     all.extend(kept(Files::of_this_machine()).iter().filter(|_| !all.is_empty()).collect::<Vec<_>>());
@@ -42,7 +42,7 @@ pub fn commands(findings: &[Finding], program: &str) -> Vec<Vec<String>> {
         Some(Remedy::Commands(lines)) => lines.clone(),
     };
     let lines = findings.iter().map(of);
-    // Root needs no other's leave.
+    // Root needs no `sudo`.
     if geteuid().is_root() {
         return lines.map(|lines| lines.iter().map(|line| line.replace("sudo ", "")).collect()).collect();
     }
@@ -56,7 +56,7 @@ fn capabilities(finding: &Finding) -> &[&'static str] {
     }
 }
 
-/// What an ordinary user's program was granted before, which a new grant would take away.
+/// Capabilities that an ordinary user's program already has. A new grant replaces the whole set, so it must repeat these.
 fn kept(files: Files<'_>) -> Vec<&'static str> {
     let known = [
         (Capability::Bpf, "bpf"),
@@ -69,7 +69,7 @@ fn kept(files: Files<'_>) -> Vec<&'static str> {
     known.into_iter().filter(|(capability, _)| files.holds(*capability)).map(|(_, name)| name).collect()
 }
 
-/// A word of the shell.
+/// A word, quoted for the shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
@@ -78,7 +78,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// What installs an MPI with this system's own package manager, where it is known.
+/// The command that installs an MPI with this system's package manager, if that is known.
 pub(super) fn install_mpi(files: Files<'_>) -> Option<&'static str> {
     let release = String::from_utf8(files.bytes("/etc/os-release")?).ok()?;
     let value = |key: &str| {

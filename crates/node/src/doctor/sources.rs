@@ -1,4 +1,4 @@
-//! Whether the sources of noise can be named here: what the kernel recorder needs, and what to do where it is not there.
+//! Whether noise sources can be named here: what the kernel recorder needs, and what to do where it is missing.
 
 #[cfg(test)]
 mod tests;
@@ -8,7 +8,7 @@ use super::{Finding, Verdict, finding};
 
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// The answer first, then each thing that it rests on.
+/// The overall answer first, then each requirement.
 pub(super) fn examine(files: Files<'_>) -> Vec<Finding> {
     let grounds: Vec<Finding> =
         [needs(files), vec![symbols(files), statistics(files), unprivileged(files)]].concat();
@@ -29,7 +29,7 @@ pub(super) fn examine(files: Files<'_>) -> Vec<Finding> {
     [vec![answer], grounds].concat()
 }
 
-/// Why the recorder cannot be loaded, and what to do: every lack that shows, or what else may hinder it.
+/// Why the recorder cannot be loaded, and what to do: everything that is visibly missing, or else the likely reasons.
 pub(super) fn why_not(files: Files<'_>) -> Option<String> {
     let of = |verdict| -> Vec<String> {
         let found = needs(files).into_iter().filter(|finding| finding.verdict == verdict);
@@ -40,14 +40,14 @@ pub(super) fn why_not(files: Files<'_>) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// What the recorder cannot do without.
+/// The requirements without which the recorder does not load.
 fn needs(files: Files<'_>) -> Vec<Finding> {
     vec![version(files), types(files), privileges(files), lockdown(files), container(files)]
 }
 
-/// The first version with ring buffers, CAP_BPF and CAP_PERFMON.
+/// The first kernel version with BPF ring buffers, CAP_BPF and CAP_PERFMON.
 const RING_BUFFER: (u32, u32) = (5, 8);
-/// The first version without a limit of locked memory for maps.
+/// The first kernel version in which maps are not limited by RLIMIT_MEMLOCK.
 const MAPS_UNLIMITED: (u32, u32) = (5, 11);
 
 fn version(files: Files<'_>) -> Finding {
@@ -55,7 +55,7 @@ fn version(files: Files<'_>) -> Finding {
     let Some((version, release)) = files.release() else {
         return finding(SUBJECT, Verdict::Good, "not told", None);
     };
-    // Vendors bring newer parts back to older versions: the kernel's own type information tells.
+    // Vendors backport newer features to older versions, so the kernel's own type information decides.
     let has = |since, name: &[u8]| {
         version >= since
             || files.bytes(TYPES).is_some_and(|types| types.windows(name.len()).any(|window| window == name))
@@ -183,7 +183,7 @@ fn container(files: Files<'_>) -> Finding {
     }
 }
 
-/// The kernel's rule for who sees addresses in /proc/kallsyms (`kallsyms_show_value`).
+/// The kernel's rule for who may see addresses in /proc/kallsyms (`kallsyms_show_value`).
 fn symbols(files: Files<'_>) -> Finding {
     const SUBJECT: &str = "kernel symbols";
     const LACK: &str = "which function a timer or a work item ran stays unknown; its source does not";

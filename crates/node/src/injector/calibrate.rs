@@ -1,4 +1,5 @@
-//! What a detour by timer and signal costs here, beside the time that it burns: the very engine that programs load, on a loop of our own.
+//! Measures the overhead of a detour injected by timer and signal on this machine: the same engine that programs load, run on a loop
+//! of quell's own.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -16,78 +17,78 @@ use quell_replay::timer::thread::Thread;
 use super::median::median_high;
 use crate::machine;
 
-/// What a detour costs here, in ns; medians, and medians of how far single ones are off.
+/// The overhead of a detour on this machine, in ns: medians, and median absolute deviations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration {
-    /// What a thread loses beside the time that the handler runs.
+    /// What a thread loses in addition to the time that the handler burns.
     pub overhead_ns: u64,
-    /// How far that varies.
+    /// The deviation of that.
     pub overhead_mad_ns: u64,
-    /// How long after a timer runs out the thread loses its CPU: its own view, not the handler's. 0 in virtual machines whose timers wake
-    /// the host ahead of time.
+    /// How long after a timer expires the thread loses its CPU, as the thread sees it, not the handler. 0 in virtual machines whose
+    /// timers wake the host ahead of time.
     pub early_ns: u64,
-    /// How far that varies.
+    /// The deviation of that.
     pub early_mad_ns: u64,
-    /// How soon after a detour the next timer may run out, so that the thread gets on in between.
+    /// The shortest time after a detour at which the next timer may expire so that the thread makes progress in between.
     pub smallest_gap_ns: u64,
-    /// The shortest detour: one at which nothing is burned.
+    /// The shortest possible detour: one that burns nothing.
     pub shortest_ns: u64,
 }
 
-/// Why there is no calibration.
+/// Why calibration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
-    /// There is no CPU to do it on, or no thread.
+    /// No CPU or no thread is available for it.
     #[error("cannot calibrate the timer: {0}")]
     Io(#[from] io::Error),
-    /// Signal or timer is not to be had.
+    /// No signal or no timer is available.
     #[error("cannot calibrate the timer: every realtime signal is in use, or no timer is left (`ulimit -i`)")]
     NoTimer,
-    /// The timers did not strike.
+    /// The timers did not interrupt the loop.
     #[error(
         "cannot calibrate the timer: only {struck} of {wanted} timers struck a loop of quell's own; is the CPU shared with others? \
          give --overhead"
     )]
     Silent {
-        /// How many did.
+        /// Number of timers that did.
         struck: usize,
-        /// How many were set.
+        /// Number of timers that were set.
         wanted: usize,
     },
 }
 
 impl Calibration {
-    /// How far apart two detours have to be for the second to come on time: the program gets on in between (see `Plan::peace_ns`), and the
-    /// timer has to run out before.
+    /// The minimum distance between two detours at which the second is on time: the program must make progress in between (see
+    /// `Plan::peace_ns`), and the timer must expire before.
     pub fn apart_ns(&self) -> u64 {
         self.smallest_gap_ns.max(2 * self.overhead_ns) + self.early_ns
     }
 }
 
-/// Timers strike as often as the noise will: rarer ones cost more, for caches and the host have forgotten them by then. But no rarer and
-/// no more often than this, and for so long.
+/// Range of the period at which timers expire. Timers expire at the rate of the noise to replay, because rarer ones cost more: caches
+/// and the host have forgotten them by then. The period is clamped to this range, and the next constants bound the length of a round.
 const PERIODS_NS: std::ops::RangeInclusive<u64> = 200_000..=10_000_000;
 const ROUND_NS: u64 = 250_000_000;
 const STRIKES: std::ops::RangeInclusive<u64> = 60..=400;
-/// How long the search for the smallest gap may take at each step.
+/// Gaps that the search for the smallest gap tries, in ns.
 const GAPS_NS: [u64; 7] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000];
 const GAP_ROUND_NS: u64 = 4_000_000;
-/// So often timers are set: where others have the CPU most of the time, few of one round strike the loop.
+/// Maximum number of rounds: where other programs have the CPU most of the time, few timers of one round interrupt the loop.
 const ROUNDS: u64 = 12;
-/// So many have to strike the loop: fewer say nothing.
+/// Minimum number of timers that must interrupt the loop for a result.
 const LEAST: usize = 25;
-/// The share of timers after which the loop has to get on.
+/// The share of timers after which the loop must make progress.
 const THROUGH: f64 = 0.9;
-/// A turn of the loop that takes longer was interrupted.
+/// A turn of the loop that takes longer than this was interrupted.
 const INTERRUPTED_NS: u64 = 1_000;
 
-/// Measures, for some 0.3 s, or longer where others disturb it or detours are rare, on one of the CPUs. `period_ns` is the mean time from
-/// one detour to the next in what is to be replayed.
+/// Measures on one of the CPUs, for about 0.3 s, or longer where other programs disturb it or detours are rare. `period_ns` is the mean
+/// time from one detour to the next in the noise to replay.
 ///
 /// # Errors
-/// Where there is no CPU, signal or timer, or where the timers do not strike.
+/// No CPU, signal or timer is available, or the timers do not interrupt the loop.
 pub fn calibrate(cpu: Option<Cpu>, period_ns: u64) -> Result<Calibration, CalibrationError> {
-    // The signal is the whole process's.
+    // The signal's handler belongs to the whole process, so only one calibration runs at a time.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let measured = thread::Builder::new().name("quell-calibrate".into()).spawn(move || {
@@ -118,11 +119,11 @@ fn measure(period_ns: u64) -> Result<Calibration, CalibrationError> {
         let turn = round.turn_ns;
         for (gap, entry) in round.struck() {
             let length = (gap.end - gap.start).saturating_sub(turn);
-            // Two at once say nothing of one.
+            // Two entries in one gap do not show what one costs.
             if let [entry] = entry {
                 costs.push(length as i64 - entry.took as i64);
                 whole.push(length as i64);
-                // Timers run out in the middle of each period.
+                // Timers expire in the middle of each period.
                 let since = (gap.start + turn).saturating_sub(round.since_ns) % period;
                 delays.push(since as i64 - (period / 2) as i64);
             }
@@ -134,7 +135,7 @@ fn measure(period_ns: u64) -> Result<Calibration, CalibrationError> {
     Ok(Calibration { overhead_ns, overhead_mad_ns, early_ns, early_mad_ns, smallest_gap_ns, shortest_ns })
 }
 
-/// The first distance at which the loop gets on after nearly every detour.
+/// The first gap after which the loop makes progress after nearly every detour.
 fn smallest_gap() -> Result<u64, CalibrationError> {
     for gap in GAPS_NS {
         let round = Round::of(INTERRUPTED_NS, gap, GAP_ROUND_NS)?;
@@ -146,7 +147,7 @@ fn smallest_gap() -> Result<u64, CalibrationError> {
     Ok(GAPS_NS[GAPS_NS.len() - 1])
 }
 
-/// Median, and median distance from it. What is below zero is none.
+/// Median, and median absolute deviation. A negative median counts as 0.
 fn spread(values: &[i64]) -> (u64, u64) {
     let middle = |values| median_high(values, i64::cmp).unwrap_or(0);
     let median = middle(values.to_vec());
@@ -154,21 +155,21 @@ fn spread(values: &[i64]) -> (u64, u64) {
     (u64::try_from(median).unwrap_or(0), middle(off) as u64)
 }
 
-/// When the loop did not get on.
+/// A time in which the loop made no progress.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     start: u64,
     end: u64,
 }
 
-/// When the handler ran.
+/// A run of the handler.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: u64,
     took: u64,
 }
 
-/// A loop under a timer that burns nothing.
+/// A loop that is interrupted by a timer whose handler burns nothing.
 #[derive(Debug)]
 struct Round {
     since_ns: u64,
@@ -178,10 +179,10 @@ struct Round {
 }
 
 impl Round {
-    /// Detours of no length, one a period, in the loop for so long.
+    /// Runs the loop for `length_ns` with a detour of zero length in each period.
     fn of(period: u64, gap_ns: u64, length_ns: u64) -> Result<Self, CalibrationError> {
         const MOST: usize = 4096;
-        // Leaked, for a handler may look at it as long as the process lives; some 100 KiB a calibration.
+        // Leaked, because a handler may read it as long as the process lives; about 100 KiB per calibration.
         let words: &'static [u64] = Vec::leak(vec![period / 2, period, period / 2, period]);
         let told: &'static [AtomicU64] =
             Vec::leak((0..WORDS + EVENT * MOST).map(|_| AtomicU64::new(0)).collect());
@@ -222,7 +223,7 @@ impl Round {
         Ok(Self { since_ns, turn_ns, gaps, entries: (0..events.min(MOST)).map(entry).collect() })
     }
 
-    /// The gaps, each with the entries of the handler within.
+    /// The gaps in which the handler ran, each with its runs.
     fn struck(&self) -> impl Iterator<Item = (Gap, &[Entry])> {
         let within = |gap: Gap| {
             let first = self.entries.partition_point(|entry| entry.at < gap.start);
@@ -233,7 +234,7 @@ impl Round {
     }
 }
 
-/// A turn of the loop without an interruption.
+/// The median time of an uninterrupted turn of the loop.
 fn shortest_turn() -> u64 {
     let mut last = now_ns();
     let turns = (0..1_000)

@@ -1,31 +1,31 @@
-//! From traces to what can be injected, and what is lost on the way.
+//! Turns traces into detours that can be injected, and counts what is lost on the way.
 
 use quell_recording::{Cpu, Nanos, Span, Trace};
 
-/// What a context can do, and how it is stretched.
+/// The limits of a context, and the factor by which noise is stretched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Detours and the time between them are stretched by this.
+    /// Detours and the time between them are multiplied by this.
     pub scale: f64,
-    /// What one costs beside the time that is burned: shorter ones cannot be injected.
+    /// Injection overhead per detour: shorter detours cannot be injected.
     pub overhead_ns: u64,
-    /// The time between two that is needed to begin the second.
+    /// The minimum time between two detours for the second to be injected on its own.
     pub smallest_gap_ns: u64,
 }
 
 impl Limits {
-    /// Of a context that can do everything.
+    /// A context without limits.
     pub const NONE: Self = Self { scale: 1.0, overhead_ns: 0, smallest_gap_ns: 0 };
 }
 
-/// What one CPU suffers, counted from the beginning of its node's trace.
+/// The noise of one CPU, counted from the beginning of its node's trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuNoise {
     /// The CPU that it was recorded on.
     pub cpu: Cpu,
-    /// After so many nanoseconds it repeats.
+    /// The period after which it repeats, in ns.
     pub period_ns: u64,
-    /// Start and length of each detour in ns, in order, apart.
+    /// Start and length of each detour in ns, in order, without overlap.
     pub detours: Vec<(u64, u64)>,
 }
 
@@ -41,15 +41,15 @@ impl CpuNoise {
 pub struct Coverage {
     /// Detours in the traces.
     pub detours: u64,
-    /// Those that are injected, merged ones too.
+    /// Those that are injected, merged ones included.
     pub kept: u64,
-    /// Those that come at once after the one before, the gap between them being too small.
+    /// Those that were merged into the detour before, because the gap between them is too small.
     pub merged: u64,
     /// Those too short to be injected.
     pub dropped: u64,
-    /// Time of all, in ns, not stretched.
+    /// Time of all detours, in ns, before stretching.
     pub noise_ns: u64,
-    /// Time of those that are injected, in ns, not stretched.
+    /// Time of those that are injected, in ns, before stretching.
     pub kept_ns: u64,
 }
 
@@ -65,19 +65,19 @@ impl Coverage {
     }
 }
 
-/// Noise of nodes, ready to be written to a schedule.
+/// Noise of nodes, ready to write to a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
-    /// The CPUs of each kind of node.
+    /// The CPUs of each node.
     pub groups: Vec<Vec<CpuNoise>>,
-    /// What became of the detours.
+    /// How many of the detours are injected.
     pub coverage: Coverage,
 }
 
 /// Why nothing can be injected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CompileError {
-    /// No traces, or none that spans any time.
+    /// There are no traces, or none that spans any time.
     #[error(
         "{0}: its CPUs were not observed at the same time, so they cannot be replayed together; record them together"
     )]
@@ -92,7 +92,7 @@ pub enum CompileError {
         /// The CPU.
         cpu: Cpu,
     },
-    /// So often that the program would starve.
+    /// Detours are so frequent that the program would starve.
     #[error(
         "{name}: a detour every {period} on CPU {cpu} is too often for this context, in which each costs {overhead}: below three times \
          that the program starves. Stretch the noise with --scale {scale}, or use --context boundary"
@@ -102,32 +102,32 @@ pub enum CompileError {
         name: String,
         /// The CPU.
         cpu: Cpu,
-        /// The mean time from one to the next.
+        /// The mean time from one detour to the next.
         period: Nanos,
-        /// What one costs.
+        /// Injection overhead per detour.
         overhead: Nanos,
-        /// What would do.
+        /// A scale that would work.
         scale: u64,
     },
-    /// No factor covers what was asked for.
+    /// No scale injects the requested share of detours.
     #[error(
         "no factor up to {most} covers {wanted:.0} % of the detours; ask for less with --coverage, or use --context boundary"
     )]
     NoFactor {
-        /// The largest that was tried.
+        /// The largest scale that was tried.
         most: u64,
-        /// In percent.
+        /// The requested share, in percent.
         wanted: f64,
     },
 }
 
 /// Compiles the noise of nodes, each a name with the traces of its CPUs.
 ///
-/// Gaps between two detours that are too small vanish: the second joins the first (De et al. §IV-B). What is then still too short is
-/// dropped (§IV-A). quell's own detours are no noise.
+/// Where the gap between two detours is too small, the second is merged into the first (De et al. §IV-B). Detours that are still too
+/// short after that are dropped (§IV-A). quell's own detours are not noise and are left out.
 ///
 /// # Errors
-/// [`CompileError`], but for `NoFactor`.
+/// [`CompileError`], except `NoFactor`.
 pub fn compile(nodes: &[(&str, &[Trace])], limits: Limits) -> Result<Compiled, CompileError> {
     let mut coverage = Coverage::default();
     let mut groups = Vec::new();
@@ -174,7 +174,7 @@ pub fn smallest_scale(nodes: &[(&str, &[Trace])], limits: Limits, wanted: f64) -
     Ok(enough)
 }
 
-/// The time in which all CPUs of a node were observed.
+/// The time during which all CPUs of a node were observed.
 fn shared_span(traces: &[Trace]) -> Option<Span> {
     let start = traces.iter().map(|trace| trace.span.start).max()?;
     let end = traces.iter().map(|trace| trace.span.end).min()?;
@@ -217,18 +217,18 @@ fn stretched(ns: u64, scale: f64) -> u64 {
     if scale == 1.0 { ns } else { (ns as f64 * scale).round() as u64 }
 }
 
-/// A detour, stretched, that the next may still join.
+/// A stretched detour into which the next one may still be merged.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     start: u64,
     length: u64,
-    /// Of so many detours, of so much time, not stretched.
+    /// The number of detours in it, and their time before stretching.
     count: u64,
     noise_ns: u64,
 }
 
 impl Pending {
-    /// Both ends are rounded, so that two that are apart stay so.
+    /// Rounds both ends rather than the length, so that two detours with a gap between them keep one.
     fn of(start: u64, end: u64, scale: f64) -> Self {
         let (first, last) = (stretched(start, scale), stretched(end, scale));
         Self { start: first, length: last - first, count: 1, noise_ns: end - start }
@@ -252,7 +252,7 @@ struct Injected<'a> {
     limits: Limits,
     coverage: &'a mut Coverage,
     detours: Vec<(u64, u64)>,
-    /// Where the last one of the trace ended, not stretched.
+    /// Where the last detour of the trace ended, before stretching.
     end: u64,
 }
 
@@ -268,7 +268,7 @@ impl Injected<'_> {
     }
 }
 
-/// Whether a program can live with it.
+/// Checks that a program can make progress under this noise.
 fn check(name: &str, noise: &CpuNoise, limits: Limits) -> Result<(), CompileError> {
     let (name, cpu) = (name.to_owned(), noise.cpu);
     if noise.noise_ns() >= noise.period_ns {
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn short_gaps_vanish_and_short_detours_are_dropped() {
         let limits = Limits { scale: 1.0, overhead_ns: 10, smallest_gap_ns: 20 };
-        // Two that join to be long enough, one too short, one long enough.
+        // Two that are long enough once merged, one too short, one long enough.
         let found = compiled(trace(&[(100, 6), (115, 6), (400, 9), (800, 10)], 1000), limits);
         assert_eq!(found.groups[0][0].detours, [(100, 12), (800, 10)]);
         let expected = Coverage { detours: 4, kept: 3, merged: 1, dropped: 1, noise_ns: 31, kept_ns: 22 };

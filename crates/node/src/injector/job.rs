@@ -1,4 +1,4 @@
-//! Running somebody's command with a library loaded into it, and leaving all else of it as it is.
+//! Runs a user's command with a library loaded into its processes, and changes nothing else about it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd as _;
@@ -12,19 +12,19 @@ use fs_err as fs;
 
 use crate::realtime;
 
-/// How often it is looked whether a signal came.
+/// How often quell checks whether a signal arrived.
 const LOOK: Duration = Duration::from_millis(10);
-/// Names what the linker loads first.
+/// The variable that names what the dynamic linker loads first.
 const PRELOAD: &str = "LD_PRELOAD";
-/// What Open MPI takes to other hosts; other MPIs take everything.
+/// The variable that lists what Open MPI exports to other hosts; other MPIs export all variables.
 const OPEN_MPI_LIST: &str = "OMPI_MCA_mca_base_env_list";
 
 /// What is loaded into each process of a command, on every host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
-    /// The library.
+    /// The library to load.
     pub library: PathBuf,
-    /// What it finds in its environment.
+    /// The variables that the library reads.
     pub variables: Vec<Variable>,
 }
 
@@ -32,7 +32,7 @@ pub struct Loading {
 pub type Variable = (&'static str, OsString);
 
 impl Loading {
-    /// The variables that load it into a command, beside what is in this process's own already.
+    /// The variables that load the library into a command, in addition to what this process's environment has already.
     pub fn variables(&self, command: &[String]) -> Vec<Variable> {
         self.beside(exports(command), |name| std::env::var_os(name))
     }
@@ -61,7 +61,7 @@ impl Loading {
         std::iter::once(PRELOAD).chain(self.variables.iter().map(|(name, _)| *name))
     }
 
-    /// The command, told to take the variables along where it names others with `-x`.
+    /// The command, with `-x` arguments that export these variables where it exports others with `-x`.
     pub fn taken_along(&self, command: &[String]) -> Vec<String> {
         let mut words = command.to_vec();
         if exports(command) && command.first().is_some_and(|program| is_launcher(program)) {
@@ -71,14 +71,14 @@ impl Loading {
     }
 }
 
-/// Whether a command names variables to Open MPI with `-x`; it takes no list beside that.
+/// Whether a command exports variables to Open MPI with `-x`. Open MPI does not take a list of variables as well.
 fn exports(command: &[String]) -> bool {
     let mpi =
         |word: &String| ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|name| word.contains(name));
     command.iter().any(mpi) && command.iter().any(|word| word == "-x" || word.contains(" -x "))
 }
 
-/// Whether a command's program starts the ranks of an MPI program: only these are to suffer then, not it.
+/// Whether a program starts the ranks of an MPI program. Noise is then injected into the ranks, not into the launcher.
 pub fn is_launcher(program: &str) -> bool {
     const NAMES: [&str; 10] =
         ["mpirun", "mpiexec", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "flux", "ibrun"];
@@ -90,33 +90,33 @@ pub fn is_launcher(program: &str) -> bool {
 /// Where a command's output goes.
 #[derive(Clone, Copy, Debug)]
 pub enum Output<'a> {
-    /// Where quell's own goes.
+    /// To quell's own stdout and stderr.
     Own,
-    /// All to stderr, as stdout is for a document.
+    /// Everything to stderr, because stdout is reserved for a document.
     Stderr,
-    /// Stderr into a file, stdout nowhere.
+    /// Stderr to a file; stdout is discarded.
     File(&'a Path),
 }
 
-/// What a command reads.
+/// Where a command's input comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// What quell was given.
+    /// quell's own stdin.
     Own,
-    /// The file that quell was given, from its beginning.
+    /// The file that is quell's stdin, read again from its beginning.
     Again,
-    /// Nothing.
+    /// Empty.
     None,
 }
 
 /// How a command is run.
 #[derive(Clone, Copy, Debug)]
 pub struct How<'a> {
-    /// Variables beside its environment.
+    /// Variables in addition to its environment.
     pub variables: &'a [Variable],
-    /// What it reads.
+    /// Where its input comes from.
     pub input: Input,
-    /// Where it writes.
+    /// Where its output goes.
     pub output: Output<'a>,
 }
 
@@ -130,14 +130,14 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// The exit code, as a shell has it: 128 and the number of the signal that ended it.
+    /// The exit code as a shell reports it: 128 plus the signal number where a signal ended it.
     pub fn code(&self) -> u8 {
         let signal = || self.status.signal().map(|signal| 128 + signal);
         self.status.code().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
     }
 }
 
-/// Runs a command to its end. A signal that `pass` holds meanwhile is passed on to it.
+/// Runs a command to its end, and forwards every signal that `pass` receives while it runs.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -156,7 +156,7 @@ pub fn run(words: &[String], how: &How<'_>, pass: &AtomicI32) -> std::io::Result
     }
     match how.input {
         Input::Own => {}
-        // A new description of the same file, which begins at its beginning.
+        // A new open file description of the same file, whose offset is 0.
         Input::Again => drop(command.stdin(fs::File::open("/proc/self/fd/0")?.into_parts().0)),
         Input::None => drop(command.stdin(Stdio::null())),
     }
@@ -164,12 +164,12 @@ pub fn run(words: &[String], how: &How<'_>, pass: &AtomicI32) -> std::io::Result
     let begun = Instant::now();
     let mut child = command.spawn()?;
     let pid = child.id() as libc::pid_t;
-    // A thread waits, so that the end is seen when it comes.
+    // A thread of its own waits for the child, so that the end is seen without delay.
     let waiter = std::thread::spawn(move || (child.wait(), begun.elapsed()));
     while !waiter.is_finished() {
         let signal = pass.swap(0, Ordering::SeqCst);
         if signal != 0 {
-            // SAFETY: a plain system call. The child is not waited for yet, or has ended this instant.
+            // SAFETY: a plain system call. The child has not been waited for yet, or ended this instant.
             unsafe { libc::kill(pid, signal) };
         }
         std::thread::park_timeout(LOOK);
@@ -248,7 +248,7 @@ mod tests {
         let pass = AtomicI32::new(0);
         let ended = std::thread::scope(|scope| {
             let run = scope.spawn(|| run(&words, &QUIET, &pass).unwrap().code());
-            // Until the trap is set the signal's own end comes, so it is sent only once the shell sleeps.
+            // Before the trap is set the signal would end the shell, so it is sent only once the shell sleeps.
             while !run.is_finished() {
                 pass.store(libc::SIGUSR1, Ordering::SeqCst);
                 std::thread::yield_now();

@@ -1,9 +1,9 @@
-//! The middle of what a measurement gave again and again, which what disturbed single ones does not move.
+//! The median of repeated measurements, which disturbed single ones do not move.
 
 use std::cmp::Ordering;
 
-/// The high median: the value in the middle, of two the upper; `None` of no values. The statistics of documents are in
-/// `quell_analysis::stats`, which what touches the machine does not need.
+/// The high median: of an even number of values the upper one in the middle; `None` for no values. The statistics of documents are in
+/// `quell_analysis::stats`, on which this crate does not depend.
 pub(super) fn median_high<T: Copy>(mut values: Vec<T>, order: impl FnMut(&T, &T) -> Ordering) -> Option<T> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, order).1)

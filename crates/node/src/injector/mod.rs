@@ -1,4 +1,4 @@
-//! Noise for programs: from traces to a schedule that quell-replay burns, and what came of it; and quell's own phases under noise.
+//! Noise injection: turns traces into a schedule for quell-replay, reads the reports, and runs quell's own phases under noise.
 
 pub mod calibrate;
 pub mod compile;

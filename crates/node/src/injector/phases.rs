@@ -1,13 +1,14 @@
 //! quell's own compute phases under a trace's noise, on this machine's CPUs, for more ranks than it has.
 //!
-//! The emulation without barriers of De, Kothari & Mann, "A Trace-driven Emulation Framework to Predict Scalability of
+//! After the emulation without barriers of De, Kothari & Mann, "A Trace-driven Emulation Framework to Predict Scalability of
 //! Large Clusters in Presence of OS Jitter" (IEEE Cluster 2008), §VI: each rank's compute time qt is measured, and the
-//! slowest rank's is the phase's. Ranks that do not wait for one another within a phase need not run at once, so one CPU
-//! runs many of them in turn. One thread is bound to each CPU; threads share the ranks of a phase out among them, and wait
-//! for each other at its end.
+//! largest one is the duration of the phase. Ranks do not wait for one another within a phase, so they need not run at the same
+//! time: one CPU runs many of them in turn. One thread is bound to each CPU, and the threads share the ranks of a phase among
+//! themselves. In contrast to the paper, they wait for each other at its end: the next phase of every rank begins where the slowest
+//! rank's ended, so how ranks drift against each other is kept (docs/decisions/2026-11-21-virtual-ranks-share-a-barrier.md).
 //!
-//! This machine is not free of noise either. Each slice of the work tells whether it was disturbed, and whether the core
-//! runs at another speed than before; a disturbed run is done again, and what is left is taken out of qt, and counted.
+//! This machine has noise of its own. Each slice of the work shows whether it was disturbed, and whether the core
+//! runs at a different speed than before. A disturbed run is repeated. What remains of the own noise is subtracted from qt, and counted.
 
 mod pacer;
 mod strikes;
@@ -19,37 +20,37 @@ use quell_replay::Track;
 
 pub use team::{Team, emulate};
 
-/// Shorter detours cannot be burned one by one, in ns: the clock's readings and a burn's beginning and end are about so long.
+/// Detours shorter than this cannot be burned one by one, in ns: reading the clock and starting and ending a burn takes about as long.
 pub const SHORTEST_BURN_NS: u64 = 100;
-/// The shortest quantum that holds enough slices to tell noise from work, in ns.
+/// The shortest quantum with enough slices to distinguish noise from work, in ns.
 pub const SHORTEST_QUANTUM_NS: u64 = 20_000;
-/// Own noise that a run may have and still count, in ns …
+/// Own noise that a run may have and still be valid, in ns …
 const LEAST_LIMIT_NS: f64 = 200.0;
-/// … or as a share of the quantum, whichever is more.
+/// … or as a share of the quantum, whichever is larger.
 const LIMIT_SHARE: f64 = 0.001;
 
-/// What to run, on what.
+/// What to emulate, and where.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     /// The CPUs that run it.
     pub cpus: Vec<Cpu>,
-    /// Work of a phase, as it is to be reported.
+    /// Work of a phase, unscaled.
     pub quantum: Nanos,
-    /// What quantum and noise are stretched by while they run; all that is reported is as if it were 1.
+    /// Factor by which quantum and noise are stretched while they run; all results are divided by it.
     pub scale: f64,
     /// The traces.
     pub tracks: Vec<Track<'a>>,
-    /// A run is done at most so often until this machine leaves it alone.
+    /// Maximum number of attempts at a run that this machine disturbs.
     pub tries: u32,
 }
 
 impl Plan<'_> {
-    /// The quantum as it runs, in ns.
+    /// The stretched quantum, in ns.
     pub fn stretched_ns(&self) -> f64 {
         self.quantum.as_nanos() as f64 * self.scale
     }
 
-    /// The own noise with which a run still counts, in ns as it runs.
+    /// The own noise up to which a run is valid, in stretched ns.
     pub fn limit_ns(&self) -> f64 {
         (self.stretched_ns() * LIMIT_SHARE).max(LEAST_LIMIT_NS)
     }
@@ -58,39 +59,39 @@ impl Plan<'_> {
 /// A rank at the beginning of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Its trace, by its place in [`Plan::tracks`].
+    /// Its trace, as an index into [`Plan::tracks`].
     pub track: usize,
-    /// Where it stands in it, in ns.
+    /// Its position in the trace, in ns.
     pub at_ns: u64,
 }
 
-/// What a phase came to.
+/// The result of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Phase {
-    /// MaxQT: the compute time of the slowest rank, in ns.
+    /// MaxQT: the largest compute time of any rank, in ns.
     pub max_ns: f64,
     /// The mean of all ranks' compute times, in ns.
     pub mean_ns: f64,
 }
 
-/// What the CPUs saw while ranks ran.
+/// What the CPUs measured while they ran ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// Phases of single ranks.
+    /// Number of runs: one per rank and phase.
     pub runs: u64,
-    /// Those that were run more than once, for this machine's own noise.
+    /// Runs that were repeated because of this machine's own noise.
     pub runs_again: u64,
-    /// How many runs were thrown away for it.
+    /// Attempts that were discarded for that reason.
     pub thrown_away: u64,
-    /// Runs that count although their own noise was above the limit on every try.
+    /// Runs whose own noise was above the limit on every attempt, and that count nevertheless.
     pub disturbed: u64,
-    /// Runs with own noise, that was taken out of their time …
+    /// Runs with own noise, which was subtracted from their time …
     pub with_own: u64,
-    /// … how much of it, in ns as if unscaled.
+    /// … and the amount subtracted, in unscaled ns.
     pub own_ns: f64,
-    /// How much the runs' times were changed for the core's speed, in ns as if unscaled, whether up or down.
+    /// By how much the runs' times were corrected for the core's speed, up or down, in unscaled ns.
     pub drift_ns: f64,
-    /// The lengths of quanta without noise that were run in between, in ns as if unscaled.
+    /// Durations of the quanta without noise that were run in between, in unscaled ns.
     pub references_ns: Vec<f64>,
 }
 
@@ -108,16 +109,16 @@ impl Tally {
     }
 }
 
-/// Why nothing was emulated.
+/// Why the emulation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PhasesError {
-    /// No CPU.
+    /// There is no CPU to use.
     #[error("there is no CPU to run phases on")]
     NoCpu,
     /// A thread could not be bound.
     #[error("a thread cannot be bound to CPU {cpu}: {reason}")]
     Pin {
-        /// To this CPU.
+        /// The CPU.
         cpu: Cpu,
         /// The kernel's reason.
         reason: std::io::Error,

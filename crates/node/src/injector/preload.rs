@@ -1,13 +1,13 @@
-//! The library that a job loads.
+//! The libraries that a job loads.
 
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use quell_replay::schedule::Context;
 
-/// Acts at each MPI call.
+/// Injects noise at MPI calls.
 const BOUNDARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/quell-replay-boundary.so"));
-/// Acts by timers and signals.
+/// Injects noise by timers and signals.
 const TIMER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/quell-replay-timer.so"));
 
 /// Writes the library of a context into a folder; `None` for the context that loads none.
@@ -25,7 +25,7 @@ pub fn write(context: Context, folder: &Path) -> std::io::Result<Option<PathBuf>
     Ok(Some(path))
 }
 
-/// Why a job cannot load a library from a folder.
+/// The reason why a job cannot load a library from a folder, if there is one.
 pub fn obstacle(folder: &Path) -> Option<&'static str> {
     if !fits_variable(folder) {
         return Some("a path with blanks, colons or semicolons cannot be loaded from");
@@ -33,7 +33,8 @@ pub fn obstacle(folder: &Path) -> Option<&'static str> {
     is_noexec(folder).then_some("nothing can be loaded from its file system (noexec)")
 }
 
-/// The linker takes these for the end of a name in LD_PRELOAD, and Open MPI for that of a variable.
+/// Whether LD_PRELOAD can hold the path: the dynamic linker takes these characters for the end of a name, and Open MPI for the end
+/// of a variable.
 pub fn fits_variable(path: &Path) -> bool {
     !path.to_string_lossy().contains([' ', '\t', ':', ';'])
 }
@@ -41,7 +42,7 @@ pub fn fits_variable(path: &Path) -> bool {
 fn is_noexec(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt as _;
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: zeros are a valid answer, the path ends with a zero, and both live through the call.
+    // SAFETY: all zeros are a valid value, the path ends with a NUL, and both live through the call.
     unsafe {
         let mut facts: libc::statvfs = std::mem::zeroed();
         libc::statvfs(path.as_ptr(), &raw mut facts) == 0 && facts.f_flag & libc::ST_NOEXEC != 0

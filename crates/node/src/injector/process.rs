@@ -1,9 +1,9 @@
-//! Noise from beside a program (De et al. 2008, §III-C: the emulator in a process of its own): a thread bound to each disturbed CPU sleeps
-//! until a detour is due, and then takes the CPU under SCHED_FIFO. Nothing is loaded into the program.
+//! Noise from outside the program (De et al. 2008, §III-C: the emulator in a process of its own): a thread bound to each disturbed CPU
+//! sleeps until a detour is due, and then takes the CPU under SCHED_FIFO. Nothing is loaded into the program.
 //!
-//! A thread that spins at real-time priority owns its CPU, so there are four guards: a CPU is always left alone; no burn is longer
-//! than [`LONGEST_BURN`]; a watchdog on the CPU that is left alone takes the priority from a thread that does not come back; and
-//! should that starve, the kernel ends quell.
+//! A thread that spins at real-time priority owns its CPU, so there are four guards. One CPU is never disturbed. No burn is longer
+//! than [`LONGEST_BURN`]. A watchdog on the undisturbed CPU lowers the priority of a thread that stops reporting. If the watchdog
+//! itself starves, the kernel ends quell (RLIMIT_RTTIME).
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,19 +24,19 @@ use crate::{machine, realtime};
 
 /// Below the kernel's own threads at 99, which keep the machine alive.
 const PRIORITY: u8 = 50;
-/// Longer detours are cut to this.
+/// Longer burns are cut to this length.
 const LONGEST_BURN: Duration = Duration::from_secs(1);
-/// A thread that is not seen for so long has lost its way.
+/// A thread that has not reported for this long is considered stuck.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The least rest between two burns.
+/// The minimum pause between two burns.
 const REST_NS: u64 = 5_000;
-/// How often the watchdog looks, and threads that sleep see whether to end.
+/// How often the watchdog checks, and how often sleeping threads check whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Why there is no noise from beside.
+/// Why noise cannot be injected from outside the program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// All CPUs were asked for.
+    /// All CPUs were requested; one must stay undisturbed.
     #[error(
         "every CPU that quell may use ({}) would be disturbed, and none left to the system: name fewer with --cpus",
         format_cpu_list(.0)
@@ -50,32 +50,32 @@ pub enum ProcessError {
     /// A CPU cannot be used.
     #[error("CPU {cpu} cannot be disturbed: {reason}")]
     Cpu {
-        /// Which.
+        /// The CPU.
         cpu: Cpu,
-        /// The kernel's words.
+        /// The kernel's error.
         reason: std::io::Error,
     },
-    /// Noise that leaves a program nothing.
+    /// The noise leaves the program no time.
     #[error(
         "the noise of CPU {cpu} takes {percent:.0} % of its time: more than 90 % is not injected at real-time priority"
     )]
     TooMuch {
         /// The CPU that it was recorded on.
         cpu: u64,
-        /// In percent.
+        /// Noise, as a percentage of the time.
         percent: f64,
     },
-    /// Nothing came of it.
+    /// The calibration saw no detour.
     #[error(
         "cannot calibrate: a loop on CPU {0} saw no detour of quell's own; is the CPU shared with others? give --overhead"
     )]
     Silent(Cpu),
-    /// The schedule is none.
+    /// The schedule is not valid.
     #[error("the schedule cannot be read: {0}")]
     Schedule(&'static str),
 }
 
-/// The CPUs to disturb: those asked for, or all but the first that may be used, which is left alone.
+/// The CPUs to disturb: the requested ones, or all that may be used but the first, which stays undisturbed.
 ///
 /// # Errors
 /// [`ProcessError::AllCpus`].
@@ -89,7 +89,7 @@ pub fn choose(wanted: Option<&[Cpu]>, allowed: &[Cpu]) -> Result<(Vec<Cpu>, Cpu)
     if cpus.is_empty() { Err(all()) } else { Ok((cpus, alone)) }
 }
 
-/// Threads that disturb CPUs, until it is dropped or ended.
+/// The threads that disturb CPUs, until this is dropped or ended.
 #[derive(Debug)]
 pub struct Disturbers {
     stop: Arc<AtomicBool>,
@@ -97,7 +97,7 @@ pub struct Disturbers {
     watchdog: Option<JoinHandle<()>>,
 }
 
-/// The threads that a watchdog watches.
+/// The threads that the watchdog observes.
 type Watched = Arc<Mutex<Vec<Arc<Shared>>>>;
 
 /// What a thread and its watchdog share.
@@ -105,7 +105,7 @@ type Watched = Arc<Mutex<Vec<Arc<Shared>>>>;
 struct Shared {
     words: Vec<AtomicU64>,
     thread: AtomicI32,
-    /// When it last came by, in ns on CLOCK_MONOTONIC.
+    /// When the thread last reported, in ns on CLOCK_MONOTONIC.
     seen_ns: AtomicU64,
     over: AtomicBool,
 }
@@ -117,12 +117,13 @@ impl Shared {
 }
 
 impl Disturbers {
-    /// Starts a thread on each of `cpus`, which stand for ranks 0, 1, … of the schedule; `alone` is left to the system.
+    /// Starts a thread on each of `cpus`, which stand for ranks 0, 1, … of the schedule; `alone` stays undisturbed.
     ///
     /// # Errors
-    /// [`ProcessError`]; nothing is left running then.
+    /// [`ProcessError`]; no thread is left running then.
     pub fn start(words: &Arc<Vec<u64>>, cpus: &[Cpu], alone: Cpu) -> Result<Self, ProcessError> {
         let schedule = Schedule::of(words).map_err(|flaw| ProcessError::Schedule(flaw.reason()))?;
+        // The last guard, set before any thread has real-time priority: the kernel ends quell if the watchdog starves.
         realtime::limit_cpu_time(PATIENCE * 3).map_err(ProcessError::Priority)?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut all = Self { stop, threads: Vec::new(), watchdog: None };
@@ -186,12 +187,12 @@ impl Disturbers {
         begun.recv().unwrap_or(Err(ProcessError::Schedule("the thread that was to burn is gone")))
     }
 
-    /// Takes the priority from whoever does not come by.
+    /// Starts the watchdog, which lowers the priority of threads that stop reporting.
     fn watch(&mut self, alone: Cpu, watched: &Watched) {
         let (watched, stop) = (Arc::clone(watched), Arc::clone(&self.stop));
         self.watchdog = Some(std::thread::spawn(move || {
             realtime::block_signals();
-            // Elsewhere it would still be scheduled, only later.
+            // On another CPU it would still be scheduled, only later.
             let _ = machine::pin(&[alone]);
             while !stop.load(Ordering::SeqCst) {
                 let threads = watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -206,7 +207,7 @@ impl Disturbers {
         }));
     }
 
-    /// Ends all threads, and tells what they did.
+    /// Ends all threads and returns their reports.
     pub fn end(mut self) -> Vec<ProcessReport> {
         self.join();
         let host = machine::host().unwrap_or_default();
@@ -217,7 +218,7 @@ impl Disturbers {
     fn join(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         let threads = self.threads.iter_mut().filter_map(|(_, thread)| thread.take());
-        // A thread that panicked has nothing more to end.
+        // A thread that panicked needs no further cleanup.
         threads.chain(self.watchdog.take()).for_each(|thread| drop(thread.join()));
     }
 }
@@ -233,7 +234,7 @@ fn track<'a>(schedule: &Schedule<'a>, words: &'a [u64], seat: Seat) -> Result<Tr
     entry.within(words).map_err(Flaw::reason)
 }
 
-/// One thread's work.
+/// The loop of one thread.
 struct Disturber<'a> {
     schedule: &'a Schedule<'a>,
     track: Track<'a>,
@@ -247,7 +248,7 @@ impl Disturber<'_> {
         let head = self.schedule.head;
         let report = self.shared.report();
         let now = now_ns();
-        // There are no phases to be seen from beside: a place for all, as at a start.
+        // Phases are not visible from outside the program, so with `phase` all ranks get one place, as with `start`.
         let phase = if head.sync == Sync::Phase { 0 } else { self.seat.node };
         let place = self.schedule.place(self.seat.node, phase, self.track.period());
         let epoch = now.wrapping_sub(wall_ns().saturating_sub(head.epoch_ns));
@@ -270,14 +271,16 @@ impl Disturber<'_> {
                 return;
             }
             let length = length_ns.min(LONGEST_BURN.as_nanos() as u64);
+            // The wakeup is early by `early_ns`; the rest is spun, so that the detour begins on time.
             let begun = burn_until(now_ns(), due);
-            // Late by less than its own length it is still as long as it was. One that is over has been missed, as where the host took the CPU.
+            // A burn that starts late still has its full length if it starts before the detour would be over. A detour that is already
+            // over is skipped, for instance where the host took the CPU.
             if begun < due + length && length > head.overhead_ns {
                 let end = burn_until(begun, begun + length - head.overhead_ns);
                 report.add(Field::Calls, 1);
                 report.burned(begun, length, end - begun + head.overhead_ns);
             }
-            // What was cut off is left out, and not burned in pieces.
+            // What was cut off a long detour is skipped, not burned in pieces.
             from = (due + length_ns).max(now_ns());
             self.come_by(now_ns());
         }
@@ -288,7 +291,7 @@ impl Disturber<'_> {
         self.shared.report().set(Field::LastNs, now);
     }
 
-    /// Sleeps, in pieces, and a little at least: the CPU is never taken twice without a rest. Whether to go on.
+    /// Sleeps in pieces, and at least a little: the CPU is never taken twice without a pause. Returns whether to go on.
     fn sleep_until(&self, until: u64) -> bool {
         let until = until.max(now_ns() + REST_NS);
         loop {
@@ -302,7 +305,7 @@ impl Disturber<'_> {
             self.come_by(now);
             let to = until.min(now + LOOK.as_nanos() as u64);
             let at = libc::timespec { tv_sec: (to / 1_000_000_000) as _, tv_nsec: (to % 1_000_000_000) as _ };
-            // SAFETY: `at` lives through the call, and the rest is not asked for.
+            // SAFETY: `at` lives through the call, and a null pointer means that the remaining time is not requested.
             unsafe {
                 libc::clock_nanosleep(
                     libc::CLOCK_MONOTONIC,
@@ -315,17 +318,17 @@ impl Disturber<'_> {
     }
 }
 
-/// What a detour from beside costs here.
+/// The overhead of a detour from outside the program, on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessCost {
-    /// What a program loses beside the time that is burned, in ns: the switches to and fro, and the timer.
+    /// What a program loses in addition to the burned time, in ns: two context switches, and the timer.
     pub overhead_ns: u64,
-    /// How long after it is due it begins, in ns.
+    /// How long after it is due a detour begins, in ns. Wakeups are scheduled earlier by this.
     pub early_ns: u64,
 }
 
-/// Measures that for a quarter of a second or more on a CPU: how long a loop there loses it, and when. `period_ns` is the mean time from one
-/// detour to the next in what is to be replayed: rarer ones cost more.
+/// Measures the overhead on a CPU for a quarter of a second or more: how long, and when, a loop there loses the CPU. `period_ns` is the mean
+/// time from one detour to the next in the noise to replay: rarer detours cost more.
 ///
 /// # Errors
 /// As for [`Disturbers::start`].
@@ -333,6 +336,8 @@ pub fn calibrate(cpu: Cpu, alone: Cpu, period_ns: u64) -> Result<ProcessCost, Pr
     const LENGTH: u64 = 50_000;
     const ROUND: u64 = 250_000_000;
     const STRIKES: u64 = 60;
+    /// Minimum number of detours. A loop that shares its CPU may not run at all in a round; it then continues for up to ten rounds.
+    const FEWEST: usize = 10;
     let period = period_ns.clamp(4 * LENGTH, 10_000_000);
     let round = ROUND.max(STRIKES * period);
     let noise = CpuNoise { cpu, period_ns: period, detours: vec![(period / 2, LENGTH)] };
@@ -345,7 +350,7 @@ pub fn calibrate(cpu: Cpu, alone: Cpu, period_ns: u64) -> Result<ProcessCost, Pr
         machine::pin(&[cpu])?;
         let mut gaps = Vec::new();
         let (begun, mut last) = (now_ns(), now_ns());
-        while last - begun < round {
+        while last - begun < round || (gaps.len() < FEWEST && last - begun < 10 * round) {
             let now = now_ns();
             if (LENGTH..LENGTH * 4).contains(&(now - last)) {
                 gaps.push((last, now - last));

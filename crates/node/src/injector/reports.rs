@@ -1,4 +1,4 @@
-//! What processes said of their noise.
+//! The reports that processes write about the noise injected into them.
 
 use std::path::Path;
 
@@ -6,18 +6,18 @@ use fs_err as fs;
 use quell_replay::load::REPORT_NAME;
 use quell_replay::report::{BUCKETS, EVENT, Field, HISTOGRAM, MAGIC, VERSION, WORDS};
 
-/// A detour as it was burned.
+/// A detour as it was injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it began, on CLOCK_MONOTONIC, in ns.
     pub start_ns: u64,
-    /// How long it was to be, in ns.
+    /// Its intended length, in ns.
     pub asked_ns: u64,
-    /// How long it was, in ns.
+    /// Its actual length, in ns.
     pub took_ns: u64,
 }
 
-/// What one process said.
+/// The report of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessReport {
     /// Its host.
@@ -26,7 +26,7 @@ pub struct ProcessReport {
 }
 
 impl ProcessReport {
-    /// From a report's words; `None` where they are none.
+    /// Parses the words of a report; `None` if they are not one.
     pub fn of(host: &str, words: Vec<u64>) -> Option<Self> {
         let report = Self { host: host.to_owned(), words };
         let whole = report.words.len() >= WORDS && (report.words.len() - WORDS).is_multiple_of(EVENT);
@@ -34,7 +34,7 @@ impl ProcessReport {
             .then_some(report)
     }
 
-    /// A number of it.
+    /// The value of a field.
     pub fn get(&self, field: Field) -> u64 {
         self.words.get(field as usize).copied().unwrap_or(0)
     }
@@ -44,7 +44,7 @@ impl ProcessReport {
         Some(self.get(Field::Rank)).filter(|&rank| rank != u64::MAX)
     }
 
-    /// The name that it had when its noise began; empty where it told none. What cannot be printed is replaced.
+    /// The process's name when its noise began; empty if it reported none. Characters that cannot be printed are replaced.
     pub fn name(&self) -> String {
         let bytes = [Field::Name0, Field::Name1].map(|field| self.get(field).to_le_bytes());
         let text = bytes.as_flattened().split(|&byte| byte == 0).next().unwrap_or_default();
@@ -52,12 +52,12 @@ impl ProcessReport {
         String::from_utf8_lossy(text).chars().map(shown).collect()
     }
 
-    /// How many detours took how much too long: bucket `n` from 2ⁿ⁻¹ to 2ⁿ ns, bucket 0 not at all.
+    /// How many detours were too long, by how much: bucket `n` is from 2ⁿ⁻¹ to 2ⁿ ns, bucket 0 is not at all.
     pub fn histogram(&self) -> &[u64] {
         &self.words[HISTOGRAM..HISTOGRAM + BUCKETS]
     }
 
-    /// The detours that it logged.
+    /// The detours that the process logged.
     pub fn events(&self) -> impl Iterator<Item = Event> {
         let logged = self.get(Field::Events) as usize;
         let events = self.words[WORDS..].as_chunks::<EVENT>().0;
@@ -65,7 +65,7 @@ impl ProcessReport {
     }
 }
 
-/// The host in `HOST.PID.N`. It may have dots, and numbers between them.
+/// The host in `HOST.PID.N`. A host's name may contain dots, and numbers between them.
 fn host(name: &str) -> Option<&str> {
     let (rest, number) = name.rsplit_once('.')?;
     let (host, pid) = rest.rsplit_once('.')?;
@@ -75,7 +75,7 @@ fn host(name: &str) -> Option<&str> {
 /// All reports in a folder, by rank, then by process.
 ///
 /// # Errors
-/// When the folder cannot be read; what is in it but no report is passed over.
+/// When the folder cannot be read; files that are not reports are skipped.
 pub fn read(folder: &Path) -> std::io::Result<Vec<ProcessReport>> {
     let mut reports = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -8,37 +8,37 @@ use quell_replay::schedule::{
 
 use super::compile::CpuNoise;
 
-/// All that a schedule holds beside the noise. See [`Head`](quell_replay::schedule::Head) for what each means.
+/// All fields of a schedule except the noise itself. See [`Head`](quell_replay::schedule::Head) for the meaning of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// By what the noise comes in.
+    /// How noise is injected.
     pub context: Context,
     /// How the nodes' noise lines up.
     pub sync: Sync,
-    /// What a detour costs beside the time that is burned, in ns.
+    /// Injection overhead per detour, in ns.
     pub overhead_ns: u64,
-    /// So much earlier a timer is set, in ns.
+    /// How much earlier a timer is set, in ns.
     pub early_ns: u64,
-    /// The least time between two, in ns.
+    /// The minimum time between two detours, in ns.
     pub smallest_gap_ns: u64,
-    /// After so much time a rank is left alone, in ns; 0 for never.
+    /// Time after which a rank gets no more noise, in ns; 0 for no limit.
     pub limit_ns: u64,
     /// When the trace begins for all, in ns since 1970.
     pub epoch_ns: u64,
-    /// How many detours each process may log.
+    /// Maximum number of detours that each process logs.
     pub events: u64,
     /// Calls at which a phase ends.
     pub phase_calls: u64,
-    /// Whether only ranks of a launcher suffer.
+    /// Whether noise is injected only into processes that a launcher gave a rank.
     pub ranked_only: bool,
-    /// Draws for places: of nodes, of all or of phases.
+    /// Random draws for places in the trace: one per node, one for all, or one per phase.
     pub places: Vec<u64>,
     /// How much later each node starts, in ns.
     pub skews: Vec<u64>,
 }
 
 impl Order {
-    /// Of one place for all, without limits.
+    /// One place for all nodes, without limits.
     pub fn of(context: Context, epoch_ns: u64) -> Self {
         Self {
             context,
@@ -109,7 +109,7 @@ fn head(order: &Order, groups: usize, tracks: usize) -> Vec<u64> {
     head
 }
 
-/// A CPU's starts in wall time, then in useful time; its period closes each.
+/// The starts of a CPU's detours in wall time, then in useful time; the period closes each list.
 fn track(noise: &CpuNoise) -> Vec<u64> {
     let mut useful = Vec::with_capacity(noise.detours.len() + 1);
     let mut words = Vec::with_capacity(2 * (noise.detours.len() + 1));
@@ -125,7 +125,7 @@ fn track(noise: &CpuNoise) -> Vec<u64> {
     words
 }
 
-/// Writes a schedule, whole or not at all.
+/// Writes a schedule atomically.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -134,10 +134,10 @@ pub fn write(path: &Path, words: &[u64]) -> std::io::Result<()> {
     quell_recording::atomic_write(path, &bytes)
 }
 
-/// Reads a schedule's head and tables from all its words, as a job does.
+/// Validates all words of a schedule, head and tables, as a job does.
 ///
 /// # Errors
-/// The reason why it is none.
+/// The reason why it is not valid.
 pub fn check(words: &[u64]) -> Result<Schedule<'_>, &'static str> {
     let schedule = Schedule::of(words).map_err(Flaw::reason)?;
     for track in 0..schedule.head.tracks {

@@ -1,4 +1,4 @@
-//! Compiling what is in `mpi/` with the site's wrapper, once for each MPI and version of quell.
+//! Compiles the sources in `mpi/` with the site's wrapper, once for each MPI and version of quell.
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,12 +15,12 @@ macro_rules! sources {
     };
 }
 
-/// Something to be made with a site's MPI.
+/// A program or library to build with a site's MPI.
 #[derive(Debug)]
 pub struct Product {
-    /// Its file's name: a program's is seen in process lists and in what the kernel recorder tells.
+    /// The file name, which a program shows in process lists and in the kernel recorder's rows.
     name: &'static str,
-    /// Its sources, which travel in quell itself.
+    /// The sources, which are embedded in quell.
     sources: &'static [(&'static str, &'static str)],
     make: fn(&Product, &Wrapper, &Path) -> std::io::Result<Output>,
 }
@@ -77,26 +77,26 @@ pub const TRACER: Product = Product {
     make: library,
 };
 
-/// What is ready for use.
+/// A product that is ready for use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether it was compiled just now.
+    /// Whether it was compiled by this call.
     pub fresh: bool,
 }
 
-/// Compiles a product into `cache`, unless it is there.
+/// Compiles a product into `cache`, unless it is there already.
 ///
 /// # Errors
-/// [`MpiError::Compiler`] with the compiler's words, or [`MpiError::Io`].
+/// [`MpiError::Compiler`] with the compiler's output, or [`MpiError::Io`].
 pub fn build(product: &Product, wrapper: &Wrapper, cache: &Path) -> Result<Built, MpiError> {
     let folder = cache.join(format!("{:016x}", key(product, wrapper)));
     let path = folder.join(product.name);
     if path.is_file() {
         return Ok(Built { path, fresh: false });
     }
-    // In a folder of its own and renamed, so that two that build at once do not meet.
+    // Built in a folder of its own and renamed, so that two builds at once do not collide.
     let making = cache.join(format!(".making-{}", std::process::id()));
     let built = compile(product, wrapper, &making).and_then(|()| match fs::rename(&making, &folder) {
         Err(_) if path.is_file() => Ok(()),
@@ -108,7 +108,7 @@ pub fn build(product: &Product, wrapper: &Wrapper, cache: &Path) -> Result<Built
     built.map(|()| Built { path, fresh: true })
 }
 
-/// Changes with all that the product is made of.
+/// A hash of everything that the product depends on.
 fn key(product: &Product, wrapper: &Wrapper) -> u64 {
     let mut hash = DefaultHasher::new();
     (product.name, product.sources, &wrapper.compiler, &wrapper.version).hash(&mut hash);
@@ -119,7 +119,7 @@ fn key(product: &Product, wrapper: &Wrapper) -> u64 {
 
 fn compile(product: &Product, wrapper: &Wrapper, folder: &Path) -> Result<(), MpiError> {
     for (name, text) in product.sources {
-        // Headers of other rooms of this checkout have one folder here.
+        // Headers that this checkout keeps elsewhere are put below one folder here.
         let path = match name.strip_prefix("../crates/kernel/") {
             Some(within) => folder.join(within),
             None => folder.join(name),
@@ -150,7 +150,8 @@ fn program(product: &Product, wrapper: &Wrapper, folder: &Path) -> std::io::Resu
     tool(&wrapper.compiler, folder).args(options).args(units(product)).arg("-lm").output()
 }
 
-/// It is loaded into launchers and shells too, which must not get an MPI for it: the wrapper only compiles, and its own compiler links.
+/// Builds a library that is loaded into launchers and shells too, and must not pull an MPI into them: the wrapper only compiles, and the
+/// compiler behind it links, without MPI.
 fn library(product: &Product, wrapper: &Wrapper, folder: &Path) -> std::io::Result<Output> {
     let options = ["-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-I", "include", "-c"];
     let compiled = tool(&wrapper.compiler, folder).args(options).args(units(product)).output()?;

@@ -1,4 +1,4 @@
-//! Which MPI there is: a compiler wrapper, and the launcher that belongs to it.
+//! Finds the site's MPI: a compiler wrapper, and the launcher that belongs to it.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,26 +8,26 @@ use std::process::{Command, Stdio};
 
 use super::{MpiError, last_words};
 
-/// Asked of the preprocessor: only mpi.h itself knows whose it is.
+/// A question for the preprocessor: only mpi.h itself identifies its MPI.
 const QUESTION: &str = "#include <mpi.h>\n#if defined(OMPI_MAJOR_VERSION)\nquell_answer openmpi OMPI_MAJOR_VERSION OMPI_MINOR_VERSION \
                         OMPI_RELEASE_VERSION\n#elif defined(MPICH_VERSION)\nquell_answer mpich MPICH_VERSION\n#else\nquell_answer \
                         other\n#endif\n";
 
-/// What was asked for.
+/// Which MPI and launcher the user requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// `openmpi`, `mpich`, or the path of a compiler wrapper; `mpicc` from PATH if nothing is said.
+    /// `openmpi`, `mpich`, or the path of a compiler wrapper; `None` for `mpicc` from PATH.
     pub mpi: Option<String>,
-    /// Name or path of a launcher; the one that belongs to the wrapper if nothing is said.
+    /// Name or path of a launcher; `None` for the one that belongs to the wrapper.
     pub launcher: Option<String>,
 }
 
-/// Whose MPI it is, as far as it changes how programs are started.
+/// The family of an MPI, as far as it changes how programs are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Open MPI, and what descends from it.
+    /// Open MPI and its descendants.
     OpenMpi,
-    /// MPICH, and what descends from it: Intel MPI, MVAPICH, Cray MPICH.
+    /// MPICH and its descendants: Intel MPI, MVAPICH, Cray MPICH.
     Mpich,
     /// Any other.
     Other,
@@ -43,46 +43,46 @@ impl fmt::Display for Family {
     }
 }
 
-/// How a launcher wants to be spoken to.
+/// Which command-line syntax a launcher has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
     /// Open MPI's mpirun of this major version.
     OpenMpi(u32),
-    /// Hydra: MPICH's mpiexec, and its descendants'.
+    /// Hydra: the mpiexec of MPICH and its descendants.
     Hydra,
     /// Slurm's srun.
     Srun,
-    /// Any other: it is given `-n N` and nothing else.
+    /// Any other; it gets `-n N` and nothing else.
     Other,
 }
 
 /// A compiler wrapper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrapper {
-    /// Where it is.
+    /// Its path.
     pub compiler: PathBuf,
-    /// Whose it is.
+    /// Its MPI family.
     pub family: Family,
-    /// Version, as its header tells; empty where it does not.
+    /// Version from its header; empty if the header has none.
     pub version: String,
 }
 
-/// An MPI that can be used.
+/// A usable MPI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mpi {
     /// The compiler wrapper.
     pub compiler: PathBuf,
-    /// Whose it is.
+    /// Its family.
     pub family: Family,
-    /// Version, as its header tells; empty where it does not.
+    /// Version from its header; empty if the header has none.
     pub version: String,
     /// The launcher.
     pub launcher: PathBuf,
-    /// How it is spoken to.
+    /// The launcher's syntax.
     pub kind: Launcher,
 }
 
-/// Finds what was asked for.
+/// Finds the requested MPI and launcher.
 ///
 /// # Errors
 /// [`MpiError::NoCompiler`], [`MpiError::Compiler`] or [`MpiError::NoLauncher`], each with what to do.
@@ -93,13 +93,13 @@ pub fn find(wish: &Wish) -> Result<Mpi, MpiError> {
 }
 
 impl Mpi {
-    /// Its compiler wrapper.
+    /// The compiler wrapper.
     pub fn wrapper(&self) -> Wrapper {
         Wrapper { compiler: self.compiler.clone(), family: self.family, version: self.version.clone() }
     }
 }
 
-/// Finds a wrapper, named as in [`Wish::mpi`].
+/// Finds a wrapper by a name as in [`Wish::mpi`].
 ///
 /// # Errors
 /// [`MpiError::NoCompiler`] or [`MpiError::Compiler`].
@@ -120,11 +120,11 @@ fn compiler(wish: Option<&str>) -> Result<PathBuf, MpiError> {
     };
     let found = names.iter().find_map(|name| in_path(name));
     let found = found.ok_or_else(|| MpiError::NoCompiler { looked_for: names.join(" or ") })?;
-    // It is run from other folders too. Its links are kept: wrappers go by their names.
+    // Absolute, because it also runs from other folders. Symbolic links are kept: wrappers behave according to their own name.
     Ok(std::path::absolute(found)?)
 }
 
-/// An executable by its name or path.
+/// Finds an executable by its name or path.
 pub(super) fn in_path(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return is_program(Path::new(name)).then(|| PathBuf::from(name));
@@ -148,7 +148,7 @@ fn identify(compiler: &Path) -> Result<(Family, String), MpiError> {
         .spawn()
         .map_err(|e| broken(e.to_string()))?;
     if let Some(mut input) = child.stdin.take() {
-        // A wrapper that does not read says why on its own.
+        // A wrapper that does not read its input reports its own reason.
         let _ = input.write_all(QUESTION.as_bytes());
     }
     let output = child.wait_with_output().map_err(|e| broken(e.to_string()))?;
@@ -194,7 +194,7 @@ fn launcher(wish: &Wish, compiler: &Path, family: Family) -> Result<(PathBuf, La
     Err(MpiError::NoLauncher { family, compiler: compiler.to_owned(), tried: tried.join(", ") })
 }
 
-/// Launchers beside the wrapper, with its suffix where several MPIs share a folder as in Debian; then those in PATH; then Slurm's.
+/// Launchers next to the wrapper, with its suffix where several MPIs share a folder, as on Debian; then those in PATH; then Slurm's.
 fn candidates(compiler: &Path) -> Vec<String> {
     let real = std::fs::canonicalize(compiler).unwrap_or_else(|_| compiler.to_owned());
     let mut names = Vec::new();
@@ -231,7 +231,7 @@ fn kind_by_words(version: &str) -> Launcher {
     } else if words.contains("hydra") || words.contains("intel(r) mpi") {
         Launcher::Hydra
     } else if words.contains("prrte") || words.contains("prterun") {
-        // Open MPI's from version 5 on.
+        // Open MPI's launcher, from version 5 on.
         Launcher::OpenMpi(number_after("open mpi").unwrap_or(5))
     } else if words.contains("open mpi") || words.contains("openrte") {
         Launcher::OpenMpi(number_after("open mpi").or_else(|| number_after("openrte")).unwrap_or(4))

@@ -1,23 +1,23 @@
-//! How each launcher is told to start a program.
+//! The command line with which each launcher starts a program.
 
 use std::ffi::OsString;
 use std::process::Command;
 
 use super::{Family, Launcher, Mpi};
 
-/// How many ranks, and where.
+/// The number of ranks, and their distribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// All of them.
+    /// Total number of ranks.
     pub ranks: u32,
-    /// On each node at most; the launcher's own way if not given.
+    /// Maximum number per node; `None` leaves it to the launcher.
     pub per_node: Option<u32>,
-    /// Words for the launcher, such as `--host a,b`, put before the program.
+    /// Extra launcher arguments, such as `--host a,b`, placed before the program.
     pub extra: Vec<String>,
 }
 
-/// The launcher's command line for `program`. Ranks are left unbound: the program binds each to a CPU of its own where
-/// it may use several, which no launcher does right when hosts share a machine or a cgroup leaves holes.
+/// The launcher's command line for `program`. Ranks are left unbound: the program binds each rank to a CPU of its own where
+/// it may use several. No launcher does that correctly where hosts share a machine or a cgroup leaves out CPUs.
 pub fn command(mpi: &Mpi, layout: &Layout, program: &[OsString]) -> Command {
     let mut command = Command::new(&mpi.launcher);
     match mpi.kind {
@@ -45,7 +45,7 @@ fn open_mpi(command: &mut Command, major: u32, layout: &Layout) {
         command.arg("--oversubscribe");
         command.args(mapping.iter().flat_map(|mapping| ["--map-by", mapping]));
     }
-    // It asks root twice; whoever runs a node's measurement as root means it. No effect for anybody else.
+    // Open MPI refuses root unless both variables are set. Who measures a node as root does so on purpose. No effect for other users.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("PRTE_ALLOW_RUN_AS_ROOT", "1").env("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
 }
@@ -55,15 +55,15 @@ fn srun(command: &mut Command, family: Family, layout: &Layout) {
     if let Some(ranks) = layout.per_node {
         command.arg(format!("--ntasks-per-node={ranks}"));
     }
-    // With the wrong one every rank is a job of its own, or none starts.
+    // With the wrong PMI, every rank is a job of its own, or none starts.
     match family {
         Family::OpenMpi => drop(command.arg("--mpi=pmix")),
         Family::Mpich => drop(command.arg("--mpi=pmi2")),
         Family::Other => {}
     }
-    // Slurm's own way is to let the others wait for a rank that died.
+    // By default Slurm lets the other ranks wait for one that died.
     command.args(["--overcommit", "--cpu-bind=none", "--kill-on-bad-exit=1"]);
-    // Within a step, as of `srun --pty bash`, the nodes would seem taken for ever. By its variable, which an older srun ignores.
+    // Within a step, for instance `srun --pty bash`, the nodes would seem allocated forever. A variable, because an older srun ignores it.
     if std::env::var_os("SLURM_STEP_ID").is_some() {
         command.env("SLURM_OVERLAP", "1");
     }

@@ -1,7 +1,7 @@
-//! The site's own MPI: finding it, compiling a program with it, and running that program through its launcher.
+//! The site's own MPI: finds it, compiles a program with it, and runs that program through its launcher.
 //!
-//! Nothing here links an MPI library: what speaks MPI is C, built by the site's own `mpicc`, and started as the site starts any
-//! program.
+//! Nothing here links an MPI library. The code that calls MPI is C, built with the site's own `mpicc` and started as the site starts
+//! any program.
 
 mod build;
 mod find;
@@ -30,15 +30,15 @@ pub enum MpiError {
         /// What was looked for.
         looked_for: String,
     },
-    /// The wrapper is there and does not work.
+    /// The wrapper exists and does not work.
     #[error("{compiler} does not compile a program that includes mpi.h; it says: {said}")]
     Compiler {
         /// The wrapper.
         compiler: PathBuf,
-        /// Its own words.
+        /// Its output.
         said: String,
     },
-    /// No launcher.
+    /// No launcher was found.
     #[error(
         "no launcher for {family} was found: tried {tried}. Name it with `--launcher PATH` (mpirun, mpiexec or srun of the same MPI as \
          {compiler})"
@@ -48,10 +48,10 @@ pub enum MpiError {
         family: Family,
         /// Its compiler wrapper.
         compiler: PathBuf,
-        /// What was tried.
+        /// The candidates.
         tried: String,
     },
-    /// No wrapper of a program's own MPI.
+    /// No wrapper was found for the MPI that a program uses.
     #[error(
         "{what} is of {family}, and no compiler wrapper of that is here to build the tracer with: tried {tried}. Load its \
          module, name the wrapper with `--mpi PATH`, or install it (Debian: `apt-get install libopenmpi-dev`, or `libmpich-dev`)"
@@ -61,10 +61,10 @@ pub enum MpiError {
         family: Family,
         /// The program's library, or the launcher.
         what: String,
-        /// What was tried.
+        /// The candidates.
         tried: String,
     },
-    /// The launcher cannot be started at all.
+    /// The launcher cannot be started.
     #[error("{launcher} cannot be started: {source}")]
     Start {
         /// The launcher.
@@ -72,22 +72,22 @@ pub enum MpiError {
         /// The kernel's reason.
         source: std::io::Error,
     },
-    /// Nothing came from the ranks.
+    /// No rank reported.
     #[error("no rank began within {seconds} s of {launcher}, so it was ended; it said: {said}")]
     Silent {
         /// The launcher.
         launcher: PathBuf,
-        /// So long.
+        /// How long quell waited.
         seconds: u64,
-        /// Its own words.
+        /// The launcher's output.
         said: String,
     },
-    /// The operating system refused; the text names the path.
+    /// An operation of the operating system failed; the text names the path.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
-/// The last lines of what a program said, on one line.
+/// The last lines of a program's output, joined to one.
 pub(crate) fn last_words(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(6)..].join(" / ");

@@ -1,4 +1,4 @@
-//! Which MPI a command uses: that of its program's libraries, or else its launcher's.
+//! Which MPI a command uses: the one that its program links, or else its launcher's.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::{Family, Launcher, MpiError, Wrapper, wrapper};
 pub struct Linked {
     /// The program.
     pub program: PathBuf,
-    /// The MPI's library, as the dynamic linker finds it; only its name where it does not.
+    /// The MPI's library, as the dynamic linker finds it; only its name if the linker does not find it.
     pub library: PathBuf,
 }
 
@@ -23,19 +23,19 @@ pub struct Linked {
 pub struct Used {
     /// Its compiler wrapper.
     pub wrapper: Wrapper,
-    /// The program from which it is known.
+    /// The program that shows which MPI it is.
     pub linked: Option<Linked>,
-    /// Why nothing may be loaded into a program of the command.
+    /// The reasons why a library cannot be loaded into a program of the command.
     pub doubts: Vec<String>,
 }
 
-/// Finds the MPI of a command, or the one that is wished.
+/// Finds the MPI of a command, or the requested one.
 ///
 /// # Errors
 /// [`MpiError::NoWrapper`], [`MpiError::NoCompiler`] or [`MpiError::Compiler`], each with what to do.
 pub fn used_by(command: &[String], wish: Option<&str>) -> Result<Used, MpiError> {
     let mut programs: Vec<PathBuf> = Vec::new();
-    // A shell's script is one word.
+    // A script passed to a shell is one word, so each word is split.
     for word in command.iter().flat_map(|word| word.split_whitespace()) {
         programs.extend(elf(word).filter(|program| !programs.contains(program)));
     }
@@ -52,19 +52,19 @@ pub fn used_by(command: &[String], wish: Option<&str>) -> Result<Used, MpiError>
     Ok(Used { wrapper, linked, doubts })
 }
 
-/// The compiled program that a word names.
+/// The compiled program that a word names, if it names one.
 fn elf(word: &str) -> Option<PathBuf> {
     if word.starts_with('-') {
         return None;
     }
-    // Launchers also look beside themselves, which is here.
+    // Launchers also search their own working directory, which is this one.
     let path = in_path(word).or_else(|| in_path(&format!("./{word}")))?;
     let mut start = [0; 4];
     fs::File::open(&path).ok()?.read_exact(&mut start).ok()?;
     (start == *b"\x7fELF").then_some(path)
 }
 
-/// What the dynamic linker would load for a program; `None` where it loads nothing.
+/// The libraries that the dynamic linker would load for a program; `None` if it loads none.
 fn libraries(program: &Path) -> Option<String> {
     let output = Command::new("ldd").arg(program).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -93,7 +93,7 @@ fn mpi_among(libraries: &str) -> Option<PathBuf> {
     })
 }
 
-/// Why nothing can be loaded into a program, if so.
+/// The reason why no library can be loaded into a program, if there is one.
 fn doubt(program: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt as _;
     let shown = program.display();
@@ -105,7 +105,7 @@ fn doubt(program: &Path) -> Option<String> {
     (!linker.status.success()).then(|| format!("{shown} is linked statically"))
 }
 
-/// Whose a library is, by its name: that of libmpi.so.12 is Intel's and MVAPICH's.
+/// The family of a library, by its name: libmpi.so.12 is the name of Intel MPI's and MVAPICH's.
 fn family_of(library: &Path) -> Family {
     let name = library.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if name.starts_with("libmpi_abi") {
@@ -125,7 +125,7 @@ fn of_library(library: &Path) -> Result<Wrapper, MpiError> {
     first_of(family_of(library), what, beside.filter(|name| name.starts_with('/')).collect())
 }
 
-/// The first wrapper of this family: of those, and then of those in PATH.
+/// The first wrapper of this family, of `names` first, then of those in PATH.
 fn first_of(family: Family, what: String, mut names: Vec<String>) -> Result<Wrapper, MpiError> {
     match family {
         Family::OpenMpi => names.push("mpicc.openmpi".into()),
@@ -143,7 +143,7 @@ fn first_of(family: Family, what: String, mut names: Vec<String>) -> Result<Wrap
     })
 }
 
-/// A bare name is taken as it is, not as that of an MPI.
+/// Finds a wrapper by its bare name, which is not taken for the name of an MPI.
 fn by_name(name: &str) -> Result<Wrapper, MpiError> {
     let path = in_path(name).unwrap_or_else(|| name.into());
     wrapper(Some(&path.to_string_lossy()))

@@ -1,4 +1,4 @@
-//! A launcher while it runs: what it says, how far its ranks are, and its end, whoever wants it.
+//! A launcher while it runs: its output, the progress of its ranks, and how it ends.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::process::CommandExt as _;
@@ -13,23 +13,23 @@ use fs_err as fs;
 
 use super::MpiError;
 
-/// Ranks that have not begun by then will not.
+/// Ranks that have not reported by then will not start any more.
 const START: Duration = Duration::from_secs(180);
-/// How long ranks have to end by themselves, and the launcher after a signal.
+/// How long ranks get to end by themselves, and then the launcher after a signal.
 const GRACE: Duration = Duration::from_secs(8);
-/// How often it is looked at: from another process, so this costs the ranks next to nothing.
+/// How often the launcher is polled. quell is another process, so this costs the ranks next to nothing.
 const LOOK: Duration = Duration::from_millis(40);
-/// More than this of what is said is not kept.
+/// Maximum number of bytes of output that are kept.
 const MOST_SAID: usize = 1 << 16;
-/// What the program's own lines start with.
+/// The prefix of the benchmark program's own lines.
 const MARK: &str = "quell-bench: ";
 
-/// How far the ranks are.
+/// The progress of the ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Done, in phases or nanoseconds.
     pub done: u64,
-    /// Of so many.
+    /// The total.
     pub all: u64,
 }
 
@@ -38,18 +38,18 @@ pub struct Progress {
 pub struct Ended {
     /// The launcher's exit status.
     pub status: ExitStatus,
-    /// Whether somebody wanted the end.
+    /// Whether the run was stopped on request.
     pub stopped: bool,
-    /// The program's own errors, in its words.
+    /// The errors that the program reported.
     pub errors: Vec<String>,
-    /// What else was said, launcher and ranks, on both streams.
+    /// All other output of launcher and ranks, from both streams.
     pub said: String,
 }
 
 #[derive(Debug, Default)]
 struct Heard {
     begun: bool,
-    /// Whether the launcher waits for nodes, as srun outside an allocation does.
+    /// Whether the launcher waits for nodes, as srun does outside an allocation.
     queued: bool,
     progress: Progress,
     errors: Vec<String>,
@@ -59,7 +59,7 @@ struct Heard {
 impl Heard {
     fn line(&mut self, line: &str) {
         let Some(at) = line.find(MARK) else {
-            // srun's words before and after a wait in the queue.
+            // srun's messages before and after it waits in the queue.
             self.queued = (self.queued && !line.contains("has been allocated resources"))
                 || line.contains("queued and waiting for resources");
             if self.said.len() + line.len() < MOST_SAID {
@@ -83,11 +83,11 @@ impl Heard {
     }
 }
 
-/// Runs `command` to its end, or until `stop`. Then a file `stop` in `folder` asks the ranks to end by themselves; if they do
-/// not, the launcher is asked, and at last everything is killed.
+/// Runs `command` to its end, or until `stop` is set. Then a file `stop` in `folder` asks the ranks to end by themselves. If they do
+/// not, the launcher gets SIGTERM, and finally the whole process group gets SIGKILL.
 ///
 /// # Errors
-/// [`MpiError::Start`] or [`MpiError::Silent`]; that the program failed is no error here.
+/// [`MpiError::Start`] or [`MpiError::Silent`]; a program that fails is not an error here.
 pub fn run(
     mut command: Command,
     folder: &Path,
@@ -95,7 +95,7 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Ended, MpiError> {
     let launcher = PathBuf::from(command.get_program());
-    // A group of its own: Ctrl-C reaches quell alone, which then ends the ranks in order.
+    // A process group of its own: Ctrl-C then reaches only quell, which ends the ranks in order.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     end_with_parent(&mut command);
     let mut begun = Instant::now();
@@ -124,7 +124,7 @@ pub fn run(
         std::thread::sleep(LOOK);
     };
     for listener in listeners.into_iter().flatten() {
-        // A rank that outlives its launcher could hold the pipe open for ever.
+        // A rank that outlives its launcher could keep the pipe open forever.
         let patience = Instant::now();
         while !listener.is_finished() && patience.elapsed() < GRACE {
             std::thread::sleep(LOOK);
@@ -139,7 +139,7 @@ pub fn run(
     Ok(Ended { status, stopped, errors: heard.errors, said: heard.said })
 }
 
-/// The end of a run that somebody wants, step by step.
+/// Ends a run on request, step by step.
 struct Ending<'a> {
     child: &'a mut Child,
     folder: &'a Path,
@@ -156,17 +156,17 @@ impl Ending<'_> {
         self.step += 1;
         let group = -(self.child.id() as i32);
         match self.step {
-            // Ranks look for it twice a second. Where it cannot be written, a signal comes next.
+            // Ranks check for the file twice a second. If it cannot be written, a signal follows.
             1 => drop(fs::write(self.folder.join("stop"), "")),
-            // SAFETY: the child is ours and has not been waited for, so the id is still its own.
+            // SAFETY: the child is ours and has not been waited for, so its id is not reused.
             2 => drop(unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) }),
-            // SAFETY: as above; it leads the group.
+            // SAFETY: as above; the child leads the group.
             _ => drop(unsafe { libc::kill(group, libc::SIGKILL) }),
         }
     }
 }
 
-/// When quell is killed the launcher is told, and ends its ranks.
+/// Makes the kernel send SIGTERM to the launcher when quell is killed, so that it ends its ranks.
 fn end_with_parent(command: &mut Command) {
     // SAFETY: prctl is a plain system call, allowed between fork and exec.
     unsafe {
@@ -182,7 +182,7 @@ fn listen(stream: Option<impl Read + Send + 'static>, heard: &Arc<Mutex<Heard>>)
     Some(std::thread::spawn(move || {
         let mut stream = BufReader::new(stream);
         let mut line = Vec::new();
-        // Bounded, so that a stream without line ends does not fill the memory.
+        // Bounded, so that a stream without line ends does not use up the memory.
         while let Ok(1..) = (&mut stream).take(1 << 14).read_until(b'\n', &mut line) {
             let text = String::from_utf8_lossy(&line);
             heard.lock().unwrap_or_else(PoisonError::into_inner).line(text.trim_end());

@@ -1,4 +1,4 @@
-//! The detour loop beside a bare fenced clock loop, in one run.
+//! Compares the detour loop with a bare fenced clock loop, in one run.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::machine;
 /// Mean time of a turn per round, in ns, in the order of the rounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoopBench {
-    /// A loop of nothing but fenced clock readings.
+    /// A loop of fenced clock readings and nothing else.
     pub bare_mean_ns: Vec<f64>,
     /// The probe's detour loop at its default threshold, its detours left out.
     pub probe_mean_ns: Vec<f64>,
@@ -22,11 +22,11 @@ pub struct LoopBench {
     pub clock: String,
 }
 
-/// Times both loops `rounds` times on one CPU, each for about `length`; `bare_first` says which comes first in a
-/// round. Of a bare round the undisturbed parts count, as detours are left out of the probe's mean too.
+/// Times both loops `rounds` times on one CPU, each for about `length`; `bare_first` says which comes first in each
+/// round. Of a bare round only the undisturbed parts count, because the probe's mean leaves its detours out too.
 ///
 /// # Errors
-/// [`ProbeError`] where the CPU or the buffer cannot be had.
+/// [`ProbeError`] if the CPU or the buffer is not available.
 pub fn bench_loop(cpu: Cpu, length: Nanos, bare_first: &[bool]) -> Result<LoopBench, ProbeError> {
     machine::Cpus::of_this_machine()?.check(&[cpu])?;
     let ring = Ring::new(1 << 18).map_err(|source| ProbeError::Buffer { cpu, source })?;
@@ -48,7 +48,7 @@ pub fn bench_loop(cpu: Cpu, length: Nanos, bare_first: &[bool]) -> Result<LoopBe
     Ok(result)
 }
 
-/// Blocks of turns that a detour struck are left out: those above 1.5 times the fastest block.
+/// The mean turn of a bare loop, without blocks that a detour hit: those above 1.5 times the fastest block.
 fn time_bare<C: Clock>(clock: C, scale: Scale, length: Nanos) -> f64 {
     const TURNS: u64 = 512;
     let end = clock.now().saturating_add(scale.ticks(length));

@@ -1,21 +1,21 @@
-//! What runs beside the probes, on the writer's thread and into the same recording: the kernel recorder.
+//! A second source of rows for a recording, on the writer's thread: the kernel recorder.
 
 use std::time::Duration;
 
 use quell_recording::{Error, Manifest, Writer};
 
-/// A source of rows that the writer empties whenever it looks at the probes' buffers.
+/// A source of rows that the writer empties whenever it empties the probes' buffers.
 pub trait Beside {
-    /// The run begins: its zero is in the manifest, which is not yet on disk. Rows from before the zero are not wanted.
+    /// The run begins. The manifest has its zero and is not on disk yet. Rows from before the zero must be left out.
     fn begin(&mut self, manifest: &mut Manifest);
 
-    /// Writes all rows that have come since the last call; returns how full its fullest buffer was, 0 to 1.
+    /// Writes all rows that have arrived since the last call; returns how full its fullest buffer was, 0 to 1.
     ///
     /// # Errors
     /// Those of the writer.
     fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error>;
 
-    /// How long its buffers can wait to be emptied, whatever comes.
+    /// How long its buffers can go without being emptied, even at the highest rate.
     fn patience(&self) -> Duration;
 
     /// Rows lost so far.
@@ -25,7 +25,7 @@ pub trait Beside {
     fn complete(&mut self, manifest: &mut Manifest);
 }
 
-/// Nothing runs beside the probes.
+/// No second source.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone;
 

@@ -1,4 +1,4 @@
-//! The measuring loops. Nothing here allocates, locks, faults or calls the system between `start` and the end.
+//! The measuring loops. Nothing here allocates, locks, causes a page fault or makes a system call between `start` and the end.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::ring::{Ring, Row};
 use crate::clock::Clock;
 
-/// Turns between two looks at the stop flag and the deadline: about 20 µs.
+/// Turns between two checks of the stop flag and the deadline: about 20 µs.
 const CHUNK: u32 = 1024;
 
-/// What a loop obeys and tells while it runs.
+/// When a loop has to end.
 #[derive(Debug)]
 pub(crate) struct Control<'a> {
     /// Ends every loop when set.
@@ -25,7 +25,7 @@ impl Control<'_> {
     }
 }
 
-/// What a loop saw of itself.
+/// What a loop observed about itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Observed {
     /// First reading.
@@ -40,8 +40,8 @@ pub(crate) struct Observed {
     pub detour_ticks: u64,
 }
 
-/// The selfish detour loop (De et al. 2008, Algorithm 2; Hoefler et al. 2010): reads the clock, keeps each gap
-/// above the threshold. One pass over the whole run, so that no detour falls between rounds.
+/// The selfish detour loop (De et al. 2008, Algorithm 2; Hoefler et al. 2010): reads the clock and stores each gap
+/// above the threshold. One pass covers the whole run, so no detour can fall between rounds.
 pub(crate) fn detours<C: Clock>(clock: C, threshold_ticks: u64, ring: &Ring, control: &Control) -> Observed {
     let first = clock.now();
     let mut seen = Observed { first, last: first, ..Observed::default() };
@@ -73,7 +73,7 @@ pub(crate) fn gaps<C: Clock>(clock: C, gaps: &mut [u32]) {
     }
 }
 
-/// A bare fenced clock loop: what the detour loop is held against. Returns ticks for `turns` readings.
+/// A bare fenced clock loop, the reference for the detour loop. Returns the ticks that `turns` readings take.
 pub(crate) fn bare<C: Clock>(clock: C, turns: u64) -> u64 {
     let first = clock.now();
     let mut last = first;
@@ -92,7 +92,7 @@ fn lcg(mut x: u64, steps: u64) -> u64 {
     x
 }
 
-/// The generator's steps that fill `quantum_ticks` where nothing disturbs: from the fastest of several tries.
+/// The number of generator steps that fill an undisturbed quantum of `quantum_ticks`, from the fastest of several tries.
 pub(crate) fn steps_per_quantum<C: Clock>(clock: C, quantum_ticks: u64) -> u64 {
     const STEPS: u64 = 2_000;
     let fastest = (0..200).map(|_| {
@@ -104,7 +104,7 @@ pub(crate) fn steps_per_quantum<C: Clock>(clock: C, quantum_ticks: u64) -> u64 {
     (u128::from(quantum_ticks) * u128::from(STEPS) / u128::from(ticks)).clamp(1, 1 << 50) as u64
 }
 
-/// Fixed work quanta (Hoefler et al. 2010): the same work again and again, the time of each kept.
+/// Fixed work quanta (Hoefler et al. 2010): repeats the same work and stores the time of each.
 pub(crate) fn fixed_work<C: Clock>(clock: C, steps: u64, ring: &Ring, control: &Control) -> Observed {
     let first = clock.now();
     let mut seen = Observed { first, last: first, ..Observed::default() };
@@ -121,7 +121,7 @@ pub(crate) fn fixed_work<C: Clock>(clock: C, steps: u64, ring: &Ring, control: &
     seen
 }
 
-/// Fixed time quanta: how many steps fit between the beats of a fixed rhythm.
+/// Fixed time quanta: how many steps fit between the beats of a fixed period.
 pub(crate) fn fixed_time<C: Clock>(clock: C, quantum_ticks: u64, ring: &Ring, control: &Control) -> Observed {
     const UNIT: u64 = 16;
     let first = clock.now();
@@ -129,7 +129,7 @@ pub(crate) fn fixed_time<C: Clock>(clock: C, quantum_ticks: u64, ring: &Ring, co
     let mut beat = first;
     let mut x = 1;
     while control.goes_on(seen.last) {
-        // A beat that a long detour slept through is a quantum without work: the rhythm is kept.
+        // A beat that falls entirely into a long detour is a quantum without work, so that the period is kept.
         let next = beat.saturating_add(quantum_ticks.max(1));
         let mut work = 0;
         while seen.last < next {

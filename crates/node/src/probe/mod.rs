@@ -1,9 +1,9 @@
-//! The probes: pinned loops that see detours from user space, all chosen CPUs at once.
+//! The probes: bound loops that observe detours from user space, on all chosen CPUs at the same time.
 //!
-//! [`record`] runs them and streams what they find into a recording, [`stream`] into any other [`Sink`]. Each CPU has a thread that only reads the clock
-//! ([`loops`]) and a buffer whose pages are there before the run ([`ring`]); one writer empties the buffers
-//! ([`session`]). It sits on a CPU that is not probed where there is one. Where every CPU is probed its own time is
-//! measured, and the detours that it caused are marked ([`own`]).
+//! [`record`] runs them and writes what they find into a recording; [`stream`] hands it to any other [`Sink`]. Each CPU has a thread that
+//! only reads the clock ([`loops`]) and a buffer whose pages are present before the run ([`ring`]). One writer empties the buffers
+//! ([`session`]). It runs on a CPU that is not probed, if there is one. Where every CPU is probed its own time is
+//! measured too, and the detours that it caused are marked ([`own`]).
 
 mod bench;
 mod beside;
@@ -26,12 +26,12 @@ pub use beside::{Alone, Beside};
 pub use session::{first_manifest, record, stream};
 pub use sink::Sink;
 
-/// Above which gap a turn of the loop counts as a detour.
+/// The gap above which a turn of the loop counts as a detour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
     /// A length of time.
     Absolute(Nanos),
-    /// A multiple of the shortest turn (De et al. 2008, §III-B use 10). Meaningless where the clock is quantised.
+    /// A multiple of the shortest turn, or of the clock's step where that is longer (De et al. 2008, §III-B use 10 shortest turns).
     TimesMinimum(f64),
 }
 
@@ -40,15 +40,15 @@ pub enum Threshold {
 pub struct Plan {
     /// The CPUs, sorted and checked.
     pub cpus: Vec<Cpu>,
-    /// How to look for noise.
+    /// The measuring method.
     pub method: Method,
-    /// For the detour method.
+    /// Threshold of the detour method.
     pub threshold: Threshold,
-    /// For FWQ and FTQ.
+    /// Quantum of FWQ and FTQ.
     pub quantum: Nanos,
-    /// Ends after this time.
+    /// The run ends after this time.
     pub duration: Option<Nanos>,
-    /// Ends when so many rows were found, on all CPUs together.
+    /// The run ends once this many rows were found, on all CPUs together.
     pub count: Option<u64>,
     /// SCHED_FIFO priority of the probes.
     pub realtime: Option<u8>,
@@ -56,36 +56,36 @@ pub struct Plan {
     pub command: Vec<String>,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Time since the start.
     pub elapsed: Nanos,
     /// Rows found so far.
     pub rows: u64,
-    /// Rows lost so far, those of what runs beside the probes included.
+    /// Rows lost so far, including those of the kernel recorder.
     pub lost: u64,
 }
 
-/// Why a run could not be made, or ended early.
+/// Why a run failed, or ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
     /// A CPU cannot be probed.
     #[error(transparent)]
     Cpu(#[from] CpuError),
-    /// The buffers do not fit into memory.
+    /// There is not enough memory for the buffers.
     #[error("the buffer for CPU {cpu} cannot be had (probe fewer CPUs at a time with --cpus)")]
     Buffer {
         /// The CPU.
         cpu: Cpu,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
     /// Real-time priority was refused.
     #[error("real-time priority was refused: {0} (it needs root or CAP_SYS_NICE; run without --realtime)")]
     Realtime(io::Error),
-    /// Real-time priority without a guard.
+    /// Real-time priority was requested without a safeguard.
     #[error("{0}")]
     Unguarded(&'static str),
     /// The thread for a CPU could not be started.
@@ -95,7 +95,7 @@ pub enum ProbeError {
     Spawn {
         /// The CPU.
         cpu: Cpu,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
     /// A thread could not be bound to its CPU.
@@ -103,20 +103,20 @@ pub enum ProbeError {
     Pin {
         /// The CPU.
         cpu: Cpu,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
-    /// Nothing could be written at all.
+    /// The recording could not be created.
     #[error(transparent)]
     Recording(#[from] Error),
-    /// Writing failed on the way; what was written before can be read.
+    /// Writing failed during the run; what was written before is readable.
     #[error("the recording ended early, after {elapsed}; {kept} rows up to then are kept and can be read")]
     Write {
         /// Time since the start.
         elapsed: Nanos,
-        /// Rows that are safe.
+        /// Rows that are on disk.
         kept: u64,
-        /// The system's reason.
+        /// The system's error.
         source: Error,
     },
 }

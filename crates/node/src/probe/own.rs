@@ -1,9 +1,9 @@
 //! Which detours quell's own writer caused.
 //!
-//! Where every CPU is probed the writer must share one, and its work is a detour there. It reads the probe's clock
-//! when it wakes and before it sleeps; a detour on its CPU that touches such a stretch is quell's own.
+//! Where every CPU is probed, the writer must share one of them, and its work is a detour there. The writer reads the probe's clock
+//! when it wakes and before it sleeps. A detour on its CPU that overlaps such a period of work is quell's own.
 
-/// The writer's stretches of work, in ticks.
+/// The periods in which the writer worked, in ticks.
 #[derive(Debug, Default)]
 pub(crate) struct OwnWork {
     began: Option<u64>,
@@ -23,13 +23,13 @@ impl OwnWork {
         }
     }
 
-    /// Whether the writer was at work at any time of `start..end`.
+    /// Whether the writer worked at any time within `start..end`.
     pub fn touches(&self, start: u64, end: u64) -> bool {
         self.began.is_some_and(|began| end > began)
             || self.past.iter().rev().any(|&(from, to)| start < to && end > from)
     }
 
-    /// Forgets what ended before `time`: every row up to then has been asked for.
+    /// Drops periods that ended before `time`: every row up to then has been checked.
     pub fn forget_before(&mut self, time: u64) {
         self.past.retain(|&(_, to)| to >= time);
     }

@@ -7,20 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// One finding of a probe, in ticks of its clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Last reading before it.
+    /// The last clock reading before it.
     pub start: u64,
-    /// Ticks until the next reading.
+    /// Ticks from there to the next reading.
     pub ticks: u64,
     /// Units of work done, for the quantum probes.
     pub work: u64,
 }
 
-/// A counter on a cache line of its own, so that producer and consumer do not slow one another.
+/// A counter in a cache line of its own, so that producer and consumer do not slow each other down (false sharing).
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Counter(AtomicU64);
 
-/// A ring of rows in pages that are present before the run, and locked where the system allows.
+/// A ring of rows in pages that are present before the run, and locked where the system permits.
 #[derive(Debug)]
 pub(crate) struct Ring {
     rows: NonNull<Row>,
@@ -41,7 +41,7 @@ impl Ring {
     /// A ring of at least `rows` rows, all its pages touched.
     ///
     /// # Errors
-    /// Where the system has not the memory.
+    /// If the system does not have the memory.
     pub fn new(rows: usize) -> io::Result<Self> {
         let capacity = rows.next_power_of_two() as u64;
         let bytes = Self::bytes(capacity);
@@ -75,12 +75,12 @@ impl Ring {
         self.locked
     }
 
-    /// How many rows it holds at most.
+    /// Maximum number of rows.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Rows that found no room.
+    /// Number of rows for which the ring had no room.
     pub fn lost(&self) -> u64 {
         self.lost.0.load(Ordering::Relaxed)
     }
@@ -119,7 +119,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`, which nobody can reach any more.
+        // SAFETY: the mapping made in `new`, to which no reference remains.
         unsafe { libc::munmap(self.rows.as_ptr().cast(), Self::bytes(self.capacity)) };
     }
 }

@@ -15,16 +15,16 @@ use crate::clock::{Anchor, ClockKind, Scale, realtime_ns};
 use crate::machine::{self, Cpus};
 use crate::realtime;
 
-/// How long the clock is calibrated at either end.
+/// How long the clock is calibrated at the beginning and at the end.
 const CALIBRATION: Duration = Duration::from_millis(20);
-/// The kernel ends a real-time run that is so late.
+/// The kernel ends a real-time run that is overdue by this much.
 const HARD_LIMIT: Nanos = Nanos::from_secs(3);
-/// A change of the clock's rate, in parts per million, that a reader must know of.
+/// The change of the clock's rate, in parts per million, from which a recording has a warning.
 const DRIFT_WORTH_SAYING: f64 = 100.0;
 
 /// Runs the probes and writes the recording to `folder`; ends by time, by count, or when `stop` is set.
 ///
-/// `beside` is emptied by the writer as the probes' buffers are; `status` is called about once a second. What either costs
+/// The writer empties `beside` together with the probes' buffers, and calls `status` about once a second. The time of both
 /// counts as quell's own.
 ///
 /// # Errors
@@ -42,7 +42,7 @@ pub fn record(
 /// Runs the probes and hands what they find to `sink`; ends by time, by count, or when `stop` is set.
 ///
 /// # Errors
-/// [`ProbeError`]; those of the sink are [`ProbeError::Recording`] at its begin and [`ProbeError::Write`] from then on.
+/// [`ProbeError`]; an error of the sink is [`ProbeError::Recording`] at its begin and [`ProbeError::Write`] from then on.
 pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Manifest, ProbeError> {
     let cpus = Cpus::of_this_machine()?;
     cpus.check(&plan.cpus)?;
@@ -86,7 +86,7 @@ pub fn stream(plan: &Plan, stop: &AtomicBool, sink: &mut dyn Sink) -> Result<Man
 
 type Thread<'scope> = ScopedJoinHandle<'scope, Result<Seen, ProbeError>>;
 
-/// Starts a thread per probe; where one is refused, the run is called off.
+/// Starts a thread per probe; if one fails to start, the run is cancelled.
 fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     run: &'scope Run,
@@ -94,7 +94,7 @@ fn spawn<'scope>(
 ) -> (Vec<Thread<'scope>>, Option<ProbeError>) {
     let mut threads = Vec::with_capacity(probes.len());
     for probe in probes {
-        // By this name the kernel recorder tells the program from what disturbs it.
+        // The kernel recorder uses this name to distinguish the program from what disturbs it.
         match std::thread::Builder::new().name("quell-probe".into()).spawn_scoped(scope, || probe.run(run)) {
             Ok(thread) => threads.push(thread),
             Err(source) => {
@@ -113,8 +113,8 @@ fn join(threads: Vec<Thread>) -> Result<Vec<Seen>, ProbeError> {
         .collect()
 }
 
-/// Sets the zero, prepares the sink, lets the probes go and streams what they find until they are done. A stream that
-/// has ended comes with how its rows fared.
+/// Sets the zero, prepares the sink, releases the probes and streams what they find until they are done. A stream that
+/// has ended comes with the result of writing its rows.
 fn feed<'a>(
     run: &'a Run,
     probes: &'a [Probe],
@@ -127,12 +127,12 @@ fn feed<'a>(
     manifest.zero_monotonic_ns = Some(zero.monotonic_ns);
     manifest.zero_unix_ns = Some(realtime_ns());
     let mut stream = Stream::new(run, probes, zero, shared_cpu);
-    // A probe that could not be prepared has called the run off; its error is told by its thread.
+    // A probe that could not be prepared has cancelled the run; its thread returns the error.
     if run.halt.load(Ordering::SeqCst) {
         return Ok((stream, Ok(())));
     }
     sink.begin(manifest).inspect_err(|_| run.halt.store(true, Ordering::SeqCst))?;
-    // Only now: making a folder may take long on a busy disk, and is no time of the run.
+    // Only now, because creating a folder can take long on a busy disk, and must not count as time of the run.
     if let Some(length) = run.plan.duration {
         let deadline = run.kind.now().saturating_add(run.rate.ticks(length));
         run.deadline_ticks.store(deadline, Ordering::SeqCst);
@@ -145,7 +145,7 @@ fn feed<'a>(
     Ok((stream, written))
 }
 
-/// What only the end of the run tells.
+/// Adds to the manifest what is known only at the end of the run.
 fn complete(manifest: &mut Manifest, run: &Run, stream: &Stream, seen: &[Seen], interrupted: bool) {
     let scale = stream.scale();
     let end_rate = Scale::estimate(run.kind, CALIBRATION).ticks_per_second();
@@ -174,7 +174,7 @@ fn complete(manifest: &mut Manifest, run: &Run, stream: &Stream, seen: &[Seen], 
     manifest.warnings.extend(warnings(manifest, run, drift_ppm));
 }
 
-/// The largest threshold over the CPUs, as a time above the loop's own turn.
+/// The largest threshold of all CPUs, as a time above the loop's own turn.
 fn threshold_ns(run: &Run, seen: &[Seen], scale: Scale) -> Option<f64> {
     if run.plan.method != Method::Detour {
         return None;
@@ -209,7 +209,7 @@ fn warnings(manifest: &Manifest, run: &Run, drift_ppm: f64) -> Vec<Warning> {
     warnings
 }
 
-/// What is known of a recording of these CPUs on this machine before it begins.
+/// The manifest as far as it is known before a recording of these CPUs begins.
 pub fn first_manifest(method: Method, cpus: &[Cpu], command: &[String]) -> Manifest {
     let mut manifest = Manifest::new(method, State::Recording);
     manifest.host = machine::host();
@@ -228,7 +228,7 @@ pub fn first_manifest(method: Method, cpus: &[Cpu], command: &[String]) -> Manif
     manifest
 }
 
-/// Never real-time without an end and a CPU for the rest of the system.
+/// Refuses a real-time run without a deadline, or without a CPU for the rest of the system.
 fn guard_realtime(plan: &Plan, spare: &[Cpu]) -> Result<(), ProbeError> {
     if plan.realtime.is_none() {
         return Ok(());
@@ -244,7 +244,7 @@ fn guard_realtime(plan: &Plan, spare: &[Cpu]) -> Result<(), ProbeError> {
     realtime::limit_cpu_time(Duration::from(length + HARD_LIMIT)).map_err(ProbeError::Realtime)
 }
 
-/// Keeps the writer off the probed CPUs, and lets it go where it may when the run is over.
+/// Keeps the writer off the probed CPUs, and restores its affinity when the run is over.
 struct Home(Vec<Cpu>);
 
 impl Home {

@@ -1,4 +1,4 @@
-//! Where the rows of a run go: a recording on disk ([`Disk`]), or whoever watches.
+//! Where the rows of a run go: to a recording on disk ([`Disk`]), or to another consumer.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::{Beside, Status};
 /// Rows reach the file at most about this long after they were found.
 const FLUSH: Nanos = Nanos::from_nanos(700_000_000);
 
-/// Takes what the probes find. All of it is called on the writer's thread, between two sleeps: what it costs on a
+/// Receives what the probes find. All methods run on the writer's thread, between two sleeps: the time that they take on a
 /// probed CPU counts as quell's own.
 pub trait Sink {
-    /// The run begins: its zero is in the manifest. Rows from before the zero are not wanted.
+    /// The run begins. The manifest has its zero. Rows from before the zero must be left out.
     ///
     /// # Errors
-    /// Where there is no place for rows; the run is then called off.
+    /// If there is no place for rows; the run is then cancelled.
     fn begin(&mut self, manifest: &mut Manifest) -> Result<(), Error>;
 
     /// Takes detours; those of one CPU come in order of their start.
@@ -31,46 +31,46 @@ pub trait Sink {
     /// As [`Self::detours`].
     fn quanta(&mut self, rows: &[(Cpu, Quantum)]) -> Result<(), Error>;
 
-    /// Takes how far the run is: all rows up to then have been handed over.
+    /// Takes the progress of the run: all rows up to then have been handed over.
     ///
     /// # Errors
     /// As [`Self::detours`].
     fn progress(&mut self, progress: &Progress) -> Result<(), Error>;
 
-    /// Called at each look at the probes' buffers, after it: the time to empty other buffers. Returns how full the
-    /// fullest was, 0 to 1.
+    /// Called after each time that the probes' buffers were emptied, to empty other buffers. Returns how full the
+    /// fullest of these was, 0 to 1.
     ///
     /// # Errors
     /// As [`Self::detours`].
     fn look(&mut self) -> Result<f64, Error>;
 
-    /// How long what is emptied in [`Self::look`] can wait, whatever comes.
+    /// How long the buffers that [`Self::look`] empties can wait, even at the highest rate.
     fn patience(&self) -> Duration {
         Duration::MAX
     }
 
-    /// Rows lost so far by what is emptied in [`Self::look`].
+    /// Number of rows lost so far from the buffers that [`Self::look`] empties.
     fn lost(&self) -> u64;
 
-    /// Told after each flush.
+    /// Called after each flush.
     fn status(&mut self, status: Status);
 
-    /// When rows are wanted next, after they were handed over at `flushed`.
+    /// When rows should come next, after they were handed over at `flushed`.
     fn next_flush(&self, flushed: Nanos) -> Nanos;
 
-    /// Sleeps at most so long; a signal, or what else it waits for, may wake it earlier.
+    /// Sleeps for at most `length`; a signal, or another event that the sink waits for, may end the sleep earlier.
     fn doze(&mut self, length: Duration) {
         doze(length);
     }
 
-    /// The run is over, and the manifest complete. `written` is how the rows fared.
+    /// The run is over, and the manifest is complete. `written` is the result of writing the rows.
     ///
     /// # Errors
-    /// That in `written`, or another on the way to the end.
+    /// The one in `written`, or another that occurs while finishing.
     fn end(&mut self, manifest: &mut Manifest, written: Result<(), Error>) -> Result<(), Error>;
 }
 
-/// A recording in a folder, and what runs beside the probes into it.
+/// A recording in a folder, with the second source whose rows go into it.
 pub(super) struct Disk<'a> {
     folder: &'a Path,
     writer: Option<Writer>,
@@ -123,7 +123,7 @@ impl Sink for Disk<'_> {
         flushed + FLUSH
     }
 
-    /// Finishes the recording, or keeps what an error left of it.
+    /// Finishes the recording, or keeps what was written before an error.
     fn end(&mut self, manifest: &mut Manifest, written: Result<(), Error>) -> Result<(), Error> {
         self.beside.complete(manifest);
         match (self.writer.take(), written) {
@@ -137,12 +137,12 @@ impl Sink for Disk<'_> {
     }
 }
 
-/// Sleeps, and wakes early for a signal.
+/// Sleeps until a signal arrives or the time is over.
 pub(super) fn doze(length: Duration) {
     let time = libc::timespec {
         tv_sec: length.as_secs() as _,
         tv_nsec: libc::c_long::from(length.subsec_nanos() as i32),
     };
-    // SAFETY: `time` lives through the call; the rest of the time is not asked for.
+    // SAFETY: `time` lives through the call; a null pointer means that the remaining time is not requested.
     unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }

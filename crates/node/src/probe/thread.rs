@@ -11,11 +11,11 @@ use super::{Plan, ProbeError, Threshold};
 use crate::clock::{ClockKind, Scale, granularity_ticks, with_clock};
 use crate::{machine, realtime};
 
-/// Memory for all rings together; a short run fits whole.
+/// Bytes of memory for all rings together; a short run fits entirely.
 const RING_BYTES: usize = 96 << 20;
 const RING_ROWS_MOST: usize = 1 << 20;
 const RING_ROWS_LEAST: usize = 1 << 14;
-/// Readings for the loop's quantiles.
+/// Number of readings for the loop's quantiles.
 const CALIBRATION: usize = 1 << 17;
 
 /// What all threads of a run share.
@@ -23,7 +23,7 @@ const CALIBRATION: usize = 1 << 17;
 pub(super) struct Run<'a> {
     pub plan: &'a Plan,
     pub kind: ClockKind,
-    /// A first estimate, good to some parts per million.
+    /// A first estimate, accurate to a few parts per million.
     pub rate: Scale,
     pub gate: Gate,
     pub deadline_ticks: AtomicU64,
@@ -31,8 +31,8 @@ pub(super) struct Run<'a> {
     pub halt: AtomicBool,
 }
 
-/// Where the probes wait for one another before they measure. Nobody waits for a thread that is not there: `halt`
-/// opens it too.
+/// Where the probes wait for each other before they measure. `halt` opens it too, so that no probe waits for a thread that never
+/// started.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     ready: AtomicUsize,
@@ -42,7 +42,7 @@ pub(super) struct Gate {
 impl Gate {
     const POLL: Duration = Duration::from_micros(100);
 
-    /// A probe is calibrated, and waits.
+    /// Called by a probe that is calibrated; returns when all are.
     fn wait(&self, halt: &AtomicBool) {
         self.ready.fetch_add(1, Ordering::SeqCst);
         while !self.open.load(Ordering::SeqCst) && !halt.load(Ordering::SeqCst) {
@@ -50,7 +50,7 @@ impl Gate {
         }
     }
 
-    /// Waits until all probes are calibrated, or the run is called off.
+    /// Waits until all probes are calibrated, or the run is cancelled.
     pub fn wait_for(&self, probes: &[Probe], halt: &AtomicBool) {
         while self.ready.load(Ordering::SeqCst) < probes.len() && !halt.load(Ordering::SeqCst) {
             // A thread that ended before it was ready has panicked.
@@ -61,13 +61,13 @@ impl Gate {
         }
     }
 
-    /// Lets all probes go.
+    /// Releases all probes.
     pub fn open(&self) {
         self.open.store(true, Ordering::SeqCst);
     }
 }
 
-/// Says that a probe is done, however its thread ends.
+/// Marks a probe as done, however its thread ends.
 struct DoneOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for DoneOnDrop<'_> {
@@ -76,27 +76,27 @@ impl Drop for DoneOnDrop<'_> {
     }
 }
 
-/// One probed CPU, as its thread and the writer see it.
+/// One probed CPU, shared between its thread and the writer.
 #[derive(Debug)]
 pub(super) struct Probe {
     pub cpu: Cpu,
     pub ring: Ring,
-    /// The loop's median turn in ticks: what a gap has over it is the detour.
+    /// The loop's median turn in ticks. A detour is a gap less this turn.
     pub turn_ticks: AtomicU64,
     pub thread: AtomicI32,
     pub done: AtomicBool,
 }
 
-/// What a thread leaves behind.
+/// The result of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub observed: Observed,
     pub calibration: Calibration,
-    /// The kernel moved the thread away, because the CPU went offline or was closed to it.
+    /// Whether the kernel moved the thread away, because the CPU went offline or was removed from its cpuset.
     pub moved: bool,
 }
 
-/// An undisturbed turn of the loop, in ticks.
+/// Quantiles of an undisturbed turn of the loop, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Calibration {
     pub granularity: u32,
@@ -114,8 +114,8 @@ impl Calibration {
         Self { granularity, min: at(0.0), p50: at(0.5), p99: at(0.99), p99_9: at(0.999) }
     }
 
-    /// The gap above which a turn is a detour. A quantised clock shows turns shorter than its step, which are no
-    /// scale for a multiple.
+    /// The gap above which a turn is a detour. A quantised clock shows turns shorter than its step, so a multiple is taken of the
+    /// step then.
     fn threshold_ticks(&self, threshold: Threshold, rate: Scale) -> u64 {
         match threshold {
             Threshold::Absolute(length) => rate.ticks(length).saturating_add(u64::from(self.p50)),
@@ -130,7 +130,7 @@ impl Calibration {
 }
 
 impl Seen {
-    /// The loop in ns.
+    /// The loop's statistics in ns.
     pub fn loop_facts(&self, scale: Scale) -> LoopFacts {
         let Observed { first, last, iterations, detours, detour_ticks } = self.observed;
         let turns = (iterations - detours).max(1) as f64;
@@ -150,7 +150,7 @@ impl Probe {
     /// A probe with its buffer, one of `probes`.
     pub fn new(cpu: Cpu, probes: usize) -> Result<Self, ProbeError> {
         let rows = RING_BYTES / size_of::<Row>() / probes.max(1);
-        // The largest power of two that fits, as the ring rounds up.
+        // The largest power of two that fits, because the ring rounds up.
         let rows = (rows / 2 + 1).next_power_of_two().clamp(RING_ROWS_LEAST, RING_ROWS_MOST);
         Ok(Self {
             cpu,
@@ -161,7 +161,7 @@ impl Probe {
         })
     }
 
-    /// The thread's life.
+    /// The main function of the thread.
     pub fn run(&self, run: &Run) -> Result<Seen, ProbeError> {
         let _done = DoneOnDrop(&self.done);
         let calibration = self.prepare(run).inspect_err(|_| run.halt.store(true, Ordering::SeqCst))?;
@@ -175,7 +175,7 @@ impl Probe {
         self.thread.store(realtime::thread_id(), Ordering::SeqCst);
         machine::pin(&[self.cpu]).map_err(|source| ProbeError::Pin { cpu: self.cpu, source })?;
         let mut gaps = vec![0; CALIBRATION];
-        // Twice: the first pass warms caches and clock speed.
+        // Twice, because the first pass warms up caches and clock speed.
         with_clock!(run.kind, clock => {
             loops::gaps(clock, &mut gaps);
             loops::gaps(clock, &mut gaps);
@@ -201,7 +201,7 @@ impl Probe {
                 loops::fixed_work(clock, steps, &self.ring, &control)
             }
             Method::Ftq => loops::fixed_time(clock, quantum, &self.ring, &control),
-            // Nothing runs: the plan of such a recording never comes to a probe.
+            // Nothing to run: a recording with one of these methods has no probes.
             Method::Kernel | Method::Phases | Method::Histogram => Observed::default(),
         }
     }

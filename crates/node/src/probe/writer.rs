@@ -1,4 +1,4 @@
-//! The writer's loop: empty the buffers, put the clock's ticks on CLOCK_MONOTONIC, keep the sink a second behind.
+//! The writer's loop: empties the buffers, converts the clock's ticks to CLOCK_MONOTONIC, and hands rows to the sink about once a second.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::{Sink, Status};
 use crate::clock::{Anchor, Scale};
 use crate::realtime;
 
-/// A batch is written when it has so many rows, which bounds memory.
+/// A batch is written once it has this many rows, which bounds memory.
 const BATCH_ROWS: usize = 1 << 17;
-/// First look at the buffers; from then on the rate decides.
+/// Time to the first emptying of the buffers; later ones depend on the rate of rows.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 /// Longest sleep of a writer on a CPU of its own, and of one that shares a probed CPU.
 const LONGEST_SLEEP_ALONE: Duration = Duration::from_millis(250);
 const LONGEST_SLEEP_SHARED: Duration = Duration::from_millis(700);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(2);
-/// A probe that is so late loses its real-time priority.
+/// A probe that is overdue by this much loses its real-time priority.
 const WATCHDOG: Nanos = Nanos::from_nanos(500_000_000);
 
 /// Rows on their way from the rings to the sink.
@@ -29,16 +29,16 @@ const WATCHDOG: Nanos = Nanos::from_nanos(500_000_000);
 pub(super) struct Stream<'a> {
     run: &'a Run<'a>,
     probes: &'a [Probe],
-    /// The probed CPU that the writer shares, if any.
+    /// The probed CPU that the writer shares with a probe, if any.
     shared_cpu: Option<Cpu>,
     zero: Anchor,
-    /// The clock's present line starts at `base`; `latest` is the last look at both clocks.
+    /// The current conversion line starts at `base`; `latest` is the last reading of both clocks.
     base: Anchor,
     latest: Anchor,
     line: Scale,
     own: OwnWork,
-    /// Start of the first row and end of the last per CPU: rounding never makes two rows overlap, nor one stick out
-    /// of its CPU's span.
+    /// Start of the first row and end of the last, per CPU. They keep rounding from making two rows overlap, or one extend
+    /// beyond its CPU's span.
     reach: Vec<Span>,
     detours: Vec<(Cpu, Detour)>,
     quanta: Vec<(Cpu, Quantum)>,
@@ -69,7 +69,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Runs until every probe is done. Sets `run.halt` when `stop` is set, enough was found, or a write fails.
+    /// Runs until every probe is done. Sets `run.halt` when `stop` is set, enough rows were found, or a write fails.
     pub fn run(&mut self, sink: &mut dyn Sink, stop: &AtomicBool) -> Result<(), Error> {
         let patience = sink.patience();
         let mut sleep = FIRST_LOOK.min(patience);
@@ -96,7 +96,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Waits for the probes after a failed write; what they still find has no place to go.
+    /// Waits for the probes after a failed write; rows that they still find are dropped.
     pub fn wait_for_probes(&self) {
         while !self.probes.iter().all(|probe| probe.done.load(Ordering::SeqCst)) {
             doze(SHORTEST_SLEEP);
@@ -104,7 +104,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The whole run's line from ticks to ns.
+    /// The conversion from ticks to ns over the whole run.
     pub fn scale(&self) -> Scale {
         Scale::between(self.zero, self.latest)
     }
@@ -114,17 +114,17 @@ impl<'a> Stream<'a> {
         Status { elapsed: self.elapsed(), rows: self.found, lost: lost + self.lost_beside }
     }
 
-    /// Rows that a probe could not keep.
+    /// Number of rows for which a probe's ring had no room.
     pub fn lost(&self, index: usize) -> u64 {
         self.probes[index].ring.lost()
     }
 
-    /// Rows that the sink has taken.
+    /// Number of rows that the sink has taken.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// The span of a probe that read `first` and `last` at its ends.
+    /// The span of a probe whose first and last readings are `first` and `last`.
     pub fn span(&self, index: usize, first: u64, last: u64) -> Span {
         let start = self.scale().monotonic(first).saturating_sub(self.zero.monotonic_ns);
         let reach = self.reach[index];
@@ -132,7 +132,7 @@ impl<'a> Stream<'a> {
         Span { start, end: reach.end.max(self.time(last)).max(start) }
     }
 
-    /// A recent reading of the clock on the recording's time line.
+    /// A recent reading of the clock as a time of the recording.
     fn time(&self, ticks: u64) -> Nanos {
         Nanos::from_nanos(self.line.monotonic(ticks).saturating_sub(self.zero.monotonic_ns))
     }
@@ -206,12 +206,12 @@ impl<'a> Stream<'a> {
         self.flushed = self.elapsed();
         let lost = self.probes.iter().map(|probe| probe.ring.lost()).collect();
         sink.progress(&Progress { until_ns: self.flushed, lost, intervals_lost: self.lost_beside })?;
-        // A new line from here: it follows what NTP does to CLOCK_MONOTONIC in a long run.
+        // A new line starts here, so that a long run follows NTP's adjustments of CLOCK_MONOTONIC.
         self.base = self.latest;
         Ok(())
     }
 
-    /// Takes real-time priority from a probe that does not end.
+    /// Takes real-time priority from a probe that does not end in time.
     fn watch(&self) {
         if self.run.plan.realtime.is_none() {
             return;
@@ -225,7 +225,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Sleeps so long that the fullest ring would be a quarter full, as long as nothing else forbids it.
+    /// Sleeps until the fullest ring should be a quarter full, unless another limit is shorter.
     fn next_sleep(&self, last: Duration, fill: f64, next_flush: Nanos) -> Duration {
         let longest = if self.shared_cpu.is_some() { LONGEST_SLEEP_SHARED } else { LONGEST_SLEEP_ALONE };
         let by_rate = Duration::try_from_secs_f64(last.as_secs_f64() * 0.25 / fill).unwrap_or(longest);

@@ -1,4 +1,4 @@
-//! Archives that are damaged: whatever is in them, a reader says so and goes on.
+//! Damaged archives: whatever they contain, a reader reports it and continues.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn archive(folder: &Path, repeats: u64) {
 const FILES: [&str; 6] =
     ["traces.otf2", "traces.def", "traces/0.evt", "traces/1.evt", "traces/0.def", "traces/1.def"];
 
-/// Random numbers that are the same each time.
+/// Random numbers that depend only on the seed.
 struct Random(u64);
 
 impl Random {
@@ -79,7 +79,7 @@ impl Random {
 
     fn damage(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(3) {
-            // Most of what matters is at the beginning.
+            // Most of the structure is at the beginning.
             let reach = if self.below(2) == 0 { bytes.len().min(200) } else { bytes.len() };
             let at = self.below(reach);
             match self.below(6) {
@@ -96,7 +96,7 @@ impl Random {
     }
 }
 
-/// What the child does: reads damaged archives from the case in the variable on, and says which one is next.
+/// The child process: reads damaged archives, beginning with the case in the variable, and writes down the next case.
 #[test]
 #[ignore = "what a child of another test does"]
 fn victim() {
@@ -105,7 +105,7 @@ fn victim() {
     let folder = PathBuf::from(words.next().unwrap());
     let [first, end] = [0; 2].map(|_: u64| words.next().unwrap().parse::<u64>().unwrap());
     let memory = libc::rlimit { rlim_cur: 3 << 30, rlim_max: 3 << 30 };
-    // SAFETY: a whole rlimit, only read.
+    // SAFETY: a valid rlimit, and only read.
     unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const memory) };
     let good: Vec<Vec<u8>> =
         FILES.iter().map(|file| fs::read(folder.join("good").join(file)).unwrap()).collect();
@@ -113,7 +113,7 @@ fn victim() {
     fs::create_dir_all(bad.join("traces")).unwrap();
     let mut tally = [0u64; 3];
     for case in first..end {
-        // SAFETY: has no conditions; ends this process if a case hangs.
+        // SAFETY: the call has no preconditions; it ends this process if a case hangs.
         unsafe { libc::alarm(20) };
         let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (case << 20) ^ case);
         for _ in 0..8 {
@@ -165,7 +165,7 @@ fn thousands_of_damaged_archives_are_survived() {
         deaths.push(case);
     }
     assert!(deaths.is_empty(), "{} of {cases}", deaths.len());
-    // What was damaged was read and found out: most of it, for some damage is where nothing stands.
+    // Most of the damage was read and detected; the rest is at places that hold no data.
     let tally = fs::read_to_string(folder.path().join("tally")).unwrap();
     let tally: Vec<u64> = tally.split(' ').map(|count| count.parse().unwrap()).collect();
     assert_eq!(tally.iter().sum::<u64>(), cases, "{tally:?} read whole, damaged in events, refused");

@@ -1,4 +1,4 @@
-//! Archives of our own: read again whole, and survived when damaged.
+//! Archives that quell writes: they round-trip, and damaged ones are survived.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../support/mod.rs"]

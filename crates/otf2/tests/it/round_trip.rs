@@ -1,4 +1,4 @@
-//! What is written is read again.
+//! What quell writes, it reads back.
 
 use crate::support::{self, events};
 use proptest::collection::vec;
@@ -59,7 +59,7 @@ fn definitions() -> impl Strategy<Value = Definitions> {
     })
 }
 
-/// What happened, without noise.
+/// An event of any kind except noise.
 fn what(all: &Definitions) -> impl Strategy<Value = Vec<What>> + use<> {
     let sizes: Vec<u32> = all.comms.iter().map(|comm| comm.members.len() as u32).collect();
     let comm = move || {
@@ -106,7 +106,7 @@ fn what(all: &Definitions) -> impl Strategy<Value = Vec<What>> + use<> {
     ]
 }
 
-/// A location's events: each step has noise of some sources, and what happened then.
+/// A location's events: each step has noise of some sources, then one event.
 fn stream(all: &Definitions) -> impl Strategy<Value = Vec<Event>> + use<> {
     let sources = all.sources.len();
     let step = (
@@ -131,7 +131,7 @@ fn stream(all: &Definitions) -> impl Strategy<Value = Vec<Event>> + use<> {
     })
 }
 
-/// Of communicators with itself, a rank knows its own.
+/// Of the communicators with itself, a rank uses only its own.
 fn own_self(all: &Definitions, rank: u32, what: &mut What) {
     let (What::Send { comm, .. }
     | What::RecvPosted { comm, .. }
@@ -172,7 +172,7 @@ proptest! {
         let mut archive = Archive::open(&path).unwrap();
         prop_assert_eq!(archive.definitions(), &all);
         prop_assert_eq!(events(&mut archive), streams.clone());
-        // And once more, from archive to archive.
+        // And a second time, from archive to archive.
         let (mut archive, again) = (Archive::open(&path).unwrap(), folder.path().join("second"));
         let written = write(&mut archive, &again, Facts::default()).unwrap();
         prop_assert!(written.damaged.is_empty());
@@ -188,7 +188,7 @@ fn many_chunks_are_written_and_read_in_turn() {
     let stream: Vec<Event> = (0..200_000).map(|i| Event { time_ns: i * 1000, what: send(i) }).collect();
     support::write(folder.path(), &all, Facts::default(), &[stream.clone(), stream.clone(), stream.clone()]);
     let mut archive = Archive::open(folder.path()).unwrap();
-    archive.hold_open(2); // one less than there are: each is closed and opened again all the time
+    archive.hold_open(2); // one less than there are, so that streams are closed and opened again all the time
     let mut found = vec![Vec::new(); 3];
     let mut more = true;
     while more {

@@ -1,4 +1,4 @@
-//! Archives that others wrote.
+//! Archives that other tools wrote.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,10 +9,10 @@ use quell_testing::skip;
 
 use crate::support::{self, events};
 
-/// An archive that the Python module wrote; `None`, and a word about it, without that module.
+/// An archive that the Python module wrote; `None`, and a skip message, without that module.
 fn written(folder: &Path, style: &str) -> Option<Archive> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/archive.py");
-    // Debian's module is of the system's Python.
+    // Debian's module belongs to the system's Python.
     let python = if Path::new("/usr/bin/python3").exists() { "/usr/bin/python3" } else { "python3" };
     let output = Command::new(python).arg(script).arg(folder).arg(style).output();
     let Ok(output) = output else {
@@ -41,7 +41,7 @@ fn either_style_of_groups_counters_of_any_kind_and_another_clock() {
         let sites: Vec<_> = all.regions.iter().map(|region| (region.site.as_deref(), region.mpi)).collect();
         assert_eq!(sites, [(Some("a.c:7"), true), (Some("loop"), false)]);
         let members: Vec<_> = all.comms.iter().map(|comm| comm.members.as_slice()).collect();
-        // Without a group of all ranks, they are the processes in order.
+        // Without a group of all ranks, ranks are the processes in order.
         let ordered = style == "comm";
         if ordered {
             assert_eq!(named, [(0, 0, "first", "n1"), (1, 0, "second", "n1")]);
@@ -63,7 +63,7 @@ fn either_style_of_groups_counters_of_any_kind_and_another_clock() {
             at(40_000, noise(2, 40)),
             at(40_000, What::Enter(0)),
             at(40_000, send(0, 1)),
-            // The second one's events name ranks of the world.
+            // The second one's events refer to ranks of the world.
             at(40_000, send(1, if ordered { 0 } else { 1 })),
             at(80_000, noise(1, large + 1)),
             at(80_000, What::Leave(0)),
@@ -80,7 +80,7 @@ fn clocks_are_set_and_references_mapped() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mut archive) = written(folder.path(), "offsets") else { return };
     let first = &events(&mut archive)[0];
-    // 100 is 1100, and 300 is 1500; the archive's clock began at 100.
+    // 100 becomes 1100, and 300 becomes 1500; the archive's clock began at 100.
     let calls: Vec<_> =
         first.iter().filter(|event| matches!(event.what, What::Enter(_) | What::Leave(_))).collect();
     let [enter, send, end, ..] = calls[..] else { panic!("{first:?}") };

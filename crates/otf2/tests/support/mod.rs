@@ -11,7 +11,7 @@ use std::path::Path;
 use quell_otf2::{Archive, Facts, Writer};
 use quell_recording::mpi::{Comm, Damage, Definitions, Event, Location, Region, Run};
 
-/// So many ranks with one thread each, two hosts, a world, and calls.
+/// This many ranks with one thread each, two hosts, a world, and calls.
 pub fn definitions(ranks: u32) -> Definitions {
     let region = |name: &str, site: Option<&str>| Region {
         name: name.into(),
@@ -62,7 +62,7 @@ pub fn events(archive: &mut Archive) -> Vec<Vec<Event>> {
         .collect()
 }
 
-/// A location's events, and how they end.
+/// A location's events, and how reading them ended.
 pub fn events_of(archive: &mut Archive, location: usize) -> (Vec<Event>, Result<(), Damage>) {
     let mut events = Vec::new();
     loop {

@@ -1,26 +1,26 @@
-//! All formats in one table: what `convert --list`, its help, its refusals and the reference are made from.
+//! All formats in one table, from which `convert --list`, its help, its error messages and the reference are made.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A format, for people.
+/// A description of a format for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct About {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// Whose it is, and what makes it.
+    /// The tool that it belongs to, and what produces it.
     pub tool: &'static str,
-    /// Whether `convert` reads it, as a recording or, of networks, as one of those.
+    /// Whether `convert` reads it, as a recording or, for networks, as a network.
     pub read: bool,
-    /// What `--to` calls it; absent where it is not written.
+    /// Its name for `--to`; `None` if it cannot be written.
     pub written: Option<&'static str>,
-    /// Ends of names that choose it; empty where `--to` has to.
+    /// File extensions that select it; empty if it needs `--to`.
     pub extensions: &'static [&'static str],
-    /// What a recording made of it holds, or what is written.
+    /// What a recording made from it holds, or what is written.
     pub holds: &'static str,
-    /// What a recording may hold, or a reader may want, that it has no room for.
+    /// What a recording can hold, or a reader can expect, that the format cannot store.
     pub lacks: &'static str,
-    /// Where its form was taken from.
+    /// The source of its definition.
     pub form: &'static str,
 }
 
@@ -44,7 +44,7 @@ impl About {
     }
 }
 
-/// All of them: first what quell exchanges in both directions, then benchmarks, histograms, traces of the kernel, and what is only written.
+/// All formats: first those that quell reads and writes, then benchmarks, histograms, traces of the kernel, and formats that are only written.
 pub const FORMATS: &[About] = &[
     read(
         "CSV",
@@ -203,13 +203,13 @@ pub const FORMATS: &[About] = &[
     .only_to("openmetrics", &["prom"]),
 ];
 
-/// The formats that are read, in one line.
+/// The formats that can be read, in one line.
 pub fn read_names() -> String {
     let names: Vec<&str> = FORMATS.iter().filter(|format| format.read).map(|format| format.name).collect();
     listed(&names)
 }
 
-/// The formats that are written, as `--to` calls them, in one line.
+/// The formats that can be written, by their names for `--to`, in one line.
 pub fn written_names() -> String {
     let names: Vec<&str> = FORMATS.iter().filter_map(|format| format.written).collect();
     listed(&names)
@@ -223,7 +223,7 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// A format by what `--to` calls it.
+/// The format with this name for `--to`.
 pub fn written(word: &str) -> Option<&'static About> {
     FORMATS.iter().find(|format| format.written == Some(word))
 }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn names_and_endings_are_of_one_format_each() {
-        // A format may be typed as it is called.
+        // A format can be given by its display name.
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         let words: Vec<&str> = FORMATS.iter().filter_map(|format| format.written).collect();
         let ends: Vec<&str> = FORMATS.iter().flat_map(|format| format.extensions).copied().collect();

@@ -1,5 +1,5 @@
 //! The JSON trace of Chrome's `about:tracing` ("Trace Event Format", Google, 2016): complete events (`X`) of detours, quanta and
-//! intervals, in us with three digits after the point. Only written.
+//! intervals, in us with three digits after the decimal point. Only written.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::words::one_line;
 use crate::{Nanos, Recording};
 
-/// Rows of a CPU on the time line.
+/// Rows of a CPU on the timeline.
 const DETOURS: u32 = 0;
 const INTERVALS: u32 = 1;
 
@@ -68,7 +68,7 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()
     events.out.write_all(b"\n]}\n")
 }
 
-/// A JSON array that is written as it comes.
+/// A JSON array that is written incrementally.
 struct Array<'a> {
     out: &'a mut dyn Write,
     some: bool,

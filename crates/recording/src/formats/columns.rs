@@ -1,14 +1,14 @@
-//! Rows of comma-separated text whose first line names the columns.
+//! Comma-separated text whose first line names the columns.
 
 use super::printable;
 
-/// A table whose columns have to be there, in any order.
+/// The header of a table with required columns, in any order.
 pub(super) struct Header {
     places: Vec<usize>,
 }
 
 impl Header {
-    /// Gives each row to a function.
+    /// Passes each row to a function.
     pub fn read(
         text: &str,
         columns: &[&'static str],
@@ -36,7 +36,7 @@ impl Header {
     }
 }
 
-/// The fields of a line; false where a quotation mark is not closed.
+/// Splits a line into fields; false if a quotation mark is not closed.
 fn split(line: &str, fields: &mut Vec<String>) -> bool {
     let mut field = String::new();
     let (mut quoted, mut chars) = (false, line.chars().peekable());
@@ -60,7 +60,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// What is wrong with it.
+    /// An error message for this row.
     pub fn wrong(&self, reason: &str) -> String {
         format!("line {}: {reason}", self.line)
     }

@@ -1,4 +1,4 @@
-//! What another tool's file says, and how that becomes a recording.
+//! The content of another tool's file, and its conversion to a recording.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::{
     Recording, Span, State, Trace,
 };
 
-/// What a reader found: rows, and a manifest that says all but the CPUs.
+/// The result of a reader: rows, and a manifest without the CPUs.
 #[derive(Debug)]
 pub(super) struct Content {
     pub manifest: Manifest,
@@ -27,7 +27,7 @@ pub(super) enum Rows {
     Histograms(Vec<(Histogram, Span)>),
 }
 
-/// What the kernel did on a CPU, and what a loop there saw of it.
+/// The kernel's intervals on a CPU, and the gaps that a loop there saw.
 #[derive(Debug)]
 pub(super) struct KernelCpu {
     pub cpu: Cpu,
@@ -52,7 +52,7 @@ impl Content {
         Self { manifest, rows }
     }
 
-    /// Holds the rows against what every user of them relies on.
+    /// Checks the rows for what every user of them relies on.
     pub fn finish(self, path: &Path) -> Result<Imported, String> {
         let Self { mut manifest, rows } = self;
         let (mut traces, mut quanta, mut phases) = (Vec::new(), Vec::new(), Vec::new());
@@ -116,7 +116,7 @@ fn span_of(series: &Quanta) -> Result<Span, String> {
     Ok(Span { start: Nanos::ZERO, end })
 }
 
-/// Quanta that stand one after the other, for formats that do not tell when each began.
+/// Consecutive quanta, for formats that do not record when each began.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     end: Nanos,

@@ -1,4 +1,4 @@
-//! Histograms of other tools: how often something took how long, with neither order nor starts.
+//! Histograms of other tools: number of occurrences by length, without order and starts.
 
 mod cyclictest;
 mod hdr;
@@ -21,28 +21,28 @@ use crate::{Bucket, Cpu, Histogram, HistogramKind, Method, Nanos, Span, Warning}
 /// ns in a us.
 const US: u64 = 1_000;
 
-/// Which histogram of a CPU: the tool's thread, and what it timed.
+/// Identifies a histogram of a CPU: the tool's thread, and what it timed.
 pub(super) type Series = (Cpu, u32, HistogramKind);
 
-/// More are no histogram any more, and a small packed file could claim any number.
+/// Maximum number of buckets: a real histogram has fewer, and a small packed file could claim any number.
 const MOST_BUCKETS: usize = 1 << 21;
 
 type Ranges = BTreeMap<(u64, u64), u64>;
 
-/// Buckets while they are read.
+/// Collects buckets while they are read.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// How often each range of lengths was, in ns.
+    /// Number of occurrences of each range of lengths, in ns.
     buckets: BTreeMap<Series, Ranges>,
-    /// How long each CPU was watched, where that is known.
+    /// How long each CPU was observed, if it is known.
     watched: BTreeMap<Cpu, Nanos>,
-    /// Ranges in all.
+    /// Number of ranges in all.
     held: usize,
     pub warnings: Vec<Warning>,
 }
 
 impl Counts {
-    /// `count` times of `from` to `to` ns. None is no bucket, but its CPU is known.
+    /// Adds `count` times of `from` to `to` ns. A count of 0 adds no bucket, but records the CPU.
     pub fn add(&mut self, series: Series, from: u64, to: u64, count: u64) -> Result<(), String> {
         let buckets = self.buckets.entry(series).or_default();
         if count > 0 {
@@ -57,13 +57,13 @@ impl Counts {
         Ok(())
     }
 
-    /// Times of `number` whole units, of which all fall together that are less than the next.
+    /// Adds times of `number` whole units: the bucket holds all times below the next unit.
     pub fn add_units(&mut self, series: Series, number: u64, unit: u64, count: u64) -> Result<(), String> {
         let from = number.checked_mul(unit).ok_or("a bucket begins beyond all time")?;
         self.add(series, from, from.saturating_add(unit - 1), count)
     }
 
-    /// `count` times of `from` ns or more, of which the longest is known to be of `longest` ns or a little more, up to `to`.
+    /// Adds `count` times of `from` ns or more. The longest of them is known to be `longest` ns or a little more, up to `to`.
     pub fn add_overflow(
         &mut self,
         series: Series,
@@ -92,7 +92,7 @@ impl Counts {
         self.watched.insert(cpu, for_ns);
     }
 
-    /// What it becomes; `note` says whose it was.
+    /// Converts to a recording's content; `note` names the origin.
     pub fn content(self, note: &str) -> Content {
         let mut all: BTreeMap<Cpu, Vec<Bucket>> = BTreeMap::new();
         for ((cpu, thread, kind), buckets) in self.buckets {

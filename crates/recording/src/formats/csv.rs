@@ -1,5 +1,5 @@
-//! quell's own CSV, by what the recording holds. Detours are `cpu,start_ns,duration_ns` and, where quell wrote them, `own`; a file of
-//! them may have its columns in any order, and others.
+//! quell's own CSV, depending on the content of the recording. Detours are `cpu,start_ns,duration_ns` and, if quell wrote them, `own`; a file of
+//! detours may have its columns in any order, and further ones.
 
 mod intervals;
 mod quanta;
@@ -14,7 +14,7 @@ use crate::{Cpu, Detour, Method, Recording, Trace};
 
 const HEADER: &str = "cpu,start_ns,duration_ns,own";
 
-/// Reads what the header says.
+/// Reads rows of the kind that the header defines.
 pub(super) fn read(text: &str) -> Result<Content, String> {
     let header = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let has = |name: &str| header.split(',').any(|field| field.trim() == name);
@@ -29,7 +29,7 @@ pub(super) fn read(text: &str) -> Result<Content, String> {
     }
 }
 
-/// Writes what the recording holds.
+/// Writes the rows of the recording.
 pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     match recording.manifest.method {
         Method::Detour => write_detours(&recording.traces, out),
@@ -40,7 +40,7 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()
     }
 }
 
-/// A field that may hold anything but the end of a line.
+/// Quotes a field if necessary, and replaces control characters in it.
 fn quoted(text: &str) -> String {
     let text = crate::one_line(text);
     if text.contains([',', '"']) || text.trim() != text {
@@ -70,7 +70,7 @@ fn read_detours(text: &str) -> Result<Content, String> {
     Ok(Content::new(Method::Detour, "CSV", Rows::Detours(traces)))
 }
 
-/// Where each column stands; their order is free, further ones are passed over.
+/// Index of each column; their order is free, and further columns are ignored.
 struct Columns {
     cpu: Option<usize>,
     start: usize,

@@ -1,4 +1,4 @@
-//! What the kernel's tracepoints say, from any tool that writes them down: events in, intervals out.
+//! Converts the kernel's tracepoints, from any tool that records them, to intervals.
 
 mod cpu;
 mod dump;
@@ -17,7 +17,7 @@ use super::content::{Content, KernelCpu, Rows};
 use super::counted::Counts;
 use crate::{Cpu, HistogramKind, Method, Nanos, Quanta, Source, SourcesFacts, Span, Warning};
 
-/// What began and what ends have to have in common.
+/// What the begin and the end of an interval have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     /// An interrupt's vector.
@@ -25,28 +25,28 @@ pub(super) enum Key {
     /// A device's interrupt.
     Irq(u32),
     Softirq(u32),
-    /// An IPI of machines where the kernel gives it no number.
+    /// An IPI on machines where the kernel does not number them.
     Ipi,
 }
 
-/// An event, in the words of this crate. Times are ns on the trace's clock.
+/// An event, in the terms of this crate. Times are ns on the trace's clock.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum What {
     Enter(Key, Source),
     Exit(Key),
-    /// A task comes, after another.
+    /// A switch to a task.
     Switch {
         pid: u32,
         comm: Arc<str>,
     },
-    /// Something has ended that began then, and took so much net of what interrupted it.
+    /// Something has ended, with its start and the time that it took net of interruptions.
     Ended {
         source: Source,
         pid: u32,
         start: u64,
         net: u64,
     },
-    /// Something has ended that took so long.
+    /// Something has ended, with its duration.
     Took {
         source: Source,
         ns: u64,
@@ -56,21 +56,21 @@ pub(super) enum What {
         start: u64,
         duration: u64,
     },
-    /// A period of watching has ended, of which noise took a part.
+    /// A period of observation has ended, with the noise in it.
     Period {
         watched: u64,
         noise: u64,
     },
-    /// A timer that came late.
+    /// A timer was late.
     Late {
         kind: HistogramKind,
         ns: u64,
     },
-    /// Nothing that is noise.
+    /// An event that is not noise.
     Other,
 }
 
-/// One copy of each name.
+/// Keeps one copy of each name.
 #[derive(Debug, Default)]
 pub(super) struct Names(HashMap<String, Arc<str>>);
 
@@ -85,20 +85,20 @@ impl Names {
     }
 }
 
-/// Takes events, each CPU's in order of their times.
+/// Collects events, each CPU's in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     cpus: BTreeMap<Cpu, OneCpu>,
     pub names: Names,
-    /// Events that the tool lost.
+    /// Number of events that the tool lost.
     pub lost: u64,
     pub warnings: Vec<Warning>,
-    /// How often each event came that says nothing of noise.
+    /// Number of events of each kind that does not concern noise.
     others: BTreeMap<String, u64>,
     seen: Seen,
 }
 
-/// Which kinds of event there are at all: those that there are not, nothing is known of.
+/// The kinds of event that occur. Nothing is known about the others.
 #[derive(Debug, Default)]
 struct Seen {
     vectors: bool,
@@ -106,7 +106,7 @@ struct Seen {
     softirqs: bool,
     switches: bool,
     nmis: bool,
-    /// The osnoise tracer's, which cover all of them.
+    /// Events of the osnoise tracer, which cover all kinds.
     osnoise: bool,
 }
 
@@ -140,7 +140,7 @@ impl Seen {
     }
 }
 
-/// What a trace holds that can be used.
+/// The usable content of a trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     gaps: usize,
@@ -151,7 +151,7 @@ struct Held {
 }
 
 impl Events {
-    /// Takes one; `name` is what the tool calls it.
+    /// Adds one event; `name` is the tool's name for it.
     pub fn push(&mut self, cpu: Cpu, now: u64, name: &str, what: What) -> Result<(), String> {
         self.seen.see(&what);
         if what == What::Other {
@@ -165,7 +165,7 @@ impl Events {
         self.cpus.entry(cpu).or_insert_with(|| OneCpu::new(now)).push(now, what)
     }
 
-    /// What it becomes; `zero_is_monotonic` says that the clock is CLOCK_MONOTONIC.
+    /// Converts to a recording's content; `zero_is_monotonic` states that the clock is CLOCK_MONOTONIC.
     pub fn content(mut self, note: &str, zero_is_monotonic: bool) -> Result<Content, String> {
         let held = self.held();
         let zero = self.cpus.values().map(OneCpu::first).min().unwrap_or(0);
@@ -249,7 +249,7 @@ impl Events {
         for (cpu, one) in &self.cpus {
             counts.watch(*cpu, Nanos::from_nanos(one.last - one.first()));
             for (kind, ns) in &one.late {
-                // Counts of one cannot overflow.
+                // A count of one cannot overflow.
                 let _ = counts.add((*cpu, 0, *kind), *ns, *ns, 1);
             }
         }

@@ -1,4 +1,4 @@
-//! Other tools' files, in and out. A format is recognised by its content, never by its name.
+//! Reads and writes other tools' files. A format is recognised by its content, never by its name.
 
 pub mod catalogue;
 mod chrome;
@@ -28,13 +28,13 @@ use crate::{Cpu, Error, Manifest, Method, Nanos, Phase, RankFacts, Recording};
 /// A format that other tools read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A table with a header line, of detours, quanta, intervals or histograms, as the recording holds.
+    /// A table with a header line: detours, quanta, intervals or histograms, depending on the recording.
     Csv,
-    /// netgauge's files of one CPU, by what the recording holds: selfish detours, FWQ or FTQ.
+    /// netgauge's files of one CPU, depending on the recording: selfish detours, FWQ or FTQ.
     Netgauge,
-    /// LogGOPSim's noise file, which is netgauge's of selfish detours. Only written under this name.
+    /// LogGOPSim's noise file, which equals netgauge's of selfish detours. Only written under this name.
     LogGopSim,
-    /// A log of HdrHistogram's: how long detours were, or what a histogram counts.
+    /// A log of HdrHistogram: durations of detours, or the counts of a histogram.
     HdrHistogram,
     /// Chrome's JSON trace. Only written.
     Chrome,
@@ -47,7 +47,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 8] = [
         Self::Csv,
         Self::Netgauge,
@@ -59,7 +59,7 @@ impl Format {
         Self::Psnap,
     ];
 
-    /// What `--to` calls it, as in [`catalogue`].
+    /// Its name for `--to`, as in [`catalogue`].
     pub fn word(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -73,22 +73,22 @@ impl Format {
         }
     }
 
-    /// The format that `--to` calls so; `None` for those that other crates write, and for none.
+    /// The format with this name for `--to`; `None` if other crates write it, or if there is none.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.word() == word)
     }
 }
 
-/// Reads another tool's file as a recording. Where the file does not say how long its tool watched, the span of a
-/// CPU ends with its last row. [`import_all`] gives the phases of ranks too.
+/// Reads another tool's file as a recording. If the file does not state how long its tool observed, the span of a
+/// CPU ends with its last row. [`import_all`] returns the phases of ranks too.
 ///
 /// # Errors
-/// [`Error::Malformed`] with the line and the reason, where the format is not known or a line cannot be read.
+/// [`Error::Malformed`] with the line and the reason, if the format is unknown or a line cannot be read.
 pub fn import(path: &Path) -> Result<Recording, Error> {
     Ok(import_all(path)?.recording)
 }
 
-/// Reads another tool's file, or a folder of vpsum's files, one a rank.
+/// Reads another tool's file, or a folder of vpsum's files, one per rank.
 ///
 /// # Errors
 /// As [`import`].
@@ -100,7 +100,7 @@ pub fn import_all(path: &Path) -> Result<Imported, Error> {
     }
 }
 
-/// As [`import`], of a file's content; `path` is what messages call it.
+/// As [`import`], from a file's content; `path` names the file in messages.
 ///
 /// # Errors
 /// As [`import`].
@@ -108,7 +108,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Recording, Error> {
     Ok(parse_all(path, bytes)?.recording)
 }
 
-/// As [`import_all`], of a file's content.
+/// As [`import_all`], from a file's content.
 ///
 /// # Errors
 /// As [`import`].
@@ -147,12 +147,12 @@ pub fn parse_all(path: &Path, bytes: &[u8]) -> Result<Imported, Error> {
 
 fn text_of(bytes: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| sniff::no_text())?;
-    // Spreadsheets put a byte order mark in front.
+    // Spreadsheets add a byte order mark at the beginning.
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Writes what a recording holds for other tools, as far as their format has room for it; quell's own detours are
-/// left out where it cannot mark them. Many small writes: give it a buffer.
+/// Writes the content of a recording for other tools, as far as their format can store it; quell's own detours are
+/// omitted if the format cannot mark them. Makes many small writes, so `out` should be buffered.
 ///
 /// # Errors
 /// Those of `out`; [`io::ErrorKind::InvalidInput`] for netgauge's formats unless there is exactly one CPU, and for those
@@ -203,7 +203,7 @@ fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-/// Reads a time in ns as other tools print it, with a fraction or without; refuses NaN, negative and endless ones.
+/// Parses a time in ns as other tools print it, with a fraction or without; rejects NaN, negative and infinite values.
 fn time(field: &str, line: usize) -> Result<Nanos, String> {
     let whole = field.parse::<u64>().ok().map(Nanos::from_nanos);
     whole
@@ -211,12 +211,12 @@ fn time(field: &str, line: usize) -> Result<Nanos, String> {
         .ok_or_else(|| format!("line {line}: `{}` is not a time in ns", printable(field)))
 }
 
-/// A field of a hostile file, fit for a message.
+/// A field of a hostile file, escaped and shortened for a message.
 fn printable(field: &str) -> String {
     one_line(&field.chars().take(40).collect::<String>())
 }
 
-/// Reads a line-based format; the closure sees line numbers from 1.
+/// Reads a line-based format; the closure gets line numbers from 1.
 fn for_each_line(text: &str, mut each: impl FnMut(usize, &str) -> Result<(), String>) -> Result<(), String> {
     for (index, line) in text.as_bytes().lines().enumerate() {
         each(index + 1, &line.map_err(|e| e.to_string())?)?;
@@ -224,7 +224,7 @@ fn for_each_line(text: &str, mut each: impl FnMut(usize, &str) -> Result<(), Str
     Ok(())
 }
 
-/// What is known of a rank whose file does not tell of its process.
+/// The facts of a rank whose file does not describe its process.
 fn rank_facts(rank: u32) -> RankFacts {
     let (cpus, ns_per_iteration) = (String::new(), 0.0);
     RankFacts { rank, pid: 0, cpus, ns_per_iteration, timing_ns: 0.0, clock_offset_ns: 0, clock_error_ns: 0 }

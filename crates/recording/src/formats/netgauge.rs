@@ -26,7 +26,7 @@ pub(super) fn read(text: &str) -> Result<Content, String> {
             _ => Err(format!("line {number}: `{}` is not `time duration`", printable(line))),
         }
     })?;
-    // Rounding to whole ns can make neighbours overlap by one; nothing else may.
+    // Rounding to whole ns can make neighbours overlap by one; no other overlap is allowed.
     detours.sort_by_key(|d| d.start);
     for i in 1..detours.len() {
         let free = detours[i - 1].end();
@@ -43,7 +43,7 @@ pub(super) fn read(text: &str) -> Result<Content, String> {
     Ok(content)
 }
 
-/// What netgauge says around its rows.
+/// The comments in netgauge's file.
 #[derive(Default)]
 struct Comments {
     minimum_ns: Option<f64>,

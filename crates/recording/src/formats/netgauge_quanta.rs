@@ -1,5 +1,5 @@
 //! netgauge's quantum files (`-x noise -e fwq`, `-e ftq`): `#` comments, then the quantum's number and, for FWQ, its time in whole
-//! us; for FTQ the work done in it. When each began they do not tell.
+//! us; for FTQ the work done in it. They do not record when each began.
 
 use std::io::{self, Write};
 
@@ -60,7 +60,7 @@ fn two_numbers(line: &str, number: usize) -> Result<Option<(u64, u64)>, String> 
     }
 }
 
-/// What netgauge says around its rows.
+/// The comments in netgauge's file.
 #[derive(Default)]
 struct Comments {
     ftq: bool,
@@ -85,7 +85,7 @@ impl Comments {
     }
 }
 
-/// Writes the quanta of the only CPU; of FWQ's times what is shorter than 1 us is cut off, as netgauge does.
+/// Writes the quanta of the only CPU. FWQ times are truncated to whole us, as netgauge does.
 pub(super) fn write(recording: &Recording, series: &Quanta, out: &mut dyn Write) -> io::Result<()> {
     let manifest = &recording.manifest;
     let ftq = manifest.method == Method::Ftq;

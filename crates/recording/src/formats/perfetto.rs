@@ -19,7 +19,7 @@ pub use self::simulated::{Label, Timeline};
 use crate::words::one_line;
 use crate::{Interval, Nanos, Recording, Thread};
 
-/// Writes a recording. Where CLOCK_MONOTONIC at its zero is not known, the times count from that zero.
+/// Writes a recording. If CLOCK_MONOTONIC at its zero is not known, the times count from that zero.
 pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     let manifest = &recording.manifest;
     let mut packets = Packets::start(out, manifest.zero_monotonic_ns.unwrap_or(0), manifest.zero_unix_ns)?;
@@ -31,7 +31,7 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-/// What limits the recording, for the track above all.
+/// The limits of the recording, for the description of the top track.
 fn limits(recording: &Recording) -> String {
     let manifest = &recording.manifest;
     let mut said = vec![format!("Written by quell {}.", manifest.quell)];
@@ -83,7 +83,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Writes events as slices that nest and are in order. One that would cut through another ends with it, and says so.
+/// Writes events as nested slices in order. An event that would cross another ends with it, and is marked as cut.
 fn write_slices(packets: &mut Packets<'_>, track: Track, mut events: Vec<Event<'_>>) -> io::Result<()> {
     events.sort_by_key(|event| (event.start(), Reverse(event.end())));
     let mut open: Vec<Nanos> = Vec::new();
@@ -98,7 +98,7 @@ fn write_slices(packets: &mut Packets<'_>, track: Track, mut events: Vec<Event<'
     open.into_iter().rev().try_for_each(|end| packets.end(track, end))
 }
 
-/// Everything in its group: intervals under the thread that had to wait where one was watched, or under their CPU.
+/// Sorts everything into groups: intervals go to the thread that had to wait if one was observed, otherwise to their CPU.
 fn groups(recording: &Recording) -> Vec<Group<'_>> {
     let mut cpus = of_cpus(recording);
     let mut threads = Threads::new(&recording.threads);
@@ -117,7 +117,7 @@ fn groups(recording: &Recording) -> Vec<Group<'_>> {
     cpus.into_values().chain(threads.groups).chain(threads.strangers.into_values()).collect()
 }
 
-/// What the probes saw, by CPU. Where a command was recorded no CPU as such was watched.
+/// The detours of the probes, by CPU. In a recording of a command no CPU as such was observed.
 fn of_cpus(recording: &Recording) -> BTreeMap<u32, Group<'_>> {
     let mut cpus: BTreeMap<u32, Group<'_>> = BTreeMap::new();
     let group = |cpu| Group::new(format!("CPU {cpu}"));
@@ -141,7 +141,7 @@ fn of_cpus(recording: &Recording) -> BTreeMap<u32, Group<'_>> {
 struct Threads<'a> {
     threads: &'a [Thread],
     groups: Vec<Group<'a>>,
-    /// Which threads had an id, by their start: the kernel gives an id again.
+    /// Indices of the threads that had an id, by their start: the kernel reuses ids.
     of_tid: BTreeMap<u32, Vec<usize>>,
     /// Victims that the table of threads does not list.
     strangers: BTreeMap<u32, Group<'a>>,
@@ -160,7 +160,7 @@ impl<'a> Threads<'a> {
         Self { threads, groups, of_tid, strangers: BTreeMap::new() }
     }
 
-    /// The group of the thread that an interval held up; `None` where no thread was watched.
+    /// The group of the thread that an interval delayed; `None` if no thread was observed.
     fn group_of(&mut self, interval: &Interval) -> Option<&mut Group<'a>> {
         let tid = interval.victim;
         if tid == 0 || self.threads.is_empty() {

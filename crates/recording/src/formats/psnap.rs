@@ -1,6 +1,6 @@
-//! LANL's PSNAP: how often a quantum took how many us, by rank ("OS jitter mitigation techniques", IBM developerWorks, quotes its
+//! LANL's PSNAP: how many quanta took each number of us, by rank ("OS jitter mitigation techniques", IBM developerWorks, quotes its
 //! output). Lines of the calibration, then for each rank `# RANK SUM_US HOST` and rows `RANK TIME_US COUNT HOST`. The
-//! order of the quanta is lost in it, and so is when they were.
+//! format does not keep the order and the times of the quanta.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -9,23 +9,23 @@ use super::content::{Content, Rows};
 use super::{for_each_line, printable};
 use crate::{Cpu, Manifest, Method, MpiFacts, Nanos, Phase, RankFacts, Warning, one_line};
 
-/// A histogram of so many quanta is read at most: a row of one line can claim any number, and each becomes a row of ours.
+/// Maximum number of quanta of a histogram: a single line can claim any number, and each quantum becomes a row.
 const MOST_QUANTA: u64 = 1 << 24;
 
-/// What the file says of one rank.
+/// The data of one rank.
 #[derive(Default)]
 struct OfRank {
     host: String,
-    /// us → count.
+    /// Count by time in us.
     counts: BTreeMap<u64, u64>,
-    /// By the rank's own line.
+    /// Sum according to the rank's own line.
     sum_us: Option<u64>,
 }
 
 #[derive(Default)]
 struct File {
     ranks: BTreeMap<u32, OfRank>,
-    /// The most steps of work of any rank, and whether all did so many.
+    /// The maximum number of steps of work of any rank, and whether all ranks did that many.
     most_work: u64,
     all_did_most: bool,
     quanta: u64,
@@ -106,7 +106,7 @@ impl File {
         Ok(())
     }
 
-    /// `RANK SUM_US HOST`; anything else is a remark.
+    /// Reads `RANK SUM_US HOST`; anything else is a remark.
     fn read_comment(&mut self, comment: &str) {
         let fields: Vec<&str> = comment.split_whitespace().collect();
         let number = |place: usize| fields.get(place).and_then(|field| field.parse::<u64>().ok());
@@ -118,7 +118,7 @@ impl File {
         }
     }
 
-    /// Each rank's quanta one after the other, the shortest first: their lengths are true, and nothing else is.
+    /// Each rank's quanta in sequence, the shortest first: only their lengths are real.
     fn phases(&self) -> Result<Vec<(Cpu, Phase)>, String> {
         let mut all = Vec::with_capacity(self.quanta as usize);
         let work = if self.all_did_most { self.most_work } else { 0 };
@@ -157,7 +157,7 @@ impl File {
     }
 }
 
-/// Writes phases as PSNAP does. Each time is cut off to whole us.
+/// Writes phases in PSNAP's format. Times are truncated to whole us.
 pub(super) fn write(manifest: &Manifest, phases: &[(Cpu, Phase)], out: &mut dyn Write) -> io::Result<()> {
     let mut ranks: BTreeMap<u32, BTreeMap<u64, u64>> = BTreeMap::new();
     let mut work: BTreeMap<u32, u64> = BTreeMap::new();
@@ -178,7 +178,7 @@ pub(super) fn write(manifest: &Manifest, phases: &[(Cpu, Phase)], out: &mut dyn 
     Ok(())
 }
 
-/// The steps of work of the ranks, where they are known. That all used the largest is said where they did.
+/// Writes the steps of work of the ranks, if they are known, and whether all used the largest number.
 fn write_calibration(work: &BTreeMap<u32, u64>, out: &mut dyn Write) -> io::Result<()> {
     let (Some(mine), Some(least), Some(most)) = (
         work.values().next(),
@@ -198,7 +198,7 @@ fn write_calibration(work: &BTreeMap<u32, u64>, out: &mut dyn Write) -> io::Resu
     if min == max { writeln!(out, "Using Global max for calibration") } else { Ok(()) }
 }
 
-/// One word: a blank in it would look like a further column.
+/// The host as one word, because a blank would look like a further column.
 fn host(manifest: &Manifest, rank: u32) -> String {
     let host = one_line(manifest.host_of(rank).unwrap_or("unknown"));
     let host = host.split_whitespace().collect::<Vec<_>>().join("-");

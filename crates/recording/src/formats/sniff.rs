@@ -1,10 +1,10 @@
-//! Which format a file has, by what stands in it.
+//! Recognises the format of a file by its content.
 
 use super::catalogue::read_names;
 use super::kernel_side::trace_dat;
 use super::{kernel_side, printable, vpsum};
 
-/// What a file of another tool can be.
+/// The formats that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Readable {
     Csv,
@@ -29,12 +29,12 @@ pub(super) enum Readable {
     EventList,
 }
 
-/// What `convert` reads, for messages.
+/// The formats that `convert` reads, for messages.
 fn known() -> String {
     format!("`convert` reads {}; `quell convert --list` says more", read_names())
 }
 
-/// What a file is that is no text.
+/// The format of a file that is not text.
 pub(super) fn sniff_bytes(bytes: &[u8]) -> Result<Option<Readable>, String> {
     if bytes.starts_with(trace_dat::MAGIC) {
         return Ok(Some(Readable::TraceDat));
@@ -55,7 +55,7 @@ pub(super) fn sniff_bytes(bytes: &[u8]) -> Result<Option<Readable>, String> {
     }
 }
 
-/// The first line that says what the file is; comments alone are netgauge's, of a silent node.
+/// The format by the first line that identifies it; a file of comments alone is netgauge's, of a node without noise.
 pub(super) fn sniff(text: &str) -> Result<Readable, String> {
     let mut comments = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -150,7 +150,7 @@ fn of_row(line: &str, text: &str) -> Result<Option<Readable>, String> {
     })
 }
 
-/// `TASK PID [CPU] TIME: GROUP:EVENT:` of perf's, or `TASK-PID [CPU] …` of the kernel's own.
+/// Whether a line is `TASK PID [CPU] TIME: GROUP:EVENT:` of perf, or `TASK-PID [CPU] …` of the kernel.
 fn of_trace_row(line: &str) -> Option<Readable> {
     let _ = kernel_side::Line::parse(line)?.ok()?;
     let (before, _) = line.split_once('[')?;
@@ -161,14 +161,14 @@ fn of_trace_row(line: &str) -> Option<Readable> {
     Some(if ftrace { Readable::Ftrace } else { Readable::Perf })
 }
 
-/// `START,LENGTH,MAX,HISTF…`
+/// Whether a line is `START,LENGTH,MAX,HISTF…`.
 fn is_hdr_row(line: &str) -> bool {
     let fields: Vec<&str> = line.split(',').collect();
     matches!(fields[..], [start, length, _, coded] if coded.trim().starts_with("HIST")
         && [start, length].iter().all(|field| field.trim().parse::<f64>().is_ok()))
 }
 
-/// `THREAD: CYCLE: LATENCY`
+/// Whether a line is `THREAD: CYCLE: LATENCY`.
 fn is_verbose_row(line: &str) -> bool {
     line.split(':').count() == 3 && line.split(':').all(|field| field.trim().parse::<u64>().is_ok())
 }
@@ -177,7 +177,7 @@ pub(super) fn unknown(line: &str) -> String {
     format!("the format is not known (it starts with `{}`); {}", printable(line), known())
 }
 
-/// What is no text, and nothing that is known.
+/// The error for a file that is not text and has no known format.
 pub(super) fn no_text() -> String {
     format!("it is not text; {}", known())
 }

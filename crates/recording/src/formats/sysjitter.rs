@@ -1,5 +1,5 @@
 //! sysjitter's `--raw` (Solarflare's cns-sysjitter): `#` comments with its sums, then `END_NS DELTA_US CYCLES NS` for each time that a core
-//! was taken; one file for each core, with its number behind the name.
+//! was taken; one file per core, with the core's number after the file name.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
         }
     })?;
     detours.sort_by_key(|detour| detour.start);
-    // Cycles and ns are rounded apart, so that neighbours may overlap by one.
+    // Cycles and ns are rounded separately, so neighbours may overlap by one.
     for i in 1..detours.len() {
         let free = detours[i - 1].end();
         if free.as_nanos() == detours[i].start.as_nanos().saturating_add(1) {
@@ -53,7 +53,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
     }
     let count = detours.len();
     let last = detours.iter().map(Detour::end).max().unwrap_or(Nanos::ZERO);
-    // What was cut off ends with its last row.
+    // A file that was cut off ends with its last row.
     let whole = said.is_none_or(|said| said == count);
     let end = runtime.filter(|_| whole).map_or(last, |end| end.max(last));
     let traces = vec![trace_of(cpu_of(path), detours, Some(Span { start: Nanos::ZERO, end }))];
@@ -66,7 +66,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
     Ok(content)
 }
 
-/// sysjitter puts the core's number behind the name that it was given.
+/// sysjitter appends the core's number to the given name.
 fn cpu_of(path: &Path) -> Cpu {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let numbers = name.split('.').skip(1).filter_map(|part| part.parse().ok());

@@ -1,11 +1,11 @@
-//! Two single-node tools that are only read: LLNL's fwq (a quantum's clock ticks per line) and Minnich's ftq (when each quantum began,
+//! Two single-node tools whose files are only read: LLNL's fwq (a quantum's clock ticks per line) and Minnich's ftq (when each quantum began,
 //! and the work done in it).
 
 use super::content::{Content, Row, Rows};
 use super::{for_each_line, printable};
 use crate::{Cpu, Method, Nanos, Quanta, Quantum, Warning, parse_cpu_list};
 
-/// LLNL's `fwq-th` (LLNL/system-noise): `Speed: thread 0, cycles …, seconds …, GHz f`, `Thread 0 running on CPUs n`, then ticks.
+/// Reads LLNL's `fwq-th` (LLNL/system-noise): `Speed: thread 0, cycles …, seconds …, GHz f`, `Thread 0 running on CPUs n`, then ticks.
 pub(super) fn read_llnl(text: &str) -> Result<Content, String> {
     let (mut row, mut ghz, mut cpu) = (Row::default(), None, Cpu(0));
     for_each_line(text, |number, line| {
@@ -21,7 +21,7 @@ pub(super) fn read_llnl(text: &str) -> Result<Content, String> {
                 Some(_) => Err(format!("line {number}: a second thread begins; give a file for each")),
             }
         } else if let Some((_, cpus)) = line.split_once("running on CPUs") {
-            // A thread that was not bound has several, and none is its own.
+            // A thread that was not bound lists several CPUs, none of which is its own.
             if let Ok([one]) = parse_cpu_list(cpus).as_deref() {
                 cpu = *one;
             }
@@ -39,7 +39,7 @@ pub(super) fn read_llnl(text: &str) -> Result<Content, String> {
     Ok(content)
 }
 
-/// Minnich's `ftq` (rminnich/ftq): `# Frequency f`, further comments, then `ns count`.
+/// Reads Minnich's `ftq` (rminnich/ftq): `# Frequency f`, further comments, then `ns count`.
 pub(super) fn read_minnich(text: &str) -> Result<Content, String> {
     let mut length: Option<Nanos> = None;
     let mut cpu = Cpu(0);
@@ -53,7 +53,7 @@ pub(super) fn read_minnich(text: &str) -> Result<Content, String> {
                     hertz.trim().parse::<f64>().ok().and_then(|hertz| Nanos::from_nanos_f64(1e9 / hertz));
                 length = quantum.filter(|quantum| *quantum > Nanos::ZERO);
             } else if let Some((_, core)) = comment.split_once(", core ") {
-                // -1 where it was not bound.
+                // -1 if it was not bound.
                 cpu = core.trim().parse().map_or(cpu, Cpu);
             }
             return Ok(());

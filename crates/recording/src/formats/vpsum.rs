@@ -1,11 +1,11 @@
-//! IBM's vpsum ("OS jitter mitigation techniques", IBM developerWorks): a file a rank, a line an iteration with its number, the us that
-//! it computed, and a value of the clock.
+//! IBM's vpsum ("OS jitter mitigation techniques", IBM developerWorks): one file per rank, one line per iteration with its number, its
+//! compute time in us, and a value of the clock.
 //!
 //! # The third column
-//! IBM's sample has there how long the iteration took in ticks of the timebase. The rate is not stated, so a file without our
-//! mark gives the us alone, one iteration after the other. Ours says in comments what stands there: when the
-//! iteration began, in us since 1970, or from the recording's zero where the wall clock is not known. Reading it back gives
-//! the same phases, cut off to whole us; the time in the barrier, the steps of work and the process are not in it.
+//! In IBM's sample this is the duration of the iteration in ticks of the timebase. The rate is not stated, so a file without quell's
+//! mark only provides the us, one iteration after the other. quell's files state in comments that the column is when the
+//! iteration began, in us since 1970, or from the recording's zero if the wall clock is not known. Reading such a file returns
+//! the same phases, truncated to whole us; the time in the barrier, the steps of work and the process are not in it.
 
 mod folder;
 
@@ -22,17 +22,17 @@ use crate::{
     parse_cpu_list,
 };
 
-/// What our files start with, after `#`.
+/// The beginning of quell's files, after `#`.
 pub(super) const MARK: &str = "quell vpsum";
 
-/// One rank's file.
+/// The data of one rank's file.
 #[derive(Debug, Default)]
 struct OfRank {
     facts: Facts,
     phases: Vec<Phase>,
 }
 
-/// What our comments say.
+/// The facts in quell's comments.
 #[derive(Debug, Default)]
 struct Facts {
     rank: Option<u32>,
@@ -41,9 +41,9 @@ struct Facts {
     cpus: Vec<Cpu>,
     bench: Option<String>,
     operation: Option<String>,
-    /// That the third column is when iterations began, and its value at the recording's zero.
+    /// The value of the third column at the recording's zero, if the column is when iterations began.
     zero_us: Option<u64>,
-    /// That the zero is one of the wall clock.
+    /// Whether the zero is one of the wall clock.
     wall: bool,
     quantum: Option<Nanos>,
 }
@@ -90,7 +90,7 @@ impl OfRank {
         Ok(one)
     }
 
-    /// A row; `end` is that of the one above it.
+    /// Parses a row; `end` is the end of the previous row.
     fn row(&self, line: &str, end: Nanos) -> Result<Phase, String> {
         let fields = line.split([' ', '\t', ',']).filter(|field| !field.is_empty());
         let fields: Vec<Option<u64>> = fields.map(|field| field.parse().ok()).collect();
@@ -117,7 +117,7 @@ impl OfRank {
     }
 }
 
-/// The rank of a file: what it says itself, or the number at the end of its name.
+/// The rank of a file: as its comments state it, or the number at the end of its name.
 fn rank_of(file: &OfRank, path: &Path) -> Option<u32> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = name.split_once(".txt").map_or(name.as_str(), |(before, _)| before);
@@ -132,7 +132,7 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Content, String> {
     Ok(content(&[(rank, file)]))
 }
 
-/// The files of all ranks as one; each rank once.
+/// Combines the files of all ranks; each rank occurs once.
 fn content(files: &[(u32, OfRank)]) -> Content {
     let timed = files.iter().all(|(_, file)| file.facts.zero_us.is_some() && file.facts.wall);
     let zero = files.iter().filter(|_| timed).filter_map(|(_, file)| file.facts.zero_us).min();

@@ -1,4 +1,4 @@
-//! What the numbers in logs stand for, put together over all ranks: first each log's own, then those that all agree on.
+//! The definitions of the numbers in logs, merged over all ranks: first those of each log, then those that all logs share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::{INJECTED as INJECTED_NAME, Summary};
 use crate::mpi::{Comm, Damage, Definitions, Location, Region, UNKNOWN};
 use crate::{Error, SourceKind};
 
-/// A place in the program, with names of C++ as people write them, without parameters.
+/// A place in the program, with demangled C++ names, without parameters.
 fn readable(site: &str) -> String {
     let (symbol, rest) = site.split_once(' ').unwrap_or((site, ""));
     let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
@@ -24,18 +24,18 @@ fn readable(site: &str) -> String {
     }
 }
 
-/// From a log's numbers to places in [`Definitions`].
+/// Maps a log's numbers to indices in [`Definitions`].
 #[derive(Debug, Default)]
 pub(super) struct Maps {
     regions: Vec<u32>,
     comms: HashMap<u32, u32>,
-    /// Whether the kernel's sources, and the injector's, have names.
+    /// Whether the kernel's sources, and the injector's, are defined.
     pub(super) kernel: bool,
     pub(super) injected: bool,
 }
 
 impl Maps {
-    /// The place of a counter among the sources, if it has a name.
+    /// The index of a counter among the sources, if it is defined.
     pub(super) fn source(&self, number: usize) -> u32 {
         match number {
             INJECTED if self.injected => {
@@ -64,7 +64,7 @@ impl Maps {
     }
 }
 
-/// A communicator as all of its ranks know it. Where it joins two groups, each side has its own, told apart by its first rank.
+/// A communicator as all of its ranks know it. If it joins two groups, each side has its own, identified by its first rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Known {
     World,
@@ -76,11 +76,11 @@ enum Known {
 struct Merged {
     regions: HashMap<Region, u32>,
     comms: BTreeMap<Known, u32>,
-    /// By the place of the communicator.
+    /// Members by the index of the communicator.
     members: HashMap<u32, Vec<u32>>,
 }
 
-/// What all logs define, and for each what its numbers are there.
+/// Merges the definitions of all logs; returns the mapping of each log.
 pub(super) fn define(
     heads: &[(PathBuf, Head)],
     summary: &mut Summary,
@@ -89,13 +89,13 @@ pub(super) fn define(
     let mut merged = Merged::default();
     merged.comm(Known::World, &mut definitions, || "MPI_COMM_WORLD".into());
     let mut maps = Vec::new();
-    // Numbers of communicators hold within a process.
+    // Numbers of communicators are valid within a process.
     let mut processes: HashMap<(u32, u32), HashMap<u32, u32>> = HashMap::new();
     for (path, head) in heads {
         let process = processes.entry((head.rank, head.pid)).or_default();
         let mut records = Records::open(path, head.bytes)?;
         let mut regions = Vec::new();
-        // Damage is told to whoever reads the events.
+        // Damage is reported when the events are read.
         while let Ok(Some(record)) = records.next() {
             merged.add(&record, head, &mut regions, process, &mut definitions);
         }
@@ -116,7 +116,7 @@ pub(super) fn define(
     Ok((definitions, maps))
 }
 
-/// Whether any log has counters of the kernel, and of an injector. A counter that nobody kept is no source, so that it is not taken for quiet.
+/// Whether any log has counters of the kernel, and of an injector. A counter that was not recorded is not a source, so that it does not look like no noise.
 fn counted(heads: &[(PathBuf, Head)]) -> (bool, bool) {
     let all = heads.iter().fold(0, |all, (_, head)| all | head.sources);
     (all & ((1 << INJECTED) - 1) != 0, all >> INJECTED & 1 != 0)
@@ -153,7 +153,7 @@ impl Merged {
         definitions: &mut Definitions,
     ) {
         match record.kind {
-            // Numbers rise by one.
+            // Numbers increase by one.
             kind::REGION if record.value as usize == regions.len() + 1 => {
                 let mut parts = record.words.split(|byte| *byte == 0).map(text);
                 let name = parts.next().unwrap_or_default();
@@ -184,7 +184,7 @@ impl Merged {
         }
     }
 
-    /// Between two groups, for the place of the one side's communicator that of the other's: all events name the same then.
+    /// For communicators between two groups, maps the index of one side to that of the other, so that all events use the same one.
     fn other_sides(&self) -> HashMap<u32, u32> {
         let sides = self.comms.iter().filter_map(|(known, place)| match known {
             Known::Made { identity, side: Some(_) } => Some((identity, *place)),
@@ -198,7 +198,7 @@ impl Merged {
         seen.collect()
     }
 
-    /// A part of the list of members, if it goes on where the last one ended.
+    /// Adds a part of the list of members, if it continues where the last one ended.
     fn add_members(&mut self, record: &Record<'_>, comms: &HashMap<u32, u32>) {
         let (Some(place), Some(part)) = (comms.get(&record.value), record.word(1)) else { return };
         let (from, count) = two(part);
@@ -210,7 +210,7 @@ impl Merged {
         list.extend(words.flat_map(|(a, b)| [a, b]).take(count as usize));
     }
 
-    /// Members of each communicator, and of the other side where there is one.
+    /// Sets the members of each communicator, and of the other side if there is one.
     fn tell_members(&mut self, summary: &mut Summary, definitions: &mut Definitions) {
         for (known, place) in &self.comms {
             let members = match *known {
@@ -236,7 +236,7 @@ impl Merged {
     }
 }
 
-/// Whether a record names `MPI_COMM_SELF`, which nobody defines.
+/// Whether a record refers to `MPI_COMM_SELF`, which no log defines.
 fn uses_self(record: &Record<'_>) -> bool {
     match record.kind {
         kind::SEND | kind::POSTED | kind::RECV | kind::PROBED => {

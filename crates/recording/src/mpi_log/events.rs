@@ -1,4 +1,4 @@
-//! What a log's records say happened.
+//! Converts a log's records to events.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::lines::Clock;
 use super::records::{Record, Records, two};
 use crate::mpi::{BLOCKING, Damage, Event, Operation, UNKNOWN, What};
 
-/// About so many events are read at once.
+/// Approximate number of events that are read at once.
 const BATCH: usize = 4096;
 
 /// The events of a log.
@@ -22,7 +22,7 @@ impl Events {
         Ok(Self { records: Records::open(path, bytes)? })
     }
 
-    /// The next few thousand; `false` after the last.
+    /// Reads the next few thousand events; `false` after the last.
     pub(super) fn read(
         &mut self,
         maps: &Maps,
@@ -39,13 +39,13 @@ impl Events {
     }
 }
 
-/// What a record says happened.
+/// Converts a record to what happened.
 fn happened(record: &Record<'_>, maps: &Maps, mut tell: impl FnMut(What)) -> Result<(), Damage> {
     let (tag, comm) = (record.value, |number| maps.comm(number));
     let request = |at| record.word(at).unwrap_or(BLOCKING);
     match record.kind {
         kind::REGION | kind::COMM | kind::MEMBERS => {}
-        // The noise struck before the call was entered, or before it was left.
+        // The noise struck before the call was entered or left.
         kind::ENTER | kind::LEAVE => {
             noise(record, maps, &mut tell)?;
             let region = maps.region(record.value)?;

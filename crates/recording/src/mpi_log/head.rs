@@ -9,7 +9,7 @@ use fs_err as fs;
 use super::layout::{self, Field, HEAD, MAGIC, VERSION, field, state};
 use crate::{Error, one_line};
 
-/// More ranks than this are none.
+/// Maximum number of ranks that is plausible.
 pub(super) const MOST_RANKS: u32 = 1 << 22;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,18 +19,18 @@ pub(super) enum State {
     WrongMpi,
 }
 
-/// At `at_ns` on this clock, rank 0's was `offset_ns` ahead.
+/// A comparison of clocks: at `at_ns` on this clock, rank 0's was `offset_ns` ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) at_ns: u64,
     pub(super) offset_ns: i64,
 }
 
-/// What a log says of its thread. Numbers are as they stand there; only rank and state are checked.
+/// The head of a thread's log. Numbers are as in the file; only rank and state are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) state: State,
-    /// Bytes of records: no more than the file has.
+    /// Size of the records, in bytes: at most what the file has.
     pub(super) bytes: u64,
     pub(super) lost: u64,
     pub(super) rank: u32,
@@ -128,7 +128,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// A text that ends with a zero, on one line whatever it holds.
+/// A zero-terminated text, made safe for one line.
 pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     one_line(&String::from_utf8_lossy(&bytes[..end])).to_string()

@@ -1,17 +1,17 @@
-//! Putting each rank's times on the clock of rank 0.
+//! Converts each rank's times to the clock of rank 0.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::head::{Head, Pair};
 
-/// From a thread's own clock to rank 0's: up to two instants at which both were known, and the line through them.
+/// Maps a thread's own clock to rank 0's: up to two instants at which both are known, and the line through them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Clock {
     pairs: Vec<Pair>,
 }
 
-/// Clocks that drift apart by more than this did not drift: one of them was set, or a head lies.
+/// Maximum relative drift between clocks: if it is larger, one of them was set, or a head is wrong.
 const STEEPEST: f64 = 1e-2;
 
 impl Clock {
@@ -32,11 +32,11 @@ impl Clock {
     }
 }
 
-/// The clock of each log. On each kernel one rank measured, for all; hosts where none did are noted.
+/// The clock of each log. For each kernel one rank measured for all; hosts without a measurement are recorded in `unaligned`.
 pub(super) fn clocks(heads: &[(PathBuf, Head)], unaligned: &mut Vec<String>) -> Vec<Clock> {
     let heads = || heads.iter().map(|(_, head)| head);
     let mut known: BTreeMap<&str, Clock> = BTreeMap::new();
-    // A rank's first thread says that its clock is that of rank 0; the others are told by their kernel.
+    // A rank's first thread states that its clock is that of rank 0; the other threads get the clock of their kernel.
     for head in heads().filter(|head| head.clock_zero) {
         known.insert(&head.boot, Clock::default());
     }

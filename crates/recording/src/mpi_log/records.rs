@@ -1,4 +1,4 @@
-//! A log's records, one after another.
+//! Reads a log's records, one after another.
 
 use std::io::{BufReader, Read, Seek as _, SeekFrom, Take};
 use std::mem::offset_of;
@@ -19,7 +19,7 @@ fn field<const N: usize>(head: &[u8; RECORD], at: usize) -> [u8; N] {
     head.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
-/// A record, its words still to be understood.
+/// A record whose words are not decoded yet.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
     pub(super) kind: u8,
@@ -48,14 +48,14 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// The records at `path`, of which `bytes` bytes are whole.
+    /// The records at `path`, of which `bytes` bytes are valid.
     pub(super) fn open(path: &Path, bytes: u64) -> std::io::Result<Self> {
         let mut file = fs::File::open(path)?;
         file.seek(SeekFrom::Start(HEAD as u64))?;
         Ok(Self { file: BufReader::with_capacity(1 << 16, file).take(bytes), words: vec![0; 255 * 8] })
     }
 
-    /// The next one.
+    /// The next record.
     pub(super) fn next(&mut self) -> Result<Option<Record<'_>>, Damage> {
         if self.file.limit() == 0 {
             return Ok(None);

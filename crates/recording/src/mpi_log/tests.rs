@@ -10,7 +10,7 @@ use super::*;
 use crate::SourceKind;
 use crate::mpi::{BLOCKING, Operation, What};
 
-/// A head that the tracer could have written.
+/// A head as the tracer writes it.
 fn head(rank: u32, ranks: u32, bytes: usize) -> Vec<u8> {
     let mut head = vec![0; layout::HEAD];
     let mut put = |field: layout::Field, bytes: &[u8]| {
@@ -42,14 +42,14 @@ fn record(kind: u8, mask: u16, value: u32, time_ns: u64, words: &[u64]) -> Vec<u
     bytes
 }
 
-/// Text as words, each part ending with a zero.
+/// Text as words, each part zero-terminated.
 fn words(text: &str) -> Vec<u64> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize((bytes.len() / 8 + 1) * 8, 0);
     bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// What a rank wrote that sent a message, and took part in a barrier of a communicator of its own.
+/// The records of a rank that sent a message, and took part in a barrier on a communicator of its own.
 fn records() -> Vec<u8> {
     [
         record(kind::REGION, 1, 1, 2_000, &words("MPI_Send\0main (a)\0")),
@@ -76,7 +76,7 @@ fn log(rank: u32, ranks: u32, records: &[u8]) -> Vec<u8> {
     [&head(rank, ranks, records.len()), records].concat()
 }
 
-/// All events of a location, and what ended them.
+/// All events of a location, and the damage that ended them.
 fn all(run: &mut LogRun, location: usize) -> (Vec<Event>, Option<Damage>) {
     let mut events = Vec::new();
     loop {
@@ -182,7 +182,7 @@ fn damage_ends_a_location_and_no_more() {
     }
 }
 
-/// Both headers check their own sizes and offsets, as the Rust side does.
+/// Both headers check their own sizes and offsets, as the Rust code does.
 #[test]
 fn a_c_compiler_lays_the_headers_out_alike() {
     for header in ["trace_log.h", "rank_file.h"] {
@@ -193,7 +193,7 @@ fn a_c_compiler_lays_the_headers_out_alike() {
     }
 }
 
-/// A record of any kind, short enough to be met often.
+/// A record of any kind, with few and small words.
 fn any_record() -> impl Strategy<Value = Vec<u8>> {
     (0u8..17, 0u16..600, 0u32..4, any::<u64>(), prop::collection::vec(0u64..4, 0..5))
         .prop_map(|(kind, mask, value, time, words)| record(kind, mask, value, time, &words))

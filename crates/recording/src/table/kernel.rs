@@ -28,7 +28,7 @@ fn strings_of<'a>(batch: &'a RecordBatch, name: &str, gaps: bool) -> Result<&'a 
         .ok_or_else(|| format!("the column `{name}` is not of text, or has gaps"))
 }
 
-/// One copy of each name, however many rows have it.
+/// Keeps one copy of each name, however many rows have it.
 #[derive(Default)]
 struct Interned(HashMap<String, Arc<str>>);
 

@@ -1,4 +1,4 @@
-//! The columns of phases: those of a quantum, so that a reader of quanta reads them too, and the rank's.
+//! The columns of phases: those of a quantum, so that a reader of quanta can read them too, and the rank's.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
@@ -38,7 +38,7 @@ impl Row for Phase {
         RecordBatch::try_new(Self::schema(), columns)
     }
 
-    /// `total_ns` is for other readers: it is the sum of two that are read.
+    /// Ignores `total_ns`, which is for other readers: it is the sum of two columns that are read.
     fn from_batch(batch: &RecordBatch) -> Result<Vec<(Cpu, Self)>, String> {
         let (cpu, rank) = (u32s_of(batch, "cpu")?, u32s_of(batch, "rank")?);
         let (start, compute) = (times_of(batch, "start_ns")?, times_of(batch, "duration_ns")?);

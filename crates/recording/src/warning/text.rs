@@ -1,4 +1,4 @@
-//! The sentence of each warning of a recording. Nothing but rendering is here.
+//! The sentence of each warning of a recording. Only rendering is here.
 
 use std::fmt::{Display, Formatter, Result};
 

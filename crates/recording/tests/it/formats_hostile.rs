@@ -1,4 +1,4 @@
-//! Whatever is in a file, an answer or an error; and what was written is read again.
+//! Any file content gives a result or an error; and what was written can be read again.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ fn names() -> Vec<PathBuf> {
 static SAMPLES: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| names().iter().map(|path| fs_err::read(path).unwrap()).collect());
 
-/// What a hostile writer would put in.
+/// Fields that a hostile writer would use.
 const WORDS: [&str; 14] = [
     "18446744073709551616",
     "-1",
@@ -50,7 +50,7 @@ fn again(recording: &Recording, format: Format) -> Recording {
     formats::parse(Path::new("again"), &exported(recording, format)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Whatever was read is sound enough to be written and read again.
+/// Checks that what was read is valid: it can be written and read again.
 fn holds(recording: &Recording) {
     for one in recording.intervals.iter().flat_map(|side| &side.intervals) {
         assert!(one.start.checked_add(one.duration).is_some() && one.net <= one.duration);
@@ -175,7 +175,7 @@ fn large_files_take_time_in_proportion() {
     let text: String = (0..400_000).map(row).collect();
     let found = formats::parse(Path::new("in"), text.as_bytes()).unwrap();
     assert_eq!(found.intervals[0].intervals.len(), 200_000);
-    // More that begins than ends.
+    // More begins than ends.
     let text: String = (0..200_000).map(|i: u64| row(2 * i)).chain([row(400_001)]).collect();
     assert_eq!(formats::parse(Path::new("in"), text.as_bytes()).unwrap().intervals[0].intervals.len(), 1);
 }

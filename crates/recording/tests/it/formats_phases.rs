@@ -40,7 +40,7 @@ fn the_papers_vpsum_sample_is_read() {
     );
     assert_eq!(manifest.mpi.as_ref().unwrap().operation, "barrier");
     assert_eq!(recording.quanta[0].quanta.len(), 13);
-    // Written by us, and read again, they are the same.
+    // Written by quell and read again, they are the same.
     let again = parse(&written(manifest, &phases, Format::Vpsum)).unwrap();
     assert_eq!(again.phases, phases);
 }
@@ -57,7 +57,7 @@ fn the_papers_psnap_histogram_survives_the_round_trip() {
     let text = manifest.warnings[1].to_string();
     assert!(text.contains("5009267 us of 5016986 us"), "{text}");
     let original = fs_err::read_to_string(data("psnap_paper.txt")).unwrap();
-    // Only the sum differs, which the paper's own rows do not add up to.
+    // Only the sum differs, because the rows in the paper do not add up to it.
     assert_eq!(written(manifest, &phases, Format::Psnap), original.replace("5016986", "5009267"));
 }
 
@@ -164,7 +164,7 @@ fn a_folder_of_files_is_one_recording() {
     assert!(error().contains("again.2: the file is empty"), "{}", error());
 }
 
-/// Phases of up to three ranks, each on a CPU of its own.
+/// Phases of up to three ranks, each on its own CPU.
 fn any_phases() -> impl Strategy<Value = Vec<(Cpu, Phase)>> {
     let of_rank = prop::collection::vec((1u64..9, 0u64..1 << 40, 0u64..1 << 34), 1..30);
     prop::collection::vec(of_rank, 1..4).prop_map(|ranks| {
@@ -201,7 +201,7 @@ fn manifest(ranks: &[u32], zero: Option<u64>) -> Manifest {
     manifest
 }
 
-/// As the format keeps it.
+/// The phase as the format keeps it.
 fn cut_to_us(phase: &Phase) -> Phase {
     let whole = |time: Nanos| us(time.as_nanos() / 1_000);
     Phase { start: whole(phase.start), compute: whole(phase.compute), work: 0, ..*phase }
@@ -245,7 +245,7 @@ proptest! {
         head in "(my_count= 1 global_max= 9\n|# Benchmark Method: f[wt]q\n|# Frequency [0-9]\n|Speed: thread 0, GHz [0-9]\n|# quell vpsum 1\n|)",
         body in "(# [ -~]{0,20}\n|[0-9]{1,20}[ ,][0-9]{1,4}([ ,]-?[0-9]{1,20})?( [a-z]{1,3})?\n|[ -~]{0,12}\n){0,8}",
     ) {
-        // What may be read has to be what others may rely on.
+        // Whatever can be read must satisfy what users of phases rely on.
         if let Ok(found) = parse(&(head + &body)) {
             for (_, phase) in &found.phases {
                 prop_assert!(phase.start.checked_add(phase.compute).is_some());

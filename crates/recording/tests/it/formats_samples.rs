@@ -1,4 +1,4 @@
-//! Samples of other tools' files: read, and held against what stands in them.
+//! Samples of other tools' files: read, and compared with their content.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ fn an_hdrhistogram_log_is_what_its_own_library_reads() {
     assert_eq!(recording.manifest.cpus[0].end_ns, Nanos::from_secs(4));
 }
 
-/// How often each source is there, and its net time in us.
+/// The count of each source, and its net time in us.
 fn sources(recording: &Recording) -> BTreeMap<String, (usize, u64)> {
     let mut all: BTreeMap<String, (usize, u64)> = BTreeMap::new();
     for one in recording.intervals.iter().flat_map(|side| &side.intervals) {

@@ -1,4 +1,4 @@
-//! The tables of the kernel recorder on disk: whole, missing, damaged; and recordings from before there were any.
+//! The tables of the kernel recorder on disk: complete, missing, damaged; and recordings from before they existed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Files from outside: what is written is read again, samples of other tools, and whatever else may come.
+//! The file formats through the public interface: what is written is read again, samples of other tools, and hostile files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod formats_hostile;

@@ -1,4 +1,4 @@
-//! Recordings on disk: whole, cut off, damaged and hostile.
+//! Recordings on disk: complete, cut off, damaged and hostile.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
-/// A recording of one trace, on no disk.
+/// A recording of one trace, not on disk.
 fn holding(trace: &quell_recording::Trace) -> Recording {
     Recording {
         path: PathBuf::from("a.quell"),

@@ -1,6 +1,7 @@
-//! The functions under MPI's names: each passes whatever it was given on, with a look at the clock before and after.
+//! The functions under MPI's names: each passes its arguments on unchanged, and calls `enter` before and `leave` after the MPI's own.
 //!
-//! They know no arguments, so no header and no MPI of the site's is needed, and one library serves all.
+//! They do not interpret arguments, so they need no header and no MPI of the site, and one library serves every MPI and Fortran
+//! (docs/decisions/2026-11-21-stubs-that-know-no-arguments.md).
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -8,15 +9,15 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use super::{enter, leave, missing};
 use crate::schedule::phase_call;
 
-/// A call that is hooked.
+/// A hooked call.
 pub(super) struct Call {
     pub(super) name: &'static CStr,
-    /// Which kind of phase's end it is: a bit of [`phase_call`].
+    /// The kind of phase that it ends: a bit of [`phase_call`].
     pub(super) ends: u64,
     pub(super) finalize: bool,
 }
 
-/// A function that tells its number to [`around`].
+/// A function that passes its number to [`around`].
 macro_rules! stub {
     ($number:literal, $name:ident) => {
         #[unsafe(no_mangle)]
@@ -37,8 +38,9 @@ macro_rules! stub {
 
 include!(concat!(env!("OUT_DIR"), "/calls.rs"));
 
-/// Calls `enter`, then the MPI's function with all arguments, then `leave`. On entry the stack holds the stub's number, then the caller's
-/// address, then what did not fit into registers: at most eight words, for MPI's longest calls from Fortran; ten are passed on.
+/// Calls `enter`, then the MPI's function with all arguments, then `leave`. On entry the stack holds the stub's number, then the return
+/// address of the caller, then the arguments that did not fit into registers: at most eight words, for MPI's longest calls from Fortran.
+/// Ten words are passed on.
 #[unsafe(naked)]
 unsafe extern "C" fn around() {
     naked_asm!(
@@ -49,7 +51,7 @@ unsafe extern "C" fn around() {
         ".cfi_offset rbp, -24",
         "mov rbp, rsp",
         ".cfi_def_cfa_register rbp",
-        // 80 for arguments, 56 for registers, 128 for vectors (MPI_Pcontrol may take doubles); aligned to 16.
+        // 80 bytes for arguments, 56 for registers, 128 for vector registers (MPI_Pcontrol may take doubles); aligned to 16.
         "sub rsp, 264",
         "mov [rsp + 80], rdi",
         "mov [rsp + 88], rsi",
@@ -124,16 +126,16 @@ unsafe extern "C" fn around() {
     )
 }
 
-/// The function of this name behind this library.
+/// The next function of this name, behind this library.
 pub(super) fn find(name: &'static CStr) -> *mut c_void {
-    // SAFETY: the name ends with a zero.
+    // SAFETY: the name ends with a NUL.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     if !found.is_null() {
         return found;
     }
-    // An MPI that an interpreter loaded for itself alone, as Python does, is not behind this library for the linker.
+    // An MPI that an interpreter such as Python loaded with RTLD_LOCAL is not behind this library in the linker's search order.
     let mut paths = Paths([[0; PATH]; PATHS]);
-    // SAFETY: `note` takes what is passed here, which lives through the call.
+    // SAFETY: `note` gets what is passed here, which lives through the call.
     unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut paths).cast()) };
     let found = paths.0.iter().find_map(|path| function(path, name));
     found.unwrap_or(missing as *mut c_void)
@@ -142,13 +144,14 @@ pub(super) fn find(name: &'static CStr) -> *mut c_void {
 const PATHS: usize = 4;
 const PATH: usize = 1024;
 
-/// Paths of loaded objects that may be an MPI, each zero-ended; empty ones are free. Any of them will do, for those beside an MPI's own
-/// lead to it.
+/// Paths of loaded objects that may be an MPI, each NUL-terminated; empty ones are free. Any of them is good enough, because looking up a
+/// name in an object also searches the MPI that it depends on.
 struct Paths([[c_char; PATH]; PATHS]);
 
-/// Notes the path of one loaded object; not 0 ends the search. The linker is locked meanwhile, so nothing is opened here.
+/// Notes the path of one loaded object; a return value other than 0 ends the iteration. The linker's lock is held, so nothing may be
+/// opened here.
 unsafe extern "C" fn note(object: *mut libc::dl_phdr_info, _size: usize, paths: *mut c_void) -> c_int {
-    // SAFETY: both are as `find` and the linker promise; a path is null or ends with a zero, and so its last part does.
+    // SAFETY: both pointers are as `find` and the linker pass them; a path is null or NUL-terminated, and so is its last component.
     unsafe {
         let (path, paths) = ((*object).dlpi_name, &mut *paths.cast::<Paths>());
         if path.is_null() {
@@ -166,12 +169,12 @@ unsafe extern "C" fn note(object: *mut libc::dl_phdr_info, _size: usize, paths: 
     0
 }
 
-/// A function of a loaded object's, if it is not one of ours.
+/// A function of a loaded object, unless it is one of ours.
 fn function(path: &[c_char; PATH], name: &CStr) -> Option<*mut c_void> {
     if path.first() == Some(&0) {
         return None;
     }
-    // SAFETY: path and name end with a zero. The handle is only used to ask, and keeps the object where it is if it has what is wanted.
+    // SAFETY: path and name are NUL-terminated. The handle is only used for the lookup, and keeps the object loaded if it has the function.
     unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
         if handle.is_null() {
@@ -186,9 +189,9 @@ fn function(path: &[c_char; PATH], name: &CStr) -> Option<*mut c_void> {
     }
 }
 
-/// Where the object that holds this address is loaded; null for none.
+/// The load address of the object that contains this address; null if there is none.
 fn object_of(address: *const c_void) -> *mut c_void {
-    // SAFETY: zeros are a valid answer, and `facts` a valid place for one; any address may be asked about.
+    // SAFETY: zeros are a valid value, and `facts` is valid for writes; any address may be passed.
     unsafe {
         let mut facts: libc::Dl_info = core::mem::zeroed();
         libc::dladdr(address, &raw mut facts);

@@ -1,11 +1,11 @@
-//! Where a thread stands in its noise, and what it is to lose next: arithmetic alone.
+//! The position of a thread in its noise, and the next time it loses its CPU: arithmetic only.
 
 use crate::Track;
 
-/// A detour that comes this much late is still burned whole, for it was the machine that delayed it; later than that, the program was
-/// not running, and the detour has passed without it.
+/// A detour that is late by up to this is still burned whole, because the machine delayed it. If it is later, the program was not
+/// running, and the detour has passed without it.
 pub const LATE_NS: u64 = 50_000;
-/// 2⁶⁴ over the golden ratio: multiples of it lie evenly apart.
+/// 2⁶⁴ over the golden ratio: its multiples are evenly spaced.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The noise of a process.
@@ -13,85 +13,85 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Plan {
     /// Its trace.
     pub track: Track<'static>,
-    /// When it is at `place`, on CLOCK_MONOTONIC; before that there is no noise. Below zero, wrapped, where that was before the machine
-    /// started.
+    /// When the trace is at `place`, on CLOCK_MONOTONIC; there is no noise before that. Negative, wrapped, if that was before the machine
+    /// booted.
     pub since_ns: u64,
-    /// Where in the trace it stands then.
+    /// The position in the trace at that time.
     pub place: u64,
-    /// What a detour costs beside the time that is burned.
+    /// Injection overhead per detour.
     pub overhead_ns: u64,
-    /// So much earlier a timer is set than the thread is to lose its CPU.
+    /// How much earlier than the detour a timer is set to expire.
     pub early_ns: u64,
-    /// No timer runs out sooner than this after the last detour.
+    /// Minimum time from the end of a detour until a timer expires.
     pub smallest_gap_ns: u64,
-    /// When it ends, on CLOCK_MONOTONIC; `u64::MAX` for never.
+    /// When the noise ends, on CLOCK_MONOTONIC; `u64::MAX` for never.
     pub until_ns: u64,
-    /// Whether each thread stands at a place of its own, as each CPU of a node does; else all suffer at once.
+    /// Whether each thread has its own place in the trace, like each CPU of a node; otherwise all threads lose the CPU at once.
     pub apart: bool,
 }
 
-/// The detour that a thread's timer is set for.
+/// The detour for which a thread's timer is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// When it begins by the trace.
+    /// When it begins according to the trace.
     pub start: u64,
-    /// How long it is.
+    /// Its length.
     pub length: u64,
-    /// When the thread is to lose its CPU: at `start`, or later if it has to be let on first.
+    /// When the thread should lose its CPU: at `start`, or later if it must make progress first.
     pub at: u64,
-    /// When the timer runs out.
+    /// When the timer expires.
     pub expiry: u64,
 }
 
 impl Aim {
-    /// Nothing comes.
+    /// No further detour.
     pub const NEVER: Self = Self { start: u64::MAX, length: 0, at: u64::MAX, expiry: u64::MAX };
 
-    /// When it ends by the trace.
+    /// When it ends according to the trace.
     pub fn done(&self) -> u64 {
         self.start.saturating_add(self.length)
     }
 
-    /// When the thread gets on.
+    /// When the thread makes progress again.
     pub fn free(&self) -> u64 {
         self.at.saturating_add(self.length)
     }
 }
 
-/// What comes after a point in the trace.
+/// The next detour after a position in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// What to set the timer for.
+    /// What the timer is set for.
     pub aim: Aim,
-    /// Noise that has passed, in ns.
+    /// Noise that was skipped, in ns.
     pub absorbed: u64,
 }
 
-/// What a thread owes when its timer strikes.
+/// What to burn when a thread's timer expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// How long the detour is from now on; `None` where it has passed.
+    /// The remaining length of the detour; `None` if it has passed.
     pub length: Option<u64>,
-    /// What it costs beside the time that is burned: nothing where the thread was stopped before, and only comes back.
+    /// Injection overhead to subtract: 0 if the thread was stopped before and is just resuming.
     pub beside: u64,
-    /// Up to when, by the trace, all is done.
+    /// Up to when the trace is done.
     pub done: u64,
-    /// Noise that has passed, in ns.
+    /// Noise that was skipped, in ns.
     pub absorbed: u64,
 }
 
 impl Plan {
-    /// What a thread has to be left in peace between a detour and the next timer, so that it always gets on.
+    /// The minimum time between a detour and the next timer in which the thread makes progress.
     pub fn peace_ns(&self) -> u64 {
         self.smallest_gap_ns.max(self.overhead_ns.saturating_mul(2))
     }
 
-    /// How long since it began; negative if it has not.
+    /// Time since the noise began; negative before that.
     fn elapsed(&self, clock: u64) -> i64 {
         clock.wrapping_sub(self.since_ns) as i64
     }
 
-    /// Where in the trace the thread in `lane` stands at `clock`.
+    /// The position of the thread in `lane` in the trace at `clock`.
     fn position(&self, lane: u64, clock: u64) -> u64 {
         let period = self.track.period();
         let offset = match self.apart {
@@ -101,14 +101,14 @@ impl Plan {
             false => 0,
         };
         let elapsed = self.elapsed(clock).max(0) as u64 % period;
-        // Each is below 2⁶².
+        // Each term is below 2⁶².
         (self.place % period).wrapping_add(offset).wrapping_add(elapsed)
     }
 
-    /// What to aim at next, when all is done up to `done` by the trace, and the thread gets on again at `free`.
+    /// What to set a timer for, when the trace is done up to `done`, and the thread makes progress again from `free` on.
     pub fn next(&self, lane: u64, done: u64, free: u64) -> Next {
         let done = if self.elapsed(done) < 0 { self.since_ns } else { done };
-        // What was put off by our own doing is made up for, but not for ever.
+        // Detours that this engine itself postponed are made up for, up to a limit.
         let from = done.max(free.saturating_sub(LATE_NS));
         let absorbed = self.track.noise_in(self.position(lane, done), from.wrapping_sub(done));
         let Some(ahead) = self.track.ahead(self.position(lane, from)) else {
@@ -123,8 +123,8 @@ impl Plan {
         Next { aim: Aim { start, length: ahead.length_ns, at, expiry }, absorbed }
     }
 
-    /// What the thread in `lane` owes at `entry`, when its timer was set for `aim`. `waited`: it is known to have been in a call that
-    /// blocks, so whatever is past is past.
+    /// What the thread in `lane` has to burn at `entry`, when its timer was set for `aim`. If `waited` is set, the thread was in a blocking
+    /// call, so detours that are over have passed.
     pub fn due(&self, lane: u64, aim: Aim, entry: u64, waited: bool) -> Due {
         let tolerance = if waited { self.overhead_ns } else { LATE_NS };
         if entry.saturating_sub(aim.at) <= tolerance {

@@ -1,6 +1,6 @@
-//! The library to preload: it begins by itself, follows each thread and each fork, and keeps the program from noticing.
+//! The preload library: it starts itself, follows each thread and each fork, and hides its signal from the program.
 //!
-//! What the C library offers under the same names is found by `dlsym(RTLD_NEXT)` and called in the end by each of these.
+//! Each hook finds the C library's function of the same name by `dlsym(RTLD_NEXT)`, and calls it.
 
 mod calls;
 mod next;
@@ -21,7 +21,7 @@ use crate::report::Field;
 use crate::schedule::{Context, Sync};
 use crate::spin::now_ns;
 
-/// Where the one engine of the process lives.
+/// Storage for the one engine of the process.
 struct Place(UnsafeCell<MaybeUninit<Engine>>);
 
 // SAFETY: it is written once, before `READY` is set, and only read after that.
@@ -30,10 +30,10 @@ unsafe impl core::marker::Sync for Place {}
 static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
 static READY: AtomicBool = AtomicBool::new(false);
 
-/// Whatever the schedule says, a program is let on for so long between two detours.
+/// Minimum time between two detours in which a program makes progress, whatever the schedule says.
 const LEAST_PEACE_NS: u64 = 10_000;
 
-/// Finds all at once, before the program could ask for one within a signal handler.
+/// Finds all functions at the start, before the program could need one within a signal handler.
 fn find_all() {
     for list in [calls::NEXT, polls::NEXT, sockets::NEXT, signals::NEXT, threads::NEXT] {
         list.iter().for_each(|next| {
@@ -42,7 +42,7 @@ fn find_all() {
     }
 }
 
-/// The engine, where this process suffers.
+/// The engine, if this process gets noise.
 fn engine() -> Option<&'static Engine> {
     // SAFETY: written before `READY` was set, and never again.
     READY.load(Ordering::Acquire).then(|| unsafe { (*PLACE.0.get()).assume_init_ref() })
@@ -52,7 +52,8 @@ fn engine() -> Option<&'static Engine> {
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
-/// Once: before the program begins, or when a constructor of one of its libraries makes a thread, for those run first.
+/// Starts the engine once: before the program begins, or when a constructor of one of its libraries creates a thread, because those run
+/// first.
 extern "C" fn start() {
     static BEGUN: AtomicBool = AtomicBool::new(false);
     if BEGUN.swap(true, Ordering::AcqRel) {
@@ -76,7 +77,7 @@ extern "C" fn start() {
     report.set(Field::BegunNs, begun_ns);
     let passed = begun_ns.saturating_sub(loaded.epoch_ns) % loaded.track.period();
     report.set(Field::Place, passed.wrapping_add(place) % loaded.track.period());
-    // SAFETY: only one comes here, and nobody reads before `READY`.
+    // SAFETY: only one thread gets here, and no thread reads it before `READY`.
     unsafe { (*PLACE.0.get()).write(Engine { plan, report, spares: true }) };
     if !Engine::install(Some(signals::otherwise)) || !threads::follow() {
         report.add(Field::Missed, 1);
@@ -86,7 +87,7 @@ extern "C" fn start() {
     join(Thread::take());
 }
 
-/// From now on the calling thread suffers, in a place of the pool if there is one.
+/// Starts the noise of the calling thread, if the pool has a place for it.
 fn join(thread: Option<&'static Thread>) {
     let Some(engine) = engine() else { return };
     match thread {
@@ -99,7 +100,7 @@ fn join(thread: Option<&'static Thread>) {
     }
 }
 
-/// The calling thread, whose timers were never set, goes on without noise, and with its mask as it was.
+/// Lets the calling thread, whose timers were never set, go on without noise and with its original signal mask.
 fn spare(thread: &'static Thread) {
     Engine::end(thread);
     threads::forget();

@@ -1,4 +1,4 @@
-//! The threads that suffer: a fixed pool, for nothing here may allocate.
+//! The threads that get noise: a fixed pool, because nothing here may allocate.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -6,28 +6,28 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsiz
 use super::Engine;
 use super::course::Aim;
 
-/// So many threads of a process suffer at once.
+/// Maximum number of threads of a process that get noise at the same time.
 pub const MOST: usize = 256;
 /// No timer.
 pub(super) const NONE: i32 = -1;
 
-/// One thread. Beside the exchange of `taken` all fields are its own thread's, handler and program in turn: they are atomic only so
-/// that a signal in between finds them whole.
+/// One thread. Except for the exchange of `taken`, only the thread itself accesses the fields, from its handler and the program in turn: they
+/// are atomic only so that a signal handler never sees one half written.
 #[derive(Debug)]
 pub struct Thread {
     taken: AtomicBool,
     pub(super) engine: AtomicPtr<Engine>,
-    /// The kernel's numbers of its timers.
+    /// The kernel's ids of its timers.
     pub(super) timers: [AtomicI32; 2],
     pub(super) lane: AtomicU64,
     aims: [Stored; 2],
-    /// Which of both is next.
+    /// Which of the two timers is next.
     pub(super) turn: AtomicUsize,
-    /// Whether it comes from a call that blocked.
+    /// Whether it is in, or returns from, a blocking call.
     pub waited: AtomicBool,
-    /// How much longer than asked the handler takes here, in ns.
+    /// How much longer than intended the handler takes in this thread, in ns.
     pub(super) over: AtomicU64,
-    /// Whether it is counted as one that cannot be reached.
+    /// Whether it is counted as a thread that cannot get noise.
     pub(super) missed: AtomicBool,
     /// The program's own start routine, until it runs.
     pub routine: AtomicUsize,
@@ -36,7 +36,7 @@ pub struct Thread {
 }
 
 static POOL: [Thread; MOST] = [const { Thread::new() }; MOST];
-/// Threads that there have been: each has a lane of its own.
+/// Number of threads so far: each gets a lane of its own.
 static LANES: AtomicU64 = AtomicU64::new(0);
 
 impl Thread {
@@ -56,7 +56,7 @@ impl Thread {
         }
     }
 
-    /// A free place in the pool.
+    /// Takes a free place in the pool.
     pub fn take() -> Option<&'static Self> {
         let thread = POOL.iter().find(|thread| !thread.taken.swap(true, Ordering::Acquire))?;
         thread.waited.store(false, Ordering::Relaxed);
@@ -66,12 +66,12 @@ impl Thread {
         Some(thread)
     }
 
-    /// Gives the place back.
+    /// Releases the place.
     pub fn free(&self) {
         self.taken.store(false, Ordering::Release);
     }
 
-    /// In the child of a fork only one thread lives on, and no timer does.
+    /// In the child of a fork only one thread survives, and no timer does.
     pub fn only(survivor: Option<&Self>) {
         for thread in &POOL {
             thread.timers.iter().for_each(|timer| timer.store(NONE, Ordering::Relaxed));
@@ -81,18 +81,18 @@ impl Thread {
         }
     }
 
-    /// Its number in the pool.
+    /// Its index in the pool.
     pub(super) fn number(&self) -> usize {
         let distance = (core::ptr::from_ref(self) as usize).wrapping_sub(POOL.as_ptr() as usize);
         distance.checked_div(size_of::<Self>()).unwrap_or(0)
     }
 
-    /// The thread of that number, if it suffers.
+    /// The thread with that index, if it is in use.
     pub(super) fn of(number: usize) -> Option<&'static Self> {
         POOL.get(number).filter(|thread| thread.taken.load(Ordering::Acquire))
     }
 
-    /// What one of its timers is set for, and the noise that has passed by then.
+    /// The detour for which one of its timers is set, and the noise that is skipped by then.
     pub(super) fn aim(&self, which: usize) -> (Aim, u64) {
         let stored = &self.aims[which & 1].0;
         let [start, length, at, expiry, absorbed] =
@@ -107,7 +107,7 @@ impl Thread {
     }
 }
 
-/// An aim as atomics, and the noise that has passed by then.
+/// An aim as atomics, and the noise that is skipped by then.
 #[derive(Debug)]
 struct Stored([AtomicU64; 5]);
 

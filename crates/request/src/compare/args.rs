@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What is to be compared.
+/// The two recordings to compare, and the seed.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// The recording to compare with.
+    /// The baseline recording.
     #[arg(value_name = "BEFORE.quell")]
     pub before: PathBuf,
-    /// The recording that is compared.
+    /// The recording to compare with the baseline.
     #[arg(value_name = "AFTER.quell")]
     pub after: PathBuf,
-    /// Seed of the resampling.
+    /// Random seed of the resampling.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }

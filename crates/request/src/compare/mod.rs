@@ -12,10 +12,10 @@ pub use args::CompareArgs;
 
 use crate::noise;
 
-/// Compares.
+/// Compares the two recordings.
 ///
 /// # Errors
-/// Where a recording cannot be read, or holds no detours.
+/// If a recording cannot be read, or holds no detours.
 pub fn comparison(args: &CompareArgs) -> anyhow::Result<Comparison> {
     let (before, after) = (open(&args.before)?, open(&args.after)?);
     let options = Options { seed: args.seed, ..Options::default() };
@@ -28,7 +28,7 @@ pub fn comparison(args: &CompareArgs) -> anyhow::Result<Comparison> {
     Ok(Comparison { warnings: warnings(&before, &after), ..comparison })
 }
 
-/// What the reader must know of either side, and what differs between them that is not noise.
+/// Warnings that limit either recording, and differences between the two that are not noise: threshold and CPUs.
 fn warnings(before: &Recording, after: &Recording) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for side in [before, after] {

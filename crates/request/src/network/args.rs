@@ -9,33 +9,33 @@ use crate::size::Size;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Network (LogGOPS)")]
 pub struct NetArgs {
-    /// A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with their sources.
-    /// Or a file of measured ones, FILE.toml, whose parameters for the pattern's size are taken; FILE.toml@4Ki for another.
-    /// What is not given is LogGOPSim's default. The options below go before it.
+    /// A preset, or parameters as in `L=2500,o=1500,g=1000,G=0.04,O=0,S=65535`; `help` lists the presets with their sources. Or a file of
+    /// measured parameters: `FILE.toml` uses those for the pattern's message size, `FILE.toml@4Ki` those for another. Parameters that are
+    /// not given have LogGOPSim's defaults. The options below override it.
     #[arg(long, value_name = "NAME|L=..,o=..")]
     pub net: Option<NetText>,
-    /// L: from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
+    /// L: latency from the sender's CPU to the receiver's, in ns (LogGOPSim's default: 2500).
     #[arg(short = 'L', long, value_name = "NS")]
     pub latency: Option<TimeText>,
-    /// o: CPU time of each send and of each arrival, in ns (1500).
+    /// o: CPU overhead of each send and of each arrival, in ns (1500).
     #[arg(short = 'o', long, value_name = "NS")]
     pub overhead: Option<TimeText>,
-    /// g: from one message to the next on an interface, in ns (1000).
+    /// g: gap between one message and the next on an interface, in ns (1000).
     #[arg(short = 'g', long, value_name = "NS")]
     pub gap: Option<TimeText>,
-    /// G: time on the wire of each further byte, in ns; fractions as in 0.04 (200 Gb/s) are fine (6).
+    /// G: gap per byte, the time on the wire of each further byte, in ns; may be a fraction, as 0.04 (200 Gb/s) (6).
     #[arg(short = 'G', long, value_name = "NS")]
     pub gap_per_byte: Option<PerByteText>,
-    /// O: CPU time of each further byte, in ns (0).
+    /// O: CPU overhead of each further byte, in ns (0).
     #[arg(short = 'O', long, value_name = "NS")]
     pub overhead_per_byte: Option<PerByteText>,
-    /// S: messages of more bytes are sent by rendezvous (65535).
+    /// S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
     #[arg(short = 'S', long, value_name = "BYTES")]
     pub eager_limit: Option<Size>,
 }
 
 impl NetArgs {
-    /// Whether any of it was typed.
+    /// Whether any of these options was given.
     pub fn is_given(&self) -> bool {
         let times = [self.latency, self.overhead, self.gap].iter().any(Option::is_some);
         let rates = [self.gap_per_byte, self.overhead_per_byte].iter().any(Option::is_some);

@@ -1,4 +1,4 @@
-//! Networks as people write them: a preset's name, a file of one, or LogGOPS parameters.
+//! Networks as arguments: the name of a preset, a file of measured parameters, or LogGOPS parameters.
 
 mod args;
 
@@ -7,34 +7,40 @@ use std::str::FromStr;
 
 use quell_analysis::bench::loggp::preset::Preset as Measured;
 use quell_recording::Nanos;
-use quell_sim::loggops::{Net, PerByte};
+use quell_sim::loggops::{NamedNetwork, Network, PerByte};
 
 pub use args::NetArgs;
 
 use crate::Usage;
 use crate::size::whole;
 
-/// A network that somebody published.
+/// A network whose parameters were published.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// What to type.
+    /// The name that `--net` takes.
     pub name: &'static str,
     /// The network.
-    pub net: fn() -> Net,
-    /// Where the numbers are from.
+    pub net: fn() -> Network,
+    /// Where its parameters were published.
     pub source: &'static str,
 }
 
-/// All presets. To add one, give the place where its six numbers stand; numbers that nobody published are no preset.
+impl Preset {
+    fn named(&self) -> NamedNetwork {
+        NamedNetwork { preset: Some(self.name.to_owned()), network: (self.net)() }
+    }
+}
+
+/// All presets. A new one must cite the publication of its six numbers; unpublished numbers are not accepted.
 pub const PRESETS: [Preset; 2] = [
     Preset {
         name: "loggopsim",
-        net: Net::default,
+        net: Network::default,
         source: "LogGOPSim's own defaults (options -L -o -g -G -O -S of commit 76451de); what is used if nothing is said",
     },
     Preset {
         name: "atlahs",
-        net: || Net {
+        net: || Network {
             latency: 3700,
             overhead: 200,
             gap: 5,
@@ -46,18 +52,18 @@ pub const PRESETS: [Preset; 2] = [
     },
 ];
 
-/// What `--net` was given.
+/// The value of `--net`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetText {
-    /// Prints the presets.
+    /// Print the presets.
     Help,
-    /// A network, and the preset's name if it is one.
-    Net(Net, Option<String>),
+    /// A preset, or parameters.
+    Network(NamedNetwork),
     /// A file of measured parameters, which is read when the network is needed.
     File {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
-        /// Bytes of the messages that it is to be for, if given.
+        /// Message size, in bytes, to take parameters for, if given.
         bytes: Option<u64>,
     },
 }
@@ -69,12 +75,12 @@ impl FromStr for NetText {
             return Ok(Self::Help);
         }
         if let Some(preset) = PRESETS.iter().find(|preset| preset.name == text) {
-            return Ok(Self::Net((preset.net)(), Some(preset.name.to_owned())));
+            return Ok(Self::Network(preset.named()));
         }
         if let Some(file) = file(text)? {
             return Ok(file);
         }
-        let mut net = Net::default();
+        let mut net = Network::default();
         let mut seen = String::new();
         for part in text.split(',') {
             let Some((letter, value)) = part.split_once('=') else {
@@ -89,14 +95,14 @@ impl FromStr for NetText {
             seen.push_str(letter);
             set(&mut net, letter, value)?;
         }
-        Ok(Self::Net(net, None))
+        Ok(Self::Network(NamedNetwork { preset: None, network: net }))
     }
 }
 
-/// The largest file that is read.
+/// Maximum size of a file of parameters, in bytes.
 const MOST_FILE_BYTES: u64 = 1 << 20;
 
-/// `FILE.toml`, or `FILE.toml@SIZE` for messages of a size. None for what is neither.
+/// Parses `FILE.toml`, or `FILE.toml@SIZE` for messages of a size. `None` if the text is neither.
 fn file(text: &str) -> Result<Option<NetText>, String> {
     let (path, bytes) = match text.rsplit_once('@') {
         Some((path, size)) if path.ends_with(".toml") => {
@@ -110,7 +116,7 @@ fn file(text: &str) -> Result<Option<NetText>, String> {
     Ok(Some(NetText::File { path: path.into(), bytes }))
 }
 
-/// Reads a file of parameters that somebody measured.
+/// Reads a file of measured parameters.
 fn read(path: &Path) -> Result<Measured, String> {
     let found = fs_err::metadata(path).map_err(|error| error.to_string())?;
     if found.len() > MOST_FILE_BYTES {
@@ -120,18 +126,18 @@ fn read(path: &Path) -> Result<Measured, String> {
     Measured::from_toml(&content).map_err(|reason| format!("{}: {reason}", path.display()))
 }
 
-/// Why the network cannot be had, where it is in a file.
+/// Checks that the network can be loaded, if it is in a file.
 ///
 /// # Errors
-/// The reason.
+/// Why it cannot be loaded.
 pub fn check(net: &NetText) -> Result<(), String> {
     match net {
         NetText::File { path, .. } => read(path).map(drop),
-        NetText::Help | NetText::Net(..) => Ok(()),
+        NetText::Help | NetText::Network(_) => Ok(()),
     }
 }
 
-fn set(net: &mut Net, letter: &str, value: &str) -> Result<(), String> {
+fn set(net: &mut Network, letter: &str, value: &str) -> Result<(), String> {
     let of = |reason: String| format!("{letter}: {reason}");
     let time = || value.parse::<TimeText>().map(|time| time.0).map_err(of);
     let rate = || value.parse::<PerByteText>().map(|rate| rate.0).map_err(of);
@@ -159,7 +165,7 @@ impl FromStr for TimeText {
     fn from_str(text: &str) -> Result<Self, String> {
         let time = whole(text).or_else(|| text.parse::<Nanos>().ok().map(Nanos::as_nanos));
         match time {
-            // Times of a run end at 146 years.
+            // A simulated run ends at 2^62 ns, 146 years.
             Some(ns) if ns <= 1 << 62 => Ok(Self(ns)),
             Some(_) => Err(format!("`{text}` is longer than 146 years")),
             None => Err(format!("`{text}` is not a time (write `2500` for ns, or `2.5us`)")),
@@ -167,7 +173,7 @@ impl FromStr for TimeText {
     }
 }
 
-/// Time for a byte, in ns.
+/// Time per byte, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerByteText(pub PerByte);
 
@@ -194,22 +200,22 @@ impl FromStr for PerByteText {
     }
 }
 
-/// The requested network, and its preset's name. `bytes` is the size of messages, where they have one: a file may know
-/// parameters that are nearer for it.
+/// The requested network. `bytes` is the message size, if all messages have one: a file may hold parameters measured for that size.
 ///
 /// # Errors
 /// [`Usage`] for a file that cannot be read, or holds no network.
-pub fn of(args: &NetArgs, bytes: Option<u64>) -> Result<(Net, Option<String>), Usage> {
-    let (mut net, mut name) = match &args.net {
-        Some(NetText::Net(net, name)) => (*net, name.clone()),
+pub fn of(args: &NetArgs, bytes: Option<u64>) -> Result<NamedNetwork, Usage> {
+    let mut named = match &args.net {
+        Some(NetText::Network(named)) => named.clone(),
         Some(NetText::File { path, bytes: given }) => {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
             let preset = read(path).map_err(|reason| Usage(format!("--net: {reason}")))?;
             of_file(&name, &preset, given.or(bytes))
         }
-        Some(NetText::Help) | None => (Net::default(), Some(PRESETS[0].name.to_owned())),
+        Some(NetText::Help) | None => PRESETS[0].named(),
     };
-    let before = net;
+    let before = named.network;
+    let net = &mut named.network;
     let time = |given: Option<TimeText>, else_: u64| given.map_or(else_, |time| time.0);
     let rate = |given: Option<PerByteText>, else_: PerByte| given.map_or(else_, |rate| rate.0);
     net.latency = time(args.latency, net.latency);
@@ -218,24 +224,23 @@ pub fn of(args: &NetArgs, bytes: Option<u64>) -> Result<(Net, Option<String>), U
     net.gap_per_byte = rate(args.gap_per_byte, net.gap_per_byte);
     net.overhead_per_byte = rate(args.overhead_per_byte, net.overhead_per_byte);
     net.eager_limit = args.eager_limit.map_or(net.eager_limit, |size| size.0);
-    if net != before {
-        name = None;
+    if named.network != before {
+        named.preset = None;
     }
-    Ok((net, name))
+    Ok(named)
 }
 
-fn of_file(name: &str, preset: &Measured, bytes: Option<u64>) -> (Net, Option<String>) {
-    match bytes.map(|bytes| preset.for_bytes(bytes)) {
-        Some((net, Some(range))) => {
-            (net, Some(format!("{name}, {} to {} bytes", range.from_bytes, range.to_bytes)))
-        }
-        Some((net, None)) => (net, Some(name.to_owned())),
-        None => (preset.net, Some(name.to_owned())),
-    }
+fn of_file(name: &str, preset: &Measured, bytes: Option<u64>) -> NamedNetwork {
+    let (network, range) = bytes.map_or((preset.net, None), |bytes| preset.for_bytes(bytes));
+    let preset = match range {
+        Some(range) => format!("{name}, {} to {} bytes", range.from_bytes, range.to_bytes),
+        None => name.to_owned(),
+    };
+    NamedNetwork { preset: Some(preset), network }
 }
 
-/// The network in LogGOPSim's words.
-pub fn text(net: &Net) -> String {
+/// The network in LogGOPSim's notation.
+pub fn text(net: &Network) -> String {
     format!(
         "L={} o={} g={} G={} O={} S={}",
         net.latency,
@@ -247,10 +252,10 @@ pub fn text(net: &Net) -> String {
     )
 }
 
-/// Refuses `help` for a network, which is for people.
+/// Refuses `--net help` where a network is required: the list of presets is for people.
 ///
 /// # Errors
-/// [`Usage`], with the help.
+/// [`Usage`], with the list of presets.
 pub fn refuse_help(args: &NetArgs) -> Result<(), Usage> {
     match args.net {
         Some(NetText::Help) => Err(Usage(format!("`help` is no network; these are known:\n{}", help()))),
@@ -258,7 +263,7 @@ pub fn refuse_help(args: &NetArgs) -> Result<(), Usage> {
     }
 }
 
-/// The presets, for `--net help`.
+/// The list of presets that `--net help` prints.
 pub fn help() -> String {
     let line = |preset: &Preset| {
         format!("{:10} {}\n{:10} {}\n", preset.name, text(&(preset.net)()), "", preset.source)
@@ -275,14 +280,19 @@ mod tests {
 
     use super::*;
 
-    fn network(args: &NetArgs, bytes: Option<u64>) -> (Net, Option<String>) {
-        of(args, bytes).unwrap()
+    fn network(args: &NetArgs, bytes: Option<u64>) -> (Network, Option<String>) {
+        let named = of(args, bytes).unwrap();
+        (named.network, named.preset)
     }
 
     #[test]
     fn networks_are_presets_or_parameters() {
-        assert_eq!("loggopsim".parse(), Ok(NetText::Net(Net::default(), Some("loggopsim".into()))));
-        let Ok(NetText::Net(net, None)) = "L=1us,o=20,G=0.04,S=4Ki".parse() else { panic!("not a network") };
+        assert_eq!("loggopsim".parse(), Ok(NetText::Network(PRESETS[0].named())));
+        let Ok(NetText::Network(NamedNetwork { preset: None, network: net })) =
+            "L=1us,o=20,G=0.04,S=4Ki".parse()
+        else {
+            panic!("not a network")
+        };
         assert_eq!((net.latency, net.overhead, net.gap, net.eager_limit), (1000, 20, 1000, 4096));
         assert_eq!(net.gap_per_byte, PerByte::from_femtoseconds(40_000));
         for bad in [
@@ -317,7 +327,7 @@ mod tests {
         let args = NetArgs { net: "atlahs".parse().ok(), overhead: Some(TimeText(7)), ..NetArgs::default() };
         let (net, name) = network(&args, None);
         assert_eq!((net.latency, net.overhead, name), (3700, 7, None));
-        assert_eq!(network(&NetArgs::default(), Some(8)), (Net::default(), Some("loggopsim".into())));
+        assert_eq!(network(&NetArgs::default(), Some(8)), (Network::default(), Some("loggopsim".into())));
     }
 
     #[test]

@@ -10,21 +10,21 @@ use quell_analysis::attribution::JoinedRecording;
 use quell_analysis::predict::NodeNoise;
 use quell_analysis::whatif::AttributedNoise;
 
-/// For what a model is to make noise; a recording has as much as it has.
+/// How much noise a model generates: enough for this job. A recording's amount is fixed.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelScale {
-    /// The work of a rank between two waits.
+    /// The work of a rank between two synchronizations.
     pub quantum: Nanos,
-    /// The most ranks that draw from it.
+    /// The largest number of ranks that draw from the noise.
     pub ranks: u64,
-    /// The seed of its draws.
+    /// The seed of the model's draws.
     pub seed: u64,
 }
 
-/// A recording; or, as anywhere that one is accepted, a model or another tool's file.
+/// Opens the noise of a node: a recording, or wherever one is accepted, a model (`.toml`) or another tool's file.
 ///
 /// # Errors
-/// Where the file cannot be read, or holds no noise.
+/// If the file cannot be read, or holds no noise.
 pub fn open(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         model(path, scale)
@@ -35,10 +35,10 @@ pub fn open(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
     }
 }
 
-/// The same with its sources, and the host that it was recorded on. A file named as a model is one.
+/// As [`open`], with the sources, and with the host that it was recorded on. A file with the extension `.toml` is a model.
 ///
 /// # Errors
-/// Where the file cannot be read, or holds no noise.
+/// If the file cannot be read, or holds no noise.
 pub fn attributed(path: &Path, scale: ModelScale) -> anyhow::Result<(AttributedNoise, Option<String>)> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         let model = read_model(path)?;
@@ -51,29 +51,29 @@ pub fn attributed(path: &Path, scale: ModelScale) -> anyhow::Result<(AttributedN
     Ok((sources_of(JoinedRecording::new(&recording))?, recording.manifest.host.clone()))
 }
 
-/// The noise of a recorded node, with its sources, of a recording that is joined already.
+/// The noise of a recorded node with its sources, from a recording whose detours are already joined with its intervals.
 ///
 /// # Errors
-/// Where it holds no noise.
+/// If it holds no noise.
 pub fn sources_of(joined: JoinedRecording<'_>) -> anyhow::Result<AttributedNoise> {
     let recording = joined.recording();
     check(recording)?;
     Ok(AttributedNoise::of_joined(joined, limits(recording)))
 }
 
-/// The noise of a recorded node.
+/// The noise of a recorded node, without its sources.
 ///
 /// # Errors
-/// Where it holds no noise.
+/// If it holds no noise.
 pub fn of_recording(recording: &Recording) -> anyhow::Result<NodeNoise> {
     check(recording)?;
     Ok(NodeNoise { name: recording.name(), traces: recording.traces.clone(), limits: limits(recording) })
 }
 
-/// Whether there is noise to predict from.
+/// Checks that the recording holds detours to predict from.
 ///
 /// # Errors
-/// Where it holds no noise.
+/// If it holds other data than detours, or no detours.
 pub fn check(recording: &Recording) -> anyhow::Result<()> {
     let path = recording.path.display();
     if recording.manifest.method != Method::Detour {
@@ -90,7 +90,7 @@ pub fn check(recording: &Recording) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the reader of any figure from this recording must know.
+/// Warnings that apply to every figure from this recording.
 pub fn limits(recording: &Recording) -> Vec<Warning> {
     let manifest = &recording.manifest;
     let mut limits = manifest.warnings.clone();
@@ -106,10 +106,10 @@ pub fn limits(recording: &Recording) -> Vec<Warning> {
     limits
 }
 
-/// A model's noise.
+/// The noise that a model generates.
 ///
 /// # Errors
-/// Where the file cannot be read, or holds no noise.
+/// If the file cannot be read, or holds no noise.
 pub fn model(path: &Path, scale: ModelScale) -> anyhow::Result<NodeNoise> {
     let model = read_model(path)?;
     NodeNoise::from_model(&name_of(&model, path), &model, scale.quantum, scale.ranks, scale.seed)

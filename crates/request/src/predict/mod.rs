@@ -4,4 +4,4 @@ pub mod args;
 mod request;
 
 pub use args::PredictArgs;
-pub use request::{explained, message_op, options, prediction, scale};
+pub use request::{explained, options, prediction, scale};

@@ -1,59 +1,36 @@
-//! From the options of `predict` to a prediction.
+//! Converts the options of `predict` to a prediction.
 
 use quell_analysis::Progress;
-use quell_analysis::predict::{self, Network, NodeNoise, Options, PredictError, Prediction};
+use quell_analysis::predict::{self, NodeNoise, Options, PredictError, Prediction};
 use quell_analysis::whatif::AttributedNoise;
 
 use super::PredictArgs;
 use crate::job::Defaults;
-use crate::network::NetArgs;
 use crate::noise::{self, ModelScale};
-use crate::pattern::OpText;
-use crate::size::Size;
 use crate::{Usage, WhatIfArgs, network, what_if};
 
-/// What the options mean.
+/// Checks and converts the options.
 ///
 /// # Errors
 /// [`Usage`] for options that contradict each other.
 pub fn options(args: &PredictArgs) -> anyhow::Result<Options> {
-    let network = message_op(&args.op, args.bytes, &args.net)?;
-    Ok(Options { network, ..args.job.options(&Defaults::of_a_prediction())? })
+    let messages = args.messages.messages(&args.net)?;
+    Ok(Options { messages, ..args.job.options(&Defaults::of_a_prediction())? })
 }
 
-/// The messages that end a phase.
-///
-/// # Errors
-/// [`Usage`] for a network without messages.
-pub fn message_op(op: &OpText, bytes: Option<Size>, net: &NetArgs) -> anyhow::Result<Option<Network>> {
-    let OpText::Pattern(op) = op else {
-        return match bytes.is_some() || net.is_given() {
-            true => Err(Usage(
-                "--op max sends no messages: name an --op that does, or leave --bytes and the network out"
-                    .into(),
-            )
-            .into()),
-            false => Ok(None),
-        };
-    };
-    let bytes = bytes.map_or(8, |size| size.0);
-    let (net, preset) = network::of(net, Some(bytes))?;
-    Ok(Some(Network { op: op.clone(), bytes, net, preset }))
-}
-
-/// Whose mistake it is.
+/// Classifies a failure: wrong options are [`Usage`]; noise, network and a stop by the user are not.
 pub fn explained(error: PredictError) -> anyhow::Error {
     match error {
         PredictError::Noise { .. } | PredictError::Network(_) | PredictError::Stopped(_) => error.into(),
-        // All else was typed.
+        // All other errors come from wrong options.
         _ => Usage(error.to_string()).into(),
     }
 }
 
-/// Predicts.
+/// Predicts the job.
 ///
 /// # Errors
-/// [`Usage`] for options that are wrong; else what is wrong with the noise, or that it was stopped.
+/// [`Usage`] for wrong options; otherwise what is wrong with the noise, or that `progress` stopped it.
 pub fn prediction(args: &PredictArgs, progress: Progress<'_>) -> anyhow::Result<Prediction> {
     network::refuse_help(&args.net)?;
     let options = options(args)?;
@@ -63,7 +40,7 @@ pub fn prediction(args: &PredictArgs, progress: Progress<'_>) -> anyhow::Result<
     })
 }
 
-/// Has as many threads as were requested.
+/// Runs the work on the requested number of threads.
 fn on_threads<T: Send>(
     threads: Option<u16>,
     work: impl FnOnce() -> anyhow::Result<T> + Send,
@@ -74,7 +51,7 @@ fn on_threads<T: Send>(
     }
 }
 
-/// Predicts for the noise as it would be.
+/// Predicts with the noise as the what-if options change it.
 fn otherwise(
     nodes: Vec<AttributedNoise>,
     what_if: &WhatIfArgs,
@@ -90,13 +67,13 @@ fn otherwise(
     Ok(Prediction { what_if: changed.words, ..prediction.map_err(explained)? })
 }
 
-/// A model makes noise for the largest scale.
+/// The noise that a model must generate: enough for the largest number of ranks.
 pub fn scale(options: &Options) -> ModelScale {
     let ranks = options.ranks.iter().copied().max().unwrap_or(1);
     ModelScale { quantum: options.quantum, ranks, seed: options.seed }
 }
 
-/// Each has some.
+/// Requires at least one node.
 fn something<T>(noise: Vec<T>) -> anyhow::Result<Vec<T>> {
     match noise.is_empty() {
         true => {

@@ -4,26 +4,26 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// How `show` groups.
+/// What a row of `show` stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// A row per CPU.
     Cpu,
     /// A row per noise source.
     Source,
-    /// A row per task that ran in the program's place.
+    /// A row per task that ran instead of the program.
     Task,
     /// A row per class of source: Type 1 (short, periodic), Type 2 (daemons), and so on.
     Class,
 }
 
-/// What is to be shown.
+/// The recording, and how to group it.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The recording, or a folder of recordings, as of many hosts or of a `bench` run.
+    /// A recording, or a folder of recordings, such as those of several hosts or of a `bench` run.
     #[arg(value_name = "R.quell|DIR")]
     pub recording: PathBuf,
-    /// What a row stands for; of a folder, `cpu` is a row per host.
+    /// What a row stands for; for a folder, `cpu` means a row per host.
     #[arg(long, value_enum, default_value = "cpu")]
     pub by: By,
 }

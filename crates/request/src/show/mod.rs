@@ -1,4 +1,4 @@
-//! `show`: a recording at a glance, or those of many hosts.
+//! `show`: an overview of a recording, or of the recordings of several hosts.
 
 pub mod args;
 
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quell_analysis::attribution::{Attribution, Show, attribution};
-use quell_analysis::fleet::{FEWEST_NODES, NodeSummary, fleet};
-use quell_analysis::hosts::{Hosts, OneHost, Unread, hosts, one_host, one_of_many};
+use quell_analysis::fleet::hosts::{Hosts, OneHost, hosts, one_host, one_of_many};
+use quell_analysis::fleet::{FEWEST_NODES, NodeSummary, Unread, fleet};
 use quell_analysis::overview::{Overview, overview};
 use quell_analysis::{Progress, Stopped};
 use quell_recording::{Recording, formats};
@@ -18,22 +18,22 @@ pub use args::{By, ShowArgs};
 
 use crate::Usage;
 
-/// Of more recordings than this, sources are told by all of their time: to join each with its detours would take minutes.
+/// Above this number of recordings, sources are summed up over the whole recordings: joining each with its detours would take minutes.
 const MANY: usize = 64;
 
-/// What there is to show.
+/// What `show` prints.
 #[derive(Debug)]
 pub enum Shown {
-    /// A recording, with all that is known of it.
+    /// One recording, with its overview and its attribution.
     One(Box<(Recording, Overview, Attribution)>),
-    /// Recordings of many hosts.
+    /// The recordings of several hosts.
     Many(Box<Hosts>),
 }
 
-/// Looks at what was requested. `warn` is told of recordings that cannot be read among others.
+/// Opens and summarizes the requested recordings. `warn` receives a message for each recording of a folder that cannot be read.
 ///
 /// # Errors
-/// Where it holds no recording, or several runs; [`Usage`] for tasks of many hosts.
+/// If there is no recording, or several runs; [`Usage`] for `--by task` or `--by class` over several hosts.
 pub fn shown(args: &ShowArgs, warn: &mut dyn FnMut(&str), progress: Progress<'_>) -> anyhow::Result<Shown> {
     let paths = recordings_in(&args.recording)?;
     if !paths.is_empty() {
@@ -52,10 +52,10 @@ pub fn shown(args: &ShowArgs, warn: &mut dyn FnMut(&str), progress: Progress<'_>
     Ok(Shown::One(Box::new((recording, overview, attribution))))
 }
 
-/// The recordings in a folder that is none itself; empty where it holds none.
+/// The recordings in a folder; empty if it is a recording itself or holds none.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// If the folder cannot be read.
 pub fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !folder.is_dir() || folder.join("manifest.json").exists() {
         return Ok(Vec::new());
@@ -71,7 +71,7 @@ pub fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The first run in the folder of a benchmark that made several.
+/// The first run in the folder of a benchmark with several runs.
 fn one_of_several_runs(folder: &Path) -> Option<PathBuf> {
     let inside = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     inside.filter(|path| path.join("run.json").is_file()).min()
@@ -103,11 +103,11 @@ fn many(
     Ok(document)
 }
 
-/// What is made of each recording, in the order of the paths, and what could not be read. The rows of one are gone before its thread
-/// reads the next.
+/// Applies `sum_up` to each recording, and returns the results in the order of the paths, and the recordings that could not be read. A
+/// thread drops the rows of one recording before it reads the next.
 ///
 /// # Errors
-/// [`Stopped`] by `progress`, which is told how many are read.
+/// [`Stopped`] by `progress`, which receives the number of recordings read.
 pub fn read_all<T: Send>(
     paths: &[PathBuf],
     warn: &mut dyn FnMut(&str),
@@ -137,10 +137,10 @@ pub fn read_all<T: Send>(
     Ok((known, unread))
 }
 
-/// The document of what is shown, as `--json` prints it.
+/// The JSON document that `--json` prints.
 ///
 /// # Errors
-/// None that are known.
+/// None are known.
 pub fn json(shown: Shown, by: By) -> serde_json::Result<String> {
     match shown {
         Shown::One(one) => {

@@ -1,14 +1,14 @@
-//! Who made the program late: the sources of the noise files, for the clocks that the engine names.
+//! The sources of the noise files, by the progress clocks that the engine reports, to name which noise delayed the program.
 
 use quell_sim::Node;
 
 use super::{SimulateArgs, noise};
 use quell_analysis::whatif::culprits::ClockSources;
 
-/// The sources of every clock, in the order in which the files give clocks to the ranks.
+/// The sources of every clock, in the order in which the files assign clocks to the ranks.
 ///
 /// # Errors
-/// Where a file cannot be read.
+/// If a file cannot be read.
 pub fn clocks(args: &SimulateArgs, ranks: u32) -> anyhow::Result<Vec<ClockSources>> {
     let mut clocks = Vec::new();
     for path in &args.noise {

@@ -1,59 +1,60 @@
-//! The document that a simulation is.
+//! The JSON document of a simulation.
 
 use std::collections::BTreeMap;
 
 use quell_recording::Nanos;
-use quell_sim::loggops::{Outcome, Rules};
+use quell_sim::loggops::{NamedNetwork, Outcome, Rules};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use quell_analysis::Warning;
-use quell_analysis::predict::{NetFacts, NoiseSource};
+use quell_analysis::predict::NoiseSource;
 use quell_analysis::stats::nearest_rank;
 use quell_analysis::whatif::culprits::CulpritFacts;
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.simulate/2";
-/// Up to so many ranks the document has a time for each unless more is requested.
+/// Maximum number of ranks for which the document lists times per rank, unless `--all-times` is given.
 pub const MOST_TIMES: usize = 4_096;
 
-/// A played program: when each rank is done.
+/// The result of a simulation: when each rank finished.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Simulation {
     /// Always `quell.simulate/2`.
     pub schema: String,
-    /// The file or the pattern that was played.
+    /// The file or the pattern that was simulated.
     pub program: String,
-    /// The parameters of the pattern by the options that set them; null for a file.
+    /// The parameters of the pattern, by the options that set them; null for a file.
     pub parameters: Option<BTreeMap<String, String>>,
-    /// By which rules ranks and messages meet.
+    /// The rules of the simulation.
     pub rules: RulesName,
     /// The network.
-    pub net: NetFacts,
-    /// Seed of the places in the noise; run again with it for the same bits.
+    pub net: NamedNetwork,
+    /// Seed of the offsets in the noise trace; equal seeds give bit-identical results.
     pub seed: u64,
-    /// How many ranks there are.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Operations that became free and messages that were sent, which is what LogGOPSim counts.
+    /// Number of operations that became ready plus messages that were sent, which is what LogGOPSim counts.
     pub events: u64,
-    /// Whether every operation was done and every message received.
+    /// Whether every operation finished and every message was received.
     pub finished: bool,
-    /// When the last rank was done, in nanoseconds; null if not finished.
+    /// When the last rank finished, in nanoseconds; null if the program did not finish.
     pub max_ns: Option<u64>,
-    /// The lowest of the ranks that were done last; null if not finished.
+    /// The lowest number among the ranks that finished last; null if the program did not finish.
     pub max_rank: Option<u32>,
-    /// When each rank was done, in nanoseconds, rank 0 first; null if not finished, and above 4,096 ranks unless
+    /// When each rank finished, in nanoseconds, rank 0 first; null if the program did not finish, and above 4,096 ranks unless
     /// `--all-times` is given.
     pub finish_times_ns: Option<Vec<u64>>,
-    /// When the first rank, a tenth, half, nine tenths and all of the ranks were done, in nanoseconds; null if not finished.
+    /// When the first rank, a tenth, half, nine tenths and all of the ranks had finished, in nanoseconds; null if the program did not
+    /// finish.
     pub finish_quantiles_ns: Option<[u64; 5]>,
-    /// The noise; null for a silent machine.
+    /// The noise; null if there was none.
     pub noise: Option<NoiseFacts>,
-    /// The same without noise, if that was requested.
+    /// The same program without noise, if requested.
     pub baseline: Option<Baseline>,
-    /// Which noise made it late, if that was requested.
+    /// The noise that delayed the program, if requested.
     pub culprits: Option<CulpritFacts>,
-    /// What was left over, if not finished.
+    /// What remained when the program could not continue; null if it finished.
     pub stuck: Option<StuckFacts>,
     /// What limits the result.
     pub warnings: Vec<Warning>,
@@ -63,9 +64,9 @@ pub struct Simulation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RulesName {
-    /// LogGOPSim's, nanosecond for nanosecond.
+    /// LogGOPSim's, exact to the nanosecond.
     Compatible,
-    /// What a machine does.
+    /// Rules that hold on real machines.
     Physical,
 }
 
@@ -78,20 +79,20 @@ impl From<Rules> for RulesName {
     }
 }
 
-/// Where in its noise each rank begins.
+/// The offset in the noise trace at which each rank starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StartName {
-    /// Each node at a place of its own, drawn evenly.
+    /// Each node at an offset of its own, uniformly distributed.
     Independent,
-    /// All nodes at one place.
+    /// All nodes at the same offset.
     Together,
-    /// As a file says, rank by rank.
+    /// As given in a file, rank by rank.
     Offsets,
 }
 
 impl StartName {
-    /// What the options mean.
+    /// The mode that the options select.
     pub fn of(cosched: bool, skew: Option<Nanos>) -> Self {
         if cosched || skew.is_some() { Self::Together } else { Self::Independent }
     }
@@ -100,20 +101,20 @@ impl StartName {
 /// The noise of a simulation.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NoiseFacts {
-    /// The files, in the order in which nodes take them.
+    /// The noise files, in the order in which they are assigned to nodes.
     pub sources: Vec<NoiseSource>,
-    /// Where in it each rank begins.
+    /// The offset in the noise trace at which each rank starts.
     pub start: StartName,
-    /// With `together`: nodes begin up to this much later than the first, in nanoseconds.
+    /// With `together`: nodes start up to this much later than the first, in nanoseconds.
     pub skew_ns: u64,
-    /// The noise that struck the work of all ranks together, in nanoseconds; null if not finished.
+    /// The noise that delayed the work of all ranks together, in nanoseconds; null if the program did not finish.
     pub injected_total_ns: Option<u64>,
-    /// The noise that struck each rank's work, in nanoseconds, rank 0 first; left out as `finish_times_ns` is.
+    /// The noise that delayed each rank's work, in nanoseconds, rank 0 first; left out as `finish_times_ns` is.
     pub injected_noise_ns: Option<Vec<u64>>,
 }
 
 impl NoiseFacts {
-    /// Before the run.
+    /// The facts that are known before the run; what the run injects is filled in later.
     pub fn new(sources: Vec<NoiseSource>, start: StartName, skew: Option<Nanos>) -> Self {
         let skew_ns = skew.unwrap_or_default().as_nanos();
         Self { sources, start, skew_ns, injected_total_ns: None, injected_noise_ns: None }
@@ -123,61 +124,61 @@ impl NoiseFacts {
 /// The same program without noise.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Baseline {
-    /// When its last rank was done, in nanoseconds.
+    /// When its last rank finished, in nanoseconds.
     pub max_ns: u64,
-    /// 100 × (with noise − without) / without; null where there is nothing to be slowed down.
+    /// 100 × (with noise − without) / without; null if the program takes no time without noise.
     pub slowdown_percent: Option<f64>,
 }
 
-/// What was left when nothing could go on. Of each kind the first few are listed.
+/// What remained when no operation could continue. The first few of each kind are listed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StuckFacts {
-    /// Ranks that wait for one another in a circle, each for the next and the last for the first.
+    /// Ranks that wait for one another in a cycle: each for the next, and the last for the first.
     pub cycle: Vec<u32>,
-    /// Receives that no message came for.
+    /// Receives without a matching message.
     pub receives: Vec<LeftOver>,
-    /// How many of them there are.
+    /// The total number of these receives.
     pub receives_total: u64,
-    /// Messages that nobody received; `rank` is the receiver's, `operation` the send's.
+    /// Messages that were never received; `rank` is the receiver, `operation` is the send.
     pub messages: Vec<LeftOver>,
-    /// How many of them there are.
+    /// The total number of these messages.
     pub messages_total: u64,
-    /// Ranks whose operations were not all free to start in the end.
+    /// Ranks with operations that never became ready.
     pub unfreed: Vec<Unfreed>,
-    /// How many operations were never free to start, on all ranks.
+    /// The total number of operations that never became ready, on all ranks.
     pub unfreed_total: u64,
 }
 
-/// One end of a message without the other.
+/// One end of a message whose other end is missing.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LeftOver {
-    /// The rank where it waits.
+    /// The rank that waits.
     pub rank: u32,
-    /// The number of the operation in its rank, from 0.
+    /// The index of the operation in its rank, from 0.
     pub operation: u32,
-    /// Its label in the text, if it has one.
+    /// Its label in the GOAL text, if it has one.
     pub label: Option<String>,
-    /// Its line in the text, from 1.
+    /// Its line in the GOAL text, from 1.
     pub line: Option<u64>,
     /// The other rank; null for any.
     pub peer: Option<u32>,
     /// The tag; null for any.
     pub tag: Option<u32>,
-    /// Bytes.
+    /// The size of the message.
     pub bytes: u64,
 }
 
-/// A rank with operations that were never free to start.
+/// A rank with operations that never became ready.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Unfreed {
-    /// The rank.
+    /// The number of the rank.
     pub rank: u32,
-    /// How many operations.
+    /// How many of its operations never became ready.
     pub operations: u64,
 }
 
 impl Simulation {
-    /// Fills in what came out.
+    /// Fills in the outcome of the run.
     pub fn finish(&mut self, outcome: &Outcome, all_times: bool) {
         self.events = outcome.events;
         self.finished = outcome.stuck.is_none();
@@ -195,7 +196,7 @@ impl Simulation {
         }
     }
 
-    /// Fills in how the run without noise ended.
+    /// Fills in the outcome of the run without noise.
     pub fn compare(&mut self, silent: &Outcome) {
         let base = silent.last().1;
         let slower = |noisy: u64| 100.0 * (noisy as f64 - base as f64) / base as f64;

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 use anyhow::Context as _;
 use quell_sim::goal::{self, Format, Schedule};
-use quell_sim::loggops::{self, Culprits, Net, Noise, Outcome, Program, Rules, Run, Stuck};
+use quell_sim::loggops::{self, Culprits, NamedNetwork, Network, Noise, Outcome, Program, Rules, Run, Stuck};
 use quell_sim::pattern::Params;
 
 pub use self::args::SimulateArgs;
@@ -22,54 +22,53 @@ use self::program::{Playable, Source};
 use crate::pattern::Named;
 use crate::{Usage, network};
 use quell_analysis::Progress;
-use quell_analysis::predict::NetFacts;
 use quell_analysis::whatif::culprits::CulpritFacts;
 
-/// The network, and its preset's name. All messages of a pattern count as of its size; those of a schedule have many.
+/// The network, and the name of its preset. A pattern has one message size, for which a file may hold parameters; a schedule has many.
 ///
 /// # Errors
 /// [`Usage`] for a file that holds no network.
-pub fn network(args: &SimulateArgs) -> Result<(Net, Option<String>), Usage> {
+pub fn network(args: &SimulateArgs) -> Result<NamedNetwork, Usage> {
     let bytes = || args.parameters.bytes.map_or_else(|| Params::default().bytes, |size| size.0);
     network::of(&args.net, args.pattern.is_some().then(bytes))
 }
 
-/// What is played, in words.
+/// The name and the parameters of the program, for the document.
 #[derive(Debug)]
 pub struct About<'a> {
-    /// The file or the pattern.
+    /// The name of the file or the pattern.
     pub name: String,
     parameters: Option<BTreeMap<String, String>>,
     schedule: Option<(&'a Schedule, &'a Source)>,
 }
 
 impl<'a> About<'a> {
-    /// A schedule.
+    /// Describes a schedule.
     pub fn schedule(schedule: &'a Schedule, source: &'a Source) -> Self {
         Self { name: source.path.display().to_string(), parameters: None, schedule: Some((schedule, source)) }
     }
 
-    /// A pattern.
+    /// Describes a pattern.
     pub fn pattern(named: &Named) -> Self {
         Self { name: named.name.clone(), parameters: Some(named.parameters.clone()), schedule: None }
     }
 }
 
-/// A program that was played.
+/// The result of a simulation.
 #[derive(Debug)]
 pub struct Played {
-    /// The document; of a program that does not end, with what was left over.
+    /// The document; if the program does not finish, it lists what remained.
     pub simulation: Simulation,
-    /// How it went, and under which noise; `None` where a look was enough to see that it does not end.
+    /// The outcome and the noise; `None` if a check before the run found that the program cannot finish.
     pub run: Option<(Outcome, Noise)>,
-    /// Why it does not end.
+    /// Why the program does not finish.
     pub failure: Option<String>,
 }
 
-/// Plays what was requested. `warn` is told what is odd about its file.
+/// Simulates the requested program. `warn` receives a message for each oddity of its file.
 ///
 /// # Errors
-/// As [`play`].
+/// As for [`play`].
 pub fn simulate(
     args: &SimulateArgs,
     warn: &mut dyn FnMut(&str),
@@ -84,19 +83,20 @@ pub fn simulate(
     }
 }
 
-/// Plays a program. `progress` is told how many of how many events are done; of 0 where that is not known.
+/// Simulates a program. `progress` receives the number of finished events and the total, which is 0 if it is not known.
 ///
 /// # Errors
-/// For noise that cannot be had or does not fit, and where `progress` stops it. A program that does not end is no error here.
+/// If the noise cannot be loaded or is unsuitable, and if `progress` stops the run. A program that does not finish is no error here.
 pub fn play<P: Program>(
     program: &P,
     about: &About<'_>,
     args: &SimulateArgs,
     progress: Progress<'_>,
 ) -> anyhow::Result<Played> {
-    let (net, preset) = network(args)?;
-    let mut simulation = begin(program, about, args, NetFacts::of(&net, preset.as_deref()));
-    // LogGOPSim looks at nothing before it runs.
+    let named = network(args)?;
+    let net = named.network;
+    let mut simulation = begin(program, about, args, named);
+    // LogGOPSim does not check a schedule before it runs it.
     let looked_at = about.schedule.filter(|_| noise::rules(args) == Rules::Physical);
     let errors = looked_at.map(|(schedule, source)| program::errors(schedule, source)).transpose()?;
     if let Some(errors) = errors.flatten() {
@@ -128,16 +128,16 @@ pub fn play<P: Program>(
     Ok(Played { simulation, run: Some((outcome, given.noise)), failure: None })
 }
 
-/// LogGOPSim's events, one for each operation and one for each message, of all runs; 0 if nobody knows.
+/// The number of LogGOPSim's events of all runs, one per operation and one per message; 0 if it is not known.
 fn events<P: Program>(program: &P, args: &SimulateArgs) -> u64 {
     let events = program.totals().map(|(operations, sends)| operations.saturating_add(sends));
     events.unwrap_or(0).saturating_mul(if args.baseline { 2 } else { 1 })
 }
 
-/// A run's place in the whole.
+/// One run's share of the total progress.
 #[derive(Clone, Copy)]
 struct Part<'a> {
-    net: Net,
+    net: Network,
     all: u64,
     before: u64,
     progress: Progress<'a>,
@@ -150,8 +150,8 @@ impl Part<'_> {
     }
 }
 
-/// The document before the run.
-fn begin<P: Program>(program: &P, about: &About<'_>, args: &SimulateArgs, net: NetFacts) -> Simulation {
+/// The document before the run, with empty results.
+fn begin<P: Program>(program: &P, about: &About<'_>, args: &SimulateArgs, net: NamedNetwork) -> Simulation {
     Simulation {
         schema: SCHEMA.to_owned(),
         program: about.name.clone(),
@@ -196,7 +196,7 @@ fn run_with<P: Program>(
     Ok((loggops::run(program, &run)?, None))
 }
 
-/// What was left over, with its places in the text where there is one.
+/// What remained of a program that did not finish, with its positions in the GOAL text, if there is one.
 fn explain(stuck: &Stuck, source: Option<&Source>) -> anyhow::Result<StuckFacts> {
     let places = match source {
         Some(Source { path, format: Format::Text }) => {

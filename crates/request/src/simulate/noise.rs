@@ -1,4 +1,4 @@
-//! Where the noise of a simulation comes from, and where in it each rank begins.
+//! Opens the noise of a simulation, and chooses the offset in it at which each rank starts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use quell_analysis::Warning;
 use quell_analysis::predict::{NodeNoise, NoiseSource};
 use quell_analysis::whatif::AttributedNoise;
 
-/// A model without a span of its own makes noise for ranks that wait for each other about so often.
+/// How often ranks synchronize, for models that have no span of their own: a model generates noise for this quantum.
 pub const MODEL_QUANTUM: Nanos = Nanos::from_nanos(1_000_000);
 
-/// The noise of a run, and what is to be said of it.
+/// The noise of a run, and what the document says about it.
 #[derive(Debug)]
 pub struct Given {
-    /// For the engine.
+    /// The noise as the engine takes it.
     pub noise: Noise,
-    /// For the document; `None` for a silent machine.
+    /// The noise as the document describes it; `None` without noise.
     pub facts: Option<NoiseFacts>,
-    /// What limits it.
+    /// Warnings about the noise.
     pub warnings: Vec<Warning>,
 }
 
-/// The noise that was requested.
+/// Opens the requested noise.
 ///
 /// # Errors
-/// [`Usage`] for options that do not go together; or what is wrong with a file.
+/// [`Usage`] for options that contradict each other; otherwise what is wrong with a file.
 pub fn of(args: &SimulateArgs, ranks: u32) -> anyhow::Result<Given> {
     if args.noise.is_empty() {
         return Ok(Given { noise: Noise::None, facts: None, warnings: Vec::new() });
@@ -45,12 +45,12 @@ pub fn of(args: &SimulateArgs, ranks: u32) -> anyhow::Result<Given> {
     }
 }
 
-/// The rules that were requested.
+/// The requested rules.
 pub fn rules(args: &SimulateArgs) -> Rules {
     if args.compat { Rules::Compatible } else { Rules::Physical }
 }
 
-/// LogGOPSim's: one trace for all, whatever CPU it is from.
+/// Noise under LogGOPSim's rules: one trace for all ranks, whichever CPU it was recorded on.
 fn compatible(args: &SimulateArgs, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow::Result<Given> {
     if args.what_if.is_given() {
         return Err(Usage("LogGOPSim knows no what-ifs: leave them out, or --compat".into()).into());
@@ -73,7 +73,7 @@ fn compatible(args: &SimulateArgs, ranks: u32, offsets: Option<Vec<u64>>) -> any
     Ok(Given { noise: Noise::Window(noise), facts: Some(facts), warnings: limits })
 }
 
-/// One trace for all ranks.
+/// A noise trace that all ranks share.
 struct OneTrace {
     /// Start and duration of each detour, in nanoseconds.
     detours: Vec<(u64, u64)>,
@@ -81,7 +81,7 @@ struct OneTrace {
     limits: Vec<Warning>,
 }
 
-/// The trace of a netgauge file, read as LogGOPSim reads it, or of a recording or model of one CPU.
+/// Reads the trace of a netgauge file as LogGOPSim reads it, or that of a recording or model of one CPU.
 fn trace(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<OneTrace> {
     if let Some(detours) = noise_trace::read(path)? {
         let span = detours.last().map_or(0, |detour| detour.0);
@@ -105,7 +105,7 @@ fn trace(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<OneTrac
     Ok(OneTrace { detours, source: NoiseSource::of(&node), limits: node.warnings().collect() })
 }
 
-/// A progress clock for each CPU, in physical mode.
+/// Noise under physical rules: a progress clock for each CPU.
 fn physical(args: &SimulateArgs, ranks: u32, offsets: Option<Vec<u64>>) -> anyhow::Result<Given> {
     let given = args.noise.iter().map(|path| open(path, args, ranks)).collect::<anyhow::Result<Vec<_>>>()?;
     let of_node = |(node, path): (&NodeNoise, &PathBuf)| {
@@ -124,7 +124,7 @@ fn physical(args: &SimulateArgs, ranks: u32, offsets: Option<Vec<u64>>) -> anyho
     Ok(Given { noise: Noise::Clocks(clocks), facts: Some(facts), warnings })
 }
 
-/// Where in the noise ranks begin, if no file says so.
+/// The offsets in the noise trace at which ranks start, if no file gives them.
 pub fn start(args: &SimulateArgs) -> Start {
     match args.skew {
         None if !args.cosched => Start::Independent,
@@ -132,7 +132,7 @@ pub fn start(args: &SimulateArgs) -> Start {
     }
 }
 
-/// Ranks on one trace at the given places.
+/// Places ranks on one trace, at the given offsets.
 fn at_offsets(nodes: &[Node], offsets: &[u64]) -> anyhow::Result<RankClocks> {
     let clocks: Vec<&ProgressClock> = nodes.iter().flat_map(Node::clocks).collect();
     let [clock] = clocks.as_slice() else {
@@ -146,7 +146,7 @@ fn at_offsets(nodes: &[Node], offsets: &[u64]) -> anyhow::Result<RankClocks> {
     Ok(RankClocks::new(vec![Arc::new((*clock).clone())], places)?)
 }
 
-/// One offset a line; as many as ranks, or more.
+/// Reads one offset per line, exactly one for each rank.
 fn offsets(path: &Path, ranks: u32) -> anyhow::Result<Vec<u64>> {
     let text = fs_err::read_to_string(path)?;
     let mut offsets = Vec::new();
@@ -172,10 +172,10 @@ fn offsets(path: &Path, ranks: u32) -> anyhow::Result<Vec<u64>> {
     Ok(offsets)
 }
 
-/// A file's noise.
+/// Opens the noise of one file.
 ///
 /// # Errors
-/// Where it cannot be had.
+/// If it cannot be loaded.
 pub fn open(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<NodeNoise> {
     if args.what_if.is_given() {
         return Ok(attributed(path, args, ranks)?.noise());
@@ -183,10 +183,10 @@ pub fn open(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<Node
     noise::open(path, scale(args, ranks))
 }
 
-/// The same with its sources, and otherwise than it was recorded where that was requested.
+/// As [`open`], with the sources, and with the what-if changes that were requested.
 ///
 /// # Errors
-/// Where it cannot be had.
+/// If it cannot be loaded.
 pub fn attributed(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<AttributedNoise> {
     let node = noise::attributed(path, scale(args, ranks))?.0;
     if !args.what_if.is_given() {

@@ -1,14 +1,14 @@
-//! A netgauge selfish file exactly as LogGOPSim takes it for its noise: start and duration rounded to whole nanoseconds,
-//! overlaps and the order of lines left alone.
+//! Reads a netgauge selfish file exactly as LogGOPSim reads its noise: start and duration are rounded to whole nanoseconds, and overlaps
+//! and the order of lines are kept.
 
 use std::path::Path;
 
 use quell_recording::one_line;
 
-/// No trace is longer than 146 years.
+/// The maximum length of a trace, 146 years in ns.
 const MOST_NS: f64 = (1u64 << 62) as f64;
 
-/// The detours of a file as (start, duration) in ns; `None` for what is no such file.
+/// The detours of a file as (start, duration) in ns; `None` if it is no netgauge selfish file.
 pub fn read(path: &Path) -> anyhow::Result<Option<Vec<(u64, u64)>>> {
     if !path.is_file() {
         return Ok(None);
@@ -43,12 +43,12 @@ fn parse(text: &str) -> Result<Vec<(u64, u64)>, String> {
     Ok(detours)
 }
 
-/// Rounded, halves away from zero.
+/// Rounds to whole nanoseconds, halves away from zero.
 fn nanos(field: &str) -> Option<u64> {
     field.parse::<f64>().ok().filter(|ns| (0.0..=MOST_NS).contains(ns)).map(|ns| ns.round() as u64)
 }
 
-/// A line of somebody else's, fit for a message.
+/// Shortens and escapes a line of a foreign file for an error message.
 pub fn shown(line: &str) -> String {
     one_line(&line.chars().take(40).collect::<String>())
 }

@@ -1,4 +1,4 @@
-//! What is played: a schedule from a file, or a named pattern.
+//! The program to simulate: a schedule from a file, or a named pattern.
 
 use std::io::{BufRead, BufReader, Cursor, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use super::SimulateArgs;
 use crate::Usage;
 use crate::pattern::{self, Named};
 
-/// A program that can be played.
+/// A program that can be simulated.
 #[derive(Debug)]
 pub enum Playable {
-    /// From a file.
+    /// A schedule from a file.
     Schedule(Schedule, Source),
-    /// By name.
+    /// A named pattern.
     Pattern(Named),
 }
 
-/// Where a schedule is from.
+/// The file that a schedule comes from.
 #[derive(Debug)]
 pub struct Source {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its form.
+    /// Text or binary.
     pub format: Format,
 }
 
-/// What was requested.
+/// Opens the requested program.
 ///
 /// # Errors
-/// [`Usage`] if that is nothing, or a pattern with what it does not take; or what is wrong with the file.
+/// [`Usage`] if there is none, or for parameters that the pattern does not accept; otherwise what is wrong with the file.
 pub fn of(args: &SimulateArgs, warn: &mut dyn FnMut(&str)) -> anyhow::Result<Playable> {
     match (&args.schedule, &args.pattern) {
         (Some(path), None) => {
@@ -48,10 +48,10 @@ pub fn of(args: &SimulateArgs, warn: &mut dyn FnMut(&str)) -> anyhow::Result<Pla
     }
 }
 
-/// Reads a schedule in either form. `warn` is told what is odd about it.
+/// Reads a schedule, text or binary. `warn` receives a message for each oddity.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn read(path: &Path, warn: &mut dyn FnMut(&str)) -> anyhow::Result<(Schedule, Format)> {
     let (format, input) = open(path)?;
     let mut notes = Findings::default();
@@ -66,10 +66,10 @@ pub fn read(path: &Path, warn: &mut dyn FnMut(&str)) -> anyhow::Result<(Schedule
     Ok((schedule, format))
 }
 
-/// A file at its beginning, and what its first bytes say that it is.
+/// Opens a file at its start, and detects its format from the first bytes.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn open(path: &Path) -> anyhow::Result<(Format, impl BufRead + use<>)> {
     let mut file = fs_err::File::open(path)?;
     let mut head = Vec::new();
@@ -78,10 +78,10 @@ pub fn open(path: &Path) -> anyhow::Result<(Format, impl BufRead + use<>)> {
     Ok((format, BufReader::with_capacity(1 << 16, Cursor::new(head).chain(file))))
 }
 
-/// What a look at a schedule finds that keeps it from its end: as many lines as a message may have, with places.
+/// The errors that a check of the schedule finds, with their positions, if they keep it from finishing; at most as many as a message lists.
 ///
 /// # Errors
-/// Where the file cannot be read again.
+/// If the file cannot be read again.
 pub fn errors(schedule: &Schedule, source: &Source) -> anyhow::Result<Option<Warning>> {
     let mut findings = goal::check(schedule);
     if findings.errors() == 0 {
@@ -97,5 +97,5 @@ pub fn errors(schedule: &Schedule, source: &Source) -> anyhow::Result<Option<War
     Ok(Some(Warning::NeverEnds { errors, more }))
 }
 
-/// So many findings a message lists.
+/// Maximum number of findings in a message.
 const MOST_LINES: usize = 10;

@@ -1,27 +1,27 @@
-//! Why a program did not end, for people and for the document.
+//! Why a program did not finish, as an error message and for the document.
 
 use quell_sim::goal::Place;
 use quell_sim::loggops::{ANY, Stuck, Waiting};
 
 use super::document::{LeftOver, StuckFacts, Unfreed};
 
-/// So many left-overs a message lists.
+/// Maximum number of remaining operations in a message.
 const MOST_LINES: usize = 10;
-/// So many ranks of a circle.
+/// Maximum number of ranks of a cycle in a message.
 const MOST_RANKS: usize = 8;
 
-/// An operation as a sender of a message names it. Its own rank is the message's peer.
+/// The (rank, operation) of the send of an unreceived message. The rank is the message's peer.
 fn sender(message: &Waiting) -> (u32, u32) {
     (message.peer, message.op)
 }
 
-/// The operations whose places are wanted: receives, then messages' sends.
+/// The operations whose positions in the text are needed: first the receives, then the sends of unreceived messages.
 pub fn operations(stuck: &Stuck) -> Vec<(u32, u32)> {
     let receives = stuck.receives.iter().map(|waiting| (waiting.rank, waiting.op));
     receives.chain(stuck.messages.iter().map(sender)).collect()
 }
 
-/// For the document. `places` are those of [`operations`], or empty.
+/// Converts to the document's form. `places` holds the positions of [`operations`], or is empty.
 pub fn facts(stuck: &Stuck, places: &[Option<Place>]) -> StuckFacts {
     let left_over = |(index, waiting): (usize, &Waiting)| {
         let place = places.get(index).cloned().flatten();
@@ -50,7 +50,7 @@ pub fn facts(stuck: &Stuck, places: &[Option<Place>]) -> StuckFacts {
     }
 }
 
-/// The error: why in a sentence, then what is left over, line by line.
+/// The error message: the reason in a sentence, then what remained, one per line.
 pub fn message(stuck: &StuckFacts) -> String {
     let receives = stuck.receives.iter().map(receive);
     let messages = stuck.messages.iter().map(unreceived);
@@ -63,7 +63,8 @@ pub fn message(stuck: &StuckFacts) -> String {
     format!("the program does not end: {}{lines}", reason(stuck))
 }
 
-/// How many left-overs so many lines do not tell of. Of operations that were never freed, a line tells all of a rank.
+/// How many of the remaining operations the first `lines` lines leave out. A line about operations that never became ready covers all of
+/// its rank.
 fn left_out(stuck: &StuckFacts, lines: usize) -> Option<u64> {
     let ends = lines.min(stuck.receives.len() + stuck.messages.len());
     let unfreed: u64 = stuck.unfreed.iter().take(lines - ends).map(|one| one.operations).sum();

@@ -6,10 +6,10 @@ use clap::Args;
 
 use crate::network::NetArgs;
 
-/// What is to be tracked.
+/// The archive of the run, and its network.
 #[derive(Debug, Args)]
 pub struct TrackArgs {
-    /// The run: a folder that `quell trace` made, any OTF2 archive's folder, or its anchor file (`traces.otf2`).
+    /// The run: a folder that `quell trace` made, the folder of any OTF2 archive, or its anchor file (`traces.otf2`).
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
     /// The network.

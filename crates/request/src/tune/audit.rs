@@ -1,4 +1,4 @@
-//! What `quell tune audit` finds: what of the catalogue is on here, by the noise that it addresses.
+//! The result of `quell tune audit`: which mitigations of the catalogue are applied here, ordered by the noise that they address.
 
 use quell_analysis::addressed::{Addressed, Sources};
 use quell_recording::{Recording, format_cpu_list};
@@ -7,82 +7,82 @@ use quell_tune::catalogue::{Category, Risk};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What `tune audit --json` prints.
+/// The JSON document of `quell tune audit --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Document {
     /// `quell.tune-audit/1`.
     pub schema: &'static str,
-    /// The machine.
+    /// Name of the host.
     pub host: String,
-    /// Its kernel.
+    /// Its kernel release.
     pub kernel: String,
-    /// CPUs that compute, as a list; null where the machine has no such part.
+    /// CPUs that compute, as a list; null if the CPUs are not divided.
     pub compute: Option<String>,
-    /// CPUs that are left to the system.
+    /// CPUs that are left to the system, as a list; null if the CPUs are not divided.
     pub housekeeping: Option<String>,
-    /// Why the machine has no such parts.
+    /// Why the CPUs are not divided into compute and housekeeping CPUs.
     pub no_parts: Option<String>,
-    /// The recordings by whose noise the entries are ordered.
+    /// The recordings whose noise orders the entries.
     pub recordings: Vec<String>,
-    /// Whether this was looked at without root's rights.
+    /// Whether the audit ran without root privileges.
     pub unprivileged: bool,
-    /// What could not be seen, and why.
+    /// Places that could not be read, and why.
     pub unseen: Vec<Unseen>,
-    /// Each mitigation: by the noise that it addresses, then by id.
+    /// Each mitigation, ordered by the noise that it addresses, then by id.
     pub mitigations: Vec<Entry>,
 }
 
-/// Something that could not be seen.
+/// A place that could not be read.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Unseen {
-    /// The mitigation.
+    /// Id of the mitigation.
     pub mitigation: String,
     /// The place.
     pub place: String,
-    /// Why.
+    /// Why it could not be read.
     pub why: String,
 }
 
-/// One mitigation.
+/// The audit of one mitigation.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Entry {
     /// Its id.
     pub id: String,
-    /// One line.
+    /// One-line title.
     pub title: String,
-    /// What of a machine it is about.
+    /// What it changes: a part of the machine, or of how programs run on it.
     pub category: Category,
-    /// How much can go wrong.
+    /// Its risk.
     pub risk: Risk,
-    /// How it stands.
+    /// Its state on this machine.
     pub state: State,
-    /// Why, where the state alone does not say.
+    /// The reason for the state, if the state alone does not give it.
     pub why: Option<String>,
-    /// The noise that its sources made here; null without a recording that names sources.
+    /// The noise of the sources that it addresses, as recorded here; null without a recording that names sources.
     pub noise: Option<Addressed>,
-    /// Patterns of the noise that it takes away.
+    /// Patterns of the noise that it removes.
     pub patterns: Vec<String>,
     /// What it does.
     pub what: String,
     /// What it costs.
     pub caveat: String,
-    /// Where it is gone, what happened to it.
+    /// For a mitigation that no longer exists: what happened to it.
     pub gone: Option<String>,
-    /// What does today what it did.
+    /// What replaces it today.
     pub successor: Option<String>,
     /// The row of IBM's page that it comes from.
     pub ibm: Option<String>,
     /// Where its facts come from.
     pub provenance: Vec<String>,
-    /// What it touches.
+    /// The places that it changes.
     pub places: Vec<Sight>,
-    /// What is to be done by hand.
+    /// Steps to do by hand.
     pub by_hand: Vec<ByHand>,
 }
 
-/// The audit as a document.
+/// The JSON document of an audit.
 ///
-/// `unprivileged` says whether it was looked at without root's rights.
+/// `unprivileged`: whether the audit ran without root privileges.
 pub fn document(
     audit: &Audit<'_>,
     sources: &Sources,
@@ -90,7 +90,7 @@ pub fn document(
     unprivileged: bool,
 ) -> Document {
     let mut mitigations: Vec<Entry> = audit.entries.iter().map(|one| entry(one, sources)).collect();
-    // Stable: equal noise stays in the order of ids.
+    // The sort is stable: entries with equal noise stay in the order of ids.
     mitigations.sort_by_key(|one| std::cmp::Reverse(one.noise.map_or(0, |noise| noise.total_ns)));
     let parts = audit.parts.as_ref().ok();
     Document {

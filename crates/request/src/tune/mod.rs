@@ -1,4 +1,4 @@
-//! What `quell tune` answers.
+//! Results of `quell tune`.
 
 pub mod audit;
 pub mod trial;

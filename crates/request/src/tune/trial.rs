@@ -1,4 +1,4 @@
-//! What `quell tune try` found: each mitigation measured with and without.
+//! The result of `quell tune try`: each mitigation, measured with and without.
 
 use quell_analysis::predict::Point;
 use quell_analysis::trial::{Trial, Verdict};
@@ -8,89 +8,89 @@ use quell_tune::plan::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Phases of all ranks together that are simulated at least, so that what is rare is met at two ranks too.
+/// Minimum number of phases times ranks to simulate, so that rare detours are drawn even with two ranks.
 pub const RANK_PHASES: u64 = 100_000;
 
-/// The document.
+/// The JSON document of `quell tune try --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Attempts {
     /// `quell.tune-try/2`.
     pub schema: &'static str,
-    /// Length of each recording.
+    /// Length of each recording, in ns.
     pub duration_ns: u64,
-    /// The seed of the order.
+    /// The seed of the order of recordings.
     pub seed: u64,
-    /// Each mitigation.
+    /// The trial of each mitigation.
     pub mitigations: Vec<Attempt>,
 }
 
-/// One mitigation.
+/// The trial of one mitigation.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Attempt {
     /// Its id.
     pub id: String,
-    /// One line.
+    /// One-line title.
     pub title: String,
     /// Why it was not tried.
     pub not_tried: Option<String>,
-    /// What came of it; null where it was not tried.
+    /// The verdict; null if it was not tried.
     pub verdict: Option<Verdict>,
-    /// The figures.
+    /// The measured differences.
     pub trial: Option<Trial>,
-    /// What it means at scale.
+    /// The prediction at scale.
     pub scale: Option<Scale>,
-    /// Ids of what was written each time.
+    /// Ids of the writes that apply it, made and reverted each time.
     pub writes: Vec<String>,
-    /// What the kernel refused, and why.
+    /// Writes that the kernel refused, and why.
     pub not_taken: Vec<(String, String)>,
-    /// Events that the recorder lost without it; what was lost is in no figure.
+    /// Events that the recorder lost without the mitigation; no figure includes them.
     pub lost_without: u64,
-    /// Those that it lost with it.
+    /// Events that the recorder lost with it.
     pub lost_with: u64,
-    /// What limits the recordings.
+    /// Warnings of the recordings.
     pub warnings: Vec<Warning>,
     /// Whether it was left applied.
     pub kept: bool,
 }
 
-/// What a program of many ranks would lose, without and with.
+/// The predicted slowdown of a program with many ranks, without and with the mitigation.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Scale {
-    /// Length of a compute phase.
+    /// Length of a compute phase, in ns.
     pub quantum_ns: u64,
     /// Without the mitigation.
     pub without: Vec<Point>,
     /// With it.
     pub with: Vec<Point>,
-    /// Up to so many ranks the recordings speak.
+    /// Number of ranks up to which the recordings hold enough quanta.
     pub supported_ranks: u64,
 }
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.tune-try/2";
 
-/// What limits a trial.
+/// Limits of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// Writes that the kernel refused, and why.
     pub not_taken: Vec<(String, String)>,
-    /// Events that were lost without it, and with it: what was lost is no gain.
+    /// Events that the recorder lost without the mitigation; noise that is missing because of losses is no gain.
     pub lost_without: u64,
-    /// Those that were lost with it.
+    /// Events that the recorder lost with it.
     pub lost_with: u64,
-    /// What limits the recordings, each once.
+    /// Warnings of the recordings, each once.
     pub warnings: Vec<Warning>,
 }
 
 impl Attempts {
-    /// Of what was tried.
+    /// The document of these trials.
     pub fn new(duration: Nanos, seed: u64, mitigations: Vec<Attempt>) -> Self {
         Self { schema: SCHEMA, duration_ns: duration.as_nanos(), seed, mitigations }
     }
 }
 
 impl Attempt {
-    /// One for which there is nothing to switch on and off here.
+    /// A mitigation that has nothing to switch on and off here.
     pub fn not_tried(mitigation: &Mitigation, why: &str) -> Self {
         Self {
             id: mitigation.id.clone(),
@@ -108,7 +108,7 @@ impl Attempt {
         }
     }
 
-    /// One that was tried.
+    /// A mitigation that was tried.
     pub fn tried(
         mitigation: &Mitigation,
         plan: &Plan,

@@ -1,43 +1,44 @@
-//! A node's noise otherwise than it was recorded: the options.
+//! The options that change a node's noise from what was recorded.
 
 use clap::Args as ClapArgs;
 use quell_recording::Cpu;
 
 use quell_analysis::whatif::Which;
 
-/// Changes of the noise, in the order in which they are listed here. SOURCE is a source (`tick`, `steal`, `unattributed`), a kind and a
-/// regular expression (`task:^kworker`, `irq:nvme`, `timer:CALLBACK`, `work:FUNCTION`), or the name of a model's component.
+/// Changes of the noise. They are applied in a fixed order: leave, without, only, stagger, align, scaled, on-cpu, coschedule. SOURCE is a
+/// source (`tick`, `steal`, `unattributed`), a kind and a regular expression (`task:^kworker`, `irq:nvme`, `timer:CALLBACK`,
+/// `work:FUNCTION`), or the name of a model's component.
 #[derive(Debug, Default, ClapArgs)]
 #[command(next_help_heading = "What if (each may be repeated)")]
 pub struct WhatIfArgs {
-    /// Leave the first N CPUs of each node to the system: ranks fill the others, with the noise of those.
+    /// Leave the first N CPUs of each node to the system: ranks run on the others, with the noise of those.
     #[arg(long, value_name = "N")]
     pub leave: Option<usize>,
-    /// Without this source.
+    /// Remove the source.
     #[arg(long, value_name = "SOURCE")]
     pub without: Vec<Which>,
-    /// Without all others.
+    /// Remove all other sources.
     #[arg(long, value_name = "SOURCE")]
     pub only: Vec<Which>,
-    /// With so many times its time, as in `tick=0.5`.
+    /// Scale the source's duration by a factor, as in `tick=0.5`.
     #[arg(long = "scaled", value_name = "SOURCE=FACTOR", value_parser = scaled)]
     pub scaled: Vec<(Which, f64)>,
-    /// What it does on any CPU of the node done on this one, as in `task:ksmd=0`.
+    /// Move the source to this CPU from all CPUs of the node, as in `task:ksmd=0`.
     #[arg(long, value_name = "SOURCE=CPU", value_parser = placed)]
     pub on_cpu: Vec<(Which, Cpu)>,
-    /// Spread evenly over the CPUs of a node, so that it never strikes two at once.
+    /// Spread the source evenly over the CPUs of a node, so that it never strikes two of them at once.
     #[arg(long, value_name = "SOURCE")]
     pub stagger: Vec<Which>,
-    /// At the same time on all CPUs of a node.
+    /// Make the source strike all CPUs of a node at the same time.
     #[arg(long, value_name = "SOURCE")]
     pub align: Vec<Which>,
-    /// At the same time on all nodes.
+    /// Make the source strike all nodes at the same time.
     #[arg(long, value_name = "SOURCE")]
     pub coschedule: Vec<Which>,
 }
 
 impl WhatIfArgs {
-    /// Whether any of it was typed.
+    /// Whether any of these options was given.
     pub fn is_given(&self) -> bool {
         let lists = [&self.without, &self.only, &self.stagger, &self.align, &self.coschedule];
         let one_by_one = self.scaled.len() + self.on_cpu.len();
@@ -45,7 +46,7 @@ impl WhatIfArgs {
     }
 }
 
-/// Splits at the last `=`: expressions may hold one.
+/// Splits at the last `=`, since a regular expression may contain one.
 fn halves(text: &str) -> Result<(Which, &str), String> {
     let (which, value) = text.rsplit_once('=').ok_or_else(|| format!("`{text}` is not SOURCE=VALUE"))?;
     Ok((which.parse()?, value))

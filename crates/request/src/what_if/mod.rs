@@ -1,4 +1,4 @@
-//! A node's noise otherwise than it was recorded: what the options make of it.
+//! Applies the what-if options to a node's noise.
 
 mod args;
 
@@ -9,24 +9,24 @@ pub use args::WhatIfArgs;
 use crate::Usage;
 use quell_analysis::whatif::{AttributedNoise, Change, Chosen, Which};
 
-/// Nodes after all changes.
+/// The nodes after all changes.
 #[derive(Debug)]
 pub struct Changed {
-    /// Each node by itself.
+    /// Each node's own noise.
     pub nodes: Vec<AttributedNoise>,
-    /// What strikes all nodes at the same time.
+    /// The noise that strikes all nodes at the same time.
     pub common: Option<AttributedNoise>,
-    /// What was changed, in words.
+    /// A description of each change.
     pub words: Vec<String>,
 }
 
-/// So many sources are named to one who named none of them.
+/// Maximum number of sources that an error lists for a name that matches none.
 const MOST_NAMED: usize = 20;
 
-/// Makes the changes, one after the other.
+/// Applies the changes, one after the other.
 ///
 /// # Errors
-/// [`Usage`] for what names no noise, or cannot be done to it.
+/// [`Usage`] for a name that matches no noise, or a change that cannot be applied to it.
 pub fn apply(mut nodes: Vec<AttributedNoise>, what_if: &WhatIfArgs) -> anyhow::Result<Changed> {
     let mut words = Vec::new();
     if let Some(count) = what_if.leave {
@@ -89,7 +89,7 @@ fn changed(
     nodes.iter().map(each).collect()
 }
 
-/// Each name must mean some noise of some node.
+/// Checks that each name matches some noise of some node.
 fn named(nodes: &[AttributedNoise], which: &[Which]) -> Result<(), Usage> {
     let missing =
         |one: &&Which| nodes.iter().all(|node| Chosen::of(node, std::slice::from_ref(*one)).is_empty());

@@ -1,8 +1,8 @@
-//! All nodes of one kind in a job, and the slowest of them in a phase without asking each.
+//! All nodes of one kind in a job. Finds the slowest of them in a phase without visiting each.
 //!
 //! The delay as a function of the start falls into stretches whose first start is the worst (see
 //! [`ProgressClock::worst_starts`](crate::clock::ProgressClock)). As long as the nodes keep their distances, a
-//! phase asks only: which is the worst stretch that holds a node? There are three exact ways to answer, and the
+//! phase needs only the worst stretch that holds a node. There are three exact ways to find it, and the
 //! cheapest is taken: from the worst stretch down, over the stretches that the nodes lie in, or node by node.
 
 use super::node::{Pace, Slowest, Stretch};
@@ -10,7 +10,7 @@ use super::{Job, Layout, SyncMode, stream};
 use crate::draws::Draws;
 use crate::sorted::Sorted;
 
-/// Below this many steps the plain way is as fast as any.
+/// Below this number of steps, visiting every node is as fast as any other way.
 const FEW: usize = 64;
 
 /// The nodes of one kind, placed for one chain.
@@ -25,13 +25,13 @@ pub(super) struct Fleet<'a> {
 /// The full nodes.
 #[derive(Debug)]
 enum Crew {
-    /// Rigid: their offsets from a common place, each once (equal offsets mean equal delays).
+    /// Fixed distances: the offsets from a common place, each once (equal offsets mean equal delays).
     Rigid(Sorted),
-    /// Each drifts at a rate of its own.
+    /// Each node drifts at its own rate.
     Drifting(Vec<Member>),
 }
 
-/// Where a node stands in its trace: `place + offset + elapsed·(1 + drift)`, round the period.
+/// A node's position in its trace: `place + offset + elapsed·(1 + drift)`, modulo the period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     offset: u64,
@@ -39,7 +39,7 @@ pub(super) struct Member {
     drift: f64,
 }
 
-/// Draws where the nodes of a job stand in one chain.
+/// Draws the positions of a job's nodes in one chain.
 pub(super) struct Starts {
     sync: SyncMode,
     offsets: Draws,
@@ -53,7 +53,7 @@ impl Starts {
         Self { sync: job.sync, offsets, drifts }
     }
 
-    /// A node's, in traces of `period` nanoseconds.
+    /// The start of a node, in traces of `period` nanoseconds.
     pub(super) fn of(&self, node: u64, period: u64) -> Member {
         match self.sync {
             SyncMode::None => Member { offset: self.offsets.below(node, period), drift: 0.0 },
@@ -115,7 +115,7 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// Rigid nodes in one phase: each stands at its offset + `shift`, round the period.
+/// Nodes at fixed distances in one phase: each is at its offset + `shift`, modulo the period.
 struct Shifted<'a> {
     pace: &'a Pace,
     offsets: &'a Sorted,
@@ -136,14 +136,14 @@ impl Shifted<'_> {
             .unwrap_or_else(|| if stretches < nodes { self.by_stretch() } else { self.by_node() })
     }
 
-    /// Asks every node.
+    /// Visits every node.
     fn by_node(&self) -> Slowest {
         let period = self.pace.period();
         let starts = self.offsets.keys().iter().map(|offset| (offset + self.shift) % period);
         starts.map(|start| self.pace.slowest(start, self.pace.cpus())).fold(Slowest::default(), Slowest::or)
     }
 
-    /// Goes from the worst stretch down until no later one can be worse than what was found; `None` when that
+    /// Walks from the worst stretch down until no later one can be worse than what was found; `None` if that
     /// takes more than `steps`, or more stretches than are kept.
     fn by_peak(&self, steps: usize) -> Option<Slowest> {
         let mut worst = Slowest::default();
@@ -158,7 +158,7 @@ impl Shifted<'_> {
         (steps >= self.pace.stretches.len() && worst.delay >= self.pace.rest_peak).then_some(worst)
     }
 
-    /// The earliest position of a node in a stretch: of those there, the slowest.
+    /// The earliest position of a node in a stretch, which is the slowest of those in it.
     fn first_within(&self, stretch: &Stretch) -> Option<u64> {
         let period = self.pace.period();
         let goal = minus(stretch.first, self.shift, period);
@@ -168,7 +168,7 @@ impl Shifted<'_> {
         (way < stretch.length).then(|| (stretch.first + way) % period)
     }
 
-    /// Goes over the stretches of each CPU from the first node's to the last node's.
+    /// Walks over the stretches of each CPU from the first node's to the last node's.
     fn by_stretch(&self) -> Slowest {
         let keys = self.offsets.keys();
         let period = self.pace.period();
@@ -183,8 +183,8 @@ impl Shifted<'_> {
         worst
     }
 
-    /// Per CPU: which stretches begin after the first node's position and no later than the last node's, as
-    /// number of the first and count.
+    /// Per CPU, the stretches that begin after the first node's position and no later than the last node's: index of
+    /// the first and count.
     fn occupied(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let keys = self.offsets.keys();
         let period = self.pace.period();
@@ -202,7 +202,7 @@ impl Shifted<'_> {
     }
 }
 
-/// `a − b` round a period, both within it.
+/// `a − b` modulo a period; both are below it.
 fn minus(a: u64, b: u64, period: u64) -> u64 {
     if a >= b { a - b } else { a + period - b }
 }

@@ -12,7 +12,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Lays `ranks` out over nodes that take the kinds, of `sizes` CPUs each, in turn; one layout per kind.
+    /// Distributes `ranks` over nodes that take the kinds, of `sizes` CPUs each, round-robin; one layout per kind.
     pub(super) fn of(ranks: u64, sizes: &[usize]) -> Vec<Self> {
         let stride = sizes.len() as u64;
         let round: u64 = sizes.iter().map(|&size| size as u64).sum();

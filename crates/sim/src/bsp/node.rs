@@ -11,7 +11,7 @@ use crate::sorted::Sorted;
 pub(super) struct Slowest {
     /// How much longer than the quantum it takes, in nanoseconds.
     pub(super) delay: u64,
-    /// Its CPU on its node.
+    /// Index of its CPU on its node.
     pub(super) cpu: usize,
     /// Where in the trace it begins, in nanoseconds.
     pub(super) at: u64,
@@ -24,20 +24,20 @@ impl Slowest {
     }
 }
 
-/// The clocks of one node's CPUs, on one time line.
+/// The clocks of one node's CPUs, on one timeline.
 #[derive(Clone, Debug)]
 pub struct Node {
     clocks: Vec<ProgressClock>,
 }
 
 impl Node {
-    /// A node from the traces that were recorded on it together, one per CPU.
+    /// A node from traces that were recorded on it together, one per CPU.
     ///
     /// All clocks run over the time in which every CPU was observed, the intersection of the spans, so that
-    /// what struck several CPUs at once still does.
+    /// detours that struck several CPUs at once still coincide.
     ///
     /// # Errors
-    /// For no traces, for spans that do not intersect, and for a trace that makes no clock.
+    /// For no traces, for spans that do not intersect, and for a trace that does not make a clock.
     pub fn new(traces: &[Trace]) -> Result<Self, BspError> {
         let span = Self::shared_span(traces)?;
         let clocks = traces.iter().map(|trace| ProgressClock::over(trace, span)).collect::<Result<_, _>>()?;
@@ -61,18 +61,18 @@ impl Node {
     }
 }
 
-/// A stretch of starts that all end within one set of detours.
+/// A range of starts whose work ends within the same set of detours.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
-    /// The delay of its first start, which no other of its starts exceeds, in nanoseconds.
+    /// The delay of its first start, in nanoseconds. No other start in it has a longer one.
     pub(super) peak: u64,
     pub(super) first: u64,
     pub(super) length: u64,
     pub(super) cpu: u32,
 }
 
-/// So many of the worst stretches are kept in order; a job that needs more of them is too small to profit.
-/// Tests keep few, so that they run out.
+/// Number of the worst stretches that are kept in order: a job that needs more is too small to profit from them.
+/// Tests keep few, to cover the case that they run out.
 const MOST_STRETCHES: usize = if cfg!(test) { 100 } else { 1 << 16 };
 
 /// How long one quantum takes on a node, from any start.
@@ -84,7 +84,7 @@ pub(super) struct Pace {
     pub(super) worst_starts: Vec<Sorted>,
     /// The worst stretches of all CPUs, worst first.
     pub(super) stretches: Vec<Stretch>,
-    /// No stretch that is left out of `stretches` has a higher peak.
+    /// No stretch that `stretches` omits has a higher peak.
     pub(super) rest_peak: u64,
 }
 
@@ -106,23 +106,23 @@ impl Pace {
         self.clocks.len()
     }
 
-    /// The length of the traces, after which they repeat, in nanoseconds.
+    /// Length of the traces, after which they repeat, in nanoseconds.
     pub(super) fn period(&self) -> u64 {
         self.clocks[0].period()
     }
 
-    /// The slowest of the first `cpus` CPUs from one start.
+    /// The slowest of the first `cpus` CPUs, all starting at `at`.
     pub(super) fn slowest(&self, at: u64, cpus: usize) -> Slowest {
         (0..cpus).map(|cpu| self.slowness(cpu, at)).fold(Slowest::default(), Slowest::or)
     }
 
-    /// One CPU from one start.
+    /// The delay of one CPU that starts at `at`.
     pub(super) fn slowness(&self, cpu: usize, at: u64) -> Slowest {
         Slowest { delay: self.clocks[cpu].delay(at, self.quantum), cpu, at }
     }
 }
 
-/// Each stretch runs from one worst start to the next, the last round to the first.
+/// Each stretch runs from one worst start to the next; the last wraps around to the first.
 fn stretches_of(
     cpu: u32,
     clock: &ProgressClock,

@@ -1,33 +1,33 @@
-//! Where every rank stands, one by one: for whoever runs them instead of asking for the slowest.
+//! The position of every rank, for callers that run them all instead of asking for the slowest.
 
 use super::fleet::{Member, Starts};
 use super::layout::Layout;
 use super::{Job, Node};
 use crate::draws::Draws;
 
-/// A rank at the beginning of a phase.
+/// The position of a rank at the beginning of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which of the given nodes its node is like.
+    /// Index of the given node whose noise its node has.
     pub kind: usize,
-    /// Which of that node's CPUs it has.
+    /// Index of its CPU on that node.
     pub cpu: usize,
-    /// Where it stands in that CPU's trace, in nanoseconds from its beginning.
+    /// Its position in that CPU's trace, in nanoseconds from the trace's beginning.
     pub at: u64,
 }
 
-/// The places of all ranks of a job in one chain, as [`Program`](super::Program) has them.
+/// The places of all ranks of a job in one chain, the same as [`Program`](super::Program) uses.
 #[derive(Clone, Debug)]
 pub struct Places {
     job: Job,
     common: Draws,
     periods: Vec<u64>,
-    /// The nodes in order: kind, CPUs in use, and where it stands beside the others.
+    /// The nodes in order: kind, number of CPUs in use, and position.
     nodes: Vec<(usize, usize, Member)>,
 }
 
 impl Places {
-    /// Places the nodes of a job for one chain; they take the given nodes' noise in turn.
+    /// Places the nodes of a job for one chain; they take the given nodes' noise round-robin.
     pub fn new(nodes: &[Node], job: &Job, chain: u64) -> Self {
         let sizes: Vec<usize> = nodes.iter().map(|node| node.clocks().len()).collect();
         let periods: Vec<u64> = nodes.iter().map(|node| node.clocks()[0].period()).collect();
@@ -43,7 +43,7 @@ impl Places {
         Self { job: *job, common: job.places(chain), periods, nodes }
     }
 
-    /// Where each rank begins a phase of this chain, when the phases before it took `elapsed` nanoseconds.
+    /// The place at which each rank begins a phase of this chain, if the phases before it took `elapsed` nanoseconds.
     pub fn at(&self, phase: u64, elapsed: u128) -> impl Iterator<Item = Place> {
         self.nodes.iter().flat_map(move |&(kind, cpus, member)| {
             let period = self.periods[kind];

@@ -33,7 +33,7 @@ fn sync() -> impl Strategy<Value = SyncMode> {
     ]
 }
 
-/// Every rank of every phase, one by one; only the draws are shared with the program.
+/// Runs every rank of every phase one by one; shares only the draws with the program.
 fn one_by_one(nodes: &[Node], quantum: u64, job: &Job) -> Run {
     let chains = if job.drifts() { 1 } else { (job.phases / 50).clamp(1, 8) };
     let mut run = Run::default();
@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-/// As whoever runs all ranks does it.
+/// Runs the job from the places of all ranks.
 fn by_places(nodes: &[Node], quantum: u64, job: &Job) -> Run {
     let mut run = Run::default();
     for chain in 0..job.chains() {

@@ -17,7 +17,7 @@ fn clock(span: u64, detours: &[(u64, u64)]) -> ProgressClock {
     ProgressClock::new(&trace((0, span), detours)).unwrap()
 }
 
-/// One period as a list of instants: is the CPU lost in `[i, i + 1)`?
+/// One period, instant by instant: whether the CPU is lost in `[i, i + 1)`.
 fn lost(span: u64, detours: &[(u64, u64)]) -> Vec<bool> {
     (0..span).map(|t| detours.iter().any(|&(start, duration)| start <= t && t < start + duration)).collect()
 }
@@ -53,7 +53,7 @@ proptest! {
         prop_assume!(lost.contains(&false));
         let quiet = clock(span, &detours).quiet(start);
         prop_assert!((start..start + quiet).all(|t| !lost[(t % span) as usize]));
-        // To the end of the trace at the farthest: what comes then is another look.
+        // At most to the end of the trace; the next repetition needs another call.
         let end = (start + quiet) % span;
         prop_assert!(quiet > span || lost[end as usize] || end == 0, "{} {}", start, quiet);
     }

@@ -9,20 +9,20 @@ use super::schedule::{AT_START, Base, DEPENDENT, Op, RankPart, Schedule, has_pee
 use super::{MAX_OPS, MAX_SIZE};
 use crate::loggops::{ANY, Kind, Shape};
 
-/// The most defects that are kept until somebody takes them.
+/// Maximum number of defects that are kept until [`ScheduleBuilder::take_defect`] takes them.
 const MAX_DEFECTS: usize = 64;
 
 /// A dependency of the rank that is being built.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     on: u32,
-    /// The dependent, with [`AT_START`] where it waits for the start only.
+    /// The dependent, with [`AT_START`] if it waits only for the start.
     edge: u32,
 }
 
 /// Builds a [`Schedule`], rank after rank, each with its operations and what they wait for.
 ///
-/// Nothing fails before [`finish`](Self::finish), which tells of the first thing that was wrong.
+/// Errors are reported by [`finish`](Self::finish), which returns the first one.
 ///
 /// ```
 /// use quell_sim::goal::ScheduleBuilder;
@@ -49,7 +49,7 @@ pub struct ScheduleBuilder {
     shapes: Interner,
     pending: Vec<Pending>,
     in_rank: bool,
-    /// Whether a dependency of this rank leads back to an operation that was there before: only then can there be a cycle.
+    /// Whether a dependency of this rank leads back to an earlier operation: only then can there be a cycle.
     leads_back: bool,
     top_cpu: u8,
     top_nic: u8,
@@ -60,7 +60,7 @@ pub struct ScheduleBuilder {
 }
 
 impl ScheduleBuilder {
-    /// A schedule of so many ranks, which begin with rank 0.
+    /// Begins a schedule of this number of ranks, at rank 0.
     pub fn new(ranks: u32) -> Self {
         Self {
             ranks,
@@ -103,8 +103,8 @@ impl ScheduleBuilder {
         (self.ops.len() - self.first_op()) as u32
     }
 
-    /// Adds an operation to the rank and gives its number. `peer` is whom it sends to or receives from
-    /// ([`ANY`]: anybody); work has none. Of work's shape only CPU and size count.
+    /// Adds an operation to the rank and returns its number. `peer` is the rank that it sends to or receives from
+    /// ([`ANY`]: from any); work has none. Of work's shape only CPU and size count.
     pub fn op(&mut self, shape: Shape, peer: u32) -> u32 {
         let number = self.rank_len();
         if !self.in_rank {
@@ -136,12 +136,12 @@ impl ScheduleBuilder {
         number
     }
 
-    /// Lets an operation of the rank wait until another of it is done.
+    /// Makes an operation of the rank wait until another one of it is done.
     pub fn requires(&mut self, op: u32, on: u32) {
         self.depend(op, on, 0);
     }
 
-    /// Lets an operation of the rank wait until another of it has started.
+    /// Makes an operation of the rank wait until another one of it has started.
     pub fn irequires(&mut self, op: u32, on: u32) {
         self.depend(op, on, AT_START);
     }
@@ -166,7 +166,7 @@ impl ScheduleBuilder {
             let (begun, ranks) = (self.rank(), self.ranks);
             self.misuse.get_or_insert(BuildError::ExtraRank { begun, ranks });
         }
-        // The sort is stable, so that dependents stay in the order in which they were told.
+        // The sort is stable, so that dependents stay in the order in which they were added.
         self.pending.sort_by_key(|pending| (pending.on, pending.edge & AT_START));
         let first = self.first_op();
         let mut rest = self.pending.iter().peekable();
@@ -200,7 +200,7 @@ impl ScheduleBuilder {
         }
     }
 
-    /// The defect that was found first and not yet taken.
+    /// Removes the oldest defect that was not yet taken.
     pub(super) fn take_defect(&mut self) -> Option<BuildError> {
         self.defects.pop_front()
     }
@@ -223,7 +223,7 @@ impl ScheduleBuilder {
         self.broken
     }
 
-    /// The schedule even where it has defects, to look for more of them; it must not run.
+    /// The schedule even if it has defects, to check it for more of them; it must not run.
     pub(super) fn finish_anyhow(mut self) -> Result<Schedule, BuildError> {
         if self.rank() < self.ranks || self.in_rank {
             return Err(BuildError::MissingRanks { given: self.rank(), ranks: self.ranks });

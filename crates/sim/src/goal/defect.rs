@@ -1,13 +1,13 @@
-//! What makes a schedule unfit to run, whoever wrote it.
+//! What makes a schedule unfit to run, whatever its origin.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::MAX_SIZE;
 
-/// What is wrong with an operation. Operations are counted from 1 in messages.
+/// What is wrong with an operation. Messages count operations from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
-    /// Its peer is no rank. LogGOPSim would crash.
+    /// Its peer is not a rank of the schedule. LogGOPSim would crash.
     #[error("its peer is rank {peer}, but the ranks are 0 to {}; name one of these", ranks.saturating_sub(1))]
     Peer {
         /// The peer that it names.
@@ -15,13 +15,13 @@ pub enum Defect {
         /// How many ranks there are.
         ranks: u32,
     },
-    /// It sends to anybody.
+    /// It sends to any rank, which only a receive may name.
     #[error("it sends to any rank, which only a receive may name; send to one rank")]
     SendToAny,
     /// It waits for itself.
     #[error("it waits for itself and can never start; remove that dependency")]
     Itself,
-    /// It waits for itself through others. Their numbers, from 0, each waiting for the next, the last for the first.
+    /// It waits for itself through others. Their numbers, from 0: each waits for the next, the last for the first.
     #[error("{}; none of them can ever start; remove one of these dependencies", Chain(.0))]
     Cycle(Vec<u32>),
     /// Its bytes or nanoseconds are too many to add up.
@@ -43,10 +43,10 @@ pub enum Defect {
     TooMany,
 }
 
-/// How many operations of a cycle a message names.
+/// Number of operations of a cycle that a message names.
 pub(super) const SHOWN: usize = 8;
 
-/// A cycle as a sentence.
+/// Displays a cycle as a sentence.
 struct Chain<'a>(&'a [u32]);
 
 impl Display for Chain<'_> {
@@ -67,7 +67,7 @@ pub(super) fn in_a_circle(names: &[String], count: usize) -> String {
     steps.join(" waits for ")
 }
 
-/// Why a builder gives no schedule.
+/// Why a builder makes no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// An operation is unfit.
@@ -80,28 +80,28 @@ pub enum BuildError {
         /// What is wrong with it.
         defect: Defect,
     },
-    /// Fewer ranks were given than promised.
+    /// Fewer ranks were built than announced.
     #[error("the schedule has {given} of {ranks} ranks; give the rest, empty where they do nothing")]
     MissingRanks {
-        /// How many were given.
+        /// Number of ranks that were built.
         given: u32,
-        /// How many were promised.
+        /// Number of ranks that were announced.
         ranks: u32,
     },
-    /// More ranks were given than promised, or a rank was begun within another.
+    /// More ranks were begun than announced, or a rank was begun within another.
     #[error(
         "a rank was begun where none can be: {begun} were begun, {ranks} promised; begin and end each once"
     )]
     ExtraRank {
-        /// How many were begun.
+        /// Number of ranks that were begun.
         begun: u32,
-        /// How many were promised.
+        /// Number of ranks that were announced.
         ranks: u32,
     },
-    /// An operation was given outside of a rank.
+    /// An operation was added outside of a rank.
     #[error("an operation was given outside of a rank; begin the rank first")]
     OutsideRank,
-    /// No rank does anything.
+    /// No rank has an operation.
     #[error("the schedule has no operation; give at least one")]
     Empty,
 }

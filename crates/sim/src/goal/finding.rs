@@ -1,4 +1,4 @@
-//! What a check has found.
+//! Findings of a check.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,16 +10,16 @@ use crate::loggops::ANY;
 pub enum Severity {
     /// The schedule runs, but perhaps not as meant.
     Warning,
-    /// The schedule cannot run, or not to its end.
+    /// The schedule cannot run, or cannot finish.
     Error,
 }
 
-/// Where an operation stands in a text.
+/// Position of an operation in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The line, from 1.
     pub line: u64,
-    /// The label that is written there, fit to be shown.
+    /// The label in the text, escaped for display.
     pub label: Option<String>,
 }
 
@@ -28,11 +28,11 @@ pub struct Place {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// The rank that it concerns, where it is not all of them.
+    /// The rank that it concerns; `None` for all of them.
     pub rank: Option<u32>,
-    /// The operation of this rank, from 1, where it concerns one.
+    /// The operation of this rank, counted from 1, if it concerns one.
     pub op: Option<u64>,
-    /// Where that stands, if the schedule is text and it was looked up.
+    /// Its position, if the schedule is text and it was looked up.
     pub place: Option<Place>,
     /// What is wrong.
     pub problem: Problem,
@@ -54,7 +54,7 @@ impl Finding {
         Self { severity, rank: None, op: None, place: None, problem }
     }
 
-    /// The same with its place.
+    /// The same finding with its position.
     pub(in crate::goal) fn at(self, place: Place) -> Self {
         Self { place: Some(place), ..self }
     }
@@ -82,7 +82,7 @@ impl Display for Finding {
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// A label is given to a second operation. It keeps its first, as in LogGOPSim.
+    /// A second operation has the same label. The label stays with the first, as in LogGOPSim.
     #[error(
         "the label `{label}` is that of line {first_line} already and stays there; give this operation another"
     )]
@@ -95,37 +95,37 @@ pub enum Problem {
     /// An operation is unfit to run.
     #[error("{0}")]
     Defect(Defect),
-    /// More messages than can be received. The operation is the first send too many.
+    /// More messages than can be received. The operation is the first send in excess.
     #[error(
         "{surplus} of {sends} messages to rank {to} with {} find no receive; add receives there, or remove sends",
         tag_of(.tag)
     )]
     SendUnreceived {
-        /// Whom they are for.
+        /// The rank that they are sent to.
         to: u32,
         /// Their tag, or [`ANY`].
         tag: u32,
-        /// How many there are.
+        /// Number of messages.
         sends: u64,
-        /// How many of them are too many.
+        /// Number of messages in excess.
         surplus: u64,
     },
-    /// More receives than messages that they could take. The operation is the first receive too many.
+    /// More receives than messages that they could take. The operation is the first receive in excess.
     #[error(
         "{surplus} of {receives} receives from {} with {} get no message; add sends, or remove receives",
         source_of(.from), tag_of(.tag)
     )]
     ReceiveUnsent {
-        /// Whom they wait for, or [`ANY`].
+        /// The rank that they wait for, or [`ANY`].
         from: u32,
         /// Their tag, or [`ANY`].
         tag: u32,
-        /// How many there are.
+        /// Number of receives.
         receives: u64,
-        /// How many of them are too many.
+        /// Number of receives in excess.
         surplus: u64,
     },
-    /// A rank gets more messages than it receives, though each could be received.
+    /// A rank is sent more messages than it receives, though each single one could be received.
     #[error("{sends} messages are sent to it, but it receives {receives}; some will find no receive")]
     MoreSends {
         /// Messages to this rank.
@@ -133,7 +133,7 @@ pub enum Problem {
         /// Its receives.
         receives: u64,
     },
-    /// A rank receives more messages than it gets, though each receive could get one.
+    /// A rank receives more messages than it is sent, though each single receive could take one.
     #[error("it receives {receives} messages, but {sends} are sent to it; some receives will never end")]
     MoreReceives {
         /// Messages to this rank.
@@ -141,23 +141,23 @@ pub enum Problem {
         /// Its receives.
         receives: u64,
     },
-    /// One CPU works for longer than can be counted.
+    /// The work of one CPU overflows 64 bits.
     #[error(
         "the work on its CPU {cpu} adds up to {total_ns} ns, more than 64 bits can count; scale the times down"
     )]
     WorkOverflows {
-        /// Which one.
+        /// The CPU.
         cpu: u8,
-        /// All its work.
+        /// Sum of its work, in nanoseconds.
         total_ns: u128,
     },
-    /// All ranks together work for longer than can be counted.
+    /// The work of all ranks together overflows 64 bits.
     #[error(
         "the work of all ranks adds up to {total_ns} ns; if they wait for each other the time may pass what 64 bits \
          can count: scale the times down"
     )]
     WorkMayOverflow {
-        /// The work of all ranks.
+        /// Sum of the work of all ranks, in nanoseconds.
         total_ns: u128,
     },
 }
@@ -170,7 +170,7 @@ fn source_of(rank: &u32) -> String {
     if *rank == ANY { "any rank".to_owned() } else { format!("rank {rank}") }
 }
 
-/// All that was found: the first of them in full, the rest counted.
+/// All findings: the first ones in full, the rest only counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     list: Vec<Finding>,
@@ -179,20 +179,20 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// How many errors are kept in full, and how many warnings.
+    /// Maximum number of errors that are kept in full, and of warnings.
     pub const MOST: u64 = 100;
 
-    /// Those that were kept in full, in the order in which they were found.
+    /// The findings that were kept in full, in the order in which they were found.
     pub fn list(&self) -> &[Finding] {
         &self.list
     }
 
-    /// How many errors there are, kept or not.
+    /// Number of errors, kept or not.
     pub fn errors(&self) -> u64 {
         self.errors
     }
 
-    /// How many warnings there are, kept or not.
+    /// Number of warnings, kept or not.
     pub fn warnings(&self) -> u64 {
         self.warnings
     }
@@ -222,7 +222,7 @@ impl Findings {
         }
     }
 
-    /// Rank, operation from 0, and the empty place of each finding on an operation that has none yet.
+    /// Rank, operation (from 0) and the empty place of each finding on an operation that has no place yet.
     pub(super) fn placeless(&mut self) -> impl Iterator<Item = (u32, u32, &mut Option<Place>)> {
         self.list.iter_mut().filter(|finding| finding.place.is_none()).filter_map(|finding| {
             let op = u32::try_from(finding.op?.checked_sub(1)?).ok()?;

@@ -1,10 +1,10 @@
-//! Numbers of shapes, faster than a hash map gives them.
+//! Interns shapes, faster than a hash map does.
 
 use crate::loggops::{Shape, Shapes};
 
 const SLOTS: usize = 64;
 
-/// [`Shapes`] behind a small direct-mapped cache: a program names few shapes again and again.
+/// [`Shapes`] behind a small direct-mapped cache: a program uses few shapes again and again.
 #[derive(Clone, Debug)]
 pub(super) struct Interner {
     shapes: Shapes,
@@ -16,7 +16,7 @@ impl Interner {
         Self { shapes: Shapes::default(), slots: Box::new([None; SLOTS]) }
     }
 
-    /// The number of a shape, which is new if it was not seen before.
+    /// The number of a shape; a new number if the shape was not seen before.
     pub(super) fn number(&mut self, shape: Shape) -> u32 {
         let slot = &mut self.slots[slot_of(&shape)];
         match slot {

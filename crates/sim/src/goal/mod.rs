@@ -1,13 +1,13 @@
-//! GOAL schedules: what each rank of a parallel program sends, receives and computes, and what waits for what
-//! (Hoefler, Siebert and Lumsdaine, "Group Operation Assembly Language", 2009).
+//! GOAL schedules: what each rank of a parallel program sends, receives and computes, and the dependencies between these
+//! operations (Hoefler, Siebert and Lumsdaine, "Group Operation Assembly Language", 2009).
 //!
 //! LogGOPSim's two forms are read and written: text ([`read_text`], [`write_text`]), and the binary form of its
-//! `txt2bin` ([`read_binary`], [`write_binary`]); [`Format::of`] tells them apart. [`ScheduleBuilder`] makes one
-//! from anything else. [`check()`], [`check_text`] and [`check_binary`] say what is wrong with one before it runs,
-//! and [`locate`] where in a text an operation stands. Nothing here opens a file.
+//! `txt2bin` ([`read_binary`], [`write_binary`]); [`Format::of`] distinguishes them. [`ScheduleBuilder`] builds a schedule
+//! from anything else. [`check()`], [`check_text`] and [`check_binary`] find what is wrong with one before it runs,
+//! and [`locate`] finds the position of an operation in a text. Nothing here opens a file.
 //!
-//! Files are hostile. Whatever a file says of itself, no reader or check of one takes more than 16 bytes of memory
-//! per byte that it really has, and half a megabyte; measured are at most 10 for text and 4 for the binary form.
+//! Files are untrusted. Whatever a file claims, no reader or check takes more than 16 bytes of memory
+//! per byte of the file, plus half a megabyte; measured are at most 10 for text and 4 for the binary form.
 
 mod binary;
 mod builder;
@@ -29,16 +29,16 @@ pub use finding::{Finding, Findings, Place, Problem, Severity};
 pub use schedule::{Operation, RankOps, Schedule, Waiting};
 pub use text::{MAX_LINE, Reason, TextError, locate, read_text, write_text};
 
-/// The most bytes of a message and the most nanoseconds of work that one operation may have: 2^62.
+/// Maximum number of bytes of a message, and of nanoseconds of work, of one operation: 2^62.
 pub const MAX_SIZE: u64 = 1 << 62;
 
-/// The most operations that a rank may have, and the most dependencies: 2^31.
+/// Maximum number of operations of a rank, and of dependencies: 2^31.
 pub const MAX_OPS: u32 = 1 << 31;
 
-/// In which form a schedule is kept.
+/// The form of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Text, or nothing that is known; reading it as text will say what is wrong.
+    /// Text, or anything unknown; reading it as text reports what is wrong.
     Text,
     /// The binary form that `txt2bin` writes, also when LogGOPSim has used it up.
     Binary,

@@ -1,4 +1,4 @@
-//! A whole schedule in memory, and how an engine takes operations from it.
+//! A whole schedule in memory, and how an engine reads operations from it.
 
 use crate::loggops::{Free, Frees, Kind, Program, Shape, prefetch};
 
@@ -7,12 +7,12 @@ pub(super) const AT_START: u32 = 1 << 31;
 /// The number of the dependent in an edge.
 pub(super) const DEPENDENT: u32 = AT_START - 1;
 
-/// One operation, without what it shares with others.
+/// One operation, without the data that it shares with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Op {
     pub(super) peer: u32,
     pub(super) shape: u32,
-    /// Where its edges end among those of its rank; they begin where the edges of the operation before it end.
+    /// Index after its last edge among those of its rank. The edges begin where those of the operation before it end.
     pub(super) edges_end: u32,
 }
 
@@ -26,14 +26,14 @@ pub(super) struct Base {
 /// A schedule: for each rank its operations and which of them wait for which. 12 bytes per operation, 4 per
 /// dependency, 16 per rank, and each [`Shape`] once.
 ///
-/// Every one is sound: peers are ranks, no operation waits for itself, and sizes are at most
+/// Every schedule is sound: peers are ranks, no operation waits for itself, and sizes are at most
 /// [`MAX_SIZE`](super::MAX_SIZE).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub(super) ops: Vec<Op>,
-    /// Per operation first the dependents of its end, then those of its start, each in the order of the text.
+    /// Per operation the dependents of its end, then those of its start, each in the order of the text.
     pub(super) edges: Vec<u32>,
-    /// One per rank, and one more where all end.
+    /// One per rank, and one more for the end.
     pub(super) bases: Vec<Base>,
     pub(super) shapes: Vec<Shape>,
     pub(super) cpus: u32,
@@ -57,13 +57,13 @@ impl<'a> RankPart<'a> {
         &self.edges[begin as usize..self.ops[op].edges_end as usize]
     }
 
-    /// As [`edges_of`](Self::edges_of), those of its end and those of its start apart.
+    /// As [`edges_of`](Self::edges_of), split into the dependents of its end and those of its start.
     pub(super) fn edges_by_kind(&self, op: usize) -> (&'a [u32], &'a [u32]) {
         let edges = self.edges_of(op);
         edges.split_at(edges.partition_point(|edge| edge & AT_START == 0))
     }
 
-    /// How many dependencies each operation has.
+    /// Number of dependencies of each operation.
     pub(super) fn needs(&self) -> Vec<u32> {
         let mut needs = vec![0u32; self.ops.len()];
         for edge in self.edges {
@@ -82,12 +82,12 @@ impl Schedule {
         }
     }
 
-    /// How many dependencies all ranks have together.
+    /// Number of dependencies of all ranks together.
     pub fn dependencies(&self) -> u64 {
         self.edges.len() as u64
     }
 
-    /// How many operations a rank has.
+    /// Number of operations of a rank.
     ///
     /// # Panics
     /// If there is no such rank.
@@ -103,7 +103,7 @@ impl Schedule {
         RankOps::new(self, self.part(rank))
     }
 
-    /// Tells the dependents of an operation of its start (`edge_kind` is [`AT_START`]) or its end (0).
+    /// Notifies the dependents of an operation that it has started (`edge_kind` is [`AT_START`]) or is done (0).
     fn tell(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, edge_kind: u32, free: &mut Vec<Free>) {
         state.last = op;
         let part = self.part(rank);
@@ -129,21 +129,21 @@ impl Schedule {
 pub struct Waiting {
     waits: Box<[Waits]>,
     freed: u64,
-    /// The operation that was told of last: the next is near it in most programs.
+    /// The last operation whose dependents were notified. The next one is close to it in most programs.
     last: u32,
 }
 
 /// What one operation waits for, in 12 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waits {
-    /// How often it must still be told. LogGOPSim may tell twice: a count wraps past 0 and frees no second time.
+    /// Number of notifications that it still needs. LogGOPSim can notify twice: the count then wraps past 0 and frees no second time.
     needs: u32,
-    /// The latest time told, in nanoseconds, low half first. It need not be the last: an end is told when it is known.
+    /// The latest time of a notification, in nanoseconds, low half first. It need not be the last one's: ends are notified when known.
     ready: [u32; 2],
 }
 
 impl Waits {
-    /// Counts one need as met at `at`, and says when the latest was.
+    /// Counts one need as met at `at`, and returns the latest time at which one was.
     #[inline(always)]
     fn tell(&mut self, at: u64) -> u64 {
         let [low, high] = self.ready;
@@ -229,7 +229,7 @@ pub struct Operation<'a> {
     pub number: u32,
     /// What it does.
     pub shape: Shape,
-    /// Whom it sends to or receives from ([`ANY`](crate::loggops::ANY): anybody); 0 for work.
+    /// The rank that it sends to or receives from ([`ANY`](crate::loggops::ANY): from any); 0 for work.
     pub peer: u32,
     /// The numbers of the operations that must be done before it starts, ascending.
     pub requires: &'a [u32],
@@ -237,12 +237,12 @@ pub struct Operation<'a> {
     pub irequires: &'a [u32],
 }
 
-/// The operations of one rank, turned round: each with what it waits for. Made by [`Schedule::rank_ops`].
+/// The operations of one rank with inverted edges: each with what it waits for. Made by [`Schedule::rank_ops`].
 #[derive(Debug)]
 pub struct RankOps<'a> {
     shapes: &'a [Shape],
     ops: &'a [Op],
-    /// Of each operation first what it requires, then what it irequires.
+    /// For each operation what it requires, then what it irequires.
     needed: Vec<u32>,
     /// Where the two lists of operation `i` begin: `2 i` and `2 i + 1`.
     begins: Vec<u32>,
@@ -251,7 +251,7 @@ pub struct RankOps<'a> {
 impl<'a> RankOps<'a> {
     fn new(schedule: &'a Schedule, part: RankPart<'a>) -> Self {
         let slot = |edge: u32| 2 * (edge & DEPENDENT) as usize + usize::from(edge & AT_START != 0);
-        // Counts, shifted by two, become beginnings, and then move to the ends of the lists as these fill.
+        // Counts, shifted by two, become the beginnings of the lists, and move to their ends as the lists fill.
         let mut begins = vec![0u32; 2 * part.ops.len() + 2];
         for &edge in part.edges {
             begins[slot(edge) + 2] += 1;
@@ -270,7 +270,7 @@ impl<'a> RankOps<'a> {
         Self { shapes: &schedule.shapes, ops: part.ops, needed, begins }
     }
 
-    /// One operation after the other.
+    /// Iterates over the operations.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Operation<'_>> {
         self.ops.iter().enumerate().map(|(index, op)| {
             let [a, b, c] = [0, 1, 2].map(|k| self.begins[2 * index + k] as usize);

@@ -9,7 +9,7 @@ mod text;
 use super::*;
 use crate::loggops::Program;
 
-/// A rank's operations and dependencies, as text within `num_ranks 4`, of which the other ranks are empty.
+/// A text with `num_ranks 4` whose rank 0 has this body; the other ranks are empty.
 fn rank_0(body: &str) -> String {
     format!("num_ranks 4\nrank 0 {{\n{body}\n}}\nrank 1 {{\n}}\nrank 2 {{\n}}\nrank 3 {{\n}}\n")
 }

@@ -1,4 +1,4 @@
-//! What waits on a rank: operations that are free, messages on their way to it, answers.
+//! What waits on a rank: free operations, messages on their way to it, and answers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::few::Few;
 use super::free::FreeFrom;
 
-/// What an [`Event`] is. The order is that of [`Kind`](super::Kind), and goes on with what comes from other ranks.
+/// The kind of an [`Event`]. The order is that of [`Kind`](super::Kind), followed by what comes from other ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum What {
@@ -16,14 +16,14 @@ pub(super) enum What {
     Calc,
     /// A message to this rank. `who` is its sender, `op` and `shape` are those of the send.
     Message,
-    /// A message whose CPU and interface are not known yet: that is settled at its arrival.
+    /// A message whose CPU and interface are not known yet; they are determined when it arrives.
     Arriving,
     /// The receiver's answer to a rendezvous. `who` is the receiver, `op` the send.
     Answer,
 }
 
 impl What {
-    /// From when on all that such an event uses is free.
+    /// The time from which all that such an event uses is free.
     #[inline(always)]
     fn free_from(self, free: &impl FreeFrom, cpu: u8, nic: u8) -> u64 {
         match self {
@@ -35,12 +35,12 @@ impl What {
     }
 }
 
-/// 32 bytes, of which a simulation holds one for each operation that is free and each message in flight.
+/// An event, in 32 bytes. A simulation holds one for each free operation and each message in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Event {
-    /// It does not start before.
+    /// It does not start before this time.
     pub(super) time: u64,
-    /// What was made earlier goes first: LogGOPSim's count, or the start of what made it.
+    /// Lower ages go first: LogGOPSim's count, or the start of the event that made it.
     pub(super) age: u64,
     /// The other rank.
     pub(super) who: u32,
@@ -52,43 +52,43 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// When it can start: when it is there and what it uses is free.
+    /// When it can start: once it is there and what it uses is free.
     #[inline(always)]
     pub(super) fn start(&self, free: &impl FreeFrom) -> u64 {
         self.time.max(self.what.free_from(free, self.cpu, self.nic))
     }
 
-    /// The order of events of one age: by the rank that made them, by what they are, by operation.
+    /// The order of events of equal start and age: by the rank that made them, by kind, by operation.
     pub(super) fn tie(&self, me: u32) -> u64 {
         let maker = if self.what >= What::Message { self.who } else { me };
         u64::from(maker) << 32 | (self.what as u64) << 29 | u64::from(self.op & 0x1fff_ffff)
     }
 }
 
-/// When an event starts, and what decides between those that start together: age, tie.
+/// When an event starts, and what decides between events that start together: age, tie.
 pub(super) type Turn = (u64, u64, u64);
 
-/// The event whose turn comes first on a rank.
+/// The first event of a rank in the order of turns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Next {
     pub(super) start: u64,
     pub(super) age: u64,
-    /// Where it is: in the list, or in the crowd's class.
+    /// Its index in the list, or the index of its class in the crowd.
     at: usize,
 }
 
 impl Next {
-    /// For an event that is not queued.
+    /// The turn of an event that is not queued.
     #[inline(always)]
     pub(super) fn held(event: &Event, free: &impl FreeFrom) -> Self {
         Self { start: event.start(free), age: event.age, at: usize::MAX }
     }
 }
 
-/// More events than this are kept in heaps.
+/// Above this number, events are kept in heaps.
 const CROWD: usize = 32;
 
-/// All that waits on one rank.
+/// All events that wait on one rank.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     few: Few<Event, 3, Crowd>,
@@ -104,7 +104,7 @@ impl Pending {
         }
     }
 
-    /// Whether any receive waits to be posted.
+    /// Whether a receive waits to be posted.
     #[inline(always)]
     pub(super) fn holds_receive(&self) -> bool {
         let receives = |events: &[Event]| events.iter().any(|event| event.what == What::Recv);
@@ -119,10 +119,10 @@ impl Pending {
         crowd.push(event, me);
     }
 
-    /// The event whose turn comes first.
+    /// The event whose turn is first.
     ///
-    /// What each event uses changes only when some event is taken, so none has to be put back: the next to start is
-    /// the least of (start, age, tie), where the start is the latest of its time and of what it uses.
+    /// What each event uses changes only when an event is taken, so none has to be put back: the next to start has
+    /// the least (start, age, tie), where the start is the latest of its own time and the times from which what it uses is free.
     #[inline(always)]
     pub(super) fn next(&mut self, free: &impl FreeFrom, me: u32) -> Option<Next> {
         if self.few.len() == 0 {
@@ -153,7 +153,7 @@ impl Pending {
         }
     }
 
-    /// Whether the turn of what was found comes after that of `event`, which is not queued.
+    /// Whether the turn of the queued event `found` comes after that of `event`, which is not queued.
     #[inline(always)]
     pub(super) fn yields(&self, found: Next, event: &Event, next: Next, me: u32) -> bool {
         if next.start != found.start {
@@ -165,7 +165,7 @@ impl Pending {
         }
     }
 
-    /// The turn of what was found.
+    /// The turn of an event that [`Self::next`] found.
     pub(super) fn turn(&self, next: Next, me: u32) -> Option<Turn> {
         let event = match self.few.away() {
             Some(crowd) => crowd.get(next.at),
@@ -189,8 +189,8 @@ impl Pending {
         event
     }
 
-    /// Puts what LogGOPSim would have looked at and found waiting by `turn` behind what it waits for. It matters only where time a
-    /// CPU is busy can shrink.
+    /// Gives each event that LogGOPSim would have examined and put back by `turn` its start as its time. This matters only where
+    /// the time until which a CPU is busy can shrink.
     pub(super) fn settle(&mut self, free: &impl FreeFrom, turn: Turn, me: u32) {
         let settle = |event: &mut Event| {
             if (event.time, event.age) < (turn.0, turn.1) {
@@ -206,7 +206,7 @@ impl Pending {
     }
 }
 
-/// Many events, by what they use: those that wait for it by age, those that come later by time.
+/// Many events, by what they use: those that wait for it ordered by age, later ones by time.
 #[derive(Debug, Default)]
 struct Crowd {
     classes: Vec<Class>,
@@ -280,7 +280,7 @@ impl Crowd {
         Some(Next { start, age, at: class })
     }
 
-    /// Classes keep their places, and what waited in them waits no more: it has its time.
+    /// Classes keep their indices. Events that waited for what they use become later ones: `settle` gives them their time.
     #[cold]
     fn settle(&mut self, settle: impl Fn(&mut Event), me: u32) {
         for Class { later, waiting, .. } in &mut self.classes {

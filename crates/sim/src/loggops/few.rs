@@ -1,7 +1,7 @@
-//! A short list that lives where its owner does.
+//! A short list that is stored inline in its owner.
 
-/// A list of which the first `N` lie in place. Only what is longer allocates; what is too long for a list its owner
-/// keeps away, in an `A`.
+/// A list whose first `N` elements are stored inline. Only longer lists allocate. The owner moves the elements of a list that
+/// is too long into an `A`; the list is then empty and marked as away.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Few<T, const N: usize, A = ()> {
@@ -11,7 +11,7 @@ pub(super) struct Few<T, const N: usize, A = ()> {
     more: Option<Box<More<T, A>>>,
 }
 
-/// What does not lie in place.
+/// The storage beyond the inline elements.
 #[derive(Debug)]
 struct More<T, A> {
     list: Vec<T>,
@@ -46,13 +46,13 @@ impl<T: Copy + Default, const N: usize, A: Default> Few<T, N, A> {
         self.more().list.push(one);
     }
 
-    /// Those in place.
+    /// The elements that are stored inline.
     #[inline(always)]
     pub(super) fn here(&self) -> &[T] {
         &self.here[..self.len().min(N)]
     }
 
-    /// Those that follow.
+    /// The elements after those.
     #[inline(always)]
     pub(super) fn there(&self) -> &[T] {
         if self.len() > N { self.more.as_ref().map_or(&[], |more| more.list.as_slice()) } else { &[] }
@@ -69,7 +69,7 @@ impl<T: Copy + Default, const N: usize, A: Default> Few<T, N, A> {
         if at < N { self.here().get(at) } else { self.there().get(at - N) }
     }
 
-    /// Takes one out and puts the last in its place.
+    /// Removes an element and moves the last one to its index.
     #[inline(always)]
     pub(super) fn swap_remove(&mut self, at: usize) -> Option<T> {
         if self.len() > N {
@@ -95,13 +95,13 @@ impl<T: Copy + Default, const N: usize, A: Default> Few<T, N, A> {
         Some(one)
     }
 
-    /// Whether the owner keeps all of them away.
+    /// Whether the owner has moved all elements into its `A`.
     #[inline(always)]
     pub(super) fn is_away(&self) -> bool {
         self.is_away
     }
 
-    /// Moves all to where the owner keeps them.
+    /// Moves all elements into the owner's `A`.
     pub(super) fn send_away(&mut self, mut each: impl FnMut(&mut A, T)) -> &mut A {
         let (here, count) = (self.here, self.len().min(N));
         (self.len, self.is_away) = (0, true);
@@ -111,7 +111,7 @@ impl<T: Copy + Default, const N: usize, A: Default> Few<T, N, A> {
         &mut more.away
     }
 
-    /// Says that nothing is away any more.
+    /// Marks the elements as no longer in the `A`.
     pub(super) fn come_back(&mut self) {
         self.is_away = false;
     }

@@ -1,6 +1,6 @@
-//! From when on the CPUs and interfaces of a rank are free.
+//! The times from which the CPUs and interfaces of a rank are free.
 
-/// How many CPUs and interfaces each rank has.
+/// Number of CPUs and interfaces of each rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) cpus: usize,
@@ -13,12 +13,12 @@ impl Layout {
     }
 }
 
-/// From when on each CPU of a rank is free, and each interface for sending and for receiving, in nanoseconds.
+/// The time from which each CPU of a rank is free, and each interface for sending and for receiving, in nanoseconds.
 pub(super) trait FreeFrom: Send {
-    /// Whether there is one CPU and one interface only.
+    /// Whether there is only one CPU and one interface.
     const SINGLE: bool;
 
-    /// All free from 0 on.
+    /// All are free from 0 on.
     fn new(layout: Layout) -> Self;
     fn cpu(&self, cpu: u8) -> u64;
     fn out(&self, nic: u8) -> u64;
@@ -26,11 +26,11 @@ pub(super) trait FreeFrom: Send {
     fn cpu_mut(&mut self, cpu: u8) -> &mut u64;
     fn out_mut(&mut self, nic: u8) -> &mut u64;
     fn inward_mut(&mut self, nic: u8) -> &mut u64;
-    /// When the last CPU is free.
+    /// The time at which the last CPU becomes free.
     fn finish(&self) -> u64;
 }
 
-/// One CPU and one interface: what nearly all programs have, and the quickest to ask.
+/// One CPU and one interface: what nearly all programs use, and the fastest to look up.
 #[derive(Debug)]
 pub(super) struct Single {
     cpu: u64,

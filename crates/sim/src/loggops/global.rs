@@ -1,8 +1,8 @@
-//! All ranks in one order of time.
+//! All ranks in one global order of time.
 //!
-//! LogGOPSim's rules need it: what waits is ordered by a count over all ranks, a rendezvous ends at its sender in the instant in
-//! which it is received, and times may go back. So does a network without latency. There is no heap of events:
-//! each rank knows which of its events is next, and only these turns are kept, in buckets of one nanosecond.
+//! LogGOPSim's rules need it: waiting events are ordered by a count over all ranks, a rendezvous ends at its sender in the instant
+//! at which it is received, and times may go back. A network without latency needs it too. There is no heap of events:
+//! each rank knows its next event, and only these turns are queued, in buckets of one nanosecond.
 
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -16,23 +16,23 @@ use super::{Run, RunError};
 /// A rank's turn: (start, age, tie).
 type Entry = (Turn, u32);
 
-/// So many nanoseconds have a bucket of their own at a time.
+/// Number of nanoseconds that have a bucket of their own at a time.
 const SPAN: u64 = 1 << 13;
 
-/// Turns to come, taken by start, age and tie.
+/// Queue of future turns, ordered by start, age and tie.
 #[derive(Debug)]
 struct Calendar {
-    /// The nanosecond that is being gone through, and how far.
+    /// The current nanosecond, and the position in it.
     now: u64,
     begun: bool,
     current: Vec<Entry>,
     next: usize,
-    /// Buckets of the nanoseconds of this span.
+    /// The buckets of the nanoseconds of the current span.
     buckets: Vec<Vec<Entry>>,
     filled: Vec<u64>,
     /// Later spans, by number.
     later: BTreeMap<u64, Vec<Entry>>,
-    /// What came for a time that is being gone through or is past.
+    /// Turns that were added for the current nanosecond or an earlier one.
     late: BinaryHeap<std::cmp::Reverse<Entry>>,
 }
 
@@ -81,7 +81,7 @@ impl Calendar {
         }
     }
 
-    /// Goes on to the next nanosecond that has turns.
+    /// Advances to the next nanosecond that has turns.
     fn turn_page(&mut self) -> Option<()> {
         self.begun = true;
         self.current.clear();
@@ -100,12 +100,12 @@ impl Calendar {
         self.filled[word] &= !(1 << (at % 64));
         self.now = self.now / SPAN * SPAN + at as u64;
         std::mem::swap(&mut self.current, &mut self.buckets[at]);
-        // Mostly in order already.
+        // The bucket is mostly sorted already.
         self.current.sort();
         Some(())
     }
 
-    /// Goes on to the next span that has turns.
+    /// Advances to the next span that has turns.
     fn turn_span(&mut self) -> Option<()> {
         let (span, entries) = self.later.pop_first()?;
         self.now = span * SPAN;
@@ -114,7 +114,7 @@ impl Calendar {
             self.filled[at / 64] |= 1 << (at % 64);
             self.buckets[at].push(entry);
         }
-        // The first nanosecond of the span is still to be gone through.
+        // The first nanosecond of the span is still to be processed.
         let first = std::mem::take(&mut self.buckets[0]);
         self.filled[0] &= !1;
         self.current = first;
@@ -123,7 +123,7 @@ impl Calendar {
     }
 }
 
-/// A rank with its next turn, so that turns that were overtaken are known.
+/// A rank with the turn that the calendar holds for it, so that outdated turns are recognised.
 #[derive(Debug)]
 struct Seat<S, F> {
     rank: Rank<S, F>,
@@ -131,7 +131,7 @@ struct Seat<S, F> {
     next: Option<Next>,
 }
 
-/// Ranks in one order of time.
+/// Plays all ranks in one order of time.
 pub(super) struct Global<'a, P: Program, F, R> {
     program: &'a P,
     rules: &'a R,
@@ -140,13 +140,13 @@ pub(super) struct Global<'a, P: Program, F, R> {
     seats: Vec<Seat<P::Rank, F>>,
     noise: Vec<u64>,
     calendar: Calendar,
-    /// How many events were made.
+    /// Number of events that were made.
     pub(super) events: u64,
     effects: Effects,
 }
 
 impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
-    /// Seats all ranks; with `counted`, age is LogGOPSim's count.
+    /// Starts all ranks; with `counted`, the age of an event is LogGOPSim's count.
     pub(super) fn new(program: &'a P, rules: &'a R, layout: Layout, counted: bool) -> Self {
         let mut this = Self {
             program,
@@ -168,7 +168,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
         this
     }
 
-    /// Plays to the end and gives the ranks back.
+    /// Plays to the end and returns the ranks.
     pub(super) fn run(mut self, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
         let mut told = 0;
         while let Some((turn, me)) = self.calendar.pop() {
@@ -202,7 +202,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
         Ok(Played { ranks, noise: self.noise, events: self.events })
     }
 
-    /// Carries out what the event of `me` at `t` set off.
+    /// Carries out the effects of the event of `me` at `t`.
     fn spread(&mut self, me: u32, t: u64) {
         let to = std::mem::replace(&mut self.effects.mail_to, ANY);
         if to != ANY {
@@ -218,7 +218,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
                 let sender = &mut self.seats[remote.rank as usize].rank;
                 self.program.done(remote.rank, &mut sender.state, remote.op, remote.at, &mut freed);
                 raise(sender, remote);
-                // LogGOPSim looks at the hosts in ascending order.
+                // LogGOPSim goes through the hosts in ascending order.
                 let mut both = [(me, own), (remote.rank, freed)];
                 both.sort_by_key(|(rank, _)| *rank);
                 for (rank, free) in both {
@@ -237,7 +237,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
     /// Queues the operations of `me` that became free at `t`.
     fn free_ops(&mut self, me: u32, t: u64) {
         let mut free = std::mem::take(&mut self.effects.free);
-        // Stable, so that the order of the program decides between operations of a kind.
+        // Stable, so that operations of one kind keep the order of the program.
         let shapes = self.program.shapes();
         free.sort_by_key(|free| shapes[free.shape as usize].kind);
         for &one in &free {
@@ -250,19 +250,19 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
         self.effects.free = free;
     }
 
-    /// The age of an event that is made now, which is counted.
+    /// The age of an event that is made now; counts the event.
     fn age(&mut self, t: u64, what: What) -> u64 {
         self.events += u64::from(what != What::Answer);
         if self.counted { self.events } else { t }
     }
 
-    /// Puts the next turn of a rank into the calendar, if it is another than was there.
+    /// Puts the next turn of a rank into the calendar, if it differs from the one that is there.
     #[inline]
     fn look(&mut self, me: u32) {
         let seat = &mut self.seats[me as usize];
         let Rank { pending, free, .. } = &mut seat.rank;
         let next = pending.next(free, me);
-        // Where it is found may change with every event that is taken.
+        // Its index may change with every event that is taken.
         seat.next = next;
         let turn = next.and_then(|next| pending.turn(next, me));
         if turn != seat.turn {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::program::ANY;
 
-/// What a message and a receive are matched by.
+/// What a message and a receive are matched by: source and tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Envelope {
     pub(super) source: u32,
@@ -23,18 +23,18 @@ impl Envelope {
     }
 }
 
-/// One that waits.
+/// A waiting message or receive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     pub(super) envelope: Envelope,
     pub(super) op: u32,
     pub(super) shape: u32,
-    /// For a message, when the CPU was done with it.
+    /// For a message, the time until which the CPU worked on it.
     pub(super) end: u64,
 }
 
 impl Entry {
-    /// Says that there is none.
+    /// Marks the absence of an entry.
     const NONE: Self = Self { envelope: Envelope { source: ANY, tag: ANY }, op: 0, shape: u32::MAX, end: 0 };
 
     #[inline(always)]
@@ -43,13 +43,13 @@ impl Entry {
     }
 }
 
-/// A queue in the order of coming. Mostly there is one entry at most, hardly ever more than a few.
+/// A queue in the order of arrival. It mostly has at most one entry, and rarely more than a few.
 #[derive(Debug)]
 pub(super) struct Queue {
     first: Entry,
-    /// How many there are in the rest.
+    /// Number of entries in the rest.
     more: u32,
-    /// What came while there was a first. Stays once it was needed.
+    /// Entries that were added while there was a first. Kept once it was allocated.
     rest: Option<Box<Rest>>,
 }
 
@@ -75,12 +75,12 @@ impl Queue {
         self.first.is_none() && self.more == 0
     }
 
-    /// The first that matches, without taking it.
+    /// The first match, which stays in the queue.
     pub(super) fn peek(&self, envelope: Envelope) -> Option<Entry> {
         self.iter().find(|entry| entry.envelope.matches(envelope)).copied()
     }
 
-    /// Takes the first that matches.
+    /// Removes the first match.
     #[inline(always)]
     pub(super) fn take(&mut self, envelope: Envelope) -> Option<Entry> {
         if !self.first.is_none() && self.first.envelope.matches(envelope) {
@@ -94,7 +94,7 @@ impl Queue {
         entry
     }
 
-    /// All that wait, in their order.
+    /// All waiting entries in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let rest = self.rest.iter().flat_map(|rest| {
             rest.few.iter().chain(rest.many.iter().flat_map(|many| many.entries.iter().flatten()))
@@ -103,15 +103,15 @@ impl Queue {
     }
 }
 
-/// So many further entries lie side by side, and are looked at one by one.
+/// Maximum number of further entries that are stored contiguously and searched linearly.
 const FEW: usize = 32;
 
 /// All entries of a queue but the first.
 #[derive(Debug, Default)]
 struct Rest {
-    /// The first that came is mostly the first to go.
+    /// Removals are mostly at the front.
     few: VecDeque<Entry>,
-    /// All of them, where they have been too many.
+    /// All of the rest, once there were more than [`FEW`].
     many: Option<Box<Many>>,
 }
 
@@ -141,22 +141,22 @@ impl Rest {
     }
 }
 
-/// A long list, with an index of those that name one source and one tag.
+/// A long list, with an index of the entries that name both source and tag.
 #[derive(Debug, Default)]
 struct Many {
-    /// Those taken leave a hole, which goes when it has come to the front.
+    /// A removed entry leaves a hole, which is dropped once it reaches the front.
     entries: VecDeque<Option<Entry>>,
-    /// The number of the front entry, of all that ever came.
+    /// The number of the front entry, counted over all that were ever added.
     first: u64,
     index: Index,
     len: usize,
 }
 
-/// The numbers of entries.
+/// Numbers of entries, by envelope.
 #[derive(Debug, Default)]
 struct Index {
     exact: HashMap<Envelope, VecDeque<u64>>,
-    /// Those of any source or tag.
+    /// Entries with any source or any tag.
     open: VecDeque<u64>,
 }
 
@@ -171,7 +171,7 @@ impl Index {
 
     fn remove(&mut self, entry: &Entry, number: u64) {
         if let Some(numbers) = self.exact.get_mut(&entry.envelope) {
-            // The first of its like, for otherwise an earlier one had matched.
+            // It is the first with this envelope, because an earlier one would have matched.
             numbers.pop_front();
             if numbers.is_empty() {
                 self.exact.remove(&entry.envelope);

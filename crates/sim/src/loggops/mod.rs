@@ -1,13 +1,13 @@
 //! LogGOPS: messages between ranks, with noise.
 //!
-//! [`run`] plays a [`Program`] on a [`Net`] under [`Rules`] and [`Noise`]. The rules are in `docs/reference/loggops.md`.
+//! [`run`] plays a [`Program`] on a [`Network`] under [`Rules`] and [`Noise`]. The rules are in `docs/reference/loggops.md`.
 
 mod event;
 mod few;
 mod free;
 mod global;
 mod matching;
-mod net;
+mod network;
 mod noise;
 mod outcome;
 mod play;
@@ -20,7 +20,7 @@ mod windows;
 
 use std::ops::ControlFlow;
 
-pub use net::{Net, PerByte};
+pub use network::{NamedNetwork, Network, PerByte};
 pub use noise::{Noise, NoiseError, Place, RankClocks, Start, WindowNoise};
 pub use outcome::{Outcome, RunError, Stuck, Waiting};
 pub(crate) use prefetch::prefetch;
@@ -30,35 +30,35 @@ pub use watch::{Activity, Culprits, Hit, Slice, Timeline, run_for_culprits, run_
 use free::{FreeFrom, Several, Single};
 use global::Global;
 
-/// By which rules ranks and messages meet.
+/// The rules for ranks and messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
-    /// LogGOPSim's, nanosecond for nanosecond.
+    /// Those of LogGOPSim, nanosecond for nanosecond.
     Compatible,
-    /// What a machine does.
+    /// Those of a real machine.
     #[default]
     Physical,
 }
 
-/// How to run.
+/// How to run a program.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {
     /// The network.
-    pub net: Net,
+    pub net: Network,
     /// The rules.
     pub rules: Rules,
     /// The noise.
     pub noise: &'a Noise,
-    /// On how many threads, at least 1; results do not depend on it.
+    /// Number of threads, at least 1; results do not depend on it.
     pub threads: usize,
-    /// Told now and then how many events are done. It may stop the run, which is then [`RunError::Stopped`].
+    /// Called now and then with the number of events that are done. It may stop the run, which then fails with [`RunError::Stopped`].
     pub progress: Progress<'a>,
 }
 
-/// Looks at how many events are done, and says whether to go on.
+/// Receives the number of events that are done, and returns whether to continue.
 pub type Progress<'a> = &'a (dyn Fn(u64) -> ControlFlow<()> + Sync);
 
-/// Looks at nothing and goes on.
+/// Ignores the progress and continues.
 pub const GO_ON: Progress<'static> = &|_| ControlFlow::Continue(());
 
 impl std::fmt::Debug for Run<'_> {
@@ -98,7 +98,7 @@ fn run_on<P: Program, F: FreeFrom>(
     Ok(outcome::<P, F>(program, played, run))
 }
 
-/// Whatever one rank does at t, no other knows before t and this.
+/// Width of a window: nothing that one rank does at t can affect another rank before t plus this.
 fn reach<P: Program>(context: &play::Context<'_, P>) -> u64 {
     let net = context.net;
     if context.has_rendezvous() { net.latency } else { net.latency + net.overhead }
@@ -126,7 +126,7 @@ fn outcome<P: Program, F: FreeFrom>(program: &P, played: rank::Played<P::Rank, F
     }
 }
 
-/// Plays under the physical rules while `watch` looks on.
+/// Plays under the physical rules and passes each event to `watch`.
 fn run_watched<P: Program, W: watch::Watch>(
     program: &P,
     run: &Run<'_>,
@@ -145,7 +145,7 @@ fn run_watched<P: Program, W: watch::Watch>(
     }
 }
 
-/// What a lock guards is never left half written here.
+/// Locks a mutex even if it is poisoned: no data that a lock guards here is ever left half written.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -10,30 +10,30 @@ use crate::sorted::Sorted;
 /// The noise of all ranks.
 #[derive(Clone, Debug)]
 pub enum Noise {
-    /// A silent machine.
+    /// No noise.
     None,
-    /// LogGOPSim's rule.
+    /// One trace for all ranks, under LogGOPSim's rule.
     Window(WindowNoise),
     /// A progress clock for each rank.
     Clocks(RankClocks),
 }
 
-/// One trace for all ranks under LogGOPSim's rule: an operation of length l that starts at t takes longer by the rest of
+/// One trace for all ranks under LogGOPSim's rule: an operation of length l that starts at t is delayed by the rest of
 /// the detour that it starts in, and by every detour that starts within l. Time lost does not lengthen the window.
 ///
-/// The place in the trace is `(t + offset) mod (B − l)`, where B is the start of the last detour, which so never
+/// The place in the trace is `(t + offset) mod (B − l)`, where B is the start of the last detour, which therefore never
 /// strikes. Kept to compare with LogGOPSim; predictions use [`RankClocks`].
 #[derive(Clone, Debug)]
 pub struct WindowNoise {
     starts: Sorted,
     ends: Vec<u64>,
-    /// The durations of the detours before the n-th, added up.
+    /// Sum of the durations of the detours before the n-th.
     before: Vec<u64>,
     offsets: Vec<u64>,
 }
 
 impl WindowNoise {
-    /// A trace of (start, duration) in nanoseconds, by start, and where in it each rank begins.
+    /// A trace of (start, duration) in nanoseconds, ordered by start, and the place in it at which each rank begins.
     ///
     /// # Errors
     /// For no detours, for starts out of order, and for a trace longer than 146 years.
@@ -56,7 +56,7 @@ impl WindowNoise {
         Ok(Self { starts, ends, before, offsets })
     }
 
-    /// Where in the trace each rank begins, drawn evenly: the same for all if `together`.
+    /// The place in the trace at which each rank begins, drawn uniformly: the same for all if `together`.
     pub fn draw_offsets(detours: &[(u64, u64)], ranks: u32, together: bool, seed: u64) -> Vec<u64> {
         let length = detours.last().map_or(0, |detour| detour.0);
         let draws = Draws::new(seed, &[OFFSETS]);
@@ -68,13 +68,13 @@ impl WindowNoise {
         self.starts.keys().last().copied().unwrap_or(0)
     }
 
-    /// How much longer an operation of `length`, which is less than [`Self::length`], takes.
+    /// The delay of an operation of `length`, which is less than [`Self::length`].
     pub(super) fn delay(&self, rank: u32, t: u64, length: u64) -> u64 {
         let span = self.length() - length;
         let y = t.wrapping_add(self.offsets[rank as usize]);
         let x = if y < span { y } else { y % span };
         let begun = self.starts.below(x + 1);
-        // LogGOPSim looks at the detours behind the one that has begun, and takes the first for begun in any case.
+        // LogGOPSim searches the detours after the one that has begun, and treats the first one as begun in any case.
         let (begun, rest) = match begun {
             _ if x <= self.starts.keys()[0] => (1, 0),
             _ => (begun, self.ends[begun - 1].saturating_sub(x)),
@@ -83,7 +83,7 @@ impl WindowNoise {
         rest + self.before[reached] - self.before[begun]
     }
 
-    /// The ranks that have an offset.
+    /// Number of ranks that have an offset.
     pub(super) fn ranks(&self) -> usize {
         self.offsets.len()
     }
@@ -92,36 +92,36 @@ impl WindowNoise {
 /// How the nodes' noise lines up when a job begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Each node at a place of its own, drawn evenly from its trace.
+    /// Each node at its own place, drawn uniformly from its trace.
     Independent,
-    /// All nodes at one place, drawn once; each later by an even draw from `0..=skew` nanoseconds.
+    /// All nodes at one place, drawn once; each later by a uniform draw from `0..=skew` nanoseconds.
     Together {
-        /// The largest difference, in nanoseconds.
+        /// Maximum difference between two nodes, in nanoseconds.
         skew: u64,
     },
 }
 
-/// The physical rule: each rank's work goes through a progress clock, its CPU's, from a place of its own.
+/// The physical rule: each rank's work goes through its CPU's progress clock, from the rank's own place in it.
 #[derive(Clone, Debug)]
 pub struct RankClocks {
     clocks: Vec<Arc<ProgressClock>>,
     places: Vec<Place>,
 }
 
-/// Where a rank's time begins.
+/// Where in a clock's trace a rank begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The number of its clock.
+    /// The index of its clock.
     pub clock: u32,
     /// Where in that clock's trace the rank's time 0 is, in nanoseconds.
     pub offset: u64,
 }
 
 impl RankClocks {
-    /// Ranks at explicit places.
+    /// Ranks at the given places.
     ///
     /// # Errors
-    /// For a place on a clock that is not there.
+    /// For a place on a clock that does not exist.
     pub fn new(clocks: Vec<Arc<ProgressClock>>, mut places: Vec<Place>) -> Result<Self, NoiseError> {
         for place in &mut places {
             let clock = clocks.get(place.clock as usize).ok_or(NoiseError::NoClock(place.clock))?;
@@ -131,7 +131,7 @@ impl RankClocks {
         Ok(Self { clocks, places })
     }
 
-    /// Ranks that fill node after node, one a CPU; the nodes take the given ones' noise in turn.
+    /// Ranks that fill node after node, one per CPU; the nodes take the given nodes' noise round-robin.
     ///
     /// # Errors
     /// For no nodes.
@@ -161,17 +161,17 @@ impl RankClocks {
         Self::new(clocks, all.take(ranks as usize).collect())
     }
 
-    /// The clocks, by number.
+    /// The clocks, by index.
     pub fn clocks(&self) -> &[Arc<ProgressClock>] {
         &self.clocks
     }
 
-    /// Where each rank begins.
+    /// The place at which each rank begins.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// How much longer than `work` work takes that starts at `t`, and until when no detour would strike.
+    /// The delay of `work` that starts at `t`, and the time up to which no detour would strike.
     pub(super) fn delay(&self, rank: u32, t: u64, work: u64) -> (u64, u64) {
         let place = self.places[rank as usize];
         let clock = &self.clocks[place.clock as usize];
@@ -182,30 +182,30 @@ impl RankClocks {
     }
 }
 
-/// Why noise cannot strike.
+/// Why noise cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoiseError {
-    /// There is nothing to strike.
+    /// There is no detour.
     #[error("there is no detour to simulate noise from: record for longer, or with a lower --threshold")]
     Empty,
-    /// The trace goes back in time.
+    /// The trace is not sorted by start.
     #[error("detour {} of the noise trace starts before the one ahead of it: sort the trace by start", .0 + 1)]
     Unordered(usize),
     /// Times would overflow.
     #[error("the noise trace is longer than 146 years or holds more than 4,294,967,295 detours: cut it")]
     Long,
-    /// A place names a clock that is not there.
+    /// A place names a clock that does not exist.
     #[error("there is no clock {0} among those given")]
     NoClock(u32),
     /// Fewer offsets than ranks.
     #[error("there are {offsets} start offsets for {ranks} ranks: give one for each")]
     Offsets {
-        /// As many there are.
+        /// Number of offsets.
         offsets: usize,
-        /// As many there must be.
+        /// Number of ranks.
         ranks: u32,
     },
-    /// LogGOPSim's rule has no answer for an operation as long as its trace.
+    /// LogGOPSim's rule does not define the delay of an operation as long as its trace.
     #[error(
         "an operation of {longest} ns is as long as the noise trace ({trace} ns), for which LogGOPSim's rule has no answer: \
          give a longer trace, or leave out --compat"
@@ -218,7 +218,7 @@ pub enum NoiseError {
     },
 }
 
-/// So long may a trace be, in nanoseconds: sums of two such times do not overflow.
+/// Maximum length of a trace, in nanoseconds: sums of two such times do not overflow.
 const MAX_TRACE: u64 = 1 << 62;
 /// Names of random streams.
 const OFFSETS: u64 = 0x6f66;

@@ -1,4 +1,4 @@
-//! What a message simulation found.
+//! Result of a message simulation.
 
 use super::noise::NoiseError;
 use super::program::ANY;
@@ -8,11 +8,11 @@ use super::program::ANY;
 pub struct Outcome {
     /// Operations that became free and messages that were sent: LogGOPSim's count.
     pub events: u64,
-    /// When each rank's CPUs had done their last work, in nanoseconds.
+    /// When each rank's CPUs finished their last work, in nanoseconds.
     pub finish: Vec<u64>,
     /// The noise that struck each rank's work, in nanoseconds.
     pub noise: Vec<u64>,
-    /// Why the program did not end, if it did not.
+    /// Why the program did not finish, if it did not.
     pub stuck: Option<Stuck>,
 }
 
@@ -26,32 +26,32 @@ impl Outcome {
     }
 }
 
-/// What was left when nothing could go on.
+/// What remained when no rank could go on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
-    /// Receives that no message came for: the first few.
+    /// Receives without a message: the first few.
     pub receives: Vec<Waiting>,
-    /// How many of them there are.
+    /// Number of such receives.
     pub receives_total: u64,
-    /// Messages that nobody received: the first few. `rank` is the receiver's, `op` the send's.
+    /// Messages without a receive: the first few. `rank` is the receiver's, `op` the send's.
     pub messages: Vec<Waiting>,
-    /// How many of them there are.
+    /// Number of such messages.
     pub messages_total: u64,
-    /// Ranks whose operations were not all freed, with their numbers: the first few.
+    /// Ranks whose operations were not all freed, with the number of these operations: the first few ranks.
     pub unfreed: Vec<(u32, u64)>,
-    /// How many operations were never freed, on all ranks.
+    /// Number of operations that were never freed, on all ranks.
     pub unfreed_total: u64,
-    /// Ranks that wait for one another in a circle, each for the next and the last for the first; empty where there is no
-    /// such circle.
+    /// Ranks that wait for one another in a cycle, each for the next and the last for the first; empty if there is no
+    /// such cycle.
     pub cycle: Vec<u32>,
 }
 
-/// One end of a message without the other.
+/// A receive without its message, or a message without its receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The rank where it waits.
     pub rank: u32,
-    /// The number of the operation in its rank.
+    /// The number of the operation on its rank.
     pub op: u32,
     /// The other rank, or [`ANY`].
     pub peer: u32,
@@ -62,7 +62,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The other rank, where it is known.
+    /// The other rank, if it is known.
     pub fn peer(&self) -> Option<u32> {
         (self.peer != ANY).then_some(self.peer)
     }
@@ -71,25 +71,25 @@ impl Waiting {
 /// Why a program cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// The noise does not fit.
+    /// The noise does not fit the program.
     #[error(transparent)]
     Noise(#[from] NoiseError),
-    /// LogGOPSim knows whole numbers only.
+    /// LogGOPSim supports only whole numbers.
     #[error(
         "{0} is not a whole number of nanoseconds, which --compat needs as LogGOPSim does: leave out --compat"
     )]
     Fraction(&'static str),
-    /// A program that names a rank that it has not.
+    /// The program names a rank that it does not have.
     #[error("rank {rank} names rank {peer}, and there are {ranks} ranks: `quell goal check` finds where")]
     Peer {
         /// The rank.
         rank: u32,
-        /// Whom it names.
+        /// The rank that it names.
         peer: u32,
-        /// How many there are.
+        /// Number of ranks.
         ranks: u32,
     },
-    /// Stopped by who looked at its progress.
+    /// The progress callback stopped the run.
     #[error("it was stopped before its end")]
     Stopped,
     /// A time past 2⁶² ns.

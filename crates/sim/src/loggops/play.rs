@@ -1,4 +1,4 @@
-//! What an event does to its rank, and what it sets off elsewhere.
+//! What an event changes on its rank and causes on other ranks.
 
 mod compatible;
 mod physical;
@@ -8,12 +8,12 @@ use super::free::Layout;
 use super::noise::{Noise, NoiseError};
 use super::program::{ANY, Free, Frees, Kind, Program};
 use super::rank::Rank;
-use super::{Net, Rules, Run, RunError};
+use super::{Network, Rules, Run, RunError};
 
 pub(super) use compatible::{Compatible, raise};
 pub(super) use physical::Physical;
 
-/// What operations of one shape cost, in nanoseconds.
+/// Cost of the operations of one shape, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub(super) kind: Kind,
@@ -21,7 +21,7 @@ pub(super) struct Cost {
     pub(super) nic: u8,
     pub(super) rendezvous: bool,
     pub(super) tag: u32,
-    /// Of work, its length.
+    /// For work, its length.
     pub(super) work: u64,
     /// CPU time of its bytes.
     cpu_bytes: u64,
@@ -29,16 +29,16 @@ pub(super) struct Cost {
     wire_bytes: u64,
 }
 
-/// What one event set off. Kept from event to event to spare its memory.
+/// The effects of one event. Reused from event to event to avoid allocations.
 #[derive(Debug)]
 pub(super) struct Effects {
     /// Operations of the rank itself that became free.
     pub(super) free: Vec<Free>,
-    /// The rank that a message or an answer goes to; ANY for none.
+    /// The rank that a message or an answer goes to; [`ANY`] for none.
     pub(super) mail_to: u32,
     /// That message or answer.
     pub(super) mail: Event,
-    /// A send of another rank that this ends in the same instant (LogGOPSim's rendezvous).
+    /// A send of another rank that ends in the same instant (LogGOPSim's rendezvous).
     pub(super) remote: Option<Remote>,
     /// The noise that struck, in nanoseconds.
     pub(super) noise: u64,
@@ -73,16 +73,16 @@ pub(super) struct Remote {
 /// Which receives may be posted as soon as it is known that they will be free before anything else can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Early {
-    /// None: others could be set free in between, and be posted ahead of them.
+    /// None: others could become free in between and be posted before them.
     None,
-    /// Those that will wait for their message. What others set free may start in the same instant as what
-    /// is free then, and is behind it or ahead.
+    /// Those that will wait for their message. An operation that another one frees may start in the same instant as one that
+    /// is free already, before or after it.
     Unmet,
     /// All.
     All,
 }
 
-/// The rules by which events play out.
+/// The rules that define what events do.
 pub(super) trait Play<P: Program, F>: Sync {
     /// Plays `event`, which starts at `t` on rank `me`.
     fn play(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event, t: u64, effects: &mut Effects);
@@ -98,27 +98,27 @@ pub(super) trait Play<P: Program, F>: Sync {
         Early::None
     }
 
-    /// Whether the time from which something is free can go back.
+    /// Whether the time from which a CPU or interface is free can go back.
     fn may_shrink(&self) -> bool {
         false
     }
 }
 
-/// What rules need to know of a run.
+/// What the rules need to know about a run.
 #[derive(Debug)]
 pub(super) struct Context<'a, P> {
     pub(super) program: &'a P,
-    pub(super) net: Net,
+    pub(super) net: Network,
     pub(super) noise: &'a Noise,
     pub(super) costs: Vec<Cost>,
     pub(super) layout: Layout,
 }
 
-/// No time of a run may be past this, so that sums cannot overflow.
+/// Maximum time of a run, in nanoseconds, so that sums cannot overflow.
 pub(super) const MAX_TIME: u64 = 1 << 62;
 
 impl<'a, P: Program> Context<'a, P> {
-    /// Checks that program, rules and noise fit, and works out what each shape costs.
+    /// Checks that program, rules and noise fit, and computes the cost of each shape.
     pub(super) fn new(program: &'a P, run: &Run<'a>) -> Result<Self, RunError> {
         let net = run.net;
         let offsets = match run.noise {
@@ -136,7 +136,7 @@ impl<'a, P: Program> Context<'a, P> {
                 false => shape.size.max(1) - 1,
             };
             let per_byte = |price: super::PerByte, name| match (compatible, price.whole_nanos()) {
-                // As LogGOPSim: no bytes wrap to one less than none.
+                // As in LogGOPSim: for an empty message, the number of further bytes wraps to −1.
                 (true, Some(ns)) => Ok(bytes.wrapping_mul(ns)),
                 (true, None) => Err(RunError::Fraction(name)),
                 (false, _) => Ok(price.of(bytes)),
@@ -178,7 +178,7 @@ impl<'a, P: Program> Context<'a, P> {
         self.costs.iter().any(|cost| cost.kind == Kind::Send && cost.rendezvous)
     }
 
-    /// Which receives of a rank with one CPU may be posted as soon as it is known when they will be free.
+    /// Which receives of a rank with one CPU may be posted as soon as the time at which they become free is known.
     pub(super) fn early(&self) -> Early {
         let idle = |cost: &Cost| cost.kind == Kind::Calc && cost.work == 0;
         match self.program.frees() {
@@ -213,7 +213,7 @@ impl<'a, P: Program> Context<'a, P> {
         }
     }
 
-    /// Whether a message may go to `peer`; if not, says so.
+    /// Whether `peer` is a rank of the program; if not, sets the error.
     #[inline(always)]
     fn reaches(&self, me: u32, peer: u32, effects: &mut Effects) -> bool {
         let there = peer < self.program.ranks();
@@ -224,7 +224,7 @@ impl<'a, P: Program> Context<'a, P> {
         there
     }
 
-    /// How much longer `work` takes that starts at `t`.
+    /// The delay of `work` that starts at `t`.
     #[inline(always)]
     fn delay<F>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
         if t.saturating_add(work) < rank.quiet { 0 } else { self.struck(me, rank, t, work) }

@@ -1,27 +1,27 @@
-//! What an engine runs: operations of ranks, what each needs, and what waits for it.
+//! What an engine runs: the operations of each rank and their dependencies.
 
 use std::collections::HashMap;
 
-/// The peer of a receive from anybody, or the tag of one that takes any tag (GOAL's -1).
+/// Any: the peer of a receive from any rank, or the tag of one that takes any tag (GOAL's -1).
 pub const ANY: u32 = u32::MAX;
 
-/// What an operation does. The order is LogGOPSim's: of operations that become free together, sends go first.
+/// The kind of an operation. The order is LogGOPSim's: of operations that become free together, sends go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// Sends a message to a peer.
     Send,
-    /// Takes a message of a peer.
+    /// Receives a message from a peer.
     Recv,
     /// Works on a CPU.
     Calc,
 }
 
-/// All of an operation but its peer. A program has few shapes, so that an operation and a message in flight need only
-/// name theirs.
+/// All of an operation except its peer. A program has few shapes, so an operation or a message in flight only
+/// holds the number of its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// What it does.
+    /// The kind of operation.
     pub kind: Kind,
     /// The CPU of its rank that it runs on.
     pub cpu: u8,
@@ -49,7 +49,7 @@ impl Shape {
         Self { kind: Kind::Calc, cpu: 0, nic: 0, tag: 0, size: ns }
     }
 
-    /// The same on another CPU.
+    /// The same operation on another CPU.
     pub fn on_cpu(self, cpu: u8) -> Self {
         Self { cpu, ..self }
     }
@@ -63,7 +63,7 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// The number of a shape, which is new if it was not seen before.
+    /// The number of a shape; a new number if the shape was not seen before.
     pub fn number(&mut self, shape: Shape) -> u32 {
         *self.index.entry(shape).or_insert_with(|| {
             self.list.push(shape);
@@ -71,71 +71,71 @@ impl Shapes {
         })
     }
 
-    /// All of them, by number.
+    /// All shapes, by number.
     pub fn into_list(self) -> Vec<Shape> {
         self.list
     }
 }
 
-/// An operation whose needs are met.
+/// An operation whose dependencies are met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Free {
     /// Its number in its rank.
     pub op: u32,
-    /// Whom it sends to or receives from; 0 for work.
+    /// The rank that it sends to or receives from; 0 for work.
     pub peer: u32,
     /// The number of its shape.
     pub shape: u32,
-    /// When the last of what it needs was done, in nanoseconds.
+    /// When the last of its dependencies was met, in nanoseconds.
     pub ready: u64,
 }
 
-/// What can set operations of a rank free.
+/// What can free operations of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frees {
-    /// The end of the last of those that were set free before, and nothing else: a rank goes in steps.
+    /// Only the end of the last of those that were freed before: a rank goes in steps.
     InSteps,
-    /// The end of any.
+    /// The end of any operation.
     AtEnds,
-    /// The end or the start of any.
+    /// The end or the start of any operation.
     AtStarts,
 }
 
-/// A parallel program: for each rank a graph of operations. It is never asked for all of them at once.
+/// A parallel program: for each rank a graph of operations. The engine never asks for all of them at once.
 pub trait Program: Sync {
-    /// What is kept of one rank while the program runs.
+    /// State of one rank while the program runs.
     type Rank: Send;
 
-    /// How many ranks it has.
+    /// Number of ranks.
     fn ranks(&self) -> u32;
 
-    /// How many CPUs each rank has: one more than the highest that an operation names.
+    /// Number of CPUs of each rank: one more than the highest that an operation names.
     fn cpus(&self) -> u32;
 
-    /// How many network interfaces each rank has.
+    /// Number of network interfaces of each rank.
     fn nics(&self) -> u32;
 
     /// The shapes that operations name by number.
     fn shapes(&self) -> &[Shape];
 
-    /// How many operations all ranks have together, and how many of them are sends; `None` where nobody counted.
+    /// Number of operations of all ranks together, and of the sends among them; `None` if they were not counted.
     fn totals(&self) -> Option<(u64, u64)>;
 
-    /// What can set operations free; the more orderly, the faster it is played.
+    /// What can free operations; the more orderly, the faster the program is played.
     fn frees(&self) -> Frees {
         Frees::AtStarts
     }
 
-    /// Begins a rank: adds to `free`, in the order of the program, what needs nothing.
+    /// Begins a rank: adds the operations without dependencies to `free`, in the order of the program.
     fn begin(&self, rank: u32, free: &mut Vec<Free>) -> Self::Rank;
 
-    /// Tells that an operation has started at `at`: adds what `irequires` it and now needs nothing more.
+    /// Notifies the program that an operation has started at `at`: adds the operations that `irequires` it and need nothing more.
     fn started(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<Free>);
 
-    /// Tells that an operation was done at `at`: adds what `requires` it and now needs nothing more.
+    /// Notifies the program that an operation was done at `at`: adds the operations that `requires` it and need nothing more.
     fn done(&self, rank: u32, state: &mut Self::Rank, op: u32, at: u64, free: &mut Vec<Free>);
 
-    /// Hints that the rank's operations will be told of soon, so that what they wait for can be on its way from memory.
+    /// Hints that events of the rank will follow soon, so that the state that they use can be prefetched.
     fn prepare(&self, _rank: u32, _state: &Self::Rank) {}
 
     /// The iteration that a rank is in, from 0, for a program that repeats itself.
@@ -143,6 +143,6 @@ pub trait Program: Sync {
         0
     }
 
-    /// How many operations of a rank were never freed.
+    /// Number of operations of a rank that were never freed.
     fn unfreed(&self, rank: u32, state: &Self::Rank) -> u64;
 }

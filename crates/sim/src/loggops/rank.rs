@@ -1,25 +1,25 @@
-//! One rank of a simulation, and what waits there.
+//! State of one rank in a simulation.
 
 use super::event::{Event, Pending};
 use super::free::{FreeFrom, Layout};
 use super::matching::Queue;
 
-/// The end of a run.
+/// State of all ranks at the end of a run.
 pub(super) struct Played<S, F> {
     pub(super) ranks: Vec<Rank<S, F>>,
-    /// The noise that struck each, in nanoseconds.
+    /// The noise that struck each rank, in nanoseconds.
     pub(super) noise: Vec<u64>,
-    /// How many events there were.
+    /// Number of events.
     pub(super) events: u64,
 }
 
-/// One rank. `S` is what its program keeps of it.
+/// One rank. `S` is the state that its program keeps.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Rank<S, F> {
     pub(super) pending: Pending,
     pub(super) free: F,
-    /// No detour strikes an operation that ends by then.
+    /// No detour strikes an operation that ends before this time.
     pub(super) quiet: u64,
     pub(super) state: S,
     /// Receives without a message, and messages without a receive.

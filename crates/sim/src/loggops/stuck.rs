@@ -1,14 +1,14 @@
-//! Why a program did not end.
+//! Why a program did not finish.
 
 use super::matching::Entry;
 use super::outcome::{Stuck, Waiting};
 use super::program::{ANY, Program};
 use super::rank::Rank;
 
-/// So many of each kind are named.
+/// Maximum number of entries of each kind that are listed.
 const NAMED: usize = 100;
 
-/// What is left on the ranks when nothing can go on; `None` where the program has ended.
+/// What remains on the ranks when none can go on; `None` if the program has finished.
 pub(super) fn find<P: Program, F>(
     program: &P,
     ranks: &[Rank<P::Rank, F>],
@@ -44,7 +44,7 @@ fn note(all: impl Iterator<Item = Waiting>, named: &mut Vec<Waiting>, total: &mu
     }
 }
 
-/// For each rank the one that it waits for: the source of its first receive, or who does not take its rendezvous;
+/// The rank that each rank waits for: the source of its first receive, or the receiver that does not take its rendezvous;
 /// [`ANY`] for none.
 fn waits<P: Program, F>(program: &P, ranks: &[Rank<P::Rank, F>], eager_limit: u64) -> Vec<u32> {
     let mut waits: Vec<u32> = ranks
@@ -66,9 +66,9 @@ fn waits<P: Program, F>(program: &P, ranks: &[Rank<P::Rank, F>], eager_limit: u6
     waits
 }
 
-/// A circle of ranks that wait for one another, from its lowest on; empty where there is none.
+/// A cycle of ranks that wait for one another, from its lowest rank on; empty if there is none.
 fn cycle(waits: &[u32]) -> Vec<u32> {
-    // 0: not seen; otherwise by which walk.
+    // 0: not seen; otherwise the number of the walk that saw it.
     let mut seen = vec![0u32; waits.len()];
     for start in 0..waits.len() {
         let walk = start as u32 + 1;

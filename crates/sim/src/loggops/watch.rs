@@ -1,4 +1,4 @@
-//! Looking on while a program is played: time lines, and the detours that made it late.
+//! Observes a program while it is played: timelines, and the detours that made it late.
 
 mod culprits;
 mod timeline;
@@ -17,28 +17,28 @@ use super::{Noise, Run, RunError, lock};
 pub use culprits::{Culprits, Hit};
 pub use timeline::{Activity, Slice, Timeline};
 
-/// What was seen of one event.
+/// One observed event.
 #[derive(Debug)]
 pub(super) struct Seen<'e> {
     pub(super) rank: u32,
     pub(super) event: &'e Event,
-    /// When it started, and when its CPU was done with it; the same for what takes no CPU.
+    /// When it started, and when its CPU was done with it; equal for an event that takes no CPU.
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) noise: u64,
-    /// From when on its CPU was free when it came.
+    /// The time from which its CPU was free when it came.
     pub(super) cpu_free: u64,
-    /// Of a receive, the message that was there already; of a message, itself if its receive was: sender and operation.
+    /// Sender and operation: of the message that a receive found, or of a message that found its receive.
     pub(super) found: Option<(u32, u32)>,
-    /// What it set free.
+    /// The operations that it freed.
     pub(super) freed: &'e [Free],
-    /// The message or answer that it sent, and where to.
+    /// The message or answer that it sent, and its destination.
     pub(super) sent: Option<(u32, &'e Event)>,
     /// The iteration of the program.
     pub(super) iteration: u32,
 }
 
-/// Looks on.
+/// An observer of a run.
 pub(super) trait Watch: Send {
     fn see(&mut self, seen: &Seen<'_>);
 }
@@ -94,7 +94,7 @@ impl<P: Program, F: FreeFrom, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
     }
 }
 
-/// Plays a program under the physical rules, on one thread, and tells which detours made it as late as it was.
+/// Plays a program under the physical rules, on one thread, and returns which detours made it as late as it was.
 ///
 /// # Errors
 /// As for [`run`](super::run).
@@ -109,7 +109,7 @@ pub fn run_for_culprits<P: Program>(program: &P, run: &Run<'_>) -> Result<(Outco
     Ok((outcome, culprits))
 }
 
-/// Plays a program under the physical rules, on one thread, and draws what it did.
+/// Plays a program under the physical rules, on one thread, and records its timeline.
 ///
 /// # Errors
 /// As for [`run`](super::run).

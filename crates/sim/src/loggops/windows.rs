@@ -1,8 +1,8 @@
-//! Ranks that are independent for a while, each on its own.
+//! Plays ranks on their own through windows in which they are independent.
 //!
-//! Whatever a rank sends at t is with another no earlier than t + o + L. So the ranks may be played one after the other, each through
-//! a whole window of that width, on any number of threads, and nothing that another sends can come too late. There is no queue of all
-//! events: for each of the windows to come there is a bitmap of the ranks that have something due.
+//! What a rank sends at t reaches no other rank before t + o + L. So the ranks can be played one after the other, each through
+//! a whole window of that width, on any number of threads, and no message arrives too late. There is no queue of all
+//! events: each of the next windows has a bitmap of the ranks that have something due.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use super::program::{ANY, Free, Program};
 use super::rank::{Played, Rank};
 use super::{Run, RunError, lock};
 
-/// For so many windows there is a bitmap at a time.
+/// Number of windows that have a bitmap at a time.
 const RING: u64 = 64;
-/// A thread with fewer ranks would wait more than work.
+/// Minimum number of ranks per thread: a thread with fewer would wait more than it works.
 const MIN_RANKS: u32 = if cfg!(debug_assertions) { 1 } else { 1024 };
 
-/// So many messages are on their way to their ranks' memory at a time.
+/// Number of messages that are held back at a time while their ranks' memory is prefetched.
 const LETTERS: usize = 8;
-/// Less than any window's number plus one.
+/// Smaller than the number of any window plus one.
 const FAILED: u64 = 0;
 
-/// Which ranks of a worker have something due in which window.
+/// The ranks of a worker that have something due, by window.
 #[derive(Debug)]
 struct Agenda {
     words: usize,
@@ -69,7 +69,7 @@ impl Agenda {
         soon.or_else(later).unwrap_or(u64::MAX)
     }
 
-    /// Goes on to a window ahead of which nothing is due.
+    /// Advances to a window before which nothing is due.
     fn advance(&mut self, window: u64) {
         self.first = window;
         while let Some(entry) = self.later.first_entry().filter(|entry| *entry.key() < window + RING) {
@@ -82,11 +82,11 @@ impl Agenda {
 /// A message to a rank of another worker.
 type Mail = (u32, Event);
 
-/// What workers share.
+/// State that workers share.
 struct Post {
-    /// From each worker to each, for windows of even and odd turn.
+    /// From each worker to each, for even and odd turns.
     boxes: Vec<[Mutex<Vec<Mail>>; 2]>,
-    /// What each has due next (see `Worker::due`), for even and odd turns.
+    /// The next window of each worker (see `Worker::due`), for even and odd turns.
     next: Vec<[AtomicU64; 2]>,
     barrier: Barrier,
 }
@@ -106,27 +106,27 @@ struct Worker<'a, P: Program, F, R> {
     rules: &'a R,
     number: usize,
     width: u64,
-    /// Its ranks are those from here …
+    /// Its ranks begin at this one …
     first: u32,
-    /// … and every worker but the last has so many.
+    /// … and every worker but the last has this number of ranks.
     share: u32,
     ranks: Vec<Rank<P::Rank, F>>,
     noise: Vec<u64>,
     agenda: Agenda,
     early: Early,
-    /// What receives set free that were posted early: from which place of the list of freed operations on, and when that was.
+    /// Batches of operations that early receives freed: the index in the list of freed operations at which each begins, and its time.
     posted: Vec<(usize, u64)>,
-    /// Messages to ranks of this worker, held back for a moment. None is due in the window that is played.
+    /// Messages to ranks of this worker that are held back briefly. None is due in the current window.
     letters: [Mail; LETTERS],
     letter: usize,
     out: Vec<Vec<Mail>>,
-    /// The first window in which mail of this turn is due.
+    /// The first window in which mail to other workers is due.
     mail_due: u64,
     events: u64,
     effects: Effects,
 }
 
-/// Plays to the end in windows of `width` nanoseconds and gives the ranks back.
+/// Plays to the end in windows of `width` nanoseconds and returns the ranks.
 pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
     program: &P,
     rules: &R,
@@ -145,7 +145,7 @@ pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
         let others: Vec<_> = (1..workers).map(|number| scope.spawn(move || play(number))).collect();
         let mut results = vec![play(0)];
         for other in others {
-            // A worker's panic is this run's.
+            // A panic of a worker is propagated.
             results.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
         results
@@ -221,7 +221,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             if self.number == 0 && self.events - told >= 1 << 16 {
                 told = self.events;
                 if (run.progress)(told * self.out.len() as u64).is_break() {
-                    // The others hear of it at the end of the next turn.
+                    // The other workers see it at the end of the next turn.
                     self.effects.error = Some(RunError::Stopped);
                 }
             }
@@ -232,7 +232,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         }
     }
 
-    /// Hands this turn's mail over and learns which window is next.
+    /// Hands this turn's mail to the other workers and returns the next window.
     fn exchange(&mut self, post: &Post, parity: usize) -> u64 {
         for (to, mail) in self.out.iter_mut().enumerate().filter(|(_, mail)| !mail.is_empty()) {
             let mut letters = lock(&post.boxes[self.number * post.next.len() + to][parity]);
@@ -240,7 +240,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         }
         post.next[self.number][parity].store(self.due(), Ordering::SeqCst);
         self.mail_due = u64::MAX;
-        // Nobody writes to the boxes of this parity again before all have passed the next turn's barrier.
+        // No worker writes to the boxes of this parity again before all have passed the next turn's barrier.
         post.barrier.wait();
         post.next.iter().map(|next| next[parity].load(Ordering::SeqCst)).min().unwrap_or(u64::MAX)
     }
@@ -253,7 +253,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         }
     }
 
-    /// Takes the mail of this turn from the other workers.
+    /// Receives the mail of this turn from the other workers.
     fn collect(&mut self, post: &Post, parity: usize) {
         for from in 0..self.out.len() {
             let mut letters = lock(&post.boxes[from * self.out.len() + self.number][parity]);
@@ -281,7 +281,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
                 bits &= bits - 1;
             }
             for next in 0..count {
-                // First a rank's own memory comes, then what its program looks into.
+                // Prefetch a rank's own memory first, then what its program reads.
                 if let Some(&soon) = due[..count].get(next + 3) {
                     prefetch::<_, 4>(&self.ranks[soon]);
                 }
@@ -301,7 +301,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     #[inline(always)]
     fn play_rank(&mut self, at: usize, end: u64) {
         let me = self.first + at as u32;
-        // What became free last is mostly next, and need not be queued to be found.
+        // The operation that became free last is mostly the next one. It is held here, because it need not be queued to be found.
         let mut held = Event::default();
         let mut holds = false;
         loop {
@@ -338,7 +338,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         }
     }
 
-    /// Queues what became free at `t`, but for the last.
+    /// Queues the operations that became free at `t`, except for the last one, which is held.
     #[inline(always)]
     fn free_ops(&mut self, at: usize, t: u64, held: &mut Event, holds: &mut bool) {
         let me = self.first + at as u32;
@@ -380,7 +380,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         self.effects.free.clear();
     }
 
-    /// Sends what the last event had to send.
+    /// Sends the message or answer of the last event.
     #[inline(always)]
     fn post(&mut self) {
         if self.effects.mail_to != ANY {
@@ -394,7 +394,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     fn send(&mut self, to: u32, event: Event) {
         let place = to.wrapping_sub(self.first);
         if let Some(rank) = self.ranks.get(place as usize) {
-            // Its memory is on the way while others are played.
+            // Its memory is fetched while other ranks are played.
             prefetch::<_, 2>(rank);
             let (to, event) = std::mem::replace(&mut self.letters[self.letter % LETTERS], (place, event));
             self.letter += 1;
@@ -407,7 +407,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         }
     }
 
-    /// Delivers what was held back.
+    /// Delivers the messages that are held back.
     fn deliver_all(&mut self) {
         for letter in self.letter..self.letter + LETTERS {
             let (to, event) = std::mem::replace(&mut self.letters[letter % LETTERS], (ANY, Event::default()));
@@ -424,11 +424,11 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         self.agenda.add(window, place);
     }
 
-    /// The window that an instant from this window on lies in.
+    /// The window that contains a time, which is not before the current window.
     #[inline(always)]
     fn window_of(&self, time: u64) -> u64 {
         let ahead = time - self.agenda.first * self.width;
-        // Short divisions are several times faster.
+        // 32-bit divisions are several times faster.
         match (u32::try_from(ahead), u32::try_from(self.width)) {
             (Ok(ahead), Ok(width)) => self.agenda.first + u64::from(ahead / width),
             _ => self.agenda.first + ahead / self.width,
@@ -436,7 +436,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     }
 }
 
-/// Whether a receive that is posted meets nothing, and goes ahead of none.
+/// Whether a posted receive matches no message and overtakes no other receive.
 #[inline(always)]
 fn waits_alone<S, F>(rank: &Rank<S, F>, held: &Event, holds: bool) -> bool {
     rank.arrived.is_empty() && !(holds && held.what == What::Recv) && !rank.pending.holds_receive()

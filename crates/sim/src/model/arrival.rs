@@ -1,4 +1,4 @@
-//! When a component's detours come.
+//! When a component's detours start.
 
 use quell_recording::Nanos;
 use rand_distr::{Distribution, Exp1, Uniform};
@@ -7,23 +7,23 @@ use rand_pcg::Pcg64;
 /// The starts of a component's detours.
 #[derive(Clone, Debug)]
 pub(super) enum Arrival {
-    /// At `phase + k·period`, each late by an even draw from `0..=jitter`.
+    /// At `phase + k·period`, each late by a uniform draw from `0..=jitter`.
     Periodic { period: Nanos, jitter: Nanos, phase: Phase },
-    /// A Poisson process: gaps are exponential, memory there is none.
+    /// A Poisson process: exponential gaps, without memory.
     Poisson { per_ns: f64 },
 }
 
-/// Where a periodic component begins.
+/// The start of a periodic component.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Phase {
-    /// The first detour comes so long after the trace's begin, on every CPU.
+    /// The first detour comes this long after the beginning of the trace, on every CPU.
     Fixed(Nanos),
-    /// Drawn evenly from one period, for each CPU anew.
+    /// Drawn uniformly from one period, separately for each CPU.
     Random,
 }
 
 impl Arrival {
-    /// How many detours to expect in `span`.
+    /// Expected number of detours in `span`.
     pub(super) fn expected(&self, span: Nanos) -> f64 {
         let span = span.as_nanos() as f64;
         match self {
@@ -32,7 +32,7 @@ impl Arrival {
         }
     }
 
-    /// Calls `at` for each start within `span`, in order but for jitter.
+    /// Calls `at` for each start within `span`, in order except for jitter.
     pub(super) fn each(&self, span: Nanos, rng: &mut Pcg64, mut at: impl FnMut(Nanos, &mut Pcg64)) {
         match *self {
             Self::Periodic { period, jitter, phase } => {
@@ -64,7 +64,7 @@ impl Arrival {
     }
 }
 
-/// An even draw from `low..=high`.
+/// A uniform draw from `low..=high`.
 pub(super) fn even(low: Nanos, high: Nanos, rng: &mut Pcg64) -> Nanos {
     match Uniform::new_inclusive(low.as_nanos(), high.as_nanos()) {
         Ok(range) if low < high => Nanos::from_nanos(range.sample(rng)),

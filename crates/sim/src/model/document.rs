@@ -1,4 +1,4 @@
-//! The TOML of a model, as written, and the check that turns it into one.
+//! The TOML of a model, as written, and the checks that convert it.
 
 use std::collections::BTreeMap;
 
@@ -134,7 +134,7 @@ impl WrittenDuration {
     }
 }
 
-/// Where in the file a value stands, to name it in errors.
+/// The position of a value in the file, to name it in errors.
 struct Place(String);
 
 impl Place {

@@ -11,7 +11,7 @@ use super::arrival::even;
 #[derive(Clone, Debug)]
 pub(super) enum Duration {
     Constant(Nanos),
-    /// `min` and beyond it an exponential tail, so that the mean of all is `mean`.
+    /// `min` plus an exponential tail, so that the overall mean is `mean`.
     Exponential {
         mean: Nanos,
         min: Nanos,
@@ -26,7 +26,7 @@ pub(super) enum Duration {
         shape: f64,
         max: Option<Nanos>,
     },
-    /// Given values in given proportions.
+    /// The given values in the given proportions.
     Empirical {
         values: Vec<Nanos>,
         weights: WeightedAliasIndex<f64>,
@@ -43,7 +43,7 @@ impl Duration {
             }
             Self::Uniform { min, max } => even(*min, *max, rng),
             Self::Pareto { scale, shape, max } => {
-                // By inversion; what lies past the cut has probability `beyond`.
+                // By inversion; values past the cut have probability `beyond`.
                 let (scale, beyond) = (scale.as_nanos() as f64, beyond(*scale, *shape, *max));
                 let u: f64 = OpenClosed01.sample(rng);
                 rounded(scale * (beyond + u * (1.0 - beyond)).powf(-1.0 / shape))
@@ -54,12 +54,12 @@ impl Duration {
     }
 }
 
-/// P(X > max) of a Pareto law.
+/// P(X > max) of a Pareto distribution.
 fn beyond(scale: Nanos, shape: f64, max: Option<Nanos>) -> f64 {
     max.map_or(0.0, |max| (scale.as_nanos() as f64 / max.as_nanos() as f64).powf(shape))
 }
 
-/// The nearest whole nanosecond; what is too long to say becomes the longest time that can be said.
+/// Rounds to the nearest whole nanosecond; a time that is too long becomes the longest one.
 fn rounded(ns: f64) -> Nanos {
     Nanos::from_nanos_f64(ns).unwrap_or(Nanos::MAX)
 }

@@ -4,16 +4,16 @@ use super::dissemination::{ahead, behind, rounds};
 use super::{Params, Pattern, PatternError, StepOps};
 use crate::loggops::Shape;
 
-/// Shapes of a level of the tree: whole subtrees, and the one that the number of ranks cuts short.
+/// Shapes of a level of the tree: of whole subtrees, and of the one that the number of ranks cuts short.
 const SEND: u32 = 0;
 const RECV: u32 = 2;
 const REDUCE: u32 = 4;
 const PER_LEVEL: u32 = 5;
 
-/// A binomial tree as MPICH's (Thakur, Rabenseifner & Gropp 2005, §4): counted from the root, the parent of v is v without its
-/// lowest bit, and the subtree of v are the ranks from v on. Going down, a rank receives from its parent and then sends to
+/// A binomial tree as MPICH's (Thakur, Rabenseifner & Gropp 2005, §4): numbered from the root, the parent of v is v without its
+/// lowest bit, and the subtree of v is the ranks from v on. Going down, a rank receives from its parent and then sends to
 /// its children, the largest subtree first; going up it receives from its children, the smallest first, and then sends
-/// to its parent. Each message follows when the one before is done. Any number of ranks.
+/// to its parent. Each message follows when the previous one is done. Works for any number of ranks.
 #[derive(Clone, Debug)]
 pub(super) struct Binomial {
     ranks: u32,
@@ -26,23 +26,23 @@ pub(super) struct Binomial {
 }
 
 impl Binomial {
-    /// The root has `bytes` for all.
+    /// The root sends `bytes` to all.
     pub(super) fn bcast(params: &Params) -> Self {
         Self::new(params, true, |_| params.bytes, false)
     }
 
-    /// Vectors of `bytes` are combined on the root.
+    /// Combines vectors of `bytes` on the root.
     pub(super) fn reduce(params: &Params) -> Self {
         Self::new(params, false, |_| params.bytes, params.reduces())
     }
 
-    /// The root has a block of `bytes` for each rank; a message has those of a subtree.
+    /// The root has a block of `bytes` for each rank; a message carries the blocks of a subtree.
     pub(super) fn scatter(params: &Params) -> Result<Self, PatternError> {
         params.check_blocks()?;
         Ok(Self::new(params, true, |blocks| blocks * params.bytes, false))
     }
 
-    /// Each rank has a block of `bytes` for the root; a message has those of a subtree.
+    /// Each rank has a block of `bytes` for the root; a message carries the blocks of a subtree.
     pub(super) fn gather(params: &Params) -> Result<Self, PatternError> {
         params.check_blocks()?;
         Ok(Self::new(params, false, |blocks| blocks * params.bytes, false))
@@ -62,13 +62,13 @@ impl Binomial {
         Self { ranks, root: params.root, levels, down, reduces: u32::from(reduces), shapes }
     }
 
-    /// The number of levels below a rank, whose children are 2ˡ after it for each such level l.
+    /// The number of levels below a rank. Its child on level l is 2ˡ after it.
     #[inline]
     fn below(&self, place: u32) -> u32 {
         if place == 0 { self.levels } else { place.trailing_zeros() }
     }
 
-    /// The message between a rank and its child 2ˡ after it.
+    /// The shape of the message between a rank and its child 2ˡ after it.
     #[inline]
     fn shape(&self, level: u32, child: u32) -> u32 {
         level * PER_LEVEL + u32::from(child + (1 << level) > self.ranks)
@@ -119,7 +119,7 @@ impl Pattern for Binomial {
         let place = behind(rank, self.root, self.ranks);
         let below = self.below(place);
         if self.down {
-            // The parent comes first; the root has none.
+            // The parent comes first; the root does not have one.
             match (step + u32::from(place == 0)).checked_sub(1) {
                 None => self.to_parent(place, ops),
                 Some(child) => self.to_child(place, below - 1 - child, false, ops),

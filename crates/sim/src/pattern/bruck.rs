@@ -5,28 +5,28 @@ use super::{Params, Pattern, PatternError, StepOps};
 use crate::loggops::Shape;
 
 /// Bruck's algorithms (Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient algorithms for all-to-all communications in
-/// multiport message-passing systems", 1997) in ⌈log₂ P⌉ rounds, for any number of ranks. The turning of
+/// multiport message-passing systems", 1997) in ⌈log₂ P⌉ rounds, for any number of ranks. Rotating the
 /// blocks in memory before and after costs nothing here.
 #[derive(Clone, Debug)]
 pub(super) struct Bruck {
     ranks: u32,
     rounds: u32,
-    /// Messages go from higher to lower ranks.
+    /// Whether messages go from higher to lower ranks.
     down: bool,
     /// The send and the receive of each round.
     shapes: Vec<Shape>,
 }
 
 impl Bruck {
-    /// Each rank has a block of `bytes` for all others. In round k it sends the first 2ᵏ that it has, or as many as
+    /// Each rank has a block of `bytes` for all others. In round k it sends the first 2ᵏ blocks that it has, or as many as
     /// are missing, to the rank 2ᵏ before it.
     pub(super) fn allgather(params: &Params) -> Result<Self, PatternError> {
         let ranks = u64::from(params.ranks);
         Self::new(params, true, |round| (1 << round).min(ranks - (1 << round)))
     }
 
-    /// Each rank has a block of `bytes` for each other. In round k it sends those that still have to go a distance whose bit
-    /// k is set to the rank 2ᵏ after it.
+    /// Each rank has a block of `bytes` for each other. In round k it sends the blocks whose remaining distance has bit
+    /// k set to the rank 2ᵏ after it.
     pub(super) fn alltoall(params: &Params) -> Result<Self, PatternError> {
         let ranks = u64::from(params.ranks);
         let set = |round: u32| {

@@ -1,4 +1,4 @@
-//! The dissemination barrier, with one message in a round or with several.
+//! The dissemination barrier, with one or several messages per round.
 
 use super::{Params, Pattern, StepOps};
 use crate::loggops::Shape;
@@ -8,10 +8,10 @@ const RECV: u32 = 1;
 
 /// The dissemination barrier (Hensgen, Finkel & Manber, "Two algorithms for barrier synchronization", 1988): in round
 /// k each rank sends to the one 2ᵏ after it and receives from the one 2ᵏ before, and goes on when both are done.
-/// Any number of ranks; ⌈log₂ P⌉ rounds.
+/// Works for any number of ranks, in ⌈log₂ P⌉ rounds.
 ///
-/// The schedules of LogGOPSim's generator take the same time without noise. Under noise they may differ, for there a send
-/// waits for the receive of the round before only, not for those of earlier rounds.
+/// The schedules of LogGOPSim's generator take the same time without noise. Under noise they can differ, because there a send
+/// waits only for the receive of the round before, not for those of earlier rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Dissemination {
     ranks: u32,
@@ -32,14 +32,14 @@ pub(super) fn rounds(ranks: u32) -> u32 {
     u32::BITS - (ranks - 1).leading_zeros()
 }
 
-/// The rank that comes `distance` after one, of so many; `distance` is at most as many.
+/// The rank `distance` after `rank` on a ring of `ranks`; `distance` is at most `ranks`.
 #[inline]
 pub(super) fn ahead(rank: u32, distance: u32, ranks: u32) -> u32 {
     let sum = rank + distance;
     if sum >= ranks { sum - ranks } else { sum }
 }
 
-/// The rank that comes `distance` before one, of so many; `distance` is at most as many.
+/// The rank `distance` before `rank` on a ring of `ranks`; `distance` is at most `ranks`.
 #[inline]
 pub(super) fn behind(rank: u32, distance: u32, ranks: u32) -> u32 {
     if rank >= distance { rank - distance } else { rank + ranks - distance }
@@ -73,17 +73,17 @@ impl Pattern for Dissemination {
 
 /// The n-way dissemination barrier (Hoefler, Mehlan, Mietke & Rehm, "Fast barrier synchronization for InfiniBand",
 /// 2006): in round k each rank sends to those i·(n+1)ᵏ after it, for i from 1 to n, and receives from as many
-/// before. A message that would go round the ring once or more tells nothing new and is left out. ⌈log₍ₙ₊₁₎ P⌉ rounds.
+/// before. A message that would go around the ring once or more carries nothing new and is omitted. ⌈log₍ₙ₊₁₎ P⌉ rounds.
 #[derive(Clone, Debug)]
 pub(super) struct NWay {
     ranks: u32,
-    /// For each round, how far apart its peers are, and how many they are.
+    /// For each round, the distance between its peers, and their number.
     rounds: Vec<(u32, u32)>,
     shapes: [Shape; 2],
 }
 
 impl NWay {
-    /// Messages of `bytes`, `nway` of them in a round.
+    /// Messages of `bytes`, `nway` of them per round.
     pub(super) fn new(params: &Params) -> Self {
         let mut rounds = Vec::new();
         let mut distance = 1;

@@ -1,24 +1,24 @@
-//! How algorithms for powers of two serve any number of ranks.
+//! Extends algorithms for powers of two to any number of ranks.
 
 use super::StepOps;
 
-/// Of the first ranks beyond a power of two, each even one hands its data to the odd one after it, sits out, and gets the
-/// result back; the others take numbers below the power (Thakur, Rabenseifner & Gropp, "Optimization of collective
-/// communication operations in MPICH", 2005, §4).
+/// Among the first ranks, twice as many as exceed the power of two, each even one hands its data to the odd one after it, sits
+/// out, and gets the result back; the others take numbers below the power (Thakur, Rabenseifner & Gropp, "Optimization of
+/// collective communication operations in MPICH", 2005, §4).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fold {
-    /// log₂ of the largest power of two that is no more than the ranks.
+    /// log₂ of the largest power of two that does not exceed the number of ranks.
     pub(super) rounds: u32,
-    /// How many ranks are beyond it.
+    /// Number of ranks in excess of that power.
     pub(super) rest: u32,
 }
 
-/// What a rank does.
+/// Role of a rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role {
-    /// It hands its data to that rank and waits for the result.
+    /// It sits out: it hands its data to this rank and waits for the result.
     Out(u32),
-    /// It has a number below the power of two, and the data of one more rank, or not.
+    /// It takes part under a number below the power of two, and holds the data of `extra` too, if any.
     In { number: u32, extra: Option<u32> },
 }
 
@@ -28,12 +28,12 @@ impl Fold {
         Self { rounds, rest: ranks - (1 << rounds) }
     }
 
-    /// How many take part: the power of two.
+    /// Number of ranks that take part: the power of two.
     pub(super) fn inside(self) -> u32 {
         1 << self.rounds
     }
 
-    /// What a rank does.
+    /// The role of a rank.
     #[inline]
     pub(super) fn role(self, rank: u32) -> Role {
         if rank >= 2 * self.rest {
@@ -45,19 +45,19 @@ impl Fold {
         }
     }
 
-    /// The rank that has a number.
+    /// The rank that takes part under a number.
     #[inline]
     pub(super) fn rank(self, number: u32) -> u32 {
         if number < self.rest { 2 * number + 1 } else { number + self.rest }
     }
 
-    /// Rounds of an algorithm of so many: one before and one after, where ranks sit out.
+    /// Number of rounds with the ends: if ranks sit out, one more before and one after the `rounds` inside.
     #[inline]
     pub(super) fn with_ends(self, rounds: u32) -> u32 {
         rounds + if self.rest > 0 { 2 } else { 0 }
     }
 
-    /// The round inside, of so many, that a round is.
+    /// Which round of the whole algorithm a round is, with `rounds` inside.
     #[inline]
     pub(super) fn round(self, round: u32, rounds: u32) -> Round {
         let round = if self.rest > 0 { round } else { round + 1 };
@@ -70,7 +70,7 @@ impl Fold {
 }
 
 impl Role {
-    /// What a rank does before and after the rounds inside; `combines` is the second step of a round.
+    /// What a rank does in the rounds before and after those inside; `combines` is the second step of a round.
     #[inline]
     pub(super) fn at_end(self, round: Round, combines: bool, shapes: [u32; 3], ops: &mut StepOps<'_>) {
         let [send, recv, reduce] = shapes;
@@ -89,10 +89,10 @@ impl Role {
 /// A round of an algorithm with ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Round {
-    /// Data are handed in.
+    /// Ranks that sit out hand in their data.
     Before,
-    /// That round inside.
+    /// This round of the algorithm for powers of two.
     Inside(u32),
-    /// Results are handed out.
+    /// Ranks that sit out get the result.
     After,
 }

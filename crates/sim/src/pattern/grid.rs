@@ -1,7 +1,7 @@
-//! Grids of ranks: the most even one, and each rank's place in it.
+//! Grids of ranks: the most balanced one, and each rank's place in it.
 
-/// The grid of so many dimensions and `ranks` places whose dimensions are as even as can be, as `MPI_Dims_create`
-/// promises it (MPI 4.1, §8.5.2): the largest comes first and is as small as can be, then the next.
+/// The most balanced grid of `ranks` places with this number of dimensions, as `MPI_Dims_create`
+/// defines it (MPI 4.1, §8.5.2): the largest dimension comes first and is as small as possible, then the next.
 pub fn balanced(ranks: u32, dimensions: usize) -> Vec<u32> {
     let mut dims = Vec::new();
     let mut left = ranks.max(1);
@@ -13,13 +13,13 @@ pub fn balanced(ranks: u32, dimensions: usize) -> Vec<u32> {
     dims
 }
 
-/// The smallest divisor of `places` such that what is left splits into `after` dimensions that are no larger.
+/// The smallest divisor of `places` whose quotient splits into `after` dimensions that are no larger.
 fn smallest_largest(places: u32, after: usize, limit: u32) -> u32 {
     let fits = |&dim: &u32| splits(places / dim, after, dim);
     divisors(places).into_iter().filter(|&dim| dim <= limit).find(fits).unwrap_or(places)
 }
 
-/// Whether so many places split into so many dimensions, none above `most`.
+/// Whether `places` splits into this number of dimensions, none above `most`.
 fn splits(places: u32, dimensions: usize, most: u32) -> bool {
     match dimensions {
         0 => places == 1,
@@ -39,22 +39,22 @@ fn divisors(number: u32) -> Vec<u32> {
     [small, large].concat()
 }
 
-/// A grid as people write it: `8x8x16`.
+/// A grid in the usual notation: `8x8x16`.
 pub(super) fn written(dims: &[u32]) -> String {
     dims.iter().map(u32::to_string).collect::<Vec<_>>().join("x")
 }
 
-/// The most dimensions of a grid.
+/// Maximum number of dimensions of a grid.
 pub(super) const MAX_DIMENSIONS: usize = 4;
 
-/// A grid of ranks, numbered with the last dimension the fastest, as MPI does.
+/// A grid of ranks, numbered with the last dimension the fastest, as in MPI.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     dims: Vec<u32>,
     places: u32,
 }
 
-/// In each dimension the neighbours below and above.
+/// The neighbours below and above in each dimension.
 pub(super) type Around = [[Option<u32>; 2]; MAX_DIMENSIONS];
 
 impl Grid {
@@ -71,7 +71,7 @@ impl Grid {
         self.places
     }
 
-    /// A rank's neighbours; with `periodic` the ends of a dimension are neighbours, but a rank is never its own.
+    /// A rank's neighbours; with `periodic` a dimension wraps around, but a rank is never its own neighbour.
     #[inline]
     pub(super) fn around(&self, rank: u32, periodic: bool) -> Around {
         let mut around = Around::default();

@@ -1,4 +1,4 @@
-//! The exchange of halos between neighbours in a grid.
+//! Halo exchange between neighbours in a grid.
 
 use std::ops::RangeInclusive;
 
@@ -7,18 +7,18 @@ use super::{Params, Pattern, PatternError, StepOps};
 use crate::loggops::Shape;
 
 /// A halo exchange in one to four dimensions: each rank sends to and receives from both neighbours in every
-/// dimension, all at once. With ends that are no neighbours, ranks there have fewer; a dimension of one place has none. Each
-/// direction has a tag of its own, for in a periodic dimension of two places both neighbours are the same rank.
+/// dimension, all at once. Without periodic boundaries, ranks at an end have fewer neighbours; a dimension of one place has
+/// none. Each direction has its own tag, because in a periodic dimension of two places both neighbours are the same rank.
 #[derive(Clone, Debug)]
 pub(super) struct Halo {
     grid: Grid,
     periodic: bool,
-    /// Sends and receives of each direction.
+    /// The send and the receive of each direction.
     shapes: Vec<Shape>,
 }
 
 impl Halo {
-    /// Faces of `bytes`, on the grid that was given, or on an even one of `usual` dimensions.
+    /// Faces of `bytes`, on the given grid, or on a balanced one of `usual` dimensions.
     pub(super) fn new(
         params: &Params,
         pattern: &'static str,
@@ -57,7 +57,7 @@ impl Pattern for Halo {
         }
         for (direction, &neighbour) in directions() {
             if let Some(from) = neighbour {
-                // What comes from the one below was sent upwards.
+                // The message from the neighbour below was sent upwards.
                 ops.recv(from, 2 * (direction as u32 ^ 1) + 1);
             }
         }

@@ -1,4 +1,4 @@
-//! Allreduce that knows of nodes.
+//! Node-aware allreduce.
 
 use super::binomial::Binomial;
 use super::ops::Part;
@@ -7,8 +7,8 @@ use crate::loggops::Shape;
 
 /// A node-aware allreduce: within each node a binomial reduce to its first rank, an allreduce of these leaders, and within
 /// each node a binomial broadcast (Karonis et al., "Exploiting hierarchy in parallel computer networks to optimize
-/// collective operation performance", 2000). LogGOPS has one network: messages within a node cost what those
-/// between nodes do.
+/// collective operation performance", 2000). LogGOPS has one network, so messages within a node cost the same as those
+/// between nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Hierarchical {
     ranks: u32,
@@ -18,11 +18,11 @@ pub(super) struct Hierarchical {
     last: [Binomial; 2],
     leaders: Box<AnyPattern>,
     shapes: Vec<Shape>,
-    /// Where the shapes begin of: reduce and broadcast in a whole node, in the last one, the leaders.
+    /// The first shape of: reduce and broadcast in a whole node, both in the last node, the leaders' allreduce.
     first_shape: [u32; 5],
 }
 
-/// A part of the pattern that a step belongs to.
+/// The part of the pattern that a step belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Reduce,
@@ -31,7 +31,7 @@ enum Phase {
 }
 
 impl Hierarchical {
-    /// A vector of `bytes`; the leaders do it as `leaders` does for `ranks.div_ceil(node_ranks)` ranks.
+    /// A vector of `bytes`; `leaders` is the pattern of the `ranks.div_ceil(node_ranks)` leaders.
     pub(super) fn new(params: &Params, leaders: AnyPattern) -> Self {
         let (ranks, node_ranks) = (params.ranks, params.node_ranks);
         let node = |ranks: u32| {
@@ -52,12 +52,12 @@ impl Hierarchical {
         Self { ranks, node_ranks, whole, last, leaders: Box::new(leaders), shapes, first_shape }
     }
 
-    /// How many ranks lead a node.
+    /// Number of leaders, one per node.
     pub(super) fn leaders(params: &Params) -> u32 {
         params.ranks.div_ceil(params.node_ranks)
     }
 
-    /// The leaders' part cannot be any pattern.
+    /// Checks that the leaders' pattern is an allreduce.
     pub(super) fn check_inner(inner: &str) -> Result<(), PatternError> {
         const ALLREDUCES: [&str; 4] =
             ["allreduce", "allreduce-recursive-doubling", "allreduce-rabenseifner", "allreduce-ring"];
@@ -71,7 +71,7 @@ impl Hierarchical {
         })
     }
 
-    /// Reduce or broadcast in a rank's node, and where its shapes begin.
+    /// The reduce or broadcast in a rank's node, and its first shape.
     #[inline]
     fn in_node(&self, node: u32, broadcast: bool) -> (&Binomial, u32) {
         let part = usize::from(broadcast);
@@ -82,13 +82,13 @@ impl Hierarchical {
         }
     }
 
-    /// How many steps a rank has among the leaders.
+    /// Number of steps that a rank has in the leaders' allreduce.
     #[inline]
     fn leading(&self, node: u32, place: u32) -> u32 {
         if place == 0 { self.leaders.steps(node, 0) } else { 0 }
     }
 
-    /// The part that a step belongs to, and its number there.
+    /// The part that a step belongs to, and the number of the step in it.
     #[inline]
     fn phase(&self, node: u32, place: u32, step: u32) -> (Phase, u32) {
         let reduce = self.in_node(node, false).0.steps(place, 0);

@@ -3,8 +3,8 @@
 use super::{Params, Pattern, StepOps};
 use crate::loggops::Shape;
 
-/// Linear scatter or gather, as Open MPI's basic collectives do it: the root deals with the others in the order of
-/// their numbers, each when the one before is done.
+/// Linear scatter or gather, as in Open MPI's basic collectives: the root serves the other ranks in the order of
+/// their numbers, each when the previous one is done.
 #[derive(Clone, Debug)]
 pub(super) struct Linear {
     ranks: u32,

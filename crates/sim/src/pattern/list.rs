@@ -5,11 +5,11 @@
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// Other names of it.
+    /// Alternative names.
     pub aliases: &'static [&'static str],
-    /// What it is, on one line.
+    /// What it is, in one line.
     pub help: &'static str,
-    /// The parameters that it uses, by their names in [`Params`](super::Params), besides `ranks` and `iterations`.
+    /// The parameters that it uses, by their names in [`Params`](super::Params), in addition to `ranks` and `iterations`.
     pub uses: &'static [&'static str],
 }
 
@@ -124,7 +124,7 @@ pub const LIST: &[Entry] = &[
     ),
 ];
 
-/// All names, for an error.
+/// All names, for an error message.
 pub(super) fn names() -> String {
     LIST.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }

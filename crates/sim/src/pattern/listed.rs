@@ -33,7 +33,7 @@ impl UnrollTo for ScheduleBuilder {
 /// All operations of all iterations of a pattern, as a GOAL schedule in memory.
 ///
 /// # Errors
-/// For a pattern that does nothing, as a collective of one rank, and for more operations than a rank can have.
+/// For a pattern without operations, such as a collective of one rank, and for more operations than a rank can have.
 pub fn schedule<P: Pattern>(steps: &Steps<P>) -> Result<Schedule, BuildError> {
     let mut builder = ScheduleBuilder::new(steps.ranks());
     let Ok(()) = unroll(steps, &mut builder);

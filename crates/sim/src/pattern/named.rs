@@ -1,4 +1,4 @@
-//! Patterns by their names.
+//! Patterns by name.
 
 use super::binomial::Binomial;
 use super::bruck::Bruck;
@@ -19,7 +19,7 @@ use super::training::Training;
 use super::{Params, Pattern, PatternError, StepOps, Steps};
 use crate::loggops::Shape;
 
-/// Declares the patterns that have names, and hands each question on to the one that it is.
+/// Declares the named patterns, and forwards each method to the pattern at hand.
 macro_rules! any_pattern {
     ($($kind:ident),* $(,)?) => {
         #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ macro_rules! any_pattern {
     };
 }
 
-/// One of the patterns that have names.
+/// One of the named patterns.
 #[derive(Clone, Debug)]
 pub struct AnyPattern(Kind);
 
@@ -90,7 +90,7 @@ any_pattern!(
     Training,
 );
 
-/// The pattern of a name or an alias of [`LIST`], as often as the parameters say.
+/// The pattern with this name or alias of [`LIST`], with the number of iterations in the parameters.
 ///
 /// # Errors
 /// For a name that is not in the list, and for parameters out of their ranges or that do not fit together.
@@ -130,13 +130,13 @@ fn one(name: &str, params: &Params) -> Result<AnyPattern, PatternError> {
     })
 }
 
-/// Work and the pattern within, which has its usual one within it.
+/// Work and an inner pattern, which uses its own default inner pattern.
 fn bsp(params: &Params) -> Result<Bsp, PatternError> {
     let inner = params.inner.as_deref().unwrap_or("dissemination");
     Bsp::new(params, one(inner, &Params { inner: None, ..params.clone() })?)
 }
 
-/// A node-aware allreduce, whose leaders do the one within.
+/// A node-aware allreduce with an inner pattern for the leaders.
 fn hierarchical(params: &Params) -> Result<Hierarchical, PatternError> {
     let inner = params.inner.as_deref().unwrap_or("allreduce-recursive-doubling");
     Hierarchical::check_inner(inner)?;
@@ -144,7 +144,7 @@ fn hierarchical(params: &Params) -> Result<Hierarchical, PatternError> {
     Ok(Hierarchical::new(params, one(inner, &leaders)?))
 }
 
-/// A halo exchange by its name, of which an alias tells the dimensions.
+/// A halo exchange by name; an alias fixes the number of dimensions.
 fn halo(name: &str, params: &Params) -> Result<Halo, PatternError> {
     match name {
         "halo1d" => Halo::new(params, "halo1d", 1..=1, 1),

@@ -1,8 +1,8 @@
-//! Where a pattern puts the operations of a step.
+//! Collects the operations of a step.
 
 use crate::loggops::Free;
 
-/// The operations of one step, as a pattern names them.
+/// The operations of one step of a pattern.
 #[derive(Debug)]
 pub struct StepOps<'a> {
     free: &'a mut Vec<Free>,
@@ -12,7 +12,7 @@ pub struct StepOps<'a> {
     part: Part,
 }
 
-/// How a pattern within a pattern is numbered: its rank r is `first_rank + r·stride` of the whole, its shape s is
+/// Maps the numbers of an inner pattern to those of the whole: its rank r is `first_rank + r·stride`, its shape s is
 /// `first_shape + s`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
@@ -22,10 +22,10 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// All ranks under their own numbers.
+    /// All ranks keep their numbers.
     pub(super) const WHOLE: Self = Self { first_rank: 0, stride: 1, first_shape: 0 };
 
-    /// All ranks, with shapes that begin at a number.
+    /// All ranks keep their numbers, and the shapes begin at `first_shape`.
     pub(super) fn shapes_from(first_shape: u32) -> Self {
         Self { first_shape, ..Self::WHOLE }
     }
@@ -58,20 +58,20 @@ impl<'a> StepOps<'a> {
         self.free.extend([send, recv]);
     }
 
-    /// Works as a shape says.
+    /// Works as the shape defines.
     #[inline]
     pub fn calc(&mut self, shape: u32) {
         self.add(0, shape);
     }
 
-    /// Holds the step back until a step of the other lane, in the same iteration, is done. Without operations there is
-    /// nothing to hold back.
+    /// Delays the step until a step of the other lane, in the same iteration, is done. Has no effect on a step without
+    /// operations.
     #[inline]
     pub fn after(&mut self, lane: u32, step: u32) {
         self.after = Some((lane, step));
     }
 
-    /// Adds what a pattern within this one does.
+    /// Adds the operations of an inner pattern.
     #[inline]
     pub(super) fn within(&mut self, part: Part, inner: impl FnOnce(&mut Self)) {
         let whole = self.part;
@@ -84,7 +84,7 @@ impl<'a> StepOps<'a> {
         self.part = whole;
     }
 
-    /// What the step comes after, if it said so: lane and step.
+    /// The lane and step that this step comes after, if [`after`](Self::after) set them.
     #[inline]
     pub(super) fn held_by(&self) -> Option<(u32, u32)> {
         self.after
@@ -104,11 +104,11 @@ impl<'a> StepOps<'a> {
     #[inline]
     fn operation(&mut self, peer: u32, shape: u32) -> Free {
         let op = self.next;
-        // Lane 0 has the numbers below 2³¹, lane 1 those above; each begins again when it has used them up.
+        // Lane 0 has the numbers below 2³¹, lane 1 those above; each wraps around within its half.
         self.next = (op & LANE) | (op.wrapping_add(1) & !LANE);
         Free { op, peer, shape: self.part.first_shape + shape, ready: self.ready }
     }
 }
 
-/// The bit of an operation's number that says its lane.
+/// The bit of an operation's number that encodes its lane.
 pub(super) const LANE: u32 = 1 << 31;

@@ -7,8 +7,8 @@ use crate::loggops::Shape;
 const SEND: u32 = 0;
 const RECV: u32 = 1;
 
-/// Alltoall in P − 1 rounds (Thakur, Rabenseifner & Gropp 2005, §4): in round i each rank exchanges blocks with the
-/// one whose number differs from its own by exclusive or with i, where the ranks are a power of two; else it sends to the one
+/// Alltoall in P − 1 rounds (Thakur, Rabenseifner & Gropp 2005, §4). If the number of ranks is a power of two, each rank
+/// exchanges blocks in round i with the rank whose number is its own XOR i; otherwise it sends to the one
 /// i after it and receives from the one i before.
 #[derive(Clone, Debug)]
 pub(super) struct Pairwise {

@@ -1,49 +1,49 @@
-//! What a pattern is made from, and why it cannot be.
+//! Parameters of patterns, and why a pattern cannot be made.
 
 use super::grid::{balanced, written};
 use crate::bsp::MAX_RANKS;
 use crate::loggops::PerByte;
 
-/// The largest message of a pattern, in bytes: so large that its time can still be told in nanoseconds.
+/// Maximum message size of a pattern, in bytes: its time still fits in nanoseconds.
 pub const MAX_BYTES: u64 = 1 << 40;
-/// The longest work of a pattern, in nanoseconds: eleven days.
+/// Maximum work of a pattern, in nanoseconds: eleven days.
 const MAX_WORK_NS: u64 = 1_000_000_000_000_000;
-/// The slowest local reduction.
+/// Maximum time of a local reduction, in nanoseconds per byte.
 const MAX_REDUCE_NS: u64 = 1000;
 
-/// What patterns are made from. Each uses some of it, as [`LIST`](super::LIST) says.
+/// The parameters of patterns. Each pattern uses some of them, as [`LIST`](super::LIST) defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// How many ranks: 1 to 2²⁴.
+    /// Number of ranks: 1 to 2²⁴.
     pub ranks: u32,
-    /// Bytes of a message, of the vector that is reduced, or of each rank's block, as the pattern says: up to 2⁴⁰.
+    /// Bytes of a message, of the vector that is reduced, or of each rank's block, depending on the pattern: up to 2⁴⁰.
     pub bytes: u64,
-    /// How often the pattern runs; on each rank one after the other.
+    /// Number of times that the pattern runs, one after the other on each rank.
     pub iterations: u32,
     /// The rank that rooted patterns start from or end at.
     pub root: u32,
-    /// How many messages a rank sends in a round of the n-way dissemination: 1 to 128.
+    /// Number of messages that a rank sends in a round of the n-way dissemination: 1 to 128.
     pub nway: u32,
     /// Bytes of a segment of a pipelined message.
     pub segment_bytes: u64,
-    /// The grid of ranks, its last dimension the fastest; none for one that is as even as can be.
+    /// The grid of ranks, its last dimension the fastest; empty for the most balanced one.
     pub dims: Vec<u32>,
-    /// Whether the grid's ends are neighbours.
+    /// Whether the grid wraps around.
     pub periodic: bool,
     /// Nanoseconds of work of a rank: of an iteration (`bsp`, `training-step`) or of a block (`sweep`).
     pub work_ns: u64,
     /// Nanoseconds of work at the end of a training step.
     pub optimizer_ns: u64,
-    /// The pattern within the pattern; none for its usual one.
+    /// The inner pattern; `None` for the default one.
     pub inner: Option<String>,
-    /// Ranks of a node; they are neighbours in number, and the last node may have fewer.
+    /// Number of ranks per node; they have consecutive numbers, and the last node may have fewer.
     pub node_ranks: u32,
-    /// Buckets of a training step's gradients.
+    /// Number of buckets of a training step's gradients.
     pub buckets: u32,
-    /// Blocks along the third dimension of a sweep.
+    /// Number of blocks along the third dimension of a sweep.
     pub blocks: u32,
-    /// The work of combining what was received with what is there, for each byte. It runs after each receive
-    /// that combines, on the CPU that received.
+    /// The work of combining received data with local data, per byte. It runs after each receive
+    /// that combines, on the CPU of the receive.
     pub reduce_per_byte: PerByte,
 }
 
@@ -72,10 +72,10 @@ impl Default for Params {
 /// Why a pattern cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// There is none of that name.
+    /// There is no pattern with that name.
     #[error("there is no pattern `{name}`; give one of {}", super::names())]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// A parameter is too small or too large.
@@ -83,11 +83,11 @@ pub enum PatternError {
     Range {
         /// The parameter.
         what: &'static str,
-        /// What was given.
+        /// The given value.
         value: u64,
-        /// The least that can be.
+        /// The smallest valid value.
         least: u64,
-        /// The most that can be.
+        /// The largest valid value.
         most: u64,
     },
     /// The largest message of a pattern that gathers blocks would be too large.
@@ -95,9 +95,9 @@ pub enum PatternError {
         "blocks of {bytes} bytes of {ranks} ranks make messages above {MAX_BYTES} bytes; give smaller blocks or fewer ranks"
     )]
     Blocks {
-        /// Bytes of a block.
+        /// Size of a block, in bytes.
         bytes: u64,
-        /// Ranks.
+        /// Number of ranks.
         ranks: u32,
     },
     /// The grid has more or fewer places than there are ranks.
@@ -106,9 +106,9 @@ pub enum PatternError {
         written(.dims), places(.dims), written(&balanced(*.ranks, .dims.len()))
     )]
     Grid {
-        /// What was given.
+        /// The given dimensions.
         dims: Vec<u32>,
-        /// Ranks.
+        /// Number of ranks.
         ranks: u32,
     },
     /// The grid has too many dimensions, or too few.
@@ -116,21 +116,21 @@ pub enum PatternError {
     Dimensions {
         /// The pattern.
         pattern: &'static str,
-        /// What was given.
+        /// The given dimensions.
         dims: Vec<u32>,
-        /// The fewest that can be.
+        /// Minimum number of dimensions.
         least: usize,
-        /// The most that can be.
+        /// Maximum number of dimensions.
         most: usize,
     },
-    /// A pattern cannot have that pattern within it.
+    /// A pattern does not accept this inner pattern.
     #[error("`{outer}` cannot have `{inner}` within it; give {instead}")]
     Inner {
         /// The pattern.
         outer: &'static str,
-        /// What was to be within it.
+        /// The inner pattern.
         inner: String,
-        /// What can be.
+        /// The inner patterns that it accepts.
         instead: &'static str,
     },
     /// A rank would have more steps in an iteration than can be counted.
@@ -138,14 +138,14 @@ pub enum PatternError {
     Steps {
         /// The pattern.
         pattern: &'static str,
-        /// How many there would be.
+        /// Number of steps that the rank would have.
         steps: u64,
-        /// What to do about it.
+        /// What to change.
         instead: &'static str,
     },
 }
 
-/// One count of dimensions, or the first and the last.
+/// One number of dimensions, or the first and the last.
 fn span(least: usize, most: usize) -> String {
     if least == most { least.to_string() } else { format!("{least} to {most}") }
 }
@@ -154,7 +154,7 @@ fn places(dims: &[u32]) -> u64 {
     dims.iter().fold(1, |places: u64, &dim| places.saturating_mul(u64::from(dim)))
 }
 
-/// Whether a value is in a range.
+/// Checks that a value is in a range.
 pub(super) fn within(what: &'static str, value: u64, least: u64, most: u64) -> Result<(), PatternError> {
     if (least..=most).contains(&value) {
         Ok(())
@@ -164,10 +164,10 @@ pub(super) fn within(what: &'static str, value: u64, least: u64, most: u64) -> R
 }
 
 impl Params {
-    /// Whether each parameter is in its range, used or not.
+    /// Checks that each parameter is in its range, used or not.
     ///
     /// # Errors
-    /// For the first that is not.
+    /// For the first parameter that is not.
     pub fn check(&self) -> Result<(), PatternError> {
         within("ranks", u64::from(self.ranks), 1, MAX_RANKS)?;
         within("bytes", self.bytes, 0, MAX_BYTES)?;
@@ -184,7 +184,7 @@ impl Params {
         within("reduction in ns per byte", reduce_ns, 0, MAX_REDUCE_NS)
     }
 
-    /// The grid that was given, checked, or the most even one of so many dimensions.
+    /// The given grid, checked, or the most balanced one with the default number of dimensions.
     pub(super) fn grid(
         &self,
         pattern: &'static str,
@@ -205,7 +205,7 @@ impl Params {
         Ok(dims)
     }
 
-    /// Whether a message of the blocks of all ranks could be sent.
+    /// Checks that a message with the blocks of all ranks is not too large.
     pub(super) fn check_blocks(&self) -> Result<(), PatternError> {
         let (bytes, ranks) = (self.bytes, self.ranks);
         if bytes.saturating_mul(u64::from(ranks)) > MAX_BYTES {
@@ -214,7 +214,7 @@ impl Params {
         Ok(())
     }
 
-    /// Whether combining costs work.
+    /// Whether combining takes time.
     pub(super) fn reduces(&self) -> bool {
         self.reduce_per_byte > PerByte::default()
     }

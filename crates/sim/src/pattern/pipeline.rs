@@ -1,19 +1,19 @@
-//! A broadcast round a ring, in segments.
+//! A broadcast along a ring, in segments.
 
 use super::dissemination::{ahead, behind};
 use super::params::within;
 use super::{Params, Pattern, PatternError, StepOps};
 use crate::loggops::Shape;
 
-/// Shapes of a whole segment, and of the last one, which may be shorter.
+/// Shapes of a full segment, and of the last one, which may be shorter.
 const SEND: u32 = 0;
 const RECV: u32 = 2;
 
-/// The most segments of a message.
+/// Maximum number of segments of a message.
 const MAX_SEGMENTS: u64 = 1 << 24;
 
-/// The pipelined ring: the root sends a message in segments to the rank after it, and each rank hands on a segment
-/// while it receives the next; the last one before the root only receives.
+/// The pipelined ring: the root sends a message in segments to the rank after it, and each rank forwards a segment
+/// while it receives the next; the last rank before the root only receives.
 #[derive(Clone, Debug)]
 pub(super) struct Pipeline {
     ranks: u32,
@@ -38,7 +38,7 @@ impl Pipeline {
         Ok(Self { ranks: params.ranks, root: params.root, segments: segments as u32, shapes })
     }
 
-    /// Which of two shapes a segment has.
+    /// Which of the two shapes a segment has.
     #[inline]
     fn kind(&self, segment: u32) -> u32 {
         u32::from(segment + 1 == self.segments)

@@ -4,27 +4,27 @@ use super::fold::{Fold, Role, Round};
 use super::{Params, Pattern, StepOps};
 use crate::loggops::Shape;
 
-/// Shapes of all bytes, and then of each round.
+/// Shapes of a message of all bytes, followed by those of each round.
 const SEND: u32 = 0;
 const RECV: u32 = 1;
 const REDUCE: u32 = 2;
 const FIRST: u32 = 3;
 const PER_ROUND: u32 = 9;
-/// Within a round's shapes: each kind has three sizes.
+/// Number of sizes that each kind has within a round's shapes.
 const SIZES: u32 = 3;
 
 /// Rabenseifner's allreduce (Rabenseifner, "Optimization of collective reduction operations", 2004; Thakur, Rabenseifner
 /// & Gropp 2005, §4.5): reduce-scatter by recursive halving, then allgather by recursive doubling. In round k of the
-/// halving, ranks whose numbers differ in bit k exchange half of what they still combine; the doubling goes the same way
-/// back. For other numbers than powers of two see [`Fold`]. Where `bytes` do not divide by the power of two, the
-/// first chunks have a byte more.
+/// halving, ranks whose numbers differ in bit k exchange half of what they still combine; the doubling reverses the
+/// halving. For numbers of ranks that are not powers of two see [`Fold`]. If `bytes` is not divisible by the power of two,
+/// the first chunks are one byte larger.
 #[derive(Clone, Debug)]
 pub(super) struct Rabenseifner {
     ranks: u32,
     fold: Fold,
-    /// How many chunks have a byte more.
+    /// Number of chunks that are one byte larger.
     larger: u32,
-    /// 1 where each round that combines has a second step of local reduction.
+    /// 1 if each round that combines has a second step of local reduction.
     reduces: u32,
     shapes: Vec<Shape>,
 }
@@ -49,17 +49,17 @@ impl Rabenseifner {
         Self { ranks: params.ranks, fold, larger, reduces, shapes }
     }
 
-    /// Which size those chunks have that a rank exchanges in a round of the halving and, where not `kept`, hands away.
+    /// Index of the size of the chunks that a rank keeps (`kept`) or hands away in a round of the halving.
     #[inline]
     fn size(&self, number: u32, round: u32, kept: bool) -> u32 {
         let half = self.fold.inside() >> (round + 1);
-        // Bits of the number, from the lowest, say which half is kept, from the largest.
+        // The bits of the number, from the lowest on, select the kept half, from the largest on.
         let own = number.reverse_bits() >> (u32::BITS - self.fold.rounds);
         let first = (own & !(half - 1)) ^ if kept { 0 } else { half };
         if first + half <= self.larger { 0 } else { 1 + u32::from(first < self.larger) }
     }
 
-    /// What a rank inside does in a round.
+    /// What a rank that takes part does in a round.
     #[inline]
     fn inside(&self, number: u32, round: u32, combines: bool, ops: &mut StepOps<'_>) {
         let halving = round < self.fold.rounds;

@@ -9,12 +9,12 @@ const RECV: u32 = 1;
 const REDUCE: u32 = 2;
 
 /// Allreduce by recursive doubling (Thakur, Rabenseifner & Gropp 2005, §4.5): in round k ranks whose numbers differ in
-/// bit k exchange and combine all `bytes`. For other numbers than powers of two see [`Fold`].
+/// bit k exchange and combine all `bytes`. For numbers of ranks that are not powers of two see [`Fold`].
 #[derive(Clone, Debug)]
 pub(super) struct RecursiveDoubling {
     ranks: u32,
     fold: Fold,
-    /// 1 where each round has a second step of local reduction.
+    /// 1 if each round has a second step of local reduction.
     reduces: u32,
     shapes: [Shape; 3],
 }

@@ -1,38 +1,38 @@
-//! Collectives on a ring: reduce-scatter, allgather, and allreduce as one after the other.
+//! Collectives on a ring: reduce-scatter, allgather, and allreduce as one followed by the other.
 
 use super::dissemination::{ahead, behind};
 use super::{Params, Pattern, StepOps};
 use crate::loggops::Shape;
 
-/// Shapes of a chunk that has one byte more than the others, and of one that has not.
+/// Shapes of a chunk that is one byte larger than the others, and of one that is not.
 const SEND: u32 = 0;
 const RECV: u32 = 2;
 const REDUCE: u32 = 4;
 
 /// Reduce-scatter and allgather on a ring (Thakur, Rabenseifner & Gropp 2005, §4; Patarasuk & Yuan, "Bandwidth
 /// optimal all-reduce algorithms for clusters of workstations", 2009). In each of the P − 1 rounds of a phase every
-/// rank sends a chunk to the next rank and receives one from the rank before. Any number of ranks; where `bytes` do not
-/// divide by them, the first chunks have a byte more.
+/// rank sends a chunk to the next rank and receives one from the rank before. Works for any number of ranks; if `bytes` is
+/// not divisible by it, the first chunks are one byte larger.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     ranks: u32,
-    /// Rounds that combine, and rounds that only hand on.
+    /// Number of rounds that combine, and of rounds that only forward.
     combining: u32,
     handing: u32,
-    /// How many chunks have a byte more.
+    /// Number of chunks that are one byte larger.
     larger: u32,
-    /// 1 where each round that combines has a second step of local reduction.
+    /// 1 if each round that combines has a second step of local reduction.
     reduces: u32,
     shapes: [Shape; 6],
 }
 
 impl Ring {
-    /// A vector of `bytes` is combined, and its r-th chunk is left on rank r.
+    /// Combines a vector of `bytes`, and leaves its r-th chunk on rank r.
     pub(super) fn reduce_scatter(params: &Params) -> Self {
         Self::of_vector(params, params.ranks - 1, 0)
     }
 
-    /// A vector of `bytes` is combined, and left on all ranks.
+    /// Combines a vector of `bytes`, and leaves it on all ranks.
     pub(super) fn allreduce(params: &Params) -> Self {
         Self::of_vector(params, params.ranks - 1, params.ranks - 1)
     }
@@ -66,7 +66,7 @@ impl Ring {
         Self { ranks: params.ranks, combining, handing, larger, reduces, shapes: [a, b, c, d, e, f] }
     }
 
-    /// Which of two shapes a chunk has.
+    /// Which of the two shapes a chunk has.
     #[inline]
     fn kind(&self, chunk: u32) -> u32 {
         u32::from(chunk >= self.larger)
@@ -90,7 +90,7 @@ impl Pattern for Ring {
     #[inline]
     fn step(&self, rank: u32, _: u32, step: u32, ops: &mut StepOps<'_>) {
         let combining = self.combining << self.reduces;
-        // The chunk that a rank sends lies so far behind its own number.
+        // The chunk that a rank sends is this far behind its own number.
         let lag = if step < combining { (step >> self.reduces) + 1 } else { step - combining };
         let received = behind(rank, lag + 1, self.ranks);
         if step < combining && step & self.reduces != 0 {

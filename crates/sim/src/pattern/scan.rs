@@ -9,12 +9,12 @@ const RECV: u32 = 1;
 const REDUCE: u32 = 2;
 
 /// Scan by recursive doubling, as MPICH's: in round k ranks whose numbers differ in bit k exchange what they have
-/// combined; one whose partner does not exist sits the round out. Any number of ranks; ⌈log₂ P⌉ rounds.
+/// combined; a rank without a partner skips the round. Works for any number of ranks, in ⌈log₂ P⌉ rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     ranks: u32,
     rounds: u32,
-    /// 1 where each round has a second step of local reduction.
+    /// 1 if each round has a second step of local reduction.
     reduces: u32,
     shapes: [Shape; 3],
 }
@@ -59,7 +59,7 @@ impl Pattern for Scan {
         let ranks = u64::from(self.ranks);
         let in_round = |round: u32| {
             let (bit, period) = (1 << round, 2 << round);
-            // Pairs in whole groups of 2ᵏ⁺¹ ranks, and those of which the last group has both.
+            // Pairs in full groups of 2ᵏ⁺¹ ranks, and the complete pairs of the last group.
             2 * (ranks / period * bit + (ranks % period).saturating_sub(bit))
         };
         let sends = (0..self.rounds).map(in_round).sum::<u64>();

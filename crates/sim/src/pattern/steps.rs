@@ -1,12 +1,12 @@
-//! A pattern as a program: each rank's place in it, and what frees its next step.
+//! A pattern as a program: each rank's place in it, and when its next step becomes free.
 
 use super::Pattern;
 use super::ops::{LANE, StepOps};
 use crate::loggops::{Free, Frees, Program, Shape};
 
-/// A pattern, some iterations of it, as a program that the engine runs.
+/// A pattern with a number of iterations, as a program that the engine runs.
 ///
-/// Numbers of operations ascend within a lane, and those of lane 1 are above those of lane 0.
+/// Numbers of operations ascend within a lane. Those of lane 1 are above those of lane 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps<P> {
     pattern: P,
@@ -17,31 +17,31 @@ pub struct Steps<P> {
 #[derive(Debug)]
 pub struct Rank {
     first: Lane,
-    /// Only where the pattern has a second lane.
+    /// Set only if the pattern has a second lane.
     pair: Option<Box<Pair>>,
 }
 
-/// Where a rank stands in a lane.
+/// A rank's position in a lane.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     /// When the last operation so far was done.
     latest: u64,
-    /// Operations of the step that runs which are not done.
+    /// Number of operations of the current step that are not done.
     open: u32,
     /// The number of the next operation.
     next: u32,
-    /// The iteration and the step in it that come next. All iterations are done where the first is their number.
+    /// The next iteration, and the next step in it. At the end the iteration equals the number of iterations.
     iteration: u32,
     step: u32,
 }
 
-/// What a rank with two lanes has besides the first.
+/// State that a rank with two lanes has in addition to its first lane.
 #[derive(Debug)]
 struct Pair {
     second: Lane,
-    /// For each lane the last step of this iteration that had operations and is done, and when that was.
+    /// For each lane the last non-empty step of this iteration that is done, and when that was.
     done: [Option<(u32, u64)>; 2],
-    /// For each lane the step that runs.
+    /// For each lane the current step.
     runs: [u32; 2],
 }
 
@@ -57,22 +57,22 @@ impl Lane {
 }
 
 impl<P: Pattern> Steps<P> {
-    /// So many iterations of a pattern.
+    /// A pattern that runs `iterations` times.
     pub fn new(pattern: P, iterations: u32) -> Self {
         Self { pattern, iterations }
     }
 
-    /// What is iterated.
+    /// The pattern that is iterated.
     pub fn pattern(&self) -> &P {
         &self.pattern
     }
 
-    /// How often.
+    /// Number of iterations.
     pub fn iterations(&self) -> u32 {
         self.iterations
     }
 
-    /// Frees the next step of the only lane that has operations.
+    /// Frees the next non-empty step of the only lane.
     #[inline]
     fn advance(&self, rank: u32, lane: &mut Lane, free: &mut Vec<Free>) {
         let steps = self.pattern.steps(rank, 0);
@@ -88,14 +88,14 @@ impl<P: Pattern> Steps<P> {
                     return;
                 }
             }
-            // A rank that did nothing in a whole iteration does nothing in any.
+            // A rank that does nothing in one iteration does nothing in any.
             lane.iteration = if begun { self.iterations } else { lane.iteration + 1 };
             lane.step = 0;
             begun = true;
         }
     }
 
-    /// Frees what can be freed in two lanes.
+    /// Frees all steps of two lanes that can be freed.
     fn advance_pair(&self, rank: u32, first: &mut Lane, pair: &mut Pair, free: &mut Vec<Free>) {
         let steps = [self.pattern.steps(rank, 0), self.pattern.steps(rank, 1)];
         while first.iteration < self.iterations {
@@ -106,7 +106,7 @@ impl<P: Pattern> Steps<P> {
             if !ended || first.open > 0 || pair.second.open > 0 {
                 return;
             }
-            // A rank that did nothing in a whole iteration does nothing in any.
+            // A rank that does nothing in one iteration does nothing in any.
             let nothing = pair.done == [None; 2];
             first.iteration = if nothing { self.iterations } else { first.iteration + 1 };
             let latest = first.latest.max(pair.second.latest);
@@ -117,7 +117,7 @@ impl<P: Pattern> Steps<P> {
         }
     }
 
-    /// Moves one of two lanes on by a step, if it can; tells whether it did.
+    /// Advances one of two lanes by a step, if possible; returns whether it did.
     fn move_lane(
         &self,
         rank: u32,
@@ -142,7 +142,7 @@ impl<P: Pattern> Steps<P> {
                 free.truncate(before);
                 return false;
             }
-            // Where the other lane has done more since, the rank is already past the time of that step.
+            // If the other lane has done a later step since, the rank is already past the time of that step.
             let at = pair.done[1 - number].filter(|&(done, _)| done <= step).map_or(0, |(_, at)| at);
             lane.latest = lane.latest.max(at);
             free[before..].iter_mut().for_each(|op| op.ready = lane.latest);
@@ -154,7 +154,7 @@ impl<P: Pattern> Steps<P> {
         true
     }
 
-    /// Tells a rank with two lanes that an operation was done.
+    /// Notifies a rank with two lanes that an operation was done.
     #[cold]
     #[inline(never)]
     fn done_in_pair(&self, rank: u32, state: &mut Rank, op: u32, at: u64, free: &mut Vec<Free>) {
@@ -169,7 +169,7 @@ impl<P: Pattern> Steps<P> {
         }
     }
 
-    /// How many operations a rank has in the steps of a lane from one on.
+    /// Number of operations of a rank in a lane, from a step on.
     fn count_from(&self, rank: u32, lane: u32, step: u32, scratch: &mut Vec<Free>) -> u64 {
         let steps = step..self.pattern.steps(rank, lane);
         let count = steps.map(|step| {
@@ -181,7 +181,7 @@ impl<P: Pattern> Steps<P> {
     }
 }
 
-/// The number that comes so many after one, in its lane.
+/// The number `count` after `number`, in its lane.
 #[inline]
 fn following(number: u32, count: u32) -> u32 {
     (number & LANE) | (number.wrapping_add(count) & !LANE)

@@ -8,17 +8,17 @@ const SEND: u32 = 0;
 const RECV: u32 = 1;
 const WORK: u32 = 2;
 
-/// From which ends of the two dimensions the octants start, in pairs. The order makes two of the four turns begin when a
-/// neighbouring corner is reached, and the others when the opposite one is.
+/// The corners at which pairs of octants start, as the end of each of the two dimensions. In this order, two of the four
+/// changes of corner wait until the sweep reaches a neighbouring corner, and two until it reaches the opposite one.
 const CORNERS: [[bool; 2]; 4] = [[false, false], [false, true], [true, false], [true, true]];
 const OCTANTS: u32 = 8;
-/// Receive, work, send.
+/// Steps of a block: receive, work, send.
 const STEPS: u32 = 3;
 
-/// Sweeps over a two-dimensional grid of ranks from its corners, as Sweep3D does (Hoisie, Lubeck & Wasserman, "Performance
+/// Sweeps over a two-dimensional grid of ranks from its corners, as in Sweep3D (Hoisie, Lubeck & Wasserman, "Performance
 /// and scalability analysis of teraflop-scale parallel architectures using multidimensional wavefront applications", 2000;
 /// order of the octants as in Mudalige, Vernon & Jarvis, "A plug-and-play model for evaluating wavefront computations",
-/// 2008). For each of eight octants and each of the blocks along the third dimension a rank receives from the one
+/// 2008). For each of eight octants and each of the blocks along the third dimension a rank receives from its one
 /// or two neighbours upstream, works, and sends to those downstream.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
@@ -29,7 +29,7 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// Faces of `bytes`; `work_ns` for each of `blocks`.
+    /// Faces of `bytes`, and `work_ns` of work for each of `blocks`.
     pub(super) fn new(params: &Params) -> Result<Self, PatternError> {
         let grid = Grid::new(&params.grid("sweep", 2..=2, 2)?);
         let shapes =
@@ -37,7 +37,7 @@ impl Sweep {
         Ok(Self { grid, blocks: params.blocks, work: params.work_ns > 0, shapes })
     }
 
-    /// In each dimension, the neighbour upstream or, if not, downstream.
+    /// In each dimension, the neighbour upstream, or downstream if not `upstream`.
     #[inline]
     fn neighbours(&self, around: &Around, octant: u32, upstream: bool) -> [Option<u32>; 2] {
         let backwards = CORNERS[(octant / 2) as usize];

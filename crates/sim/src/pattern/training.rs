@@ -11,27 +11,27 @@ const COMMUNICATE: u32 = 1;
 const FORWARD: u32 = 0;
 const BACKWARD: u32 = 1;
 const OPTIMIZER: u32 = 2;
-/// Where the shapes of the two rings begin.
+/// Index of the first shape of the two rings.
 const LARGER: u32 = 3;
 
 /// A step of synchronous data-parallel training, with gradients in buckets that are reduced while the backward pass still
 /// runs (Li et al., "PyTorch Distributed: experiences on accelerating data parallel training", 2020, §3.2). CPU 0 does the
 /// forward pass, the backward pass bucket by bucket and, when all is reduced, the optimizer's step. CPU 1 reduces each bucket
-/// by a ring allreduce, in order, as soon as its gradients are there.
+/// by a ring allreduce, in order, as soon as its gradients are ready.
 #[derive(Clone, Debug)]
 pub(super) struct Training {
     buckets: u32,
-    /// Buckets of one byte more than the others; they come first.
+    /// Number of buckets that are one byte larger than the others; they come first.
     larger: u32,
-    /// The allreduce of a bucket of one byte more, and that of another.
+    /// The allreduce of a bucket that is one byte larger, and that of the others.
     rings: [Ring; 2],
     works: [bool; 3],
     shapes: Vec<Shape>,
 }
 
 impl Training {
-    /// Gradients of `bytes` in `buckets`; a third of `work_ns` is the forward pass, the rest is the backward pass in even
-    /// parts, for it is usual that a backward pass takes twice as long.
+    /// Gradients of `bytes` in `buckets`. A third of `work_ns` is the forward pass and the rest the backward pass in equal
+    /// parts, because a backward pass usually takes twice as long.
     pub(super) fn new(params: &Params) -> Result<Self, PatternError> {
         let buckets = u64::from(params.buckets);
         let (bytes, larger) = (params.bytes / buckets, (params.bytes % buckets) as u32);
@@ -49,7 +49,7 @@ impl Training {
         Ok(Self { buckets: params.buckets, larger, rings, works: work.map(|ns| ns > 0), shapes })
     }
 
-    /// Steps of the allreduce of a bucket.
+    /// Number of steps of the allreduce of a bucket.
     #[inline]
     fn of_bucket(&self) -> u32 {
         self.rings[0].steps(0, 0)

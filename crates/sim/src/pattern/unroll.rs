@@ -6,43 +6,43 @@ use super::ops::StepOps;
 use super::{Pattern, Steps};
 use crate::loggops::{Free, Shape};
 
-/// What takes the operations of a pattern: rank after rank, each rank's in the order of their numbers.
+/// Receives the operations of a pattern: rank after rank, each rank's in the order of their numbers.
 pub trait UnrollTo {
-    /// Why it cannot take more.
+    /// Why it cannot accept more.
     type Error;
 
     /// Begins a rank; they come in order from 0.
     ///
     /// # Errors
-    /// As the taker says.
+    /// Those of the implementation.
     fn begin_rank(&mut self, rank: u32) -> Result<(), Self::Error>;
 
-    /// The rank's next operation. The first has the number 0, each further one the next. `peer` is 0 for work.
+    /// Adds the rank's next operation. The first has the number 0, each further one the next. `peer` is 0 for work.
     ///
     /// # Errors
-    /// As the taker says.
+    /// Those of the implementation.
     fn op(&mut self, shape: &Shape, peer: u32) -> Result<(), Self::Error>;
 
-    /// An operation of the rank may not start before another is done. Both were given before.
+    /// Adds a dependency: an operation of the rank does not start before another is done. Both were added before.
     ///
     /// # Errors
-    /// As the taker says.
+    /// Those of the implementation.
     fn requires(&mut self, op: u32, on: u32) -> Result<(), Self::Error>;
 
     /// Ends a rank.
     ///
     /// # Errors
-    /// As the taker says.
+    /// Those of the implementation.
     fn end_rank(&mut self) -> Result<(), Self::Error>;
 }
 
 /// Lists all operations of all iterations of a pattern, and what each requires.
 ///
-/// Each operation of a step requires every one of its lane's last step that had any, and of the step in the other lane that
-/// it comes after: so two steps of a and b operations make a·b requirements. Numbers wrap above 2³² operations in a rank.
+/// Each operation of a step requires all operations of the last non-empty step of its lane, and of the step in the other lane
+/// that it comes after: two steps of a and b operations make a·b requirements. Numbers wrap above 2³² operations in a rank.
 ///
 /// # Errors
-/// As the taker says.
+/// Those of `to`.
 pub fn unroll<P: Pattern, T: UnrollTo>(steps: &Steps<P>, to: &mut T) -> Result<(), T::Error> {
     let mut lister = Lister::new(steps.pattern(), to);
     for rank in 0..steps.pattern().ranks() {
@@ -51,26 +51,26 @@ pub fn unroll<P: Pattern, T: UnrollTo>(steps: &Steps<P>, to: &mut T) -> Result<(
     Ok(())
 }
 
-/// The same for one rank alone.
+/// As [`unroll`], for one rank.
 ///
 /// # Errors
-/// As the taker says.
+/// Those of `to`.
 pub fn unroll_rank<P: Pattern, T: UnrollTo>(steps: &Steps<P>, rank: u32, to: &mut T) -> Result<(), T::Error> {
     Lister::new(steps.pattern(), to).rank(rank, steps.iterations())
 }
 
-/// The numbers of operations that another waits for.
+/// Numbers of operations that another one waits for.
 type Numbers = Range<u32>;
 
 struct Lister<'a, P, T> {
     pattern: &'a P,
     to: &'a mut T,
     scratch: Vec<Free>,
-    /// For each lane and each of its steps in this iteration, the operations of the last step up to it that had any.
+    /// For each lane and each of its steps in this iteration, the operations of the last non-empty step up to it.
     ends: [Vec<Numbers>; 2],
-    /// Operations of this iteration that come after a step of another lane, and lane and step.
+    /// Operations of this iteration that come after a step of another lane, with that lane and step.
     held: Vec<(Numbers, u32, u32)>,
-    /// The rank's next number.
+    /// The next number of an operation of the rank.
     next: u32,
 }
 
@@ -93,7 +93,7 @@ impl<'a, P: Pattern, T: UnrollTo> Lister<'a, P, T> {
         self.to.end_rank()
     }
 
-    /// One iteration of a rank, in which each lane waits for `before`; returns what the next waits for.
+    /// Lists one iteration of a rank, in which each lane waits for `before`; returns what the next one waits for.
     fn iteration(&mut self, rank: u32, before: &[Numbers]) -> Result<Vec<Numbers>, T::Error> {
         let lanes = self.pattern.lanes();
         for lane in 0..lanes {
@@ -124,7 +124,7 @@ impl<'a, P: Pattern, T: UnrollTo> Lister<'a, P, T> {
         Ok(())
     }
 
-    /// The operations of a step.
+    /// Lists the operations of a step.
     fn step(&mut self, rank: u32, lane: u32, step: u32) -> Result<Numbers, T::Error> {
         self.scratch.clear();
         let mut ops = StepOps::new(&mut self.scratch, 0, 0);

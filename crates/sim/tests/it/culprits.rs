@@ -1,4 +1,4 @@
-//! The detours that made a program late, and nothing else.
+//! Finds the detours that made a program late, and no others.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_sim::ProgressClock;
 use quell_sim::loggops::{
-    Culprits, Net, Noise, Outcome, Place, RankClocks, Rules, Run, run, run_for_culprits,
+    Culprits, Network, Noise, Outcome, Place, RankClocks, Rules, Run, run, run_for_culprits,
 };
 use quell_sim::pattern::{Params, by_name};
 
@@ -30,7 +30,7 @@ fn noise(detours: &[Vec<(u64, u64)>]) -> Noise {
 fn play(name: &str, params: &Params, noise: &Noise) -> (Outcome, Culprits) {
     let program = by_name(name, params).unwrap();
     let how = Run {
-        net: Net::default(),
+        net: Network::default(),
         rules: Rules::Physical,
         noise,
         threads: 1,

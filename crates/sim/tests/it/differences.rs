@@ -1,6 +1,6 @@
-//! Plays the examples of `docs/reference/loggops.md` under both rules, and holds the page to what comes out.
+//! Plays the examples of `docs/reference/loggops.md` under both rules, and compares the results with the page.
 //!
-//! An example is a `goal` block and the next `text` block, whose lines are `net`, `noise` where there is some, `--compat`
+//! An example is a `goal` block and the next `text` block, whose lines are `net`, `noise` if there is any, `--compat`
 //! and `physical`.
 
 use std::path::Path;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_sim::ProgressClock;
 use quell_sim::goal::{Findings, read_text};
-use quell_sim::loggops::{Net, Noise, PerByte, Place, RankClocks, Rules, Run, WindowNoise, run};
+use quell_sim::loggops::{Network, Noise, PerByte, Place, RankClocks, Rules, Run, WindowNoise, run};
 
-/// How many examples the page has.
+/// Number of examples on the page.
 const EXAMPLES: usize = 12;
 
 struct Example {
@@ -21,12 +21,12 @@ struct Example {
 }
 
 impl Example {
-    /// What stands behind the first word of a line.
+    /// The rest of the line that begins with `name`.
     fn fact(&self, name: &str) -> Option<&str> {
         self.facts.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
     }
 
-    fn net(&self) -> Net {
+    fn net(&self) -> Network {
         let text = self.fact("net").unwrap();
         let value = |name: &str| {
             let field = text.split_whitespace().find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
@@ -36,7 +36,7 @@ impl Example {
         let per_byte = |name: &str| {
             PerByte::from_femtoseconds((value(name).parse::<f64>().unwrap() * 1e6).round() as u64)
         };
-        Net {
+        Network {
             latency: whole("L"),
             overhead: whole("o"),
             gap: whole("g"),
@@ -46,7 +46,7 @@ impl Example {
         }
     }
 
-    /// Both ranks begin at one place in one trace.
+    /// Noise in which both ranks begin at the same place in the same trace.
     fn noise(&self, rules: Rules) -> Noise {
         let Some(text) = self.fact("noise") else { return Noise::None };
         let (detours, offset) = text.split_once(" from ").unwrap();
@@ -72,7 +72,7 @@ impl Example {
         Noise::Clocks(RankClocks::new(vec![clock], vec![Place { clock: 0, offset }; 2]).unwrap())
     }
 
-    /// Times of both ranks as the page writes them, or `error`.
+    /// Times of both ranks in the notation of the page, or `error`.
     fn play(&self, rules: Rules) -> String {
         let program = read_text(self.goal.as_bytes(), &mut Findings::default()).unwrap();
         let noise = self.noise(rules);

@@ -1,17 +1,17 @@
-//! What Beckman et al. (IEEE Cluster 2006) and Ferreira et al. (SC 2008) found on machines, at a small scale: see
+//! Effects that Beckman et al. (IEEE Cluster 2006) and Ferreira et al. (SC 2008) measured on machines, at a small scale: see
 //! `repro/effects.md`.
 
 use std::sync::Arc;
 
 use quell_recording::{Cpu, Nanos};
-use quell_sim::loggops::{Net, Noise, Place, RankClocks, Rules, Run, run};
+use quell_sim::loggops::{Network, Noise, Place, RankClocks, Rules, Run, run};
 use quell_sim::pattern::{Params, by_name};
 use quell_sim::{Draws, Model, ProgressClock};
 
 const RANKS: u32 = 512;
 const MS: u64 = 1_000_000;
 
-/// 2.5 % noise: a detour of a fortieth of the period in each period, at the same place in the trace of every seed.
+/// 2.5 % noise: one detour of a fortieth of the period in each period, at the same place in the trace for every seed.
 fn model(period_us: u64) -> ProgressClock {
     let duration_ns = period_us * 1000 / 40;
     let text = format!(
@@ -21,7 +21,7 @@ fn model(period_us: u64) -> ProgressClock {
     ProgressClock::new(&trace).unwrap()
 }
 
-/// Slowdown in percent of work of 1 ms and `inner`, over and over.
+/// Slowdown in percent of iterations of 1 ms of work and `inner`.
 fn slowdown(inner: &str, period_us: u64, together: bool) -> f64 {
     let params = Params {
         ranks: RANKS,
@@ -39,7 +39,7 @@ fn slowdown(inner: &str, period_us: u64, together: bool) -> f64 {
     let noise = Noise::Clocks(RankClocks::new(vec![Arc::clone(&clock)], places).unwrap());
     let end = |noise: &Noise| {
         let options = Run {
-            net: Net::default(),
+            net: Network::default(),
             rules: Rules::Physical,
             noise,
             threads: 1,

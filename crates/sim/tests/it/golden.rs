@@ -1,4 +1,4 @@
-//! LogGOPSim's own results: see `golden/loggops/README.md`.
+//! LogGOPSim's own results; see `golden/loggops/README.md`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use crate::reference::physical::physical;
 use crate::reference::strikes::Strikes;
 use crate::reference::{Found, Reference};
 use quell_sim::goal::{Findings, Schedule, read_text};
-use quell_sim::loggops::{Net, Noise, PerByte, Program, Rules, Run, run};
+use quell_sim::loggops::{Network, Noise, PerByte, Program, Rules, Run, run};
 use serde_json::Value;
 
 struct Case {
     name: String,
     program: Schedule,
-    net: Net,
+    net: Network,
     strikes: Option<Strikes>,
     expected: Value,
 }
@@ -31,7 +31,7 @@ fn case(folder: &Path) -> Case {
     let document = |name: &str| serde_json::from_str::<Value>(&text(name)).unwrap();
     let params = document("params.json");
     let parameter = |name: &str| params["loggops"][name].as_u64().unwrap();
-    let net = Net {
+    let net = Network {
         latency: parameter("L"),
         overhead: parameter("o"),
         gap: parameter("g"),
@@ -64,7 +64,7 @@ fn numbers(list: &Value) -> Vec<u64> {
     list.as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect()
 }
 
-/// Holds a result to LogGOPSim's, which tells no times of what did not finish, and no noise of many ranks.
+/// Compares a result with LogGOPSim's, which has no times of ranks that did not finish, and no noise if there are many ranks.
 fn check(engine: &str, case: &Case, found: &Found) {
     let Case { name, expected, .. } = case;
     assert_eq!(Some(found.events), expected["events"].as_u64(), "{engine}: events of {name}");
@@ -113,8 +113,8 @@ fn the_engine_gives_loggopsims_results() {
     }
 }
 
-/// Without noise, rendezvous and a second CPU, and where no two things wait for the same CPU from the same instant on, the
-/// physical rules are LogGOPSim's.
+/// The physical rules equal LogGOPSim's without noise, rendezvous and a second CPU, and if no two operations wait for the same
+/// CPU from the same instant on.
 #[test]
 fn the_physical_rules_are_the_same_on_plain_programs() {
     let plain = |case: &Case| {

@@ -1,4 +1,4 @@
-//! The engines and the noise from outside: golden cases, references of our own, effects of the papers.
+//! The engines and the noise, through the public interface: golden cases, our own reference engines, effects from papers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../reference/mod.rs"]

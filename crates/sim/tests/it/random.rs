@@ -1,4 +1,4 @@
-//! The engine beside the reference on thousands of random schedules.
+//! Compares the engine with the reference on thousands of random schedules.
 
 use crate::reference::compatible::compatible;
 use crate::reference::physical::physical;
@@ -8,23 +8,23 @@ use crate::schedules::patterns::pattern;
 use crate::schedules::shrink::shrunk;
 use crate::schedules::{Dice, Schedule, rank_clocks, schedule};
 use quell_sim::goal::{Findings, read_text};
-use quell_sim::loggops::{Net, Noise, Outcome, PerByte, Program, Rules, Run, RunError, Waiting, run};
+use quell_sim::loggops::{Network, Noise, Outcome, PerByte, Program, Rules, Run, RunError, Waiting, run};
 use quell_sim::pattern::Pattern;
 
-/// How many random schedules are played; CI plays 6,000.
+/// Number of random schedules; CI plays 6,000.
 fn schedules() -> u64 {
     std::env::var("QUELL_TEST_SCHEDULES").map_or(300, |number| number.parse().unwrap())
 }
 
-/// Patterns cost more each.
+/// Number of random patterns: fewer, because each takes longer.
 fn patterns() -> u64 {
     schedules().div_ceil(20)
 }
 
-/// Times from here on the engine refuses.
+/// The engine rejects times from here on.
 const TOO_LATE: u64 = 1 << 62;
 
-/// What a file may not hold, and a program may: circles and nothing at all.
+/// Errors for what a program may hold and a file may not: cycles, and no operation at all.
 const REFUSED: [&str; 2] = ["none of them can ever start", "no operation"];
 
 fn referenced<P: Program>(program: &P, schedule: &Schedule, rules: Rules) -> Reference {
@@ -35,7 +35,7 @@ fn referenced<P: Program>(program: &P, schedule: &Schedule, rules: Rules) -> Ref
     }
 }
 
-/// The engine's own answer; `program` is the schedule's, in one form or another.
+/// The engine's result; `program` is that of the schedule, in one form or another.
 fn played<P: Program>(
     program: &P,
     schedule: &Schedule,
@@ -53,7 +53,7 @@ fn played<P: Program>(
     )
 }
 
-/// What the engine does otherwise than expected, if anything, on any number of threads.
+/// How the engine differs from the expected result, if it does, on any number of threads.
 fn departure<P: Program>(
     program: &P,
     schedule: &Schedule,
@@ -72,7 +72,7 @@ fn departure<P: Program>(
     }
 }
 
-/// What the engine names as left over, where that is not what is.
+/// How the leftovers that the engine lists differ from the actual ones, if they do.
 fn misnamed(outcome: &Outcome, expected: &Reference) -> Option<String> {
     let stuck = outcome.stuck.clone().unwrap_or_default();
     let finished = expected.found.left_over == [0; 3];
@@ -85,7 +85,7 @@ fn misnamed(outcome: &Outcome, expected: &Reference) -> Option<String> {
     (!right).then(|| format!("{stuck:#?}\nof {expected:#?}"))
 }
 
-/// What the engine does otherwise than the reference, if anything, on a schedule and on its text.
+/// How the engine differs from the reference, if it does, on a schedule and on its text.
 fn difference(schedule: &Schedule, rules: Rules) -> Option<String> {
     let expected = referenced(&schedule.program, schedule, rules);
     if let Some(departure) = departure(&schedule.program, schedule, rules, &expected) {
@@ -100,7 +100,7 @@ fn difference(schedule: &Schedule, rules: Rules) -> Option<String> {
     }
 }
 
-/// Plays a schedule, and where that goes wrong shows what is left of it when made small.
+/// Plays a schedule; on a difference, prints the schedule reduced to a minimum.
 fn hold(seed: u64, schedule: &Schedule, rules: Rules) {
     if difference(schedule, rules).is_some() {
         let small = shrunk(schedule, |less| difference(less, rules).is_some());
@@ -121,16 +121,16 @@ fn the_engine_keeps_the_physical_rules() {
         let mut schedule = schedule(seed);
         let dice = &mut Dice::new(seed ^ 6_000);
         if dice.below(2) == 0 {
-            // Bytes at other than whole nanoseconds, which LogGOPSim does not know.
+            // Times per byte that are not whole nanoseconds, which LogGOPSim does not support.
             let [gap_per_byte, overhead_per_byte] =
                 [6_000_000, 2_000_000].map(|most| PerByte::from_femtoseconds(dice.below(most)));
-            schedule.net = Net { gap_per_byte, overhead_per_byte, ..schedule.net };
+            schedule.net = Network { gap_per_byte, overhead_per_byte, ..schedule.net };
         }
         hold(seed, &schedule, Rules::Physical);
     }
 }
 
-/// A pattern that is played by its rule, and as the list of its operations.
+/// A pattern gives the same result by its rule and as the list of its operations.
 #[test]
 fn patterns_are_played_as_their_lists() {
     for seed in 0..patterns() {
@@ -142,7 +142,7 @@ fn patterns_are_played_as_their_lists() {
                 panic!("seed {seed}, {rules:?}, {name}: {departure}");
             }
             let listed = referenced(&schedule.program, &schedule, rules).found;
-            // What two lanes do at the same instant has another order where they are one list.
+            // With two lanes, operations at the same instant have another order in the list.
             if steps.pattern().lanes() == 1 {
                 assert_eq!(expected.found, listed, "seed {seed}, {rules:?}, {name}");
             }
@@ -150,7 +150,7 @@ fn patterns_are_played_as_their_lists() {
     }
 }
 
-/// The tests above hold what they say only for what they see.
+/// The tests above are only as good as the schedules that they cover.
 #[test]
 fn schedules_are_of_many_kinds() {
     let all = (0..1000).map(|seed| referenced(&schedule(seed).program, &schedule(seed), Rules::Compatible));

@@ -1,8 +1,8 @@
-//! LogGOPSim's rules: one ordered set of all that waits, by (time, age).
+//! LogGOPSim's rules: one ordered set of all waiting elements, by (time, age).
 
 use std::collections::BTreeMap;
 
-use quell_sim::loggops::{Free, Kind, Net, Program};
+use quell_sim::loggops::{Free, Kind, Network, Program};
 
 use super::strikes::Strikes;
 use super::{Message, Operation, Reference};
@@ -15,25 +15,25 @@ enum Element {
 
 struct Machine<'a, P: Program> {
     program: &'a P,
-    net: Net,
+    net: Network,
     strikes: Option<&'a Strikes>,
     states: Vec<P::Rank>,
     queue: BTreeMap<(u64, u64), (u32, Element)>,
-    /// The age that the next new element gets.
+    /// The age of the next new element.
     age: u64,
     next_cpu: Vec<Vec<u64>>,
     next_out: Vec<Vec<u64>>,
     next_in: Vec<Vec<u64>>,
     posted: Vec<Vec<Operation>>,
     unexpected: Vec<Vec<Message>>,
-    /// What this event freed, by rank.
+    /// What the current event freed, by rank.
     freed: BTreeMap<u32, Vec<Free>>,
     noise: Vec<u64>,
     latest: u64,
     widest: usize,
 }
 
-pub fn compatible<P: Program>(program: &P, net: Net, strikes: Option<&Strikes>) -> Reference {
+pub fn compatible<P: Program>(program: &P, net: Network, strikes: Option<&Strikes>) -> Reference {
     let ranks = program.ranks() as usize;
     let mut machine = Machine {
         program,
@@ -74,7 +74,7 @@ pub fn compatible<P: Program>(program: &P, net: Net, strikes: Option<&Strikes>) 
     machine.into_reference()
 }
 
-/// Times are LogGOPSim's: unsigned, and wrap.
+/// Times are LogGOPSim's: unsigned, and wrapping.
 impl<P: Program> Machine<'_, P> {
     fn calc(&mut self, rank: u32, time: u64, op: Operation) -> Option<u64> {
         let (r, cpu) = (rank as usize, op.shape.cpu as usize);
@@ -159,7 +159,7 @@ impl<P: Program> Machine<'_, P> {
         *next_out = time.max(*next_out);
     }
 
-    /// What all bytes but the first take on the wire and on a CPU: of an empty message, less than nothing.
+    /// Time of all bytes but the first on the wire and on a CPU; for an empty message it wraps below zero.
     fn further_bytes(&self, size: u64) -> (u64, u64) {
         let times = |per_byte: u64| size.wrapping_sub(1).wrapping_mul(per_byte);
         (

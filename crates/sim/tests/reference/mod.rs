@@ -1,4 +1,4 @@
-//! A second, slow and obvious engine for message simulation, written from the texts of the rules alone.
+//! A second engine for message simulation, slow and obvious, written from the texts of the rules alone.
 
 pub mod compatible;
 pub mod physical;
@@ -6,13 +6,13 @@ pub mod strikes;
 
 use quell_sim::loggops::{Kind, Outcome, Shape, Stuck, Waiting};
 
-/// What an engine found.
+/// Result of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     pub finish: Vec<u64>,
     pub events: u64,
     pub noise: Vec<u64>,
-    /// Receives without a message, messages without a receive, operations that were never freed.
+    /// Number of receives without a message, messages without a receive, operations that were never freed.
     pub left_over: [u64; 3],
 }
 
@@ -28,7 +28,7 @@ impl From<&Outcome> for Found {
     }
 }
 
-/// What the reference found.
+/// Result of the reference.
 #[derive(Debug, Default)]
 pub struct Reference {
     pub found: Found,
@@ -36,13 +36,13 @@ pub struct Reference {
     pub receives: Vec<Waiting>,
     /// Every message without a receive.
     pub messages: Vec<Waiting>,
-    /// The latest time that any rule gave, be it used or not.
+    /// The latest time that any rule computed, used or not.
     pub latest: u64,
-    /// The most operations of one rank that became free at once.
+    /// Maximum number of operations of one rank that became free at once.
     pub widest: usize,
 }
 
-/// A message on its way or waiting.
+/// A message in flight or waiting.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     from: u32,

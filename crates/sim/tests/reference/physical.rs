@@ -1,6 +1,6 @@
-//! quell's own rules: at each step, of all that waits on all ranks, what can start first.
+//! quell's own rules: each step takes, of everything that waits on all ranks, what can start first.
 
-use quell_sim::loggops::{Free, Kind, Net, PerByte, Program};
+use quell_sim::loggops::{Free, Kind, Network, PerByte, Program};
 
 use super::strikes::Strikes;
 use super::{Message, Operation, Reference};
@@ -8,29 +8,29 @@ use super::{Message, Operation, Reference};
 #[derive(Clone, Copy)]
 enum What {
     Operation(Operation),
-    /// Not there yet.
+    /// In flight.
     OnItsWay(Message),
-    /// With the CPU and the interface that it will use.
+    /// Arrived, with the CPU and the interface that it will use.
     Arrived(Message, u8, u8),
-    /// To the rendezvous of this operation.
+    /// An answer to the rendezvous of this operation.
     Answer(u32),
 }
 
-/// The start of what made an element, and that one's rank.
+/// The start of the element that made another, and its rank.
 type Maker = (u64, u32);
 
 /// Something that waits on a rank.
 #[derive(Clone, Copy)]
 struct Element {
     rank: u32,
-    /// Before this it cannot start.
+    /// It cannot start before this time.
     ready: u64,
     maker: Maker,
     what: What,
 }
 
 impl Element {
-    /// What decides between those that can start at the same time.
+    /// The order of elements that can start at the same time.
     fn order(&self) -> (Maker, u8, u32) {
         let (kind, op) = match self.what {
             What::Operation(op) => (op.shape.kind as u8, op.op),
@@ -41,12 +41,12 @@ impl Element {
     }
 }
 
-/// A message without a receive, and until when its rank works on it.
+/// A message without a receive, and the time until which its rank works on it.
 type Unexpected = (Message, u64);
 
 struct Machine<'a, P: Program> {
     program: &'a P,
-    net: Net,
+    net: Network,
     strikes: Option<&'a Strikes>,
     states: Vec<P::Rank>,
     waiting: Vec<Element>,
@@ -58,7 +58,7 @@ struct Machine<'a, P: Program> {
     reference: Reference,
 }
 
-pub fn physical<P: Program>(program: &P, net: Net, strikes: Option<&Strikes>) -> Reference {
+pub fn physical<P: Program>(program: &P, net: Network, strikes: Option<&Strikes>) -> Reference {
     let ranks = program.ranks() as usize;
     let mut machine = Machine {
         program,
@@ -77,7 +77,7 @@ pub fn physical<P: Program>(program: &P, net: Net, strikes: Option<&Strikes>) ->
     for rank in 0..program.ranks() {
         let mut free = vec![];
         machine.states.push(program.begin(rank, &mut free));
-        // As if something at 0 had freed it.
+        // Ages as if an event at 0 had freed it.
         machine.wait(rank, (0, rank), free);
     }
     loop {
@@ -138,7 +138,7 @@ impl<P: Program> Machine<'_, P> {
     }
 
     fn send(&mut self, rank: u32, t: u64, op: Operation) {
-        let Net { overhead, gap, latency, .. } = self.net;
+        let Network { overhead, gap, latency, .. } = self.net;
         let (wire, copy) = self.further_bytes(op.shape.size);
         let end = self.work(rank, t, overhead + copy);
         self.note_noise(rank, end, t + overhead + copy);
@@ -171,7 +171,7 @@ impl<P: Program> Machine<'_, P> {
     }
 
     fn message(&mut self, rank: u32, t: u64, message: Message, (cpu, nic): (u8, u8)) {
-        let Net { overhead, gap, .. } = self.net;
+        let Network { overhead, gap, .. } = self.net;
         let (wire, copy) = self.further_bytes(message.shape.size);
         let end = self.work(rank, t, overhead + copy).max(self.work(rank, t + wire, overhead));
         self.note_noise(rank, end, t + overhead + copy.max(wire));
@@ -188,7 +188,7 @@ impl<P: Program> Machine<'_, P> {
         }
     }
 
-    /// Message and receive meet: a rendezvous is answered.
+    /// Message and receive meet: answers a rendezvous.
     fn meet(&mut self, rank: u32, message: &Message, t: u64) {
         if message.shape.size > self.net.eager_limit {
             self.waiting.push(Element {
@@ -200,7 +200,7 @@ impl<P: Program> Machine<'_, P> {
         }
     }
 
-    /// What all bytes but the first take on the wire and on a CPU.
+    /// Time of all bytes but the first on the wire and on a CPU.
     fn further_bytes(&self, size: u64) -> (u64, u64) {
         let bytes = size.saturating_sub(1);
         let rounded = |per_byte: PerByte| per_byte.of(bytes);

@@ -1,26 +1,26 @@
-//! Noise as a plain list, walked from its beginning for each piece of work.
+//! Noise as a plain list, searched from its beginning for each piece of work.
 
 use quell_sim::loggops::{Noise, WindowNoise};
 
-/// (start, duration) of detours in nanoseconds, by start.
+/// (start, duration) of detours in nanoseconds, ordered by start.
 pub type Detours = Vec<(u64, u64)>;
 
 /// The noise of all ranks.
 #[derive(Clone, Debug)]
 pub struct Strikes {
-    /// Detours, and after how long they repeat on a progress clock.
+    /// Detours, and the period with which they repeat on a progress clock.
     pub traces: Vec<(Detours, u64)>,
-    /// For each rank its trace, and where in it the rank begins. LogGOPSim's rule knows the first trace only.
+    /// For each rank its trace, and where in it the rank begins. LogGOPSim's rule uses only the first trace.
     pub places: Vec<(usize, u64)>,
 }
 
 impl Strikes {
-    /// How much longer an operation of `length` takes under LogGOPSim's rule.
+    /// The delay of an operation of `length` under LogGOPSim's rule.
     pub fn window_delay(&self, rank: u32, t: u64, length: u64) -> u64 {
         let detours = &self.traces[0].0;
         let back = detours.last().unwrap().0;
         let x = t.wrapping_add(self.places[rank as usize].1) % (back - length);
-        // The detour that has begun last; the first one counts as begun, and never strikes before it has.
+        // The last detour that has begun; the first one counts as begun, and never strikes before it has.
         let begun = detours.iter().rposition(|detour| detour.0 <= x).filter(|_| x > detours[0].0);
         let rest = begun.map_or(0, |n| (detours[n].0 + detours[n].1).saturating_sub(x));
         let behind = &detours[begun.unwrap_or(0) + 1..];
@@ -49,7 +49,7 @@ impl Strikes {
         now
     }
 
-    /// The same for the engine, under LogGOPSim's rule.
+    /// The same noise for the engine, under LogGOPSim's rule.
     pub fn window_noise(&self) -> Noise {
         let offsets = self.places.iter().map(|place| place.1).collect();
         Noise::Window(WindowNoise::new(&self.traces[0].0, offsets).unwrap())

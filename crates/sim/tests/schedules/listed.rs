@@ -4,15 +4,15 @@ use std::fmt;
 
 use quell_sim::loggops::{ANY, Free, Frees, Kind, Program, Shape, Shapes};
 
-/// An operation and what it needs.
+/// An operation and its dependencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
     pub shape: Shape,
-    /// [`ANY`] for a receive from anybody, 0 for work.
+    /// [`ANY`] for a receive from any rank, 0 for work.
     pub peer: u32,
-    /// Operations of the same rank, by number, that must be done before.
+    /// Operations of the same rank, by number, that must be done before it.
     pub requires: Vec<usize>,
-    /// Those that must have started.
+    /// Operations that must have started before it.
     pub irequires: Vec<usize>,
 }
 
@@ -47,7 +47,7 @@ impl Listed {
         Free { op: op as u32, peer: self.ranks[rank][op].peer, shape: self.numbers[rank][op], ready }
     }
 
-    /// Takes one need from each operation that has `op` among those that `needs` names.
+    /// Counts one dependency as met for each operation that has `op` among those in `needs`.
     fn met(
         &self,
         (rank, op, at): (u32, u32, u64),
@@ -58,7 +58,7 @@ impl Listed {
         for (number, dependent) in self.ranks[rank as usize].iter().enumerate() {
             for _ in needs(dependent).iter().filter(|need| **need == op as usize) {
                 let needs = &mut state[number];
-                // Wraps where LogGOPSim ends an operation twice.
+                // Wraps if LogGOPSim ends an operation twice.
                 needs.open = needs.open.wrapping_sub(1);
                 needs.ready = needs.ready.max(at);
                 if needs.open == 0 {
@@ -70,7 +70,7 @@ impl Listed {
     }
 }
 
-/// What an operation still needs.
+/// Dependencies of an operation that are not met.
 #[derive(Clone, Debug)]
 pub struct Needs {
     open: u32,
@@ -127,7 +127,7 @@ impl Program for Listed {
     }
 }
 
-/// As GOAL text.
+/// Formats as GOAL text.
 impl fmt::Display for Listed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "num_ranks {}", self.ranks.len())?;

@@ -1,4 +1,4 @@
-//! Random schedules, networks and noise, small enough that much happens at the same instant.
+//! Random schedules, networks and noise, small enough that many events fall on the same instant.
 
 pub mod listed;
 pub mod patterns;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use quell_recording::{Cpu, Detour, Nanos, Span, Trace};
 use quell_sim::ProgressClock;
-use quell_sim::loggops::{ANY, Kind, Net, Noise, PerByte, Place, Program, RankClocks, Shape};
+use quell_sim::loggops::{ANY, Kind, Network, Noise, PerByte, Place, Program, RankClocks, Shape};
 
 use crate::reference::strikes::{Detours, Strikes};
 use listed::{Listed, Op};
 
-/// A linear congruential generator of its own (Knuth's MMIX), so that nothing is shared with what is tested.
+/// A linear congruential generator (Knuth's MMIX) of our own, so that the tests share no code with what they test.
 pub struct Dice(u64);
 
 impl Dice {
@@ -37,11 +37,11 @@ impl Dice {
     }
 }
 
-/// What is played: a program on a network, perhaps with noise.
+/// A test case: a program on a network, perhaps with noise.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pub program: Listed,
-    pub net: Net,
+    pub net: Network,
     pub strikes: Option<Strikes>,
 }
 
@@ -62,11 +62,11 @@ pub fn schedule(seed: u64) -> Schedule {
     Schedule { program, net, strikes }
 }
 
-/// About how many nanoseconds work takes, and a network on which messages take about as many.
-fn scale_and_net(dice: &mut Dice) -> (u64, Net) {
+/// The typical nanoseconds of work, and a network on which messages take a similar time.
+fn scale_and_net(dice: &mut Dice) -> (u64, Network) {
     let scale = dice.one_of(&[3, 30, 3_000]);
     let nanos = |dice: &mut Dice| if dice.once_in(8) { 0 } else { dice.below(scale + 1) };
-    let net = Net {
+    let net = Network {
         latency: nanos(dice),
         overhead: nanos(dice),
         gap: nanos(dice),
@@ -85,17 +85,17 @@ struct Maker<'a> {
     cpus: u64,
     nics: u64,
     tags: u64,
-    /// One in so many receives and sends takes a wildcard.
+    /// One in this number of receives and sends takes a wildcard.
     wildcards: u64,
-    /// One in so many operations needs no other.
+    /// One in this number of operations has no dependencies.
     roots: u64,
-    /// Whether receives may lack, have another size than their send, or be on the same rank.
+    /// Whether receives may be missing, differ in size from their send, or be on the same rank.
     loose: bool,
-    /// One CPU, eager messages and no needs of starts: what engines may take short cuts on.
+    /// Only one CPU, eager messages and no dependencies on starts: the cases for which engines may have shortcuts.
     plain: bool,
-    /// Up to 16, LogGOPSim keeps the order of what becomes free at once.
+    /// Maximum number of operations. Up to 16, LogGOPSim keeps the order of those that become free at once.
     most_ops: usize,
-    /// The sizes of messages by tag where they must not differ.
+    /// The sizes of messages by tag, if they must not differ.
     sizes: Vec<u64>,
 }
 
@@ -209,15 +209,15 @@ impl<'a> Maker<'a> {
         let ops = &mut self.ranks[rank as usize];
         ops.push(op);
         if number > 0 && self.dice.once_in(400) {
-            // A need of a later operation, so that perhaps nothing goes on.
+            // A dependency on a later operation, which may cause a deadlock.
             let earlier = self.dice.below(number as u64) as usize;
             ops[earlier].requires.push(number);
         }
     }
 }
 
-/// Noise that strikes most work, in a trace longer than the longest of it.
-fn strikes(dice: &mut Dice, program: &impl Program, net: &Net, scale: u64) -> Strikes {
+/// Noise that strikes most work, in a trace longer than the longest work.
+fn strikes(dice: &mut Dice, program: &impl Program, net: &Network, scale: u64) -> Strikes {
     let work = program.shapes().iter().filter(|shape| shape.kind == Kind::Calc);
     let longest = work.map(|shape| shape.size).max().unwrap_or(0).max(net.overhead);
     let mut trace = || {
@@ -225,7 +225,7 @@ fn strikes(dice: &mut Dice, program: &impl Program, net: &Net, scale: u64) -> St
         for _ in 0..1 + dice.below(12) {
             let duration = 1 + dice.below(2 * scale);
             detours.push((at, duration));
-            // Some overlap or touch.
+            // Some detours overlap or touch.
             at += if dice.once_in(6) { dice.below(duration + 1) } else { duration + 1 + dice.below(scale) };
         }
         detours.push((at.max(longest + 1) + dice.below(scale), dice.below(scale)));

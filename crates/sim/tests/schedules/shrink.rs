@@ -1,19 +1,19 @@
-//! Makes a schedule that fails as small as it gets.
+//! Reduces a failing schedule as far as possible.
 
 use std::cmp::Reverse;
 use std::iter::successors;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use quell_sim::loggops::{ANY, Kind, Net, PerByte, Shape};
+use quell_sim::loggops::{ANY, Kind, Network, PerByte, Shape};
 
 use super::Schedule;
 use super::listed::{Listed, Op};
 
-/// After so long what is left is small enough.
+/// Time after which the schedule is small enough.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A schedule from which nothing can be taken away without `fails` being content.
+/// A schedule from which nothing can be removed without losing the failure.
 pub fn shrunk(schedule: &Schedule, fails: impl Fn(&Schedule) -> bool) -> Schedule {
     let begun = Instant::now();
     let mut best = schedule.clone();
@@ -24,7 +24,7 @@ pub fn shrunk(schedule: &Schedule, fails: impl Fn(&Schedule) -> bool) -> Schedul
     best
 }
 
-/// Each way to take one thing away.
+/// Each way to remove one thing.
 fn smaller(whole: &Schedule) -> impl Iterator<Item = Schedule> {
     let ranks = &whole.program.ranks;
     let places: Vec<(usize, usize)> =
@@ -50,7 +50,7 @@ fn changed(whole: &Schedule, change: impl FnOnce(&mut Vec<Vec<Op>>)) -> Schedule
     Schedule { program: Listed::new(ranks), ..whole.clone() }
 }
 
-/// Without a rank that nothing names and that does nothing.
+/// Removes a rank that does nothing and that no operation names.
 fn without_rank(whole: &Schedule, rank: usize) -> Option<Schedule> {
     let ranks = &whole.program.ranks;
     let named = |op: &Op| op.shape.kind != Kind::Calc && op.peer as usize == rank;
@@ -68,7 +68,7 @@ fn without_rank(whole: &Schedule, rank: usize) -> Option<Schedule> {
     Some(less)
 }
 
-/// Runs of operations of each rank, long ones first.
+/// Ranges of operations of each rank, long ones first.
 fn pieces(ranks: &[Vec<Op>]) -> Vec<(usize, Range<usize>)> {
     let of_rank = |(rank, ops): (usize, &Vec<Op>)| {
         let lengths = successors(Some(ops.len()), |length| (*length > 1).then_some(length / 2));
@@ -136,13 +136,13 @@ fn with_less_net(whole: &Schedule) -> Vec<Schedule> {
             nets
         })
         .collect();
-    less.push(Net { gap_per_byte: none, ..net });
-    less.push(Net { overhead_per_byte: none, ..net });
+    less.push(Network { gap_per_byte: none, ..net });
+    less.push(Network { overhead_per_byte: none, ..net });
     let differs = less.into_iter().filter(|less| *less != net);
     differs.map(|net| Schedule { net, ..whole.clone() }).collect()
 }
 
-/// The last detour stays: it is the length of a trace under LogGOPSim's rule.
+/// Keeps the last detour, which defines the length of a trace under LogGOPSim's rule.
 fn with_fewer_detours(whole: &Schedule) -> Vec<Schedule> {
     let traces = whole.strikes.iter().flat_map(|strikes| strikes.traces.iter().enumerate());
     let detours = traces.flat_map(|(trace, (detours, _))| (1..detours.len()).map(move |n| (trace, n - 1)));

@@ -1,4 +1,4 @@
-//! Options on the kernel's command line: what this boot has, and where the next one's are staged.
+//! Options on the kernel's command line: what this boot has, and the file that stages those of the next.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use super::{ByHand, own_file};
 use crate::catalogue::{BootKnob, Compare, Knob};
 use crate::place::{ABSENT, Place};
 
-/// One option, as it stands.
+/// One option and its state.
 struct Wanted {
-    /// `isolcpus=1-3`, or why that cannot be said.
+    /// `isolcpus=1-3`, or why it cannot be determined.
     word: Result<String, String>,
     verdict: Verdict,
     why: Option<String>,
 }
 
 impl Looker<'_> {
-    /// All of a mitigation's options. They are staged in one file of its own.
+    /// Looks at all options of a mitigation, which are staged in one file.
     pub(super) fn boot(&self, at: At<'_>) -> Vec<Look> {
         let knobs = at.mitigation.knob.iter().filter_map(|knob| match knob {
             Knob::Boot(boot) => Some(boot),
@@ -66,7 +66,7 @@ impl Looker<'_> {
         }
     }
 
-    /// The file that stages options for grub. One that this boot has from elsewhere is left to whoever set it.
+    /// The file that stages options for GRUB. An option that this boot has from elsewhere is left to whoever set it.
     fn staged(&self, at: At<'_>, usable: &[&Wanted]) -> Look {
         let id = &at.mitigation.id;
         let place = Place::DropIn { path: format!("/etc/default/grub.d/90-quell-{id}.cfg") };
@@ -84,20 +84,20 @@ impl Looker<'_> {
                 sight.why = Some("staged already: in force after the next boot".into());
             }
         }
-        // The state is that of the options; the file only counts where it cannot be seen.
+        // The state is that of the options. The file counts only if the options are not visible.
         let seen = look.verdict != Verdict::Unseen;
         let verdict = if seen { Verdict::NotMissed } else { Verdict::Unseen };
         let why = look.sight.as_ref().and_then(|sight| sight.why.clone());
         Look { verdict, why, ..look }
     }
 
-    /// Whether what makes grub's menu reads `/etc/default/grub.d`: Debian's does; those who name it grub2 do not.
+    /// Whether the generator of GRUB's menu reads `/etc/default/grub.d`: Debian's does; distributions that call it grub2 do not.
     fn reads_grub_d(&self) -> bool {
         let has = |path: &str| self.root.has(path);
         has("/etc/default/grub.d") || has("/etc/default/grub") && !has("/usr/sbin/grub2-mkconfig")
     }
 
-    /// Whether the kernel's configuration is there to be read, and lacks something.
+    /// Whether the kernel's configuration is readable and lacks an option.
     fn built_without(&self, config: &str) -> bool {
         let text = self.root.read(&format!("/boot/config-{}", self.facts.kernel));
         let has = |line: &str| {
@@ -123,18 +123,18 @@ impl Wanted {
     }
 }
 
-/// Whether text may stand between double quotes in a shell's file.
+/// Whether a text can be put between double quotes in a shell file.
 fn plain(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.,:=/+@%*~".contains(c))
 }
 
-/// The value of an option in a word of the command line; empty where it has none. A hyphen and an underscore are the same.
+/// The value of an option in a word of the command line; empty if it has none. Hyphens and underscores are equivalent.
 fn value_of<'w>(word: &'w str, option: &str) -> Option<&'w str> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     (name.replace('-', "_") == option.replace('-', "_")).then_some(value)
 }
 
-/// Whether an option's value has what is wanted: its flags among others, and the same CPUs.
+/// Whether an option's value has what is wanted: at least the wanted flags, and the same CPUs.
 fn holds(option: &str, has: &str, want: &str) -> bool {
     if want.is_empty() || has == want {
         return true;
@@ -146,7 +146,7 @@ fn holds(option: &str, has: &str, want: &str) -> bool {
     }
 }
 
-/// The flags before a CPU list, and the list. Without any, `isolcpus` means `domain`.
+/// The flags before a CPU list, and the list. Without flags, `isolcpus` means `domain`.
 fn flags<'v>(option: &str, value: &'v str) -> (BTreeSet<&'v str>, String) {
     let is_flag = |part: &&str| part.starts_with(|c: char| c.is_ascii_alphabetic());
     let (mut flags, rest): (BTreeSet<&str>, Vec<&str>) =

@@ -1,13 +1,13 @@
-//! What quell does not change, but may see.
+//! The state of things that quell does not change.
 
 use super::ByHand;
 use super::look::{Look, Looker, Verdict};
 use crate::catalogue::{ByHandKnob, Look as How};
 
-/// Where Slurm's configuration may be.
+/// Possible paths of Slurm's configuration.
 const SLURM: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
 
-/// What was seen: whether it is done, where that can be said, and in words; an error where it is not on this machine.
+/// What the machine shows: whether it is done, if that is known, and a text; an error if the machine does not have it.
 type Seen = Result<(Option<bool>, String), String>;
 
 impl Looker<'_> {
@@ -46,7 +46,7 @@ impl Looker<'_> {
         let field = stat.lines().next().and_then(|line| line.split_whitespace().nth(8));
         let ticks: u64 = field.and_then(|field| field.parse().ok()).unwrap_or(0);
         if ticks > 0 {
-            // USER_HZ is 100 wherever Linux runs.
+            // USER_HZ is 100 on every architecture that Linux supports.
             let seconds = ticks as f64 / 100.0;
             return (Some(false), format!("the hypervisor took {seconds:.1} s of CPU time since boot"));
         }
@@ -64,7 +64,7 @@ impl Looker<'_> {
         }
     }
 
-    /// Whether a hypervisor runs this machine; none where nothing says.
+    /// Whether this machine runs under a hypervisor; none if nothing shows it.
     fn is_guest(&self) -> Option<bool> {
         let cpuinfo = self.root.read("/proc/cpuinfo").unwrap_or_default();
         let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));

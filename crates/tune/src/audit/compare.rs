@@ -1,4 +1,4 @@
-//! When what a place holds counts as what it should.
+//! When the current value of a place counts as the wanted one.
 
 use quell_recording::Cpu;
 
@@ -24,7 +24,7 @@ fn number(text: &str) -> Option<i128> {
     text.trim().parse().ok()
 }
 
-/// No online CPU outside the wanted ones: a mask also names CPUs that are off, or that no machine has.
+/// Whether no online CPU is outside the wanted ones. A mask can also name CPUs that are offline or do not exist.
 fn within(place: &Place, now: &str, want: &str, online: &[Cpu]) -> bool {
     let (Some(now), Some(want)) = (place.cpus(now), place.cpus(want)) else { return false };
     let mut here = now.iter().filter(|cpu| online.binary_search(cpu).is_ok());

@@ -1,4 +1,4 @@
-//! Files of the kernel's: what a path with stars stands for here.
+//! Kernel files: which files a path with wildcards stands for on this machine.
 
 use super::look::{At, Look, Looker, Verdict};
 use crate::catalogue::{Compare, EACH_CPU, FileKnob, Where};
@@ -18,7 +18,7 @@ impl Looker<'_> {
         }
     }
 
-    /// What a path stands for. A CPU that vanished has no files.
+    /// The paths that a pattern stands for. A CPU that has vanished has no files.
     fn paths(&self, at: At<'_>, knob: &FileKnob) -> Result<Vec<String>, String> {
         let Some((before, after)) = knob.path.split_once(EACH_CPU) else {
             return Ok(self.root.glob(&knob.path));
@@ -35,7 +35,7 @@ impl Looker<'_> {
 
     fn one_file(&self, at: At<'_>, knob: &FileKnob, path: &str) -> Look {
         let place = Place::File { path: path.to_owned() };
-        // A value that the user named is meant as it is.
+        // A value that the user gave must match exactly.
         let compare = if at.instead.is_some() { Compare::Equal } else { knob.compare };
         let look = self.see(place, at.fill(&knob.want), compare, knob.optional);
         let mut look = self.unless_writable(look, path, "its mode lets nobody write it, not even root");

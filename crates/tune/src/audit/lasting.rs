@@ -1,4 +1,4 @@
-//! What would make settings stand after the next boot: files of quell's own for those who set them at boot.
+//! What is needed to keep settings after the next boot: files of quell's own for the programs that apply settings at boot.
 
 use super::Sight;
 use super::lists::Sysctl;
@@ -9,13 +9,13 @@ use crate::catalogue::{Compare, Mitigation};
 use crate::place::{ABSENT, Place};
 use crate::sysctl::{PROC_SYS, sysctl_key};
 
-/// A line for a file, and the path that it sets.
+/// A setting for a drop-in: a file and its value.
 struct Line {
     path: String,
     value: String,
 }
 
-/// A line of tmpfiles.d that writes a file: `%` and blanks have a meaning there.
+/// A line of tmpfiles.d that writes a file. `%` and blanks have a meaning there.
 fn tmpfiles_line(line: &Line) -> String {
     let path = line.path.replace('%', "%%");
     let value = line.value.replace('\\', "\\\\").replace('%', "%%");
@@ -47,7 +47,7 @@ impl Looker<'_> {
         sights
     }
 
-    /// A file for a program that reads such files at boot, if one is here.
+    /// A drop-in for a program that reads such files at boot, if the machine has one.
     fn read_at_boot(&self, folder: &str, id: &str, text: &str) -> Sight {
         let place = Place::DropIn { path: format!("/etc/{folder}/90-quell-{id}.conf") };
         if !["/etc", "/usr/lib", "/lib"].iter().any(|base| self.root.has(&format!("{base}/{folder}"))) {
@@ -60,7 +60,7 @@ impl Looker<'_> {
         sight
     }
 
-    /// Files of others that set this otherwise, and are read after ours.
+    /// Other programs' files that set this to another value, and are read after ours.
     fn later(&self, id: &str, line: &Line) -> Vec<String> {
         let ours = format!("90-quell-{id}.conf");
         let place = Place::File { path: line.path.clone() };
@@ -77,7 +77,7 @@ impl Looker<'_> {
     }
 }
 
-/// What to set at boot: what is wanted; for a file that has more than enough already, what it has.
+/// What to set at boot: the wanted value, or for a file that already has more than enough, its current value.
 fn lines(looks: &[Look]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for sight in looks.iter().filter_map(|look| look.sight.as_ref()) {
@@ -96,7 +96,7 @@ fn lines(looks: &[Look]) -> Vec<Line> {
     lines
 }
 
-/// A unit that would start again at boot, as it should be for good.
+/// A unit that would start again at boot, with the state that keeps it off permanently.
 fn stays_off(look: &Look) -> Option<Sight> {
     let sight = look.sight.as_ref().filter(|_| matches!(look.verdict, Verdict::Done | Verdict::Not))?;
     let (Place::Unit { .. }, Some(now)) = (&sight.place, &sight.now) else { return None };

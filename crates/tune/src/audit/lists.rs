@@ -1,4 +1,4 @@
-//! What runs and interrupts on a machine, listed once for all mitigations.
+//! Interrupts, processes and boot-time settings of a machine, listed once for all mitigations.
 
 use std::cell::OnceCell;
 
@@ -15,11 +15,11 @@ pub struct Sysctl {
     pub value: String,
 }
 
-/// Folders of such files; a name in one hides the same name in those after it.
+/// Folders of such files. A file in one folder hides files of the same name in later folders.
 const SYSCTL: [&str; 5] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
 
-/// The lists, each made when it is first asked for.
+/// The lists, each created on first use.
 pub struct Lists<'a> {
     root: &'a Root,
     irqs: OnceCell<Vec<Irq>>,
@@ -39,22 +39,22 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// Interrupts that have a name, by number.
+    /// Interrupts with a name, by number.
     pub fn irqs(&self) -> &[Irq] {
         self.irqs.get_or_init(|| irq::list(self.root))
     }
 
-    /// Processes, without the kernel's threads.
+    /// Processes, without kernel threads.
     pub fn processes(&self) -> &[Process] {
         self.processes.get_or_init(|| thread::processes(self.root))
     }
 
-    /// The kernel's threads.
+    /// Kernel threads.
     pub fn kernel_threads(&self) -> &[Task] {
         self.kernel.get_or_init(|| thread::kernel_threads(self.root))
     }
 
-    /// What files set at boot, in no order.
+    /// Settings that files make at boot, in no particular order.
     pub fn sysctls(&self) -> &[Sysctl] {
         self.sysctls.get_or_init(|| {
             let mut seen = std::collections::BTreeSet::new();

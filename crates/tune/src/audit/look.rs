@@ -1,4 +1,4 @@
-//! Looking at one mitigation: its knobs become places, each is read and compared.
+//! Examines one mitigation: its knobs become places, each of which is read and compared.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -12,7 +12,7 @@ use crate::place::irq::Irq;
 use crate::place::{ABSENT, Place, Trouble, cpuset};
 use crate::root::Root;
 
-/// What looks, and what it looks for.
+/// The machine, and what to look for.
 pub struct Looker<'a> {
     pub root: &'a Root,
     pub facts: &'a Facts,
@@ -21,24 +21,24 @@ pub struct Looker<'a> {
     pub lists: Lists<'a>,
 }
 
-/// What came of one look.
+/// The result for one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As wanted.
+    /// It has the wanted value.
     Done,
-    /// Otherwise.
+    /// It has another value.
     Not,
-    /// Not on this machine.
+    /// This machine does not have it.
     Missing,
-    /// Not on this machine, and not missed.
+    /// This machine does not have it, and does not need it.
     NotMissed,
-    /// Otherwise, and nobody can change it.
+    /// It has another value that cannot be changed.
     Immovable,
-    /// Not to be seen, or without a wanted value.
+    /// It is not visible, or has no wanted value.
     Unseen,
 }
 
-/// One look: at a place, at what is done by hand, or at something that is neither.
+/// One result: for a place, for a step by hand, or for something else.
 #[derive(Clone, Debug)]
 pub struct Look {
     pub verdict: Verdict,
@@ -48,12 +48,12 @@ pub struct Look {
 }
 
 impl Look {
-    /// Something that is neither a place nor done by hand.
+    /// A result for neither a place nor a step by hand.
     pub fn bare(verdict: Verdict, why: impl Into<String>) -> Self {
         Self { verdict, why: Some(why.into()), sight: None, by_hand: None }
     }
 
-    /// Marks it as nobody's to change, unless it is as wanted.
+    /// Marks the place as one that cannot be changed, unless it has the wanted value.
     pub fn immovable(mut self, why: &str) -> Self {
         let Some(sight) = self.sight.as_mut().filter(|sight| !sight.done && sight.now.is_some()) else {
             return self;
@@ -69,18 +69,18 @@ impl Look {
     }
 }
 
-/// One mitigation's knob, while it is looked at.
+/// A mitigation's knob, and the values for it.
 #[derive(Clone, Copy)]
 pub struct At<'m> {
     pub mitigation: &'m Mitigation,
-    /// What fills its texts.
+    /// The values for its texts.
     pub filling: Filling<'m>,
-    /// A value of the user's for a file that does not ask for one.
+    /// The user's value for a file whose wanted text has no `${value}`.
     pub instead: Option<&'m str>,
 }
 
 impl At<'_> {
-    /// The text that is wanted.
+    /// The wanted text.
     pub fn fill(&self, want: &Want) -> Result<String, String> {
         let value = self.filling.value.unwrap_or_default();
         if value.contains(|c: char| c.is_control()) || value.len() > 4096 {
@@ -110,7 +110,7 @@ impl<'a> Looker<'a> {
         let first = mitigation.knob.iter().position(|knob| matches!(knob, Knob::File(_)));
         let mut looks = Vec::new();
         for (number, knob) in mitigation.knob.iter().enumerate() {
-            // A value is for the first file.
+            // The value is for the first file.
             let instead = value.filter(|_| Some(number) == first);
             looks.extend(self.knob(At { instead, ..rest }, knob));
         }
@@ -127,14 +127,14 @@ impl<'a> Looker<'a> {
             Knob::Unit(unit) => self.unit(unit),
             Knob::Hold(hold) => vec![self.hold(at, hold)],
             Knob::Cpuset(cpuset) => vec![self.cpuset(cpuset)],
-            // All of a mitigation's options are one file, and looked at together.
+            // All options of a mitigation are in one file, so they are examined together.
             Knob::Boot(_) => Vec::new(),
             Knob::DropIn(file) => vec![self.drop_in(at, file)],
             Knob::ByHand(by_hand) => vec![self.by_hand(by_hand)],
         }
     }
 
-    /// Reads a place, and compares.
+    /// Reads a place, and compares it.
     pub fn see(&self, place: Place, want: Result<String, String>, how: Compare, optional: bool) -> Look {
         let mut sight = Sight { optional, ..Sight::of(place) };
         let mut verdict = Verdict::Not;
@@ -166,7 +166,7 @@ impl<'a> Looker<'a> {
         Look { verdict, why: sight.why.clone(), sight: Some(sight), by_hand: None }
     }
 
-    /// Marks a look at a file that has no mode to write: to exist is not to be writable.
+    /// Marks a file without write permission: a file that exists need not be writable.
     pub fn unless_writable(&self, look: Look, file: &str, why: &str) -> Look {
         let mode = fs::metadata(self.root.path(file)).map(|facts| facts.mode());
         match mode.is_ok_and(|mode| mode & 0o222 == 0) {
@@ -188,7 +188,7 @@ impl<'a> Looker<'a> {
         let look = |irq: &&Irq| {
             let place = Place::Irq { number: irq.number, name: irq.name.clone() };
             let look = self.see(place, at.filling.mask_of(knob.want), Compare::Within, true);
-            // Kernels of today show a managed interrupt by its mode; older ones only refuse the write.
+            // Recent kernels show a managed interrupt by its file mode; older ones only refuse the write.
             let look = look.with(|sight| sight.may_fail = mine.len() > 1);
             match &irq.immovable {
                 Some(why) => look.immovable(why),
@@ -224,7 +224,7 @@ impl<'a> Looker<'a> {
             .with(|sight| sight.staged = true)
     }
 
-    /// Whether a program is there: a path, or a name in the folders that have programs.
+    /// Whether a program is installed: a path, or a name in the usual folders for programs.
     fn installed(&self, program: &str) -> bool {
         let folders = ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
         match program.starts_with('/') {

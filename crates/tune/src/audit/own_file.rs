@@ -1,6 +1,6 @@
-//! Files that quell leaves for the next boot.
+//! Files that quell writes for the next boot.
 
-/// The text of a file of quell's: whose it is comes first.
+/// The text of such a file; its first line names quell.
 pub fn signed(id: &str, text: &str) -> String {
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     format!("# quell: {id}; removed by `quell tune revert`\n{text}{end}")

@@ -1,4 +1,4 @@
-//! From looks to a state, and why.
+//! Combines the results for single places to the state of a mitigation, with the reasons.
 
 use super::look::{Look, Looker, Verdict};
 use super::{Audited, State};
@@ -6,7 +6,7 @@ use crate::catalogue::Mitigation;
 use crate::place::Place;
 
 impl Looker<'_> {
-    /// A mitigation with all that it touches, as it stands.
+    /// Examines a mitigation and everything that it touches.
     pub fn look_at<'m>(&self, mitigation: &'m Mitigation) -> Audited<'m> {
         let mut audited = Audited {
             mitigation,
@@ -31,7 +31,7 @@ impl Looker<'_> {
     }
 }
 
-/// How a mitigation stands, and why where that alone does not say.
+/// The state of a mitigation, and the reason if the state alone does not say it.
 fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
     let count = |verdict: Verdict| looks.iter().filter(|look| look.verdict == verdict).count();
     let (done, not) = (count(Verdict::Done), count(Verdict::Not));
@@ -41,7 +41,7 @@ fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
         (0, 0, _, _) => State::CannotTell,
         (0, ..) => State::Off,
         (_, 0, 0, 0) => State::On,
-        // What nobody can see of what is done by hand leaves the rest standing.
+        // Steps by hand whose state is not visible do not affect the state of the rest.
         (_, 0, 0, _) if looks.iter().all(|look| look.verdict != Verdict::Unseen || is_by_hand(look)) => {
             State::On
         }
@@ -57,7 +57,7 @@ fn is_by_hand(look: &Look) -> bool {
     look.by_hand.is_some()
 }
 
-/// Why nothing of it is here: what became of it, if that is known.
+/// Why the machine has nothing of it: what became of it, if that is known.
 fn not_here(looks: &[Look], mitigation: &Mitigation) -> Option<String> {
     if let Some(gone) = &mitigation.gone {
         let today = mitigation.successor.as_ref().map(|id| format!("; today: {id}"));
@@ -73,7 +73,7 @@ fn not_here(looks: &[Look], mitigation: &Mitigation) -> Option<String> {
     (!whys.is_empty()).then(|| whys.join("; "))
 }
 
-/// The reasons of looks with one verdict, each once, with how many have it.
+/// The reasons of all results with one verdict, each once, with the number of places that have it.
 fn tell(looks: &[Look], verdict: Verdict) -> Vec<String> {
     let mine: Vec<&Look> = looks.iter().filter(|look| look.verdict == verdict).collect();
     let mut reasons: Vec<&str> = Vec::new();
@@ -94,7 +94,7 @@ fn tell(looks: &[Look], verdict: Verdict) -> Vec<String> {
     shown.iter().map(one).chain(more).collect()
 }
 
-/// One reason of some places: `3 of 19 interrupts cannot be moved: …`.
+/// One reason for several places: `3 of 19 interrupts cannot be moved: …`.
 fn told(looks: &[Look], place: &Place, count: usize, verdict: Verdict, why: &str) -> String {
     let kind = noun(place);
     let alike = looks.iter().filter_map(|look| look.sight.as_ref());

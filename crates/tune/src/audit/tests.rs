@@ -110,7 +110,7 @@ fn a_knob_of_each_cpu_is_of_those_that_compute_wherever_it_is() {
     assert_eq!(places, [path(2), path(3)]);
 }
 
-/// When the newest of all files and folders was written.
+/// Modification time of the newest of all files and folders.
 fn newest(folder: &Path) -> std::time::SystemTime {
     let entries = fs_err::read_dir(folder).unwrap().map(Result::unwrap);
     let of = |entry: fs_err::DirEntry| {
@@ -124,7 +124,7 @@ fn newest(folder: &Path) -> std::time::SystemTime {
     entries.map(of).max().unwrap_or(std::time::UNIX_EPOCH)
 }
 
-/// What this machine really has: printed for whoever asks with `--nocapture`.
+/// The real state of this machine, printed with `--nocapture`.
 #[test]
 fn this_machine_is_looked_at() {
     let catalogue = Catalogue::built_in();

@@ -1,4 +1,4 @@
-//! Threads: the kernel's, and those of the process that a plan is made for.
+//! Threads: those of the kernel, and those of the process for which a plan is made.
 
 use quell_recording::format_cpu_list;
 

@@ -1,4 +1,4 @@
-//! Units of systemd, and processes that do their work without it.
+//! Units of systemd, and processes that do the same work without systemd.
 
 use super::look::{Look, Looker, Verdict};
 use super::{ByHand, Sight};
@@ -14,7 +14,7 @@ impl Looker<'_> {
         let mut looks = vec![match place.read(self.root) {
             Ok(now) => stopped(place, &now),
             Err(trouble) if trouble.is_absence() => {
-                // A service goes by several names; a node has one of them.
+                // A service has several possible names, of which a node has one.
                 let why = match trouble {
                     Trouble::Missing => format!("there is no {}", knob.name),
                     other => other.to_string(),
@@ -27,7 +27,7 @@ impl Looker<'_> {
                 Look { verdict: Verdict::Unseen, why, sight: Some(sight), by_hand: None }
             }
         }];
-        // What runs while the unit does not is unknown to systemd.
+        // systemd does not know of a process that was started without the unit.
         if !looks.iter().any(|look| look.verdict == Verdict::Not) {
             looks.extend(self.strays(knob));
         }
@@ -48,7 +48,7 @@ impl Looker<'_> {
     }
 }
 
-/// A unit as it should be: not running; whether it starts at boot stays as it is.
+/// The wanted state of a unit: not running; whether it starts at boot stays as it is.
 fn stopped(place: Place, now: &str) -> Look {
     let (activity, enablement) = now.trim().split_once(' ').unwrap_or((now.trim(), "unknown"));
     let runs = RUNNING.contains(&activity);
@@ -60,7 +60,7 @@ fn stopped(place: Place, now: &str) -> Look {
     Look { verdict, why: None, sight: Some(sight), by_hand: None }
 }
 
-/// What a unit that starts at boot should hold for good; none where it does not, or where only others start it (static).
+/// The state that keeps a unit off permanently; none if it does not start at boot, or only other units start it (static).
 pub fn disabled(now: &str) -> Option<String> {
     let enablement = now.split_whitespace().nth(1)?;
     (enablement == "enabled").then(|| "inactive disabled".to_owned())

@@ -1,4 +1,4 @@
-//! Reading the catalogue, and what is refused in it.
+//! Loads the catalogue, and rejects invalid entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::built_in::{FILES, boot_options};
 use crate::deny;
 use crate::nearest;
 
-/// A file of a site's catalogue may not be larger.
+/// Maximum size of a file in a site's catalogue.
 const LARGEST: u64 = 1 << 20;
 
 /// Why a catalogue cannot be used.
@@ -23,14 +23,14 @@ pub struct CatalogueError {
     pub reason: String,
 }
 
-/// All mitigations that are known, by id.
+/// All known mitigations, by id.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     by_id: BTreeMap<String, Mitigation>,
 }
 
 impl Catalogue {
-    /// quell's own.
+    /// quell's own catalogue.
     ///
     /// # Panics
     /// Never: the tests read every file.
@@ -44,12 +44,12 @@ impl Catalogue {
         catalogue
     }
 
-    /// quell's own with the files `*.toml` of a site's folder, in which an id of quell's replaces its entry. A folder that is not there
-    /// adds nothing.
+    /// quell's own catalogue plus the files `*.toml` of a site's folder. A site's entry replaces the one of quell's with the same id. A
+    /// folder that does not exist adds nothing.
     ///
     /// # Errors
-    /// The first file that cannot be read, is no mitigation, names one that does not exist, or that others than root (or the
-    /// caller) may write: what it says is written into the kernel.
+    /// The first file that cannot be read, is not a mitigation, names one that does not exist, or can be written by users other than root
+    /// (or the caller): its contents are written into the kernel.
     pub fn with_site(folder: &Path) -> Result<Self, CatalogueError> {
         let mut catalogue = Self::built_in();
         let failed = |file: &Path, reason: String| CatalogueError { file: file.to_owned(), reason };
@@ -84,12 +84,12 @@ impl Catalogue {
         Ok(())
     }
 
-    /// One by its id.
+    /// The mitigation with this id.
     pub fn get(&self, id: &str) -> Option<&Mitigation> {
         self.by_id.get(id)
     }
 
-    /// Why there is none of this id, and which may have been meant.
+    /// An error for an unknown id, with similar ids.
     pub fn unknown(&self, id: &str) -> String {
         nearest::unknown(id, self.by_id.keys().map(String::as_str))
     }
@@ -130,7 +130,7 @@ impl Catalogue {
     }
 }
 
-/// What a site's file must be, since it says what root writes.
+/// Checks a site's file, because it decides what root writes.
 fn trusted(file: &Path) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt as _;
     let facts = fs::metadata(file).map_err(|e| e.to_string())?;
@@ -145,7 +145,7 @@ fn trusted(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Fills texts whose values are not known yet, so that the rest of them can be looked at.
+/// Fills in placeholder values where the real ones are not known yet, so that the rest of a text can be checked.
 struct Anything;
 
 impl Fills for Anything {

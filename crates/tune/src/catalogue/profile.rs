@@ -8,16 +8,16 @@ include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Profile {
-    /// Its name: its file's.
+    /// Its name, which is the file's.
     #[serde(skip)]
     pub name: String,
     /// One line, for tables.
     pub title: String,
-    /// What it is for, and what it leaves alone.
+    /// Its purpose, and what it does not touch.
     pub what: String,
-    /// The ids of its mitigations. Their order says nothing: a plan orders them.
+    /// The ids of its mitigations, in any order: a plan orders them.
     pub mitigations: Vec<String>,
-    /// Where the choice comes from.
+    /// Sources of the choice.
     pub provenance: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl Profile {
         PROFILES.iter().map(read).collect()
     }
 
-    /// One by its name.
+    /// The profile with this name.
     pub fn get(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|profile| profile.name == name)
     }

@@ -1,16 +1,16 @@
-//! quell's own catalogue, held against what it must be.
+//! Checks quell's own catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BootKnob, Catalogue, Fills, Knob, Mitigation, Part, Profile, Risk, Want};
 
-/// Rows of IBM's page: each has an entry.
+/// Number of rows on IBM's page: each has an entry.
 const IBM_ROWS: usize = 22;
 
-/// Entries of the catalogue, so that none is lost unseen.
+/// Number of entries, so that none is lost unnoticed.
 const ENTRIES: usize = 109;
 
-/// Parts of a machine that has them all.
+/// Parts of a machine that has all of them.
 struct Machine;
 
 impl Fills for Machine {

@@ -1,28 +1,28 @@
-//! What is to be written: text with places for CPUs and for a value of the user's.
+//! Values to write: text with placeholders for CPUs and for a value that the user sets.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// Some of a node's CPUs, by the part that they play.
+/// Some of a node's CPUs, by role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// All that are online.
     #[default]
     All,
-    /// Those that a job computes on.
+    /// Those on which a job computes.
     Compute,
     /// Those that are left to the system.
     Housekeeping,
     /// The first hardware thread of each core.
     FirstThreads,
-    /// Of each core of the compute CPUs, all but the first hardware thread; the compute CPUs themselves where no core has two.
+    /// Of each core of the compute CPUs, all hardware threads except the first; the compute CPUs themselves where no core has two.
     SecondThreads,
 }
 
 impl Part {
-    /// Its word.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -34,7 +34,7 @@ impl Part {
     }
 }
 
-/// Text with `${PART}` for a CPU list, `${PART:mask}` for a mask, and `${value}` for what the user gives with `--set ID=VALUE`.
+/// Text with `${PART}` for a CPU list, `${PART:mask}` for a mask, and `${value}` for what the user sets with `--set ID=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Want(Vec<Piece>);
@@ -47,21 +47,21 @@ enum Piece {
     Value,
 }
 
-/// What fills the places of a [`Want`].
+/// Values for the placeholders of a [`Want`].
 pub trait Fills {
-    /// The CPUs of a part, as a list of the kernel's: `0,2-5`.
+    /// The CPUs of a part, as a list in the kernel's format: `0,2-5`.
     fn list(&self, part: Part) -> Result<String, String>;
-    /// As a mask of the kernel's: `3c`, or `1,00000000`.
+    /// The CPUs of a part, as a mask in the kernel's format: `3c`, or `1,00000000`.
     fn mask(&self, part: Part) -> Result<String, String>;
-    /// What the user set.
+    /// The value that the user set.
     fn value(&self) -> Result<String, String>;
 }
 
 impl Want {
-    /// Fills the places.
+    /// Fills in the placeholders.
     ///
     /// # Errors
-    /// What cannot be filled, and why.
+    /// The placeholder that cannot be filled in, and why.
     pub fn fill(&self, with: &impl Fills) -> Result<String, String> {
         self.0
             .iter()

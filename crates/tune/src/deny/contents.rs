@@ -1,4 +1,4 @@
-//! What a file of quell's own may say: the forms that quell makes and no others, for some of those who read such files run programs.
+//! What a drop-in of quell may contain: only the forms that quell writes, because some readers of such files run programs.
 
 use crate::built_in::boot_options;
 use crate::sysctl::sysctl_path;
@@ -6,15 +6,15 @@ use crate::sysctl::sysctl_path;
 /// What one line of a drop-in sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// A file of the kernel's.
+    /// A kernel file.
     File(String),
     /// An option on the kernel's command line.
     Option(String),
-    /// A key of systemd's, as `[Section] Key`.
+    /// A key of systemd, as `[Section] Key`.
     Key(String),
 }
 
-/// Keys of systemd's that a drop-in may set: its folder, the section, and they.
+/// Keys of systemd that a drop-in may set: its folder, the section, and the keys.
 const KEYS: [(&str, &str, &[&str]); 3] = [
     ("/etc/systemd/system.conf.d/", "[Manager]", &["CPUAffinity"]),
     (
@@ -29,10 +29,10 @@ const SYSCTL: &str = "/etc/sysctl.d/";
 const TMPFILES: &str = "/etc/tmpfiles.d/";
 const GRUB: &str = "/etc/default/grub.d/";
 
-/// What a drop-in sets, if all of it has the forms of quell's.
+/// What a drop-in sets, if all its lines have the forms that quell writes.
 ///
 /// # Errors
-/// The first line that has not, or sets what is on the deny-list.
+/// The first line with another form, or that sets something on the deny-list.
 pub fn contents(path: &str, text: &str) -> Result<Vec<Setting>, String> {
     super::drop_in(path)?;
     let hides = |line: &str| line.ends_with('\\') || line.contains(|c: char| c.is_control() && c != '\t');
@@ -98,7 +98,7 @@ fn grub(line: &str) -> Result<Vec<Setting>, String> {
     words.split(' ').map(option).collect()
 }
 
-/// A section of its folder's, and keys of that.
+/// The permitted section of its folder, and permitted keys in it.
 fn systemd(path: &str, lines: &[&str]) -> Result<Vec<Setting>, String> {
     let (_, section, keys) = KEYS
         .iter()

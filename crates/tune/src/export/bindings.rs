@@ -1,6 +1,6 @@
-//! Where the ranks of a node go, in the words of launchers: one rank a core, on the first hardware threads of the compute cores.
+//! The binding of a node's ranks, in the syntax of each launcher: one rank per core, on the first hardware threads of the compute cores.
 //!
-//! Numbers are the kernel's, except for Open MPI 5, which counts cores in hwloc's order. MPICH's `user:` and Slurm's `map_cpu:` take
+//! Numbers are the kernel's, except for Open MPI 5, which counts cores in hwloc's order. MPICH's `user:` and Slurm's `map_cpu:` use
 //! the kernel's.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::facts::{Facts, Parts};
 use crate::masks::format_mask;
 use crate::plan::Left;
 
-/// Files for Open MPI, MPICH, srun, and for any launcher that tells a process its number on the node.
+/// Files for Open MPI, MPICH, srun, and for any launcher that passes a process its rank on the node.
 pub fn bindings(facts: &Facts, parts: &Parts, ranks: Option<u32>) -> Export {
     let nodes = compute_cores(facts, parts);
     let cores: usize = nodes.iter().map(Vec::len).sum();
@@ -49,16 +49,16 @@ fn text_file(name: &str) -> File {
 /// The compute threads of a core, in order.
 type Core = Vec<Cpu>;
 
-/// A rank's place.
+/// The place of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seat {
-    /// Where it is, if it has one thread.
+    /// Its CPU, if it has one thread.
     cpu: Cpu,
-    /// Where its threads may be: no other rank's.
+    /// The CPUs for its threads, which no other rank uses.
     share: Vec<Cpu>,
 }
 
-/// The cores with compute CPUs of each NUMA node.
+/// The cores with compute CPUs, per NUMA node.
 fn compute_cores(facts: &Facts, parts: &Parts) -> Vec<Vec<Core>> {
     let compute: BTreeSet<Cpu> = parts.compute.iter().copied().collect();
     let of_core =
@@ -70,7 +70,7 @@ fn compute_cores(facts: &Facts, parts: &Parts) -> Vec<Vec<Core>> {
     facts.numa.iter().map(|(_, node)| of_node(node)).collect()
 }
 
-/// Seats for as many ranks as are asked for, or as there is room for.
+/// Places for the requested number of ranks, or for as many as there is room.
 fn seats(nodes: &[Vec<Core>], ranks: usize) -> Vec<Seat> {
     let cores: usize = nodes.iter().map(Vec::len).sum();
     if ranks <= cores {
@@ -78,7 +78,7 @@ fn seats(nodes: &[Vec<Core>], ranks: usize) -> Vec<Seat> {
         return nodes.iter().zip(counts).flat_map(|(node, count)| shares(node, count)).collect();
     }
     let mut seats = Vec::new();
-    // All first threads, then as many second ones as are needed, and so on.
+    // First all first hardware threads, then as many second ones as are needed, and so on.
     for thread in 0.. {
         let level: Vec<Vec<Cpu>> = nodes
             .iter()
@@ -95,7 +95,7 @@ fn seats(nodes: &[Vec<Core>], ranks: usize) -> Vec<Seat> {
     seats
 }
 
-/// How many ranks each node takes: one after the other takes one more, as long as it has room.
+/// The number of ranks on each node: the nodes take one more in turn, as long as they have room.
 fn spread(rooms: &[usize], ranks: usize) -> Vec<usize> {
     let ranks = ranks.min(rooms.iter().sum());
     let mut counts = vec![0; rooms.len()];
@@ -111,7 +111,7 @@ fn spread(rooms: &[usize], ranks: usize) -> Vec<usize> {
     counts
 }
 
-/// Cuts a node's cores into even runs; each rank sits on the first thread of its own.
+/// Divides a node's cores into even runs; each rank is on the first thread of its own run.
 fn shares(cores: &[Core], count: usize) -> Vec<Seat> {
     let cut = |at: usize| at * cores.len() / count;
     let run = |at: usize| cores.get(cut(at)..cut(at + 1)).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Making<'_> {
         ])
     }
 
-    /// The host's name, where a rankfile can hold it; else the first of the hosts that are given.
+    /// The host's name, if a rankfile can hold it; otherwise the first host of the allocation.
     fn host(&self) -> &str {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let host = self.facts.host.as_str();
@@ -183,9 +183,9 @@ impl Making<'_> {
         }
     }
 
-    /// By hwloc's numbers of cores; none where some ranks are not alone on their cores.
+    /// Uses hwloc's numbers of cores; none if some ranks share a core.
     fn open_mpi_5(&self) -> Option<String> {
-        // hwloc counts depth first, and orders what is on one level by its first CPU.
+        // hwloc counts depth first, and orders the objects of one level by their first CPU.
         let mut nodes: Vec<&Vec<Cpu>> = self.facts.numa.iter().map(|(_, node)| node).collect();
         nodes.sort_by_key(|node| node.first().copied());
         let mut cores: Vec<&Core> = self.facts.cores.iter().collect();

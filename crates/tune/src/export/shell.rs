@@ -1,4 +1,4 @@
-//! One POSIX shell script for machines without quell: it notes what it finds, writes, and gives back.
+//! One POSIX shell script for machines without quell: it saves the current values, writes, and restores.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::catalogue::{Held, Property};
 use crate::place::Place;
 use crate::plan::{Left, Plan, Write};
 
-/// The part that is the same in every script.
+/// The part that is identical in every script.
 const BODY: [&str; 2] = [include_str!("shell/places.sh"), include_str!("shell/verbs.sh")];
 
 const NEEDED: &str =
@@ -41,7 +41,7 @@ pub fn shell(plan: &Plan) -> Export {
     Export { files: vec![File { name: "quell-tune.sh".into(), mode: 0o755, text }], left }
 }
 
-/// Where a plan comes from, and what it is for.
+/// The plan's origin and purpose.
 pub(super) fn about(plan: &Plan) -> String {
     let mut lines = vec![
         String::new(),
@@ -54,7 +54,7 @@ pub(super) fn about(plan: &Plan) -> String {
     comments(lines.iter().map(String::as_str))
 }
 
-/// Why a shell script cannot do a write; none where it can.
+/// Why a shell script cannot make a write; none if it can.
 pub(super) fn why_not(write: &Write) -> Option<&'static str> {
     let latency = |value: &str| value.trim().parse::<i32>().is_ok_and(|limit| limit >= 0);
     match &write.place {
@@ -77,7 +77,7 @@ pub(super) fn why_not(write: &Write) -> Option<&'static str> {
     }
 }
 
-/// A script of some writes: what is its own, then what is the same in all.
+/// A script for some writes: its own part, then the identical part.
 pub(super) fn script(name: &str, usage: &str, plan: &Plan, head: &str, writes: &[&Write]) -> String {
     let mut text = format!(
         "#!/bin/sh\n{head}\n# shellcheck disable=SC1003,SC2016,SC2034,SC2317 # all is called by number, and names may hold anything\n"
@@ -87,12 +87,12 @@ pub(super) fn script(name: &str, usage: &str, plan: &Plan, head: &str, writes: &
     for (number, write) in (1..).zip(writes) {
         let _ = writeln!(text, "w{number}() {{\n{}}}", fields(write));
     }
-    // Their first lines are for shellcheck, which looks at the parts one by one too.
+    // The first lines are directives for shellcheck, which also checks the parts one by one.
     let body = BODY.iter().filter_map(|part| part.split_once('\n'));
     text + "\n" + &body.map(|(_, part)| part).collect::<String>()
 }
 
-/// One write as variables. All are set, so that none of the write before is left over.
+/// One write as variables. All of them are set, so that none keeps the value of the previous write.
 fn fields(write: &Write) -> String {
     let number = |text: u64| text.to_string();
     let mut fields = [
@@ -133,7 +133,7 @@ fn fields(write: &Write) -> String {
     fields.iter().fold(String::new(), |text, (key, value)| text + "    " + key + "=" + &quoted(value) + "\n")
 }
 
-/// What is written: a drop-in to the byte, all else without the blanks around it.
+/// The value to write: a drop-in byte by byte, any other without surrounding blanks.
 fn value(write: &Write) -> String {
     match &write.place {
         Place::DropIn { .. } => write.new.clone(),

@@ -1,4 +1,4 @@
-//! Slurm's prolog and epilog: quell itself applies before a job and gives back after it.
+//! Slurm's prolog and epilog: quell itself applies the plan before a job and reverts it afterwards.
 
 use super::shell::about;
 use super::{Export, File, comments, left, told};
@@ -25,7 +25,7 @@ pub fn slurm(plan: &Plan) -> Export {
     Export { files, left }
 }
 
-/// The plan without what is not for one job: what waits for a boot, and threads of programs that run now.
+/// The plan without writes that do not suit a single job: those that wait for a boot, and threads of programs that run now.
 fn for_each_job(plan: &Plan) -> (Plan, Vec<Left>) {
     let why = |write: &crate::plan::Write| match &write.place {
         _ if write.staged => Some("in force only after a boot, and each epilog would take it away"),
@@ -39,7 +39,7 @@ fn for_each_job(plan: &Plan) -> (Plan, Vec<Left>) {
     (kept, left)
 }
 
-/// The prolog takes a medium risk at most: with more in the plan it is refused as a whole.
+/// The prolog allows at most a medium risk: a plan with a higher one would be refused as a whole.
 fn too_risky(plan: &Plan) -> Vec<Left> {
     let risky = plan.mitigations.iter().filter(|one| one.risk > Risk::Medium);
     let why = "its risk is high, and the prolog takes medium at most: quell refuses the whole plan until it is made without this";

@@ -1,4 +1,4 @@
-//! Plans made by hand, hostile ones among them, in each form.
+//! Hand-made plans, hostile ones among them, in each format.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod launched;
@@ -14,7 +14,7 @@ use crate::facts::{Facts, Parts};
 use crate::place::{ABSENT, Place};
 use crate::plan::{Chosen, Left, Plan, SCHEMA, Write};
 
-/// What a name may hold at worst.
+/// The worst that a name may contain.
 const HOSTILE: &str = "a'; touch /tmp/quell-was-here; '$(id)`id`\n# \"x\\";
 
 fn write(place: Place, old: &str, new: &str) -> Write {
@@ -102,7 +102,7 @@ fn each() -> Plan {
     ])
 }
 
-/// Nothing of it may be read as anything but text.
+/// No part of it may be interpreted as anything but text.
 fn hostile() -> Plan {
     let mut plan = plan(vec![
         file(&format!("/proc/sys/vm/{HOSTILE}"), "1", "1"),
@@ -131,12 +131,12 @@ fn text<'e>(export: &'e Export, name: &str) -> &'e str {
     &export.files.iter().find(|file| file.name == name).unwrap().text
 }
 
-/// What is not the same in all scripts.
+/// The part that is not identical in all scripts.
 fn own(script: &str) -> &str {
     script.split_once("\nset -u\n").unwrap().0
 }
 
-/// Runs shellcheck, where there is one.
+/// Runs shellcheck, if it is installed.
 fn check(script: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script.sh");
@@ -216,7 +216,7 @@ fn second_threads_come_after_all_first_ones_and_then_it_says_so() {
     assert_eq!(cpus(1), ("user:2".into(), 0));
     assert_eq!(cpus(2), ("user:2,1".into(), 0));
     assert_eq!(cpus(3), ("user:2,1,3".into(), 0));
-    // Open MPI 5 cannot have it.
+    // Open MPI 5 cannot express it.
     assert_eq!(cpus(4), ("user:2,1,3,6".into(), 1));
     assert_eq!(cpus(8), ("user:2,1,3,6,5,7".into(), 2));
     let hostile = Facts { host: HOSTILE.into(), ..facts.clone() };

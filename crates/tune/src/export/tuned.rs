@@ -1,7 +1,7 @@
-//! A TuneD profile: its own plugins where they give back what they found, a script beside them for the rest.
+//! A TuneD profile: TuneD's own plugins where they restore the previous value, and a script for the rest.
 //!
 //! Checked against TuneD 2.20 and 2.28: a value ends at ` #`; `${…}` is a variable or a function, some of which run programs;
-//! `[sysfs]` takes only paths below /sys, and `*` in them; a sysctl's value may begin with `<` or `>`, or lose its quotes.
+//! `[sysfs]` takes only paths below /sys, with `*` as a wildcard; a sysctl's value may begin with `<` or `>`, or lose its quotes.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::catalogue::Held;
 use crate::place::Place;
 use crate::plan::{Left, Plan, Write};
 
-/// Sections, in the order in which TuneD reads the file. The script is last: what it moves, others may start anew.
+/// Sections, in the order in which TuneD reads the file. The script comes last, because other sections may restart what it moves.
 const SECTIONS: [&str; 6] = ["sysctl", "sysfs", "cpu", "systemd", "service", "bootloader"];
 
 /// The folder `quell/`, for /etc/tuned (TuneD 2.23 and later: /etc/tuned/profiles).
@@ -84,7 +84,7 @@ impl<'p> Making<'p> {
         }
     }
 
-    /// What quell puts into files for others to read at boot, TuneD says itself.
+    /// TuneD itself sets what quell would put into a drop-in.
     fn drop_in(&mut self, write: &Write, path: &str) {
         let found = match path {
             _ if path.starts_with("/etc/default/grub.d/") => {
@@ -107,16 +107,16 @@ impl<'p> Making<'p> {
     }
 }
 
-/// A write in the words of a plugin that also gives it back; none where there is no such.
+/// A write as an option of a plugin that also restores the value; none if there is no such plugin.
 fn line(write: &Write) -> Option<(&'static str, String)> {
     let value = write.new.trim();
     let found = match &write.place {
-        // Each file is given back by itself, which fails where a 0 stands for its partner's value.
+        // The plugin restores each file by itself, which fails if the value is a 0 that stands for the partner's value.
         Place::File { .. } if !write.group.is_empty() && write.old.trim() == "0" => None,
         Place::File { path } if path.starts_with("/proc/sys/") => {
             Some(("sysctl", format!("{}={value}", key(path)?)))
         }
-        // A file that shows nothing is one that it cannot give back.
+        // The plugin cannot restore a file that reads as empty.
         Place::File { path } if path.starts_with("/sys/") && !write.old.trim().is_empty() => {
             let plain = !path.contains(['*', '?', '[', ']', '=']);
             plain.then(|| ("sysfs", format!("{path}={value}")))
@@ -131,7 +131,7 @@ fn line(write: &Write) -> Option<(&'static str, String)> {
     found.filter(|_| !value.is_empty() && !value.starts_with(['<', '>', '"']))
 }
 
-/// A path below /proc/sys as the plugin has it: it always swaps dots and slashes, unlike sysctl.d.
+/// A path below /proc/sys as a key of the plugin, which always swaps dots and slashes, unlike sysctl.d.
 fn key(path: &str) -> Option<String> {
     let swap = |c| match c {
         '.' => '/',
@@ -141,7 +141,7 @@ fn key(path: &str) -> Option<String> {
     Some(path.strip_prefix("/proc/sys/")?.chars().map(swap).collect())
 }
 
-/// The plugin knows start, stop, enable and disable; it tells `enabled` and `disabled` from each other, and nothing else.
+/// The plugin knows start, stop, enable and disable. It distinguishes `enabled` and `disabled`, and no other states.
 fn service(name: &str, old: &str, new: &str) -> Option<String> {
     let (_, was) = old.trim().split_once(' ')?;
     let (active, enabled) = new.split_once(' ')?;
@@ -155,7 +155,7 @@ fn service(name: &str, old: &str, new: &str) -> Option<String> {
     Some(format!("service.{name}={run}{boot}"))
 }
 
-/// Whether TuneD reads a line as it stands: no comment in it, no variable or function, no second line, and no other key.
+/// Whether TuneD reads a line literally: no comment in it, no variable or function, no second line, and no other key.
 fn safe(line: &str) -> bool {
     let key = line.split('=').next().unwrap_or_default();
     let plain = |c: char| c.is_ascii_graphic() || c == ' ' || c == '\t';
@@ -164,14 +164,14 @@ fn safe(line: &str) -> bool {
         && !key.starts_with('[')
 }
 
-/// One option for each file, since profiles are merged by option.
+/// One option per file, because profiles are merged by option.
 fn option(write: &Write) -> String {
     let word: String =
         write.mitigation.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("cmdline_quell_{word}")
 }
 
-/// The words that a file in grub.d adds.
+/// The options that a file in grub.d adds.
 fn boot_options(text: &str) -> Option<String> {
     let of_line = |line: &str| {
         let words = line.strip_prefix("GRUB_CMDLINE_LINUX=\"${GRUB_CMDLINE_LINUX} ")?.strip_suffix('"')?;
@@ -182,7 +182,7 @@ fn boot_options(text: &str) -> Option<String> {
     words.filter(|words| !words.is_empty()).map(|words| words.join(" "))
 }
 
-/// The CPUs of a file that sets nothing else.
+/// The CPUs in a file that sets nothing else.
 fn cpu_affinity(text: &str) -> Option<String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let rest: Vec<&str> = lines.filter(|line| *line != "[Manager]").collect();

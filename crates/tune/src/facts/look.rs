@@ -1,4 +1,4 @@
-//! Looking at a machine, or at a tree of one.
+//! Reads the facts of a machine, or of a copy of its files.
 
 use quell_recording::{Cpu, parse_cpu_list};
 
@@ -9,10 +9,10 @@ const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
 
 impl Facts {
-    /// Looks.
+    /// Reads the facts.
     ///
     /// # Errors
-    /// Where the CPUs cannot be listed, without which there is nothing to plan.
+    /// If the CPUs cannot be listed, without which there is nothing to plan.
     pub fn look(root: &Root) -> Result<Self, String> {
         let online = cpus(root, &format!("{CPUS}/online"))?;
         if online.is_empty() {
@@ -36,7 +36,7 @@ impl Facts {
     }
 }
 
-/// A CPU list of the kernel's; an empty file is an empty list.
+/// A CPU list in the kernel's format; an empty file is an empty list.
 fn cpus(root: &Root, path: &str) -> Result<Vec<Cpu>, String> {
     let text = root.read(path).map_err(|e| format!("the CPUs of this machine cannot be listed: {e}"))?;
     match text.trim() {
@@ -45,7 +45,7 @@ fn cpus(root: &Root, path: &str) -> Result<Vec<Cpu>, String> {
     }
 }
 
-/// The online threads of each core, by their first; a CPU of which nothing is told is a core.
+/// The online threads of each core, ordered by the first; a CPU without topology counts as a core.
 fn cores(root: &Root, online: &[Cpu]) -> Vec<Vec<Cpu>> {
     let mut cores: Vec<Vec<Cpu>> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
@@ -69,7 +69,7 @@ fn cores(root: &Root, online: &[Cpu]) -> Vec<Vec<Cpu>> {
     cores
 }
 
-/// The online CPUs of each node. A CPU that is in none goes to the first.
+/// The online CPUs of each node. A CPU that is in no node is added to the first.
 fn numa(root: &Root, online: &[Cpu]) -> Vec<(u32, Vec<Cpu>)> {
     let mut nodes: Vec<(u32, Vec<Cpu>)> = Vec::new();
     let mut rest = online.to_vec();
@@ -92,7 +92,7 @@ fn numa(root: &Root, online: &[Cpu]) -> Vec<(u32, Vec<Cpu>)> {
     nodes
 }
 
-/// The processor: asked of this machine's kernel, told from what a tree's `/proc/cpuinfo` has that others have not.
+/// The processor: from this machine's kernel; for a copy, from entries of `/proc/cpuinfo` that only this processor has.
 fn arch(root: &Root) -> String {
     if root.is_system() {
         return std::env::consts::ARCH.to_owned();
@@ -109,7 +109,7 @@ fn arch(root: &Root) -> String {
     arch.to_owned()
 }
 
-/// The words of a command line. A blank between double quotes parts nothing; the quotes are not of the word.
+/// The words of a command line. A blank between double quotes does not separate words; the quotes are removed.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {

@@ -1,4 +1,4 @@
-//! Which CPUs are whose, and text about them.
+//! The division of CPUs into compute and housekeeping, and texts about it.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use super::Facts;
 use crate::catalogue::{Fills, Part};
 use crate::masks::format_mask;
 
-/// Which CPUs compute, and which are left to the system. Neither is ever empty.
+/// Which CPUs compute, and which are left to the system. Neither list is ever empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Those that a job computes on.
+    /// Those on which a job computes.
     pub compute: Vec<Cpu>,
     /// Those that are left to the system: all others online.
     pub housekeeping: Vec<Cpu>,
 }
 
 impl Parts {
-    /// As asked for; else the isolated CPUs compute; else all but the first core of each NUMA node, in which a node of one core
-    /// computes nothing.
+    /// The compute CPUs are the requested ones; otherwise the isolated ones; otherwise all except the first core of each NUMA node, where a
+    /// node with a single core does not compute.
     ///
     /// # Errors
     /// CPUs that do not exist or are not online, no CPU left to the system, or none left to compute.
@@ -63,7 +63,7 @@ fn asked_for(facts: &Facts, asked: &[Cpu]) -> Result<Vec<Cpu>, String> {
     Ok(asked.iter().copied().collect::<BTreeSet<_>>().into_iter().collect())
 }
 
-/// What the kernel's scheduler leaves alone already, unless that is all or nothing.
+/// The CPUs that the kernel's scheduler does not use, unless these are all or none.
 fn isolated(facts: &Facts) -> Option<Vec<Cpu>> {
     let here: Vec<Cpu> = facts.isolated.iter().copied().filter(|cpu| facts.online.contains(cpu)).collect();
     (!here.is_empty() && here.len() < facts.online.len()).then_some(here)
@@ -80,14 +80,14 @@ fn all_but_first_cores(facts: &Facts) -> Vec<Cpu> {
     facts.online.iter().copied().filter(|cpu| !kept.contains(cpu)).collect()
 }
 
-/// Fills the places of a catalogue's text for a machine.
+/// Fills in the placeholders of a catalogue's text for a machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Filling<'a> {
     /// The machine.
     pub facts: &'a Facts,
-    /// Its parts, or why it has none.
+    /// Its compute and housekeeping CPUs, or why it has none.
     pub parts: Result<&'a Parts, &'a str>,
-    /// What the user set.
+    /// The value that the user set.
     pub value: Option<&'a str>,
 }
 
@@ -95,7 +95,7 @@ impl Filling<'_> {
     /// The CPUs of a part, sorted.
     ///
     /// # Errors
-    /// Where there are none.
+    /// If there are none.
     pub fn cpus(&self, part: Part) -> Result<Vec<Cpu>, String> {
         match part {
             Part::All => Ok(self.facts.online.clone()),
@@ -111,16 +111,16 @@ impl Filling<'_> {
         }
     }
 
-    /// The mask of a part, as wide as the kernel's own: it counts the CPUs that can exist.
+    /// The mask of a part, with the width of the kernel's own masks, which cover all possible CPUs.
     ///
     /// # Errors
-    /// Where the part has none.
+    /// If the part has no CPUs.
     pub fn mask_of(&self, part: Part) -> Result<String, String> {
         let width = self.facts.possible.iter().max().map_or(1, |last| last.0 as usize + 1);
         Ok(format_mask(&self.cpus(part)?, width))
     }
 
-    /// Compute CPUs that are not the first thread of their core; all of them where no core has two.
+    /// Compute CPUs that are not the first thread of their core; all of them if no core has two.
     fn second_threads(&self) -> Result<Vec<Cpu>, String> {
         let compute = &self.parts?.compute;
         if self.facts.cores.iter().all(|core| core.len() < 2) {

@@ -1,4 +1,4 @@
-//! Whether this is a container. A file such as `/.dockerenv` alone says nothing: it stays in images that become machines.
+//! Whether this is a container. A file such as `/.dockerenv` proves nothing by itself: it stays in images that become machines.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -7,10 +7,10 @@ use fs_err as fs;
 
 use super::Root;
 
-/// Words in the cgroup of the first process that container engines put there.
+/// Words that container engines put into the cgroup of the first process.
 const ENGINES: [&str; 7] = ["docker", "kubepods", "containerd", "libpod", "lxc", "crio", "garden"];
 
-/// What tells, if it is one.
+/// The sign of a container, if this is one.
 pub fn sign(root: &Root) -> Option<String> {
     let cgroup = root.read("/proc/1/cgroup").unwrap_or_default();
     if let Some(engine) = ENGINES.iter().find(|engine| cgroup.contains(*engine)) {
@@ -23,7 +23,7 @@ pub fn sign(root: &Root) -> Option<String> {
     if let Some(engine) = environ.split('\0').find_map(|line| line.strip_prefix("container=")) {
         return Some(format!("process 1 was started with container={engine}"));
     }
-    // The kernel's own threads are children of process 2, which only the machine's own pid namespace shows.
+    // Kernel threads are children of process 2, which is visible only in the machine's first PID namespace.
     if root.is_system() && root.read("/proc/2/comm").map_or(true, |comm| comm.trim() != "kthreadd") {
         return Some("the kernel's own threads cannot be seen".into());
     }
@@ -33,8 +33,8 @@ pub fn sign(root: &Root) -> Option<String> {
     None
 }
 
-/// Whether process 1 has other mounts than this process, and another root: so it is in a container that shows the host's processes. Other
-/// mounts alone are common: `unshare --mount`, and services that systemd gives a `/tmp` of their own.
+/// Whether process 1 has both other mounts and another root than this process: this is then a container that shows the host's processes.
+/// Other mounts alone are common: `unshare --mount`, and services to which systemd gives a `/tmp` of their own.
 fn is_apart(proc: &Path, own_root: &Path) -> bool {
     let mounts = |process: &str| fs::read_link(proc.join(process).join("ns/mnt")).ok();
     let place = |path: &Path| fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()));

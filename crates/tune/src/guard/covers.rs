@@ -1,4 +1,4 @@
-//! Whether a write is one that its mitigation makes.
+//! Whether a write belongs to its mitigation.
 
 use crate::catalogue::{EACH_CPU, FileKnob, Knob, Mitigation, Property};
 use crate::deny::{self, Setting};
@@ -6,7 +6,7 @@ use crate::place::{ABSENT, Place};
 use crate::plan::Write;
 use crate::root::fits;
 
-/// Whether one of a mitigation's knobs can produce the place of a write, with its group; in a drop-in, all that it sets.
+/// Whether one of a mitigation's knobs can produce the place of a write, with its group; for a drop-in, everything that it sets.
 pub fn covers(one: &Mitigation, write: &Write) -> bool {
     let group = |knob: &FileKnob, path: &str| {
         write.group.iter().all(|other| other == path || knob.group.contains(other))
@@ -28,7 +28,7 @@ pub fn covers(one: &Mitigation, write: &Write) -> bool {
     })
 }
 
-/// Whether a file that quell makes for what lasts sets only what the mitigation sets.
+/// Whether a drop-in that keeps settings after a boot sets only what the mitigation sets.
 fn lasts(one: &Mitigation, path: &str, text: &str) -> bool {
     let id = &one.id;
     let ours = [
@@ -47,7 +47,7 @@ fn lasts(one: &Mitigation, path: &str, text: &str) -> bool {
     ours.iter().any(|our| our == path) && settings.is_ok_and(|settings| settings.iter().all(mine))
 }
 
-/// Whether a path is one that a knob's pattern stands for.
+/// Whether a path matches a knob's pattern.
 fn stands_for(knob: &FileKnob, path: &str) -> bool {
     let is_cpu = |name: &str| {
         let number = name.strip_prefix("cpu").unwrap_or_default();

@@ -1,14 +1,14 @@
-//! Who else is on the node: programs that own its settings, and other users' work.
+//! Other users of the node: programs that manage its settings, and other users' work.
 
 use std::collections::BTreeMap;
 
 use super::Root;
 
-/// Users of a machine, as opposed to its services, have ids from here: those of a directory (LDAP, AD) have any.
+/// The ids of a machine's users, as opposed to its services, begin here. Those of a directory (LDAP, AD) can be any.
 const FIRST_USER: u32 = 1000;
-/// Whoever is nobody here.
+/// The id of `nobody`.
 const NOBODY: u32 = 65_534;
-/// What being logged in brings along, whether or not somebody works.
+/// Processes that belong to a login, whether or not its user works.
 const NOT_WORK: [&str; 22] = [
     "systemd",
     "(sd-pam)",
@@ -40,13 +40,13 @@ pub struct Process {
     pid: u32,
     comm: String,
     uid: u32,
-    /// Whether it has, or waits for, a CPU right now.
+    /// Whether it is running, or waiting for a CPU, right now.
     runs: bool,
     /// The names of the program and of its first argument.
     names: Vec<String>,
 }
 
-/// All that can be seen.
+/// All visible processes.
 pub fn all(root: &Root) -> Vec<Process> {
     let pids = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
     pids.filter_map(|pid| look(root, pid)).collect()
@@ -66,7 +66,7 @@ fn look(root: &Root, pid: u32) -> Option<Process> {
     Some(Process { pid, comm, uid: uid.unwrap_or(0), runs, names })
 }
 
-/// The program that keeps the node's settings, if one runs.
+/// The program that manages the node's settings, if one runs.
 pub fn owner(root: &Root, processes: &[Process]) -> Option<String> {
     let runs = |name: &str| {
         let is = |one: &&Process| {
@@ -90,13 +90,13 @@ pub fn owner(root: &Root, processes: &[Process]) -> Option<String> {
         known.iter().find_map(|(name, title)| Some(format!("{title} (process {})", runs(name)?.pid)));
     let folders = [("/etc/kubernetes/kubelet.conf", "Kubernetes (its kubelet.conf is here)")];
     running.or_else(|| {
-        // In a tree nothing runs; what is installed there would.
+        // Nothing runs in a copy of a machine, so what is installed there counts.
         let here = folders.iter().find(|(path, _)| !root.is_system() && root.has(path));
         here.map(|(_, title)| (*title).to_owned())
     })
 }
 
-/// Other users' work, if there is some.
+/// Other users' work, if there is any.
 pub fn others_work(root: &Root, processes: &[Process]) -> Option<String> {
     if let Some(step) = processes
         .iter()
@@ -114,12 +114,12 @@ pub fn others_work(root: &Root, processes: &[Process]) -> Option<String> {
             && uid != NOBODY
             && !me.contains(&uid)
             && !lent.iter().any(|(first, count)| uid >= *first && uid - first < *count)
-            // A service of systemd's with an id for the time that it runs.
+            // A systemd service with a dynamic user id.
             && !root.has(&format!("/run/systemd/dynamic-uid/{uid}"))
     };
     let mut work: BTreeMap<u32, Vec<&Process>> = BTreeMap::new();
     for one in processes {
-        // A shell may be asleep at its prompt, or at work in a loop.
+        // A shell may be asleep at its prompt, or working in a loop.
         if is_user(one.uid) && (one.runs || !NOT_WORK.contains(&one.comm.as_str())) {
             work.entry(one.uid).or_default().push(one);
         }
@@ -133,7 +133,7 @@ pub fn others_work(root: &Root, processes: &[Process]) -> Option<String> {
     Some(format!("processes of user {uid} ({} {}{more}){others}", first.comm, first.pid))
 }
 
-/// Ids that users lend to their containers: the first, and how many.
+/// Ranges of ids that users lend to their containers: first id, and count.
 fn subordinate(root: &Root) -> Vec<(u32, u32)> {
     let text = root.read("/etc/subuid").unwrap_or_default();
     let range = |line: &str| {
@@ -143,13 +143,13 @@ fn subordinate(root: &Root) -> Vec<(u32, u32)> {
     text.lines().filter_map(range).collect()
 }
 
-/// The user who runs this, also behind sudo.
+/// The user who runs quell, also behind sudo.
 fn own_users() -> Vec<u32> {
     let behind = std::env::var("SUDO_UID").ok().and_then(|text| text.parse().ok());
     behind.into_iter().chain([rustix::process::getuid().as_raw()]).collect()
 }
 
-/// A job's cgroup, of either version, with processes in it.
+/// The cgroup of a Slurm job, of either version, that contains processes.
 fn slurm_job(root: &Root) -> Option<String> {
     let places = [
         "/sys/fs/cgroup/*/slurm*/uid_*/job_*",

@@ -1,4 +1,4 @@
-//! Plans that lie: whoever writes one can compute its hash.
+//! Forged plans: anyone who writes one can compute its hash.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use super::*;

@@ -1,6 +1,6 @@
-//! quell's cpusets: on cgroup v1 a set for the job, and one that takes the system's tasks; on cgroup v2 an isolated partition.
+//! quell's cpusets: on cgroup v1 a set for the job, and one for the system's tasks; on cgroup v2 an isolated partition.
 //!
-//! What they hold is text: `compute=1 housekeeping=0 mems=0 balance=off`. A tree is taken at its word: folders and plain files.
+//! Their value is text: `compute=1 housekeeping=0 mems=0 balance=off`. In a copy of a machine, they are plain folders and files.
 
 mod groups;
 mod partition;
@@ -33,10 +33,10 @@ pub(super) fn write(root: &Root, what: CpusetKind, value: &str) -> Result<(), Tr
     }
 }
 
-/// What is to be written for a division of the CPUs.
+/// The value to write for a division of the CPUs.
 ///
 /// # Errors
-/// Where this machine has no cpusets of that kind, or a part has no CPUs.
+/// If this machine has no cpusets of that kind, or a part has no CPUs.
 pub fn wanted(
     what: CpusetKind,
     compute: &[Cpu],
@@ -67,16 +67,16 @@ pub fn wanted(
     Ok(parts.to_string())
 }
 
-/// A value's parts.
+/// The fields of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Parts {
     compute: Option<String>,
     housekeeping: Option<String>,
     mems: Option<String>,
-    /// Whether the scheduler balances load over the whole machine: the root set's `sched_load_balance`.
+    /// Whether the scheduler balances load across the whole machine: the root set's `sched_load_balance`.
     balance: Option<String>,
     partition: Option<String>,
-    /// `quell` where quell handed the controller down to the root's children.
+    /// `quell` if quell enabled the controller for the root's children.
     controller: Option<String>,
 }
 

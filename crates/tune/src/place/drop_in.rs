@@ -1,4 +1,4 @@
-//! A file of quell's own, in a folder that takes files of many.
+//! A file of quell's own, in a drop-in folder that other programs use too.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -12,11 +12,11 @@ use super::{ABSENT, Trouble};
 use crate::deny;
 use crate::root::Root;
 
-/// A drop-in is a few lines.
+/// Maximum size of a drop-in, which has only a few lines.
 const LONGEST: u64 = 1 << 20;
 
-/// Lies in a folder that quell made, so that it is known when the last file of quell's goes. What reads such folders passes over
-/// names that begin with a dot.
+/// A marker in a folder that quell created, so that the folder is removed with quell's last file in it. Programs that read such folders
+/// ignore names that begin with a dot.
 const MADE: &str = ".made-by-quell";
 
 pub(super) fn read(root: &Root, path: &str) -> Result<String, Trouble> {
@@ -42,7 +42,7 @@ pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), Trouble>
     put(&spot, value).map_err(|e| Trouble::from_io(&e, path))
 }
 
-/// The file's text, if it is there.
+/// The file's text, if the file exists.
 fn present(spot: &Path) -> Result<Option<String>, Trouble> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(spot);
     let file = match opened {
@@ -64,7 +64,7 @@ fn no_file(what: &str) -> Trouble {
     Trouble::Denied(format!("it is {what}, which quell neither reads nor replaces"))
 }
 
-/// Whether what is there, if anything, is a file of quell's.
+/// Whether the existing file, if any, is one of quell's.
 fn ours(spot: &Path) -> Result<bool, Trouble> {
     let Some(text) = present(spot)? else { return Ok(false) };
     if text.lines().next().is_some_and(|line| line.contains("quell")) {
@@ -75,7 +75,7 @@ fn ours(spot: &Path) -> Result<bool, Trouble> {
     ))
 }
 
-/// Where the file goes; its folder is made if only that is missing.
+/// The path of the file; its folder is created if only that is missing.
 fn spot_or_make(root: &Root, path: &str) -> Result<PathBuf, Trouble> {
     match root.spot(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -94,12 +94,12 @@ fn spot_or_make(root: &Root, path: &str) -> Result<PathBuf, Trouble> {
     make().map_err(|e| Trouble::from_io(&e, path))
 }
 
-/// The file is there with all of its text, or as it was, whenever power fails.
+/// Writes the file so that after a power failure it has all of its text, or is as it was before.
 fn put(spot: &Path, text: &str) -> io::Result<()> {
     remove_drafts(spot)?;
     let mut file = AtomicFile::create(spot)?;
     file.write_all(text.as_bytes())?;
-    // Whatever the caller's umask.
+    // Set explicitly, because the caller's umask may differ.
     file.as_file().set_permissions(Permissions::from_mode(0o644))?;
     file.commit()?;
     sync(folder_of(spot)?)
@@ -119,7 +119,7 @@ fn remove(spot: &Path) -> Result<(), Trouble> {
     take_away().map_err(|e| Trouble::from_io(&e, ABSENT))
 }
 
-/// Removes a folder that quell made, once it is empty again; where files of others stay, only the mark.
+/// Removes a folder that quell created, once it is empty again; if other programs' files are in it, only the marker.
 fn leave(folder: &Path) -> io::Result<()> {
     let mark = folder.join(MADE);
     if !fs::symlink_metadata(&mark).is_ok_and(|facts| facts.is_file()) {

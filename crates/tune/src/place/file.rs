@@ -1,4 +1,4 @@
-//! A file of the kernel's.
+//! A kernel file.
 
 use quell_recording::{Cpu, parse_cpu_list};
 
@@ -7,7 +7,7 @@ use crate::deny;
 use crate::masks::parse_mask;
 use crate::root::Root;
 
-/// Files that hold a mask of CPUs.
+/// Files whose value is a CPU mask.
 const MASKS: [&str; 12] = [
     "smp_affinity",
     "default_smp_affinity",
@@ -23,7 +23,7 @@ const MASKS: [&str; 12] = [
     "flow_limit_cpu_bitmap",
 ];
 
-/// Files that hold a list of numbers, whatever their name says.
+/// Files whose value is a list of numbers, whatever their name suggests.
 const LISTS: [&str; 11] = [
     "watchdog_cpumask",
     "cpuset.cpus",
@@ -38,7 +38,7 @@ const LISTS: [&str; 11] = [
     "nohz_full",
 ];
 
-/// The kernel takes isolated CPUs out of this mask by itself; what was asked for stands in a file beside it, where the kernel has that.
+/// The kernel removes isolated CPUs from this mask by itself; where the kernel has it, a second file shows the requested mask.
 const WORKERS: &str = "/workqueue/cpumask";
 
 pub(super) fn read(root: &Root, path: &str) -> Result<String, Trouble> {
@@ -52,9 +52,9 @@ pub(super) fn read(root: &Root, path: &str) -> Result<String, Trouble> {
 
 pub(super) fn write(root: &Root, path: &str, value: &str) -> Result<(), Trouble> {
     deny::file(path).map_err(Trouble::Denied)?;
-    // A tree without a kernel behind it keeps what is written, so it gets back all that stood there.
+    // In a copy, no kernel interprets what is written, so the complete original text is restored.
     let word = match root.is_system() {
-        // The kernel does not see an empty write.
+        // The kernel ignores an empty write.
         true if value.trim().is_empty() => "\n",
         true => chosen(value).unwrap_or(value),
         false => value,
@@ -99,7 +99,7 @@ fn holds_cpus(path: &str) -> bool {
     MASKS.contains(&name) || LISTS.contains(&name) || name.ends_with("_list")
 }
 
-/// The CPUs (or memory nodes) that a text of the file's stands for, if it holds any such.
+/// The CPUs (or memory nodes) in a file's text, if it has any.
 pub(super) fn cpus(path: &str, text: &str) -> Option<Vec<Cpu>> {
     match text.trim() {
         text if MASKS.contains(&name(path)) => parse_mask(text).ok(),
@@ -109,7 +109,7 @@ pub(super) fn cpus(path: &str, text: &str) -> Option<Vec<Cpu>> {
     }
 }
 
-/// Whether two readings agree, where both texts can be read so.
+/// Whether two values are equal, if both texts can be parsed.
 fn both<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
     Some(a? == b?)
 }
@@ -122,7 +122,7 @@ fn number(text: &str) -> Option<i128> {
     }
 }
 
-/// A switch among a module's parameters is written as 1 and shown as Y.
+/// A module parameter that is a switch: written as 1 and shown as Y.
 fn switch(text: &str) -> Option<bool> {
     match text {
         "Y" | "y" | "1" => Some(true),

@@ -1,4 +1,5 @@
-//! What works while it is kept open. A keeper (a process of quell's) takes it; it ends with the keeper, whatever ends that.
+//! Things that have an effect while they are kept open. A keeper (a process of quell) opens them; the effect ends with the keeper, however
+//! it ends.
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
@@ -12,10 +13,10 @@ use crate::root::Root;
 
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// What the file tells where nobody asks for less: 2000 s.
+/// The file's value if no process requests a lower latency: 2000 s.
 const NO_LIMIT: i32 = 2_000_000_000;
 
-/// What is in force, whoever holds it: the kernel only tells the least of all that are asked for.
+/// The value in force, whichever process holds it: the kernel shows only the lowest of all requests.
 pub(super) fn read(root: &Root, what: Held) -> Result<String, Trouble> {
     match what {
         Held::CpuDmaLatency if !root.is_system() => {
@@ -31,15 +32,15 @@ pub(super) fn read(root: &Root, what: Held) -> Result<String, Trouble> {
                 limit => limit.to_string(),
             })
         }
-        // The kernel tells nobody who stamps packets.
+        // The kernel does not show which sockets have time stamps enabled.
         Held::TimestampSocket => Ok(ABSENT.to_owned()),
     }
 }
 
-/// Takes hold, for as long as what is given back stays open.
+/// Takes hold, for as long as the returned descriptor stays open.
 ///
 /// # Errors
-/// The kernel's refusal, or a value that is none.
+/// The kernel's error, or a value that is not valid.
 pub fn take(what: Held, value: &str) -> Result<OwnedFd, Trouble> {
     match what {
         Held::CpuDmaLatency => {

@@ -1,4 +1,4 @@
-//! Trees that somebody made to do harm: nothing hangs, nothing panics, and nothing outside is read.
+//! Trees that were made to do harm: nothing hangs, nothing panics, and nothing outside is read.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -13,7 +13,7 @@ use super::{Place, cpuset, irq, thread};
 use crate::catalogue::{CpusetKind, Held, Property};
 use crate::root::Root;
 
-/// Each file that the readers look for.
+/// Every file that the readers open.
 const FILES: [&str; 16] = [
     "proc/mounts",
     "proc/interrupts",
@@ -52,7 +52,7 @@ fn places() -> Vec<Place> {
     places
 }
 
-/// Reads all that can be read, and gives back what came of it.
+/// Reads everything that can be read, and returns the results.
 fn read_all(root: &Root) -> String {
     let mut seen = String::new();
     for place in places() {

@@ -1,4 +1,4 @@
-//! An interrupt's affinity. Numbers are given anew when a driver is loaded again, so the name of the handler counts too.
+//! An interrupt's affinity. Numbers can change when a driver is loaded again, so the name of the handler must match too.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use super::trouble::is_root;
 use crate::masks::parse_mask;
 use crate::root::Root;
 
-/// A machine with many CPUs and queues has megabytes in /proc/interrupts.
+/// Maximum size of /proc/interrupts, which has megabytes on a machine with many CPUs and queues.
 const LONGEST: u64 = 64 << 20;
 
 /// An interrupt with a handler.
@@ -16,11 +16,11 @@ const LONGEST: u64 = 64 << 20;
 pub struct Irq {
     /// Its number.
     pub number: u32,
-    /// What its drivers call it; with `, ` between where several share it.
+    /// The name that its drivers chose; joined by `, ` if several share it.
     pub name: String,
     /// Its mask, as in `smp_affinity`.
     pub affinity: String,
-    /// Why the kernel lets nobody move it, where that can be seen without trying.
+    /// Why the kernel does not permit moving it, if that is visible without trying.
     pub immovable: Option<String>,
 }
 
@@ -37,12 +37,12 @@ pub fn list(root: &Root) -> Vec<Irq> {
     irqs.collect()
 }
 
-/// The mask of the CPUs that really get it. It lags behind the affinity until the interrupt next comes.
+/// The mask of the CPUs that actually receive it. It changes only when the interrupt next fires.
 pub fn effective(root: &Root, number: u32) -> Option<String> {
     root.read(&file(number, "effective_affinity")).ok().map(|text| text.trim().to_owned())
 }
 
-/// Why an interrupt is not where its mask says: it moves when it next comes.
+/// Why an interrupt is not where its mask says yet: it moves when it next fires.
 pub(super) fn pending(root: &Root, number: u32) -> Option<String> {
     let cpus = |text: String| parse_mask(text.trim()).ok();
     let asked = cpus(root.read(&file(number, "smp_affinity")).ok()?)?;
@@ -83,12 +83,12 @@ fn check(root: &Root, number: u32, name: &str) -> Result<(), Trouble> {
         // A shared interrupt gains and loses handlers.
         Some(now) if now.split(", ").any(|one| name.split(", ").any(|other| one == other)) => Ok(()),
         Some(now) => Err(Trouble::Gone(format!("interrupt {number} is now `{now}`, not `{name}`"))),
-        // Its mask stays, and counts again when the driver is back.
+        // Its mask remains, and is in force again when the driver returns.
         None => Err(Trouble::Busy(format!("interrupt {number} has no handler now"))),
     }
 }
 
-/// The handlers' names: the folders in the interrupt's own.
+/// The handlers' names: the subfolders of the interrupt's folder.
 fn handlers(root: &Root, number: u32) -> Option<String> {
     let folder = file(number, "");
     let is_folder = |name: &String| root.path(&format!("{folder}{name}")).is_dir();
@@ -96,7 +96,7 @@ fn handlers(root: &Root, number: u32) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// A managed interrupt's file has no mode to write on recent kernels. Older ones tell at the write.
+/// Why a managed interrupt cannot be moved. On recent kernels its file has no write permission; older ones refuse the write.
 fn managed(root: &Root, number: u32) -> Option<String> {
     let mode = std::fs::metadata(root.path(&file(number, "smp_affinity"))).ok()?.permissions().mode();
     (mode & 0o222 == 0).then(|| {
@@ -109,7 +109,7 @@ fn interrupts(root: &Root) -> BTreeMap<u32, String> {
     names_in(&String::from_utf8_lossy(&bytes))
 }
 
-/// The last column of `/proc/interrupts`: what follows the last wide gap, behind counts, chip and line.
+/// The names in the last column of `/proc/interrupts`: the text after the last wide gap, behind counts, chip and line.
 fn names_in(text: &str) -> BTreeMap<u32, String> {
     let mut lines = text.lines();
     let cpus = lines.next().map_or(0, |header| header.split_whitespace().count());
@@ -127,7 +127,7 @@ fn names_in(text: &str) -> BTreeMap<u32, String> {
     lines.filter_map(name_of).collect()
 }
 
-/// A number as the kernel writes it: digits, and no zero before them.
+/// A number as the kernel writes it: digits, without leading zeros.
 fn plain_number(text: &str) -> Option<u32> {
     text.parse::<u32>().ok().filter(|number| number.to_string() == text)
 }

@@ -1,4 +1,4 @@
-//! A property of a thread. Ids are given anew, so when it started and its name count too.
+//! A property of a thread. Ids are reused, so start time and name must match too.
 
 mod list;
 mod policy;
@@ -13,7 +13,7 @@ use super::Trouble;
 use crate::catalogue::Property;
 use crate::root::Root;
 
-/// CPUs that an affinity can name; Linux itself stops at 8,192.
+/// Maximum number of CPUs in an affinity; Linux itself stops at 8,192.
 const MOST_CPUS: usize = 65_536;
 
 pub(super) fn read(
@@ -56,13 +56,13 @@ pub(super) fn write(
     }
 }
 
-/// When a process of this machine started, in clock ticks after boot; none where there is none, or where it ended and its
-/// parent has not asked how.
+/// When a process of this machine started, in clock ticks after boot; none if it does not exist, or has ended and is a
+/// zombie.
 pub fn started(pid: u32) -> Option<u64> {
     stat(&Root::system(), &format!("/proc/{pid}")).filter(|stat| !stat.is_over()).map(|stat| stat.start)
 }
 
-/// The thread's folder below /proc and what its `stat` says, if it still is the one that is meant.
+/// The thread's folder below /proc and its `stat`, if it is still the same thread.
 fn check(root: &Root, pid: u32, start: u64, comm: &str) -> Result<(String, Stat), Trouble> {
     let gone = || Trouble::Gone(format!("{comm} ({pid}) has ended"));
     let folder = folder(root, pid).ok_or_else(gone)?;
@@ -70,11 +70,11 @@ fn check(root: &Root, pid: u32, start: u64, comm: &str) -> Result<(String, Stat)
     if now.start != start {
         return Err(Trouble::Gone(format!("{comm} ended, and {pid} is now another thread, `{}`", now.comm)));
     }
-    // Its name may be another by now: `exec`, or it gave itself one.
+    // Its name may have changed, by `exec` or by its own doing.
     Ok((folder, now))
 }
 
-/// The kernel shows any thread at `/proc/TID`, though it lists only processes; a copy has only what is listed.
+/// The kernel has any thread at `/proc/TID`, although it lists only processes; a copy has only what was listed.
 fn folder(root: &Root, pid: u32) -> Option<String> {
     let own = format!("/proc/{pid}");
     if root.has(&own) || root.is_system() {
@@ -83,7 +83,7 @@ fn folder(root: &Root, pid: u32) -> Option<String> {
     root.glob(&format!("/proc/*/task/{pid}")).into_iter().next()
 }
 
-/// The CPUs that it may run on, from `status`, which copies of a machine have too.
+/// The CPUs on which it may run, from `status`, which copies of a machine have too.
 pub(super) fn affinity(root: &Root, folder: &str) -> Result<String, Trouble> {
     let bytes =
         root.read_bytes(&format!("{folder}/status"), stat::LONGEST).map_err(|e| Trouble::from_io(&e, ""))?;
@@ -103,7 +103,7 @@ fn move_to(pid: u32, stat: &Stat, value: &str) -> Result<(), Trouble> {
     let invalid = || Trouble::Invalid(value.trim().to_owned());
     let cpus = parse_cpu_list(value).map_err(|_| invalid())?;
     let mask = words(&cpus).ok_or_else(invalid)?;
-    // SAFETY: the mask lives through the call and has the size that is passed; u64 has the alignment that it wants.
+    // SAFETY: the mask lives through the call and has the size that is passed; u64 has the required alignment.
     let code = unsafe {
         libc::sched_setaffinity(pid as libc::pid_t, size_of_val(mask.as_slice()), mask.as_ptr().cast())
     };

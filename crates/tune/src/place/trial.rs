@@ -1,4 +1,4 @@
-//! What tests on the real kernel share: they say aloud when they cannot run, and give back what they change.
+//! Shared by tests on the real kernel: they report when they cannot run, and restore what they change.
 
 #![allow(clippy::print_stderr, reason = "a test that does not run must say so")]
 
@@ -11,7 +11,7 @@ pub fn is_root() -> bool {
 
 pub use quell_testing::{machine as alone, skip, skip_for_hardware};
 
-/// Gives a place of this machine its value back, also when a test panics.
+/// Restores the value of a place of this machine, also when a test panics.
 pub struct GiveBack {
     place: Place,
     value: String,

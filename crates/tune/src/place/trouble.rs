@@ -1,11 +1,11 @@
-//! Why a place cannot be read or written, in words for the reader.
+//! Why a place cannot be read or written, with a text for the user.
 
 use std::io;
 
-/// Why. Each is told in its own words, for each has its own remedy.
+/// The reason. Each has a text of its own, because each has a different remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
-    /// It is not there: another kernel, other hardware.
+    /// It does not exist: another kernel, other hardware.
     #[error("it is not on this machine")]
     Missing,
     /// EACCES, EPERM.
@@ -23,16 +23,16 @@ pub enum Trouble {
     /// ENOSPC.
     #[error("there is no space left for it: free some, or ask for less")]
     NoSpace,
-    /// The kernel lets nobody move it: a managed interrupt, a bound thread.
+    /// The kernel does not permit moving it: a managed interrupt, a bound thread.
     #[error("the kernel does not let it be moved: {0}")]
     Immovable(String),
-    /// The thread or the interrupt that was meant is gone, or another has its number.
+    /// The thread or the interrupt no longer exists, or its number is reused.
     #[error("it is gone: {0}")]
     Gone(String),
-    /// What it needs is not here.
+    /// Something that it requires is missing.
     #[error("{0}")]
     Unavailable(String),
-    /// It took the write, and holds something else.
+    /// It accepted the write, and has another value.
     #[error("it took the value, and shows `{}`", .0.trim())]
     Ignored(String),
     /// Anything else.
@@ -41,7 +41,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// From what the kernel said at a read or write of `value`.
+    /// The reason for the kernel's error at a read or write of `value`.
     pub fn from_io(error: &io::Error, value: &str) -> Self {
         let Some(code) = quell_recording::os_error(error) else { return Self::without_code(error) };
         match code {
@@ -66,7 +66,7 @@ impl Trouble {
         }
     }
 
-    /// `fs_err` names the file and hides the kernel's number: its kind still tells most.
+    /// `fs_err` names the file and hides the error number; the error's kind still gives most reasons.
     fn without_code(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::Missing,
@@ -78,13 +78,13 @@ impl Trouble {
         }
     }
 
-    /// Whether it says that the machine lacks the thing, which is nobody's failure.
+    /// Whether the machine lacks the place, which is not a failure.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Missing | Self::Unavailable(_) | Self::Gone(_))
     }
 }
 
-/// Whether the kernel takes this process for root.
+/// Whether this process runs as root.
 pub(super) fn is_root() -> bool {
     // SAFETY: geteuid has no precondition.
     unsafe { libc::geteuid() == 0 }
@@ -103,7 +103,7 @@ fn denied(reason: &str) -> String {
     }
 }
 
-/// As much of a value as a message can carry, on one line.
+/// The beginning of a value, short enough for a message, on one line.
 fn shown(value: &str) -> String {
     value.trim().chars().take(80).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -131,7 +131,7 @@ mod tests {
             .iter()
             .map(|&code| Trouble::from_io(&io::Error::from_raw_os_error(code), "7\n").to_string())
             .collect();
-        // Who is not root hears the same of EACCES and EPERM: the remedy is the same.
+        // EACCES and EPERM give the same text to users other than root: the remedy is the same.
         assert_eq!(words.len(), codes.len() - usize::from(!is_root()));
     }
 

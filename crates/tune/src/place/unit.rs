@@ -1,4 +1,4 @@
-//! A unit of systemd: whether it runs, and whether it starts with the machine.
+//! A systemd unit: whether it runs, and whether it starts at boot.
 
 mod systemctl;
 
@@ -13,7 +13,7 @@ pub(super) fn read(root: &Root, name: &str) -> Result<String, Trouble> {
     Ok(format!("{} {}", state.active, state.enabled))
 }
 
-/// Each property is changed by itself and only where it differs, so that giving back leaves all else as it was.
+/// Changes each property separately, and only if it differs, so that a revert leaves everything else as it was.
 pub(super) fn write(root: &Root, name: &str, value: &str) -> Result<(), Trouble> {
     deny::unit(name).map_err(Trouble::Denied)?;
     let invalid = || Trouble::Invalid(value.trim().to_owned());
@@ -27,7 +27,7 @@ pub(super) fn write(root: &Root, name: &str, value: &str) -> Result<(), Trouble>
     possible(name, &now.enabled, enabled)?;
     if now.enabled == "masked" && enabled != "masked" {
         systemctl.run("unmask", name)?;
-        // Only now it shows what the mask hid.
+        // Only without the mask the state below it is visible.
         now = systemctl.state(name)?;
         possible(name, &now.enabled, enabled)?;
     }
@@ -41,14 +41,14 @@ pub(super) fn write(root: &Root, name: &str, value: &str) -> Result<(), Trouble>
             _ => systemctl.run("mask", name)?,
         }
     }
-    // Last, so that nothing starts it again before it is masked.
+    // Last, so that nothing starts the unit again before it is masked.
     if !runs(active) && runs(&now.active) {
         systemctl.run("stop", name)?;
     }
     Ok(())
 }
 
-/// A unit that failed runs as little as one that was stopped.
+/// A failed unit counts as not running, like one that was stopped.
 pub(super) fn same(a: &str, b: &str) -> bool {
     let words = |text: &str| -> (Option<bool>, Vec<String>) {
         let mut words = text.split_whitespace();
@@ -61,7 +61,7 @@ fn runs(active: &str) -> bool {
     matches!(active, "active" | "activating" | "reloading")
 }
 
-/// Whether enable, disable, mask and unmask lead from one to the other and back.
+/// Checks that enable, disable, mask and unmask can change one state to the other and back.
 fn possible(name: &str, now: &str, wanted: &str) -> Result<(), Trouble> {
     let switched = |word| matches!(word, "enabled" | "disabled");
     let steady = |word| matches!(word, "static" | "indirect" | "generated" | "alias");

@@ -1,4 +1,4 @@
-//! A plan as people read it: what is there now, and what will be.
+//! A plan in readable form: current values and new ones.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::catalogue::Risk;
 use crate::place::{ABSENT, Place};
 
 impl Plan {
-    /// The plan like a diff: `-` before what a place holds, `+` before what it shall hold; then what is left, and why.
+    /// The plan as a diff: `-` before the current value of a place, `+` before the new one; then what is left unchanged, and why.
     pub fn diff(&self) -> String {
         let mut text = format!("host {}, kernel {}\n", one_line(&self.host), one_line(&self.kernel));
         if !self.compute.is_empty() {
@@ -61,7 +61,7 @@ fn one(write: &Write) -> String {
     side('-', write, &write.old, "") + &side('+', write, &write.new, &notes)
 }
 
-/// One side of a write: nothing where there is nothing.
+/// One side of a write; empty for an absent value.
 fn side(sign: char, write: &Write, value: &str, notes: &str) -> String {
     let place = one_line(&write.place.to_string());
     if value == ABSENT {
@@ -79,14 +79,14 @@ fn side(sign: char, write: &Write, value: &str, notes: &str) -> String {
     text
 }
 
-/// A value on one line; of a file that shows all words, the one that is chosen.
+/// A value on one line; for a file that shows all words, the chosen one.
 pub(crate) fn shown(place: &Place, value: &str) -> String {
     let chosen = || value.split_once('[')?.1.split_once(']').map(|(word, _)| word);
     let value = match place {
         Place::File { .. } => chosen().unwrap_or(value),
         _ => value,
     };
-    // `3` for CPUs 0-1 reads like CPU 3.
+    // `3` for CPUs 0-1 could be mistaken for CPU 3.
     if let Some(cpus) = place.cpus(value)
         && format_cpu_list(&cpus) != value.trim()
     {

@@ -1,4 +1,4 @@
-//! What a plan may not say, whoever signed it: anybody can compute its hash.
+//! What a plan must not contain, even if its hash is right: anyone can compute a hash.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use super::{Plan, Write};
 use crate::deny;
 use crate::place::{ABSENT, Place};
 
-/// A value of one file is not longer, bytes.
+/// Maximum length of the value of one file, in bytes.
 const LONGEST_VALUE: usize = 1 << 20;
 
 /// Checks every write.
 ///
 /// # Errors
-/// The first that is refused, and why.
+/// The first write that is refused, and why.
 pub fn check(plan: &Plan) -> Result<(), String> {
     let mut ids = BTreeSet::new();
     for write in &plan.writes {

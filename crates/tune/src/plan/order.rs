@@ -1,12 +1,12 @@
-//! What is chosen, what may be together, and in which order.
+//! Which mitigations are chosen, which can be combined, and their order.
 
 use crate::audit::{Audit, Audited};
 use crate::nearest;
 
-/// The chosen mitigations in the order of their writes: what others come after goes first, else by id.
+/// The chosen mitigations in the order of their writes: a mitigation that must precede others goes first; otherwise by id.
 ///
 /// # Errors
-/// Unknown ids, and what may not be together.
+/// Unknown ids, and ids that cannot be combined.
 pub fn choose<'p, 'a>(audit: &'p Audit<'a>, ids: &[String]) -> Result<Vec<&'p Audited<'a>>, String> {
     let known = || audit.entries.iter().map(|one| one.mitigation.id.as_str());
     if let Some(stranger) = ids.iter().find(|id| !known().any(|one| one == *id)) {
@@ -24,7 +24,7 @@ pub fn choose<'p, 'a>(audit: &'p Audit<'a>, ids: &[String]) -> Result<Vec<&'p Au
     Ok(sorted(chosen))
 }
 
-/// Refuses a disruptive one among others.
+/// Refuses a disruptive mitigation together with others.
 fn alone(chosen: &[&Audited<'_>]) -> Result<(), String> {
     match chosen.iter().find(|one| one.mitigation.disruptive && chosen.len() > 1) {
         Some(one) => Err(format!(
@@ -35,7 +35,7 @@ fn alone(chosen: &[&Audited<'_>]) -> Result<(), String> {
     }
 }
 
-/// Refuses two of which one says that they may not be together.
+/// Refuses two mitigations of which one excludes the other.
 fn peaceful(chosen: &[&Audited<'_>]) -> Result<(), String> {
     for one in chosen.iter().map(|one| one.mitigation) {
         if let Some(other) = chosen.iter().find(|other| one.conflicts.contains(&other.mitigation.id)) {
@@ -56,7 +56,7 @@ fn sorted<'p, 'a>(mut rest: Vec<&'p Audited<'a>>) -> Vec<&'p Audited<'a>> {
             rest.iter()
                 .any(|other| other.mitigation.id != one.mitigation.id && after.contains(&other.mitigation.id))
         };
-        // The catalogue has no circle; were there one, its first goes first.
+        // The catalogue has no cycle; if it had one, its first element would go first.
         let next = rest.iter().position(|one| !waits(one)).unwrap_or(0);
         order.push(rest.remove(next));
     }

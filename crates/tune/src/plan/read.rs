@@ -1,10 +1,10 @@
-//! Reading a plan: others may have written the file, and root acts by it.
+//! Reads a plan. The file is untrusted, and root acts on it.
 
 use serde::Deserialize;
 
 use super::{Plan, SCHEMA, hostile};
 
-/// A plan is not longer, in bytes: a node with 8,192 CPUs and ten settings for each has 20 MiB.
+/// Maximum length of a plan, in bytes: a node with 8,192 CPUs and ten settings for each has 20 MiB.
 const LONGEST: usize = 64 << 20;
 
 #[derive(Deserialize)]
@@ -13,7 +13,7 @@ struct Version {
 }
 
 impl Plan {
-    /// Reads what [`Self::to_json`] wrote.
+    /// Reads the output of [`Self::to_json`].
     ///
     /// # Errors
     /// What is wrong with it, and what to do.

@@ -143,7 +143,7 @@ fn every_mitigation_can_be_planned_alone_and_read_back() {
     let wishes = Wishes { pid: Some(4242), ..Wishes::default() };
     for make in [fake::large as Make, fake::power, fake::services, fake::interrupts] {
         let folder = tempfile::tempdir().unwrap();
-        // Whatever a drop-in is for is installed here.
+        // All programs that read drop-ins are installed here.
         let machine = make(folder.path());
         for program in [
             "usr/sbin/chronyd",

@@ -1,4 +1,4 @@
-//! From what was seen to what is to be written, and what is left.
+//! Turns an audit into writes, and a list of what is left unchanged.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::place::{ABSENT, Place};
 
 const GRUB: &str = "/etc/default/grub.d/";
 
-/// A plan in the making.
+/// A plan under construction.
 #[derive(Debug, Default)]
 pub struct Making {
     persist: bool,
     writes: Vec<Write>,
     left: Vec<Left>,
-    /// What each place is to hold, for whom, and whether that is a write.
+    /// For each place: the mitigation that claimed it, the wanted value, and whether that is a write.
     wanted: BTreeMap<Place, (String, String, bool)>,
 }
 
@@ -28,10 +28,10 @@ impl Making {
         (self.writes, self.left)
     }
 
-    /// Adds what one mitigation wants.
+    /// Adds the writes of one mitigation.
     ///
     /// # Errors
-    /// Where another wants the same place otherwise.
+    /// If another mitigation wants a different value for the same place.
     pub fn add(&mut self, one: &Audited<'_>) -> Result<(), String> {
         let before = self.writes.len();
         if matches!(one.state, State::Off | State::Partial) && one.mitigation.risk != Risk::External {
@@ -43,7 +43,7 @@ impl Making {
             told.into_iter().for_each(|(what, why)| self.leave(one, what, why));
         } else {
             self.leave_all(one);
-            // What is on already still holds its places.
+            // A mitigation that is on already still claims its places.
             for sight in &one.places {
                 self.claim(one, sight)?;
             }
@@ -56,7 +56,7 @@ impl Making {
         Ok(())
     }
 
-    /// What it touches, with units as they should be for good where the plan is for good.
+    /// The places that it touches; if the plan must survive a reboot, units with the state that keeps them off permanently.
     fn places<'s>(&self, one: &'s Audited<'_>) -> Vec<&'s Sight> {
         let for_good = |sight: &'s Sight| match self.persist {
             true => one.lasting.iter().find(|other| other.place == sight.place).unwrap_or(sight),
@@ -84,12 +84,12 @@ impl Making {
         Ok(())
     }
 
-    /// Notes what a place is wanted to hold.
+    /// Records the value that a mitigation wants for a place.
     fn claim(&mut self, one: &Audited<'_>, sight: &Sight) -> Result<(), String> {
         let (Some(want), false) = (&sight.want, sight.immovable) else { return Ok(()) };
         let id = &one.mitigation.id;
         if let Some((other, value, is_write)) = self.wanted.get(&sight.place) {
-            // Both may be content with what is there, each by its own measure.
+            // Both may accept the current value, each by its own comparison.
             if !sight.place.same(value, want) && (*is_write || !sight.done) {
                 let (place, value, want) = (&sight.place, shown(value), shown(want));
                 return Err(format!(
@@ -123,7 +123,7 @@ impl Making {
         self.left.push(Left { mitigation: one.mitigation.id.clone(), what, why: why.into() });
     }
 
-    /// A mitigation of which nothing is written now.
+    /// Lists a mitigation without writes as left unchanged.
     fn leave_all(&mut self, one: &Audited<'_>) {
         let because = |told: &str| match &one.why {
             Some(why) => format!("{told}: {why}"),
@@ -149,7 +149,7 @@ impl Making {
         }
     }
 
-    /// What makes it stand after the next boot, and what cannot.
+    /// Adds what keeps the mitigation after the next boot, and lists what cannot be kept.
     fn lasting(&mut self, one: &Audited<'_>, before: usize) -> Result<(), String> {
         let files = one.lasting.iter().filter(|sight| matches!(sight.place, Place::DropIn { .. }));
         for sight in files {
@@ -159,7 +159,7 @@ impl Making {
                 self.leave(one, sight.place.to_string(), why);
             }
         }
-        // A unit that does not run, but would at the next boot.
+        // A unit that does not run, but would start at the next boot.
         if one.state == State::On {
             for sight in one.lasting.iter().filter(|sight| matches!(sight.place, Place::Unit { .. })) {
                 if let (Some(now), Some(want)) = (&sight.now, &sight.want) {
@@ -171,7 +171,7 @@ impl Making {
         Ok(())
     }
 
-    /// Tells of writes that the next boot undoes, by kind.
+    /// Lists writes that the next boot undoes, by kind.
     fn passing(&mut self, one: &Audited<'_>, before: usize) {
         let mine = self.writes.iter().skip(before);
         let passing = mine.filter_map(|write| Some((why_passing(write)?.to_owned(), &write.place)));
@@ -179,7 +179,7 @@ impl Making {
         told.into_iter().for_each(|(what, why)| self.leave(one, what, why));
     }
 
-    /// A staged option is in force only after what makes the boot loader's menu has read it.
+    /// A staged option takes effect only after the generator of the boot loader's menu has read it.
     fn boot_loader(&mut self, one: &Audited<'_>, before: usize) {
         let grub = |write: &Write| matches!(&write.place, Place::DropIn { path } if path.starts_with(GRUB));
         if self.writes.iter().skip(before).any(grub) {
@@ -193,7 +193,7 @@ fn unsaid(sight: &Sight) -> String {
     sight.why.clone().unwrap_or_else(|| "it cannot be seen".into())
 }
 
-/// Places with the same reason, told once: the first, and how many more.
+/// Places with the same reason, combined: the first, and the number of others.
 fn by_why<'p>(places: impl Iterator<Item = (String, &'p Place)>) -> Vec<(String, String)> {
     let mut told: Vec<(String, &Place, usize)> = Vec::new();
     for (why, place) in places {
@@ -209,7 +209,7 @@ fn by_why<'p>(places: impl Iterator<Item = (String, &'p Place)>) -> Vec<(String,
     told.into_iter().map(tell).collect()
 }
 
-/// Why a write does not stand after the next boot; none where it does, or where a file of quell's repeats it.
+/// Why a write does not survive the next boot; none if it does, or if a file of quell's repeats it.
 fn why_passing(write: &Write) -> Option<&'static str> {
     match &write.place {
         Place::Irq { .. } => Some("an interrupt's affinity cannot persist: apply again after each boot"),

@@ -1,4 +1,4 @@
-//! What the fixed work quantum benchmark says, as a document.
+//! The document of the fixed work quantum benchmark.
 
 use quell_recording::columns::{Columns, describe};
 use schemars::JsonSchema;
@@ -14,30 +14,30 @@ pub const SCHEMA: &str = "quell.bench-fwq/2";
 pub struct Fwq {
     /// Always `quell.bench-fwq/2`.
     pub schema: String,
-    /// What a quantum takes without noise.
+    /// Duration of a quantum without noise.
     pub quantum_ns: u64,
-    /// Whether that is only the shortest quantum of all ranks, as none was given.
+    /// Whether that is the shortest quantum of all ranks, because none was given.
     pub quantum_is_shortest: bool,
-    /// Iterations that all ranks did.
+    /// Number of iterations that all ranks finished.
     pub iterations: u64,
-    /// Mean over these iterations of the longest quantum of any rank, over the noise-free quantum, less one, in percent: what a
-    /// program that waits for its slowest rank after each quantum loses. vpsum ends each quantum with a barrier and reports a
+    /// Mean over these iterations of the longest quantum of any rank, over the noise-free quantum, less one, in percent: the loss of
+    /// a program that waits for its slowest rank after each quantum. vpsum ends each quantum with a barrier and reports a
     /// "mean slow down" whose formula IBM does not state; this is the one that the barrier gives (the `max` of De et al. 2008, eq. 3).
-    /// Null where there is no such iteration, or the order of the quanta is not known.
+    /// Null if there is no such iteration, or if the order of the quanta is not known.
     pub mean_slowdown_percent: Option<f64>,
-    /// One entry a rank.
+    /// One entry per rank.
     pub ranks: Vec<RankQuanta>,
-    /// All ranks' quanta in bins of 1 us, as PSNAP has them; empty bins are left out.
+    /// All ranks' quanta in bins of 1 us, as in PSNAP, without empty bins.
     pub histogram: Vec<Bin>,
-    /// Spikes on all ranks: quanta far above the rank's usual ones.
+    /// Number of spikes on all ranks: quanta far above the rank's median.
     pub spikes_total: u64,
-    /// What they took above the noise-free quantum, all together.
+    /// Sum of their excess over the noise-free quantum.
     pub spikes_excess_ns: u64,
-    /// What of that sources explain; null where no rank's sources are known.
+    /// The part of that excess that sources explain; null if no rank's sources are known.
     pub spikes_explained_ns: Option<u64>,
-    /// Who took it, most time first.
+    /// The sources that took it, by time.
     pub spike_sources: Vec<SpikeSource>,
-    /// The longest spikes, longest first; 1,000 at most, and none of ranks whose quanta have no known order.
+    /// The longest spikes, longest first; at most 1,000, and none of ranks whose quanta have no known order.
     pub spikes: Vec<Spike>,
     /// What limits the figures.
     pub warnings: Vec<Warning>,
@@ -50,11 +50,11 @@ pub struct RankQuanta {
     pub rank: u32,
     /// Its host.
     pub host: Option<String>,
-    /// How many quanta. With none, all that follows is zero.
+    /// Number of quanta. If it is zero, all that follows is zero.
     pub quanta: u64,
     /// Shortest.
     pub min_ns: u64,
-    /// The quiet tenth: a tenth of the quanta are at most this.
+    /// The 10th percentile: a tenth of the quanta are at most this.
     pub p10_ns: u64,
     /// Median.
     pub p50_ns: u64,
@@ -68,28 +68,28 @@ pub struct RankQuanta {
     pub max_ns: u64,
     /// Standard deviation of the sample.
     pub stddev_ns: f64,
-    /// Noise overhead: time above the noise-free quantum / all time, in percent. Below zero where the rank was faster than
+    /// Noise overhead: time above the noise-free quantum / all time, in percent. Negative if the rank was faster than
     /// when its work was calibrated.
     pub overhead_percent: f64,
-    /// Mean over the noise-free quantum, less one, in percent: what the rank loses on its own.
+    /// Mean over the noise-free quantum, less one, in percent: the loss of the rank on its own.
     pub slowdown_percent: f64,
-    /// Quanta above this are spikes: the median and six times the spread of the undisturbed half (standard deviations of a
-    /// normal law, from the distance of the 10th percentile to the median), one hundredth of the quantum at least.
+    /// Quanta above this are spikes: the median plus six times the spread of the undisturbed half (standard deviations of a
+    /// normal distribution, from the distance of the 10th percentile to the median), and at least one hundredth of the quantum.
     pub spike_above_ns: u64,
-    /// Spikes.
+    /// Number of spikes.
     pub spikes: u64,
 }
 
 /// A bin of the histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Bin {
-    /// Where it begins; it is 1 us wide.
+    /// Lower bound; the bin is 1 us wide.
     pub from_ns: u64,
-    /// Quanta in it.
+    /// Number of quanta in it.
     pub count: u64,
 }
 
-/// A quantum far above the usual ones.
+/// A quantum far above the median.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spike {
     /// The rank.
@@ -100,26 +100,26 @@ pub struct Spike {
     pub cpu: u32,
     /// Number of the quantum.
     pub iteration: u64,
-    /// When it began, from the zero of the host's recording.
+    /// When it began, relative to the zero of the host's recording.
     pub start_ns: u64,
-    /// When it began by the host's wall clock, ns since 1970: to look it up in the logs.
+    /// When it began by the host's wall clock, in ns since 1970: for comparison with logs.
     pub start_unix_ns: Option<u64>,
-    /// How long it took.
+    /// Its duration.
     pub compute_ns: u64,
-    /// How far that is above the noise-free quantum.
+    /// Its excess over the noise-free quantum.
     pub excess_ns: u64,
-    /// What of the excess the sources explain; null where they are not known.
+    /// The part of the excess that sources explain; null if they are not known.
     pub explained_ns: Option<u64>,
-    /// Who took the CPU meanwhile, most time first; 5 at most.
+    /// What took the CPU during the spike, by time; at most 5.
     pub takers: Vec<Taker>,
 }
 
-/// What one source took of a spike.
+/// What one source took in a spike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Taker {
     /// The source: hostile input.
     pub source: String,
-    /// The task's id where it is a task; 0 otherwise.
+    /// The task's id if the source is a task; 0 otherwise.
     pub pid: u32,
     /// Time that it took, net of what interrupted it.
     pub net_ns: u64,
@@ -127,17 +127,17 @@ pub struct Taker {
     pub longest_start_ns: u64,
 }
 
-/// What one source did to all spikes.
+/// What one source took in all spikes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Columns)]
 #[schemars(transform = describe::<Self>)]
 pub struct SpikeSource {
     /// The source: hostile input. Tasks of one name count as one.
     #[column(name)]
     pub source: String,
-    /// Spikes of which it took most.
+    /// Number of spikes of which it took the most time.
     #[column(title = "made most of")]
     pub spikes: u64,
-    /// Time that it took of all spikes.
+    /// Time that it took in all spikes.
     #[column(title = "took")]
     pub net_ns: u64,
     /// That time, in percent of the excess of the spikes whose sources are known.

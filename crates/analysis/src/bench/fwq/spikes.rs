@@ -1,4 +1,4 @@
-//! Spikes: quanta far above the usual ones, and who took the CPU meanwhile.
+//! Spikes: quanta far above the median, and what took the CPU during them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,22 +12,22 @@ use crate::Warning;
 use crate::bench::culprit::{Blamed, Busy};
 use crate::stats::Durations;
 
-/// The longest spikes are listed; so many at most.
+/// Maximum number of spikes that are listed: the longest.
 const MOST_LISTED: usize = 1_000;
-/// Sources that are named with a spike.
+/// Maximum number of sources that are listed per spike.
 const MOST_TAKERS: usize = 5;
-/// Standard deviations above the median.
+/// Number of standard deviations above the median from which on a quantum is a spike.
 const FAR: f64 = 6.0;
-/// Distance of a normal law's median from its 10th percentile, in standard deviations.
+/// Distance of a normal distribution's median from its 10th percentile, in standard deviations.
 const TENTH: f64 = 1.2816;
 
-/// Above which time a quantum is a spike. Noise only lengthens quanta, so the half below the median tells how far undisturbed
-/// ones stray; no number of spikes above it moves the limit, until they are half of all.
+/// Quanta above this time are spikes. Noise only lengthens quanta, so the half below the median shows how far undisturbed
+/// ones vary; spikes do not move the limit until they are half of all quanta.
 pub(super) fn limit_ns(times: &Durations, quantum_ns: u64) -> u64 {
     let at = |p| times.quantile(p).unwrap_or(0);
     let (tenth, median) = (at(0.1), at(0.5));
     let stray = FAR * (median - tenth) as f64 / TENTH;
-    // Where all quanta are alike, a tick of the clock would make a spike.
+    // If all quanta are equal, one tick of the clock would make a spike.
     let least = quantum_ns.max(1).div_ceil(100);
     median.saturating_add((stray as u64).max(least))
 }
@@ -43,17 +43,17 @@ pub(super) struct Found {
     pub warning: Option<Warning>,
 }
 
-/// What the spikes of some ranks come to.
+/// Sums over the spikes of some ranks.
 #[derive(Default)]
 struct Tally {
     total: u64,
     excess_ns: u64,
-    /// Excess of those whose sources are known.
+    /// Excess of the spikes whose sources are known.
     known_ns: u64,
     explained_ns: u64,
     of_source: BTreeMap<String, (u64, u64)>,
     longest: Vec<Spike>,
-    /// Ranks whose sources are not known.
+    /// Number of ranks whose sources are not known.
     unknown: usize,
 }
 
@@ -120,7 +120,7 @@ impl Tally {
 
     fn list(&mut self, spike: Spike) {
         self.longest.push(spike);
-        // Twice the room, so that sorting is seldom.
+        // Twice the limit, so that sorting is rare.
         if self.longest.len() >= 2 * MOST_LISTED {
             self.shorten();
         }
@@ -147,7 +147,7 @@ impl Tally {
     }
 }
 
-/// The kernel's side of a CPU; `None` where it was not watched.
+/// The kernel's intervals of a CPU; `None` if it was not recorded.
 fn busy_of<'a>(side: &RankSide<'a>, cpu: Cpu) -> Option<Busy<'a>> {
     let own = |pid: u32| pid == side.pid;
     let of_cpu: Option<&'a Intervals> = side.intervals.iter().find(|of_cpu| of_cpu.cpu == cpu);

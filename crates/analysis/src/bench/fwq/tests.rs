@@ -4,12 +4,12 @@ use crate::attribution::fixture::{steal, task, tick};
 use proptest::prelude::*;
 use quell_recording::{Nanos, Source};
 
-/// Quanta of 1 ms one after the other on CPU `cpu`; of those in `late` the number and what they took on top.
+/// Consecutive quanta of 1 ms on CPU `cpu`. `late` lists the numbers of longer ones, and their excess in ns.
 fn phases(rank: u32, cpu: u32, n: u64, late: &[(u64, u64)]) -> Vec<(Cpu, Phase)> {
     let mut at = 0;
     let of_index = |index| {
         let excess = late.iter().find(|one| one.0 == index).map_or(0, |one| one.1);
-        // A little stray, as clocks have it.
+        // A small variation, as clocks have it.
         let compute = 1_000_000 + (index % 3) * 50 + excess;
         let start = Nanos::from_nanos(at);
         at += compute;
@@ -39,7 +39,7 @@ fn the_slowest_rank_of_each_iteration_makes_the_mean_slowdown() {
     let found = analyse(&[side(&a, &[]), side(&b, &[])], Some(1_000_000));
     assert_eq!(found.iterations, 90, "only what all ranks did");
     let mean_slowdown = found.mean_slowdown_percent.unwrap_or_default();
-    // 900,000 ns in 90 quanta of 1 ms, and 50 ns of stray in the mean.
+    // 900,000 ns of excess in 90 quanta of 1 ms, and 50 ns of variation on average.
     assert!((mean_slowdown - 1.005).abs() < 1e-9, "{mean_slowdown}");
     let own: Vec<f64> = found.ranks.iter().map(|rank| (rank.slowdown_percent * 1e3).round()).collect();
     assert_eq!(own, [505.0, 672.0]);

@@ -1,12 +1,12 @@
-//! The simulator's times beside those that were measured.
+//! Compares the simulator's times with the measured ones.
 
 use quell_sim::goal::{BuildError, ScheduleBuilder};
-use quell_sim::loggops::{self, Net, Noise, Rules, Run, Shape};
+use quell_sim::loggops::{self, Network, Noise, Rules, Run, Shape};
 
 use super::document::{Check, Comparison, Parameters, Range};
 use super::samples::{Checked, Samples};
 
-/// Larger jobs are not simulated: a check needs no more.
+/// Maximum size of a job that is simulated: a check needs no more.
 const MOST_RECEIVERS: u64 = 4096;
 const ANSWER: u32 = 1;
 
@@ -44,8 +44,8 @@ fn compare(measured_ns: f64, simulated: [Option<f64>; 2]) -> Option<Comparison> 
     })
 }
 
-/// A schedule of ranks that do one thing after the other; when its last rank is done, in nanoseconds.
-fn play(net: &Net, ranks: &[Vec<(Shape, u32)>]) -> Option<f64> {
+/// Runs a schedule of ranks whose operations follow one another; returns when its last rank is done, in nanoseconds.
+fn play(net: &Network, ranks: &[Vec<(Shape, u32)>]) -> Option<f64> {
     let schedule = || -> Result<_, BuildError> {
         let mut builder = ScheduleBuilder::new(ranks.len() as u32);
         for rank in ranks {
@@ -71,8 +71,8 @@ fn play(net: &Net, ranks: &[Vec<(Shape, u32)>]) -> Option<f64> {
     outcome.stuck.is_none().then(|| outcome.last().1 as f64)
 }
 
-/// So many round trips in a row.
-pub(super) fn pingpong(net: &Net, bytes: u64, count: u32) -> Option<f64> {
+/// The time of `count` round trips in a row.
+pub(super) fn pingpong(net: &Network, bytes: u64, count: u32) -> Option<f64> {
     let (send, receive) = (Shape::send(bytes, 0), Shape::recv(bytes, 0));
     let rank = |first: Shape, then: Shape, peer: u32| {
         (0..count).flat_map(|_| [(first, peer), (then, peer)]).collect::<Vec<_>>()
@@ -80,8 +80,8 @@ pub(super) fn pingpong(net: &Net, bytes: u64, count: u32) -> Option<f64> {
     play(net, &[rank(send, receive, 1), rank(receive, send, 0)])
 }
 
-/// So many linear scatters in a row, until the last receiver's answer of one byte.
-pub(super) fn scatter(net: &Net, bytes: u64, count: u32, receivers: u32) -> Option<f64> {
+/// The time of `count` linear scatters in a row, until the last receiver's answer of one byte.
+pub(super) fn scatter(net: &Network, bytes: u64, count: u32, receivers: u32) -> Option<f64> {
     let (send, receive) = (Shape::send(bytes, 0), Shape::recv(bytes, 0));
     let mut root: Vec<_> =
         (0..count).flat_map(|_| (1..=receivers).map(|receiver| (send, receiver))).collect();

@@ -1,7 +1,7 @@
-//! The document that the parameters are.
+//! The document of the parameters.
 
 use quell_recording::columns::{Columns, describe};
-use quell_sim::loggops::{Net, PerByte};
+use quell_sim::loggops::{Network, PerByte};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,16 +12,16 @@ use crate::Warning;
 /// The schema's name and version.
 pub const SCHEMA: &str = "quell.bench-loggp/2";
 
-/// LogGOPS parameters, measured.
+/// Measured LogGOPS parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
     /// Always `quell.bench-loggp/2`.
     pub schema: String,
-    /// The MPI library, in its own words.
+    /// The MPI library, as it names itself.
     pub mpi: String,
     /// When the job began, in nanoseconds since 1970.
     pub unix_ns: u64,
-    /// Each kind of network that the job had.
+    /// Each kind of network between the job's ranks.
     pub kinds: Vec<Kind>,
     /// What limits the figures.
     pub warnings: Vec<Warning>,
@@ -30,29 +30,29 @@ pub struct Document {
 /// One kind of network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Kind {
-    /// Which.
+    /// The kind.
     pub kind: KindName,
-    /// The hosts of the two ranks; one where they share it.
+    /// The hosts of the two ranks; one entry if they share it.
     pub hosts: Vec<String>,
-    /// The rank that rank 0 measured with.
+    /// The rank with which rank 0 measured.
     pub partner: u64,
-    /// How often all was measured.
+    /// Number of rounds of measurement.
     pub rounds: u64,
-    /// Of all sizes together: they meet the smallest message and the largest.
+    /// The overall parameters: they fit the smallest message and the largest.
     pub parameters: Parameters,
     /// S: the largest message whose send does not wait for its receive, in bytes, over rounds.
     pub eager_limit_bytes: Estimate,
-    /// Whether a larger message did wait; if not, S is at least what is given.
+    /// Whether a larger message did wait; if not, S is at least the given value.
     pub eager_limit_found: bool,
     /// Sizes that one set of parameters describes, in order.
     pub ranges: Vec<Range>,
-    /// What was measured of each size.
+    /// The measurements of each size.
     pub sizes: Vec<SizeTimes>,
     /// Ping-pongs and linear scatters, measured and simulated.
     pub checks: Vec<Check>,
 }
 
-/// Parameters as the simulator's physical rules use them, and the overheads that they are from.
+/// Parameters as the simulator's physical rules use them, and the overheads that they are derived from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameters {
     /// L, without the overheads of sender and receiver, in nanoseconds.
@@ -61,7 +61,7 @@ pub struct Parameters {
     pub overhead_ns: Estimate,
     /// o_s as measured: of a send whose receiver computes, in nanoseconds.
     pub send_overhead_ns: Estimate,
-    /// o_r as measured: of a receive whose message is there, in nanoseconds.
+    /// o_r as measured: of a receive whose message has arrived, in nanoseconds.
     pub receive_overhead_ns: Estimate,
     /// g, in nanoseconds.
     pub gap_ns: Estimate,
@@ -96,17 +96,17 @@ pub struct Range {
     /// O, in nanoseconds per byte.
     #[column(title = "O", number, precision = 4, suffix = " ns/B")]
     pub overhead_per_byte_ns: Estimate,
-    /// How far the parameters are from half a round trip and the interval of messages at worst, in percent of them.
+    /// The largest deviation of the parameters from half a round trip and the interval of messages, in percent of them.
     #[column(title = "at most off", precision = 1, suffix = " %")]
     pub worst_residual_percent: f64,
     /// g and G as netgauge fits them.
     pub interval_fit: IntervalFit,
 }
 
-/// The line of least squares through (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1) over s − 1.
+/// The least-squares line through (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1) over s − 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalFit {
-    /// g, in nanoseconds; may be below 0 far from the first byte.
+    /// g, in nanoseconds; can be negative for a fit far from the first byte.
     pub gap_ns: f64,
     /// G, in nanoseconds per byte.
     pub gap_per_byte_ns: f64,
@@ -114,18 +114,18 @@ pub struct IntervalFit {
     pub residual_ns: f64,
 }
 
-/// What messages of a size took, as lower quartiles.
+/// Times of messages of one size, as lower quartiles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeTimes {
-    /// The size.
+    /// The size, in bytes.
     pub bytes: u64,
     /// PRTT(1, 0, s) / 2, in nanoseconds.
     pub half_round_trip_ns: f64,
     /// (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1), in nanoseconds.
     pub interval_ns: f64,
-    /// A send whose receiver computes, in nanoseconds; above S it waits.
+    /// Time of a send whose receiver computes, in nanoseconds; above S it waits.
     pub send_ns: f64,
-    /// A receive of a message that is there, in nanoseconds; above S it takes the whole transfer.
+    /// Time of a receive whose message has arrived, in nanoseconds; above S it takes the whole transfer.
     pub receive_ns: f64,
     /// The paper's o_s: (PRTT(n, d, s) − PRTT(1, 0, s)) / (n − 1) − d, in nanoseconds.
     pub paced_send_ns: f64,
@@ -134,27 +134,27 @@ pub struct SizeTimes {
 /// A ping-pong and a linear scatter of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// The size.
+    /// The size, in bytes.
     pub bytes: u64,
     /// Half a round trip.
     pub pingpong: Comparison,
-    /// Rank 0 sends to each other rank in turn, again and again, until an answer of one byte from the last; the time of one
-    /// scatter is the whole over their number.
+    /// Rank 0 sends to each other rank in turn, repeatedly, until an answer of one byte from the last; the time of one
+    /// scatter is the total over their number.
     pub scatter: Comparison,
 }
 
-/// A time, measured and simulated.
+/// A measured and a simulated time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// As measured, in nanoseconds.
     pub measured_ns: f64,
     /// With the parameters of the size's range, in nanoseconds.
     pub simulated_ns: f64,
-    /// How far that is from what was measured, in percent of it.
+    /// Deviation from the measured time, in percent of it.
     pub deviation_percent: f64,
-    /// With the parameters of all sizes, in nanoseconds.
+    /// With the overall parameters, in nanoseconds.
     pub simulated_overall_ns: f64,
-    /// How far that is, in percent.
+    /// Deviation of that, in percent.
     pub overall_deviation_percent: f64,
 }
 
@@ -171,7 +171,7 @@ impl SizeTimes {
     }
 }
 
-/// The estimates, in the order of `Figures::flat`, by their names.
+/// Names the estimates, which have the order of `Figures::flat`.
 pub(super) fn parameters(
     estimates: &[Estimate],
     points: &[Point],
@@ -211,25 +211,25 @@ pub(super) fn parameters(
     (parameters, spans.iter().enumerate().map(range).collect())
 }
 
-/// A network of L, o, g in whole nanoseconds, G and O in whole femtoseconds.
-pub(super) fn net(times: [Estimate; 3], rates: [Estimate; 2], eager_limit: u64) -> Net {
+/// A network with L, o and g in whole nanoseconds, G and O in whole femtoseconds.
+pub(super) fn net(times: [Estimate; 3], rates: [Estimate; 2], eager_limit: u64) -> Network {
     let [latency, overhead, gap] = times.map(|time| time.value.max(0.0).round() as u64);
     let [gap_per_byte, overhead_per_byte] =
         rates.map(|rate| PerByte::from_femtoseconds((rate.value.max(0.0) * 1e6).round() as u64));
-    Net { latency, overhead, gap, gap_per_byte, overhead_per_byte, eager_limit }
+    Network { latency, overhead, gap, gap_per_byte, overhead_per_byte, eager_limit }
 }
 
 impl Parameters {
-    /// As the simulator takes them.
-    pub fn net(&self, eager_limit: u64) -> Net {
+    /// The network for the simulator.
+    pub fn net(&self, eager_limit: u64) -> Network {
         let times = [self.latency_ns, self.overhead_ns, self.gap_ns];
         net(times, [self.gap_per_byte_ns, self.overhead_per_byte_ns], eager_limit)
     }
 }
 
 impl Range {
-    /// As the simulator takes them.
-    pub fn net(&self, eager_limit: u64) -> Net {
+    /// The network for the simulator.
+    pub fn net(&self, eager_limit: u64) -> Network {
         let times = [self.latency_ns, self.overhead_ns, self.gap_ns];
         net(times, [self.gap_per_byte_ns, self.overhead_per_byte_ns], eager_limit)
     }

@@ -1,12 +1,12 @@
-//! From times per size to parameters.
+//! Derives parameters from times per size.
 
 use super::samples::Point;
 use crate::stats::mean;
 
-/// How far a range's parameters may be from its times, relative to them.
+/// Maximum relative deviation of a range's parameters from its times.
 pub const TOLERANCE: f64 = 0.08;
 
-/// Half a round trip takes `half + b·slope`, messages follow each other by `interval + b·slope`, where b is the size less one:
+/// Half a round trip takes `half + b·slope`, and messages follow each other by `interval + b·slope`, where b is the size less one:
 /// the simulator has one G for both.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Line {
@@ -34,7 +34,7 @@ fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> [f64; 4] {
     [x, y, xx, xy]
 }
 
-/// Intercept at the first byte and slope, by least relative squares, neither below 0.
+/// Intercept at the first byte and slope of the line with the least relative squares; neither is negative.
 fn straight(points: &[Point], get: fn(&Point) -> f64) -> (f64, f64) {
     let [x, y, xx, xy] = moments(points.iter().map(|point| (beyond_first(point), get(point))));
     let most = if x > 0.0 { y / x } else { 0.0 };
@@ -43,7 +43,7 @@ fn straight(points: &[Point], get: fn(&Point) -> f64) -> (f64, f64) {
 }
 
 impl Line {
-    /// The line of least relative squares through both times; no part of it is below 0.
+    /// The line with the least relative squares through both times; no part of it is negative.
     fn through(points: &[Point]) -> Self {
         let half = moments(points.iter().map(|point| (beyond_first(point), point.half)));
         let interval = moments(points.iter().map(|point| (beyond_first(point), point.interval)));
@@ -54,7 +54,7 @@ impl Line {
         Self { half: half[1] - slope * half[0], interval: interval[1] - slope * interval[0], slope }
     }
 
-    /// Through the smallest message, with the slope that meets the largest ones.
+    /// The line through the smallest message whose slope fits the largest ones.
     fn between_ends(points: &[Point]) -> Option<Self> {
         let (first, last) = (points.first()?, points.last()?);
         let large = points.iter().filter(|point| point.bytes > last.bytes / 2 && point.bytes > first.bytes);
@@ -82,7 +82,7 @@ impl Line {
     }
 }
 
-/// The indices at which ranges begin and end, each as long as one line is within the tolerance, none across S.
+/// The indices at which ranges begin and end. Each is as long as one line is within the tolerance; none crosses S.
 pub(super) fn spans(points: &[Point], eager_limit: u64) -> Vec<(usize, usize)> {
     let mut spans = Vec::new();
     let mut begin = 0;
@@ -112,7 +112,7 @@ pub(super) struct Logp {
 }
 
 impl Logp {
-    /// `rendezvous` is the size of the range's first message where its sender waits.
+    /// `rendezvous` is the size of the range's first message, if its sender waits.
     fn of(line: Line, overhead: f64, overhead_per_byte: f64, rendezvous: Option<f64>) -> Self {
         let most = (line.half / 2.0).min(line.interval);
         let seen = |bytes: f64| line.interval + (bytes - 1.0) * line.slope;
@@ -132,7 +132,7 @@ impl Logp {
     }
 }
 
-/// All parameters of a kind.
+/// All parameters of one kind of network.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figures {
     send_overhead: f64,
@@ -143,10 +143,10 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// From the points of sizes, whose ranges are given. None without points.
+    /// Computes the parameters from the points of all sizes and the given ranges; `None` without points.
     pub fn of(points: &[Point], spans: &[(usize, usize)], eager_limit: u64) -> Option<Self> {
         let line = Line::between_ends(points)?;
-        // Above S the sends wait, and tell nothing of the CPU.
+        // Above S the sends wait, so their times do not show the CPU time.
         let eager = points.iter().take_while(|point| point.bytes <= eager_limit).count().max(1);
         let (send_overhead, per_sent) = straight(points.get(..eager)?, |point| point.send);
         let (receive_overhead, per_received) = straight(points.get(..eager)?, |point| point.receive);
@@ -167,7 +167,7 @@ impl Figures {
         })
     }
 
-    /// o_s, o_r and O as measured, five parameters of all sizes, five of each range.
+    /// o_s, o_r and O as measured, the five overall parameters, and five of each range.
     pub fn flat(&self) -> Vec<f64> {
         let measured = [self.send_overhead, self.receive_overhead, self.overhead_per_byte];
         let ranges = self.ranges.iter().flat_map(Logp::list);
@@ -175,7 +175,7 @@ impl Figures {
     }
 }
 
-/// The line of least squares through the intervals of messages, as netgauge fits it: g, G and the root of the mean squared residual.
+/// The least-squares line through the intervals of messages, as netgauge fits it: g, G and the root of the mean squared residual.
 pub(super) fn netgauge(points: &[Point]) -> (f64, f64, f64) {
     let count = points.len().max(1) as f64;
     let x = mean(points.iter().map(beyond_first)).unwrap_or(0.0);

@@ -1,36 +1,36 @@
-//! netgauge's LogGP file (`netgauge -x loggp -o FILE`; spcl/netgauge f3ef494, ptrn_loggp.c) as a network for `--net`: a row for each size
-//! of messages with times in us, `size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,d,s) L o_s o_r g G lsqu`.
+//! Converts netgauge's LogGP file (`netgauge -x loggp -o FILE`; spcl/netgauge f3ef494, ptrn_loggp.c) to a network for `--net`: one row per
+//! message size with times in us, `size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,d,s) L o_s o_r g G lsqu`.
 //!
-//! Where netgauge sees the protocol change, it writes a second row of the same size, with g and G of the sizes before. Its L is half a
-//! round trip of the smallest message, with both overheads in it; that of [`super`] is without them. S it does not measure: here it
-//! is where the protocol first changes, or where it does not, the largest size that was measured. O it does not tell from G.
+//! Where netgauge detects a protocol change, it writes a second row of the same size, with g and G of the sizes before. Its L is half a
+//! round trip of the smallest message, including both overheads; that of [`super`] excludes them. It does not measure S: here S
+//! is the size of the first protocol change, or if there is none, the largest measured size. It does not separate O from G.
 
 use quell_recording::one_line;
-use quell_sim::loggops::{Net, PerByte};
+use quell_sim::loggops::{Network, PerByte};
 
 use super::preset::{Preset, PresetRange};
 
-/// What such a file begins with, after `#`.
+/// The beginning of such a file, after `#`.
 pub const HEADER: &str = "size n PRTT(1,0,s)";
-/// As [`Preset::from_toml`].
+/// Maximum number of ranges, as in [`Preset::from_toml`].
 const MOST_RANGES: usize = 1_024;
-/// A day in us: no message takes longer.
+/// Maximum time of a message: a day, in us.
 const MOST_US: f64 = 86_400e6;
 
 struct Row {
     bytes: u64,
     /// Half a round trip.
     half_us: f64,
-    /// Of a send and a receive.
+    /// Overhead of a send and a receive.
     overhead_us: f64,
-    /// By the fit up to here, where there is one.
+    /// g and G of the fit up to this row, if there is one.
     gap: Option<(f64, f64)>,
 }
 
-/// Reads a file's text; `source` is what the network says of where it is from. The second part is what a reader must know.
+/// Reads a file's text; `source` describes the origin of the network. The second part lists warnings for the reader.
 ///
 /// # Errors
-/// What cannot be read, with its line.
+/// The row that cannot be read, with its line number.
 pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
     let mut rows: Vec<Row> = Vec::new();
     for (index, line) in text.lines().map(str::trim).enumerate() {
@@ -56,7 +56,7 @@ pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
         let half = ns(smallest.half_us);
         let gap = ns(segment.gap.0);
         let overhead = ns(smallest.overhead_us).min(gap).min(half / 2);
-        Net {
+        Network {
             latency: half - 2 * overhead,
             overhead,
             gap,
@@ -66,14 +66,14 @@ pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
         }
     };
     let smallest = &rows[0];
-    let of_all = Net {
+    let of_all = Network {
         gap_per_byte: segments.last().map_or_else(PerByte::default, |last| net(last, smallest).gap_per_byte),
         ..net(first, smallest)
     };
     let range = |segment: &Segment| PresetRange {
         from_bytes: segment.from,
         to_bytes: segment.to,
-        net: Net { eager_limit: limit, ..net(segment, smallest) },
+        net: Network { eager_limit: limit, ..net(segment, smallest) },
     };
     let ranges: Vec<PresetRange> = segments.iter().map(range).collect();
     if ranges.len() > MOST_RANGES {
@@ -97,14 +97,14 @@ pub fn read(text: &str, source: &str) -> Result<(Preset, Vec<String>), String> {
     Ok((Preset { net: of_all, ranges, source, hosts: Vec::new(), date: String::new() }, known))
 }
 
-/// Sizes of one protocol.
+/// The range of sizes of one protocol.
 struct Segment {
     from: u64,
     to: u64,
     gap: (f64, f64),
 }
 
-/// A second row of the same size ends one with what was fitted for those before.
+/// Splits rows into protocols. A second row of the same size ends a protocol, with the fit for the sizes before.
 fn segments(rows: &[Row]) -> Vec<Segment> {
     let mut all: Vec<Segment> = Vec::new();
     let mut from = 1;
@@ -114,7 +114,7 @@ fn segments(rows: &[Row]) -> Vec<Segment> {
         if !ends {
             continue;
         }
-        // A fit that failed at the end of a protocol leaves that of the row before.
+        // If the fit at the end of a protocol failed, that of the row before is used.
         let earlier = rows[..=at].iter().rev().take_while(|earlier| earlier.bytes >= from);
         let Some(gap) = earlier.filter_map(|row| row.gap).next() else { continue };
         let changed = next.is_some() && at > 0;
@@ -140,7 +140,7 @@ fn row(line: &str) -> Result<Row, String> {
     if once < 0.0 {
         return Err("a round trip took less than no time".into());
     }
-    // Of one or two sizes there is no fit: it is not a number.
+    // For one or two sizes there is no fit, and the field is not a number.
     let fit = |word: &str| word.parse::<f64>().ok().filter(|value| value.abs() <= MOST_US);
     Ok(Row {
         bytes: bytes.ok_or_else(|| format!("`{}` does not begin with a size", shown()))?,

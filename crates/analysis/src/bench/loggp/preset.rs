@@ -1,4 +1,4 @@
-//! A network in a file, as `--net FILE.toml` takes it.
+//! A network in a file, as `--net FILE.toml` reads it.
 //!
 //! ```toml
 //! L_ns = 157
@@ -11,7 +11,7 @@
 //! hosts = ["node1", "node2"]
 //! date = "2026-11-21"
 //!
-//! [[range]]          # may be left out: for messages of these sizes, these parameters are nearer
+//! [[range]]          # optional: parameters that fit messages of these sizes better
 //! from_bytes = 1
 //! to_bytes = 256
 //! L_ns = 157
@@ -21,14 +21,14 @@
 //! O_ns_per_byte = 0.02
 //! ```
 
-use quell_sim::loggops::{Net, PerByte};
+use quell_sim::loggops::{Network, PerByte};
 use serde::{Deserialize, Serialize};
 
 use super::{Document, Kind};
 
-/// Times of a run end at 146 years.
+/// Maximum time, in ns: times of a run end at 146 years.
 const MOST_NS: f64 = (1u64 << 62) as f64;
-/// A byte a second.
+/// Maximum time per byte, in ns: one byte per second.
 const MOST_NS_PER_BYTE: f64 = 1e9;
 const MOST_BYTES: u64 = 1 << 62;
 const MOST_RANGES: usize = 1024;
@@ -36,27 +36,27 @@ const MOST_RANGES: usize = 1024;
 /// A network from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// For messages of all sizes.
-    pub net: Net,
-    /// For messages of some sizes, in order.
+    /// Parameters for messages of all sizes.
+    pub net: Network,
+    /// Parameters for ranges of sizes, in order.
     pub ranges: Vec<PresetRange>,
-    /// Where the numbers are from.
+    /// Origin of the numbers.
     pub source: String,
     /// The hosts between which they were measured.
     pub hosts: Vec<String>,
-    /// When, as in `2026-11-21`.
+    /// The date of the measurement, as in `2026-11-21`.
     pub date: String,
 }
 
-/// The network that messages of these sizes see.
+/// The network for messages of a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresetRange {
-    /// The smallest, in bytes.
+    /// The smallest size, in bytes.
     pub from_bytes: u64,
-    /// The largest.
+    /// The largest size, in bytes.
     pub to_bytes: u64,
-    /// Its parameters; S is that of all sizes.
-    pub net: Net,
+    /// Its parameters; S is the same for all sizes.
+    pub net: Network,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -110,8 +110,8 @@ fn within(name: &str, value: f64, most: f64) -> Result<f64, String> {
     }
 }
 
-/// `times` are L, o and g; `rates` G and O.
-fn checked(times: [f64; 3], rates: [f64; 2], eager_limit: u64) -> Result<Net, String> {
+/// Checks and converts parameters: `times` are L, o and g; `rates` are G and O.
+fn checked(times: [f64; 3], rates: [f64; 2], eager_limit: u64) -> Result<Network, String> {
     let time = |name: &str, ns: f64| Ok::<_, String>(within(name, ns, MOST_NS)?.round() as u64);
     let rate = |name: &str, ns: f64| {
         let ns = within(name, ns, MOST_NS_PER_BYTE)?;
@@ -120,7 +120,7 @@ fn checked(times: [f64; 3], rates: [f64; 2], eager_limit: u64) -> Result<Net, St
     if eager_limit > MOST_BYTES {
         return Err(format!("S_bytes = {eager_limit} is more than {MOST_BYTES}"));
     }
-    Ok(Net {
+    Ok(Network {
         latency: time("L_ns", times[0])?,
         overhead: time("o_ns", times[1])?,
         gap: time("g_ns", times[2])?,
@@ -160,7 +160,7 @@ impl Preset {
     /// Reads a file's text.
     ///
     /// # Errors
-    /// What is missing, unknown or out of range, with its place.
+    /// What is missing, unknown or out of range, and where.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let written: Written =
             toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
@@ -187,7 +187,7 @@ impl Preset {
     /// The file's text.
     ///
     /// # Errors
-    /// What TOML cannot say.
+    /// If TOML cannot represent a value.
     pub fn to_toml(&self) -> Result<String, String> {
         let net = &self.net;
         let written = Written {
@@ -205,21 +205,21 @@ impl Preset {
         toml::to_string(&written).map_err(|error| error.to_string())
     }
 
-    /// What messages of a size see: the range that holds it, or the parameters of all sizes.
-    pub fn for_bytes(&self, bytes: u64) -> (Net, Option<PresetRange>) {
+    /// The parameters for messages of a size: those of the range that holds it, or the overall ones.
+    pub fn for_bytes(&self, bytes: u64) -> (Network, Option<PresetRange>) {
         let size = bytes.max(1);
         let range =
             self.ranges.iter().find(|range| (range.from_bytes..=range.to_bytes).contains(&size)).copied();
         (range.map_or(self.net, |range| range.net), range)
     }
 
-    /// What was measured of a kind, as a file. `date` is as in `2026-11-21`.
+    /// The measurements of one kind as a file. `date` is as in `2026-11-21`.
     pub fn of(document: &Document, kind: &Kind, date: &str) -> Self {
         let eager_limit = kind.eager_limit_bytes.value as u64;
         let mut from_bytes = 1;
         let mut ranges = Vec::new();
         for (index, range) in kind.ranges.iter().enumerate() {
-            // Between the sizes that were measured: up to S, or up to the next.
+            // Between measured sizes, a range extends to S, or to the next range.
             let next = kind.ranges.get(index + 1).map(|next| next.from_bytes);
             let limit = (range.to_bytes..next.unwrap_or(range.to_bytes)).contains(&eager_limit);
             let to_bytes = if limit { eager_limit } else { next.map_or(range.to_bytes, |next| next - 1) };

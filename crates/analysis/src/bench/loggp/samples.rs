@@ -16,12 +16,12 @@ use crate::stats::{ascending, type7_nearest};
 pub enum KindName {
     /// Both ranks on one host.
     Intra,
-    /// On two.
+    /// The ranks on two hosts.
     Inter,
 }
 
 impl KindName {
-    /// Its word in files.
+    /// Its name in files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Intra => "intra",
@@ -30,14 +30,14 @@ impl KindName {
     }
 }
 
-/// A figure, and where it may lie: the middle nine tenths of what resampled rounds give.
+/// A figure with the 5th and 95th percentile over resampled rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The figure.
     pub value: f64,
-    /// Its lower end.
+    /// Lower end of its interval.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end of its interval.
     pub high: f64,
 }
 
@@ -49,12 +49,12 @@ impl AsValue for Estimate {
     }
 }
 
-/// Noise only ever adds to a time.
+/// The quantile of times that is used: a low one, because noise only adds to a time.
 const QUARTILE: f64 = 0.25;
-/// More repeats of a trip or burst than this are no counts of ours.
+/// Maximum number of repeats of a trip or burst; a larger count is not from our benchmark.
 const MOST: u64 = 1 << 20;
 
-/// What a message of a size takes, in nanoseconds.
+/// Times of a message of one size, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Point {
     pub bytes: u64,
@@ -62,21 +62,21 @@ pub(super) struct Point {
     pub half: f64,
     /// (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1).
     pub interval: f64,
-    /// A send to a rank that computes.
+    /// Time of a send to a rank that computes.
     pub send: f64,
-    /// A receive of a message that is there.
+    /// Time of a receive whose message has arrived.
     pub receive: f64,
     /// The paper's o_s.
     pub paced_send: f64,
 }
 
-/// What a check took, in nanoseconds.
+/// Times of one check, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Checked {
     pub bytes: u64,
-    /// Half a round trip of `count` in a row.
+    /// Half a round trip, from `count` in a row.
     pub half: f64,
-    /// A scatter of `count` in a row, their answer's share included.
+    /// One scatter, from `count` in a row, including its share of the answer.
     pub scatter: f64,
 }
 
@@ -85,25 +85,25 @@ pub(super) struct Checked {
 pub(super) struct Samples {
     pub hosts: Vec<String>,
     pub partner: u64,
-    /// Of each round, its times by size: the trip, the burst, the paced burst, its delays, a send, a receive.
+    /// For each round its times by size: the trip, the burst, the paced burst, its delays, a send, a receive.
     by_round: Vec<BTreeMap<u64, [f64; 6]>>,
-    /// Messages of a burst.
+    /// Number of messages of a burst.
     messages: u64,
-    /// Of all rounds, in order of size.
+    /// The checks of all rounds, in order of size.
     pub checked: Vec<Checked>,
-    /// Round trips, or scatters, in a row.
+    /// Number of round trips, or of scatters, in a row.
     pub count: u64,
-    /// Ranks that a scatter sends to.
+    /// Number of ranks that a scatter sends to.
     pub receivers: u64,
 }
 
-/// The series of a name. One is opened anew in each round.
+/// All series with a name. Each round opens a new one.
 fn named(file: &RankFile, kind: KindName, what: &str) -> Vec<Series> {
     let name = format!("loggp {}{what}", kind.word());
     file.series.iter().filter(|series| series.name == name).cloned().collect()
 }
 
-/// Rows of the columns that are asked for; none where one is missing.
+/// The rows of the requested columns; none if a column is missing.
 fn rows<const N: usize>(series: &Series, columns: [&str; N]) -> Vec<[u64; N]> {
     let mut rows = vec![[0; N]; series.len()];
     for (index, name) in columns.into_iter().enumerate() {
@@ -118,7 +118,7 @@ fn quartile(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl Samples {
-    /// What was measured of a kind; none where nothing was.
+    /// The samples of one kind; `None` if there are none.
     pub fn of(file: &RankFile, kind: KindName) -> Option<Self> {
         let series = named(file, kind, "");
         let mut samples = Self::default();
@@ -198,7 +198,7 @@ impl Samples {
         self.by_round.len()
     }
 
-    /// The points of these rounds together, in order of size. Differences are taken last: of times noise only ever lengthens.
+    /// The points over these rounds, in order of size. Differences are computed last, because noise only lengthens the times themselves.
     pub fn points(&self, rounds: impl Iterator<Item = usize>) -> Vec<Point> {
         let mut by_size: BTreeMap<u64, Vec<[f64; 6]>> = BTreeMap::new();
         for (&bytes, &times) in rounds.filter_map(|round| self.by_round.get(round)).flatten() {
@@ -221,14 +221,14 @@ impl Samples {
     }
 }
 
-/// Where sends begin to wait for their receives.
+/// The size above which sends wait for their receives.
 ///
-/// A send to a rank that posts its receive late returns early if it is eager. Each round closes in on the largest size that does.
+/// A send to a rank that posts its receive late returns early if it is eager. Each round narrows down the largest eager size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threshold {
-    /// Of each round, the largest eager message.
+    /// For each round, the largest eager message.
     eager: Vec<f64>,
-    /// Whether a larger one waited, in most rounds.
+    /// Whether a larger message waited, in most rounds.
     found: bool,
 }
 

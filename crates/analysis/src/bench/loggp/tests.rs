@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use quell_recording::rank_file::RankFile;
-use quell_sim::loggops::{Net, PerByte};
+use quell_sim::loggops::{Network, PerByte};
 
 use super::check;
 use super::preset::{Preset, PresetRange};
 use super::{Document, KindName, analyse};
 
-/// A file of rank 0, as it is on disk.
+/// A file of rank 0, as stored on disk.
 #[derive(Default)]
 struct Written(Vec<u8>);
 
@@ -32,7 +32,7 @@ impl Written {
     }
 }
 
-/// What `mpi/bench/loggp.c` would write of a network with these times of a size: half a round trip, interval, send, receive.
+/// The file that `mpi/bench/loggp.c` would write for a network with these times by size: half a round trip, interval, send, receive.
 fn file_of(times: impl Fn(u64) -> [f64; 4], eager_limit: u64, noise: impl Fn(u64) -> f64) -> RankFile {
     let mut file = Written::default();
     file.facts("quell-rank 1\nrank 0\nhost a\nmpi Some MPI\nunix_ns 5\n");
@@ -63,8 +63,8 @@ fn file_of(times: impl Fn(u64) -> [f64; 4], eager_limit: u64, noise: impl Fn(u64
     RankFile::parse(&file.0).unwrap()
 }
 
-/// The times that the simulator has under these parameters.
-fn times_of(net: &Net) -> impl Fn(u64) -> [f64; 4] + '_ {
+/// The times that the simulator computes with these parameters.
+fn times_of(net: &Network) -> impl Fn(u64) -> [f64; 4] + '_ {
     move |bytes| {
         let (beyond, overhead) = ((bytes - 1) as f64, net.overhead as f64);
         let on_wire = beyond * net.gap_per_byte.as_nanos();
@@ -77,7 +77,7 @@ fn near(what: &str, found: f64, expected: f64) {
     assert!((found - expected).abs() <= 0.03 * expected + 2.0, "{what}: {found} is not {expected}");
 }
 
-fn check_against(document: &Document, net: &Net) {
+fn check_against(document: &Document, net: &Network) {
     let [kind] = &document.kinds[..] else { panic!("one kind") };
     assert_eq!((kind.kind, kind.partner, kind.rounds), (KindName::Inter, 1, 5));
     assert_eq!(kind.hosts, ["a", "b"]);
@@ -94,8 +94,8 @@ fn check_against(document: &Document, net: &Net) {
     }
 }
 
-fn net(latency: u64, overhead: u64, gap: u64, picoseconds: u64, eager_limit: u64) -> Net {
-    Net {
+fn net(latency: u64, overhead: u64, gap: u64, picoseconds: u64, eager_limit: u64) -> Network {
+    Network {
         latency,
         overhead,
         gap,
@@ -199,14 +199,14 @@ proptest! {
         times in prop::array::uniform3(0u64..1 << 50), fs in 0u64..1 << 40, eager_limit in 0u64..1 << 62, source: String,
         ranges in prop::collection::vec((1u64..1000, 0u64..1 << 40), 0..5),
     ) {
-        let net = Net {
+        let net = Network {
             latency: times[0], overhead: times[1], gap: times[2], eager_limit,
             gap_per_byte: PerByte::from_femtoseconds(fs), overhead_per_byte: PerByte::default(),
         };
         let mut from_bytes = 1;
         let mut preset = Preset { net, ranges: vec![], source, hosts: vec!["a\"b".into()], date: "2026-11-21".into() };
         for (length, latency) in ranges {
-            preset.ranges.push(PresetRange { from_bytes, to_bytes: from_bytes + length, net: Net { latency, ..net } });
+            preset.ranges.push(PresetRange { from_bytes, to_bytes: from_bytes + length, net: Network { latency, ..net } });
             from_bytes += length + 1;
         }
         prop_assert_eq!(Preset::from_toml(&preset.to_toml().unwrap()), Ok(preset));

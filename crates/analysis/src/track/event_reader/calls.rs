@@ -1,10 +1,10 @@
-//! What the MPI standard says of a call that its events do not say: one table, by the call's name. Sections are those of MPI 4.0.
+//! Properties of calls that the MPI standard defines and events do not show: one table, by the call's name. Sections are those of MPI 4.0.
 
 use quell_recording::mpi::Region;
 
-/// Calls that return whether or not what they ask for has happened. Any other call that completes something blocks until it has:
-/// `MPI_Waitany` and `MPI_Waitsome` too (3.7.5), and `MPI_Probe` and `MPI_Mprobe` (3.8.1, 3.8.2). `MPI_Test_cancelled` (3.8.4) is none of
-/// them: it reads a status, and asks for nothing.
+/// Calls that return whether or not the requested operation has completed. Any other call that completes an operation blocks until it has:
+/// `MPI_Waitany` and `MPI_Waitsome` too (3.7.5), and `MPI_Probe` and `MPI_Mprobe` (3.8.1, 3.8.2). `MPI_Test_cancelled` (3.8.4) is not one of
+/// them: it only reads a status.
 const POLLS: [&str; 12] = [
     "MPI_Test",                   // 3.7.3
     "MPI_Testany",                // 3.7.5
@@ -23,17 +23,17 @@ const POLLS: [&str; 12] = [
 /// Sends that complete only once their receive has begun, whatever their size (3.4, 3.7.2).
 const SYNCHRONOUS: [&str; 2] = ["MPI_Ssend", "MPI_Issend"];
 
-/// A call that polls again within so many ns, and twice what the last one took, did nothing else meanwhile.
+/// If a call polls again within this time plus twice the duration of the previous one, in ns, the program did nothing in between.
 const AGAIN_NS: i64 = 2_000;
 
-/// What is known of a region by its name.
+/// Properties of a region, by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::track) struct CallKind {
-    /// It belongs to the MPI.
+    /// It belongs to MPI.
     pub mpi: bool,
-    /// It may return without what it asks for.
+    /// It may return before the requested operation has completed.
     pub polls: bool,
-    /// What it sends waits for its receiver, whatever the size.
+    /// Its send waits for its receiver, whatever the size.
     pub synchronous: bool,
     pub initializes: bool,
     pub finalizes: bool,
@@ -52,14 +52,14 @@ impl CallKind {
     }
 }
 
-/// The name without what tools write behind it, as `MPI_Recv()`, and without the mark of large counts.
+/// The name without suffixes of tools, as in `MPI_Recv()`, and without the suffix for large counts.
 fn call_name(name: &str) -> &str {
     let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(name.len());
     let name = &name[..end];
     name.strip_suffix("_c").unwrap_or(name)
 }
 
-/// Whether a call that polls, `idle_ns` of work after one of `last_ns` that polled in vain, goes on with the same wait.
+/// Whether a call that polls, `idle_ns` of work after an unsuccessful one of `last_ns`, continues the same wait.
 pub(in crate::track) fn polls_again(idle_ns: i64, last_ns: i64) -> bool {
     idle_ns <= last_ns.saturating_mul(2).saturating_add(AGAIN_NS)
 }

@@ -1,18 +1,18 @@
-//! Communicators: which rank in the world a number is, and who takes part in collectives.
+//! Communicators: the world rank of a number in a communicator, and the ranks that take part in its collectives.
 
 use quell_recording::mpi::{Comm, Definitions, UNKNOWN};
 use rustc_hash::FxHashMap;
 
 use super::message_matching::Channel;
 
-/// The communicators of a run, made ready.
+/// The communicators of a run, indexed for look-ups.
 #[derive(Debug)]
 pub(super) struct Communicators {
-    /// For each, the place of a rank in the world among all who take part; `None` if it is the rank itself.
+    /// For each communicator, the index of a world rank among all that take part; `None` if it is the rank itself.
     places: Vec<Option<FxHashMap<u32, u32>>>,
 }
 
-/// A message's other end.
+/// The other end of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Peer {
     To(u32),
@@ -30,7 +30,7 @@ impl Communicators {
         Self { places: definitions.comms.iter().map(places).collect() }
     }
 
-    /// The place of a rank among those who take part in a communicator's collectives, if it is one of them.
+    /// The index of a rank among those that take part in a communicator's collectives, if it is one of them.
     pub fn place(&self, definitions: &Definitions, comm: u32, rank: u32) -> Option<u32> {
         match self.places.get(comm as usize)? {
             Some(places) => places.get(&rank).copied(),
@@ -39,7 +39,7 @@ impl Communicators {
     }
 }
 
-/// The channel of a message between a rank and a peer, which is a number in the communicator.
+/// The channel of a message between a rank and a peer, which is given as a number in the communicator.
 pub(super) fn channel(
     definitions: &Definitions,
     rank: u32,
@@ -52,8 +52,8 @@ pub(super) fn channel(
     })
 }
 
-/// The root of a collective, as a place among its ranks. Between two groups it is a rank of the other one, or none (MPI 4.0, 6.2.3): it tells
-/// nobody who waits for whom.
+/// The root of a collective, as an index among its ranks. Between two groups it is a rank of the other one, or none (MPI 4.0, 6.2.3): it does
+/// not determine which rank waits for which.
 pub(super) fn root(definitions: &Definitions, comm: u32, root: u32) -> Option<u32> {
     let two_groups = definitions.comms.get(comm as usize).is_some_and(|comm| comm.remote.is_some());
     (root != UNKNOWN && !two_groups).then_some(root)

@@ -1,11 +1,11 @@
-//! What an event means, once it is known which request, message and collective it is about.
+//! The meaning of an event, once its request, message and collective are known.
 
 use quell_recording::mpi::Operation;
 
 use super::message_matching::MessageKey;
 use crate::warning::track::UndefinedName;
 
-/// Something that began with one event and ends with another: what a request stands for. No two of a run are the same.
+/// An operation that begins with one event and ends with another: what a request stands for. Unique in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::track) struct OperationId(pub u64);
 
@@ -13,62 +13,62 @@ pub(in crate::track) struct OperationId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::track) struct CollectivePart {
     pub comm: u32,
-    /// Which of the communicator's collectives it is, from 0: the same for all ranks that take part.
+    /// Its number among the communicator's collectives, from 0: the same for all ranks that take part.
     pub number: u64,
-    /// The rank's place among all who take part in the communicator's collectives.
+    /// The rank's index among all that take part in the communicator's collectives.
     pub place: u32,
 }
 
-/// A fact, and when it happened.
+/// A fact and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::track) struct Timed {
-    /// In ns on the archive's clock. Times of a location never fall.
+    /// In ns on the archive's clock. Times of a location never decrease.
     pub time_ns: u64,
     pub fact: Fact,
 }
 
-/// What happened at a location. An operation of `None` blocks, or began where no event says.
+/// What happened at a location. An operation of `None` is blocking, or began without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::track) enum Fact {
-    /// A region begins; with it the outermost call of the MPI, if `begins_call`.
+    /// A region begins, and with it the outermost MPI call, if `begins_call`.
     Enter { region: u32, begins_call: bool },
-    /// A region ends, and those that were left open in it: `closed` in all.
+    /// A region ends, and with it the regions that were left open in it: `closed` in all.
     Leave { region: u32, closed: usize },
-    /// A region ends that never began.
+    /// A region ends that was never entered.
     NeverEntered { region: u32 },
-    /// So much noise of a source had struck the thread by now.
+    /// Total noise of a source on the thread until now.
     Noise { source: u32, total_ns: u64 },
-    /// The clock goes back. The event's time is taken to be the earlier one's.
+    /// The clock goes back. The event gets the time of the earlier one.
     ClockBackwards { from_ns: u64, to_ns: u64 },
-    /// The innermost region turns out to be a call, which began where the region did; `depth` regions are open around it. If `depth` is
-    /// `None`, a call begins now that no region stands around.
+    /// The innermost region turns out to be a call, which began with the region; `depth` regions are open around it. If `depth` is
+    /// `None`, a call without a region begins now.
     CallBegin { region: u32, depth: Option<usize> },
-    /// The call ends. `in_vain` if it polled, and nothing was there.
+    /// The call ends. `in_vain` if it polled without success.
     CallEnd { in_vain: bool },
-    /// The event names something that the archive does not define.
+    /// The event refers to something that the archive does not define.
     Undefined(UndefinedName),
-    /// A message is handed over.
+    /// A message is sent.
     Send { operation: Option<OperationId>, message: Option<MessageKey>, bytes: u64 },
     /// A non-blocking send is complete.
     SendDone { operation: Option<OperationId> },
-    /// A non-blocking receive begins. Its message is known if it ends soon enough, or is one of a known sender and tag.
+    /// A non-blocking receive begins. Its message is known if the receive ends soon enough, or if it specifies sender and tag.
     ReceivePosted { operation: OperationId, message: Option<MessageKey> },
     /// A receive is complete.
     Received { operation: Option<OperationId>, message: Option<MessageKey>, bytes: u64 },
-    /// A message was seen, which the next receive on its channel will take.
+    /// A message was probed; the next receive on its channel receives it.
     Probed { message: Option<MessageKey> },
-    /// A request was given up.
+    /// A request was cancelled.
     Cancelled { operation: Option<OperationId> },
     /// A blocking collective begins.
     CollectiveBegin,
     /// A non-blocking collective begins.
     CollectivePosted { operation: OperationId, part: Option<CollectivePart> },
-    /// A collective is complete. Its root is a place among its ranks.
+    /// A collective is complete. Its root is an index among its ranks.
     Collective { operation: Option<OperationId>, part: Option<CollectivePart>, ends: CollectiveEnd },
 }
 
 impl Fact {
-    /// The region of the outermost call that begins with it, if one does.
+    /// The region of the outermost call that begins with this fact, if one does.
     pub fn begins_call(&self) -> Option<u32> {
         match *self {
             Self::Enter { region, begins_call: true } | Self::CallBegin { region, .. } => Some(region),
@@ -77,12 +77,12 @@ impl Fact {
     }
 }
 
-/// What the end of a collective says of it.
+/// What the end of a collective reports about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::track) struct CollectiveEnd {
     pub kind: Operation,
     pub root: Option<u32>,
-    /// Bytes that the rank sent and received.
+    /// Number of bytes that the rank sent and received.
     pub sent: u64,
     pub received: u64,
 }

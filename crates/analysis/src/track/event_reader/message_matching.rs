@@ -1,16 +1,16 @@
-//! Which message a send and a receive are about. Messages of one communicator, sender, receiver and tag do not overtake each other: sends match
-//! receives in the order in which both were posted (MPI 4.0, 3.5; of non-blocking ones the order of the calls that begin them, 3.7.4). So
-//! each end counts, and its n-th is the other's n-th.
+//! Matches sends with receives. Messages with one communicator, sender, receiver and tag do not overtake each other: sends match
+//! receives in the order in which both were posted (MPI 4.0, 3.5; for non-blocking ones the order of the calls that begin them, 3.7.4). So
+//! each end counts its messages, and the n-th send matches the n-th receive.
 
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-/// Which messages come in order.
+/// Identifies messages that are ordered among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::track) struct Channel {
     pub comm: u32,
-    /// Ranks in the world.
+    /// Ranks in `MPI_COMM_WORLD`.
     pub from: u32,
     pub to: u32,
     pub tag: u32,
@@ -20,29 +20,29 @@ pub(in crate::track) struct Channel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::track) struct MessageKey {
     pub channel: Channel,
-    /// Its place among the channel's messages; no two of a channel have the same.
+    /// Its number among the channel's messages; unique in a channel.
     pub number: u64,
 }
 
-/// So many channels at least are kept.
+/// Minimum number of channels before idle ones are dropped.
 const SWEEP: usize = 1 << 16;
 
-/// The numbers that the next send and the next receive of a channel have.
+/// The numbers of the next send and the next receive of a channel.
 #[derive(Clone, Copy, Debug)]
 struct Next {
     send: u64,
     receive: u64,
 }
 
-/// Counts the ends of all messages.
+/// Counts both ends of all messages.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     next: FxHashMap<Channel, Next>,
-    /// Numbers of receives that were given up after they had been counted.
+    /// Numbers of receives that were cancelled after they had been counted.
     returned: FxHashMap<Channel, BTreeSet<u64>>,
-    /// The number of a new channel's first message: above all of those that were forgotten.
+    /// The number of a new channel's first message: above all numbers of dropped channels.
     first: u64,
-    /// When there are so many channels, those that are idle are forgotten.
+    /// Number of channels at which idle ones are dropped.
     sweep_at: usize,
 }
 
@@ -62,14 +62,14 @@ impl Channels {
         MessageKey { channel, number: next.receive - 1 }
     }
 
-    /// The message that the next receive takes.
+    /// The message that the next receive will match.
     pub fn probe(&self, channel: Channel) -> MessageKey {
         let returned = self.returned.get(&channel).and_then(BTreeSet::first).copied();
         let number = returned.or_else(|| self.next.get(&channel).map(|next| next.receive));
         MessageKey { channel, number: number.unwrap_or(self.first) }
     }
 
-    /// A receive was given up: its message is the next one's.
+    /// Returns the message of a cancelled receive to the channel: the next receive gets it.
     pub fn give_back(&mut self, message: MessageKey) {
         self.returned.entry(message.channel).or_default().insert(message.number);
     }
@@ -82,7 +82,7 @@ impl Channels {
         self.next.entry(channel).or_insert(Next { send: first, receive: first })
     }
 
-    /// Forgets channels on which nothing is under way: a program may take a new tag for each message.
+    /// Drops channels without pending messages, because a program may use a new tag for each message.
     fn forget_idle(&mut self) {
         self.returned.retain(|_, numbers| !numbers.is_empty());
         let (returned, first) = (&self.returned, &mut self.first);

@@ -1,10 +1,10 @@
-//! Reads the events of a run once, and says what they mean: which request is which, which message a send and a receive are about, which
-//! collective a call is part of, what a call completed, and which calls polled in vain. Who asks gets [`Fact`]s and makes of them what it is for:
-//! the analysis of noise the run without it, `goal` a schedule.
+//! Reads the events of a run once, and determines their meaning: the operation of each request, the message of each send and receive, the
+//! collective of each call, what a call completed, and which calls polled without success. Callers get [`Fact`]s and use them for their purpose:
+//! the analysis of noise computes the run without it, `goal` makes a schedule.
 //!
-//! Threads of a rank share its messages and collectives, and may complete each other's requests (MPI 4.0, 11.6.1), so they are gone through
-//! together, in order of time. Receives take their turn when they are posted: whom those from anybody receive from is looked for in the events
-//! ahead. Where that is too far, they take it when they end.
+//! Threads of a rank share its messages and collectives, and may complete each other's requests (MPI 4.0, 11.6.1), so they are processed
+//! together, in order of time. Receives are numbered when they are posted: the sender of a receive from any source is looked up in the events
+//! ahead. If its end is too far ahead, the receive is numbered when it ends.
 
 mod calls;
 mod communicators;
@@ -29,24 +29,24 @@ use thread::{Input, Thread};
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub rank: u32,
-    /// The first thread is that which stands for the rank.
+    /// The first thread represents the rank.
     pub locations: Vec<u32>,
 }
 
-/// Goes through the events of a run.
+/// Processes the events of a run.
 pub(super) struct EventReader<'a, R: Run + ?Sized> {
     input: Input<'a, R>,
     pub definitions: Arc<Definitions>,
     kinds: Vec<CallKind>,
     communicators: Communicators,
     channels: Channels,
-    /// How many collectives a rank has begun on a communicator.
+    /// Number of collectives that a rank has begun on a communicator.
     collectives: FxHashMap<(u32, u32), u64>,
-    /// In order of rank.
+    /// The processes in order of rank.
     processes: Vec<Process>,
-    /// By location, its process.
+    /// The index of the process of each location.
     process_of: Vec<usize>,
-    /// By location.
+    /// The threads by location.
     threads: Vec<Thread>,
     operations: u64,
 }
@@ -80,22 +80,22 @@ impl<'a, R: Run + ?Sized> EventReader<'a, R> {
         &self.processes
     }
 
-    /// What is known of a region by its name.
+    /// Properties of a region, by its name.
     pub fn kind(&self, region: u32) -> CallKind {
         kind(&self.kinds, region)
     }
 
-    /// How many events were read.
+    /// Number of events that were read.
     pub fn read(&self) -> u64 {
         self.input.read
     }
 
-    /// Why a location's events end before its end.
+    /// Why a location's events break off before its end.
     pub fn damage(&self, location: u32) -> Option<&str> {
         self.threads[location as usize].damage.as_deref()
     }
 
-    /// The location's next fact, which stays the next.
+    /// The location's next fact, without removing it.
     pub fn peek(&mut self, location: u32) -> Option<Timed> {
         let at = location as usize;
         while self.threads[at].facts.is_empty() {
@@ -105,12 +105,12 @@ impl<'a, R: Run + ?Sized> EventReader<'a, R> {
         self.threads[at].facts.front().copied()
     }
 
-    /// Takes the location's next fact.
+    /// Removes the location's next fact.
     pub fn take(&mut self, location: u32) -> Option<Timed> {
         self.threads[location as usize].facts.pop_front()
     }
 
-    /// Takes the next fact of any thread of a process.
+    /// Removes the next fact of any thread of a process.
     pub fn take_of_process(&mut self, process: usize) -> Option<(u32, Timed)> {
         loop {
             for at in 0..self.processes[process].locations.len() {
@@ -125,7 +125,7 @@ impl<'a, R: Run + ?Sized> EventReader<'a, R> {
         }
     }
 
-    /// Goes through the earliest event of a process; `false` if there is none.
+    /// Processes the earliest event of a process; `false` if there is none.
     fn advance(&mut self, process: usize) -> bool {
         let mut first: Option<(u64, usize, Event)> = None;
         for location in &self.processes[process].locations {
@@ -157,7 +157,7 @@ impl<'a, R: Run + ?Sized> EventReader<'a, R> {
             what => {
                 thread.begin_call();
                 self.communicates(location, what);
-                // A collective that no region stands around ends with its own event.
+                // A collective without a region around it ends with its own event.
                 if !matches!(what, What::CollectiveBegin) {
                     self.threads[location].end_bare_call(|region| kind(&self.kinds, region));
                 }

@@ -1,4 +1,4 @@
-//! What is communicated: requests, the messages that receives take, and the collectives that calls are part of.
+//! Communication: requests, the messages of receives, and the collectives of calls.
 
 use quell_recording::mpi::{BLOCKING, Run, UNKNOWN, What};
 
@@ -10,7 +10,7 @@ use super::thread::{Outcome, Request, RequestKind};
 use crate::warning::track::UndefinedName;
 
 impl<R: Run + ?Sized> EventReader<'_, R> {
-    /// One event of communication.
+    /// Processes one event of communication.
     pub(super) fn communicates(&mut self, location: usize, what: What) {
         let fact = match what {
             What::Send { comm, to, tag, bytes, request } => {
@@ -31,7 +31,7 @@ impl<R: Run + ?Sized> EventReader<'_, R> {
                 Fact::Received { operation: ended.map(|ended| ended.operation), message, bytes }
             }
             What::Probed { comm, from, tag } => {
-                // It sees what a receive in its place would take (MPI 4.0, 3.8.1).
+                // It sees the message that a receive in its place would match (MPI 4.0, 3.8.1).
                 let channel = self.channel(location, (comm, Peer::From(from), tag));
                 Fact::Probed { message: channel.map(|channel| self.channels.probe(channel)) }
             }
@@ -47,14 +47,14 @@ impl<R: Run + ?Sized> EventReader<'_, R> {
                 self.collective(location, comm, request, ends)
             }
             What::CollectiveBegin => return self.threads[location].push(Fact::CollectiveBegin),
-            // That a request was asked for in vain is seen from a call that completes nothing: not all tracers say it.
+            // An unsuccessful test is recognised by a call that completes nothing, because not all tracers record it.
             What::Pending { .. } | What::Enter(_) | What::Leave(_) | What::Noise { .. } => return,
         };
         self.threads[location].did();
         self.threads[location].push(fact);
     }
 
-    /// Where a message goes or comes from; said to be undefined if the archive does not define it.
+    /// The channel of a message; if the archive does not define it, adds [`Fact::Undefined`].
     fn channel(&mut self, location: usize, message: (u32, Peer, u32)) -> Option<Channel> {
         let thread = &mut self.threads[location];
         let channel = channel(&self.definitions, thread.rank, message);
@@ -79,7 +79,7 @@ impl<R: Run + ?Sized> EventReader<'_, R> {
         operation
     }
 
-    /// What a request stands for, which ends: the thread's own, or that of another thread of the rank.
+    /// Removes a request that ends: one of the thread, or of another thread of the rank.
     fn take_request(&mut self, location: usize, request: u64) -> Option<Request> {
         if request == BLOCKING {
             return None;
@@ -91,8 +91,8 @@ impl<R: Run + ?Sized> EventReader<'_, R> {
         process.locations.iter().find_map(|other| self.threads[*other as usize].take_request(request))
     }
 
-    /// A receive takes its turn when it is posted, in the channel of the message that will come: so those from anybody are in order with the
-    /// others (MPI 4.0, 3.5). One that will be cancelled takes none, for it matches nothing (3.8.4).
+    /// A receive is numbered when it is posted, in the channel of its later message: so receives from any source are in order with the
+    /// others (MPI 4.0, 3.5). One that will be cancelled gets no number, because it matches nothing (3.8.4).
     fn post(&mut self, location: usize, (comm, from, tag): (u32, u32, u32), request: u64) -> Fact {
         let known = comm != UNKNOWN && from != UNKNOWN && tag != UNKNOWN;
         let (posted, outcome) = self.threads[location].post(&mut self.input);
@@ -130,7 +130,7 @@ impl<R: Run + ?Sized> EventReader<'_, R> {
         Fact::Cancelled { operation: ended.map(|ended| ended.operation) }
     }
 
-    /// Non-blocking collectives are in order by their posts, with one another and with blocking ones (MPI 4.0, 6.12).
+    /// Non-blocking collectives are ordered by their posts, among one another and with blocking ones (MPI 4.0, 6.12).
     fn post_collective(&mut self, location: usize, comm: u32, request: u64) -> Fact {
         let (posted, outcome) = self.threads[location].post(&mut self.input);
         let comm = match outcome {
@@ -152,7 +152,7 @@ impl<R: Run + ?Sized> EventReader<'_, R> {
         Fact::Collective { operation: posted.map(|(operation, _)| operation), part, ends }
     }
 
-    /// The rank begins its next collective on a communicator. All threads of a rank call them in one order (MPI 4.0, 6.14).
+    /// Numbers the rank's next collective on a communicator. All threads of a rank call them in one order (MPI 4.0, 6.14).
     fn part(&mut self, location: usize, comm: u32) -> Option<CollectivePart> {
         let rank = self.threads[location].rank;
         let Some(place) = self.communicators.place(&self.definitions, comm, rank) else {

@@ -1,4 +1,4 @@
-//! One thread of a rank: its events, what lies ahead, the regions and the call that are open, and its requests.
+//! One thread of a rank: its events, the events read ahead, the open regions and call, and its requests.
 
 use std::collections::VecDeque;
 
@@ -9,32 +9,32 @@ use super::calls::CallKind;
 use super::fact::{CollectivePart, Fact, OperationId, Timed};
 use super::message_matching::MessageKey;
 
-/// How many events ahead the end of what was posted is looked for.
+/// Maximum number of events ahead in which the end of a posted operation is searched for.
 const LOOK_AHEAD: usize = 4096;
 
-/// A run, and how many of its events were read.
+/// A run, and the number of its events that were read.
 #[derive(Debug)]
 pub(super) struct Input<'a, R: Run + ?Sized> {
     pub run: &'a mut R,
     pub read: u64,
 }
 
-/// How something ends that was posted, as far as its beginning has to know.
+/// How a posted operation ends, as far as it matters at its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome {
-    /// With a message from there.
+    /// It received a message from this rank, with this tag.
     Received { comm: u32, from: u32, tag: u32 },
-    /// It was a collective on there.
+    /// It was a collective on this communicator.
     Collective { comm: u32 },
-    /// It was given up.
+    /// It was cancelled.
     Cancelled,
 }
 
-/// What a request stands for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub operation: OperationId,
-    /// Its place among what the thread posted whose end is looked for ahead.
+    /// Its number among the operations that the thread posted and whose ends are searched for ahead.
     pub posted: Option<u64>,
     pub kind: RequestKind,
 }
@@ -46,13 +46,13 @@ pub(super) enum RequestKind {
     Collective(Option<CollectivePart>),
 }
 
-/// The outermost call that goes on.
+/// The outermost open call.
 #[derive(Clone, Copy, Debug)]
 struct OpenCall {
     region: u32,
-    /// How many regions are open around it; `None` where none stands around what was communicated.
+    /// Number of regions that are open around it; `None` if no region surrounds the communication.
     depth: Option<usize>,
-    /// It began, completed or saw something.
+    /// Whether it began, completed or probed an operation.
     did: bool,
 }
 
@@ -60,11 +60,11 @@ struct OpenCall {
 #[derive(Clone, Copy, Debug)]
 struct OpenRegion {
     region: u32,
-    /// Nothing was entered or communicated in it yet.
+    /// Whether no region was entered and nothing was communicated in it yet.
     fresh: bool,
 }
 
-/// A thread.
+/// One thread.
 #[derive(Debug)]
 pub(super) struct Thread {
     pub location: usize,
@@ -73,9 +73,9 @@ pub(super) struct Thread {
     next: usize,
     more: bool,
     pub damage: Option<String>,
-    /// What it posted that has no end among the events that were read: by request, the place among all that it posted.
+    /// Posted operations without an end among the events that were read: by request, the number among all that were posted.
     unended: FxHashMap<u64, u64>,
-    /// How many receives and collectives were posted in the events that were read, and in those that were gone through.
+    /// Number of receives and collectives that were posted in the events that were read, and in those that were processed.
     posted_ahead: u64,
     posted: u64,
     outcomes: FxHashMap<u64, Outcome>,
@@ -107,7 +107,7 @@ impl Thread {
         }
     }
 
-    /// The next event, which stays the next.
+    /// The next event, without removing it.
     pub fn peek<R: Run + ?Sized>(&mut self, input: &mut Input<'_, R>) -> Option<Event> {
         while self.next == self.events.len() {
             if !self.more {
@@ -141,7 +141,7 @@ impl Thread {
         }
     }
 
-    /// Notes what is posted and how it ends.
+    /// Records a posted operation, and how it ends.
     fn look_at(&mut self, what: What) {
         let (request, outcome) = match what {
             What::RecvPosted { request, .. } | What::CollectivePosted { request, .. } => {
@@ -161,7 +161,7 @@ impl Thread {
         }
     }
 
-    /// The thread posts something: its place among all that it posts, and how it ends, if that is soon.
+    /// Posts an operation: returns its number among all that the thread posts, and how it ends, if that is soon.
     pub fn post<R: Run + ?Sized>(&mut self, input: &mut Input<'_, R>) -> (u64, Option<Outcome>) {
         let posted = self.posted;
         self.posted += 1;
@@ -176,7 +176,7 @@ impl Thread {
         }
     }
 
-    /// A request of the thread ends.
+    /// Removes a request of the thread that ends.
     pub fn take_request(&mut self, request: u64) -> Option<Request> {
         let taken = self.requests.remove(&request)?;
         if let Some(posted) = taken.posted {
@@ -213,7 +213,7 @@ impl Thread {
         }
     }
 
-    /// Something is communicated: in a call, in a region that was entered for it alone, whatever its name, or in none.
+    /// Begins the call of a communication: the open call, a region that was entered for it alone, whatever its name, or a call without region.
     pub fn begin_call(&mut self) {
         if self.call.is_some() {
             return;
@@ -225,14 +225,14 @@ impl Thread {
         self.push(Fact::CallBegin { region, depth });
     }
 
-    /// The call begins, completes or sees something.
+    /// Records that the call began, completed or probed an operation.
     pub fn did(&mut self) {
         if let Some(call) = &mut self.call {
             call.did = true;
         }
     }
 
-    /// What no region stands around is a call of its own.
+    /// Ends a call without a region.
     pub fn end_bare_call(&mut self, kind_of: impl Fn(u32) -> CallKind) {
         if self.call.is_some_and(|call| call.depth.is_none()) {
             self.end_call(kind_of);

@@ -1,4 +1,4 @@
-//! Operations of a rank. What begins waits for all that the program had waited for by then; work waits besides for the start of the send before it.
+//! Operations of a rank. An operation waits for all that the program had waited for when it began; work also waits for the start of the send before it.
 
 use std::convert::Infallible;
 
@@ -7,16 +7,16 @@ use quell_sim::loggops::{Kind, Shape};
 use quell_sim::pattern::{AnyPattern, Steps, UnrollTo, unroll_rank};
 use rustc_hash::FxHashMap;
 
-/// Makes the operations of a rank.
+/// Adds the operations of a rank to the schedule.
 pub(super) struct Emitter<'a> {
     builder: &'a mut ScheduleBuilder,
     /// Operations that must be done before the next begins.
     awaited: Vec<u32>,
-    /// The last that began, and how many of those it waited for.
+    /// The last operation that began, and how many of those it waited for.
     last: Option<(u32, usize)>,
-    /// A send that must have started before there is more work: the program was within its call.
+    /// A send that must have started before there is more work, because the program was in its call.
     sent: Option<u32>,
-    /// By the number of the step that began them, operations whose end was not waited for.
+    /// Operations that the program has not waited for, by the number of the step that began them.
     open: FxHashMap<u32, Vec<u32>>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Emitter<'a> {
         Self { builder, awaited: Vec::new(), last: None, sent: None, open: FxHashMap::default() }
     }
 
-    /// Works for so many ns, if any.
+    /// Adds work of `ns` nanoseconds, if any.
     pub fn work(&mut self, ns: u64) {
         if ns > 0 {
             self.calc(ns);
@@ -61,11 +61,11 @@ impl<'a> Emitter<'a> {
         self.open.insert(step, vec![op]);
     }
 
-    /// What the step began is done before anything else begins.
+    /// Makes later operations wait for those that the step began.
     pub fn wait(&mut self, step: u32) {
         for op in self.open.remove(&step).unwrap_or_default() {
             if let Some((_, waited)) = self.last.take_if(|(last, _)| *last == op) {
-                // It waited for these itself.
+                // It waited for these itself, so later operations need not.
                 self.awaited.drain(..waited);
             }
             self.sent.take_if(|sent| *sent == op);
@@ -73,7 +73,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The same of what waited for all that was to be waited for, and after which nothing began.
+    /// As [`Self::wait`], if the step waited for everything before it and no operation began after it.
     pub fn wait_alone(&mut self, step: u32) {
         let ends = self.open.remove(&step).unwrap_or_default();
         if !ends.is_empty() {
@@ -81,7 +81,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Begins the rank's part in a collective; `members` are its ranks, all of them under their own numbers if `None`.
+    /// Adds the rank's part in a collective; `members` are its ranks, or `None` if all ranks take part under their own numbers.
     pub fn collective(
         &mut self,
         step: u32,
@@ -104,19 +104,19 @@ impl<'a> Emitter<'a> {
         self.open.insert(step, ends.collect());
     }
 
-    /// How many operations the rank has so far.
+    /// Number of operations of the rank so far.
     pub fn len(&self) -> u32 {
         self.builder.rank_len()
     }
 
-    /// Ends the rank; gives how many operations it has.
+    /// Ends the rank; returns its number of operations.
     pub fn end(self) -> u32 {
         let operations = self.builder.rank_len();
         self.builder.end_rank();
         operations
     }
 
-    /// Puts one operation in the place of many, so that not each that begins waits for each of them.
+    /// Replaces many awaited operations by one that waits for them, so that later operations need only one dependency.
     fn join(&mut self) {
         if self.awaited.len() > 2 {
             self.calc(0);
@@ -130,13 +130,13 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Takes a rank's part in a pattern into the schedule.
+/// Adds a rank's part in a pattern to the schedule.
 struct Part<'a> {
     builder: &'a mut ScheduleBuilder,
     first: u32,
     members: Option<&'a [u32]>,
     tag: u32,
-    /// For each operation whether it waits for another of the pattern, and whether another waits for it.
+    /// For each operation, whether it waits for another one of the pattern, and whether another one waits for it.
     waits: Vec<bool>,
     awaited: Vec<bool>,
 }

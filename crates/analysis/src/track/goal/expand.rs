@@ -1,23 +1,23 @@
-//! Collectives as messages: the algorithms of `quell_sim::pattern`.
+//! Expands collectives to messages, with the algorithms of `quell_sim::pattern`.
 
 use quell_recording::mpi::Operation;
 use quell_sim::pattern::{AnyPattern, Params, PatternError, Steps, by_name};
 use rustc_hash::FxHashMap;
 
-/// Allreduces of more bytes are done by halves: as MPIs do, so that no rank takes in all bytes several times.
+/// Allreduces of more bytes use reduce-scatter and allgather, as in MPI libraries, so that no rank receives all bytes several times.
 const LONG_BYTES: u64 = 64 << 10;
 
-/// What ranks do together.
+/// A collective operation with its size and root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct What {
     pub operation: Operation,
-    /// Of the vector, or of each rank's block.
+    /// Size of the vector, or of each rank's block, in bytes.
     pub bytes: u64,
-    /// A place in the group; 0 where there is none.
+    /// Index of the root in the group; 0 if there is none.
     pub root: u32,
 }
 
-/// The algorithm, by its name; none where nobody need wait.
+/// The name of the algorithm; `None` if no rank has to wait.
 fn algorithm(what: &What) -> Option<&'static str> {
     use Operation as Op;
     Some(match what.operation {
@@ -36,12 +36,12 @@ fn algorithm(what: &What) -> Option<&'static str> {
     })
 }
 
-/// Those that were made, each once.
+/// The patterns that were made, each once.
 #[derive(Debug, Default)]
 pub(super) struct Expansions(FxHashMap<(What, u32), Option<Steps<AnyPattern>>>);
 
 impl Expansions {
-    /// What a collective of so many ranks is; `None` where there is nothing to do.
+    /// The pattern of a collective of this number of ranks; `None` if there is nothing to do.
     pub fn of(&mut self, what: &What, ranks: u32) -> Result<Option<&Steps<AnyPattern>>, PatternError> {
         let made = match self.0.entry((*what, ranks)) {
             std::collections::hash_map::Entry::Occupied(made) => made.into_mut(),

@@ -1,4 +1,4 @@
-//! More ranks, or fewer, that do what all ranks of a run did: each works as long as one of those did at the same step.
+//! Applies what all ranks of a run did to more or fewer ranks: each works as long as one of the traced ranks did at the same step.
 
 use quell_sim::goal::{Schedule, ScheduleBuilder};
 use rand::{RngExt as _, SeedableRng as _};
@@ -10,7 +10,7 @@ use super::matching::collective_tag;
 use super::regular::{Deed, Regular};
 use super::{Extrapolation, GoalError, MOST_OPERATIONS};
 
-/// The schedule of so many ranks. Sizes and work of a rank stay as they are.
+/// The schedule of this number of ranks. Sizes and work per rank stay the same.
 pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule, GoalError> {
     let Some(grid) = regular.grid.of_ranks(to.ranks, regular.ways()) else {
         return Err(GoalError::NoGrid { ranks: to.ranks, grid: regular.grid.words() });
@@ -26,7 +26,7 @@ pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule,
         for (number, (deed, way, gaps)) in regular.deeds.iter().enumerate() {
             let place = number as u32;
             let there = way.as_ref().map(|way| grid.at(rank, way));
-            // A rank at an end has the work, and nobody to talk to.
+            // A rank at an end of the grid has the work, but no neighbour.
             work = work.saturating_add(draw(gaps));
             if there == Some(None) {
                 continue;
@@ -38,7 +38,7 @@ pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule,
                 Deed::Receive { tag, bytes, .. } => emitter.receive(place, there, *tag, *bytes),
                 Deed::Wait(on) => emitter.wait(*on),
                 Deed::Collective { what, blocking } => {
-                    // A root that is not there any more is the last rank.
+                    // If the root does not exist any more, the last rank replaces it.
                     let what = super::expand::What { root: what.root.min(to.ranks - 1), ..*what };
                     let pattern = expansions.of(&what, to.ranks)?;
                     emitter.collective(place, pattern, rank, None, collective_tag(number));

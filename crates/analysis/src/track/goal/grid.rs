@@ -1,24 +1,24 @@
-//! Grids on which ranks talk to those at constant offsets, and grids of the same kind for other numbers of ranks.
+//! Grids in which ranks communicate at constant offsets, and grids of the same kind for other numbers of ranks.
 
 use quell_sim::pattern::balanced;
 
-/// The most dimensions that are looked for.
+/// Maximum number of dimensions that are tried.
 const MOST_DIMENSIONS: usize = 4;
-/// The most grids that are looked at.
+/// Maximum number of grids that are tried.
 const MOST_GRIDS: usize = 4096;
 
-/// Ranks in a grid, the last dimension the fastest, as MPI numbers them; the ends of some dimensions are neighbours.
+/// Ranks in a grid, the last dimension the fastest, as MPI numbers them; some dimensions may be periodic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     pub dims: Vec<u32>,
     pub periodic: Vec<bool>,
 }
 
-/// How far away another rank is, in each dimension.
+/// Distance to another rank in each dimension.
 pub(super) type Offset = Vec<i64>;
 
 impl Grid {
-    /// All grids of so many ranks, those of fewer dimensions first.
+    /// All grids of this number of ranks, those with fewer dimensions first.
     pub fn all(ranks: u32) -> Vec<Self> {
         let mut grids = Vec::new();
         for dimensions in 1..=MOST_DIMENSIONS {
@@ -51,7 +51,7 @@ impl Grid {
         place
     }
 
-    /// The way from one rank to another, the shorter one round; of two that are equally long `up` or down.
+    /// The offset from one rank to another, in the shorter direction of a periodic dimension; if both are equally long, `up` or down.
     pub fn offset(&self, from: u32, to: u32, up: bool) -> Offset {
         let places = self.place(from).into_iter().zip(self.place(to));
         let ways = places.zip(self.dims.iter().zip(&self.periodic)).map(|((from, to), (dim, periodic))| {
@@ -66,14 +66,14 @@ impl Grid {
         ways.collect()
     }
 
-    /// Whether the way leads as far up as down somewhere, so that nobody knows which is meant.
+    /// Whether the offset is equally long in both directions of a dimension, so that the intended one is unknown.
     pub fn is_ambiguous(&self, offset: &Offset) -> bool {
         let ways = offset.iter().zip(self.dims.iter().zip(&self.periodic));
         ways.into_iter()
             .any(|(way, (dim, periodic))| *periodic && *way != 0 && 2 * way.abs() == i64::from(*dim))
     }
 
-    /// Who stands there; nobody beyond an end.
+    /// The rank at an offset; `None` beyond an end.
     pub fn at(&self, from: u32, offset: &Offset) -> Option<u32> {
         let mut rank = 0;
         let places = self.place(from).into_iter().zip(offset);
@@ -88,8 +88,8 @@ impl Grid {
         u32::try_from(rank).ok()
     }
 
-    /// A grid of the same kind for so many ranks, as even as can be, the larger dimensions where this one has them; `None` if there is none in
-    /// which these ways lead to others.
+    /// A grid of the same kind for this number of ranks, as balanced as possible, with the larger dimensions where this one has them; `None` if
+    /// there is none in which these offsets lead to other ranks.
     pub fn of_ranks<'a>(&self, ranks: u32, mut ways: impl Iterator<Item = &'a Offset>) -> Option<Self> {
         let mut places: Vec<usize> = (0..self.dims.len()).collect();
         places.sort_by_key(|place| std::cmp::Reverse(self.dims[*place]));
@@ -103,7 +103,7 @@ impl Grid {
         ways.all(leads).then_some(grid)
     }
 
-    /// In words: `4x4 periodic`.
+    /// In words, as in `4x4 periodic`.
     pub fn words(&self) -> String {
         let dims: Vec<String> = self.dims.iter().map(u32::to_string).collect();
         let ends = match (self.periodic.iter().all(|ends| *ends), self.periodic.contains(&true)) {
@@ -115,7 +115,7 @@ impl Grid {
     }
 }
 
-/// All ways to write a number as a product of so many, each above 1 unless it is the only one.
+/// All ways to write a number as a product of this many factors, each above 1 unless it is the only one.
 fn split(ranks: u32, dimensions: usize, so_far: &mut Vec<u32>, all: &mut Vec<Vec<u32>>) {
     if all.len() >= MOST_GRIDS {
         return;

@@ -1,4 +1,4 @@
-//! Messages and collectives of all ranks together. What lacks its other end becomes nothing.
+//! Matches messages and collectives of all ranks. Operations without their other end become [`Operation::Nothing`].
 
 use std::ops::Range;
 
@@ -10,36 +10,36 @@ use super::expand::What;
 use super::sequence::{Call, Message, Operation, Sequence};
 use crate::track::event_reader::{Channel, MessageKey};
 
-/// Messages of collectives have tags from here on: a range of their own.
+/// First tag of the messages of collectives, which have a range of their own.
 pub(super) const COLLECTIVE_TAGS: u32 = 1 << 31;
 
-/// What ranks said of one collective.
+/// What the ranks reported about one collective.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     kind: Option<CollectiveKind>,
-    /// A place among those who take part.
+    /// Index of the root among those that take part.
     root: Option<u32>,
-    /// The most that one of them sent and received, and what all did in sum, in bytes.
+    /// Maximum number of bytes that one of them sent and received, and the sum of all sent, in bytes.
     sent: u64,
     received: u64,
     all_sent: u64,
     parts: u32,
-    /// They agree.
+    /// Whether the ranks agree.
     sound: bool,
 }
 
-/// A communicator, made ready.
+/// A communicator, indexed for look-ups.
 #[derive(Debug)]
 struct Group {
-    /// Places of its ranks among the sequences, of both groups where it joins two.
+    /// Indices of its ranks among the sequences, for both groups if it joins two.
     members: Vec<u32>,
-    /// For each place among the sequences, that in the group; empty if it is the same.
+    /// The index in the group for each index among the sequences; empty if they are equal.
     places: FxHashMap<u32, u32>,
     /// Its collectives in [`Matching::collectives`].
     calls: Range<usize>,
 }
 
-/// All that ranks did together.
+/// All matches between ranks.
 #[derive(Debug)]
 pub(super) struct Matching {
     groups: Vec<Group>,
@@ -51,15 +51,15 @@ pub(super) struct Matching {
 #[derive(Debug)]
 pub(super) struct Part<'a> {
     pub what: What,
-    /// Its number in the group.
+    /// Its index in the group.
     pub place: u32,
-    /// Of the group, places among the sequences.
+    /// The members of the group, as indices among the sequences.
     pub members: &'a [u32],
     pub tag: u32,
 }
 
 impl Matching {
-    /// Of the whole run. What is left out of `sequences` is [`Operation::Nothing`] then.
+    /// Matches the whole run. What is omitted from `sequences` becomes [`Operation::Nothing`].
     pub fn new(definitions: &Definitions, sequences: &mut [Sequence], left_out: &mut LeftOut) -> Self {
         messages(definitions, sequences, left_out);
         let of_rank: FxHashMap<u32, u32> =
@@ -96,13 +96,13 @@ impl Matching {
         Self { groups, collectives, tags }
     }
 
-    /// A number of its own for each communicator and tag, in the order in which they first come.
+    /// A distinct number for each communicator and tag, in the order of their first occurrence.
     pub fn tag(&self, message: &Message) -> u32 {
         let tag = message.key.and_then(|key| self.tags.get(&(key.channel.comm, key.channel.tag)));
         tag.copied().unwrap_or(0)
     }
 
-    /// A rank's part in a collective; `None` where it is left out, or does nothing.
+    /// A rank's part in a collective; `None` if it is omitted, or does nothing.
     pub fn part(&self, rank: u32, call: &Call) -> Option<Part<'_>> {
         let part = call.part?;
         let group = self.groups.get(part.comm as usize)?;
@@ -113,9 +113,9 @@ impl Matching {
     }
 }
 
-/// The tag of the messages of a collective, by its number in the run.
+/// The tag of a collective's messages, from the collective's number in the run.
 pub(super) fn collective_tag(number: usize) -> u32 {
-    // The highest number is a wildcard.
+    // The highest tag is a wildcard.
     COLLECTIVE_TAGS + (number % (COLLECTIVE_TAGS as usize - 1)) as u32
 }
 
@@ -131,7 +131,7 @@ impl Group {
         self.places.get(&rank).copied()
     }
 
-    /// What they do together, and with how many bytes for each.
+    /// The operation, with its number of bytes for each rank.
     fn what(&self, said: &Said, kind: CollectiveKind, root: Option<u32>) -> What {
         let n = self.members.len().max(1) as u64;
         let (sent, received) = (said.sent, said.received);
@@ -149,7 +149,7 @@ impl Group {
             }
         };
         let rooted = is_rooted(kind);
-        // Where nobody knows the root, all wait for all.
+        // Without a known root, all wait for all.
         let kind = if rooted && root.is_none() { Op::Allreduce } else { kind };
         What { operation: kind, bytes: bytes.max(1), root: root.filter(|_| rooted).unwrap_or(0) }
     }
@@ -166,7 +166,7 @@ fn messages_of(sequence: &Sequence) -> impl Iterator<Item = &Message> {
     })
 }
 
-/// The numbers of the messages that one end of a channel has.
+/// The numbers of the messages at one end of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Numbers {
     count: u64,
@@ -186,9 +186,9 @@ impl Numbers {
     }
 }
 
-/// Leaves out messages of which only one end is there.
+/// Omits messages of which only one end exists.
 fn messages(definitions: &Definitions, sequences: &mut [Sequence], left_out: &mut LeftOut) {
-    // Most channels have both ends of all their messages: only of the others each message is looked at.
+    // Most channels have both ends of all their messages; only on the others each message is examined.
     let mut ends: FxHashMap<Channel, [Numbers; 2]> = FxHashMap::default();
     for step in sequences.iter().flat_map(|sequence| &sequence.steps) {
         if let Some((Some(key), end)) = end_of(&step.operation) {
@@ -227,7 +227,7 @@ fn messages(definitions: &Definitions, sequences: &mut [Sequence], left_out: &mu
     }
 }
 
-/// Which message an operation is about, and which end of it: 0 sends, 1 receives.
+/// The message of an operation, and its end: 0 sends, 1 receives.
 fn end_of(operation: &Operation) -> Option<(Option<MessageKey>, usize)> {
     match operation {
         Operation::Send(message) => Some((message.key, 0)),
@@ -244,7 +244,7 @@ fn peer(place: u32) -> String {
     if place == UNKNOWN { "a rank without a trace".to_owned() } else { format!("rank {place}") }
 }
 
-/// The communicators, of those ranks that are there.
+/// The communicators, with only the ranks that exist.
 fn groups(definitions: &Definitions, of_rank: &FxHashMap<u32, u32>) -> Vec<Group> {
     let group = |comm: &quell_recording::mpi::Comm| {
         let members: Vec<u32> = comm.everybody().filter_map(|rank| of_rank.get(&rank).copied()).collect();
@@ -256,7 +256,7 @@ fn groups(definitions: &Definitions, of_rank: &FxHashMap<u32, u32>) -> Vec<Group
     definitions.comms.iter().map(group).collect()
 }
 
-/// Gathers what ranks said of each communicator's collectives.
+/// Collects the ranks' reports on each communicator's collectives.
 fn collectives(groups: &mut [Group], sequences: &[Sequence], left_out: &mut LeftOut) -> Vec<Said> {
     let mut counts = vec![0; groups.len()];
     for part in sequences.iter().flat_map(calls).filter_map(|call| call.part) {
@@ -300,7 +300,7 @@ impl Said {
         self.received = self.received.max(call.received);
         self.all_sent = self.all_sent.saturating_add(call.sent);
         let Some(kind) = call.kind else { return };
-        // A root that is not told is none that differs, and only rooted operations have one.
+        // An unknown root contradicts no other, and only rooted operations have one.
         let root = call.root.filter(|_| is_rooted(kind));
         let other_root = self.root.zip(root).is_some_and(|(known, told)| known != told);
         self.sound &= self.kind.is_none_or(|known| known == kind) && !other_root;

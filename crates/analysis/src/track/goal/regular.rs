@@ -1,4 +1,4 @@
-//! What all ranks do alike: the same steps, with others at constant offsets in a grid.
+//! What all ranks do alike: the same steps, with peers at constant offsets in a grid.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use super::grid::{Grid, Offset};
 use super::matching::Matching;
 use super::sequence::{Operation, Sequence};
 
-/// A step that breaks the rule.
+/// A step that violates the regularity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Irregular {
-    /// Whose it is, in the world.
+    /// Its rank in `MPI_COMM_WORLD`.
     pub rank: u32,
-    /// Its number among what the rank sent, received and took part in, from 1.
+    /// Its number among the rank's sends, receives and collectives, from 1.
     pub operation: usize,
-    /// What it is.
+    /// The actual operation.
     pub what: String,
-    /// What it would have to be.
+    /// The operation that would be regular.
     pub expected: String,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Irregular {
 
 impl std::error::Error for Irregular {}
 
-/// What a rank does, as far as others can do it too.
+/// An operation of a rank, in a form that applies to other ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     Send {
@@ -52,11 +52,11 @@ pub(super) enum Deed {
         what: What,
         blocking: bool,
     },
-    /// For what began at that place.
+    /// Waits for the operation with this index.
     Wait(u32),
 }
 
-/// A rank's deeds, and the work before each.
+/// A rank's operations, and the work before each.
 #[derive(Debug, Default)]
 struct Deeds {
     rank: u32,
@@ -64,15 +64,15 @@ struct Deeds {
     rest_ns: u64,
 }
 
-/// What every rank does.
+/// The regular run: what every rank does.
 #[derive(Debug)]
 pub(super) struct Regular {
-    /// The deeds of a rank that does all of them, the way to the peer of each that has one, and what ranks worked before it, in ns.
+    /// The operations of a rank that does all of them, the offset of the peer of each that has one, and the ranks' work before it, in ns.
     pub deeds: Vec<(Deed, Option<Offset>, Vec<u64>)>,
-    /// What they worked after the last.
+    /// The ranks' work after the last operation.
     pub rests: Vec<u64>,
     pub grid: Grid,
-    /// Two ranks are each other's neighbours both ways: which was meant is guessed.
+    /// Two ranks are each other's neighbours in both directions, so the direction is a guess.
     guessed: bool,
 }
 
@@ -81,7 +81,7 @@ impl Regular {
         self.deeds.iter().filter_map(|(_, way, _)| way.as_ref())
     }
 
-    /// What it was taken for, in words.
+    /// The assumed grid, in words.
     pub fn describe(&self, ranks: u32) -> String {
         if self.ways().next().is_none() {
             return "no messages but those of collectives".to_owned();
@@ -97,7 +97,7 @@ impl Regular {
     }
 }
 
-/// How far a grid explains the run: ranks, then steps of the next.
+/// How much of the run a grid explains: number of ranks, then of steps of the next rank.
 type Reach = (usize, usize);
 
 /// Finds what all ranks do.
@@ -111,7 +111,7 @@ pub(super) fn find(
         .enumerate()
         .map(|(place, sequence)| deeds(definitions, (place as u32, sequence), sequences.len(), matching))
         .collect::<Result<_, _>>()?;
-    // Those at ends may do less.
+    // Ranks at the ends of the grid may do less.
     let longest = all.iter().enumerate().max_by_key(|(place, deeds)| (deeds.all.len(), usize::MAX - place));
     let Some((model, template)) = longest else {
         let nothing = || "nothing".to_owned();
@@ -136,7 +136,7 @@ pub(super) fn find(
     Err(best.map_or_else(|| broken(template, 0, "there is no grid of so many ranks".into()), |(_, why)| why))
 }
 
-/// What a rank did, without what was left out. Work before that belongs to what comes next.
+/// What a rank did, without what was omitted. Work before an omitted operation is added to that before the next one.
 fn deeds(
     definitions: &Definitions,
     (place, sequence): (u32, &Sequence),
@@ -168,7 +168,7 @@ fn deeds(
                     });
                 }
                 part.map(|part| Deed::Collective {
-                    // The root is named as in the world.
+                    // The root is given by its world rank.
                     what: What { root: part.members[part.what.root as usize], ..part.what },
                     blocking: call.blocking,
                 })
@@ -185,14 +185,14 @@ fn deeds(
 }
 
 impl Deeds {
-    /// The number of a deed among those that are no waits, from 1.
+    /// The number of an operation among those that are not waits, from 1.
     fn number(&self, at: usize) -> usize {
         let before = &self.all[..at.min(self.all.len())];
         before.iter().filter(|(_, deed)| !matches!(deed, Deed::Wait(_))).count() + 1
     }
 }
 
-/// Looks whether all ranks do what the model does, in this grid.
+/// Checks whether all ranks do what the model does, in this grid.
 fn explain(grid: Grid, model: u32, template: &Deeds, all: &[Deeds]) -> Result<Regular, (Reach, Irregular)> {
     let mut guessed = false;
     let mut deeds = Vec::with_capacity(template.all.len());
@@ -221,11 +221,11 @@ fn explain(grid: Grid, model: u32, template: &Deeds, all: &[Deeds]) -> Result<Re
 }
 
 impl Regular {
-    /// Takes a rank's work, if it does the same; otherwise says at which of its deeds it does not, and what was expected there.
+    /// Adds a rank's work if it does the same; otherwise returns the first operation that differs, and the expected one.
     fn takes(&mut self, rank: u32, one: &Deeds) -> Result<(), (usize, String)> {
         let mut at = 0;
         let mut places = vec![u32::MAX; self.deeds.len()];
-        // Work before what a rank at an end does not do is told with that before the next, so it is not known of either.
+        // If a rank at an end skips an operation, the work before it is recorded with that before the next one, so neither is known separately.
         let mut skipped = false;
         for (number, (deed, way, gaps)) in self.deeds.iter_mut().enumerate() {
             let expected = match (*deed, way) {
@@ -263,7 +263,7 @@ impl Regular {
     }
 }
 
-/// The same with another rank.
+/// The same operation with another peer.
 pub(super) fn towards(deed: Deed, peer: u32) -> Deed {
     match deed {
         Deed::Send { tag, bytes, .. } => Deed::Send { peer, tag, bytes },

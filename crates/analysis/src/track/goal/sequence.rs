@@ -1,4 +1,4 @@
-//! What one rank did: what it sent, received and took part in, and how long it worked before each.
+//! What one rank did: its sends, receives and collectives, and how long it worked before each.
 
 use quell_recording::mpi::{Operation as CollectiveKind, Run, UNKNOWN};
 use rustc_hash::FxHashMap;
@@ -8,12 +8,12 @@ use crate::track::event_reader::{
     CollectiveEnd, CollectivePart, EventReader, Fact, MessageKey, OperationId, Timed, polls_again,
 };
 
-/// A message, as one of its ends knows it.
+/// A message as seen from one of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Which; `None` where the archive does not define its other end.
+    /// Its key; `None` if the archive does not define its other end.
     pub key: Option<MessageKey>,
-    /// The other end: a place among the sequences, or [`UNKNOWN`].
+    /// The other end: an index among the sequences, or [`UNKNOWN`].
     pub peer: u32,
     pub bytes: u64,
 }
@@ -21,11 +21,11 @@ pub(super) struct Message {
 /// A rank's part in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Call {
-    /// Which collective; `None` where nobody knows.
+    /// The collective; `None` if it is unknown.
     pub part: Option<CollectivePart>,
-    /// Unknown where it never ended here.
+    /// The operation; `None` if its end was not recorded here.
     pub kind: Option<CollectiveKind>,
-    /// A place among those who take part.
+    /// Index of the root among those that take part.
     pub root: Option<u32>,
     pub sent: u64,
     pub received: u64,
@@ -35,36 +35,36 @@ pub(super) struct Call {
 /// What a rank did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// Handed a message over; its end is waited for by [`Operation::Wait`].
+    /// Sends a message; [`Operation::Wait`] waits for its end.
     Send(Message),
-    /// Began to wait for one.
+    /// Begins to receive a message.
     Receive(Message),
     Collective(Call),
-    /// Went on only when what began at that place in the sequence was done.
+    /// Waits until the operation that began at this index of the sequence is done.
     Wait(u32),
-    /// Something of which an end is missing.
+    /// An operation whose end is missing.
     Nothing,
 }
 
-/// What a rank did, and the work before.
+/// An operation of a rank, and the work before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Since the last step, without MPI calls and noise.
+    /// Work since the last step, without MPI calls and noise.
     pub gap_ns: u64,
     pub operation: Operation,
 }
 
-/// All of a rank.
+/// All steps of a rank.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
-    /// Its number in the world.
+    /// Its rank in `MPI_COMM_WORLD`.
     pub rank: u32,
     pub steps: Vec<Step>,
     /// Work after the last step.
     pub rest_ns: u64,
 }
 
-/// Goes through all ranks, in order. What threads besides the first do is left out, but for what they complete of the first.
+/// Reads all ranks, in order. Omits what threads other than the first do, except for what they complete for the first.
 pub(super) fn all<R: Run + ?Sized>(
     events: &mut EventReader<'_, R>,
     left_out: &mut LeftOut,
@@ -96,7 +96,7 @@ pub(super) fn all<R: Run + ?Sized>(
     sequences.collect()
 }
 
-/// The outermost call that goes on.
+/// The outermost open call.
 #[derive(Debug)]
 struct OpenCall {
     entered: u64,
@@ -104,25 +104,25 @@ struct OpenCall {
     done: Vec<u32>,
 }
 
-/// Makes the sequence of a rank.
+/// Builds the sequence of a rank.
 struct SequenceBuilder<'a> {
     of_rank: &'a FxHashMap<u32, u32>,
     sequence: Sequence,
     now: u64,
-    /// When its first event was.
+    /// When its first event happened.
     start: Option<u64>,
-    /// When the last call ended, and the noise since.
+    /// When the last call ended, and the noise since then.
     since: u64,
     noise: u64,
-    /// Noise that found no time to be taken from.
+    /// Noise for which there was no work time to subtract it from.
     debt: u64,
     /// Work since the last step.
     work: u64,
     totals: Vec<u64>,
-    /// When the last region was entered, and the noise by then.
+    /// When the last region was entered, and the noise until then.
     entered: (u64, u64),
     call: Option<OpenCall>,
-    /// How long the last call took, if it polled in vain.
+    /// Duration of the last call, if it polled without success.
     in_vain: Option<u64>,
     begun: FxHashMap<OperationId, u32>,
 }
@@ -146,7 +146,7 @@ impl<'a> SequenceBuilder<'a> {
         }
     }
 
-    /// Takes a fact of the first thread; `polls` if a call begins with it that does.
+    /// Processes a fact of the first thread; `polls` if a call begins with it that polls.
     fn fact(&mut self, time_ns: u64, fact: Fact, polls: bool) {
         self.now = time_ns;
         if self.start.is_none() {
@@ -176,7 +176,7 @@ impl<'a> SequenceBuilder<'a> {
                 }
             }
             Fact::ReceivePosted { operation, .. } => {
-                // It is a receive once its message has come.
+                // It becomes a receive once its message has arrived.
                 let place = self.push(Operation::Nothing);
                 self.begun.insert(operation, place);
             }
@@ -204,14 +204,14 @@ impl<'a> SequenceBuilder<'a> {
                     self.turns_out(place, collective(part, &ends, false));
                     self.done(place);
                 }
-                // Its place in the program is its end.
+                // Its position in the program is its end.
                 None => drop(self.push(collective(part, &ends, true))),
             },
             _ => {}
         }
     }
 
-    /// Takes a fact of another thread, which may complete what the first began: that one does not wait for it then.
+    /// Processes a fact of another thread, which may complete what the first began; the first then does not wait for it.
     fn fact_of_another_thread(&mut self, fact: Fact) {
         match fact {
             Fact::Cancelled { operation } => self.cancelled(operation),
@@ -234,20 +234,20 @@ impl<'a> SequenceBuilder<'a> {
     fn add_noise(&mut self, source: u32, total_ns: u64) {
         let Some(total) = self.totals.get_mut(source as usize) else { return };
         let more = total_ns.saturating_sub(std::mem::replace(total, total_ns));
-        // What struck before the first event took nothing from the work after it.
+        // Noise before the first event did not delay the work after it.
         if self.start != Some(self.now) {
             self.noise = self.noise.saturating_add(more);
         }
     }
 
-    /// A call begins where the last region was entered.
+    /// Begins a call at the entry of the last region.
     fn begin_call(&mut self, polls: bool) {
         let (entered, noise) = self.entered;
         self.worked_until(entered, noise, polls);
         self.call = Some(OpenCall { entered, done: Vec::new() });
     }
 
-    /// The program worked until `end`, while so much noise struck it, unless it only polled again.
+    /// Adds the work until `end` less the `noise` that struck it, unless the program only polled again.
     fn worked_until(&mut self, end: u64, noise: u64, polls: bool) {
         let time = end.saturating_sub(self.since);
         let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
@@ -277,7 +277,7 @@ impl<'a> SequenceBuilder<'a> {
         (self.sequence.steps.len() - 1) as u32
     }
 
-    /// The step that began an operation which ends.
+    /// The step that began an operation which now ends.
     fn begun_by(&mut self, operation: Option<OperationId>) -> Option<u32> {
         self.begun.remove(&operation?)
     }
@@ -287,7 +287,7 @@ impl<'a> SequenceBuilder<'a> {
         place
     }
 
-    /// A receive that was given up is none. A rank has taken part in a collective all the same: they cannot be cancelled (MPI 4.0, 6.12).
+    /// Removes a cancelled receive. A collective stays, because collectives cannot be cancelled (MPI 4.0, 6.12).
     fn cancelled(&mut self, operation: Option<OperationId>) {
         let Some(place) = self.begun_by(operation) else { return };
         let step = &mut self.sequence.steps[place as usize];
@@ -296,7 +296,7 @@ impl<'a> SequenceBuilder<'a> {
         }
     }
 
-    /// The call goes on only when this is done.
+    /// Makes the open call wait for this step.
     fn done(&mut self, place: u32) {
         if let Some(call) = &mut self.call {
             call.done.push(place);
@@ -309,7 +309,7 @@ impl<'a> SequenceBuilder<'a> {
             if key.channel.from == rank { key.channel.to } else { key.channel.from }
         };
         let peer = key.and_then(|key| self.of_rank.get(&other(key))).copied().unwrap_or(UNKNOWN);
-        // LogGOPSim counts bytes from the first on: with none it would go back in time.
+        // LogGOPSim counts the bytes after the first: an empty message would take negative time.
         Message { key, peer, bytes: bytes.max(1) }
     }
 

@@ -1,4 +1,4 @@
-//! Runs made by hand, and what goes wrong in them.
+//! Runs made by hand, with and without defects.
 
 use quell_recording::mpi::{
     BLOCKING, Comm, Damage, Definitions, Event, Location, Operation, Region, Run, UNKNOWN, What,
@@ -15,7 +15,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// A run of so many ranks, and of these sources.
+    /// A run with this number of ranks, and with these sources.
     pub fn new(ranks: u32, sources: &[&str]) -> Self {
         let region = |name: &str, mpi| Region { name: name.to_owned(), site: None, mpi };
         let world = Comm { name: "world".to_owned(), members: (0..ranks).collect(), remote: None };
@@ -41,7 +41,7 @@ impl Made {
         self
     }
 
-    /// The rank's noise of source 0 by now.
+    /// Sets the rank's cumulative noise of source 0.
     pub fn noise(&mut self, rank: u32, time_ns: u64, total_ns: u64) -> &mut Self {
         self.at(rank, time_ns, What::Noise { source: 0, total_ns })
     }
@@ -83,7 +83,7 @@ impl Run for Made {
         &self.definitions
     }
 
-    /// Five at a time, so that a run has several blocks.
+    /// Returns five events at a time, so that a run has several blocks.
     fn read(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage> {
         let rest = &mut self.events[location];
         let some = rest.len().min(5);
@@ -139,7 +139,7 @@ fn a_collective_that_lacks_a_rank_is_named_and_gone_on_without() {
     let told: Vec<String> = tracked.findings.warnings.iter().map(ToString::to_string).collect();
     let told = told.join("\n");
     assert!(told.contains("lacks rank 2") && told.contains("torn"), "{told}");
-    // Rank 1 came at 90, so that without noise both leave 30 after that.
+    // Rank 1 entered at 90, so without noise both leave 30 after that.
     assert_eq!(accumulated(&tracked), [10, 10, 0]);
 }
 
@@ -155,7 +155,7 @@ fn ranks_that_do_not_agree_are_named() {
 fn clocks_that_run_backwards_are_counted_and_repaired() {
     let mut made = Made::new(2, &["tick"]);
     made.noise(0, 100, 10).sends(0, [100, 110], 1, 0);
-    // Received 60 ns before it was sent: taken to have been sent when it was received.
+    // Received 60 ns before it was sent: assumed to have been sent when it was received.
     made.receives(1, [20, 40], 0, 0);
     made.at(0, 90, What::Enter(0)).at(0, 120, What::Leave(0));
     let tracked = made.track();
@@ -185,7 +185,7 @@ fn receives_from_anybody_take_messages_in_the_order_in_which_they_were_posted() 
         let posted = What::RecvPosted { comm: 0, from: UNKNOWN, tag: UNKNOWN, request };
         made.at(1, 5, What::Enter(4)).at(1, 5, posted).at(1, 5, What::Leave(4));
     }
-    // The second is found complete first.
+    // The second request completes first.
     for (request, begin, end) in [(2, 20, 105), (1, 106, 110)] {
         let came = What::Recv { comm: 0, from: 0, tag: 0, bytes: 8, request };
         made.at(1, begin, What::Enter(2)).at(1, end, came).at(1, end, What::Leave(2));

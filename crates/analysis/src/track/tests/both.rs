@@ -1,8 +1,8 @@
-//! Runs in which the analysis of noise and the schedule have to see the same: which calls polled, and which messages and collectives are the same.
-//! Calls take no time here but that for which they wait, so that a run without noise ends when its schedule does.
+//! Runs in which the analysis of noise and the schedule must agree: on the calls that polled, and on the matches of messages and collectives.
+//! Here calls only take the time that they wait, so that a run without noise ends when its schedule does.
 
 use quell_recording::mpi::{BLOCKING, Location, Operation, Region, UNKNOWN, What};
-use quell_sim::loggops::{Net, PerByte};
+use quell_sim::loggops::{Network, PerByte};
 
 use super::archives::Made;
 use super::goals::{finish, made};
@@ -17,12 +17,12 @@ fn run(ranks: u32) -> Made {
 }
 
 impl Made {
-    /// A call of this name, in no time, of which these events say what it did.
+    /// A call of this name and zero duration, with these events.
     fn calls(&mut self, rank: u32, at: u64, name: &str, events: &[What]) -> &mut Self {
         self.waits(rank, [at, at], name, events)
     }
 
-    /// The same of one that waits for it.
+    /// As [`Self::calls`], for a call that waits.
     fn waits(&mut self, rank: u32, [begin, end]: [u64; 2], name: &str, events: &[What]) -> &mut Self {
         let regions = &mut self.definitions.regions;
         let known = regions.iter().position(|region| region.name == name);
@@ -55,11 +55,11 @@ fn complete(operation: Operation, root: u32, request: u64) -> What {
 }
 
 /// A network on which messages take no time.
-fn free() -> Net {
-    Net { latency: 0, overhead: 0, gap: 0, gap_per_byte: PerByte::default(), ..Net::default() }
+fn free() -> Network {
+    Network { latency: 0, overhead: 0, gap: 0, gap_per_byte: PerByte::default(), ..Network::default() }
 }
 
-/// When each rank ends without noise, as both say it.
+/// The end of each rank without noise, by both methods.
 fn both(make: impl Fn() -> Made) -> (Vec<i64>, Vec<i64>) {
     let tracked = make().track();
     let ends = finish(&made(&mut make(), None).unwrap().schedule, free());
@@ -253,7 +253,7 @@ fn a_long_send_waits_for_a_receive_from_anybody_too() {
     let long = What::Send { comm: 0, to: 1, tag: 0, bytes: 1 << 20, request: BLOCKING };
     run.at(0, 100, What::Enter(1)).at(0, 100, long).at(0, 5000, What::Leave(1)).at(0, 5000, What::Leave(0));
     run.noise(1, 5000, 4000).calls(1, 5000, "MPI_Irecv", &[posted(UNKNOWN, UNKNOWN, 1)]);
-    // Its message is known though it ends only after the sender went on.
+    // Its message is known although the receive ends only after the sender continued.
     run.calls(1, 5500, "MPI_Comm_rank", &[]);
     run.at(1, 6000, What::Enter(2)).at(1, 6000, received(0, 0, 1)).at(1, 6000, What::Leave(2));
     let ends: Vec<i64> = run.track().ranks.iter().map(|rank| rank.compensated_ns).collect();

@@ -1,9 +1,9 @@
-//! Runs that become schedules again, and schedules of more ranks.
+//! Converts runs to schedules, and to schedules of more ranks.
 
 use proptest::prelude::*;
 use quell_recording::mpi::{Operation, UNKNOWN, What};
 use quell_sim::goal::Schedule;
-use quell_sim::loggops::{Net, Noise, PerByte, Program, Rules, Run, run};
+use quell_sim::loggops::{Network, Noise, PerByte, Program, Rules, Run, run};
 use quell_sim::pattern::{Params, by_name};
 
 use super::archives::Made;
@@ -14,7 +14,7 @@ pub fn made(made: &mut Made, ranks: Option<u32>) -> Result<Replayable, GoalError
     goal(made, ranks.map(|ranks| Extrapolation { ranks, seed: 1 }), &mut |_| ())
 }
 
-pub fn finish(program: &impl Program, net: Net) -> Vec<u64> {
+pub fn finish(program: &impl Program, net: Network) -> Vec<u64> {
     let silence = Run {
         net,
         rules: Rules::Physical,
@@ -27,11 +27,11 @@ pub fn finish(program: &impl Program, net: Net) -> Vec<u64> {
     outcome.finish
 }
 
-fn wire(latency: u64) -> Net {
-    Net { latency, overhead: 0, gap: 0, gap_per_byte: PerByte::default(), ..Net::default() }
+fn wire(latency: u64) -> Network {
+    Network { latency, overhead: 0, gap: 0, gap_per_byte: PerByte::default(), ..Network::default() }
 }
 
-/// Each rank sends so far away, on a grid, and receives what comes: all at once.
+/// Each rank exchanges messages with its neighbours on a grid, all at once.
 fn exchange(dims: [u32; 2], periodic: bool, bytes: u64) -> Made {
     let ranks = dims[0] * dims[1];
     let mut run = Made::new(ranks, &["tick"]);
@@ -70,7 +70,7 @@ fn exchange(dims: [u32; 2], periodic: bool, bytes: u64) -> Made {
 fn halo(dims: [u32; 2], periodic: bool, bytes: u64) -> Vec<u64> {
     let params =
         Params { ranks: dims[0] * dims[1], bytes, dims: dims.to_vec(), periodic, ..Params::default() };
-    let all = finish(&by_name("halo2d", &params).unwrap(), Net::default());
+    let all = finish(&by_name("halo2d", &params).unwrap(), Network::default());
     all.into_iter().map(|end| end + 1000).collect()
 }
 
@@ -79,13 +79,13 @@ fn a_grid_of_more_ranks_takes_as_long_as_the_pattern() {
     for periodic in [true, false] {
         let same = made(&mut exchange([3, 4], periodic, 100), None).unwrap();
         assert_eq!(
-            finish(&same.schedule, Net::default()),
+            finish(&same.schedule, Network::default()),
             halo([3, 4], periodic, 100),
             "periodic: {periodic}"
         );
         let more = made(&mut exchange([3, 4], periodic, 100), Some(64)).unwrap();
         assert_eq!(
-            finish(&more.schedule, Net::default()),
+            finish(&more.schedule, Network::default()),
             halo([8, 8], periodic, 100),
             "periodic: {periodic}"
         );
@@ -112,7 +112,7 @@ fn allreduces_of_more_ranks_are_the_pattern() {
         ..Params::default()
     };
     let pattern = by_name("bsp", &params).unwrap();
-    assert_eq!(finish(&more.schedule, Net::default()), finish(&pattern, Net::default()));
+    assert_eq!(finish(&more.schedule, Network::default()), finish(&pattern, Network::default()));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn noise_from_before_the_run_takes_nothing_and_what_finds_no_room_is_carried_ove
     run.at(0, 420, What::Leave(0));
     let alone = made(&mut run, None).unwrap();
     // 100 ns with 200 ns of noise, then 300 ns.
-    assert_eq!(finish(&alone.schedule, Net::default()), [200]);
+    assert_eq!(finish(&alone.schedule, Network::default()), [200]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ proptest! {
         let again = made(&mut trace(&program, &noisy), None).unwrap();
         let quiet = schedule(&program, [false, false]);
         prop_assert_eq!(totals(&again.schedule), totals(&quiet));
-        for net in [wire(latency), Net::default()] {
+        for net in [wire(latency), Network::default()] {
             prop_assert_eq!(finish(&again.schedule, net), finish(&quiet, net));
         }
     }
@@ -208,7 +208,7 @@ proptest! {
         rounds.push((0, 0, vec![1; ranks]));
         let again = made(&mut collectives(&rounds), None).unwrap();
         let longest = (0..ranks).map(|rank| rounds.iter().map(|round| round.2[rank]).sum::<u64>()).max().unwrap();
-        let ends = finish(&again.schedule, Net::default());
+        let ends = finish(&again.schedule, Network::default());
         prop_assert!(ends.iter().all(|end| *end >= longest), "{:?} {}", ends, longest);
         let more = made(&mut collectives(&rounds), Some(ranks as u32 + 5)).unwrap();
         prop_assert!(more.quiet_ns > 0);

@@ -1,4 +1,4 @@
-//! Runs that no program makes.
+//! Runs that no program produces.
 
 use proptest::prelude::*;
 use quell_recording::mpi::{BLOCKING, Comm, Operation, UNKNOWN, What};

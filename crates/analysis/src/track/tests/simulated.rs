@@ -1,14 +1,14 @@
-//! Runs that were simulated, so that the same run without noise is known.
+//! Simulated runs, for which the same run without noise is known.
 
 use proptest::prelude::*;
 use quell_recording::mpi::{Operation, UNKNOWN, What};
 use quell_sim::goal::{Schedule, ScheduleBuilder};
-use quell_sim::loggops::{Activity, Net, Noise, PerByte, Rules, Run, Shape, Timeline, run_for_timeline};
+use quell_sim::loggops::{Activity, Network, Noise, PerByte, Rules, Run, Shape, Timeline, run_for_timeline};
 
 use super::archives::Made;
-use crate::track::{Network, track};
+use crate::track::track;
 
-/// What a rank does, one after the other.
+/// A step of a rank.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Work, and the noise of each source that strikes it.
@@ -38,7 +38,7 @@ pub fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
     })
 }
 
-/// The schedule with the noise of these sources.
+/// The schedule with the noise of the selected sources.
 pub fn schedule(program: &[Vec<Step>], sources: [bool; 2]) -> Schedule {
     let mut builder = ScheduleBuilder::new(program.len() as u32);
     for steps in program {
@@ -62,8 +62,8 @@ pub fn schedule(program: &[Vec<Step>], sources: [bool; 2]) -> Schedule {
     builder.finish().unwrap()
 }
 
-/// When each rank's steps end: of work and sends the simulator says it; a receive ends when its message is there.
-pub fn ends(program: &[Vec<Step>], net: Net, sources: [bool; 2]) -> Vec<Vec<u64>> {
+/// When each rank's steps end: for work and sends from the simulator; a receive ends when its message has arrived.
+pub fn ends(program: &[Vec<Step>], net: Network, sources: [bool; 2]) -> Vec<Vec<u64>> {
     let schedule = schedule(program, sources);
     let run = Run {
         net,
@@ -106,7 +106,7 @@ pub fn ends(program: &[Vec<Step>], net: Net, sources: [bool; 2]) -> Vec<Vec<u64>
     ends
 }
 
-/// The trace that a tracer would have written.
+/// The trace that a tracer would write.
 pub fn trace(program: &[Vec<Step>], ends: &[Vec<u64>]) -> Made {
     let mut made = Made::new(program.len() as u32, &["tick", "task"]);
     for (rank, (steps, ends)) in program.iter().zip(ends).enumerate() {
@@ -144,10 +144,10 @@ pub fn trace(program: &[Vec<Step>], ends: &[Vec<u64>]) -> Made {
     made
 }
 
-fn check(program: &[Vec<Step>], net: Net) -> Result<(), TestCaseError> {
+fn check(program: &[Vec<Step>], net: Network) -> Result<(), TestCaseError> {
     let noisy = ends(program, net, [true, true]);
     let mut made = trace(program, &noisy);
-    let tracked = track(&mut made, Some(Network::of(net)), &mut ());
+    let tracked = track(&mut made, Some(net), &mut ());
     prop_assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
     let last = |ends: &[u64]| ends.last().map_or(0, |end| *end as i64);
     let quiet = ends(program, net, [false, false]);
@@ -170,14 +170,14 @@ fn check(program: &[Vec<Step>], net: Net) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn without_a_network_the_quiet_run_is_that_of_the_simulator(program in programs()) {
-        let net = Net { latency: 0, overhead: 0, gap: 0, gap_per_byte: PerByte::default(), ..Net::default() };
+        let net = Network { latency: 0, overhead: 0, gap: 0, gap_per_byte: PerByte::default(), ..Network::default() };
         check(&program, net)?;
     }
 
     #[test]
     fn with_a_network_too(program in programs(), latency in 0u64..3000) {
-        // No message waits for another's bytes or for a CPU: only then all of its time is its own.
-        let net = Net { latency, overhead: 0, gap: 0, gap_per_byte: PerByte::default(), ..Net::default() };
+        // No message waits for another's bytes or for a CPU, so all of its time is its own.
+        let net = Network { latency, overhead: 0, gap: 0, gap_per_byte: PerByte::default(), ..Network::default() };
         check(&program, net)?;
     }
 
@@ -212,7 +212,7 @@ proptest! {
         prop_assert_eq!(tracked.compensated_runtime_by_source_ns["tick"], quiet[1] as i64);
         prop_assert_eq!(tracked.compensated_runtime_by_source_ns["task"], quiet[2] as i64);
         if let Some(ratio) = tracked.orthogonal_sum_ratio {
-            // Where sources share a rank they may also help one another to become visible.
+            // If sources share a rank, they may also make each other visible.
             prop_assert!(ratio > 0.0);
         }
     }

@@ -96,7 +96,7 @@ impl Display for Envelope {
     }
 }
 
-/// A time in ns, shown in seconds.
+/// A time in ns, displayed in seconds.
 struct Seconds(i64);
 
 impl Display for Seconds {

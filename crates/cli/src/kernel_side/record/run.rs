@@ -1,4 +1,4 @@
-//! A recording of the kernel alone while it lasts.
+//! A recording of the kernel alone, while it runs.
 
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,37 +13,37 @@ use crate::kernel_side::Rows;
 use crate::printer::Printer;
 use crate::progress::Step;
 
-/// How often the rings are looked at, at most and at least.
+/// The longest and the shortest time between two reads of the rings.
 pub const LONGEST: Duration = Duration::from_millis(50);
-/// Where ranks compute on all CPUs, each look is noise to them.
+/// The longest time between two reads while ranks compute on all CPUs, where each read is noise to them.
 pub const LONGEST_BESIDE: Duration = Duration::from_millis(300);
 const SHORTEST: Duration = Duration::from_millis(2);
-/// How long a command has to end by itself, once somebody wants the end.
+/// How long a command may take to end by itself after a request to stop.
 const GRACE_NS: u64 = 2_000_000_000;
-/// How often the file says how far it is.
+/// How often the progress of the recording is written to its file.
 const FLUSH_NS: u64 = 700_000_000;
 
-/// A run while it lasts.
+/// The state of a recording that runs.
 #[derive(Debug)]
 pub struct Run<'a> {
     pub plan: &'a Plan,
     pub stop: &'a AtomicBool,
     pub child: Option<Child>,
-    /// Who is followed without being a child.
+    /// The followed processes that are not children of quell.
     pub guests: Option<Guests>,
-    /// Since when the command is expected to end.
+    /// The time of the request to stop, from which the command's grace period counts.
     pub asked_ns: Option<u64>,
     pub zero_ns: u64,
     pub longest: Duration,
 }
 
 impl<'a> Run<'a> {
-    /// One that begins at `zero_ns`, for as long as the plan says.
+    /// A run that starts at `zero_ns`, for as long as the plan gives.
     pub fn of(plan: &'a Plan, stop: &'a AtomicBool, zero_ns: u64, longest: Duration) -> Self {
         Self { plan, stop, child: None, guests: None, asked_ns: None, zero_ns, longest }
     }
 
-    /// Writes what comes until the run is over.
+    /// Writes rows as they arrive, until the run is over.
     pub fn stream(
         &mut self,
         rows: &mut Rows,
@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether the command has ended; without one, whether the time is up or somebody wants the end.
+    /// Whether the command has ended; without a command, whether the time is up or a stop was requested.
     fn over(&mut self, rows: u64, recorder: &Recorder) -> bool {
         let stopped = self.stop.load(Ordering::SeqCst);
         if let Some(guests) = &mut self.guests {
@@ -93,10 +93,10 @@ impl<'a> Run<'a> {
         if !matches!(child.try_wait(), Ok(None)) {
             return true;
         }
-        // Ctrl-C has reached the command too, which may want to end in its own way; later it is asked to.
+        // The terminal has sent Ctrl-C to the command too, which may clean up before it ends; only later does quell send SIGTERM.
         let now = monotonic_ns();
         if stopped && now - *self.asked_ns.get_or_insert(now) >= GRACE_NS {
-            // SAFETY: the child is ours and has not been waited for, so the id is still its own.
+            // SAFETY: the child is ours and has not been waited for, so its process id is still valid.
             unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
             self.asked_ns = None;
         }
@@ -104,20 +104,20 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Processes that come to be followed by asking, and go.
+/// Processes that are followed because they asked for it, and that come and go.
 #[derive(Debug, Default)]
 pub struct Guests {
     came: bool,
     looked_ns: u64,
-    /// When one was last seen.
+    /// The last time at which one of them was seen.
     seen_ns: u64,
 }
 
 impl Guests {
-    /// Whether all that came are gone, or nobody came.
+    /// Whether all of them have ended, or none ever came.
     fn are_gone(&mut self, recorder: &Recorder, begun_ns: u64) -> bool {
         const LOOK_NS: u64 = 200_000_000;
-        /// A script's next job may come at once.
+        /// A script may start its next job at once.
         const LINGER_NS: u64 = 1_000_000_000;
         const NOBODY_NS: u64 = 30_000_000_000;
         let now = monotonic_ns();

@@ -1,4 +1,4 @@
-//! What the nodes of a folder cost together, and which of them are unlike the rest.
+//! What the nodes of a folder cost together, and which of them are outliers.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::printer::Printer;
 use crate::progress::Step;
 use crate::render;
 
-/// Reads the recordings, at most one a thread at a time, and prints what they are together.
+/// Reads the recordings, at most one per thread at a time, and prints the summary of all.
 pub fn run(
     folder: &Path,
     paths: &[PathBuf],

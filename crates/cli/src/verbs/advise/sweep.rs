@@ -18,16 +18,16 @@ use quell_request::pattern::OpText;
 #[derive(Debug)]
 pub struct CostsOfSources(sweep::Options);
 
-/// Predictions for a source: with it gone, and with it alone.
+/// Predictions per source: without it, and with it alone.
 const RUNS_A_SOURCE: u64 = 2;
 
 impl CostsOfSources {
-    /// Ready for any plan.
+    /// A parser for any plan.
     pub fn new() -> Self {
         Self(sweep::Options::of::<Advise>())
     }
 
-    /// What a unit's points mean: the nodes, the job at all its scales, and how many sources stand alone.
+    /// Parses a unit's points: the nodes, the job at all its numbers of ranks, and the number of sources listed individually.
     fn asked(
         &self,
         context: &Context,
@@ -35,7 +35,7 @@ impl CostsOfSources {
     ) -> Result<(Vec<AttributedNoise>, Options, usize), String> {
         let Some(first) = unit.points.first() else { return Err("there is no point".into()) };
         let mut words = context.words(first, &["noise", "ranks"]);
-        // The verb wants noise; which it is, the plan says.
+        // The parser requires noise, but the plan supplies it.
         words.push("--noise=plan".to_owned());
         let args: Advise = self.0.read(words)?;
         let number = |point| context.plan.value(point, "ranks").and_then(|value| value.word().parse().ok());
@@ -109,7 +109,7 @@ impl Swept for CostsOfSources {
     }
 }
 
-/// What a source costs at one scale.
+/// What a source costs at one number of ranks.
 #[derive(Columns)]
 struct Cost<'a> {
     #[column(sweep)]
@@ -138,7 +138,7 @@ struct Cost<'a> {
     supported: bool,
 }
 
-/// A row for each source; one without, where there is no noise.
+/// A row for each source, or one row with an error if there is no noise.
 fn of_point(costs: &Costs, point: usize) -> Vec<Row> {
     let scale = costs.scales[point];
     let of_source = |source: &Source| {

@@ -8,10 +8,10 @@ use crate::outcome::Outcome;
 use crate::printer::Printer;
 use quell_request::Usage;
 
-/// The paper's number of operations.
+/// The number of operations in the paper.
 const FEWEST: u64 = 4_096;
 
-/// Runs, once for each number of ranks, and shows what came.
+/// Runs once for each number of ranks, and shows the results.
 pub fn run(args: &BenchAllreduce, printer: Printer) -> anyhow::Result<Outcome> {
     quell_request::positive(args.duration, "--duration")?;
     if args.count.0 == 0 {

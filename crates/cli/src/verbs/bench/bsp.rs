@@ -1,4 +1,4 @@
-//! `quell bench bsp`: De et al.'s Parallel Benchmark, and the same run as predicted.
+//! `quell bench bsp`: De et al.'s Parallel Benchmark, and a prediction of the same run.
 
 use std::path::{Path, PathBuf};
 
@@ -19,12 +19,12 @@ use crate::steps::record;
 use quell_request::Usage;
 use quell_request::noise::{self, ModelScale};
 
-/// Shorter recordings say little.
+/// Minimum length of a recording of the noise; shorter ones hold too few detours.
 const SHORTEST_RECORDING: Nanos = Nanos::from_secs(2);
-/// Phases of the predicted run.
+/// Number of phases of the predicted run.
 const PREDICTED_PHASES: u64 = 20_000;
 
-/// Runs, once for each number of ranks, and shows what came.
+/// Runs once for each number of ranks, and shows the results.
 pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
     quell_request::positive(args.quantum, "--quantum")?;
     quell_request::positive(args.duration, "--duration")?;
@@ -51,7 +51,7 @@ pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
     conclude(&site, &args.job, &runs, args.seed, printer)
 }
 
-/// One run, and the noise before and after it where that is to be recorded.
+/// One run, with a recording of the noise before and after it if requested.
 fn run_one(args: &BenchBsp, job: Job<'_>, printer: Printer) -> anyhow::Result<Run> {
     let (folder, count) = (job.folder.clone(), job.layout.ranks);
     fs_err::create_dir_all(&folder)?;
@@ -79,7 +79,8 @@ fn job<'a>(args: &'a BenchBsp, site: &'a Site, several: bool, count: u32) -> Job
         format!("work_ns={quantum}"),
         format!("duration_ns={}", args.duration.as_nanos()),
         format!("count={}", args.phases.unwrap_or(0)),
-        // Algorithm 1 tells the time after each phase. Without an operation nobody may wait for anybody.
+        // In Algorithm 1, ranks look at the time after each phase. Without an operation no rank may wait for another, so they look less
+        // often.
         format!("every={}", u8::from(args.op != Operation::None)),
         format!("op={op}"),
         format!("bytes={}", args.bytes.0),
@@ -95,7 +96,7 @@ fn job<'a>(args: &'a BenchBsp, site: &'a Site, several: bool, count: u32) -> Job
     job_of(site, &args.job, several, count, words, facts)
 }
 
-/// The noise of the CPUs that ranks are bound to first.
+/// Records the noise of the CPUs that ranks are bound to first.
 fn record_noise(args: &BenchBsp, count: u32, output: &Path, printer: Printer) -> anyhow::Result<NodeNoise> {
     let mut cpus = Cpus::of_this_machine()?.one_of_each_core_first();
     cpus.truncate(count as usize);
@@ -133,7 +134,7 @@ fn predictions(
     let given = args.predict.as_deref().unwrap_or_default();
     let given = given.iter().map(|path: &PathBuf| noise::open(path, scale));
     let given = given.collect::<anyhow::Result<Vec<_>>>()?;
-    // The noise before and after are two views of one node; named recordings are nodes of one job.
+    // The noise before and after are two views of one node; named recordings are the nodes of one job.
     let sets = recorded.chunks(1).chain((!given.is_empty()).then_some(given.as_slice()));
     sets.map(|noise| curve(noise, &options, printer)).collect()
 }

@@ -1,4 +1,4 @@
-//! From the files of ranks to one recording for each host.
+//! Collects the files of the ranks into one recording per host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use quell_recording::{
 
 use crate::plan::place::file_name;
 
-/// The files of all ranks, by rank, and what is wrong with those that cannot be read. One that is empty, as of a rank that died at once,
-/// is left out.
+/// Reads the files of all ranks, ordered by rank, and reports what is wrong with those that cannot be read. Empty files, as of a rank that
+/// died at once, are left out.
 pub fn rank_files(folder: &Path) -> anyhow::Result<(Vec<RankFile>, Vec<String>)> {
     let (mut files, mut torn) = (Vec::new(), Vec::new());
     for entry in fs_err::read_dir(folder)? {
@@ -30,8 +30,8 @@ pub fn rank_files(folder: &Path) -> anyhow::Result<(Vec<RankFile>, Vec<String>)>
     Ok((files, torn))
 }
 
-/// Puts the ranks' phases into the recordings of their hosts, and makes those that are not there. Their times are divided by `scale`, by
-/// which the run was stretched; 0 stands for 1.
+/// Adds the ranks' phases to the recordings of their hosts, and creates recordings that do not exist. Times are divided by `scale`, the
+/// factor by which the run was scaled; 0 means 1.
 pub fn hosts(folder: &Path, files: &[RankFile], scale: f64) -> anyhow::Result<Vec<HostRun>> {
     let mut of_host: BTreeMap<&str, Vec<&RankFile>> = BTreeMap::new();
     for file in files {
@@ -41,7 +41,7 @@ pub fn hosts(folder: &Path, files: &[RankFile], scale: f64) -> anyhow::Result<Ve
     of_host.into_iter().map(|(host, files)| host_run(folder, host, &files, &clocks, scale)).collect()
 }
 
-/// The runs that a folder holds already.
+/// The host runs that a folder already holds.
 pub fn open(folder: &Path) -> anyhow::Result<Vec<HostRun>> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for entry in fs_err::read_dir(folder)? {
@@ -57,7 +57,7 @@ pub fn open(folder: &Path) -> anyhow::Result<Vec<HostRun>> {
     Ok(hosts.into_iter().filter(|host| host.recording.manifest.mpi.is_some()).collect())
 }
 
-/// A host's file in the folder of a run.
+/// The path of a host's file in the folder of a run.
 pub fn of_host(folder: &Path, host: &str, extension: &str) -> PathBuf {
     folder.join(format!("{}.{extension}", file_name(host)))
 }
@@ -73,7 +73,7 @@ fn host_run(
     let mut manifest = if path.exists() {
         let recording = Recording::open(&path)?;
         if recording.manifest.mpi.is_some() {
-            // Collected before, by a quell that did not come to the end.
+            // It was collected before, by a quell that did not finish.
             return Ok(HostRun { recording, phases: read_phases(&path)? });
         }
         recording.manifest
@@ -105,11 +105,11 @@ fn host_run(
     Ok(HostRun { recording: Recording::open(&path)?, phases: read_phases(&path)? })
 }
 
-/// A recording of a host on which the kernel was not watched.
+/// Creates a recording for a host whose kernel was not recorded.
 fn unwatched(path: &Path, folder: &Path, host: &str, files: &[&RankFile]) -> anyhow::Result<Manifest> {
     let mut manifest = Manifest::new(Method::Phases, State::Complete);
     manifest.host = Some(host.to_owned());
-    // All that happens in the run is after its first rank looked at the clock.
+    // No event of the run is earlier than the first rank's first look at the clock.
     let first = files.iter().filter_map(|file| file.number::<u64>("monotonic_ns")).min().unwrap_or(0);
     let wall = files.iter().filter_map(|file| file.number::<u64>("unix_ns")).min();
     manifest.zero_monotonic_ns = Some(first);
@@ -160,12 +160,12 @@ fn rank_facts(rank: u32, file: &RankFile, series: &Series, clocks: &Clocks) -> R
     }
 }
 
-/// How far each kernel's clock is from that of rank 0's.
+/// The offset of each kernel's clock from that of rank 0.
 struct Clocks(BTreeMap<u32, (i64, u64)>);
 
 impl Clocks {
-    /// From what the first rank of each kernel measured at the start and at the end: the middle of both; what lies between them is
-    /// drift, and goes to the error.
+    /// From the measurements of each kernel's first rank at the start and at the end: the offset is their middle; half of their difference
+    /// is drift, and is added to the error.
     fn of(files: &[RankFile]) -> Self {
         let mut clocks = BTreeMap::new();
         for file in files {
@@ -192,7 +192,7 @@ impl Clocks {
     }
 }
 
-/// `at_ns T offset_ns O error_ns E`.
+/// Parses `at_ns T offset_ns O error_ns E`.
 fn seen(text: &str) -> Option<(i64, u64)> {
     let words: Vec<&str> = text.split(' ').collect();
     let after = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));

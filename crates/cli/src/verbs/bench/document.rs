@@ -1,4 +1,4 @@
-//! What a benchmark's runs say: made after them, and again from their folder.
+//! The results of a benchmark's runs, computed after the runs, or later from their folder.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use super::run::{LOGGP, PREDICTION, Run};
 use crate::printer::Printer;
 use crate::render;
 
-/// What all runs of one command say.
+/// The result of all runs of one command.
 #[derive(Debug)]
 pub enum Document {
     Bsp(Vec<Bsp>),
@@ -27,7 +27,7 @@ pub enum Document {
     Loggp(loggp::Document),
 }
 
-/// The document of runs that one command made. Those that finished no phase are left out, but where all are.
+/// The document of all runs of one command. Runs that finished no phase are left out, unless all of them are such.
 pub fn of(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
     if let Some(run) = runs.first().filter(|run| run.facts.bench == LOGGP) {
         return Ok(Document::Loggp(of_loggp(run)?));
@@ -59,7 +59,7 @@ pub fn of(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
     })
 }
 
-/// Runs with most ranks on a node are the full ones.
+/// The runs with the most ranks per node are those on full nodes.
 fn of_halo(runs: &[(&Run, Job)]) -> Halo {
     let mut layouts: std::collections::BTreeMap<std::cmp::Reverse<u32>, Rounds> = Default::default();
     let mut warnings = Vec::new();
@@ -68,14 +68,14 @@ fn of_halo(runs: &[(&Run, Job)]) -> Halo {
         warnings.extend(crowded(&run.hosts));
         warnings.extend(unknown_sources(&run.hosts));
     }
-    // Those of one kind side by side.
+    // Warnings of one kind are next to each other.
     warnings.sort_by_cached_key(ToString::to_string);
     warnings.dedup();
     let dims = runs.first().map_or(0, |(run, _)| run.facts.dims);
     halo::together(dims, layouts.into_values().filter_map(Rounds::row).collect(), warnings)
 }
 
-/// The document of a run, with the prediction that its folder holds.
+/// The document of a run, with the prediction from its folder.
 fn of_bsp(folder: &Path, facts: &RunFacts, job: &Job, hosts: &[HostRun], seed: u64) -> anyhow::Result<Bsp> {
     let mut document = bsp::analyse(job, facts, hosts, seed);
     let path = folder.join(PREDICTION);
@@ -89,7 +89,7 @@ fn of_bsp(folder: &Path, facts: &RunFacts, job: &Job, hosts: &[HostRun], seed: u
     Ok(document)
 }
 
-/// The parameters of the network, from the files of the ranks.
+/// The network parameters, from the files of the ranks.
 pub fn of_loggp(run: &Run) -> anyhow::Result<loggp::Document> {
     loggp::analyse(&collect::rank_files(&run.folder.join("ranks"))?.0).map_err(anyhow::Error::msg)
 }
@@ -103,7 +103,7 @@ fn of_fwq(run: &Run) -> Fwq {
     document
 }
 
-/// Why culprits are not known, where they are not.
+/// Why culprits are not known, for hosts where they are not.
 fn unknown_sources(hosts: &[HostRun]) -> Vec<Warning> {
     let unknown = |host: &HostRun| {
         let sources = host.recording.manifest.sources.as_ref();
@@ -118,7 +118,7 @@ fn unknown_sources(hosts: &[HostRun]) -> Vec<Warning> {
     warnings
 }
 
-/// Keeps the document beside the runs, and prints it.
+/// Writes the document next to the runs, and prints it.
 pub fn show(document: &Document, keep: Option<&Path>, json: bool, printer: Printer) -> anyhow::Result<()> {
     let (value, text) = match document {
         Document::Bsp(runs) => (one_or_list(runs)?, joined(runs.iter().map(render::bench::bsp))),
@@ -134,7 +134,7 @@ pub fn show(document: &Document, keep: Option<&Path>, json: bool, printer: Print
     if json { printer.json(&value) } else { Ok(printer.result(&text)?) }
 }
 
-/// One document is itself, several are a list.
+/// A single document is printed as itself, several as a list.
 fn one_or_list(documents: &[impl serde::Serialize]) -> anyhow::Result<serde_json::Value> {
     Ok(match documents {
         [one] => serde_json::to_value(one)?,

@@ -7,7 +7,7 @@ use crate::args::BenchFwq;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 
-/// Runs, once for each number of ranks, and shows what came.
+/// Runs once for each number of ranks, and shows the results.
 pub fn run(args: &BenchFwq, printer: Printer) -> anyhow::Result<Outcome> {
     quell_request::positive(args.quantum, "--quantum")?;
     quell_request::positive(args.duration, "--duration")?;

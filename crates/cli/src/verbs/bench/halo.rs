@@ -1,4 +1,4 @@
-//! `quell bench halo`: the exchange with neighbours, on full nodes and on nodes with a CPU left to the system.
+//! `quell bench halo`: halo exchange, on full nodes and on nodes with CPUs left to the system.
 
 use quell_analysis::bench::job::RunFacts;
 use quell_node::mpi::Layout;
@@ -22,7 +22,7 @@ pub fn run(args: &BenchHalo, printer: Printer) -> anyhow::Result<Outcome> {
     let layouts = layouts(args, count)?;
     let site = Site::prepare(&args.job, "halo", printer)?;
     let rounds = if layouts.len() > 1 { args.rounds } else { 1 };
-    // Alternating, so that what changes with time strikes both alike.
+    // Layouts alternate, so that changes over time affect both in the same way.
     let turns = (0..rounds).flat_map(|round| layouts.iter().map(move |layout| (round, layout)));
     let several = layouts.len() > 1;
     let jobs = turns.map(|(round, layout)| Job {
@@ -36,7 +36,7 @@ pub fn run(args: &BenchHalo, printer: Printer) -> anyhow::Result<Outcome> {
     run_and_show(&site, &args.job, jobs, printer)
 }
 
-/// Full nodes; and, where asked for, the same nodes with fewer ranks on each.
+/// Full nodes and, if requested, the same nodes with fewer ranks on each.
 fn layouts(args: &BenchHalo, count: u32) -> anyhow::Result<Vec<Layout>> {
     let extra = args.job.extra_words();
     let full = Layout { ranks: count, per_node: args.job.per_node, extra: extra.clone() };

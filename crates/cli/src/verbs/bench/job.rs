@@ -1,4 +1,4 @@
-//! One run of the program: started, watched, ended, collected.
+//! One run of the benchmark program: start, watch, stop, collect.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,22 +19,22 @@ use crate::signals::stopped_by_signals;
 /// How long a rank may outlive its launcher.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// What to run.
+/// A run to start.
 #[derive(Debug)]
 pub struct Job<'a> {
     pub site: &'a Site,
     pub args: &'a LaunchArgs,
-    /// Where its files go.
+    /// The folder for its files.
     pub folder: PathBuf,
     pub layout: Layout,
-    /// Options of the program: `NAME=VALUE`.
+    /// Arguments of the benchmark program: `NAME=VALUE`.
     pub words: Vec<String>,
-    /// What is written of it.
+    /// The facts that are written to `run.json`.
     pub facts: RunFacts,
 }
 
 impl Job<'_> {
-    /// Runs to the end, or until a signal, and leaves no rank behind.
+    /// Runs until the end or a signal, and leaves no rank running.
     pub fn run(mut self, printer: Printer) -> anyhow::Result<Run> {
         let ranks = self.folder.join("ranks");
         fs_err::create_dir_all(&ranks)?;
@@ -61,7 +61,7 @@ impl Job<'_> {
             self.facts.errors.extend(torn);
         }
         let hosts = match self.hosts(&files) {
-            // A disk that was too full for the ranks is so for what is made of their files.
+            // If the disk was too full for the ranks, it is too full for the collected files as well.
             Err(error) if self.facts.state == "failed" => {
                 self.facts.errors.push(format!("nothing could be made of the ranks' files: {error:#}"));
                 Vec::new()
@@ -78,7 +78,7 @@ impl Job<'_> {
         Ok(Run { folder: self.folder, facts: self.facts, hosts })
     }
 
-    /// The phases of each host; the benchmark of the network has none.
+    /// The phases of each host; the network benchmark has none.
     fn hosts(&self, files: &[RankFile]) -> anyhow::Result<Vec<HostRun>> {
         if self.facts.bench == LOGGP {
             Ok(Vec::new())
@@ -109,7 +109,7 @@ impl Job<'_> {
         Ok(words)
     }
 
-    /// Whether it went well, and if not, why, in the words that are nearest to the cause.
+    /// Determines the state of the run and, for a failure, the most specific reason that is known.
     fn judge(&mut self, ended: Result<Ended, MpiError>, files: &[RankFile]) {
         let ended = match ended {
             Ok(ended) => ended,
@@ -151,34 +151,34 @@ impl Job<'_> {
     }
 }
 
-/// By what `quell replay --scale` stretches the noise in this command: work is stretched alike.
+/// The factor by which `quell replay --scale` scales the noise of this command; work is scaled by the same factor.
 fn stretched_by() -> f64 {
     let said = std::env::var(crate::values::replay::SCALE).ok().and_then(|text| text.parse().ok());
     said.filter(|scale: &f64| scale.is_finite() && *scale > 0.0).unwrap_or(1.0)
 }
 
-/// A word for the program, its time stretched if it has one.
+/// An argument of the benchmark program; if it is a time, it is scaled.
 fn stretched(word: &str, scale: f64) -> String {
     let time = |name| word.strip_prefix(name)?.parse::<u64>().ok();
     let of = |name| time(name).map(|ns| format!("{name}{}", (ns as f64 * scale).round()));
     of("work_ns=").or_else(|| of("duration_ns=")).unwrap_or_else(|| word.to_owned())
 }
 
-/// Says to others that the run goes on, as long as it is kept.
+/// Marks the run as active, with a lock that holds as long as the returned file is open.
 fn going_on(folder: &Path) -> anyhow::Result<std::fs::File> {
     let file = fs_err::File::open(folder.join("run.json"))?.into_parts().0;
-    // A file system that knows no locks only leaves a careless look at the run unguarded.
+    // On a file system without locks, other processes cannot detect that the run is active; that does no harm.
     let _ = file.try_lock();
     Ok(file)
 }
 
-/// Whether a run goes on.
+/// Whether a run is active.
 pub fn goes_on(folder: &Path) -> bool {
     let file = fs_err::File::open(folder.join("run.json"));
     file.is_ok_and(|file| matches!(file.file().try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
-/// What the launcher said, without the frames that some draw round it.
+/// The launcher's last lines, without the frames that some launchers draw.
 fn last_lines(said: &str) -> String {
     let tells = |line: &&str| line.chars().any(char::is_alphanumeric);
     let lines: Vec<&str> = said.lines().map(str::trim).filter(tells).collect();
@@ -186,7 +186,7 @@ fn last_lines(said: &str) -> String {
     quell_recording::one_line(&text).chars().take(900).collect()
 }
 
-/// Ends ranks of this host that outlive their launcher, each known by its process id and its program.
+/// Ends ranks of this host that outlive their launcher. A rank is identified by its process id and its program.
 fn leave_nobody(files: &[RankFile], program: &Path) {
     let host = quell_node::machine::host();
     let here = |file: &&RankFile| file.facts.get("host") == host.as_ref();

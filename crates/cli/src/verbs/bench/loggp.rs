@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::printer::Printer;
 use quell_request::Usage;
 
-/// Measures, shows, and writes a preset for each kind of network.
+/// Measures, shows the parameters, and writes a preset for each kind of network.
 pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
     let count = match &args.job.ranks {
         None => 2,
@@ -48,13 +48,13 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Writes a kind's parameters into `path`. `date` is as in `2026-11-21`.
+/// Writes the parameters of a kind of network into `path`. `date` is as in `2026-11-21`.
 fn write_preset(document: &Document, kind: &Kind, date: &str, path: &Path) -> anyhow::Result<()> {
     let text = Preset::of(document, kind, date).to_toml().map_err(|reason| anyhow::anyhow!(reason))?;
     Ok(fs_err::write(path, text)?)
 }
 
-/// A path as short as it can be typed here.
+/// The shortest form of a path from here.
 fn shown(path: &Path) -> String {
     let here = std::env::current_dir().ok();
     let short = here.as_deref().and_then(|here| path.strip_prefix(here).ok());

@@ -1,5 +1,5 @@
-//! `quell bench-node`: what the launcher starts in the place of each rank. The first on a host records the kernel beside the ranks; the
-//! others become their rank at once.
+//! `quell bench-node`: the launcher starts it in place of each rank. The first on a host records the kernel while its rank runs; the others
+//! replace themselves by their rank at once.
 
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::args::{BenchNode, SourcesWish};
 use crate::kernel_side::record as record_kernel;
 use crate::printer::Printer;
 
-/// Runs the rank's program; its exit code is this one's.
+/// Runs the rank's program, and returns its exit code.
 pub fn run(args: &BenchNode, printer: Printer) -> anyhow::Result<ExitCode> {
-    // Whoever started this may be killed; then the rank is to end too, and with it this.
+    // If the process that started this one is killed, the rank must end too, and this process with it.
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
     let host = machine::host().unwrap_or_else(|| "node".into());
@@ -27,7 +27,7 @@ pub fn run(args: &BenchNode, printer: Printer) -> anyhow::Result<ExitCode> {
     match record_kernel::beside(&mut command, &file("quell"), printer) {
         Ok(status) => Ok(code(status)),
         Err(record_kernel::Unwatched(error)) if args.sources == SourcesWish::Auto => {
-            // Without it only the reason is not known.
+            // If this fails, only the reason is missing from the results.
             let _ = fs_err::write(file("unknown"), format!("{error:#}"));
             Err(anyhow::Error::new(command.exec()).context(shown(&args.command[0])))
         }
@@ -35,7 +35,7 @@ pub fn run(args: &BenchNode, printer: Printer) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Whether no other rank of this host came before.
+/// Whether this is the first rank of this host.
 fn is_first(mark: &Path) -> anyhow::Result<bool> {
     match std::fs::File::create_new(mark) {
         Ok(_) => Ok(true),

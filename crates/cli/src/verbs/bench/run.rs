@@ -1,15 +1,15 @@
-//! A finished run, as its folder holds it.
+//! A finished run, as stored in its folder.
 
 use std::path::PathBuf;
 
 use quell_analysis::bench::job::{HostRun, Job, RunFacts};
 
-/// What the benchmark of the network is called in its own facts.
+/// The name of the network benchmark in the facts of its runs.
 pub const LOGGP: &str = "loggp";
-/// Where the prediction of a run is kept in its folder.
+/// The file of a run's prediction in its folder.
 pub const PREDICTION: &str = "predict.json";
 
-/// One finished run.
+/// A finished run.
 #[derive(Debug)]
 pub struct Run {
     pub folder: PathBuf,

@@ -1,4 +1,4 @@
-//! `quell bench show`: a run again, from its folder. One whose quell was killed is collected first.
+//! `quell bench show`: shows a run again, from its folder. A run whose quell was killed is collected first.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::args::BenchShow;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 
-/// Shows a run, or all that were made by one command.
+/// Shows one run, or all runs of one command.
 pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
     let mut found = Vec::new();
     for folder in runs(&args.folder)? {
@@ -34,7 +34,7 @@ pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The folders of single runs.
+/// The folders of the single runs.
 fn runs(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if folder.join("run.json").exists() {
         return Ok(vec![folder.to_owned()]);

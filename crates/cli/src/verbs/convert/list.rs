@@ -7,16 +7,16 @@ use serde::Serialize;
 use crate::printer::Printer;
 use crate::render;
 
-/// `convert --list --json`.
+/// The JSON document of `convert --list --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Formats {
     /// `quell.formats/1`.
     pub schema: &'static str,
-    /// In the order of the reference.
+    /// The formats, in the order of the reference.
     pub formats: &'static [About],
 }
 
-/// Prints them.
+/// Prints the formats.
 pub fn print(json: bool, printer: Printer) -> anyhow::Result<()> {
     if json {
         return printer.json(&Formats { schema: "quell.formats/1", formats: FORMATS });

@@ -1,4 +1,4 @@
-//! netgauge's LogGP as a network for `--net`.
+//! Converts netgauge's LogGP results to a network for `--net`.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::Asked;
 use crate::printer::Printer;
 use quell_request::Usage;
 
-/// Far more rows than netgauge writes.
+/// Maximum size of a file in bytes, far above what netgauge writes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Whether the file is netgauge's of a network.
+/// Whether the file holds netgauge's LogGP results.
 pub(super) fn is_one(path: &Path) -> anyhow::Result<bool> {
     if !path.is_file() {
         return Ok(false);

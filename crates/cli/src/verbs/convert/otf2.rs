@@ -1,4 +1,4 @@
-//! A recording of a node as an OTF2 archive: a location for each CPU, in which detours, quanta and the kernel's intervals are regions.
+//! Writes a node's recording as an OTF2 archive: a location per CPU, with detours, quanta and kernel intervals as regions.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use quell_otf2::{Facts, Writer};
 use quell_recording::mpi::{Definitions, Event, Location, Region, What};
 use quell_recording::{Cpu, Recording, one_line};
 
-/// A region on a time line, in ns.
+/// A region on a timeline, in ns.
 #[derive(Clone, Copy)]
 struct Slice {
     start: u64,
@@ -16,7 +16,7 @@ struct Slice {
     region: u32,
 }
 
-/// Numbers of regions by their names.
+/// Region numbers by name.
 #[derive(Default)]
 struct Regions {
     names: Vec<String>,
@@ -35,7 +35,7 @@ impl Regions {
     }
 }
 
-/// Writes the archive into a folder of its own.
+/// Writes the archive into a new folder.
 pub(super) fn write(recording: &Recording, output: &Path) -> anyhow::Result<()> {
     let manifest = &recording.manifest;
     let mut regions = Regions::default();
@@ -100,7 +100,7 @@ fn of_cpu(recording: &Recording, cpu: Cpu, regions: &mut Regions) -> Vec<Slice> 
     all
 }
 
-/// Regions have to nest: one that would cut through another ends with it.
+/// OTF2 regions must nest: a region that would extend beyond the enclosing one ends with it.
 fn events<E>(slices: Vec<Slice>, mut each: impl FnMut(Event) -> Result<(), E>) -> Result<(), E> {
     let mut open: Vec<Slice> = Vec::new();
     let leave = |slice: Slice| Event { time_ns: slice.end, what: What::Leave(slice.region) };

@@ -1,4 +1,4 @@
-//! Ranks of an MPI program: one of them, or all of them in files of their own.
+//! Selects ranks of an MPI program: writes one of them, or all of them to one file each.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use quell_recording::formats::{self, Format, Imported};
 use super::{Asked, Target, into_file};
 use quell_request::Usage;
 
-/// Leaves one rank.
+/// Removes all ranks but one.
 pub(super) fn keep(input: &mut Imported, rank: u32, target: Target, args: &Asked<'_>) -> Result<(), Usage> {
     if target == Target::File(Format::Perfetto) {
         return Err(Usage("a timeline is one of CPUs: choose with --cpu".into()));
@@ -22,7 +22,7 @@ pub(super) fn keep(input: &mut Imported, rank: u32, target: Target, args: &Asked
     Ok(())
 }
 
-/// One file for PSNAP, and for one rank; a folder with a file for each of several.
+/// Writes one file for PSNAP or a single rank; otherwise a folder with a file for each rank.
 pub(super) fn export(input: &Imported, format: Format, output: &Path) -> anyhow::Result<()> {
     let manifest = &input.recording.manifest;
     let several = input.phases.first().zip(input.phases.last()).is_some_and(|(a, b)| a.1.rank != b.1.rank);
@@ -33,7 +33,7 @@ pub(super) fn export(input: &Imported, format: Format, output: &Path) -> anyhow:
         return into_file(output, |file| formats::export_phases(manifest, &input.phases, format, file));
     }
     fs_err::create_dir(output)?;
-    // They are ordered by rank.
+    // The phases are ordered by rank.
     for of_rank in input.phases.chunk_by(|a, b| a.1.rank == b.1.rank) {
         let file = output.join(format!("vpsum.{}", of_rank[0].1.rank));
         into_file(&file, |file| formats::export_phases(manifest, of_rank, format, file))?;

@@ -1,4 +1,4 @@
-//! What the new file holds, and what it has no room for.
+//! Reports what the new file holds, and what the format cannot hold.
 
 use quell_recording::formats::{Format, Imported};
 use quell_recording::{Method, Recording};

@@ -1,4 +1,4 @@
-//! What is to be written, and what has room for what.
+//! The format to write, and which recordings it can hold.
 
 use quell_recording::formats::{Format, catalogue};
 use quell_recording::{Method, Recording};
@@ -6,18 +6,18 @@ use quell_recording::{Method, Recording};
 use super::Asked;
 use crate::args::FormatName;
 
-/// What to write.
+/// The format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Recording,
     File(Format),
-    /// An archive of the OTF2 library's.
+    /// An OTF2 archive.
     Otf2,
     OpenMetrics,
 }
 
 impl Target {
-    /// By `--to`, or by the end of the name; netgauge's format where neither says.
+    /// Selected by `--to`, or by the extension of the name; netgauge's format by default.
     pub fn of(asked: &Asked<'_>) -> Self {
         let name = asked.output.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if asked.to.is_none() && name.ends_with(".quell") {
@@ -38,7 +38,7 @@ impl Target {
         }
     }
 
-    /// Whether it has room for recordings of a method.
+    /// Whether it can hold recordings of this method.
     fn holds(self, method: Method) -> bool {
         let any = method != Method::Histogram;
         match self {
@@ -53,7 +53,7 @@ impl Target {
         }
     }
 
-    /// Refuses what has no room for the recording.
+    /// Refuses a format that cannot hold the recording.
     pub fn check(self, recording: &Recording, asked: &Asked<'_>) -> anyhow::Result<()> {
         let method = recording.manifest.method;
         if self.holds(method) {

@@ -1,27 +1,27 @@
-//! What a made-up node does: periodic ticks, random interrupts and workers, rare tasks of heavy-tailed length, and what is wrong with it.
+//! The events of a synthetic node: periodic ticks, random interrupts and workers, rare tasks with heavy-tailed durations, and its fault.
 
 use quell_recording::Source;
 use rand::{Rng, RngExt as _};
 
 use crate::args::{GenerateFleet, Way};
 
-/// Something that takes a CPU.
+/// An event that takes a CPU.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub start: u64,
     pub ns: u64,
-    /// None where the kernel does not see it.
+    /// `None` if the kernel does not see it.
     pub source: Option<Source>,
     pub pid: u32,
 }
 
-/// How long events of a kind last.
+/// The distribution of the durations of a kind of event.
 #[derive(Clone, Copy, Debug)]
 enum Length {
-    /// Evenly within a quarter around the mean.
+    /// Uniform, within a quarter around the mean.
     Near(f64),
     Exponential(f64),
-    /// From a scale on, with the exponent 1.5, up to 200 times the scale.
+    /// Pareto: from a scale on, with the exponent 1.5, up to 200 times the scale.
     Pareto(f64),
 }
 
@@ -30,24 +30,24 @@ enum Length {
 struct Habit {
     source: Option<Source>,
     pid: u32,
-    /// None for all.
+    /// `None` for all CPUs.
     cpu: Option<u32>,
     rate: f64,
     periodic: bool,
     length: Length,
 }
 
-/// One node.
+/// A synthetic node.
 #[derive(Clone, Debug)]
 pub struct Node {
     habits: Vec<Habit>,
     span_ns: u64,
-    /// The CPU on which all takes four times as long.
+    /// The CPU on which every event takes four times as long.
     slow_cpu: Option<u32>,
 }
 
 impl Node {
-    /// A node whose rates are its own to within a tenth, and whose durations to within 3 %.
+    /// Draws a node: its rates vary with a standard deviation of 10 %, its durations with one of 3 %.
     pub fn draw(args: &GenerateFleet, way: Option<Way>, draws: &mut impl Rng) -> Self {
         let hz = f64::from(args.tick_hz);
         let task = |name: &str| Some(Source::Task(name.into()));
@@ -101,7 +101,7 @@ impl Node {
         Self { habits, span_ns: args.duration.as_nanos(), slow_cpu }
     }
 
-    /// What happens on a CPU, in order.
+    /// The events of a CPU, in order.
     pub fn events(&self, cpu: u32, draws: &mut impl Rng) -> Vec<Event> {
         let factor = if self.slow_cpu == Some(cpu) { 4.0 } else { 1.0 };
         let mut events = Vec::new();
@@ -138,7 +138,7 @@ fn exponential(mean: f64, draws: &mut impl Rng) -> f64 {
     -mean * (1.0 - draws.random::<f64>()).ln()
 }
 
-/// A standard normal draw, cut off at three (Irwin & Hall: the sum of twelve even ones).
+/// A standard normal draw, clamped to ±3 (Irwin & Hall: the sum of twelve uniform draws).
 fn normal(draws: &mut impl Rng) -> f64 {
     let sum: f64 = (0..12).map(|_| draws.random::<f64>()).sum();
     (sum - 6.0).clamp(-3.0, 3.0)

@@ -1,4 +1,4 @@
-//! `quell goal check`: what is wrong with a schedule, without running it.
+//! `quell goal check`: reports what is wrong with a schedule, without running it.
 
 use std::path::Path;
 
@@ -17,32 +17,32 @@ use quell_request::simulate::program;
 /// The schema's name and version.
 const SCHEMA: &str = "quell.goal-check/1";
 
-/// What was found in a schedule.
+/// The findings in a schedule.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Examined {
     /// Always `quell.goal-check/1`.
     pub schema: String,
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Its form.
+    /// Text or binary.
     pub form: Form,
-    /// What it holds; null where it cannot be read to its end.
+    /// The size of the schedule; null if it cannot be read to its end.
     pub size: Option<Size>,
-    /// How many errors there are: what keeps it from running to its end.
+    /// Number of errors: they keep the schedule from finishing.
     pub errors: u64,
-    /// How many warnings there are: it runs, but perhaps not as meant.
+    /// Number of warnings: the schedule finishes, but may not do what was intended.
     pub warnings: u64,
-    /// The first hundred of each.
+    /// The first hundred of each severity.
     pub findings: Vec<Found>,
 }
 
-/// A form of GOAL.
+/// A file format of GOAL.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// For people.
+    /// Readable text.
     Text,
-    /// As LogGOPSim's txt2bin writes it.
+    /// The binary format that LogGOPSim's txt2bin writes.
     Binary,
 }
 
@@ -55,51 +55,51 @@ impl From<Format> for Form {
     }
 }
 
-/// What a schedule holds.
+/// The size of a schedule.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Size {
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Operations of all ranks.
+    /// Number of operations of all ranks.
     pub operations: u64,
-    /// How many of them are sends.
+    /// Number of these that are sends.
     pub sends: u64,
-    /// Dependencies of all ranks.
+    /// Number of dependencies of all ranks.
     pub dependencies: u64,
-    /// CPUs of each rank.
+    /// Number of CPUs per rank.
     pub cpus: u32,
-    /// Network interfaces of each rank.
+    /// Number of network interfaces per rank.
     pub nics: u32,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Badness {
-    /// It does not run to its end.
+    /// The schedule does not finish.
     Error,
-    /// It runs, but perhaps not as meant.
+    /// The schedule finishes, but may not do what was intended.
     Warning,
 }
 
-/// One thing that is wrong.
+/// A finding.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Found {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Badness,
     /// The rank that it concerns.
     pub rank: Option<u32>,
-    /// The operation of this rank, from 0, where it concerns one.
+    /// The index of the operation in this rank, from 0, if it concerns one.
     pub operation: Option<u64>,
-    /// The line in the text, from 1, where it is known.
+    /// The line in the text, from 1, if it is known.
     pub line: Option<u64>,
-    /// The label that stands there.
+    /// The label in that line.
     pub label: Option<String>,
-    /// What is wrong, and what to do.
+    /// What is wrong, and how to correct it.
     pub problem: String,
 }
 
-/// Checks, prints what was found, and fails for errors.
+/// Checks a schedule, prints the findings, and fails if there are errors.
 pub fn run(args: &GoalCheck, printer: Printer) -> anyhow::Result<Outcome> {
     let examined = examine(&args.schedule)?;
     match args.json {
@@ -147,7 +147,7 @@ fn document(path: &Path, format: Format, schedule: Option<&Schedule>, findings: 
     }
 }
 
-/// A file that makes no sense from some place on.
+/// The finding for a file that cannot be parsed beyond some position.
 fn unreadable(path: &Path, format: Format, line: Option<u64>, problem: String) -> Examined {
     let found = Found { severity: Badness::Error, rank: None, operation: None, line, label: None, problem };
     Examined {

@@ -1,4 +1,4 @@
-//! `quell goal convert`: text to LogGOPSim's binary, or back.
+//! `quell goal convert`: converts text to LogGOPSim's binary format, or back.
 
 use crate::args::GoalConvert;
 use crate::outcome::Outcome;
@@ -6,7 +6,7 @@ use crate::printer::Printer;
 use crate::steps::schedule_file::{bytes, form, keep, size, write};
 use quell_request::simulate::program;
 
-/// Reads either form, writes the one that was asked for.
+/// Reads either format, and writes the requested one.
 pub fn run(args: &GoalConvert, printer: Printer) -> anyhow::Result<Outcome> {
     let format = form(&args.target)?;
     keep(&args.target)?;

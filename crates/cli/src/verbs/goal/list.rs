@@ -1,4 +1,4 @@
-//! `quell goal list`: the named patterns.
+//! `quell goal list`: lists the named patterns.
 
 use quell_sim::pattern::{Entry, LIST};
 use schemars::JsonSchema;
@@ -26,9 +26,9 @@ pub struct PatternList {
 pub struct PatternFacts {
     /// Its name.
     pub name: String,
-    /// Other names of it.
+    /// Its other names.
     pub aliases: Vec<String>,
-    /// What it is.
+    /// A description.
     pub help: String,
     /// The options that set its parameters.
     pub parameters: Vec<String>,

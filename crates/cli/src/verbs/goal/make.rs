@@ -1,4 +1,4 @@
-//! `quell goal make`: a schedule from a named pattern.
+//! `quell goal make`: makes a schedule from a named pattern.
 
 use quell_sim::goal::{Format, Schedule, ScheduleBuilder};
 use quell_sim::loggops::{Program as _, Shape};
@@ -10,7 +10,7 @@ use crate::printer::Printer;
 use crate::steps::schedule_file::{bytes, form, keep, size, write};
 use quell_request::pattern::{self, Named};
 
-/// The most memory that a schedule may take here. Files are three to eight times that size.
+/// Maximum memory of a schedule here, in bytes. Its file is three to eight times that size.
 const MOST_MEMORY: u64 = 2 << 30;
 
 /// Unrolls the pattern and writes it.
@@ -32,7 +32,7 @@ pub fn run(args: &GoalMake, printer: Printer) -> anyhow::Result<Outcome> {
 
 fn count(named: &Named) -> anyhow::Result<Count> {
     let mut count = Count { operations: 0, dependencies: 0, ranks: u64::from(named.steps.ranks()) };
-    // What is known beforehand need not be counted.
+    // Totals that the pattern knows in advance need not be counted.
     let known = named.steps.totals().map_or(u64::MAX, |(operations, _)| operations);
     let fits = Count { operations: known, ..count }.fits() && unroll(&named.steps, &mut count).is_ok();
     if fits {
@@ -59,7 +59,7 @@ fn build(named: &Named) -> anyhow::Result<Schedule> {
     }
 }
 
-/// How large a schedule would be.
+/// The size of a schedule.
 #[derive(Clone, Copy)]
 struct Count {
     operations: u64,
@@ -67,23 +67,23 @@ struct Count {
     ranks: u64,
 }
 
-/// It would be too large.
+/// The schedule would be too large.
 struct TooLarge;
 
 impl Count {
-    /// 12 bytes for an operation, 4 for a dependency, 16 for a rank.
+    /// Whether it fits: 12 bytes per operation, 4 per dependency, 16 per rank.
     fn fits(self) -> bool {
         let parts = [(self.operations, 12), (self.dependencies, 4), (self.ranks, 16)];
         let memory = parts.iter().fold(0u64, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes)));
         memory <= MOST_MEMORY
     }
 
-    /// About so many bytes the file will have.
+    /// The approximate size of the file, in bytes.
     fn file_bytes(self, format: Format) -> u64 {
         match format {
             // `l12: send 8b to 1234 tag 0`, `l12 requires l11`.
             Format::Text => self.operations * 30 + self.dependencies * 20 + self.ranks * 12,
-            // 39 for an operation and 4 for each root, of which a rank has one or two.
+            // 39 bytes per operation and 4 per root; a rank has one or two roots.
             Format::Binary => self.operations * 39 + self.dependencies * 4 + self.ranks * 30,
         }
     }
@@ -107,7 +107,7 @@ impl UnrollTo for Count {
 
     fn requires(&mut self, _op: u32, _on: u32) -> Result<(), TooLarge> {
         self.dependencies += 1;
-        // A step of a million operations after another has a billion of them.
+        // Dependencies between two large steps can outnumber their operations by far, so the limit is checked before the end of the rank.
         if self.dependencies.is_multiple_of(4_096) { self.checked() } else { Ok(()) }
     }
 
@@ -116,7 +116,7 @@ impl UnrollTo for Count {
     }
 }
 
-/// Takes a pattern's operations into a schedule.
+/// Adds a pattern's operations to a schedule.
 struct Building(ScheduleBuilder);
 
 impl UnrollTo for Building {

@@ -1,4 +1,4 @@
-//! `quell predict --sweep`: a curve for each combination.
+//! `quell predict --sweep`: predicts a curve for each combination.
 
 use quell_analysis::predict::{self, NodeNoise, Options, Point};
 use quell_analysis::sweep::{AxisKind, Form, Unit};
@@ -17,16 +17,16 @@ use quell_request::pattern::OpText;
 pub struct Curves(sweep::Options);
 
 impl Curves {
-    /// Ready for any plan.
+    /// A parser for any plan.
     pub fn new() -> Self {
         Self(sweep::Options::of::<Predict>())
     }
 
-    /// What the options of a unit's points mean.
+    /// Parses the options of a unit's points.
     fn options(&self, context: &Context, unit: &Unit) -> Result<Options, String> {
         let Some(first) = unit.points.first() else { return Err("there is no point".into()) };
         let mut words = context.words(first, &["noise", "without", "ranks", "replicates"]);
-        // The verb wants noise; which it is, the plan says.
+        // The parser requires noise, but the plan supplies it.
         words.push("--noise=plan".to_owned());
         let args: Predict = self.0.read(words)?;
         let number =
@@ -106,7 +106,7 @@ impl Swept for Curves {
     }
 }
 
-/// The rows of all scales: as one prediction, or where one of them cannot be, of each by itself.
+/// The rows of all numbers of ranks: from one prediction or, if one of them fails, from a prediction each.
 fn curve(noise: &[NodeNoise], options: &Options) -> Vec<Row> {
     match predict::predict(noise, options, quell_analysis::GO_ON) {
         Ok(prediction) => {

@@ -1,4 +1,4 @@
-//! `quell replay --emulate`: quell's own phases under the noise, for more ranks than this machine has CPUs.
+//! `quell replay --emulate`: runs quell's own phases under the noise, for more ranks than this machine has CPUs.
 
 mod noise;
 mod scales;
@@ -21,14 +21,14 @@ use quell_request::Usage;
 use quell_request::job::Defaults;
 use quell_request::predict::scale;
 
-/// A run is done so often at most until this machine leaves it alone.
+/// Maximum number of attempts at a run that this machine's own noise disturbs.
 const TRIES: u32 = 20;
-/// A phase that takes longer would not heed Ctrl-C for as long.
+/// Maximum length of a phase, in ns: Ctrl-C takes effect only between phases.
 const LONGEST_QUANTUM_NS: f64 = 1e8;
-/// Own noise in more runs than this share, in percent, is said.
+/// The percentage of disturbed runs above which a warning is printed.
 const MANY_DISTURBED: f64 = 1.0;
 
-/// Emulates and prints what came of it.
+/// Emulates, and prints the result.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let mut options = options(args)?;
     let scale = scale(&options);
@@ -66,7 +66,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
             continue;
         }
         let predicted = predict::predict(&nodes, &options, quell_analysis::GO_ON)?;
-        // Chains that were cut short are not those that a prediction of as many phases runs.
+        // Chains that were cut short differ from those of a prediction with the same number of phases.
         let whole = args.share.is_none() && !interrupted;
         let slowdown = predicted.points.first().filter(|_| whole).map(|point| point.slowdown_percent);
         emulation.points.extend(emulation::point(job.ranks, plan.quantum.as_nanos(), measured, slowdown));
@@ -85,7 +85,7 @@ fn show(args: &Replay, emulation: &Emulation, printer: Printer) -> anyhow::Resul
     Ok(Outcome::Done)
 }
 
-/// What is predicted for the same phases; without intervals, which are another matter.
+/// The prediction of the same phases, without confidence intervals.
 fn options(args: &Replay) -> anyhow::Result<Options> {
     let refuse = |what: &str| Err(Usage(what.to_owned()).into());
     if args.overhead.is_some()
@@ -111,7 +111,7 @@ fn jobs(options: &Options) -> anyhow::Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// The work must be long enough to be cut into slices.
+/// The scaled work must be long enough to be divided into slices, and short enough for Ctrl-C.
 fn check_stretched(plan: &Plan<'_>) -> Result<(), Usage> {
     let stretched = plan.stretched_ns();
     if stretched > LONGEST_QUANTUM_NS {
@@ -177,7 +177,7 @@ fn expected(jobs: &[Job]) -> String {
     format!("{scales}, {runs} phases of single ranks")
 }
 
-/// Those of the predictions of all scales, each once.
+/// Adds the warnings of another prediction, each once.
 fn take_warnings(all: &mut Vec<Warning>, new: Vec<Warning>) {
     for warning in new {
         if !all.contains(&warning) {

@@ -1,4 +1,4 @@
-//! From what was asked for to a schedule.
+//! Converts the request to a schedule.
 
 use anyhow::Context as _;
 use quell_analysis::Warning;
@@ -19,9 +19,9 @@ use crate::printer::Printer;
 use crate::values::replay::ScaleText;
 use quell_request::noise::{self, ModelScale};
 
-/// Nodes that get a place of their own, and phases: beyond, places come again.
+/// Number of different offsets for nodes, and for phases; beyond it, offsets repeat.
 const PLACES: u64 = 1 << 16;
-/// Models make so much noise that so many ranks have something of their own.
+/// Number of ranks that a model generates noise for.
 const RANKS: u64 = 256;
 
 /// Noise that is ready to be burned.
@@ -29,15 +29,15 @@ const RANKS: u64 = 256;
 pub struct Prepared {
     pub context: Context,
     pub compiled: Compiled,
-    /// The noise as it was, CPU after CPU of the first node.
+    /// The original noise, CPU by CPU, of the first node.
     pub traces: Vec<Trace>,
     pub order: Order,
-    /// The same for people.
+    /// A description of the schedule for the document.
     pub plan: Plan,
     pub warnings: Vec<Warning>,
 }
 
-/// What a context costs here.
+/// The costs of a context on this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     pub overhead_ns: u64,
@@ -45,7 +45,8 @@ pub struct Cost {
     pub smallest_gap_ns: u64,
 }
 
-/// Reads the noise, and sees what of it can be injected. `cost` is asked what a detour costs, given the mean time from one to the next in ns.
+/// Reads the noise, and determines what part of it can be injected. `cost` returns the cost of a detour, given the mean time from one to
+/// the next in ns.
 pub fn prepare(
     args: &Replay,
     context: Context,
@@ -92,7 +93,7 @@ fn noise(args: &Replay) -> anyhow::Result<Vec<NodeNoise>> {
     args.noise.iter().map(|path| noise::open(path, scale)).collect()
 }
 
-/// The mean time from one detour to the next, as it is replayed; a factor that is to be found is taken for ten.
+/// The mean time from one detour to the next, as it is replayed; `auto` counts as a factor of ten.
 fn mean_period(noise: &[NodeNoise], scale: ScaleText) -> u64 {
     let traces = || noise.iter().flat_map(|node| &node.traces);
     let span: f64 = traces().map(|trace| trace.span.length().as_nanos() as f64).sum();
@@ -116,7 +117,7 @@ fn phase_calls(calls: &[PhaseCall]) -> u64 {
     calls.iter().fold(0, |bits, call| bits | bit(call))
 }
 
-/// Where nodes, or phases, stand in their traces.
+/// The offsets of nodes, or of phases, in their traces.
 fn places(args: &Replay) -> Vec<u64> {
     let draws = Draws::new(args.job.seed, &[200, 0]);
     let count = if args.job.sync == SyncName::Start { 1 } else { PLACES };
@@ -161,7 +162,7 @@ fn plan(args: &Replay, order: &Order, compiled: &Compiled, scale: f64, noise: &[
     }
 }
 
-/// A context's name.
+/// The name of a context.
 pub fn name(context: Context) -> &'static str {
     match context {
         Context::Boundary => "boundary",
@@ -170,7 +171,7 @@ pub fn name(context: Context) -> &'static str {
     }
 }
 
-/// The context of a name.
+/// The context with a name.
 pub fn of_name(name: ContextName) -> Context {
     match name {
         ContextName::Boundary => Context::Boundary,
@@ -214,7 +215,7 @@ fn say(plan: &Plan, printer: Printer) {
 }
 
 impl Prepared {
-    /// The words of its schedule file; without noise where `silent`.
+    /// The words of the schedule file; without noise if `silent`.
     pub fn words(&self, silent: bool) -> anyhow::Result<Vec<u64>> {
         let mut groups = self.compiled.groups.clone();
         if silent {

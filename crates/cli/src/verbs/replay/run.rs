@@ -1,4 +1,4 @@
-//! A command under replayed noise: run, and told what it suffered.
+//! Runs a command under replayed noise, and reports the noise that it had.
 
 use std::io::{ErrorKind, IsTerminal as _};
 use std::os::unix::fs::FileTypeExt as _;
@@ -27,13 +27,13 @@ use crate::signals::Signals;
 use crate::values::replay::SCALE;
 use quell_request::Usage;
 
-/// The exit code of what was interrupted, as a shell has it.
+/// The exit code after an interrupt, as in a shell.
 const INTERRUPTED: u8 = 130;
-/// Of a command that is not there, and of one that cannot be run.
+/// The exit codes of a command that does not exist, and of one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
-/// What a command under noise came to: the exit code is its own.
+/// Runs a command under noise; returns the command's exit code.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     if args.command.is_empty() && !args.dry_run {
         return Err(
@@ -107,7 +107,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     finish(args, &document, context, printer)
 }
 
-/// Shows the document, and says how it ends: by the command's own code, or where that is good and no noise came in, by 3.
+/// Prints the document, and returns the command's exit code; 3 if the command succeeded and no noise was injected.
 fn finish(args: &Replay, document: &Document, context: Context, printer: Printer) -> anyhow::Result<u8> {
     if args.json {
         printer.json(document)?;
@@ -139,12 +139,13 @@ struct Job<'a> {
 struct Once {
     ended: Ended,
     processes: Vec<Process>,
-    /// Whether it ended a baseline before its time.
+    /// Whether it ended a series of runs early.
     cut_short: bool,
 }
 
 impl Job<'_> {
-    /// Pairs of runs with and without noise in random order, or one run; the last is with noise, and is the one that is heard.
+    /// Pairs of runs with and without noise in random order, or a single run. The last run has noise, and is the only one whose output is
+    /// shown.
     fn all(&mut self, printer: Printer) -> anyhow::Result<Once> {
         let signals = Signals::catch()?;
         let pairs = self.args.baseline.unwrap_or(0);
@@ -159,7 +160,7 @@ impl Job<'_> {
                 }
                 let once = self.once(noise, false, &signals)?;
                 if signals.stopped() || !once.ended.status.success() {
-                    // Half a pair tells nothing.
+                    // Half a pair gives no difference.
                     self.runs.pop();
                     return Ok(Once { cut_short: true, ..once });
                 }
@@ -215,7 +216,7 @@ impl Job<'_> {
         job::run(&words, &how, &signals.pass).with_context(|| format!("`{}` cannot be started", command[0]))
     }
 
-    /// What the last of the runs that nobody heard wrote to stderr.
+    /// The last lines that the last run with hidden output wrote to stderr.
     fn last_words(&self) -> String {
         let number = self.runs.len();
         let kinds = ["noise", "quiet"].map(|kind| self.folder.join(format!("run-{number:04}-{kind}/stderr")));
@@ -226,7 +227,7 @@ impl Job<'_> {
     }
 }
 
-/// What the command reads: what quell was given, in each of several runs, or nothing where that can be read but once.
+/// The standard input of the command: quell's own, re-read for each of several runs, or nothing if it can be read only once.
 fn input(args: &Replay, printer: Printer) -> Input {
     if args.baseline.is_none() || std::io::stdin().is_terminal() {
         return Input::Own;

@@ -1,4 +1,4 @@
-//! Where and how noise comes in: the context, what it costs here, and the folder for what a job loads.
+//! How noise is injected: the context, its cost on this machine, and the folder for the files that a job loads.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use crate::args::Replay;
 use crate::printer::Printer;
 use quell_request::Usage;
 
-/// How folders begin that are deleted at the end.
+/// Prefix of the names of folders that are deleted at the end.
 const FOLDER: &str = "quell-replay-";
 
-/// The least time between two detours by a timer, where what one costs could not be measured: the longest that is tried then.
+/// Minimum time between two detours by a timer if their cost could not be measured: the longest that a calibration tries.
 const CAREFUL_GAP_NS: u64 = 64_000;
 
-/// The context that was asked for, or the one that fits the command; says which.
+/// The requested context, or the one that suits the command; prints the choice.
 pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
     let program = args.command.first().map(String::as_str).unwrap_or_default();
     let context = match args.context {
@@ -55,8 +55,8 @@ pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
     Ok(context)
 }
 
-/// Whether a command starts ranks: by a launcher, be it named by a shell or by `env`, or by quell itself, where it runs a benchmark or
-/// records what does.
+/// Whether a command starts ranks: by a launcher, which a shell or `env` may wrap, or by quell itself, if it runs a benchmark or records
+/// such a command.
 pub fn starts_ranks(command: &[String]) -> bool {
     const WRAPS: [&str; 9] =
         ["env", "sh", "bash", "time", "nice", "numactl", "taskset", "timeout", "setpriv"];
@@ -74,14 +74,14 @@ pub fn starts_ranks(command: &[String]) -> bool {
     job::is_launcher(program) || (wraps && within.any(job::is_launcher))
 }
 
-/// Which CPUs are disturbed from beside, and which is left alone.
+/// The CPUs to disturb from a separate process, and the CPU that is left alone.
 #[derive(Debug)]
 pub struct Beside {
     pub cpus: Vec<Cpu>,
     pub alone: Cpu,
 }
 
-/// The CPUs that were asked for, or all but one.
+/// The requested CPUs, or all but one.
 pub fn beside(args: &Replay) -> anyhow::Result<Beside> {
     let machine = Cpus::of_this_machine()?;
     let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
@@ -92,7 +92,7 @@ pub fn beside(args: &Replay) -> anyhow::Result<Beside> {
     Ok(Beside { cpus, alone })
 }
 
-/// What one detour costs in this context, here, where one comes every `period_ns`.
+/// The cost of one detour in this context, on this machine, if one comes every `period_ns`.
 pub fn cost(
     args: &Replay,
     context: Context,
@@ -111,7 +111,7 @@ pub fn cost(
             }
         }
         (_, None) => match (calibrate(Cpus::of_this_machine()?.allowed.last().copied(), period_ns), given) {
-            // A CPU that is too busy to tell: what was given then stands alone, with the most careful gap.
+            // On a CPU that is too busy to calibrate, the given overhead is used with the most careful gap.
             (Err(CalibrationError::Silent { .. }), Some(given)) => {
                 Cost { overhead_ns: given, early_ns: 0, smallest_gap_ns: CAREFUL_GAP_NS.max(2 * given) }
             }
@@ -129,16 +129,16 @@ pub fn cost(
     Ok(cost)
 }
 
-/// Where schedule and reports are.
+/// The folder of the schedule and the reports.
 #[derive(Debug)]
 pub struct Folder {
     pub path: PathBuf,
-    /// What is deleted at the end.
+    /// A temporary folder that is deleted at the end.
     passing: Option<TempDir>,
 }
 
 impl Folder {
-    /// The one that was asked for, or one of this user's alone that is deleted at the end.
+    /// The requested folder, or a private one that is deleted at the end.
     pub fn of(args: &Replay) -> anyhow::Result<Self> {
         let folder = match &args.output {
             Some(path) => Self::kept(path)?,
@@ -161,7 +161,7 @@ impl Folder {
 
     fn passing(args: &Replay) -> anyhow::Result<Self> {
         let name = |before: &str| format!("{before}{FOLDER}{}-", std::process::id());
-        // Other hosts see the folder that a job is started in, and rarely /tmp.
+        // Other hosts see the folder in which a job is started, but rarely /tmp.
         let here = std::env::current_dir()
             .ok()
             .filter(|here| starts_ranks(&args.command) && preload::fits_variable(here));
@@ -180,7 +180,7 @@ impl Folder {
         Ok(Self { path: made.path().to_owned(), passing: Some(made) })
     }
 
-    /// Nothing ran: what was to be kept would only be in the way of the next try.
+    /// Deletes the folder of a run that did not start, since the next attempt requires a new one.
     pub fn give_up(self) {
         if self.passing.is_none() {
             let _ = fs_err::remove_dir_all(&self.path);
@@ -188,7 +188,8 @@ impl Folder {
     }
 }
 
-/// Removes folders of quells that were killed; on a folder that hosts share a process of this number may live elsewhere, so only old ones.
+/// Removes folders of quell processes that were killed. On a shared folder, the process may be alive on another host, so only old ones are
+/// removed.
 fn sweep(folder: &Path) {
     const OLD_S: u64 = 86_400;
     let Ok(entries) = folder.read_dir() else { return };
@@ -205,12 +206,12 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// Where what a job loads finds its schedule.
+/// The path at which a job's library finds its schedule.
 pub fn schedule_in(folder: &Path) -> PathBuf {
     folder.join("schedule")
 }
 
-/// What a job is to load, in a folder: its library is written, its schedule is not. `None` where a context loads nothing.
+/// What a job loads, in a folder: writes its library, but not its schedule. `None` if the context loads nothing.
 pub fn loading(context: Context, folder: &Path, reports: &Path) -> std::io::Result<Option<Loading>> {
     let library = preload::write(context, folder)?;
     let name = |name: &'static CStr| name.to_str().map_err(std::io::Error::other);

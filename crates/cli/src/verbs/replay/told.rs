@@ -1,4 +1,4 @@
-//! What processes told of their noise, beside what was to come, and what a reader must know of it.
+//! Compares what processes report of their noise with what was scheduled, and warns about the limits.
 
 use quell_analysis::Warning;
 use quell_analysis::replay::{Process, Replay, quantile_of_powers};
@@ -7,10 +7,10 @@ use quell_replay::Launched;
 use quell_replay::report::Field;
 use quell_replay::schedule::{Context, Schedule, Sync};
 
-/// Burning that took so much longer than asked was interrupted itself.
+/// If burning takes longer than requested by this factor, it was interrupted itself.
 const BUSY: f64 = 1.2;
 
-/// What a process said, beside what its trace held.
+/// A process's report, with what its trace holds for the same time.
 pub fn process(report: &ProcessReport, schedule: &Schedule<'_>, words: &[u64]) -> Process {
     let get = |field: Field| report.get(field);
     let span_ns = get(Field::LastNs).saturating_sub(get(Field::BegunNs));
@@ -43,11 +43,11 @@ pub fn process(report: &ProcessReport, schedule: &Schedule<'_>, words: &[u64]) -
     }
 }
 
-/// What a reader must know.
+/// Warnings for the reader.
 pub fn warnings(document: &Replay, context: Context, sync: Sync) -> Vec<Warning> {
     let processes = &document.processes;
     let mut warnings = Vec::new();
-    // Of a command that failed nothing is known, and nothing is guessed.
+    // For a command that failed, the reason for a missing report is not known, and quell does not guess it.
     if processes.is_empty() && document.exit_code == Some(0) {
         warnings.push(match context {
             Context::Boundary => Warning::NoMpiCalls,
@@ -57,7 +57,7 @@ pub fn warnings(document: &Replay, context: Context, sync: Sync) -> Vec<Warning>
     let ranks: Vec<u64> = processes.iter().filter_map(|process| process.rank).collect();
     let highest = ranks.iter().max().map_or(0, |rank| rank + 1);
     let missing = (0..highest).filter(|rank| !ranks.contains(rank)).count() as u64;
-    // Where each rank has a quell of its own, each tells of its own.
+    // If each rank has a quell of its own, each reports its own.
     if missing > 0 && Launched::here().is_none() {
         warnings.push(Warning::RanksUnreported { missing, ranks: highest });
     }

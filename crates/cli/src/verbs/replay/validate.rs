@@ -1,4 +1,4 @@
-//! `--validate`: noise is replayed under quell's own probe, and what that saw is compared with what was to be replayed.
+//! `--validate`: replays noise under quell's own probe, and compares what the probe sees with the scheduled noise.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use quell_node::injector::process::Disturbers;
 use quell_node::injector::reports::{self, ProcessReport};
 use quell_node::injector::{job, schedule};
 use quell_node::machine::Cpus;
+use quell_page::{Page, Part};
 use quell_recording::{Cpu, Nanos, Recording, Trace};
 use quell_replay::report::Field;
 use quell_replay::schedule::{Context, MOST_EVENTS, Sync};
@@ -25,17 +26,17 @@ use crate::printer::{Printer, one_line};
 use crate::{html, render};
 use quell_request::Usage;
 
-/// The machine's own noise is looked at for this share of the time.
+/// The machine's own noise is recorded for the duration divided by this number.
 const BEFORE: u64 = 2;
 
-/// How long it is recorded if nothing is said.
+/// The default length of the recording.
 const USUAL: Nanos = Nanos::from_secs(10);
-/// Fewer detours say little of a distribution.
+/// The number of detours below which a distribution is doubtful.
 const FEW: u64 = 100;
-/// Own noise of more than this, in percent, distorts what the probe sees of any other.
+/// The percentage of own noise above which the probe's view of other noise is distorted.
 const BUSY_PERCENT: f64 = 10.0;
 
-/// Records without and with the noise, and compares; a limit is exceeded where much of what was due did not come.
+/// Records without and with the noise, and compares; the limit is exceeded if much less was injected than scheduled.
 pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let duration = args.duration.unwrap_or(USUAL);
     quell_request::positive(duration, "--duration")?;
@@ -94,7 +95,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         let page = folder.path.join("validate.html");
         let title = format!("{} and its emulation", prepared.plan.noise[0].name);
         document.comparison.warnings.extend(document.warnings.iter().cloned());
-        html::write(&page, &html::Page { compare: Some(&document.comparison), ..html::Page::new(&title) })?;
+        html::write(&page, &Page::new(&title).with(Part::Compare, &document.comparison)?)?;
         printer.say(&format!("wrote {}", page.display()));
     }
     if args.json {
@@ -105,13 +106,13 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(if missing || under.lost > 0 { Outcome::LimitExceeded } else { Outcome::Done })
 }
 
-/// How many detours are to come while the probe watches.
+/// The number of detours that are scheduled while the probe runs.
 fn due(prepared: &Prepared, duration: Nanos) -> u64 {
     let cpu = &prepared.compiled.groups[0][0];
     (cpu.detours.len() as f64 * duration.as_nanos() as f64 / cpu.period_ns as f64) as u64
 }
 
-/// Why the comparison may not be worth much.
+/// Warnings that make the comparison doubtful.
 fn doubts(document: &Validation, due: u64, missing: bool, lost: u64) -> Vec<Warning> {
     let mut doubts = Vec::new();
     if missing {
@@ -129,7 +130,7 @@ fn doubts(document: &Validation, due: u64, missing: bool, lost: u64) -> Vec<Warn
     doubts
 }
 
-/// Where it is recorded.
+/// The CPU to record, and the CPUs to disturb.
 struct Place {
     cpu: Cpu,
     beside: Option<Beside>,
@@ -144,7 +145,7 @@ impl Place {
         let machine = Cpus::of_this_machine()?;
         let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
         machine.check(wanted.unwrap_or_default()).map_err(|error| Usage(error.to_string()))?;
-        // The first has most interrupts.
+        // The first CPU usually has the most interrupts.
         let cpu = wanted.and_then(|cpus| cpus.first()).or(machine.allowed.last());
         Ok(Self { cpu: *cpu.context("this process may use no CPU")?, beside: None })
     }
@@ -154,11 +155,11 @@ impl Place {
 struct Recorded {
     trace: Trace,
     injected: Vec<Injected>,
-    /// Injected detours that the log had no room for.
+    /// Number of injected detours for which the log had no room.
     lost: u64,
 }
 
-/// Runs a command, and tells what the injectors said.
+/// Runs a command, and returns the reports of the injectors.
 type Runner<'a> = dyn FnMut(&[String]) -> anyhow::Result<Vec<ProcessReport>> + 'a;
 
 /// Runs `quell record` with the probe alone.
@@ -192,7 +193,7 @@ fn under_noise(
     folder: &Path,
     run: &mut dyn FnMut(&[job::Variable]) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<ProcessReport>> {
-    // All threads of the probe's program at one place, so that what any of them tells is told of the one that watches.
+    // All threads of the probe's program start at the same place, so that the report of any thread holds for the one that probes.
     prepared.order.sync = Sync::Start;
     prepared.order.epoch_ns = quell_node::clock::realtime_ns();
     let schedule_words = prepared.words(false)?;
@@ -216,7 +217,7 @@ fn compare(
     before: &Recorded,
     under: &Recorded,
 ) -> anyhow::Result<Validation> {
-    // The CPU that was replayed is the first of the first node.
+    // The replayed CPU is the first of the first node.
     let original = &prepared.traces[..1];
     let parted = validation::part(&under.trace, &under.injected);
     let plan = &prepared.plan;

@@ -1,4 +1,4 @@
-//! A study's folder, as `quell report` finds it: the recording, what was asked, and trials that were put beside them.
+//! A study's folder, as input of `quell report`: the recording, the study's job, and trials that were put next to them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,16 @@ use crate::printer::Printer;
 use crate::steps::record;
 use quell_request::tune::trial::SCHEMA as TRIAL;
 
-/// Trials of before warnings had codes.
+/// The schema of trials before warnings had codes.
 const OLDER_TRIAL: &str = "quell.tune-try/1";
-/// A trial's document is some kilobytes; what is larger is something else.
+/// Maximum size of a trial's document, in bytes; a trial has some kilobytes.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// A folder that `quell study` made.
 #[derive(Clone, Copy, Debug)]
 pub struct Study<'a>(&'a Path);
 
-/// The job of a study, as its prediction has it.
+/// The job of a study, from its prediction.
 #[derive(Deserialize)]
 struct Predicted {
     quantum_ns: u64,
@@ -41,25 +41,25 @@ struct Point {
 }
 
 impl<'a> Study<'a> {
-    /// `None` for what is a recording itself, and for what holds none.
+    /// `None` for a path that is a recording itself, and for one that contains none.
     pub fn at(path: &'a Path) -> Option<Self> {
         let is_recording = |path: &Path| path.join("manifest.json").is_file();
         (!is_recording(path) && is_recording(&record::inside(path))).then_some(Self(path))
     }
 
-    /// Its recording.
+    /// The path of its recording.
     pub fn recording(self) -> PathBuf {
         record::inside(self.0)
     }
 
-    /// Its page.
+    /// The path of its page.
     pub fn page(self) -> PathBuf {
         self.0.join("report.html")
     }
 
-    /// What was typed, or where nothing was, the study's own job.
+    /// The given job or, without any option, the study's own job.
     pub fn job(self, typed: &JobArgs) -> JobArgs {
-        // A study in step has one prediction; any other has that of its mode first.
+        // A study with `--sync phase` has one prediction; any other has the prediction of its own mode first.
         let own = || SyncName::ALL.into_iter().find_map(|sync| self.predicted(sync));
         if *typed == JobArgs::default() { own().unwrap_or_else(|| typed.clone()) } else { typed.clone() }
     }
@@ -80,7 +80,7 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// Documents that `quell tune try --json` printed, of all files `try*.json`; others are told and left out.
+    /// The documents of `quell tune try --json` in all files `try*.json`; other files are left out with a warning.
     pub fn trials(self, printer: Printer) -> anyhow::Result<Vec<Value>> {
         let mut paths: Vec<PathBuf> = fs_err::read_dir(self.0)?
             .map(|entry| entry.map(|entry| entry.path()))
@@ -118,7 +118,7 @@ fn trial(path: &Path) -> anyhow::Result<Value> {
     Ok(document)
 }
 
-/// Reads a small JSON file; neither a pipe, which might never end, nor what would fill the page.
+/// Reads a small JSON file. It refuses a pipe, which might never end, and a file that is too large for the page.
 fn json(path: &Path) -> anyhow::Result<Value> {
     let facts = fs_err::metadata(path)?;
     anyhow::ensure!(facts.is_file(), "it is no file");

@@ -1,4 +1,4 @@
-//! The little of HTTP/1.1 (RFC 9112) that handing out one page takes: one thread, a bounded number of connections, none for long.
+//! The part of HTTP/1.1 (RFC 9112) that is needed to serve one page: one thread, a bounded number of connections, each with a time limit.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,18 +11,18 @@ use quell_analysis::live::CONTENT_TYPE;
 
 use super::Page;
 
-/// Connections at a time; the oldest makes room for a new one.
+/// Maximum number of connections; a new one replaces the oldest.
 const MOST_CONNECTIONS: usize = 64;
-/// New ones that are taken before the others have their turn.
+/// Maximum number of new connections to accept before serving the others.
 const MOST_NEW: usize = 16;
-/// Bytes of a request's head.
+/// Maximum length of a request's head, in bytes.
 const LONGEST_HEAD: usize = 8 * 1024;
-/// From the first byte asked to the last one sent.
+/// Maximum time of a connection, from its start to the last byte of the response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A signal is seen at least so often, in ms.
+/// Maximum time until a signal is noticed, in ms.
 const LONGEST_NAP_MS: libc::c_int = 200;
 
-/// Answers until `stop`.
+/// Serves requests until `stop`.
 pub fn serve(listener: &TcpListener, page: &Page, stop: &AtomicBool) -> io::Result<()> {
     let mut connections: Vec<Connection> = Vec::new();
     while !stop.load(Ordering::SeqCst) {
@@ -37,11 +37,12 @@ pub fn serve(listener: &TcpListener, page: &Page, stop: &AtomicBool) -> io::Resu
                     connections.push(Connection::new(stream, now));
                 }
                 Err(error) if error.kind() != ErrorKind::WouldBlock => {
-                    // Gone already, or no file is free for it, which passes: asking again at once would only burn the CPU.
+                    // The client is gone already, or no file descriptor is free, which is temporary; an immediate retry would only burn the
+                    // CPU.
                     std::thread::sleep(Duration::from_millis(LONGEST_NAP_MS as u64));
                     break;
                 }
-                // None waits.
+                // No connection waits.
                 _ => break,
             }
         }
@@ -50,7 +51,7 @@ pub fn serve(listener: &TcpListener, page: &Page, stop: &AtomicBool) -> io::Resu
     Ok(())
 }
 
-/// Until there is something to do, or a while has gone by.
+/// Waits until there is something to do, or for a limited time.
 fn wait(listener: &TcpListener, connections: &[Connection]) -> io::Result<()> {
     let entry = |fd, events| libc::pollfd { fd, events, revents: 0 };
     let mut all = vec![entry(listener.as_raw_fd(), libc::POLLIN)];
@@ -65,13 +66,13 @@ fn wait(listener: &TcpListener, connections: &[Connection]) -> io::Result<()> {
     }
 }
 
-/// One request and its answer.
+/// A request and its response.
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
     end: Instant,
     head: Vec<u8>,
-    /// Empty until the head is whole.
+    /// Empty until the request's head is complete.
     answer: Vec<u8>,
     sent: usize,
 }
@@ -81,7 +82,7 @@ impl Connection {
         Self { stream, end: now + PATIENCE, head: Vec::new(), answer: Vec::new(), sent: 0 }
     }
 
-    /// Reads or writes what can be without waiting; whether there is more to do.
+    /// Reads or writes as much as possible without blocking; returns whether there is more to do.
     fn go_on(&mut self, page: &Page) -> bool {
         if self.answer.is_empty() && !self.read(page) {
             return false;
@@ -121,7 +122,7 @@ impl Connection {
     }
 }
 
-/// The answer to a request, when its head is whole or will never be.
+/// The response to a request, once its head is complete, or too long or invalid.
 fn answer(head: &[u8], page: &Page) -> Option<Vec<u8>> {
     let plain = |status: &str, text: &str| Some(message(status, "text/plain; charset=utf-8", text, true));
     let whole = head.windows(4).any(|end| end == b"\r\n\r\n") || head.windows(2).any(|end| end == b"\n\n");

@@ -1,4 +1,4 @@
-//! `quell simulate --sweep`: a run for each combination, and its like without noise.
+//! `quell simulate --sweep`: simulates each combination, with and without noise.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,28 +26,28 @@ use quell_request::pattern::{self, Named};
 pub struct Runs {
     options: Options,
     schedules: Recent<PathBuf, Checked>,
-    /// When the last rank is done without noise, by the words that matter to that.
+    /// When the last rank finishes without noise, by the arguments that affect it.
     silent: Recent<Vec<String>, u64>,
 }
 
-/// A schedule, and what keeps it from its end by physical rules.
+/// A schedule, and the errors that keep it from finishing under physical rules.
 struct Checked {
     schedule: Schedule,
     errors: Option<String>,
 }
 
-/// Schedules are large; runs without noise are a number each.
+/// Few schedules are cached, because they are large; a run without noise is a single number.
 const MOST_SCHEDULES: usize = 4;
 const MOST_SILENT: usize = 1_024;
 
-/// What is played at a point.
+/// The program of a point.
 enum Playable {
     Schedule(Arc<Checked>),
     Pattern(Box<Named>),
 }
 
 impl Runs {
-    /// Ready for any plan.
+    /// A parser for any plan.
     pub fn new() -> Self {
         Self {
             options: Options::of::<Simulate>(),
@@ -60,7 +60,7 @@ impl Runs {
         let typed: Simulate =
             self.options.read(context.words(point, &["schedule", "noise", "without", "cosched", "skew"]))?;
         let mut args = typed.asked;
-        // These want `--noise`, which a point may be without.
+        // These options require `--noise`, which a point may not have.
         args.noise = context.paths(point, "noise");
         args.cosched = context.plan.value(point, "cosched").is_some_and(|value| value.word() == "true");
         let skew = context.plan.value(point, "skew").map(|value| value.word().parse());
@@ -97,7 +97,7 @@ impl Runs {
         }
     }
 
-    /// Plays a point with its noise, and without unless that was done of late.
+    /// Simulates a point with its noise, and without noise unless that result is cached.
     fn played<P: Program>(
         &self,
         context: &Context,
@@ -148,7 +148,7 @@ fn noise_of(context: &Context, point: &Point, args: &SimulateArgs, ranks: u32) -
 
 fn play<P: Program>(program: &P, args: &SimulateArgs, noise: &Noise) -> anyhow::Result<Outcome> {
     let run = Run {
-        net: network(args)?.0,
+        net: network(args)?.network,
         rules: noise::rules(args),
         noise,
         threads: rayon::current_num_threads(),
@@ -157,7 +157,7 @@ fn play<P: Program>(program: &P, args: &SimulateArgs, noise: &Noise) -> anyhow::
     Ok(loggops::run(program, &run)?)
 }
 
-/// The outcome of what ended.
+/// The outcome, or an error if the program did not finish.
 fn ended(outcome: Outcome) -> anyhow::Result<Outcome> {
     match &outcome.stuck {
         Some(left) => {
@@ -251,7 +251,7 @@ impl Swept for Runs {
     }
 }
 
-/// How a point ended.
+/// The result of a point.
 #[derive(Columns)]
 struct Ended {
     #[column(sweep)]
@@ -270,7 +270,7 @@ struct Ended {
     injected_total_ns: Option<u64>,
 }
 
-/// About what an event takes.
+/// The approximate CPU time of an event.
 const NS_OF_EVENT: u64 = 50;
 
 impl std::fmt::Debug for Checked {

@@ -1,7 +1,7 @@
-//! `quell simulate --timeline`: what some of the ranks did, drawn for Perfetto.
+//! `quell simulate --timeline`: draws what some of the ranks did, for Perfetto.
 //!
-//! The program is played a second time for it, watched and on one thread: which rank is the last to finish is known
-//! only after the first, and the result need not wait for the drawing.
+//! The program is simulated a second time for this, on one thread: which rank finishes last is known only after the first run, and the
+//! result need not wait for the drawing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -18,12 +18,12 @@ use crate::printer::Printer;
 use crate::progress::Step;
 use quell_request::Usage;
 
-/// So many ranks are drawn, evenly spread; with the last to finish it can be one more.
+/// Number of ranks to draw, evenly spread; with the last to finish there can be one more.
 const MOST_RANKS: u32 = 64;
-/// So many slices are drawn: more than a browser shows at ease.
+/// Maximum number of slices to draw, more than a browser shows with ease.
 const MOST_SLICES: usize = 2_000_000;
 
-/// Refuses, before anything is played, what cannot be drawn.
+/// Refuses, before the simulation, what cannot be drawn.
 pub fn refuse(args: &Simulate) -> anyhow::Result<()> {
     let Some(output) = &args.timeline else { return Ok(()) };
     if rules(&args.asked) == Rules::Compatible {
@@ -37,7 +37,7 @@ pub fn refuse(args: &Simulate) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Draws the run where that was asked for. `last` is the rank that was the last to finish.
+/// Draws the run, if requested. `last` is the rank that finished last.
 pub fn draw<P: Program>(
     program: &P,
     noise: &Noise,
@@ -55,7 +55,7 @@ pub fn draw<P: Program>(
             ControlFlow::Continue(())
         };
         let run = Run {
-            net: network(&args.asked)?.0,
+            net: network(&args.asked)?.network,
             rules: Rules::Physical,
             noise,
             threads: 1,
@@ -76,18 +76,18 @@ pub fn draw<P: Program>(
     Ok(())
 }
 
-/// A time line and what its slices refer to.
+/// A timeline, and what its slices refer to.
 struct Drawing<'a> {
     timeline: &'a Timeline,
     shapes: &'a [Shape],
-    /// Of the program.
+    /// Number of ranks of the program.
     ranks: u32,
     cpus: u32,
-    /// The arrows, by their messages.
+    /// The numbers of the arrows, by message.
     arrows: HashMap<Message, u64>,
 }
 
-/// What tells a message from all others: who sent it, as which operation, and when.
+/// Identifies a message: the sender, the index of the send operation, and its time.
 type Message = (u32, u32, u64);
 
 impl<'a> Drawing<'a> {
@@ -96,7 +96,7 @@ impl<'a> Drawing<'a> {
         Self { timeline, shapes, ranks, cpus, arrows: arrows(timeline.slices()) }
     }
 
-    /// What is drawn, in words.
+    /// A description of what is drawn.
     fn extent(&self) -> String {
         let (drawn, slices) = (self.timeline.ranks().len(), self.timeline.slices().len());
         let sample =
@@ -108,7 +108,7 @@ impl<'a> Drawing<'a> {
         )
     }
 
-    /// What is missing at the end, in words.
+    /// A description of what is missing at the end.
     fn cut(&self) -> String {
         let end = self.timeline.slices().iter().map(|slice| slice.end).max().unwrap_or(0);
         format!(
@@ -118,7 +118,7 @@ impl<'a> Drawing<'a> {
         )
     }
 
-    /// What a reader must know of the drawing.
+    /// A description of the drawing and its limits.
     fn description(&self) -> String {
         let mut text = format!(
             "Simulated by quell {} under the physical rules. {}. Noise stands at the end of what it lengthened: where in \
@@ -143,7 +143,7 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
-    /// A track for each rank; where ranks have several CPUs, one for each of them that did something, below it.
+    /// A track for each rank; if ranks have several CPUs, a track below it for each CPU that did something.
     fn tracks(&self, to: &mut perfetto::Timeline<'_>) -> io::Result<BTreeMap<(u32, u8), Track>> {
         let mut cpus: BTreeMap<u32, [bool; 256]> = BTreeMap::new();
         for slice in self.timeline.slices() {
@@ -190,7 +190,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// An arrow for each message both ends of which are drawn, numbered from 1.
+/// An arrow, numbered from 1, for each message of which both ends are drawn.
 fn arrows(slices: &[Slice]) -> HashMap<Message, u64> {
     let mut arrows = HashMap::new();
     let mut count = 0;
@@ -200,7 +200,7 @@ fn arrows(slices: &[Slice]) -> HashMap<Message, u64> {
                 arrows.insert((slice.rank, slice.op, slice.start), 0);
             }
             Activity::Receive { from, sent } => {
-                // A send is played before its message is there.
+                // The slice of a send precedes that of its message.
                 if let Some(arrow) = arrows.get_mut(&(from, slice.op, sent)) {
                     count += 1;
                     *arrow = count;

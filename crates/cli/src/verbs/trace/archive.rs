@@ -1,4 +1,4 @@
-//! The archive, from what ranks logged.
+//! Makes the archive from the ranks' logs.
 
 use std::path::PathBuf;
 
@@ -11,24 +11,24 @@ use quell_recording::{Cpu, format_cpu_list, one_line};
 
 use super::folder::Folder;
 
-/// What came of the logs.
+/// The result of making an archive.
 #[derive(Debug, Default)]
 pub struct Made {
-    /// The archive; `None` where no MPI program was seen.
+    /// Path of the archive; `None` if no MPI program was seen.
     pub archive: Option<PathBuf>,
-    /// Ranks in it.
+    /// Number of ranks in it.
     pub ranks: u32,
-    /// Events in it.
+    /// Number of events in it.
     pub events: u64,
-    /// MPI calls that were seen, beside the first and the last.
+    /// Number of MPI calls, without the first and the last.
     pub calls: u64,
     /// What it lacks, and why.
     pub missing: Vec<String>,
-    /// Whether the logs are worth a look of their own.
+    /// Whether the logs are damaged and worth inspecting.
     pub damaged: bool,
 }
 
-/// Makes the archive. Whether counters were asked for decides whether their absence is told.
+/// Makes the archive. `counters`: whether noise counters were requested; only then is their absence reported.
 pub fn make(folder: &Folder, command: &[String], counters: bool) -> anyhow::Result<Made> {
     if !has_logs(folder)? {
         return Ok(Made::default());
@@ -52,7 +52,7 @@ pub fn make(folder: &Folder, command: &[String], counters: bool) -> anyhow::Resu
     })
 }
 
-/// Whether a rank has written anything.
+/// Whether any rank has written a log.
 pub fn has_logs(folder: &Folder) -> std::io::Result<bool> {
     let entries = folder.logs.read_dir()?.flatten();
     Ok(entries.into_iter().any(|entry| entry.path().extension().is_some_and(|kind| kind == "log")))
@@ -60,7 +60,7 @@ pub fn has_logs(folder: &Folder) -> std::io::Result<bool> {
 
 fn facts(definitions: &Definitions, command: &[String]) -> Facts {
     let host = machine::host();
-    // Times are rank 0's: what they are by the calendar is known on its host alone.
+    // Times are those of rank 0's clock; only on its host is the offset from calendar time known.
     let first = definitions.locations.iter().find(|location| location.rank == 0);
     let here = first.is_some_and(|location| Some(&location.host) == host.as_ref());
     Facts {
@@ -79,7 +79,7 @@ fn ranks(numbers: &[u32]) -> String {
     format!("{plural} {}", format_cpu_list(&numbers))
 }
 
-/// What is missing, the worst first.
+/// What is missing, the most severe first.
 fn told(summary: &Summary, counters: bool) -> Vec<String> {
     let mut told = Vec::new();
     if let Some((host, pid)) = summary.wrong_mpi.first() {

@@ -1,4 +1,4 @@
-//! The folder of a run.
+//! The folder of a traced run.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,19 @@ use quell_node::machine;
 use crate::plan::place;
 use quell_request::Usage;
 
-/// Where everything of a run is.
+/// The paths of all files of a run.
 #[derive(Debug)]
 pub struct Folder {
     /// The folder, as an absolute path.
     pub path: PathBuf,
-    /// Where ranks log.
+    /// The folder of the ranks' logs.
     pub logs: PathBuf,
-    /// Whether it was made for this run.
+    /// Whether the folder was created for this run.
     made: bool,
 }
 
 impl Folder {
-    /// A new or empty one, from which a job can load a library.
+    /// A new or empty folder, from which a job can load a library.
     pub fn new(path: &Path) -> anyhow::Result<Self> {
         if path.is_file() || path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
             let path = path.display();
@@ -38,17 +38,17 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The library that ranks load.
+    /// Path of the library that ranks load.
     pub fn library(&self) -> PathBuf {
         self.path.join("quell-trace.so")
     }
 
-    /// What the kernel did on this host.
+    /// Path of the recording of this host's kernel.
     pub fn recording(&self) -> PathBuf {
         recording_in(&self.path)
     }
 
-    /// What only the run itself needed.
+    /// Deletes the files that only the run itself needed.
     pub fn clear(&self, keep_logs: bool) {
         let _ = fs_err::remove_file(self.library());
         if !keep_logs {
@@ -56,7 +56,7 @@ impl Folder {
         }
     }
 
-    /// Nothing ran: what is here would only be in the way of the next try.
+    /// Deletes the files of a run that did not start, since the next attempt requires an empty folder.
     pub fn give_up(&self) {
         self.clear(false);
         if self.made {
@@ -65,7 +65,7 @@ impl Folder {
     }
 }
 
-/// A free name for this host's recording: a later job of the same run may need another recorder.
+/// An unused name for this host's recording: a later job of the same run may need another recorder.
 pub fn recording_in(run: &Path) -> PathBuf {
     let host = this_host();
     let numbered = (2..).map(|number| run.join(format!("{host}-{number}.quell")));
@@ -73,7 +73,7 @@ pub fn recording_in(run: &Path) -> PathBuf {
     names.find(|name| !name.exists()).unwrap_or_default()
 }
 
-/// This host's name, as that of a file.
+/// This host's name with only characters that are safe in a file name.
 pub fn this_host() -> String {
     place::file_name(&machine::host().unwrap_or_else(|| "node".into()))
 }

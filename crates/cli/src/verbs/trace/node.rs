@@ -1,5 +1,5 @@
-//! `quell trace-node`: the recorder of a host on which `quell trace` itself does not run. Ranks start it (`mpi/trace/node.c`); it follows
-//! who asks for the container, and ends when all of them have.
+//! `quell trace-node`: the recorder of a host on which `quell trace` itself does not run. Ranks start it (`mpi/trace/node.c`). It follows
+//! the processes that ask for the container, and ends when all of them have ended.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use crate::kernel_side::record as record_kernel;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 
-/// There while a host's recorder runs.
+/// Extension of a file that exists while a host's recorder runs.
 const RUNNING: &str = "recording";
-/// Holds the reason why a host has none.
+/// Extension of a file with the reason why a host has no recorder.
 const UNKNOWN: &str = "unknown";
 /// How long a host's recorder may outlive the command.
 const LINGER: Duration = Duration::from_secs(15);
@@ -30,23 +30,23 @@ pub fn run(args: &TraceNode, printer: Printer) -> anyhow::Result<Outcome> {
     let recorded = record_kernel::adopt(&name, &recording_in(run), printer);
     let recorded = recorded.map_err(|error| error.0);
     if let Err(error) = &recorded {
-        // Nobody reads what this says.
+        // No one reads the output of this process.
         let _ = fs_err::write(mark(UNKNOWN), format!("{error:#}"));
     }
     let _ = fs_err::remove_file(&running);
     recorded.map(|_| Outcome::Done)
 }
 
-/// What came of the other hosts' recorders.
+/// The outcome of the other hosts' recorders.
 #[derive(Debug, Default)]
 pub struct Nodes {
-    /// Those that were not there, with the reason.
+    /// Hosts without a recorder, with the reason.
     pub unknown: Vec<(String, String)>,
-    /// Those that did not come to their end.
+    /// Hosts whose recorder has not finished.
     pub unfinished: Vec<String>,
 }
 
-/// Waits for the recorders of all hosts, for a while.
+/// Waits for the recorders of all hosts, for a limited time.
 pub fn wait_for_all(logs: &Path) -> Nodes {
     let begun = Instant::now();
     let mut unfinished = hosts_with(logs, RUNNING);

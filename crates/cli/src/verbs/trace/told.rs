@@ -1,4 +1,4 @@
-//! What a traced run came to, in words, and as an exit code.
+//! Summarizes a traced run, as text and as an exit code.
 
 use quell_node::mpi::Used;
 
@@ -9,8 +9,8 @@ use super::wants_counters;
 use crate::args::Trace;
 use crate::printer::Printer;
 
-/// Says what there is and what is missing, and deletes what nobody needs. Gives the command's own exit code, or 1 where that is good
-/// and there is no archive.
+/// Prints what the run produced and what is missing, and deletes temporary files. Returns the command's own exit code, or 1 if the command
+/// succeeded but there is no archive.
 pub fn tell(
     args: &Trace,
     folder: &Folder,
@@ -79,7 +79,7 @@ fn failed(code: u8) -> u8 {
     if code == 0 { 1 } else { code }
 }
 
-/// Why no MPI call was seen, as far as can be known.
+/// Why no MPI call was seen, if the reason can be found.
 fn unseen(args: &Trace, used: &Used, made: &Made) -> String {
     let mpi = &used.wrapper;
     let tracer = format!("the tracer was built for {} {}", mpi.family, mpi.version);

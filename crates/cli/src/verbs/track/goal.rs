@@ -1,4 +1,4 @@
-//! `quell track --goal`: the run as a schedule for `quell simulate`.
+//! `quell track --goal`: converts the run to a schedule for `quell simulate`.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::progress::Step;
 use crate::steps::schedule_file as schedules;
 use quell_request::Usage;
 
-/// Things that were left out and are told on stderr.
+/// Maximum number of skipped events to list on stderr.
 const MOST_TOLD: usize = 8;
 
-/// Makes the schedule and writes it.
+/// Makes the schedule, and writes it.
 pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
     let target = GoalTarget { output: output.to_owned(), to: None, force: false };
     let format = schedules::form(&target).map_err(|_| {
@@ -49,7 +49,7 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     Ok(Outcome::Done)
 }
 
-/// What the schedule is not.
+/// Prints how the schedule differs from the run.
 fn tell(made: &Replayable, printer: Printer) {
     let left_out = &made.left_out;
     let counts = [

@@ -1,27 +1,28 @@
-//! `quell track --timeline`: calls of some of the ranks and what noise did to them, drawn for Perfetto.
+//! `quell track --timeline`: draws the calls of some of the ranks, and what noise did to them, for Perfetto.
 //!
-//! The archive is gone through a second time for it: which rank lost most is known only after the first.
+//! The archive is read a second time for this: which rank lost most is known only after the first pass.
 
 mod drawing;
 mod kept;
 
 use std::path::Path;
 
-use quell_analysis::track::{Network, Tracked, track};
+use quell_analysis::track::{Tracked, track};
 use quell_otf2::Archive;
 use quell_recording::mpi::Run as _;
+use quell_sim::loggops::Network;
 
 use self::drawing::Drawing;
 use self::kept::{Keeper, Kept};
 use crate::printer::Printer;
 use crate::progress::Step;
 
-/// So many ranks are drawn, evenly spread; with the last to end and the one that lost most it can be two more.
+/// Number of ranks to draw, evenly spread; with the last to finish and the one that lost most there can be two more.
 const MOST_RANKS: usize = 64;
-/// So many slices are drawn: what a browser shows at ease.
+/// Maximum number of slices to draw, which a browser shows with ease.
 const MOST_SLICES: usize = 1_000_000;
 
-/// Refuses, before anything is gone through, what would destroy a file.
+/// Refuses to overwrite a file, before the archive is read.
 pub fn refuse(output: &Path) -> anyhow::Result<()> {
     if output.exists() {
         anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
@@ -56,7 +57,7 @@ pub fn draw(
     Ok(())
 }
 
-/// Ranks to draw, in order.
+/// The ranks to draw, in order.
 fn sample(tracked: &Tracked) -> Vec<u32> {
     let all = &tracked.ranks;
     let count = all.len().min(MOST_RANKS);

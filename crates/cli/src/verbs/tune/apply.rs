@@ -1,4 +1,4 @@
-//! `quell tune apply`: a plan is done, so that it can be taken back whatever happens.
+//! `quell tune apply`: applies a plan, so that it can be reverted whatever happens.
 
 use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering;
@@ -23,28 +23,28 @@ use crate::signals::stopped_by_signals;
 use crate::steps::audit::{catalogue_at, root};
 use quell_request::Usage;
 
-/// What `tune apply --json` prints.
+/// The JSON document of `tune apply --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Application {
     /// `quell.tune-apply/1`.
     schema: &'static str,
-    /// The transaction; null where nothing was written.
+    /// Id of the transaction; null if nothing was written.
     transaction: Option<String>,
-    /// Whether it was only checked.
+    /// Whether the plan was only checked.
     dry_run: bool,
-    /// Why it was refused.
+    /// The reasons why it was refused.
     refused: Vec<Refusal>,
-    /// Ids of writes that were done.
+    /// Ids of the writes that were done.
     written: Vec<String>,
-    /// Ids of writes whose value was there already.
+    /// Ids of the writes whose value was already in place.
     already: Vec<String>,
-    /// Ids of writes that the kernel refused, which the plan allows, and why.
+    /// Ids of the writes that the kernel refused, where the plan allows that, and the reasons.
     not_taken: Vec<(String, String)>,
-    /// When it is taken back by itself.
+    /// When it is reverted automatically.
     until: Option<String>,
 }
 
-/// Checks, and with `--yes` applies.
+/// Checks the plan, and applies it with `--yes`.
 pub fn run(args: &TuneApply, printer: Printer) -> anyhow::Result<ExitCode> {
     let root = root(args.sysroot.as_deref())?;
     let plan = read_plan(&args.plan)?;
@@ -74,7 +74,7 @@ pub fn run(args: &TuneApply, printer: Printer) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What ends it.
+/// What ends the transaction.
 fn until(args: &TuneApply) -> anyhow::Result<Option<Until>> {
     if let Some(time) = args.time {
         quell_request::positive(time, "--for")?;
@@ -88,12 +88,12 @@ fn until(args: &TuneApply) -> anyhow::Result<Option<Until>> {
     Ok((after.is_some() || process.is_some()).then_some(Until { after, process }))
 }
 
-/// Another plan has applied it for a time of its own.
+/// Another transaction has applied all of it already, and reverts it when its own time ends.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Taken(ApplyError);
 
-/// Applies; what was begun is taken back if `stopped` says so.
+/// Applies the plan; reverts what has been written if `stopped` returns true.
 pub fn applied(
     root: &Root,
     plan: &Plan,
@@ -107,7 +107,7 @@ pub fn applied(
     }
 }
 
-/// Says what would be done, and what stands against it.
+/// Prints what would be written, and what prevents it.
 fn dry(
     args: &TuneApply,
     root: &Root,
@@ -136,13 +136,13 @@ fn dry(
     Ok(code)
 }
 
-/// Applies, runs the command, gives back. Should quell be killed meanwhile, a keeper gives back.
+/// Applies, runs the command, and reverts. If quell is killed in between, a keeper reverts.
 fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow::Result<ExitCode> {
     let me = std::process::id();
     let start =
         started(me).ok_or_else(|| anyhow::anyhow!("/proc does not tell when this process started"))?;
     let after = args.time.map(|time| Duration::from_nanos(time.as_nanos()));
-    // From here on signals are the command's, and never end quell before it has given back.
+    // From here on signals are passed on to the command; quell itself ends only after it has reverted.
     let signals = Signals::catch()?;
     let until = Some(Until { after, process: Some((me, start)) });
     let applied = match applied(root, plan, until, &|| signals.stopped()) {
@@ -156,7 +156,7 @@ fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow:
     let ended = run_command(args, &signals);
     let Some(id) = &applied.id else { return ended };
     let reverted = match revert_patiently(root, id, "the end of its command", PATIENCE) {
-        // Its time may have been over before the command's.
+        // The time limit may have passed before the command ended.
         Err(RevertError::Unknown(_)) => return ended,
         other => other?,
     };
@@ -167,10 +167,10 @@ fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow:
     }
 }
 
-/// How long another quell may be at work when it is time to give back.
+/// How long to wait for another quell that holds the lock, when it is time to revert.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs the command to its end; signals are passed on to it.
+/// Runs the command to its end, and passes signals on to it.
 fn run_command(args: &TuneApply, signals: &Signals) -> anyhow::Result<ExitCode> {
     use std::os::unix::process::ExitStatusExt as _;
     let (program, rest) = args.command.split_first().ok_or_else(|| Usage("--with needs a command".into()))?;

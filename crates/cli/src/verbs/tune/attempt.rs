@@ -1,4 +1,4 @@
-//! `quell tune try`: a mitigation is measured with and without, in pairs of random order, and kept only if it helps.
+//! `quell tune try`: measures a mitigation with and without, in pairs of random order, and keeps it only if it helps.
 
 mod rounds;
 mod scale;
@@ -25,7 +25,7 @@ use crate::render;
 use crate::steps::audit::{audited, catalogue_at, unknown};
 use quell_request::Usage;
 
-/// Tries each by itself.
+/// Tries each mitigation by itself.
 pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
     check(args)?;
     let root = Root::system();
@@ -57,7 +57,7 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
     for (plan, cpus) in &plans {
         match one(args, &root, &catalogue, plan, cpus, seed, printer) {
             Ok(attempt) => attempts.push(attempt),
-            // What was measured before is told all the same.
+            // Results of earlier mitigations are printed even after an error.
             Err(error) => {
                 failed = Some(error);
                 break;
@@ -73,7 +73,7 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
     failed.map_or(Ok(Outcome::Done), Err)
 }
 
-/// Shorter recordings hold next to nothing.
+/// Minimum length of a recording; shorter ones hold almost nothing.
 const SHORTEST: Nanos = Nanos::from_nanos(50_000_000);
 
 fn check(args: &TuneTry) -> anyhow::Result<()> {
@@ -91,7 +91,7 @@ fn check(args: &TuneTry) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The plan of one, and the CPUs to watch.
+/// The plan of one mitigation, and the CPUs to record.
 fn planned(args: &TuneTry, root: &Root, catalogue: &Catalogue, id: &str) -> anyhow::Result<(Plan, Vec<Cpu>)> {
     let only = [id.to_owned()];
     let audit = audited(root, catalogue, &wishes(&args.wishes), Some(&only))?;
@@ -106,7 +106,7 @@ fn planned(args: &TuneTry, root: &Root, catalogue: &Catalogue, id: &str) -> anyh
     Ok((plan(&audit, &choice).map_err(Usage)?, cpus))
 }
 
-/// The compute CPUs: that is where noise matters.
+/// The CPUs that compute, because noise matters there.
 fn watched(audit: &Audit<'_>) -> anyhow::Result<Vec<Cpu>> {
     match &audit.parts {
         Ok(parts) if !parts.compute.is_empty() => Ok(parts.compute.clone()),
@@ -129,7 +129,7 @@ fn dry(args: &TuneTry, plans: &[(Plan, Vec<Cpu>)], printer: Printer) -> anyhow::
     Ok(Outcome::Done)
 }
 
-/// Tries one.
+/// Tries one mitigation.
 fn one(
     args: &TuneTry,
     root: &Root,
@@ -153,7 +153,7 @@ fn one(
     }
     let trial = trial(&sides.pairs, args.confidence);
     let scale = scale::predict(args, seed, &sides.without, &sides.with, printer)?;
-    // Noise that was lost looks like noise that went.
+    // Lost events look like removed noise.
     let lost = (sides.limits.lost_without, sides.limits.lost_with);
     let kept = args.keep && trial.verdict == Verdict::Helps && lost == (0, 0);
     if kept {

@@ -1,19 +1,21 @@
-//! `quell tune audit`: what of the catalogue is on here.
+//! `quell tune audit`: which mitigations of the catalogue are applied here.
 
 use std::path::Path;
 
 use quell_analysis::addressed::Sources;
+use quell_page::{Page, Part};
 use quell_recording::Recording;
 use quell_request::tune::audit::document;
 
 use super::wishes;
 use crate::args::TuneAudit;
+use crate::html;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::render;
 use crate::steps::audit::{audited, catalogue, root, unknown};
 
-/// Looks, orders, prints.
+/// Audits, orders and prints the mitigations.
 pub fn run(args: &TuneAudit, printer: Printer) -> anyhow::Result<Outcome> {
     let root = root(args.machine.sysroot.as_deref())?;
     let catalogue = catalogue(&args.machine, &root)?;
@@ -37,10 +39,7 @@ pub fn run(args: &TuneAudit, printer: Printer) -> anyhow::Result<Outcome> {
     let unprivileged = unsafe { libc::geteuid() } != 0;
     let document = document(&audit, &sources, &recordings, unprivileged);
     if let Some(path) = &args.html {
-        crate::html::write(
-            path,
-            &crate::html::Page { audit: Some(&document), ..crate::html::Page::new("Mitigations") },
-        )?;
+        html::write(path, &Page::new("Mitigations").with(Part::Audit, &document)?)?;
         printer.say(&format!("wrote {}", path.display()));
     }
     if args.json {

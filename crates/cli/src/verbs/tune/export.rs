@@ -1,4 +1,4 @@
-//! `quell tune export`: a plan in other programs' words.
+//! `quell tune export`: exports a plan for other tools.
 
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::printer::{Printer, one_line};
 use crate::steps::audit::root;
 use quell_request::Usage;
 
-/// Writes it into a folder, or prints it.
+/// Writes the export into a folder, or prints it.
 pub fn run(args: &TuneExport, printer: Printer) -> anyhow::Result<Outcome> {
     let export = match (args.form, &args.plan) {
         (ExportForm::Bindings, _) => of_this_node(args, &root(args.sysroot.as_deref())?)?,
@@ -46,7 +46,7 @@ fn of_this_node(args: &TuneExport, root: &Root) -> anyhow::Result<Export> {
     Ok(bindings(&facts, &parts, args.ranks))
 }
 
-/// All files or none: what is there already is not replaced.
+/// Writes all files or none; existing files are not replaced.
 fn write(export: &Export, folder: &Path, printer: Printer) -> anyhow::Result<()> {
     for file in &export.files {
         let path = folder.join(&file.name);

@@ -1,4 +1,4 @@
-//! `quell tune plan`: what would be written.
+//! `quell tune plan`: shows what mitigations would write.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::printer::Printer;
 use crate::steps::audit::{audited, catalogue, root, unknown};
 use quell_request::Usage;
 
-/// Plans, prints the difference, writes the plan.
+/// Plans, prints the differences, and writes the plan.
 pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     let root = root(args.machine.sysroot.as_deref())?;
     let catalogue = catalogue(&args.machine, &root)?;
@@ -58,7 +58,7 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A plan may take the place of a plan, and of nothing else.
+/// Refuses to overwrite a file that is no plan.
 fn keep_others(output: &Path) -> anyhow::Result<()> {
     let is_file = output.symlink_metadata().is_ok_and(|facts| facts.is_file());
     if !is_file {

@@ -1,4 +1,4 @@
-//! `quell tune revert`: what was there before is there again.
+//! `quell tune revert`: restores the original values.
 
 use quell_tune::journal::Outcome as End;
 use quell_tune::revert::{Foreign, How, Reverted, revert};
@@ -11,18 +11,18 @@ use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
 use crate::steps::audit::root;
 
-/// What `tune revert --json` prints.
+/// The JSON document of `tune revert --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Reversion {
     /// `quell.tune-revert/1`.
     schema: &'static str,
-    /// Whether all is as it was before.
+    /// Whether everything is as it was before.
     whole: bool,
-    /// Transactions, newest first.
+    /// Ids of the transactions, newest first.
     transactions: Vec<String>,
-    /// Each place that was open.
+    /// Each place that was not reverted yet.
     places: Vec<Place>,
-    /// Journals with lines that cannot be read.
+    /// Paths of journals with lines that cannot be read.
     damaged: Vec<String>,
 }
 
@@ -32,11 +32,11 @@ struct Place {
     mitigation: String,
     /// `restored`, `already`, `rebooted`, `gone`, `forgotten`, `nearest`, `foreign` or `failed`.
     how: &'static str,
-    /// What it holds, for what is foreign; why, for what failed.
+    /// For `foreign`, the value that it holds; for `failed`, the reason.
     why: Option<String>,
 }
 
-/// Reverts and tells. Exit code 3 where others changed something since, 1 where something failed.
+/// Reverts and reports. The exit code is 3 if others have changed something since, 1 if something failed.
 pub fn run(args: &TuneRevert, printer: Printer) -> anyhow::Result<Outcome> {
     let root = root(args.sysroot.as_deref())?;
     need_root(&root, "give back")?;
@@ -54,7 +54,7 @@ pub fn run(args: &TuneRevert, printer: Printer) -> anyhow::Result<Outcome> {
     outcome(&reverted)
 }
 
-/// What a revert means for the exit code.
+/// The outcome of a revert, for the exit code.
 pub fn outcome(reverted: &Reverted) -> anyhow::Result<Outcome> {
     if let Some(error) = &reverted.unwritten {
         anyhow::bail!(
@@ -67,7 +67,7 @@ pub fn outcome(reverted: &Reverted) -> anyhow::Result<Outcome> {
     Ok(if reverted.is_whole() { Outcome::Done } else { Outcome::LimitExceeded })
 }
 
-/// What came of each place, in words.
+/// A description of what happened to each place.
 pub fn text(reverted: &Reverted) -> String {
     if reverted.ids.is_empty() {
         return "nothing is applied\n".into();
@@ -96,7 +96,7 @@ pub fn text(reverted: &Reverted) -> String {
             How::Closed(_) => {}
             How::Foreign(now) => {
                 text += &format!(
-                    "  {place} was changed by somebody else to `{}`, and is left so\n",
+                    "  {place} was changed by someone else to `{}`, and is left so\n",
                     one_line(now.trim())
                 );
             }

@@ -1,4 +1,4 @@
-//! `quell tune status`: what is applied here.
+//! `quell tune status`: shows what is applied here.
 
 use quell_tune::status::{Stage, Status, status};
 use schemars::JsonSchema;
@@ -9,18 +9,18 @@ use crate::outcome::Outcome;
 use crate::printer::{Printer, one_line};
 use crate::steps::audit::root;
 
-/// What `tune status --json` prints.
+/// The JSON document of `tune status --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct StatusDocument {
     /// `quell.tune-status/1`.
     schema: &'static str,
-    /// Transactions that are not closed, oldest first.
+    /// Transactions that are still open, oldest first.
     open: Vec<Status>,
-    /// The last that was closed.
+    /// The transaction that was closed last.
     last_closed: Option<Status>,
 }
 
-/// Tells. Exit code 3 where somebody must do something.
+/// Prints the status. The exit code is 3 if someone must act.
 pub fn run(args: &TuneStatus, printer: Printer) -> anyhow::Result<Outcome> {
     let root = root(args.sysroot.as_deref())?;
     let (open, last_closed) = match status(&root) {

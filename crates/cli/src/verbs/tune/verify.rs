@@ -1,4 +1,4 @@
-//! `quell tune verify`: whether what was applied still stands.
+//! `quell tune verify`: checks whether what was applied is still in place.
 
 use quell_recording::columns::Columns;
 use quell_tune::status::{Status, status};
@@ -13,18 +13,18 @@ use crate::printer::Printer;
 use crate::render::rows::rows;
 use crate::steps::audit::root;
 
-/// What `tune verify --json` prints.
+/// The JSON document of `tune verify --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Verification {
     /// `quell.tune-verify/1`.
     schema: &'static str,
-    /// Whether nothing drifted and nobody else changed anything.
+    /// Whether every place still has its value, and no one else has changed anything.
     holds: bool,
-    /// Each place.
+    /// The result for each place.
     places: Vec<Verified>,
 }
 
-/// Looks and tells.
+/// Verifies and reports.
 pub fn run(args: &TuneVerify, printer: Printer) -> anyhow::Result<Outcome> {
     let root = root(args.sysroot.as_deref())?;
     let places = match &args.plan {
@@ -59,7 +59,7 @@ pub fn run(args: &TuneVerify, printer: Printer) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// A place as it is shown.
+/// A row for a place.
 #[derive(Debug, Columns)]
 struct PlaceRow<'a> {
     #[column]

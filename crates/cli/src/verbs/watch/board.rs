@@ -1,26 +1,26 @@
-//! What is known to the display: the last frame, and the longest detours so far.
+//! The content of the display: the last frame, and the longest detours so far.
 
 use std::collections::VecDeque;
 
 use quell_analysis::live::{CpuNow, Frame, LongestDetour};
 use quell_analysis::stats;
 
-/// Lines that the log keeps.
+/// Maximum number of lines in the log.
 const LOG: usize = 200;
 
 /// The state of the display.
 #[derive(Clone, Debug, Default)]
 pub struct Board {
-    /// What is watched.
+    /// The CPUs that are watched.
     pub title: String,
-    /// The last interval; none before the first.
+    /// The last interval; `None` before the first.
     pub frame: Option<Frame>,
-    /// Record-breaking detours, the newest last.
+    /// Detours longer than any before, the newest last.
     pub log: VecDeque<LongestDetour>,
 }
 
 impl Board {
-    /// Takes a new frame.
+    /// Stores a new frame.
     pub fn take(&mut self, frame: Frame) {
         self.log.extend(frame.longest.iter().cloned());
         self.log.drain(..self.log.len().saturating_sub(LOG));
@@ -28,7 +28,7 @@ impl Board {
     }
 }
 
-/// A row of the CPUs' table.
+/// A row of the table of CPUs.
 #[derive(Clone, Debug)]
 pub struct CpuRow {
     /// The CPU, or `all`.
@@ -38,12 +38,12 @@ pub struct CpuRow {
 }
 
 impl CpuRow {
-    /// Of one CPU.
+    /// The row of one CPU.
     pub fn of(cpu: &CpuNow) -> Self {
         Self { label: cpu.cpu.to_string(), figures: cpu.clone() }
     }
 
-    /// Of all CPUs: shares are means, counts are sums, the longest is that of any.
+    /// The row of all CPUs: percentages are means, counts are sums, the longest is the maximum.
     pub fn together(cpus: &[CpuNow]) -> Self {
         let count = cpus.len().max(1) as f64;
         let sum = |of: fn(&CpuNow) -> Option<f64>| cpus.iter().map(of).sum::<Option<f64>>();
@@ -72,7 +72,7 @@ impl CpuRow {
         Self { label: "all".into(), figures }
     }
 
-    /// What makes it stand out.
+    /// The noise by which rows are ranked.
     pub fn noise(&self) -> f64 {
         self.figures.noise_percent.or(self.figures.kernel_percent).unwrap_or(0.0)
     }

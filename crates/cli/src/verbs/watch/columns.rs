@@ -1,4 +1,4 @@
-//! The columns of both tables: their heads, their cells, and which of them fit.
+//! The columns of both tables: their headings, their cells, and which of them fit.
 
 use quell_analysis::live::SourceNow;
 
@@ -8,15 +8,15 @@ use crate::render::table::time;
 
 /// A column of a table whose rows are `R`.
 pub struct Column<R> {
-    /// What stands above it.
+    /// The heading.
     pub head: &'static str,
-    /// Columns of the terminal; more, where some are left over and it can use them.
+    /// Minimum width, in columns of the terminal; a wide column may get more.
     pub width: u16,
-    /// Whether it takes what is left over.
+    /// Whether it takes a share of the remaining width.
     pub wide: bool,
-    /// Words stand left, figures right.
+    /// Whether it holds text, which is left-aligned; figures are right-aligned.
     pub words: bool,
-    /// What stands in it.
+    /// The text of a cell, for a given width.
     pub cell: fn(&R, u16) -> String,
 }
 
@@ -36,7 +36,7 @@ fn words<R>(head: &'static str, width: u16, cell: fn(&R, u16) -> String) -> Colu
     Column { head, width, wide: true, words: true, cell }
 }
 
-/// Of the columns in their places, each with its rank, those of the lowest ranks that fit; the wide ones share what is left.
+/// Selects the columns with the lowest ranks that fit, in their original order; wide columns share the remaining width.
 pub fn fit<R>(all: &[(u8, Column<R>)], width: u16) -> Vec<Column<R>> {
     let mut ranks: Vec<u8> = all.iter().map(|(rank, _)| *rank).collect();
     ranks.sort_unstable();
@@ -50,7 +50,7 @@ pub fn fit<R>(all: &[(u8, Column<R>)], width: u16) -> Vec<Column<R>> {
     chosen
 }
 
-/// The CPUs' columns; `passive` without a probe.
+/// The columns of the table of CPUs; `passive` means without a probe.
 pub fn cpus(passive: bool) -> Vec<(u8, Column<CpuRow>)> {
     let label = figure("CPU", 4, |row: &CpuRow, _| row.label.clone());
     let history = words("last minute", 12, |row: &CpuRow, width| sparkline(&row.figures.history, width));
@@ -79,7 +79,7 @@ pub fn cpus(passive: bool) -> Vec<(u8, Column<CpuRow>)> {
     ]
 }
 
-/// The sources' columns.
+/// The columns of the table of sources.
 pub fn sources(passive: bool) -> Vec<(u8, Column<SourceNow>)> {
     let mut all = vec![
         (0, words("SOURCE", 16, |row: &SourceNow, _| one_line(&row.source))),
@@ -126,7 +126,7 @@ fn length(ns: Option<u64>) -> String {
     ns.filter(|&ns| ns > 0).map_or_else(|| "-".into(), |ns| time(ns as f64))
 }
 
-/// The last values as bars, the newest at the right, the highest as a whole block.
+/// The latest values as bars, the newest at the right; the highest value is a full block.
 fn sparkline(values: &[f64], width: u16) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let shown = &values[values.len().saturating_sub(usize::from(width))..];

@@ -1,9 +1,9 @@
-//! What quell itself costs: time in its eBPF programs and on its own thread.
+//! Measures what quell itself costs: CPU time in its eBPF programs and on its own thread.
 
 use quell_analysis::live::Overhead;
 use quell_kernel::{Cost, Recorder, count_cost};
 
-/// Readings of both accounts.
+/// Readings of both CPU times.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     time_ns: u64,
@@ -12,16 +12,16 @@ struct Reading {
     thread_ns: u64,
 }
 
-/// Takes readings, and tells what came between two of them.
+/// Computes the difference between successive readings.
 #[derive(Debug)]
 pub struct Meter {
-    /// Held, so that the kernel goes on counting.
+    /// Kept open, so that the kernel continues to count.
     counting: Option<Cost>,
     last: Reading,
 }
 
 impl Meter {
-    /// Begins to count, where this kernel can.
+    /// Starts to count, if this kernel can.
     pub fn start(recorder: Option<&Recorder>) -> Self {
         let counting = recorder.and_then(|_| count_cost().ok());
         Self { counting, last: Reading::take(recorder) }

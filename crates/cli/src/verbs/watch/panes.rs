@@ -1,4 +1,4 @@
-//! Lines of text that both the screen and the plain output show.
+//! Lines of text that the screen and the plain output share.
 
 use quell_analysis::live::{Frame, LongestDetour};
 use quell_recording::Nanos;
@@ -7,10 +7,10 @@ use super::columns::share;
 use crate::printer::one_line;
 use crate::render::table::time;
 
-/// Culprits that a line names.
+/// Maximum number of culprits in a line.
 const MOST_CULPRITS: usize = 3;
 
-/// A record-breaking detour in one line.
+/// A detour longer than any before, in one line.
 pub fn longest(one: &LongestDetour) -> String {
     let culprit = |one: &quell_analysis::live::Culprit| {
         let detail =
@@ -26,7 +26,7 @@ pub fn longest(one: &LongestDetour) -> String {
     format!("{at:>9.3}s  CPU {:<3} {:>8}  {}", one.cpu, time(one.duration_ns as f64), culprits.join(", "))
 }
 
-/// What quell itself costs, in pieces that may stand on several lines.
+/// What quell itself costs, in pieces that may be spread over several lines.
 pub fn overhead(frame: &Frame) -> Vec<String> {
     let over = &frame.overhead;
     let mut parts = Vec::new();
@@ -49,7 +49,7 @@ pub fn overhead(frame: &Frame) -> Vec<String> {
     parts
 }
 
-/// Packs pieces into lines of at most `width` columns.
+/// Joins pieces into lines of at most `width` columns.
 pub fn packed(first: &str, parts: &[String], width: usize) -> Vec<String> {
     let mut lines = vec![first.to_owned()];
     for (index, part) in parts.iter().enumerate() {
@@ -65,7 +65,7 @@ pub fn packed(first: &str, parts: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-/// How long the run is, and how long an interval.
+/// The time since the start, and the length of an interval.
 pub fn moment(frame: &Frame) -> String {
     let secs = frame.time_ns as f64 / 1e9;
     let interval = Nanos::from_nanos(frame.interval_ns / 1_000_000 * 1_000_000);

@@ -1,4 +1,4 @@
-//! Frames as blocks of text, and the summary at the end.
+//! Prints frames as blocks of text, and the summary at the end.
 
 use quell_analysis::live::{Frame, SourceNow};
 
@@ -9,7 +9,7 @@ use super::view::View;
 use crate::printer::{one_line, width};
 use crate::render::table::{table_with_words, time};
 
-/// Rows of a table of sources.
+/// Maximum number of rows in a table of sources.
 const MOST_ROWS: usize = 20;
 
 /// One interval.
@@ -33,12 +33,12 @@ pub fn block(frame: &Frame, view: &View) -> String {
     text + &cost.join("\n") + "\n\n"
 }
 
-/// Why there are no sources.
+/// Why sources are not known.
 pub fn unknown(why: Option<&str>) -> String {
     format!("sources are unknown: {}\n", one_line(why.unwrap_or("they were not asked for (--sources off)")))
 }
 
-/// All rows in all columns but those that are drawn.
+/// All rows, in all columns except plots.
 fn table<R>(columns: &[(u8, Column<R>)], rows: &[&R]) -> String {
     let columns: Vec<Column<R>> =
         columns.iter().map(|(_, column)| *column).filter(|c| c.head != "last minute").collect();
@@ -47,7 +47,7 @@ fn table<R>(columns: &[(u8, Column<R>)], rows: &[&R]) -> String {
     table_with_words(usize::from(columns[0].words), &heads, rows.iter().map(cells))
 }
 
-/// The whole run: totals per CPU and source.
+/// The summary of the whole run: totals per CPU and source.
 pub fn summary(frame: &Frame) -> String {
     let mut text = format!("watched for {:.1}s\n", frame.time_ns as f64 / 1e9);
     for cpu in &frame.cpus {

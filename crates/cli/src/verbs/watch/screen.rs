@@ -1,4 +1,4 @@
-//! The live screen, drawn from the board and the reader's choices alone.
+//! The live screen, drawn only from the board and the user's choices.
 
 use quell_analysis::attribution::Class;
 use quell_analysis::live::{Frame, SourceNow};
@@ -13,7 +13,7 @@ use super::view::View;
 use super::{panes, plain};
 use crate::printer::one_line;
 
-/// Above which share of a CPU, in percent, noise is worth a look, and is too much.
+/// The percentages of a CPU above which noise is highlighted as notable, and as too much.
 const SOME_NOISE: f64 = 0.1;
 const MUCH_NOISE: f64 = 1.0;
 
@@ -39,7 +39,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// With colours, unless NO_COLOR says otherwise (no-color.org).
+    /// With colours, unless NO_COLOR is set (no-color.org).
     pub fn of_environment() -> Self {
         Self { colours: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
     }
@@ -77,7 +77,7 @@ impl Palette {
     }
 }
 
-/// Draws everything. The scroll position is brought back to where there are sources.
+/// Draws the screen. The scroll position is limited to the existing sources.
 pub fn draw(area: &mut ratatui::Frame, board: &Board, view: &mut View, palette: Palette) {
     let whole = area.area();
     area.render_widget(header(board, view, whole.width), Rect { height: whole.height.min(1), ..whole });
@@ -100,10 +100,10 @@ fn header(board: &Board, view: &View, width: u16) -> Paragraph<'static> {
     }
     parts.extend(board.frame.as_ref().map(panes::moment));
     parts.push(format!("by {}", view.order()));
-    // A list of CPUs may be long: it stands where it can be cut off.
+    // A list of CPUs may be long, so it is placed where it can be cut off.
     parts.push(one_line(&board.title));
     let text = format!(" {}", parts.join(" · "));
-    // The bar reaches to the edge.
+    // The bar extends to the edge.
     let bar = format!("{text:<width$}", width = usize::from(width));
     Paragraph::new(bar).style(Style::new().add_modifier(Modifier::REVERSED))
 }
@@ -138,7 +138,7 @@ fn cpu_table(area: &mut ratatui::Frame, place: Rect, frame: &Frame, view: &View,
     };
     let room = usize::from(place.height.saturating_sub(1));
     if rows.len() > room {
-        // The noisiest are worth the room, and the last line stands for all.
+        // The noisiest CPUs come first, and the last line sums up all.
         rows.sort_by(|a, b| b.noise().total_cmp(&a.noise()));
         rows.truncate(room.saturating_sub(1));
         rows.sort_by_key(|row| row.figures.cpu);
@@ -162,7 +162,7 @@ fn sources(area: &mut ratatui::Frame, place: Rect, frame: &Frame, view: &mut Vie
     table(area, place, &columns, shown, palette);
 }
 
-/// What did nothing in the interval stands back.
+/// Sources without events in the interval are dimmed.
 fn row_style(row: &SourceNow, palette: Palette) -> Style {
     if row.now.count == 0 { Style::new().add_modifier(Modifier::DIM) } else { palette.class(row.class) }
 }

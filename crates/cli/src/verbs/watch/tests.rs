@@ -13,7 +13,7 @@ use super::view::{Then, View};
 use super::{block, summary};
 use crate::args::SortBy;
 
-/// What a process may call itself: escape codes, a line end, a turn of the writing's direction, wide letters.
+/// A hostile process name: escape codes, line breaks, a change of writing direction, wide characters.
 const HOSTILE: &str = "\u{1b}[2J\r\n\u{202e}日本";
 
 fn ns(ns: u64) -> Nanos {
@@ -26,7 +26,7 @@ fn interval(source: Source, start: u64, duration: u64, detail: Option<&str>) -> 
     Interval { start, duration, net: duration, source, pid: 7, victim: 0, detail, cause: None }
 }
 
-/// Two seconds of ticks, a hostile daemon on CPU 3 and time of nobody's.
+/// Two seconds of ticks, a hostile daemon on CPU 3, and unattributed time.
 fn frames(cpus: &[Cpu], probed: bool, unknown: Option<String>) -> Vec<Frame> {
     let known = unknown.is_none();
     let mut gatherer = Gatherer::new(cpus, probed, unknown, 4_242);

@@ -1,4 +1,4 @@
-//! The terminal while it is quell's: taken at the start, given back however the run ends.
+//! The terminal while quell draws on it: taken over at the start, and restored however the run ends.
 
 use std::io::{self, Stdout};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::board::Board;
 use super::screen::{self, Palette};
 use super::view::{Then, View};
 
-/// The whole terminal, and what is on it.
+/// The terminal in full-screen mode, and its content.
 pub struct Tty {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     view: View,
     palette: Palette,
     board: Board,
-    /// What a paused display shows.
+    /// The content while the display is paused.
     held: Option<Board>,
     _given_back: GivenBack,
 }
@@ -31,10 +31,10 @@ impl std::fmt::Debug for Tty {
 }
 
 impl Tty {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Errors of the terminal.
     pub fn take(view: View, title: String) -> io::Result<Self> {
         give_back_on_panic();
         let given_back = GivenBack;
@@ -48,19 +48,19 @@ impl Tty {
         Ok(tty)
     }
 
-    /// Shows a new frame, or keeps it for the end of the pause.
+    /// Shows a new frame; while paused, stores it until the pause ends.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Errors of the terminal.
     pub fn show(&mut self, frame: Frame) -> io::Result<()> {
         self.board.take(frame);
         if self.held.is_none() { self.draw() } else { Ok(()) }
     }
 
-    /// Does what the keys since the last call say; whether one of them means the end.
+    /// Handles the keys since the last call; returns whether one of them ends the run.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Errors of the terminal.
     pub fn keys(&mut self) -> io::Result<bool> {
         let mut changed = false;
         while event::poll(Duration::ZERO)? {
@@ -80,7 +80,7 @@ impl Tty {
         if changed { self.draw().map(|()| false) } else { Ok(false) }
     }
 
-    /// Sleeps until a key, at most so long; whether the terminal can be waited for.
+    /// Sleeps until a key is pressed, but at most for `length`; returns whether waiting on the terminal is possible.
     pub fn doze(&self, length: Duration) -> bool {
         event::poll(length).is_ok()
     }
@@ -93,7 +93,7 @@ impl Tty {
     }
 }
 
-/// Gives the terminal back when it is dropped.
+/// Restores the terminal when dropped.
 struct GivenBack;
 
 impl Drop for GivenBack {
@@ -103,12 +103,12 @@ impl Drop for GivenBack {
 }
 
 fn give_back() {
-    // There is nobody to tell where even this fails.
+    // If even this fails, there is no one to report it to.
     let _ = execute!(io::stdout(), terminal::LeaveAlternateScreen, cursor::Show);
     let _ = terminal::disable_raw_mode();
 }
 
-/// The message of a panic belongs on the normal screen.
+/// Restores the terminal first, so that the message of a panic is on the normal screen.
 fn give_back_on_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,4 +1,4 @@
-//! What the reader chose to see, and what each key does to it.
+//! The user's choices of what to see, and the effect of each key.
 
 use quell_analysis::attribution::Class;
 use quell_analysis::live::SourceNow;
@@ -7,48 +7,48 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::args::SortBy;
 use crate::printer::one_line;
 
-/// Letters that a filter can have.
+/// Maximum length of a filter, in characters.
 const LONGEST_FILTER: usize = 64;
 
 /// What to do after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// Nothing changed.
+    /// Nothing has changed.
     Stay,
-    /// Draw again.
+    /// Redraw.
     Draw,
-    /// End.
+    /// End the run.
     Quit,
 }
 
-/// The reader's choices.
+/// The user's choices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Order of the sources.
     pub sort: SortBy,
-    /// The other way round.
+    /// Whether the order is reversed.
     pub reversed: bool,
-    /// Only sources with this in them.
+    /// Show only sources that contain this text.
     pub filter: String,
-    /// The filter is being typed.
+    /// Whether the user is typing the filter.
     pub typing: bool,
-    /// The display stands.
+    /// Whether the display is paused.
     pub paused: bool,
-    /// All CPUs in one row.
+    /// Whether all CPUs are in one row.
     pub together: bool,
-    /// The help is shown.
+    /// Whether the help is shown.
     pub help: bool,
-    /// Sources above the first one shown.
+    /// Number of sources above the first visible one.
     pub scrolled: usize,
 }
 
 impl View {
-    /// As asked on the command line.
+    /// The choices on the command line.
     pub fn new(sort: SortBy, filter: &str) -> Self {
         Self { sort, filter: one_line(filter), ..Self::default() }
     }
 
-    /// What a key does.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Then {
         if key.kind == KeyEventKind::Release {
             return Then::Stay;
@@ -88,7 +88,7 @@ impl View {
     fn command(&mut self, code: KeyCode) -> Then {
         match code {
             KeyCode::Char('q') => return Then::Quit,
-            // The first Esc takes back what was set, so that one too many does not end the run.
+            // The first Esc only clears the filter, so that one Esc too many does not end the run.
             KeyCode::Esc if self.filter.is_empty() => return Then::Quit,
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Char(' ' | 'p') => self.paused = !self.paused,
@@ -107,7 +107,7 @@ impl View {
         Then::Draw
     }
 
-    /// The sources that pass the filter, in order, quell's own last.
+    /// The sources that pass the filter, in order; quell's own come last.
     pub fn sources<'a>(&self, all: &'a [SourceNow]) -> Vec<&'a SourceNow> {
         let wanted = self.filter.to_lowercase();
         let has = |text: &str| one_line(text).to_lowercase().contains(&wanted);
@@ -127,7 +127,7 @@ impl View {
         rows
     }
 
-    /// The order in words.
+    /// A description of the order.
     pub fn order(&self) -> String {
         format!("{}{}", word(self.sort), if self.reversed { " reversed" } else { "" })
     }

@@ -1,10 +1,10 @@
-//! Each lack on a machine made of files.
+//! Each missing requirement, on a machine that consists of files.
 
 use std::path::Path;
 
 use super::*;
 
-/// Root's capabilities, as a kernel of today shows them.
+/// Root's capabilities, as a current kernel shows them.
 const ALL: &str = "CapEff:\t000001ffffffffff\n";
 const NONE: &str = "CapEff:\t0000000000000000\n";
 
@@ -36,7 +36,7 @@ fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
     dir
 }
 
-/// The finding of a subject on a machine with these files; the answer above all must agree with it.
+/// The finding about a subject on a machine with these files. The overall answer must agree with it.
 fn found(files: &[(&str, &str)], subject: &str) -> Finding {
     let dir = machine(files);
     let all = examine(Files::under(dir.path()));

@@ -1,22 +1,22 @@
-//! One CPU's work: how much of it fills the quantum, at the speed at which the core runs just now.
+//! Work calibration of one CPU: how much work fills the quantum at the core's current speed.
 
 use super::task::{Generator, Ran, Strike, Task, run};
 use crate::clock::Clock;
 use crate::injector::median::median_high;
 
-/// A slice is about so long, in ns.
+/// Approximate length of a slice, in ns.
 const SLICE_NS: f64 = 250.0;
-/// A slice that takes so much longer, in ns, was disturbed: above what a change of the core's speed makes of it, and little enough that
-/// what stays below does not show in a maximum over thousands of ranks.
+/// A slice that takes this much longer than usual, in ns, was disturbed. The limit is above what a change of the core's speed adds to a
+/// slice, and low enough that disturbances below it do not show in a maximum over thousands of ranks.
 const LATE_NS: f64 = 30.0;
-/// A core whose speed moves by more than this share is given other slices before it goes on.
+/// If the core's speed changes by more than this share, the slices are recalibrated before the next run.
 const MOVED: f64 = 0.002;
-/// A run at a speed that far from the one that its slices were counted for says too little.
+/// A run is not valid if its speed differs by more than this share from the one that its slices were calibrated for.
 const ASTRAY: f64 = 0.02;
-/// Slices from which a speed is known.
+/// Number of slices from which a speed is measured.
 const SLICES: usize = 4_000;
 
-/// Work on one CPU, calibrated. Times are in ticks of its clock.
+/// Calibrated work on one CPU. Times are in ticks of its clock.
 #[derive(Debug)]
 pub(super) struct Pacer<C> {
     clock: C,
@@ -24,31 +24,31 @@ pub(super) struct Pacer<C> {
     task: Task,
     /// The quantum.
     quantum: f64,
-    /// The mean length of an undisturbed slice at the speed that the work is counted for …
+    /// The mean length of an undisturbed slice at the calibrated speed …
     pace: f64,
-    /// … and how many of them the quantum holds.
+    /// … and the number of such slices in the quantum.
     slices: f64,
-    /// More own noise than this, and a run is done again.
+    /// A run with more own noise than this is repeated.
     limit: u64,
 }
 
-/// What a run came to, in ticks.
+/// The result of a run, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
-    /// qt, by the clock, without this machine's own noise, at the speed that the work was counted for.
+    /// qt by the clock, without this machine's own noise, corrected to the calibrated speed.
     pub(super) taken: f64,
-    /// How much longer the work took for the core's speed; below zero for shorter.
+    /// How much longer the work took because of the core's speed; negative if it took less.
     pub(super) drift: f64,
-    /// What this machine's own noise took, which `taken` leaves out.
+    /// This machine's own noise, which `taken` does not include.
     pub(super) own: u64,
-    /// Runs that were thrown away.
+    /// Number of discarded attempts.
     pub(super) again: u32,
-    /// Whether it was disturbed little enough.
+    /// Whether its own noise and its speed are within the limits.
     pub(super) good: bool,
 }
 
 impl<C: Clock> Pacer<C> {
-    /// Calibrates the work: `quantum` ticks of it, on a clock of `per_ns` ticks.
+    /// Calibrates the work: `quantum` ticks of it, on a clock with `per_ns` ticks per ns.
     pub(super) fn new(clock: C, per_ns: f64, quantum: f64, limit: u64) -> Self {
         let task = Task { late: (LATE_NS * per_ns) as u64, ..Task::default() };
         let mut pacer =
@@ -70,7 +70,7 @@ impl<C: Clock> Pacer<C> {
         pacer
     }
 
-    /// Runs a phase; again, where this machine disturbed it, but no more than so often. Then the least disturbed counts.
+    /// Runs a phase, and repeats it while this machine disturbs it, up to `tries` attempts. If none is valid, the least disturbed counts.
     pub(super) fn measure(&mut self, strikes: &[Strike], tries: u32) -> Measured {
         let mut best: Option<Measured> = None;
         for again in 0..tries.max(1) {
@@ -80,7 +80,8 @@ impl<C: Clock> Pacer<C> {
             let good = ran.own <= self.limit && moved.abs() <= ASTRAY;
             let measured = Measured { taken: ran.taken as f64 - drift, drift, own: ran.own, again, good };
             if moved.abs() > MOVED {
-                // A clock that stood still or leapt says nothing of the core, and must not end the work or make it endless.
+                // A clock that stood still or jumped says nothing about the core. The clamp keeps such a run from making the work
+                // vanish or grow without bound.
                 let factor = (1.0 + moved).clamp(0.5, 2.0);
                 self.slices /= factor;
                 self.pace *= factor;
@@ -98,7 +99,7 @@ impl<C: Clock> Pacer<C> {
         best.unwrap_or(Measured { taken: self.quantum, drift: 0.0, own: 0, again: 0, good: false })
     }
 
-    /// How much longer a run's work took for the core's speed, in all and as a share.
+    /// How much longer a run's work took because of the core's speed: in ticks, and as a share.
     fn drift(&self, ran: &Ran) -> (f64, f64) {
         if ran.plain == 0 {
             return (0.0, 0.0);
@@ -116,7 +117,7 @@ impl<C: Clock> Pacer<C> {
         self.task.rest = (self.slices.fract() * f64::from(self.task.steps)).round() as u32;
     }
 
-    /// The length of an undisturbed slice of so many steps.
+    /// The length of an undisturbed slice of this many steps.
     fn slice_of(&mut self, steps: u32) -> f64 {
         let mut times = vec![0u64; SLICES];
         let mut last = self.clock.now();
@@ -131,7 +132,7 @@ impl<C: Clock> Pacer<C> {
         quiet.iter().sum::<u64>() as f64 / quiet.len() as f64
     }
 
-    /// What a detour costs beside its length.
+    /// The overhead of a detour in addition to its length.
     pub(super) fn cost_of_a_detour(&mut self, length: u64) -> f64 {
         let apart = 4 * self.task.slice + length;
         let strikes: Vec<Strike> =
@@ -163,7 +164,7 @@ mod tests {
                 with_clock!(kind, clock => {
                     let mut pacer = Pacer::new(clock, ticks(1e-3), ticks(100.0), ticks(1.0) as u64);
                     assert!(pacer.task.slices > 10 && pacer.task.steps > 1, "{:?}", pacer.task);
-                    // The least of many is what no neighbour on the core touched.
+                    // The minimum of many runs is the one that no other work on the core disturbed.
                     let least = |pacer: &mut Pacer<_>, strikes: &[Strike]| {
                         (0..50).map(|_| pacer.measure(strikes, 20).taken).fold(f64::INFINITY, f64::min)
                     };

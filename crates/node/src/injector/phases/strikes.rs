@@ -1,12 +1,12 @@
-//! The detours that a rank may meet in a phase, on the phase's own time line.
+//! The detours that a rank may encounter in a phase, on the phase's own timeline.
 
 use quell_replay::Track;
 
 use super::task::Strike;
 
-/// Fills `strikes` with the detours from `at_ns` on that may strike `work_ns` of work. Times of the trace become ticks by `ticks_per_ns`.
+/// Fills `strikes` with the detours from `at_ns` on that may hit `work_ns` of work. `ticks_per_ns` converts times of the trace to ticks.
 ///
-/// A little more than the work can meet is taken, for the work may take a little longer than it should.
+/// It takes slightly more than the work should encounter, because the work may take slightly longer than it should.
 pub(super) fn gather(
     track: &Track<'_>,
     at_ns: u64,

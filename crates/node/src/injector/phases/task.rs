@@ -1,57 +1,58 @@
-//! One phase of one virtual rank: work in slices, with the clock read between them, and detours burned where they strike.
+//! One phase of one virtual rank: work in slices, with a reading of the clock after each, and detours burned where they are due.
 
 use crate::clock::Clock;
 
 /// A phase's work as calibrated for one CPU. Times are in ticks of its clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Task {
-    /// Slices of full length …
+    /// Number of slices of full length …
     pub(super) slices: u64,
-    /// … of so many steps …
+    /// … the number of steps in each …
     pub(super) steps: u32,
-    /// … and one slice of fewer, so that all together take the quantum.
+    /// … and one slice with fewer steps, so that the total takes the quantum.
     pub(super) rest: u32,
-    /// How long a full slice takes when nothing disturbs it, with the reading of the clock that ends it.
+    /// The length of an undisturbed full slice, including the clock reading that ends it.
     pub(super) slice: u64,
-    /// A slice longer than that by more than this was disturbed by this machine.
+    /// A slice that takes longer than its usual length by more than this was disturbed by this machine.
     pub(super) late: u64,
-    /// What a detour costs beside the time that is burned: so much less is burned. Below zero where the work that follows is the quicker.
+    /// The overhead of a detour, by which each burn is shortened. Negative if the work after a burn runs faster.
     pub(super) cost: i64,
 }
 
-/// A detour on the time line of one phase, in ticks.
+/// A detour on the timeline of one phase, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strike {
-    /// When it strikes after the phase began; 0 for what is left of one that began before.
+    /// When it is due, counted from the start of the phase; 0 for the rest of a detour that began before.
     pub(super) at: u64,
     /// How long it lasts.
     pub(super) length: u64,
 }
 
-/// How a phase went, in ticks.
+/// What happened in a phase, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ran {
-    /// qt: from its begin to its end, less `own`.
+    /// qt: from start to end, less `own`.
     pub(super) taken: u64,
-    /// What this machine's own noise took, as the slices saw it.
+    /// This machine's own noise, as seen by the slices.
     pub(super) own: u64,
-    /// How many slices and burns it struck.
+    /// Number of slices and burns that it disturbed.
     pub(super) struck: u64,
-    /// Full slices that neither it nor a detour touched …
+    /// Full slices that neither own noise nor a detour touched …
     pub(super) plain: u64,
-    /// … and their time: at what speed the core ran.
+    /// … and their time, which gives the core's speed.
     pub(super) plain_ticks: u64,
 }
 
-/// Runs a phase. `work` does so many steps.
+/// Runs a phase. `work` performs the number of steps that it is passed.
 ///
-/// Where this machine itself takes the CPU away, the trace's time stands still: what was lost so is known, and left out of `taken`.
+/// While this machine itself takes the CPU away, the time of the trace stands still: the slices show how much was lost, and `taken`
+/// leaves it out.
 #[inline(always)]
 pub(super) fn run<C: Clock>(clock: C, mut work: impl FnMut(u32), task: &Task, strikes: &[Strike]) -> Ran {
     let mut ran = Ran::default();
     let mut strikes = strikes.iter();
     let mut next = strikes.next();
-    // How much longer was burned than was to be; the next burn is so much shorter.
+    // By how much the last burn was too long; the next burn is shortened by this.
     let mut debt = 0i64;
     let begin = clock.now();
     let mut last = begin;
@@ -82,7 +83,7 @@ pub(super) fn run<C: Clock>(clock: C, mut work: impl FnMut(u32), task: &Task, st
         }
         last = now;
     }
-    // What struck while the last slice ran delays the end; what strikes in the instant of the end does not.
+    // A detour that is due while the last slice runs delays the end; one that is due exactly at the end does not.
     while let Some(strike) = next
         && last - begin - ran.own > strike.at
     {
@@ -93,12 +94,12 @@ pub(super) fn run<C: Clock>(clock: C, mut work: impl FnMut(u32), task: &Task, st
     ran
 }
 
-/// Burns a detour from `last` on, and says when it was over.
+/// Burns a detour that begins at `last`, and returns when it ended.
 #[inline(always)]
 fn burn<C: Clock>(clock: C, task: &Task, strike: Strike, last: u64, debt: &mut i64, ran: &mut Ran) -> u64 {
     let length = strike.length as i64 - task.cost - *debt;
     if length <= 0 {
-        // Too short to be burned by itself: the next one makes up for it, or `taken` does.
+        // Too short to be burned by itself: the next burn makes up for it, or `taken` at the end.
         *debt -= strike.length as i64;
         return last;
     }
@@ -118,7 +119,7 @@ fn burn<C: Clock>(clock: C, task: &Task, strike: Strike, last: u64, debt: &mut i
     now
 }
 
-/// The state of the generator goes on from call to call, so no call can be left out or moved by a compiler.
+/// The state of the generator carries over from call to call, so a compiler can neither drop nor move a call.
 #[derive(Debug)]
 pub(super) struct Generator(u64);
 
@@ -151,7 +152,7 @@ mod tests {
         static NOW: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// A clock on which each reading takes a tick.
+    /// A clock on which each reading takes one tick.
     #[derive(Clone, Copy)]
     struct Fake;
 
@@ -166,11 +167,11 @@ mod tests {
         NOW.set(NOW.get() + ticks);
     }
 
-    /// 20 slices of 9 steps and one of 4, each with its reading: 205 ticks.
+    /// 20 slices of 9 steps and one of 4, each with a reading of the clock: 205 ticks.
     const TASK: Task = Task { slices: 20, steps: 9, rest: 4, slice: 10, late: 50, cost: 0 };
     const QUANTUM: u64 = 205;
 
-    /// The words of a track that is random, but the same each time.
+    /// The words of a random track that depends only on the seed.
     fn track_words(seed: u64) -> (usize, Vec<u64>) {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut draw = |below: u64| {

@@ -14,30 +14,30 @@ use super::{Phase, PhasesError, Plan, Start, Tally};
 use crate::clock::{Clock, ClockKind, Scale, with_clock};
 use crate::machine;
 
-/// Each CPU runs a quantum without noise after so many ranks.
+/// Each CPU runs one quantum without noise per this many ranks.
 const RANKS_PER_REFERENCE: u64 = 16;
-/// How long the clock is compared with CLOCK_MONOTONIC.
+/// How long the clock is compared with CLOCK_MONOTONIC to get its rate.
 const CLOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// What the threads share.
 #[derive(Debug)]
 struct Shared {
-    /// The ranks of the phase that runs.
+    /// The ranks of the current phase.
     starts: RwLock<Vec<Start>>,
-    /// The next of them that nobody has taken.
+    /// Index of the next rank that no thread has taken.
     next: AtomicUsize,
-    /// Met before and after each phase by all threads.
+    /// All threads wait here before and after each phase.
     gate: Barrier,
     /// Whether the threads are to end.
     over: AtomicBool,
-    /// What the threads made of the phase.
+    /// The threads' results for the phase.
     share: Mutex<Share>,
     tally: Mutex<Tally>,
     failure: Mutex<Option<PhasesError>>,
 }
 
 impl Shared {
-    /// Of so many threads, and of whoever leads them.
+    /// For this many threads and their leader.
     fn of(threads: usize) -> Self {
         Self {
             starts: RwLock::default(),
@@ -58,15 +58,15 @@ struct Share {
     sum: f64,
 }
 
-/// The threads, as whoever leads them sees them.
+/// The leader's handle on the threads.
 #[derive(Debug)]
 pub struct Team<'a> {
     shared: &'a Shared,
 }
 
 impl Team<'_> {
-    /// Runs one phase of all ranks; returns when the last is done. Where `stop` is set meanwhile, some ranks did not run, and there is
-    /// nothing to say.
+    /// Runs one phase of all ranks and returns when the last is done. If `stop` is set while it runs, some ranks did not run, and there
+    /// is no result.
     pub fn phase(&mut self, starts: impl Iterator<Item = Start>, stop: &AtomicBool) -> Option<Phase> {
         let ranks = {
             let mut all = self.shared.starts.write().unwrap_or_else(PoisonError::into_inner);
@@ -83,16 +83,16 @@ impl Team<'_> {
         whole.then(|| Phase { max_ns: share.max, mean_ns: share.sum / share.ranks as f64 })
     }
 
-    /// What the CPUs saw since this was last asked.
+    /// What the CPUs measured since the last call.
     pub fn tally(&mut self) -> Tally {
         std::mem::take(&mut *held(&self.shared.tally))
     }
 }
 
-/// Starts a thread on each CPU, calibrates its work, and lets `lead` run phases. Once `stop` is set, ranks that did not begin do not run.
+/// Starts a thread on each CPU, calibrates its work, and lets `lead` run phases. Once `stop` is set, no further rank starts.
 ///
 /// # Errors
-/// Where no thread can be bound to a CPU, or where one breaks off, which sets `stop`.
+/// A thread cannot be bound to its CPU, or one panics, which sets `stop`.
 pub fn emulate<T>(
     plan: &Plan<'_>,
     stop: &AtomicBool,
@@ -111,7 +111,7 @@ pub fn emulate<T>(
                 with_clock!(kind, clock => member(clock, cpu, scale, plan, shared, stop));
             });
         }
-        // All are calibrated, or one has failed.
+        // Wait until all are calibrated, or one has failed.
         shared.gate.wait();
         let failure = held(&shared.failure).take();
         let result = match failure {
@@ -128,9 +128,9 @@ pub fn emulate<T>(
     })
 }
 
-/// One thread's life.
+/// The main function of a thread.
 fn member<C: Clock>(clock: C, cpu: Cpu, scale: Scale, plan: &Plan<'_>, shared: &Shared, stop: &AtomicBool) {
-    // Whoever breaks off still comes to the gate, or all others would wait there for ever.
+    // A thread that fails still comes to the barrier. Otherwise all others would wait there forever.
     let break_off = |_| {
         *held(&shared.failure) = Some(PhasesError::Broken(cpu));
         stop.store(true, Ordering::SeqCst);
@@ -158,11 +158,11 @@ fn member<C: Clock>(clock: C, cpu: Cpu, scale: Scale, plan: &Plan<'_>, shared: &
     }
 }
 
-/// What a thread has.
+/// The state of a thread.
 struct Worker<'a, C> {
     plan: &'a Plan<'a>,
     pacer: Pacer<C>,
-    /// Ticks of the clock per ns of the trace, stretched.
+    /// Ticks of the clock per ns of the trace, with the scale included.
     ticks_per_ns: f64,
     strikes: Vec<Strike>,
     since_reference: u64,
@@ -177,7 +177,7 @@ impl<'a, C: Clock> Worker<'a, C> {
         Self { plan, pacer, ticks_per_ns, strikes: Vec::with_capacity(64), since_reference: 0 }
     }
 
-    /// Runs ranks until there is none left.
+    /// Runs ranks until none is left.
     fn work(&mut self, shared: &Shared, stop: &AtomicBool) {
         let starts = shared.starts.read().unwrap_or_else(PoisonError::into_inner);
         let (mut share, mut tally) = (Share::default(), Tally::default());
@@ -210,7 +210,7 @@ impl<'a, C: Clock> Worker<'a, C> {
         *all = std::mem::take(&mut *all).join(tally);
     }
 
-    /// Runs a phase and returns its length, in ns as if unscaled.
+    /// Runs a phase and returns its duration, in unscaled ns.
     fn run(&mut self, tally: &mut Tally) -> f64 {
         let measured = self.pacer.measure(&self.strikes, self.plan.tries);
         tally.runs += 1;
@@ -224,7 +224,7 @@ impl<'a, C: Clock> Worker<'a, C> {
     }
 }
 
-/// A lock whose holder panicked still holds what it held.
+/// Locks, and ignores poisoning: the data is valid even if a holder of the lock panicked.
 fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }

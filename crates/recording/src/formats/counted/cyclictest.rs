@@ -6,7 +6,7 @@ use crate::formats::{for_each_line, printable};
 use crate::warning::SummingTool;
 use crate::{Cpu, HistogramKind, Warning};
 
-/// What was longer than the last bucket, which ends before `end` units. `max` is the longest of all.
+/// Adds the times above the last bucket, which ends before `end` units. `max` is the longest of all.
 pub(super) fn add_overflow(
     counts: &mut Counts,
     series: Series,
@@ -41,7 +41,7 @@ pub(in super::super) fn read_text(text: &str) -> Result<Content, String> {
             return sums.read(comment.trim()).map_err(wrong);
         }
         if line.is_empty() || !line.starts_with(|c: char| c.is_ascii_digit()) {
-            // A line of `-q` and what the tool says of itself.
+            // A line of `-q`, or a remark of the tool.
             return if end == 0 || line.is_empty() || line.starts_with("T:") {
                 Ok(())
             } else {
@@ -97,7 +97,7 @@ impl Sums {
     }
 }
 
-/// `THREAD: CYCLE: LATENCY`, a line for each time that a thread woke.
+/// Reads lines `THREAD: CYCLE: LATENCY`, one for each time that a thread woke.
 pub(in super::super) fn read_verbose(text: &str) -> Result<Content, String> {
     let mut counts = Counts::default();
     let mut begun = false;

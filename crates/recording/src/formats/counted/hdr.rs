@@ -2,7 +2,7 @@
 //! V2 histogram in base64 (HdrHistogram's HistogramLogWriter and AbstractHistogram.encodeIntoCompressedByteBuffer). Its values have no
 //! unit; jHiccup's are ns, and so are ours.
 //!
-//! Written with the crate `hdrhistogram`, and read here: that crate makes room for the whole range that a file claims, which may be
+//! Written with the crate `hdrhistogram`, but read here: that crate allocates the whole range that a file claims, which can be
 //! 50 MB for a line of a hundred bytes.
 
 use std::collections::BTreeMap;
@@ -19,15 +19,15 @@ use crate::formats::{for_each_line, invalid, one_line, printable};
 use crate::warning::TaggedThread;
 use crate::{Cpu, HistogramKind, Nanos, Recording, Warning};
 
-/// Tags of which each gets a thread's number.
+/// Maximum number of tags, each of which gets a thread's number.
 const MOST_TAGS: usize = 1 << 12;
-/// Tags that its warning names.
+/// Maximum number of tags that the warning names.
 const MOST_NAMED: usize = 8;
 
 #[derive(Default)]
 struct Log {
     counts: Counts,
-    /// Other tools' tags.
+    /// Tags of other tools.
     tags: BTreeMap<String, u32>,
     /// First start and last end of each CPU, in s.
     spans: BTreeMap<Cpu, (f64, f64)>,
@@ -96,7 +96,7 @@ impl Log {
         decode(&payload(&bytes)?, |from, to, count| self.counts.add(series, from, to, count))
     }
 
-    /// Ours name CPU, thread and kind.
+    /// The series of a tag; quell's own tags name CPU, thread and kind.
     fn series(&mut self, tag: &str) -> Result<Series, String> {
         if tag.is_empty() {
             return Ok((Cpu(0), 0, HistogramKind::Latency));
@@ -104,7 +104,7 @@ impl Log {
         if let Some(series) = of_tag(tag) {
             return Ok(series);
         }
-        // 0 is of what has no tag.
+        // 0 is for values without a tag.
         let next = self.tags.len() as u32 + 1;
         let thread = *self.tags.entry(tag.to_owned()).or_insert(next);
         if self.tags.len() > MOST_TAGS {
@@ -138,7 +138,7 @@ fn long(bytes: &[u8], at: usize) -> Result<u64, String> {
     Ok(u64::from(word(bytes, at)?) << 32 | u64::from(word(bytes, at + 4)?))
 }
 
-/// The plain V2 form of a compressed one. Deflate makes at most 1,032 bytes of one.
+/// The plain V2 form of a compressed one. Deflate expands by a factor of at most 1,032.
 fn payload(bytes: &[u8]) -> Result<Vec<u8>, String> {
     match word(bytes, 0)? {
         PLAIN_V2 => Ok(bytes.to_vec()),
@@ -158,7 +158,7 @@ fn payload(bytes: &[u8]) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Each bucket with a count, as (least value, greatest value, count).
+/// Calls `each` for each bucket with a count, as (smallest value, largest value, count).
 fn decode(plain: &[u8], mut each: impl FnMut(u64, u64, u64) -> Result<(), String>) -> Result<(), String> {
     const HEAD: usize = 40;
     if word(plain, 0)? != PLAIN_V2 {
@@ -187,7 +187,7 @@ fn decode(plain: &[u8], mut each: impl FnMut(u64, u64, u64) -> Result<(), String
     Ok(())
 }
 
-/// How counts lie over values: the first 2^(half+1) stand for one unit each, and each further 2^half for twice as much as those before.
+/// Mapping of counts to values: the first 2^(half+1) cover one unit each, and each further 2^half cover twice the width of those before.
 struct Shape {
     half: u32,
     unit: u32,
@@ -213,7 +213,7 @@ impl Shape {
     }
 }
 
-/// LEB128 of 64 bits in at most nine bytes, the last of which has eight bits.
+/// Reads a LEB128 number of 64 bits in at most nine bytes, the last of which has eight bits.
 fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, String> {
     let mut value = 0;
     for place in 0..9 {
@@ -234,7 +234,7 @@ fn zigzag(coded: u64) -> i64 {
     (coded >> 1) as i64 ^ -((coded & 1) as i64)
 }
 
-/// Values and how often each was, by series.
+/// Values and their counts, by series.
 fn values(recording: &Recording) -> BTreeMap<Series, Vec<(u64, u64)>> {
     let mut all: BTreeMap<Series, Vec<(u64, u64)>> = BTreeMap::new();
     for trace in &recording.traces {
@@ -252,7 +252,7 @@ fn values(recording: &Recording) -> BTreeMap<Series, Vec<(u64, u64)>> {
     all
 }
 
-/// Writes the durations of detours, or the upper ends of buckets, to three significant digits; a line for each CPU, thread and kind.
+/// Writes the durations of detours, or the upper ends of buckets, to three significant digits; one line for each CPU, thread and kind.
 pub(in super::super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
     let manifest = &recording.manifest;
     let (mut text, mut serializer) = (Vec::new(), V2DeflateSerializer::new());

@@ -31,10 +31,10 @@ struct System {
 struct Thread {
     #[serde(default)]
     cpu: Option<u32>,
-    /// oslat's.
+    /// Field of oslat.
     #[serde(default)]
     duration: Option<f64>,
-    /// cyclictest's.
+    /// Field of cyclictest.
     #[serde(default)]
     cycles: Option<u64>,
     #[serde(default)]

@@ -1,5 +1,5 @@
-//! oslat's text (rt-tests 2.4, src/oslat/oslat.c): a line `LABEL (us): COUNT …` with a count for each core. What took up to n us, and
-//! not less than n-1, has the label n; the last label holds all that took longer.
+//! oslat's text (rt-tests 2.4, src/oslat/oslat.c): lines `LABEL (us): COUNT …` with a count for each core. Times of up to n us and
+//! at least n-1 have the label n; the last label covers all longer times.
 
 use super::{Counts, Series, US};
 use crate::formats::content::Content;
@@ -7,7 +7,7 @@ use crate::formats::{for_each_line, printable};
 use crate::warning::SummingTool;
 use crate::{Cpu, HistogramKind, Nanos, Warning};
 
-/// Buckets by their label in us, the last with all that is longer; `max` is the label of the longest.
+/// Adds buckets by their label in us, the last with all longer times; `max` is the label of the longest.
 pub(super) fn add(
     counts: &mut Counts,
     series: Series,
@@ -34,7 +34,7 @@ pub(super) fn add(
 #[derive(Default)]
 struct File {
     cpus: Vec<Cpu>,
-    /// Label, and the count of each core.
+    /// The label, and the count of each core.
     buckets: Vec<(u64, Vec<u64>)>,
     max: Vec<u64>,
     seconds: Vec<f64>,
@@ -97,7 +97,7 @@ impl File {
     }
 }
 
-/// Numbers up to a remark in brackets.
+/// Reads numbers up to a remark in brackets.
 fn numbers<T: std::str::FromStr>(values: &str) -> Result<Vec<T>, String> {
     let values = values.split_once('(').map_or(values, |(values, _)| values);
     let number = |word: &str| word.parse().map_err(|_| format!("`{}` is not a number", printable(word)));

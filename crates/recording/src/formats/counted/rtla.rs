@@ -1,4 +1,4 @@
-//! What rtla prints (Linux, tools/tracing/rtla/src: osnoise_hist.c, timerlat_hist.c, osnoise_top.c, timerlat_top.c): histograms with a
+//! The output of rtla (Linux, tools/tracing/rtla/src: osnoise_hist.c, timerlat_hist.c, osnoise_top.c, timerlat_top.c): histograms with a
 //! column for each CPU and context, and summaries, of which the last screen counts.
 
 use super::{Counts, Series, US};
@@ -7,7 +7,7 @@ use crate::formats::{for_each_line, printable};
 use crate::warning::SummingTool;
 use crate::{Cpu, HistogramKind, Nanos, Warning};
 
-/// rtla's `D HH:MM:SS`.
+/// Parses rtla's `D HH:MM:SS`.
 fn duration(text: &str) -> Option<Nanos> {
     let (days, clock) = text.trim().split_once(' ')?;
     let mut seconds = days.trim().parse::<u64>().ok()?;
@@ -25,7 +25,7 @@ struct Hist {
     rows: Vec<(u64, Vec<u64>)>,
     over: Vec<u64>,
     max: Vec<u64>,
-    /// Sums over all CPUs follow, which are no further rows.
+    /// Whether sums over all CPUs follow, which are not rows of a CPU.
     all: bool,
 }
 
@@ -53,7 +53,7 @@ pub(in super::super) fn read_hist(text: &str) -> Result<Content, String> {
                 hist.max.get(place).map(|max| max.saturating_mul(hist.unit).saturating_add(hist.unit - 1));
             counts.add(series, from, to.min(longest.unwrap_or(to)).max(from), row[place])?;
         }
-        // Where the rows end is not told: beyond the last that has a time, at least.
+        // The file does not state where the rows end: at least after the last one with a time.
         let max = hist.max.get(place).copied().unwrap_or(0);
         let last = hist.rows.last().map_or(0, |(index, _)| index.saturating_add(1)).min(max);
         let max = max.checked_mul(hist.unit).ok_or(beyond)?;
@@ -122,7 +122,7 @@ impl Hist {
         Ok(())
     }
 
-    /// A number for each column; `-` where there is none, and rtla's lone 0 where nothing was seen.
+    /// A number for each column; `-` if there is none, and rtla's single 0 if nothing was seen.
     fn numbers(&self, text: &str) -> Result<Vec<u64>, String> {
         let number = |word: &str| match word {
             "-" => Ok(0),
@@ -136,7 +136,7 @@ impl Hist {
         }
     }
 
-    /// Rows of zeros are left out, so how wide a row is can only be told from the numbers that all begin with: no wider than this.
+    /// Rows of zeros are omitted, so the width of a row follows from the numbers at which all rows begin: it is at most this.
     fn step(&self) -> u64 {
         let common = self.rows.iter().fold(0, |step, (index, _)| gcd(step, *index));
         if common == 0 { self.max.iter().max().map_or(1, |max| max.saturating_add(1)) } else { common }
@@ -147,7 +147,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The screens of `rtla osnoise top`, `rtla hwnoise` and `rtla timerlat top`.
+/// Reads the screens of `rtla osnoise top`, `rtla hwnoise` and `rtla timerlat top`.
 pub(in super::super) fn read_top(text: &str) -> Result<Content, String> {
     let mut top = Top { unit: US, ..Top::default() };
     for_each_line(text, |number, line| {
@@ -182,7 +182,7 @@ impl Top {
             self.unit = if line.contains("(ns)") { 1 } else { US };
             self.span = line.split('|').next().and_then(duration);
         } else if line.starts_with("CPU ") {
-            // A further screen has the sums up to then.
+            // Each further screen repeats the sums so far.
             (self.counts, self.sums) = (Some(Counts::default()), Vec::new());
         } else if line.split_whitespace().nth(1).is_some_and(|word| word.starts_with('#'))
             && !line.starts_with("ALL")
@@ -248,7 +248,7 @@ impl Top {
     }
 }
 
-/// Without what clears and colours a terminal.
+/// The line without the codes that clear and colour a terminal.
 fn plain(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut chars = line.chars();

@@ -1,5 +1,5 @@
-//! The kernel's intervals: `cpu,start_ns,duration_ns,net_ns,source,pid,victim,detail,cause`. An empty detail or cause is one that is
-//! not known.
+//! The kernel's intervals: `cpu,start_ns,duration_ns,net_ns,source,pid,victim,detail,cause`. An empty detail or cause is
+//! unknown.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

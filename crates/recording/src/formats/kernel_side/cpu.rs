@@ -1,22 +1,22 @@
-//! The events of one CPU become its intervals.
+//! Converts the events of one CPU to intervals.
 
 use super::{Key, What};
 use crate::{Detour, HistogramKind, Interval, Nanos, Quantum, Source};
 
-/// Interrupts nest a few deep; a trace of which more begin than end must not grow a list of them.
+/// Maximum depth of nested interrupts: they nest only a few deep, and a trace with more begins than ends must not grow a list of them.
 const DEEPEST: usize = 32;
 
-/// What has begun and not ended.
+/// An interval that has begun and not ended.
 #[derive(Debug)]
 struct Open {
     key: Key,
     source: Source,
     start: u64,
-    /// Time that what came within took.
+    /// Time that nested intervals took.
     nested: u64,
 }
 
-/// The task on the CPU.
+/// The task that is on the CPU.
 #[derive(Debug)]
 struct Task {
     pid: u32,
@@ -33,10 +33,10 @@ pub(super) struct OneCpu {
     task: Option<Task>,
     pub intervals: Vec<Interval>,
     pub gaps: Vec<Detour>,
-    /// Start, length, noise.
+    /// Start, length and noise of each period.
     pub periods: Vec<(u64, u64, u64)>,
     pub late: Vec<(HistogramKind, u64)>,
-    /// Intervals without their beginning or their end.
+    /// Number of intervals without their beginning or their end.
     pub cut: u64,
 }
 
@@ -55,7 +55,7 @@ impl OneCpu {
         }
     }
 
-    /// The earliest time of which its events tell.
+    /// The earliest time that its events cover.
     pub fn first(&self) -> u64 {
         self.first
     }
@@ -127,7 +127,7 @@ impl OneCpu {
         });
     }
 
-    /// What goes on around it had to wait.
+    /// Adds nested time to the surrounding interval.
     fn nest(&mut self, ns: u64) {
         if let Some(outer) = self.open.last_mut() {
             outer.nested = outer.nested.saturating_add(ns);
@@ -141,7 +141,7 @@ impl OneCpu {
             self.cut += 1;
             return;
         };
-        // What began within it and did not end has lost its end.
+        // The intervals that began within it and have not ended lost their end.
         self.cut += (self.open.len() - at - 1) as u64;
         self.open.truncate(at + 1);
         if let Some(Open { source, start, nested, .. }) = self.open.pop() {
@@ -152,7 +152,7 @@ impl OneCpu {
     }
 
     fn switch(&mut self, now: u64, pid: u32, comm: std::sync::Arc<str>) {
-        // Nothing that interrupts lasts across a switch.
+        // No interrupt lasts across a task switch.
         self.cut += self.open.len() as u64;
         self.open.clear();
         let gone = self.task.replace(Task { pid, comm, start: now, nested: 0 });
@@ -162,7 +162,7 @@ impl OneCpu {
         }
     }
 
-    /// Text has whole us where the start is in ns: it lasted at least for its net time.
+    /// Adds an interval that ended. Text has whole us although the start is in ns, so the duration is at least the net time.
     fn ended(&mut self, now: u64, source: Source, pid: u32, start: u64, net: u64) -> Result<(), String> {
         self.begins(now, start)?;
         let duration = net.max(now.saturating_sub(start));
@@ -180,7 +180,7 @@ impl OneCpu {
         all
     }
 
-    /// Gaps in order; one that begins within that before it begins at its end.
+    /// The gaps in order; a gap that begins within the previous one begins at its end.
     pub fn take_gaps(&mut self, zero: u64) -> Vec<Detour> {
         let mut all = std::mem::take(&mut self.gaps);
         all.sort_by_key(|gap| gap.start);

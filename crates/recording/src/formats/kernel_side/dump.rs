@@ -1,4 +1,4 @@
-//! Two plain lists that small programs print: detours as `MONO_NS DURATION_NS` under a line with the clock's anchors, and tracepoints as
+//! Two plain lists from small programs: detours as `MONO_NS DURATION_NS` after a line with the clock's anchors, and tracepoints as
 //! `MONO_NS KIND ID AUX COMM`.
 
 use super::{Events, Key, What, events};
@@ -6,10 +6,10 @@ use crate::formats::content::{Content, Rows, trace_of};
 use crate::formats::{for_each_line, printable};
 use crate::{Cpu, Detour, Method, Nanos, Span, Warning};
 
-/// What the list of detours begins with, after `#`.
+/// The beginning of the list of detours, after `#`.
 pub(in super::super) const ANCHORS: &str = "tsc_anchor ";
 
-/// `# tsc_anchor T mono NS tsc2 T mono2 NS …`, then a detour a line.
+/// Reads `# tsc_anchor T mono NS tsc2 T mono2 NS …`, then one detour per line.
 pub(in super::super) fn read_detours(text: &str) -> Result<Content, String> {
     let (mut from, mut to) = (None, None);
     let mut detours: Vec<Detour> = Vec::new();
@@ -52,8 +52,8 @@ pub(in super::super) fn read_detours(text: &str) -> Result<Content, String> {
     Ok(content)
 }
 
-/// A tracepoint a line: kinds 10 and 11 are an interrupt's vector, 20 and 21 a device's interrupt, 30 and 31 a softirq; the second
-/// of each is its end.
+/// Reads one tracepoint per line: kinds 10 and 11 are an interrupt's vector, 20 and 21 a device's interrupt, 30 and 31 a softirq; the second
+/// of each pair is its end.
 pub(in super::super) fn read_events(text: &str) -> Result<Content, String> {
     let mut all = Events::default();
     for_each_line(text, |number, line| {
@@ -89,7 +89,7 @@ pub(in super::super) fn read_events(text: &str) -> Result<Content, String> {
     all.content("a list of tracepoints", true)
 }
 
-/// Linux's vectors on x86-64 (arch/x86/include/asm/irq_vectors.h).
+/// The source of a vector of Linux on x86-64 (arch/x86/include/asm/irq_vectors.h).
 fn of_x86_vector(id: u32, names: &mut super::Names) -> crate::Source {
     let name = match id {
         236 => "local_timer",

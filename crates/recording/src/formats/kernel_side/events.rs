@@ -1,4 +1,4 @@
-//! The kernel's own names for events, and what their text says (include/trace/events/{irq,sched,nmi,osnoise,ipi}.h,
+//! The kernel's names of events, and the format of their text (include/trace/events/{irq,sched,nmi,osnoise,ipi}.h,
 //! arch/x86/include/asm/trace/irq_vectors.h, kernel/trace/trace_output.c).
 
 use super::{Key, Names, What};
@@ -14,7 +14,7 @@ pub(super) fn softirq(vector: u32, names: &mut Names) -> Source {
     }
 }
 
-/// The source of an interrupt by the kernel's name for its vector; `None` for what is no interrupt of this kind.
+/// The source of an interrupt by the kernel's name for its vector; `None` if it is not an interrupt of this kind.
 pub(super) fn vector(name: &str, names: &mut Names) -> Option<Source> {
     if name == "local_timer" {
         return Some(Source::Tick);
@@ -22,7 +22,7 @@ pub(super) fn vector(name: &str, names: &mut Names) -> Option<Source> {
     IPIS.iter().find(|ipi| ipi.tracepoint == name).map(|ipi| Source::Ipi(names.get(ipi.name)))
 }
 
-/// The source of a device's interrupt. Some machines have their timers under one.
+/// The source of a device's interrupt. On some machines it is the timer.
 pub(super) fn irq(name: &str, names: &mut Names) -> Source {
     match name {
         "arch_timer" | "riscv-timer" => Source::Tick,
@@ -30,7 +30,7 @@ pub(super) fn irq(name: &str, names: &mut Names) -> Source {
     }
 }
 
-/// What an event's text says at a time.
+/// Parses an event's text.
 pub(super) fn what(event: &str, text: &str, names: &mut Names) -> Result<What, String> {
     let wrong = || format!("`{}: {}` is not what the kernel writes", printable(event), printable(text));
     let number = |name: &str| field(text, name).and_then(|word| word.parse::<u32>().ok()).ok_or_else(wrong);
@@ -77,13 +77,13 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     rest.split_whitespace().next()
 }
 
-/// `… ==> next_comm=COMM next_pid=PID …`, or libtraceevent's `… ==> COMM:PID [PRIORITY]`. A comm may hold anything.
+/// Parses `… ==> next_comm=COMM next_pid=PID …`, or libtraceevent's `… ==> COMM:PID [PRIORITY]`. A comm may contain anything.
 fn switch(text: &str, names: &mut Names) -> Option<What> {
     let (_, next) = text.rsplit_once(" ==> ")?;
     let (comm, pid) = match next.strip_prefix("next_comm=") {
         Some(next) => {
             let (comm, rest) = next.rsplit_once(" next_pid=")?;
-            // Of a line that was cut off the priority is missing.
+            // The priority is missing in a line that was cut off.
             rest.contains("next_prio=").then_some(())?;
             (comm, rest.split_whitespace().next()?)
         }
@@ -96,7 +96,7 @@ fn switch(text: &str, names: &mut Names) -> Option<What> {
     Some(What::Switch { pid: pid.parse().ok()?, comm: names.get(comm) })
 }
 
-/// The osnoise tracer's: `[NAME:NUMBER] start SECONDS.NS duration N ns`.
+/// Parses events of the osnoise tracer: `[NAME:NUMBER] start SECONDS.NS duration N ns`.
 fn noise(event: &str, text: &str, names: &mut Names) -> Option<What> {
     let (task, rest) = text.rsplit_once("start ")?;
     let mut words = rest.split_whitespace();
@@ -116,7 +116,7 @@ fn noise(event: &str, text: &str, names: &mut Names) -> Option<What> {
     Some(noise_of(event, name.trim(), number, start, duration, names))
 }
 
-/// The same from its fields.
+/// The same event from its fields.
 pub(super) fn noise_of(
     event: &str,
     name: &str,
@@ -133,7 +133,7 @@ pub(super) fn noise_of(
     What::Ended { source, pid, start, net }
 }
 
-/// A row of the tracers `osnoise` and `timerlat` themselves, which have no event's name.
+/// Parses a row of the tracers `osnoise` and `timerlat`, which has no event name.
 fn tracer_row(text: &str) -> Option<What> {
     if let Some(rest) = text.strip_prefix('#') {
         let words: Vec<&str> = rest.split_whitespace().collect();
@@ -156,7 +156,7 @@ fn tracer_row(text: &str) -> Option<What> {
     Some(What::Period { watched: ns(watched)?, noise: ns(noise)? })
 }
 
-/// `SECONDS.FRACTION`, with up to nine digits after the point.
+/// Parses `SECONDS.FRACTION`, with up to nine digits after the point.
 pub(super) fn seconds(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.')?;
     let digits = u32::try_from(fraction.len()).ok().filter(|digits| (1..=9).contains(digits))?;

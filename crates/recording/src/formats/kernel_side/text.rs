@@ -1,4 +1,4 @@
-//! Lines `TASK-PID [CPU] FLAGS TIME: EVENT: …` of the kernel's `trace` and `trace_pipe`, of `trace-cmd report`, and of what rtla saves with
+//! Lines `TASK-PID [CPU] FLAGS TIME: EVENT: …` of the kernel's `trace` and `trace_pipe`, of `trace-cmd report`, and of files that rtla saves with
 //! `-t`; and `TASK PID [CPU] TIME: GROUP:EVENT: …` of `perf script` and `perf sched script`.
 
 use super::Events;
@@ -52,7 +52,7 @@ fn read(text: &str, note: &str) -> Result<Content, String> {
 }
 
 impl Events {
-    /// A line that is no event: what the tools say between.
+    /// Handles a line that is not an event: messages of the tools.
     fn other_line(&mut self, line: &str) -> Result<(), String> {
         let text = line.trim();
         if let Some((_, lost)) = text.split_once("[LOST ").filter(|_| text.starts_with("CPU:")) {
@@ -62,7 +62,7 @@ impl Events {
         }
         let said = ["#", "=>", "CPU:", "CPU ", "cpus=", "version =", "<stack trace>"];
         let hex = |word: &str| word.len() >= 6 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-        // A line of a call chain of perf's.
+        // A line of a call chain from perf.
         let chain = line.starts_with([' ', '\t']) && text.split_whitespace().next().is_some_and(hex);
         if text.is_empty() || chain || said.iter().any(|start| text.starts_with(start)) {
             return Ok(());
@@ -71,7 +71,7 @@ impl Events {
     }
 }
 
-/// An event as the tools write it.
+/// An event in the notation of the tools.
 pub(in super::super) struct Line<'a> {
     cpu: Cpu,
     time: u64,
@@ -82,7 +82,7 @@ pub(in super::super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// `None` for what is no event; a task's name may hold anything, so the first `[CPU]` that a time follows counts.
+    /// `None` if it is not an event. A task's name may contain anything, so the first `[CPU]` that is followed by a time counts.
     pub(in super::super) fn parse(line: &'a str) -> Option<Result<Self, String>> {
         line.match_indices('[').find_map(|(at, _)| {
             let rest = &line[at + 1..];
@@ -91,7 +91,7 @@ impl<'a> Line<'a> {
             let rest = rest[digits..].strip_prefix("] ")?;
             let (mut word, mut rest) = rest.trim_start().split_once(' ')?;
             if !word.ends_with(':') {
-                // Flags.
+                // Skips flags.
                 (word, rest) = rest.trim_start().split_once(' ')?;
             }
             let time = word.strip_suffix(':')?;
@@ -109,7 +109,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The event's name, without its group, and what follows. perf may put a count in front.
+/// The event's name, without its group, and the rest. perf may print a count before it.
 fn event_of(rest: &str) -> (&str, &str) {
     let mut after = rest;
     for _ in 0..2 {

@@ -15,29 +15,29 @@ use crate::formats::content::Content;
 use crate::formats::printable;
 use crate::{Cpu, Warning};
 
-/// What such a file begins with.
+/// The beginning of such a file.
 pub(in super::super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// What the file says around its events.
+/// The metadata of the file.
 #[derive(Default)]
 struct Head {
     formats: Formats,
-    /// As the kernel's `trace_clock`, with the chosen one in brackets, or its name alone.
+    /// As in the kernel's `trace_clock`, with the selected clock in brackets, or its name alone.
     clock: String,
     kernel: Option<String>,
-    /// Events that the kernel's buffer lost, by its own account.
+    /// Number of events that the kernel's buffer lost, as the file states it.
     lost: u64,
     layout: pages::Layout,
     buffers: Vec<Buffer>,
 }
 
-/// What one instance of the tracer recorded.
+/// The recording of one instance of the tracer.
 #[derive(Default)]
 struct Buffer {
     name: String,
     page_size: u32,
     compressed: bool,
-    /// CPU, where its data are, and how many bytes of them.
+    /// CPU, offset of its data, and their size in bytes.
     cpus: Vec<(u32, u64, u64)>,
 }
 
@@ -92,7 +92,7 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
             continue;
         }
         used = Some(buffer);
-        // Parts that overlap could make a small file a long one.
+        // Overlapping parts could make a small file appear long.
         let all = buffer.cpus.iter().fold(0u64, |sum, (_, _, size)| sum.saturating_add(*size));
         if all > file.all.len() as u64 {
             return Err(format!(
@@ -119,7 +119,7 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
                 Ok(())
             };
             if buffer.compressed {
-                // The size is that of the chunks, without their count.
+                // The size is that of the chunks, without the field for their count.
                 each_chunk(file.of(file.part(offset, size.saturating_add(4))?), packed, &mut pages)?;
             } else {
                 pages(file.part(offset, size)?)?;
@@ -127,7 +127,7 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
             missed = missed.saturating_add(lost);
         }
     }
-    // The tool's sum and what pages say of themselves are two counts of the same.
+    // The tool's sum and the counts in pages describe the same losses.
     events.lost = events.lost.max(missed);
     if used.is_none() {
         return Err("it holds no events".into());
@@ -141,7 +141,7 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
 }
 
 impl Head {
-    /// An option, by its number, where it is the same in both versions.
+    /// Reads an option that is the same in both versions, by its number.
     fn option(&mut self, id: u16, data: &Bytes<'_>) {
         let text = || String::from_utf8_lossy(data.all).trim_end_matches('\0').trim().to_owned();
         match id {
@@ -187,14 +187,14 @@ impl Head {
     }
 }
 
-/// One section after the other, then where each CPU's pages are.
+/// Version 6 has one section after the other, then the offsets of each CPU's pages.
 fn version_6(bytes: &mut Bytes<'_>, page_size: u32) -> Result<Head, String> {
     let mut head = Head::default();
     head.header_info(bytes)?;
     head.ftrace_formats(bytes)?;
     head.event_formats(bytes)?;
     for _ in 0..2 {
-        // Names of functions, and of formats of printk.
+        // Names of functions, and formats of printk.
         let size = bytes.u32()?;
         bytes.take(size.into())?;
     }
@@ -252,7 +252,7 @@ fn flyrecord(
     Ok(buffer)
 }
 
-/// The name of the compression stands before the place of the first options.
+/// The name of the compression precedes the offset of the first options.
 fn compression(file: &[u8], big: bool) -> Result<Packed, String> {
     let mut bytes = Bytes { all: file, at: MAGIC.len() + 2 + 2 + 4, big };
     match bytes.text()?.as_str() {
@@ -266,7 +266,7 @@ fn compression(file: &[u8], big: bool) -> Result<Packed, String> {
     }
 }
 
-/// Options say where the sections are.
+/// In version 7, options point to the sections.
 fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
     let packed = compression(bytes.all, bytes.big)?;
     bytes.text()?;
@@ -311,7 +311,7 @@ fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
     Ok((head, packed))
 }
 
-/// The head of the section there: its flags, and the place and size of its data.
+/// The head of a section: its flags, and the offset and size of its data.
 fn section_head(file: &Bytes<'_>, offset: u64, id: u16) -> Result<(u16, u64, u64), String> {
     let mut there = Bytes { at: usize::try_from(offset).unwrap_or(usize::MAX), ..*file };
     let found = there.u16()?;
@@ -344,7 +344,7 @@ fn buffer(file: &Bytes<'_>, data: &mut Bytes<'_>) -> Result<Buffer, String> {
     Ok(buffer)
 }
 
-/// A CPU's pages come in chunks of whole ones.
+/// Reads a CPU's pages, which come in chunks of whole pages.
 fn each_chunk(
     mut data: Bytes<'_>,
     packed: Packed,
@@ -356,16 +356,16 @@ fn each_chunk(
     Ok(())
 }
 
-/// How much longer than its packed form a chunk may claim to be; what traces repeat is far below.
+/// Maximum ratio of a chunk's claimed size to its packed size; real traces are far below.
 const MOST_RATIO: u64 = 4_096;
-/// How many times its length a file may unpack to, all in all, beside one chunk.
+/// Maximum ratio of all unpacked data to the length of the file, in addition to one chunk.
 const MOST_UNPACKED: u64 = 64;
-/// A chunk's own size is chosen when the file is made; trace-cmd's is some pages.
+/// Maximum size of a chunk, in bytes. The size is chosen when the file is made; trace-cmd uses some pages.
 const MOST_CHUNK: u64 = 1 << 28;
-/// Instances of the tracer, and sections of options. Each may point anywhere, so that many of them could be the same part of the file.
+/// Maximum number of instances of the tracer, and of sections of options. Each can point anywhere, so many could be the same part of the file.
 const MOST_POINTERS: usize = 64;
 
-/// Two sizes, and what is packed.
+/// Unpacks a chunk: two sizes, followed by the packed data.
 fn unpack(data: &mut Bytes<'_>, packed: Packed) -> Result<Vec<u8>, String> {
     let (size, unpacked) = (data.u32()?, data.u32()?);
     let chunk = data.take(size.into())?;

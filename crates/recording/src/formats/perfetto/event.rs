@@ -1,10 +1,10 @@
-//! What stands on a timeline, and on which track.
+//! The events on a timeline, and their tracks.
 
 use super::schema::DebugAnnotation;
 use crate::words::one_line;
 use crate::{Cpu, CpuFacts, Detour, Interval, Nanos, Quantum, Source, SourceKind, SourceLevel, Thread};
 
-/// The tracks of a CPU or a thread, from top to bottom. Below the detours each level can interrupt all that follow.
+/// The tracks of a CPU or a thread, from top to bottom. Below the detours, each level can interrupt all levels that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Watched,
@@ -33,7 +33,7 @@ impl Level {
         }
     }
 
-    /// What a reader must know of the track.
+    /// The description of the track for the reader.
     pub(super) fn description(self) -> Option<&'static str> {
         match self {
             Self::Detours => Some("What the program on this CPU felt."),
@@ -66,7 +66,7 @@ impl Event<'_> {
         }
     }
 
-    /// When it ended; never before its start, whatever the file says.
+    /// Its end; never before its start, whatever the file contains.
     pub(super) fn end(&self) -> Nanos {
         match self {
             Self::Cpu(facts) => facts.end_ns.max(facts.start_ns),

@@ -1,4 +1,4 @@
-//! Packets, one at a time: however long the recording, the writer holds one packet.
+//! Writes packets one at a time: however long the recording is, only one packet is in memory.
 
 use std::io::{self, Write};
 
@@ -13,10 +13,10 @@ use crate::Nanos;
 
 /// Field 1 of `Trace`, length-delimited.
 const PACKET_KEY: u8 = 1 << 3 | 2;
-/// All packets are of one writer.
+/// All packets have the same writer.
 const SEQUENCE: u32 = 1;
 
-/// A track that was described.
+/// A track whose descriptor was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Track(pub(super) u64);
 
@@ -30,7 +30,7 @@ pub(super) struct Packets<'w> {
 }
 
 impl<'w> Packets<'w> {
-    /// Starts a trace on CLOCK_MONOTONIC, `zero` of which is `unix` on the wall clock.
+    /// Starts a trace on CLOCK_MONOTONIC; its time `zero` is `unix` on the wall clock.
     pub(super) fn start(out: &'w mut dyn Write, zero: u64, unix: Option<u64>) -> io::Result<Self> {
         let mut packets = Self { out, buffer: Vec::new(), zero, tracks: 0 };
         let clock = |id, ns| Clock { clock_id: Some(id), timestamp: Some(ns) };
@@ -43,7 +43,7 @@ impl<'w> Packets<'w> {
         Ok(packets)
     }
 
-    /// Describes a track below `parent`, in the `rank`th place there.
+    /// Describes a track below `parent`, at position `rank` there.
     pub(super) fn track(
         &mut self,
         parent: Option<Track>,
@@ -83,7 +83,7 @@ impl<'w> Packets<'w> {
         Ok(Track(self.tracks))
     }
 
-    /// Opens a slice that will end at `end`, which is before the event's own end only where another cuts it off.
+    /// Opens a slice that will end at `end`, which is before the event's own end only if another event cuts it off.
     pub(super) fn begin(&mut self, track: Track, event: &Event<'_>, end: Nanos) -> io::Result<()> {
         let mut debug_annotations = event.annotations();
         if end < event.end() {
@@ -124,7 +124,7 @@ impl<'w> Packets<'w> {
         }
     }
 
-    /// Perfetto's own time is signed: later than it can say is the last that it can.
+    /// A time on the trace's clock. Perfetto's time is signed, so later times are limited to its maximum.
     fn at(&self, at: Nanos) -> u64 {
         self.zero.saturating_add(at.as_nanos()).min(i64::MAX as u64)
     }

@@ -23,7 +23,7 @@ pub(super) const COUNTER: i32 = 4;
 /// `CounterDescriptor.UNIT_TIME_NS`.
 pub(super) const IN_NS: i32 = 1;
 
-/// A trace is packets; a writer need never hold more than one.
+/// A trace is a sequence of packets; a writer never has to hold more than one.
 #[cfg(test)]
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Trace {
@@ -49,7 +49,7 @@ pub(super) struct TracePacket {
     pub(super) track_descriptor: Option<TrackDescriptor>,
 }
 
-/// What several clocks showed at one instant, and which of them the trace goes by.
+/// The times of several clocks at one instant, and the clock of the trace.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ClockSnapshot {
     #[prost(message, repeated, tag = "1")]
@@ -86,7 +86,7 @@ pub(super) struct TrackDescriptor {
     pub(super) sibling_merge_behavior: Option<i32>,
 }
 
-/// A track of values in place of slices.
+/// A track of values instead of slices.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CounterDescriptor {
     #[prost(int32, optional, tag = "3")]
@@ -107,7 +107,7 @@ pub(super) struct TrackEvent {
     pub(super) name: Option<String>,
     #[prost(int64, optional, tag = "30")]
     pub(super) counter_value: Option<i64>,
-    /// Arrows that start here. Perfetto's format is of proto2, where numbers are not packed.
+    /// Arrows that start here. Perfetto's format is proto2, where numbers are not packed.
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub(super) flow_ids: Vec<u64>,
     /// Arrows that end here.

@@ -1,4 +1,4 @@
-//! A time line of anything: named tracks, slices that nest, values over time, and arrows from one slice to another.
+//! A timeline with arbitrary content: named tracks, nested slices, values over time, and arrows from one slice to another.
 
 use std::io::{self, Write};
 
@@ -7,31 +7,31 @@ use super::schema::{COUNTER, DebugAnnotation, SLICE_BEGIN, TrackEvent};
 use crate::Nanos;
 use crate::words::one_line;
 
-/// Writes a time line, of which it holds one packet. Many small writes: give it a buffer.
+/// Writes a timeline and keeps only one packet in memory. Makes many small writes, so `out` should be buffered.
 pub struct Timeline<'w> {
     packets: Packets<'w>,
     root: Track,
-    /// How many tracks there are, which is the place of the next.
+    /// Number of tracks, which is the position of the next one.
     tracks: usize,
 }
 
-/// What a slice says.
+/// The content of a slice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Label<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What kind of slice it is, for those who filter.
+    /// Its category, for filtering.
     pub category: &'static str,
     /// Figures with their names.
     pub notes: &'a [(&'a str, u64)],
-    /// The arrows that start here. The other end of each is the slice that names the same number in `arrow_to`.
+    /// The arrows that start here. The other end of each is the slice with the same number in `arrow_to`.
     pub arrows_from: &'a [u64],
     /// The arrow that ends here.
     pub arrow_to: Option<u64>,
 }
 
 impl<'w> Timeline<'w> {
-    /// Starts a time line from time 0; `description` is what a reader must know of it.
+    /// Starts a timeline at time 0; `description` is what a reader must know about it.
     ///
     /// # Errors
     /// Those of `out`, here and below.
@@ -41,7 +41,7 @@ impl<'w> Timeline<'w> {
         Ok(Self { packets, root, tracks: 0 })
     }
 
-    /// Adds a track, below `parent` or below all that were added there before.
+    /// Adds a track below `parent`, or below all tracks that were added at the top level before.
     ///
     /// # Errors
     /// Those of the writer.
@@ -50,7 +50,7 @@ impl<'w> Timeline<'w> {
         self.packets.track(Some(parent.unwrap_or(self.root)), self.tracks, &one_line(name), None)
     }
 
-    /// Adds a track of values in ns, below `parent` or below all that were added there before.
+    /// Adds a track of values in ns below `parent`, or below all tracks that were added at the top level before.
     ///
     /// # Errors
     /// Those of the writer.
@@ -59,7 +59,7 @@ impl<'w> Timeline<'w> {
         self.packets.counter(Some(parent.unwrap_or(self.root)), self.tracks, &one_line(name))
     }
 
-    /// From now on a track of values has this one, in ns.
+    /// Sets the value of a track from this time on, in ns.
     ///
     /// # Errors
     /// Those of the writer.
@@ -73,7 +73,7 @@ impl<'w> Timeline<'w> {
         self.packets.event(at, event)
     }
 
-    /// Opens a slice: on each track in the order of time, inside those that are open there.
+    /// Opens a slice within those that are open on the track. On each track, slices must be in order of time.
     ///
     /// # Errors
     /// Those of the writer.
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn arrows_are_not_packed() {
-        // Perfetto's format is of proto2: key 47 with eight bytes behind it, not a length.
+        // Perfetto's format is proto2: eight bytes follow key 47, not a length.
         let bytes = written();
         let key = [47u32 << 3 | 1].map(|key| [(key & 0x7f | 0x80) as u8, (key >> 7) as u8])[0];
         let arrow = [&key[..], &7u64.to_le_bytes()].concat();

@@ -1,4 +1,4 @@
-//! What was written is decoded again and played through, as a reader would.
+//! Decodes what was written and replays it, as a reader would.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ fn thread(tid: u32, comm: &str, start: u64, end: u64) -> Thread {
     }
 }
 
-/// One slice as a reader finds it.
+/// One slice as a reader sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Slice {
     track: String,
@@ -86,7 +86,7 @@ fn notes(event: &schema::TrackEvent) -> BTreeMap<String, String> {
     event.debug_annotations.iter().map(note).collect()
 }
 
-/// Plays the packets: tracks by path, slices by their pairs. Fails where a pair is broken or a track goes back in time.
+/// Replays the packets: tracks by path, slices by their pairs. Fails if a pair is broken or a track goes back in time.
 fn slices(recording: &Recording) -> Vec<Slice> {
     let mut paths: BTreeMap<u64, String> = BTreeMap::new();
     let mut open: BTreeMap<u64, Vec<Slice>> = BTreeMap::new();

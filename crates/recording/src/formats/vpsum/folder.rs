@@ -1,4 +1,4 @@
-//! A folder of vpsum's files, one a rank.
+//! A folder of vpsum's files, one per rank.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::formats::content::Imported;
 use crate::formats::text_of;
 
-/// Reads all files of the folder, but hidden ones; `is_vpsum` says of a file's text whether it is one of vpsum's.
+/// Reads all files of the folder except hidden ones; `is_vpsum` returns whether a file's text is one of vpsum's.
 pub(in crate::formats) fn read_folder(
     folder: &Path,
     is_vpsum: impl Fn(&str) -> Result<bool, String>,

@@ -1,8 +1,8 @@
-//! Calls that a signal ends early whatever its handler's flags (signal(7)): our signal waits until they are over.
+//! Calls that a signal interrupts whatever the flags of its handler (signal(7)). Our signal stays blocked until they return.
 //!
-//! That is also what noise does to a program that sleeps: nothing, but for what still goes on when it wakes.
-//! Calls that wait for threads and children are here for the same reason, though they would go on by themselves: who waits must not
-//! burn time of a CPU on which others work. Left as they are: mutexes, which mostly do not wait, and what is done all the time.
+//! That matches real noise: it does nothing to a program that sleeps, except for a detour that is still going on when it wakes.
+//! Calls that wait for threads and children are hooked for the same reason, although they would resume by themselves: a waiting thread
+//! must not burn CPU time that others work with. Not hooked: mutexes, which rarely wait, and very frequent calls.
 
 use core::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use crate::timer::signal;
 /// Makes a call with our signal blocked.
 #[inline]
 pub fn masked(call: impl FnOnce() -> isize) -> isize {
-    // Blocked already: by the call within which a handler of the program's makes this one.
+    // Already blocked, by a call in whose duration one of the program's own handlers makes this one.
     if !signal::block() {
         return call();
     }
@@ -24,7 +24,7 @@ pub fn masked(call: impl FnOnce() -> isize) -> isize {
     })
 }
 
-/// Makes a call that blocks our signal itself.
+/// Makes a call that blocks our signal by itself.
 #[inline]
 pub fn waiting(call: impl FnOnce() -> isize) -> isize {
     let Some(thread) = current() else { return call() };
@@ -34,27 +34,28 @@ pub fn waiting(call: impl FnOnce() -> isize) -> isize {
     result
 }
 
-/// Makes a call that may wait only if `waits`. If a signal ended one that does not, it is made again: it cannot be ours twice.
+/// Makes a call that waits only if `waits` is set. A call that does not wait is repeated if a signal interrupted it: this time our signal is
+/// blocked.
 #[inline]
 pub fn masked_if(waits: bool, call: impl Fn() -> isize) -> isize {
     if waits {
         return masked(call);
     }
-    // SAFETY: the place of this thread's errno is always valid.
+    // SAFETY: the address of this thread's errno is always valid.
     let before = unsafe { *libc::__errno_location() };
     let result = call();
     if !failed_with(result, libc::EINTR) {
         return result;
     }
-    // SAFETY: as above. A call that is good leaves it as it was.
+    // SAFETY: as above. A successful call leaves errno unchanged.
     unsafe { *libc::__errno_location() = before };
     masked(call)
 }
 
-/// Whether a call gave -1, as an `int` or a `long`, for that reason.
+/// Whether a call returned -1, as an `int` or a `long`, with this errno.
 #[inline]
 pub fn failed_with(result: isize, reason: i32) -> bool {
-    // SAFETY: the place of this thread's errno is always valid.
+    // SAFETY: the address of this thread's errno is always valid.
     result as i32 == -1 && unsafe { *libc::__errno_location() } == reason
 }
 
@@ -104,7 +105,7 @@ hooks! {
     PTHREAD_COND_CLOCKWAIT = pthread_cond_clockwait(condition, mutex, clock, until) {
         masked(|| next!(PTHREAD_COND_CLOCKWAIT(condition, mutex, clock, until)))
     }
-    // A large request may be ended early.
+    // A large request may be interrupted.
     GETRANDOM = getrandom(buffer, size, flags) {
         masked_if(size > 256, || next!(GETRANDOM(buffer, size, flags)))
     }

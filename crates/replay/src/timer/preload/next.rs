@@ -1,9 +1,9 @@
-//! The C library's functions behind our own of the same name.
+//! The C library's functions behind our own of the same names.
 
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function that is found once.
+/// A function that is looked up once.
 pub struct Next {
     name: &'static CStr,
     place: AtomicPtr<c_void>,
@@ -14,7 +14,7 @@ impl Next {
         Self { name, place: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    /// Its address; null where this C library has none.
+    /// Its address; null if this C library does not have it.
     #[inline]
     pub fn get(&self) -> *mut c_void {
         let place = self.place.load(Ordering::Relaxed);
@@ -24,14 +24,14 @@ impl Next {
     #[cold]
     pub fn find(&self) -> *mut c_void {
         let mut place = core::ptr::null_mut();
-        // Before glibc 2.36 `dlsym` gives the oldest of a name, and that of condition variables takes another kind of them.
+        // Before glibc 2.36 `dlsym` returns the oldest version of a symbol. That of condition variables has a different type of them.
         #[cfg(target_env = "gnu")]
         if self.name.to_bytes().starts_with(b"pthread_cond_") {
-            // SAFETY: both texts end with a zero.
+            // SAFETY: both texts are NUL-terminated.
             place = unsafe { libc::dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), c"GLIBC_2.3.2".as_ptr()) };
         }
         if place.is_null() {
-            // SAFETY: the name ends with a zero.
+            // SAFETY: the name is NUL-terminated.
             place = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         }
         self.place.store(place, Ordering::Relaxed);
@@ -39,22 +39,22 @@ impl Next {
     }
 }
 
-/// What a function that this C library lacks gives.
+/// What a function returns that this C library does not have.
 #[cold]
 pub fn lacking() -> isize {
-    // SAFETY: the place of this thread's errno is always valid.
+    // SAFETY: the address of this thread's errno is always valid.
     unsafe { *libc::__errno_location() = libc::ENOSYS };
     -1
 }
 
-/// Calls a successor with arguments that each fill a register.
+/// Calls the next function with arguments that each fill one register.
 macro_rules! next {
     ($next:ident($($argument:expr),*)) => {{
         let place = $next.get();
         if place.is_null() {
             $crate::timer::preload::next::lacking()
         } else {
-            // SAFETY: a C function of that name takes these arguments, each in a register, as the program gave them.
+            // SAFETY: a C function of that name takes these arguments, each in a register, as the program passed them.
             unsafe {
                 let call = core::mem::transmute::<
                     *mut core::ffi::c_void,
@@ -73,7 +73,7 @@ macro_rules! register {
     };
 }
 
-/// Exports functions of the C library. Each is given its successor's name and arguments, and a body that calls it.
+/// Exports functions of the C library. Each gets the name of the next function, arguments, and a body that calls it.
 macro_rules! hooks {
     ($($next:ident = $function:ident($($argument:ident),*) $body:block)*) => {
         $(
@@ -89,7 +89,7 @@ macro_rules! hooks {
                 $($argument: $crate::timer::preload::next::register!($argument)),*
             ) -> isize $body
         )*
-        /// All that are here.
+        /// All functions that this module hooks.
         pub const NEXT: &[&$crate::timer::preload::next::Next] = &[$(&$next),*];
     };
 }

@@ -1,20 +1,20 @@
-//! Calls that wait for events. Those that take a mask for the while get ours in it; one that is not to wait at all costs nothing more,
-//! for programs do little else.
+//! Calls that wait for events. Calls that take a temporary signal mask get our signal added to it. A call that does not wait at all has no
+//! extra cost, because some programs do little else.
 
 use super::calls::{masked, masked_if, waiting};
 use super::next::{hooks, next};
 use crate::timer::signal;
 
-/// A mask to wait with, and our signal in it.
+/// A mask to wait with, with our signal added.
 struct WithOurs(libc::sigset_t);
 
 impl WithOurs {
-    /// From a mask of the program's, where it gave one.
+    /// From the program's mask, if it passed one.
     fn of(mask: usize) -> Option<Self> {
-        // SAFETY: the program gave the address of a mask, or none.
+        // SAFETY: the program passed the address of a mask, or null.
         let mut mask = *unsafe { (mask as *const libc::sigset_t).as_ref() }?;
         if signal::number() > 0 {
-            // SAFETY: `mask` is a whole set, and the signal is one.
+            // SAFETY: `mask` is a complete set, and the signal number is valid.
             unsafe { libc::sigaddset(&raw mut mask, signal::number()) };
         }
         Some(Self(mask))
@@ -25,7 +25,7 @@ impl WithOurs {
     }
 }
 
-/// Makes a call with a mask of the program's and our signal in it, or, where it gave none, with our signal blocked.
+/// Makes a call with the program's mask plus our signal, or, if it passed none, with our signal blocked.
 fn with_mask(mask: usize, call: impl FnOnce(usize) -> isize) -> isize {
     match WithOurs::of(mask) {
         Some(mask) => waiting(|| call(mask.address())),
@@ -33,9 +33,9 @@ fn with_mask(mask: usize, call: impl FnOnce(usize) -> isize) -> isize {
     }
 }
 
-/// Whether a timeval or a timespec, both of two words, is there and zero: not to wait.
+/// Whether a timeval or a timespec, both of two words, is present and zero, so that the call does not wait.
 fn is_zero(limit: usize) -> bool {
-    // SAFETY: the program gave the address of a time, or none.
+    // SAFETY: the program passed the address of a time, or null.
     unsafe { (limit as *const [i64; 2]).as_ref() }.is_some_and(|limit| *limit == [0, 0])
 }
 
@@ -48,7 +48,7 @@ hooks! {
     PPOLL_CHK = __ppoll_chk(list, count, limit, mask, size) {
         with_mask(mask, |mask| next!(PPOLL_CHK(list, count, limit, mask, size)))
     }
-    // The time that is left is written back, so it is looked at before.
+    // `select` writes the remaining time back, so the limit is checked before the call.
     SELECT = select(count, read, write, except, limit) {
         masked_if(!is_zero(limit), || next!(SELECT(count, read, write, except, limit)))
     }

@@ -1,4 +1,4 @@
-//! The program cannot block, replace or wait for our signal, and its jumps out of handlers do not leave it blocked.
+//! The program cannot block, replace or wait for our signal, and its jumps out of handlers do not leave the signal blocked.
 
 use core::ffi::{c_int, c_void};
 use core::mem::zeroed;
@@ -9,38 +9,38 @@ use super::next::{hooks, next};
 use super::threads::current;
 use crate::timer::signal;
 
-/// What the program believes to be our signal's action: its handler, and its flags.
+/// What the program has set as our signal's action: its handler, and its flags.
 static BELIEVED: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static FLAGS: AtomicU64 = AtomicU64::new(0);
 
-/// Our signal, sent by somebody else: what would come of it without us.
+/// Handles our signal when another sender sent it: does what would happen without us.
 pub extern "C" fn otherwise(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     match BELIEVED.load(Ordering::Acquire) {
         libc::SIG_IGN => {}
         libc::SIG_DFL => end_by(number),
         handler => {
-            // SAFETY: the program gave it as a handler; one that takes only the number does not mind the rest.
+            // SAFETY: the program passed it as a handler; one that takes only the number ignores the other arguments.
             let handler = unsafe { core::mem::transmute::<usize, signal::Handler>(handler) };
             handler(number, info, context);
         }
     }
 }
 
-/// A realtime signal that nobody handles ends the process, as soon as our handler returns and lets it through.
+/// The default action of a realtime signal ends the process, as soon as our handler returns and unblocks the signal.
 fn end_by(number: c_int) {
     // SAFETY: all-zero is the default action.
     let action: libc::sigaction = unsafe { zeroed() };
     next!(SIGACTION(number as usize, &raw const action as usize, 0));
-    // SAFETY: a plain call on a number.
+    // SAFETY: a plain call with a number.
     unsafe { libc::raise(number) };
 }
 
-/// A set of the program's without our signal, or with it.
+/// A signal set of the program, with our signal removed or added.
 fn changed(set: usize, ours: bool) -> Option<libc::sigset_t> {
-    // SAFETY: the program gave the address of a set, or none.
+    // SAFETY: the program passed the address of a set, or null.
     let mut set = *unsafe { (set as *const libc::sigset_t).as_ref() }?;
     if signal::number() > 0 {
-        // SAFETY: `set` is a whole set, and the signal is one.
+        // SAFETY: `set` is a complete set, and the signal number is valid.
         unsafe {
             if ours {
                 libc::sigaddset(&raw mut set, signal::number());
@@ -52,19 +52,19 @@ fn changed(set: usize, ours: bool) -> Option<libc::sigset_t> {
     Some(set)
 }
 
-/// Changes a mask by `call`, which is given a set without our signal; one that is to be let through brings it along.
+/// Changes a mask by `call`, which gets a set without our signal. If the program unblocks signals, ours is unblocked as well.
 fn mask(how: usize, set: usize, call: impl FnOnce(usize) -> isize) -> isize {
     let set = changed(set, how as i32 == libc::SIG_UNBLOCK);
     call(set.as_ref().map_or(0, |set| &raw const *set as usize))
 }
 
-/// Waits for signals by `call`, which is given a set without ours.
+/// Waits for signals by `call`, which gets a set without our signal.
 fn wait(set: usize, call: impl FnOnce(usize) -> isize) -> isize {
     let set = changed(set, false);
     masked(|| call(set.as_ref().map_or(0, |set| &raw const *set as usize)))
 }
 
-/// Before a jump: if it leads out of a call that we masked, nobody else lets our signal through again.
+/// Runs before a jump: if it leads out of a call for which we blocked our signal, no other code would unblock it.
 fn jump() {
     if let Some(thread) = current().filter(|thread| thread.waited.load(Ordering::Relaxed)) {
         thread.waited.store(false, Ordering::Relaxed);
@@ -76,9 +76,9 @@ fn is_ours(number: usize) -> bool {
     number as c_int == signal::number() && signal::number() > 0
 }
 
-/// Pretends to set our signal's action.
+/// Pretends to the program that it set our signal's action.
 fn pretend(action: *const libc::sigaction, old: *mut libc::sigaction) -> isize {
-    // SAFETY: the program gave addresses of actions, or none; all-zero is an action.
+    // SAFETY: the program passed addresses of actions, or null; all-zero is a valid action.
     unsafe {
         let mut believed: libc::sigaction = zeroed();
         believed.sa_sigaction = BELIEVED.load(Ordering::Acquire);
@@ -103,11 +103,11 @@ hooks! {
         if is_ours(number) {
             return pretend(action as *const libc::sigaction, old as *mut libc::sigaction);
         }
-        // SAFETY: the program gave the address of an action, or none.
+        // SAFETY: the program passed the address of an action, or null.
         let Some(mut action) = unsafe { (action as *const libc::sigaction).as_ref() }.copied() else {
             return next!(SIGACTION(number, 0, old));
         };
-        // Noise strikes while the program's own handlers run, too.
+        // Noise interrupts the program's own handlers, too.
         if let Some(mask) = changed(&raw const action.sa_mask as usize, false) {
             action.sa_mask = mask;
         }

@@ -1,4 +1,4 @@
-//! Calls on sockets and pipes. A signal ends those of a socket with a time limit early, and leaves a long one half done.
+//! Calls on sockets and pipes. A signal interrupts calls on a socket with a timeout, and leaves a long transfer incomplete.
 
 use core::mem::zeroed;
 
@@ -6,7 +6,7 @@ use super::calls::{failed_with, masked, masked_if};
 use super::next::{hooks, next};
 use crate::report::Field;
 
-/// Up to this length a pipe takes all or nothing.
+/// Writes to a pipe up to this length are atomic.
 const WHOLE: usize = 4096;
 
 /// Whether a call with these flags may wait.
@@ -14,19 +14,19 @@ fn waits(flags: usize) -> bool {
     flags as i32 & libc::MSG_DONTWAIT == 0
 }
 
-/// The bytes of a list of pieces, which the kernel checks anew.
+/// The total length of an iovec list. The kernel validates the list again.
 fn total(pieces: usize, count: usize) -> usize {
-    // The kernel takes no more, and gives an error for a list that it cannot read; so only short lists are read here.
+    // Only short lists are read here, because the kernel returns an error for a list that cannot be read. A longer one counts as long.
     if pieces == 0 || count as i32 as isize > 8 || count as i32 <= 0 {
         return usize::MAX;
     }
-    // SAFETY: the program gave a list of that many pieces.
+    // SAFETY: the program passed a list with that many entries.
     let pieces = unsafe { core::slice::from_raw_parts(pieces as *const libc::iovec, count as i32 as usize) };
     pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.iov_len))
 }
 
-/// Makes a call that is made all the time, and so is masked only when it has to be: a socket with a time limit, which is the option, is
-/// asked again where one of our timers ended its call.
+/// Makes a very frequent call, for which our signal is blocked only if necessary: `limit` is the option of the socket's timeout, and a call on
+/// a socket with a timeout is repeated if one of our timers interrupted it.
 fn again(socket: usize, limit: i32, call: impl Fn() -> isize) -> isize {
     let strikes = || super::engine().map_or(0, |engine| engine.report.get(Field::Calls));
     let before = strikes();
@@ -37,7 +37,7 @@ fn again(socket: usize, limit: i32, call: impl Fn() -> isize) -> isize {
     result
 }
 
-/// Receives: all that was asked for, or what there is.
+/// Receives everything that was requested (`MSG_WAITALL`), or what is available.
 fn receive(socket: usize, flags: usize, call: impl Fn() -> isize) -> isize {
     if waits(flags) && flags as i32 & libc::MSG_WAITALL != 0 {
         return masked(call);
@@ -45,7 +45,7 @@ fn receive(socket: usize, flags: usize, call: impl Fn() -> isize) -> isize {
     again(socket, libc::SO_RCVTIMEO, call)
 }
 
-/// Sends: a long message whole, a short one in any case.
+/// Sends a long message completely, and repeats a short one if necessary.
 fn send_all(socket: usize, size: usize, flags: usize, call: impl Fn() -> isize) -> isize {
     if waits(flags) && size > WHOLE {
         return masked(call);
@@ -53,9 +53,9 @@ fn send_all(socket: usize, size: usize, flags: usize, call: impl Fn() -> isize) 
     again(socket, libc::SO_SNDTIMEO, call)
 }
 
-/// Whether it is a socket with this time limit.
+/// Whether it is a socket with this timeout.
 fn is_limited(socket: usize, option: i32) -> bool {
-    // SAFETY: zeros are a time; it and its length live through the call. `errno` is EINTR, as it was.
+    // SAFETY: zeros are a valid time; it and its length live through the call. `errno` stays EINTR.
     unsafe {
         let mut limit: libc::timeval = zeroed();
         let mut size = size_of::<libc::timeval>() as libc::socklen_t;

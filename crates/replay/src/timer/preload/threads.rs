@@ -1,4 +1,4 @@
-//! Threads and forks: each gets a timer of its own.
+//! Threads and forks: each gets timers of its own.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicI64, Ordering};
@@ -9,13 +9,13 @@ use crate::report::Field;
 use crate::timer::Engine;
 use crate::timer::thread::Thread;
 
-/// The key under which each thread knows its place in the pool; -1 before there is one.
+/// The key under which each thread stores its place in the pool; -1 before the key exists.
 static KEY: AtomicI64 = AtomicI64::new(-1);
 
-/// Makes ready to follow threads and forks.
+/// Prepares to follow threads and forks.
 pub fn follow() -> bool {
     let mut key: libc::pthread_key_t = 0;
-    // SAFETY: `key` is a valid place for the answer; both functions are what is wanted, and live for ever.
+    // SAFETY: `key` is valid for writes; both functions have the required types, and live forever.
     let made = unsafe {
         libc::pthread_key_create(&raw mut key, Some(leave)) == 0
             && libc::pthread_atfork(None, None, Some(forked)) == 0
@@ -30,16 +30,16 @@ pub fn follow() -> bool {
 #[inline]
 pub fn current() -> Option<&'static Thread> {
     let key = libc::pthread_key_t::try_from(KEY.load(Ordering::Acquire)).ok()?;
-    // SAFETY: the key exists, and holds nothing but places of the pool, which live for ever.
+    // SAFETY: the key exists, and holds only places of the pool, which live forever.
     unsafe { libc::pthread_getspecific(key).cast::<Thread>().as_ref() }
 }
 
-/// Lets the calling thread know its place.
+/// Stores the calling thread's place.
 pub fn remember(thread: &'static Thread) -> bool {
     set(core::ptr::from_ref(thread).cast())
 }
 
-/// The calling thread has no place any more.
+/// Clears the calling thread's place.
 pub fn forget() {
     set(core::ptr::null());
 }
@@ -50,15 +50,15 @@ fn set(value: *const c_void) -> bool {
     unsafe { libc::pthread_setspecific(key, value) == 0 }
 }
 
-/// At a thread's end, however it ends.
+/// Runs at a thread's end, however it ends.
 extern "C" fn leave(thread: *mut c_void) {
-    // SAFETY: the key holds nothing but places of the pool.
+    // SAFETY: the key holds only places of the pool.
     if let Some(thread) = unsafe { thread.cast::<Thread>().as_ref() } {
         Engine::end(thread);
     }
 }
 
-/// In the child of a fork, whose timers are gone. What it suffers is told in its parent's report, which counts its thread already.
+/// Runs in the child of a fork, which has no timers. The child's noise is counted in its parent's report, which counts its thread already.
 extern "C" fn forked() {
     let survivor = current();
     Thread::only(survivor);
@@ -72,11 +72,11 @@ extern "C" fn forked() {
     }
 }
 
-/// The start of each thread: its own routine comes after.
+/// The start routine of each thread: it calls the thread's own routine afterwards.
 macro_rules! start {
     ($start:ident, $result:ty) => {
         extern "C" fn $start(place: *mut c_void) -> $result {
-            // SAFETY: `create` gave a place of the pool, with a routine of this kind.
+            // SAFETY: `create` passed a place of the pool, with a routine of this kind.
             let (thread, routine) = unsafe {
                 let thread = &*place.cast::<Thread>();
                 let routine = thread.routine.load(Ordering::Acquire);
@@ -93,7 +93,7 @@ macro_rules! start {
 start!(start_pthread, *mut c_void);
 start!(start_thrd, i32);
 
-/// Makes a thread by `call`, which is given a start and its argument.
+/// Creates a thread by `call`, which gets a start routine and its argument.
 fn create(start: usize, routine: usize, argument: usize, call: impl Fn(usize, usize) -> isize) -> isize {
     super::start();
     let Some(engine) = engine() else { return call(routine, argument) };
@@ -104,7 +104,7 @@ fn create(start: usize, routine: usize, argument: usize, call: impl Fn(usize, us
     thread.routine.store(routine, Ordering::Release);
     thread.argument.store(argument, Ordering::Release);
     let result = call(start, core::ptr::from_ref(thread) as usize);
-    // An `int`, and zero for success in both.
+    // In both kinds of call the result is an `int`, and zero is success.
     if result as i32 != 0 {
         thread.free();
     }

@@ -4,10 +4,10 @@ use std::io;
 
 use crate::goal::defect::BuildError;
 
-/// Why bytes are no binary schedule. Operations are counted from 1 in messages.
+/// Why bytes are not a binary schedule. Messages count operations from 1.
 #[derive(Debug, thiserror::Error)]
 pub enum BinaryError {
-    /// Something else.
+    /// The file has another format.
     #[error(
         "this is no binary GOAL schedule: it begins with {0:#018x} instead of 0x000000000000107f (4223); \
          if it is text, read it as text"
@@ -69,29 +69,29 @@ pub enum Damage {
     /// A rank's part begins before that of the rank before it ends, or ends before it begins.
     #[error("bytes {begin} to {end} cannot be its part, for the part before ends at {before}")]
     Range {
-        /// Where it is said to begin, in bytes from the 8th.
+        /// Where it begins according to the file, in bytes from the 8th.
         begin: u64,
-        /// Where it is said to end.
+        /// Where it ends according to the file.
         end: u64,
-        /// Where what is before it ends.
+        /// Where the part before it ends.
         before: u64,
     },
-    /// A rank's part is too small for what it is said to hold.
+    /// A rank's part is too small for what it claims to hold.
     #[error("{ops} operations and {roots} roots need more than the {bytes} bytes of its part")]
     TooSmall {
-        /// Operations that it is said to hold.
+        /// Number of operations that it claims to hold.
         ops: u32,
-        /// Roots that it is said to hold.
+        /// Number of roots that it claims to hold.
         roots: u32,
-        /// The bytes that there are.
+        /// Number of bytes that it has.
         bytes: u64,
     },
     /// The rest of a rank's part does not fit its dependencies.
     #[error("{named} dependents are named, but there are {there} in its part")]
     Dependents {
-        /// How many the operations name.
+        /// Number that the operations name.
         named: u64,
-        /// How many there are.
+        /// Number that the part holds.
         there: u64,
     },
     /// The type of an operation is unknown.
@@ -115,15 +115,15 @@ pub enum Damage {
         /// How many its rank has.
         there: u64,
     },
-    /// The count of what an operation needs differs from the dependents that name it.
+    /// The count of an operation's needs differs from the number of dependents that name it.
     #[error("it is said to need {said} others, but {named} name it")]
     Needs {
-        /// The count.
+        /// The count in the file.
         said: u32,
-        /// How often it is named.
+        /// Number of times that it is named.
         named: u32,
     },
-    /// The list of roots is not that of the operations that need nothing.
+    /// The list of roots differs from the operations that need nothing.
     #[error("the list of what can start at once differs from the operations that need nothing")]
     Roots,
 }

@@ -1,4 +1,4 @@
-//! Bytes in order, through a buffer of fixed size.
+//! Reads bytes in order, through a buffer of fixed size.
 
 use std::io::{self, Read};
 
@@ -6,13 +6,13 @@ use super::error::{BinaryError, Part};
 
 const BUFFER: usize = 1 << 17;
 
-/// An input that counts what was taken from it.
+/// An input that counts the bytes that were read from it.
 pub(super) struct Input<R> {
     inner: R,
     buffer: Box<[u8]>,
     begin: usize,
     end: usize,
-    /// How many bytes were taken.
+    /// Number of bytes that were read.
     pub(super) taken: u64,
 }
 
@@ -21,8 +21,8 @@ impl<R: Read> Input<R> {
         Self { inner, buffer: vec![0; BUFFER].into_boxed_slice(), begin: 0, end: 0, taken: 0 }
     }
 
-    /// So many whole records of `size` bytes as are at hand, at least one and at most `most`; fails in `part` where
-    /// the input ends before.
+    /// As many whole records of `size` bytes as the buffer holds, at least one and at most `most`; fails in `part` if
+    /// the input ends before one is complete.
     pub(super) fn records(&mut self, size: usize, most: usize, part: Part) -> Result<&[u8], BinaryError> {
         debug_assert!(size <= self.buffer.len() && most > 0);
         while self.end - self.begin < size {
@@ -35,7 +35,7 @@ impl<R: Read> Input<R> {
         Ok(&self.buffer[begin..self.begin])
     }
 
-    /// Exactly so many bytes.
+    /// Exactly `N` bytes.
     pub(super) fn array<const N: usize>(&mut self, part: Part) -> Result<[u8; N], BinaryError> {
         let mut bytes = [0; N];
         bytes.copy_from_slice(self.records(N, 1, part)?);
@@ -46,7 +46,7 @@ impl<R: Read> Input<R> {
         self.array(part).map(u32::from_le_bytes)
     }
 
-    /// Adds `count` numbers to `list`, which grows as they come.
+    /// Appends `count` numbers to `list`, which grows only as they are read.
     pub(super) fn u32s(&mut self, count: u64, list: &mut Vec<u32>, part: Part) -> Result<(), BinaryError> {
         let mut left = count;
         while left > 0 {

@@ -23,7 +23,7 @@ pub use write::write_binary;
 
 /// What the first eight bytes hold.
 const MAGIC: u64 = 4223;
-/// What they hold after `LogGOPSim --save-mem` has used the file up.
+/// Replaces [`MAGIC`] once `LogGOPSim --save-mem` has used the file up.
 const USED_UP: u64 = 2342;
 const MAGIC_BYTES: u64 = 8;
 const HEAD_BYTES: u64 = 6;
@@ -33,7 +33,7 @@ const SEND: u8 = 1;
 const RECV: u8 = 2;
 const CALC: u8 = 3;
 
-/// Whether these are the first bytes of the binary form, used up or not.
+/// Whether a file that begins with these bytes is in binary form, used up or not.
 pub(super) fn has_magic(head: &[u8]) -> bool {
     head.first_chunk().is_some_and(|bytes| [MAGIC, USED_UP].contains(&u64::from_le_bytes(*bytes)))
 }

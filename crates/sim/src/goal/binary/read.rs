@@ -14,12 +14,12 @@ use crate::loggops::{Kind, Shape};
 /// Reads a schedule from LogGOPSim's binary form.
 ///
 /// # Errors
-/// [`BinaryError`] where the bytes are no schedule, or one that is unfit to run, or when reading fails.
+/// [`BinaryError`] where the bytes are not a schedule, or are one that is unfit to run, or when reading fails.
 pub fn read_binary(input: impl Read) -> Result<Schedule, BinaryError> {
     Ok(Reader::begin(input, None)?.read()?.finish()?)
 }
 
-/// As [`read_binary`], but goes on where an operation is unfit, and adds that to `notes`. The second value says whether
+/// As [`read_binary`], but continues where an operation is unfit and adds that to `notes`. The second value is whether
 /// the schedule is fit to run.
 pub(in crate::goal) fn read_to_check(
     input: impl Read,
@@ -30,18 +30,18 @@ pub(in crate::goal) fn read_to_check(
     Ok((builder.finish_anyhow()?, sound))
 }
 
-/// Which dependents an operation names: how many, and the number of the first.
+/// The dependents that an operation names: their number, and the index of the first.
 #[derive(Clone, Copy)]
 struct Dependents {
     count: u32,
     first: u32,
 }
 
-/// What is read of one rank before its dependencies can be told; kept for the next.
+/// Data of one rank that is needed to resolve its dependencies. Reused for the next rank.
 #[derive(Default)]
 struct Scratch {
     roots: Vec<u32>,
-    /// Of each operation what it is said to need, less what was found so far.
+    /// For each operation the number of needs that the file claims, less those found so far.
     needs: Vec<u32>,
     dependents: Vec<[Dependents; 2]>,
     appendix: Vec<u32>,
@@ -54,7 +54,7 @@ struct Reader<'n, R> {
     top_cpu: u8,
     top_nic: u8,
     scratch: Scratch,
-    /// Where to note what is unfit, if reading goes on then.
+    /// Where to note what is unfit; `None` to fail at the first defect.
     notes: Option<&'n mut Findings>,
 }
 
@@ -86,7 +86,7 @@ impl<'n, R: Read> Reader<'n, R> {
         Ok(self.builder)
     }
 
-    /// Where each rank's part begins and ends, which must be in order. It grows as it comes.
+    /// Where each rank's part begins and ends, which must be in order. The table grows only as it is read.
     fn table(&mut self) -> Result<Vec<[u64; 2]>, BinaryError> {
         let mut before = HEAD_BYTES + RANGE_BYTES * u64::from(self.ranks);
         let mut table = Vec::new();
@@ -102,7 +102,7 @@ impl<'n, R: Read> Reader<'n, R> {
         Ok(table)
     }
 
-    /// Reads a rank, whose part has so many bytes.
+    /// Reads a rank whose part is `bytes` long.
     fn rank(&mut self, rank: u32, bytes: u64) -> Result<(), BinaryError> {
         let part = Part::Rank(rank);
         if bytes < 8 {
@@ -160,12 +160,12 @@ impl<'n, R: Read> Reader<'n, R> {
         if free.eq(self.scratch.roots.iter().copied()) { Ok(()) } else { Err(damaged(part, Damage::Roots)) }
     }
 
-    /// Reads the dependents and tells the builder of them.
+    /// Reads the dependents and adds the dependencies to the builder.
     fn dependencies(&mut self, rank: u32, there: u64) -> Result<(), BinaryError> {
         let scratch = &mut self.scratch;
         let counts = scratch.dependents.iter().flatten().map(|dependents| u64::from(dependents.count));
         let named = counts.fold(0, u64::saturating_add);
-        // More than there are could be named over and over, and fill all memory.
+        // A file could name the same dependents over and over, and fill all memory.
         if named > there {
             return Err(damaged(Part::Rank(rank), Damage::Dependents { named, there }));
         }
@@ -194,7 +194,7 @@ impl<'n, R: Read> Reader<'n, R> {
         self.needs_are_met(rank)
     }
 
-    /// What each operation is said to need must be how often it is named.
+    /// Checks that each operation is named as often as it claims to need others.
     fn needs_are_met(&self, rank: u32) -> Result<(), BinaryError> {
         let Some(op) = self.scratch.needs.iter().position(|&left| left != 0) else { return Ok(()) };
         let lists = self.scratch.dependents.iter().flatten();
@@ -204,7 +204,7 @@ impl<'n, R: Read> Reader<'n, R> {
         Err(damaged(Part::Op { rank, op }, Damage::Needs { said, named }))
     }
 
-    /// Fails for the first defect that the builder has found, or notes all.
+    /// Fails with the first defect that the builder has found, or notes all of them.
     fn look_for_defects(&mut self, rank: u32) -> Result<(), BinaryError> {
         while let Some(error) = self.builder.take_defect() {
             match (&mut self.notes, error) {

@@ -6,7 +6,7 @@ use super::{CALC, HEAD_BYTES, MAGIC, OP_BYTES, RANGE_BYTES, RECV, SEND};
 use crate::goal::schedule::{DEPENDENT, RankPart, Schedule};
 use crate::loggops::{Kind, Program, Shape};
 
-/// Writes a schedule in the binary form that LogGOPSim runs. Many middling writes: give it a file as it is.
+/// Writes a schedule in the binary form that LogGOPSim runs. Writes are medium-sized, so `out` needs no buffer.
 ///
 /// # Errors
 /// Those of `out`.
@@ -15,7 +15,7 @@ pub fn write_binary(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> 
     let mut bytes = Vec::new();
     for rank in 0..schedule.ranks() {
         write_rank(schedule, schedule.part(rank), &mut bytes);
-        // Ranks are small and many; a large one goes out at once.
+        // Collects small ranks into one write; a large one is written at once.
         if bytes.len() > 1 << 16 {
             out.write_all(&bytes)?;
             bytes.clear();
@@ -60,7 +60,7 @@ fn write_rank(schedule: &Schedule, part: RankPart<'_>, bytes: &mut Vec<u8>) {
     bytes.extend(part.edges.iter().flat_map(|edge| (edge & DEPENDENT).to_le_bytes()));
 }
 
-/// All of a record but its dependents.
+/// Writes a record except for its dependents.
 fn write_operation(shape: Shape, peer: u32, needs: u32, bytes: &mut Vec<u8>) {
     let kind = match shape.kind {
         Kind::Send => SEND,

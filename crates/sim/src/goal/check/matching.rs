@@ -1,6 +1,6 @@
-//! Messages that find no receive, and receives that find no message, in whatever order things happen.
+//! Messages that find no receive, and receives that find no message, in whatever order they arrive.
 //!
-//! Each rank's receives are held against all messages to it: 8 bytes for every message of the schedule, and 8 for
+//! Each rank's receives are compared with all messages to it. This takes 8 bytes for every message of the schedule, and 8 for
 //! every receive of one rank.
 
 use super::super::finding::{Finding, Findings, Problem, Severity};
@@ -37,7 +37,7 @@ struct Messages {
 impl Messages {
     fn of(schedule: &Schedule) -> Self {
         let ranks = schedule.ranks();
-        // Counts, shifted by two, become beginnings, which move to the ends as the lists fill.
+        // Counts, shifted by two, become the beginnings of the lists, and move to their ends as the lists fill.
         let mut begins = vec![0; ranks as usize + 2];
         for rank in 0..ranks {
             for (op, _) in pairs(schedule, rank, Kind::Send) {
@@ -63,7 +63,7 @@ impl Messages {
     }
 }
 
-/// The operations of a kind of a rank, with peer and tag.
+/// The operations of one kind of a rank, with peer and tag.
 fn pairs(schedule: &Schedule, rank: u32, kind: Kind) -> impl Iterator<Item = (&Op, Pair)> {
     schedule.part(rank).ops.iter().filter_map(move |op| {
         let shape = &schedule.shapes[op.shape as usize];
@@ -71,7 +71,7 @@ fn pairs(schedule: &Schedule, rank: u32, kind: Kind) -> impl Iterator<Item = (&O
     })
 }
 
-/// How many of some messages or receives there are, by rank, tag or both. Takes [`ANY`] for a number like others.
+/// Counts messages or receives by rank, tag or both. Treats [`ANY`] as a number like others.
 struct Tally<'a> {
     pairs: &'a [Pair],
     tags: Vec<u32>,
@@ -105,13 +105,13 @@ impl<'a> Tally<'a> {
         self.pairs.partition_point(is_below) as u64
     }
 
-    /// Each pair once, with how often it is there.
+    /// Each pair once, with the number of times that it occurs.
     fn classes(&self) -> impl Iterator<Item = (Pair, u64)> {
         self.pairs.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64))
     }
 }
 
-/// What is sent to a rank, and what it receives.
+/// The messages to a rank, and its receives.
 struct Meeting<'a> {
     schedule: &'a Schedule,
     rank: u32,
@@ -134,7 +134,7 @@ impl Meeting<'_> {
         }
     }
 
-    /// Finds messages that no receive can take; whether there are any.
+    /// Finds messages that no receive can take; returns whether there are any.
     fn unreceived(&self, findings: &mut Findings) -> bool {
         let mut any = false;
         for ((from, tag), sends) in self.sends.classes() {
@@ -146,7 +146,7 @@ impl Meeting<'_> {
         any
     }
 
-    /// Finds receives that no message can reach; whether there are any.
+    /// Finds receives that no message can reach; returns whether there are any.
     fn unsent(&self, findings: &mut Findings) -> bool {
         let mut any = false;
         for ((from, tag), receives) in self.receives.classes() {
@@ -158,7 +158,7 @@ impl Meeting<'_> {
         any
     }
 
-    /// How many receives a message could be taken by.
+    /// Number of receives that could take a message.
     fn takers(&self, from: u32, tag: u32) -> u64 {
         let receives = &self.receives;
         match tag {
@@ -167,7 +167,7 @@ impl Meeting<'_> {
         }
     }
 
-    /// How many messages a receive could take.
+    /// Number of messages that a receive could take.
     fn givers(&self, from: u32, tag: u32) -> u64 {
         let sends = &self.sends;
         match (from, tag) {
@@ -178,7 +178,7 @@ impl Meeting<'_> {
         }
     }
 
-    /// Adds a finding on the operation of `rank` that comes after `before` others of the same kind, peer and tag.
+    /// Adds a finding on the operation of `rank` that follows `before` others of the same kind, peer and tag.
     fn push(
         &self,
         findings: &mut Findings,
@@ -191,7 +191,7 @@ impl Meeting<'_> {
             let shape = &self.schedule.shapes[op.shape as usize];
             shape.kind == kind && shape.tag == tag && op.peer == peer
         };
-        // Looking for the operation costs a walk, which is for nothing where the finding is only counted.
+        // Finding the operation takes a walk over the rank, which is wasted where the finding is only counted.
         let ops = findings.has_room(Severity::Error).then(|| self.schedule.part(rank).ops.iter().enumerate());
         let op = ops.and_then(|ops| ops.filter(same).nth(before as usize)).map(|(op, _)| op as u32);
         findings.push(match op {

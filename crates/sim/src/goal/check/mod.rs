@@ -1,4 +1,4 @@
-//! What is wrong with a schedule, before it runs.
+//! Finds what is wrong with a schedule before it runs.
 
 mod matching;
 mod work;
@@ -10,12 +10,12 @@ use super::finding::Findings;
 use super::schedule::Schedule;
 use super::text::{self, TextError};
 
-/// A schedule that was read, and what was found.
+/// A schedule that was read, and its findings.
 #[derive(Debug)]
 pub struct Checked {
     /// The schedule, where it is fit to run.
     pub schedule: Option<Schedule>,
-    /// All findings; without those of the messages and the work where the schedule is unfit.
+    /// All findings. Messages and work are not checked where the schedule is unfit.
     pub findings: Findings,
 }
 
@@ -48,8 +48,8 @@ pub fn check_binary(input: impl Read) -> Result<Checked, BinaryError> {
     Ok(Checked::new(read, findings))
 }
 
-/// Checks a schedule: messages that nobody can receive, receives that no message can reach, and work that no clock
-/// of 64 bits can count. With wildcards only what is certain is found, whatever order messages arrive in.
+/// Checks a schedule: messages that no receive can take, receives that no message can reach, and work that overflows a
+/// 64-bit clock. With wildcards, only findings that hold for every order of arrival are reported.
 pub fn check(schedule: &Schedule) -> Findings {
     let mut findings = Findings::default();
     look(schedule, &mut findings);
@@ -61,7 +61,7 @@ fn look(schedule: &Schedule, findings: &mut Findings) {
     work::look(schedule, findings);
 }
 
-/// Puts the line and label of its operation to each finding that has none, in a second pass over the text.
+/// Adds the line and label of its operation to each finding that has none, in a second pass over the text.
 ///
 /// # Errors
 /// As [`locate`](text::locate).

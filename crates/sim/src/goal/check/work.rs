@@ -1,4 +1,4 @@
-//! Work that no clock can count.
+//! Work that overflows a 64-bit clock.
 
 use super::super::finding::{Finding, Findings, Problem, Severity};
 use crate::goal::schedule::Schedule;

@@ -1,4 +1,4 @@
-//! The binary form: what is refused, and why.
+//! The binary form: what is rejected, and why.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn sample() -> Vec<u8> {
 }
 
 const RANK_0: usize = 46;
-/// The first operation comes behind two counts and a root.
+/// The first operation follows two counts and a root.
 const OP_0: usize = RANK_0 + 12;
 const OP_1: usize = OP_0 + 39;
 const DEPENDENTS: usize = OP_1 + 39;
@@ -21,7 +21,7 @@ fn refuses(bytes: &[u8], words: &str) {
     assert!(error.contains(words), "{error:?} has no {words:?}");
 }
 
-/// The sample with other bytes from a place on.
+/// The sample with other bytes at an offset.
 fn with(at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut sample = sample();
     sample[at..at + bytes.len()].copy_from_slice(bytes);
@@ -51,7 +51,7 @@ fn every_cut_is_found() {
     refuses(&sample[..9], "within the head, after 9 bytes");
     refuses(&sample[..20], "within the table of ranks, after 20 bytes");
     refuses(&sample[..OP_0 + 1], "within rank 0, operation 1, after 59 bytes");
-    // What follows the last rank is nobody's.
+    // Bytes after the last rank are ignored.
     assert!(read_binary(&[&sample[..], b"more"].concat()[..]).is_ok());
 }
 
@@ -82,7 +82,7 @@ fn parts_of_ranks_are_in_order() {
     refuses(&with(22, &37u64.to_le_bytes()), "rank 0: bytes 38 to 37");
     refuses(&with(30, &131u64.to_le_bytes()), "rank 1: bytes 131 to");
     refuses(&with(38, &139u64.to_le_bytes()), "rank 1: 0 operations and 0 roots need more than the 7 bytes");
-    // Room between the parts is no harm.
+    // A gap between the parts is allowed.
     let mut apart = sample();
     let second = apart.split_off(8 + 132);
     apart.extend(b"room");
@@ -116,7 +116,7 @@ fn operations_make_sense() {
     );
     refuses(&with(OP_1 + 21, &[1]), "rank 0, operation 2: CPU 1, interface 0 is above the highest");
     refuses(&with(OP_1 + 22, &[1]), "interface 1 is above the highest");
-    // Work has no peer, whatever stands there.
+    // Work has no peer; the field is ignored.
     assert!(read_binary(&with(OP_0 + 5, &[9; 4])[..]).is_ok());
 }
 
@@ -130,7 +130,7 @@ fn dependencies_make_sense() {
     refuses(&with(OP_1, &[2]), "rank 0, operation 2: it is said to need 2 others, but 1 name it");
     refuses(&with(RANK_0 + 8, &[1]), "rank 0: the list of what can start at once differs");
     refuses(&with(OP_1, &[0]), "rank 0: the list of what can start at once differs");
-    // Both name each other.
+    // Both operations name each other.
     let mut circle = sample();
     circle.splice(DEPENDENTS + 4..DEPENDENTS + 4, [0; 4]);
     circle[OP_0] = 1;

@@ -1,9 +1,9 @@
-//! What a check finds, and what it must not find.
+//! What a check must find, and what it must not.
 
 use super::*;
 use crate::loggops::Shape;
 
-/// A schedule of two ranks; the findings as text, with `error` or `warning` before each.
+/// The findings on a schedule of two ranks as text, with `error` or `warning` before each.
 fn found(rank_0: &str, rank_1: &str) -> Vec<String> {
     let text = format!("num_ranks 2\nrank 0 {{\n{rank_0}\n}}\nrank 1 {{\n{rank_1}\n}}\n");
     let mut checked = check_text(text.as_bytes()).unwrap();

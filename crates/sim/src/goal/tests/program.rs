@@ -1,4 +1,4 @@
-//! What an engine is told.
+//! The operations that an engine reads from a schedule.
 
 use super::*;
 use crate::loggops::{Free, Shape};

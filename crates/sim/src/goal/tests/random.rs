@@ -26,7 +26,7 @@ fn rank() -> impl Strategy<Value = Rank> {
     (proptest::collection::vec(op(), 0..12), edges)
 }
 
-/// Edges lead along one random order of the operations, so that there is no circle, or forth only.
+/// With `along`, edges follow one shuffled order of the operations, so that there is no cycle; without, they only lead forward.
 fn build(ranks: &[Rank], along: bool) -> Option<Schedule> {
     let mut builder = ScheduleBuilder::new(RANKS);
     for (ops, edges) in ranks {
@@ -53,7 +53,7 @@ fn build(ranks: &[Rank], along: bool) -> Option<Schedule> {
     }
 }
 
-/// Runs a rank in the order in which its operations come free; how many came.
+/// Runs a rank in the order in which its operations become free; returns how many did.
 fn walk(schedule: &Schedule, rank: u32) -> u32 {
     let mut free = Vec::new();
     let mut state = schedule.begin(rank, &mut free);
@@ -109,7 +109,7 @@ proptest! {
     }
 }
 
-/// Whether every message could find a receive and every receive a message, all orders being possible (augmenting paths).
+/// Whether a matching exists for every message and every receive, if any order is possible (augmenting paths).
 fn all_can_match(schedule: &Schedule) -> bool {
     (0..RANKS).all(|to| {
         let mut sends = Vec::new();

@@ -1,9 +1,9 @@
-//! Text: what is read, and what is refused in which line and column.
+//! Text: what is read, and what is rejected at which line and column.
 
 use super::*;
 use crate::loggops::{ANY, Kind};
 
-/// Line, column and message of the error that a text gives.
+/// Line, column and message of the error of a text.
 fn refused(text: &[u8]) -> (u64, u32, String) {
     match read_text(text, &mut Findings::default()) {
         Err(TextError::Line { line, column, reason }) => (line, column, reason.to_string()),

@@ -5,15 +5,15 @@ use std::io;
 use super::MAX_LINE;
 use crate::goal::defect::{BuildError, Defect, in_a_circle};
 
-/// Why a text is no schedule.
+/// Why a text is not a schedule.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// A line cannot be taken.
+    /// A line is not valid.
     #[error("line {line}, column {column}: {reason}")]
     Line {
-        /// Which line, from 1.
+        /// The line, from 1.
         line: u64,
-        /// Which byte of the line, from 1.
+        /// The byte in the line, from 1.
         column: u32,
         /// What is wrong with it.
         reason: Box<Reason>,
@@ -23,18 +23,18 @@ pub enum TextError {
     Io(#[from] io::Error),
 }
 
-/// What is wrong with a line. Words of the file are fit to be shown.
+/// What is wrong with a line. Words of the file are escaped for display.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// Something else belongs here.
+    /// Something else is expected here.
     #[error("found {found}; write {wanted}")]
     Unexpected {
-        /// What is there.
+        /// What the line has.
         found: String,
-        /// What would be right.
+        /// What is expected.
         wanted: &'static str,
     },
-    /// A comment stands behind something.
+    /// A comment follows something else on its line.
     #[error("a comment must have a line of its own; move it above this line")]
     CommentBehind,
     /// A comment is never closed.
@@ -50,10 +50,10 @@ pub enum Reason {
         number: String,
         /// What the number is for.
         what: &'static str,
-        /// The largest that there is.
+        /// The largest valid number.
         most: u64,
     },
-    /// 2^32 − 1, which LogGOPSim takes for "any".
+    /// 2^32 − 1, which LogGOPSim reads as "any".
     #[error("4294967295 is how LogGOPSim keeps -1 in mind: write -1 for any {0}, or another number")]
     AnyByNumber(&'static str),
     /// The number of ranks is missing.
@@ -65,50 +65,50 @@ pub enum Reason {
     /// The number of ranks is given twice.
     #[error("the number of ranks was given before; remove this line")]
     SecondNumRanks,
-    /// A rank comes out of its turn.
+    /// A rank is out of order.
     #[error("rank {found} stands where rank {expected} belongs; give the ranks in order, from 0")]
     RankOrder {
-        /// Which one comes next.
+        /// The rank that is expected.
         expected: u32,
-        /// Which one is there.
+        /// The rank that the line has.
         found: u32,
     },
-    /// There are more ranks than promised.
+    /// There are more ranks than announced.
     #[error("rank {found} is one too many for `num_ranks {ranks}`; remove it, or raise num_ranks")]
     TooManyRanks {
-        /// Which one it is.
+        /// The number of the rank.
         found: u32,
-        /// How many were promised.
+        /// Number of ranks that were announced.
         ranks: u32,
     },
-    /// There are fewer ranks than promised.
+    /// There are fewer ranks than announced.
     #[error("the file ends after {given} of {ranks} ranks; add `rank {given} {{ ... }}`, or lower num_ranks")]
     MissingRanks {
-        /// How many there are.
+        /// Number of ranks in the file.
         given: u32,
-        /// How many were promised.
+        /// Number of ranks that were announced.
         ranks: u32,
     },
-    /// A rank does not end.
+    /// A rank is not closed.
     #[error("rank {rank}, begun in line {begun}, has no end; close it with `}}` on a line of its own")]
     MissingBrace {
-        /// Which one.
+        /// The number of the rank.
         rank: u32,
         /// The line in which it begins.
         begun: u64,
     },
-    /// A rank ends that was not begun.
+    /// A closing brace without a rank.
     #[error("this `}}` closes nothing; remove it, or begin a rank with `rank N {{`")]
     StrayBrace,
-    /// An operation belongs to no rank.
+    /// An operation is outside of a rank.
     #[error("an operation or dependency stands outside of a rank; put it between `rank N {{` and `}}`")]
     OutsideRank,
-    /// Nobody has this label.
+    /// No operation has this label.
     #[error(
         "no operation of this rank has the label `{0}`; write `{0}:` before an operation above this line"
     )]
     UndefinedLabel(String),
-    /// The label comes too late.
+    /// The label is defined on a later line.
     #[error("the label `{label}` is only defined in line {line}; move this line below that")]
     LabelLater {
         /// The label.
@@ -116,12 +116,12 @@ pub enum Reason {
         /// The line that defines it.
         line: u64,
     },
-    /// Operations wait for each other.
+    /// Operations wait for each other in a cycle.
     #[error("{}; none of them can ever start; remove one of these dependencies", in_a_circle(.labels, *.ops))]
     Cycle {
-        /// The labels of the first few, each of which waits for the next.
+        /// The labels of the first few; each waits for the next.
         labels: Vec<String>,
-        /// How many they are.
+        /// Number of operations in the cycle.
         ops: usize,
     },
     /// An operation is unfit.
@@ -132,7 +132,7 @@ pub enum Reason {
     Whole(BuildError),
 }
 
-/// A reason and the column (from 0) that it holds for, of the line at hand or of another.
+/// A reason and its column (from 0), in the current line or in another one.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) line: Option<u64>,
@@ -158,10 +158,10 @@ impl Fault {
     }
 }
 
-/// How much of a word a message shows.
+/// Maximum number of bytes of a word that a message shows.
 const SHOWN: usize = 40;
 
-/// A word of the file, fit for a message.
+/// A word of the file, escaped and shortened for a message.
 pub(super) fn shown(word: &[u8]) -> String {
     let mut text = word[..word.len().min(SHOWN)].escape_ascii().to_string();
     if word.len() > SHOWN {

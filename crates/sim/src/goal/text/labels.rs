@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 const FREE: u32 = u32::MAX;
 const SMALLEST: usize = 64;
 
-/// Where a label was defined, and for which operation.
+/// Where a label is defined, and for which operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label {
     begin: u64,
@@ -13,23 +13,23 @@ pub(super) struct Label {
     pub(super) line: u64,
     pub(super) op: u32,
     len: u16,
-    /// Where in the line it begins, from 0.
+    /// The column at which it begins, from 0.
     pub(super) column: u16,
 }
 
-/// An open-addressing table over one buffer of text, emptied for each rank. The hash is seeded anew in each run, so
-/// that no file can be made to collide; nothing that is seen from outside depends on it.
+/// An open-addressing table over one text buffer, cleared for each rank. The hash is seeded anew in each run, so
+/// that no file can force collisions; no result depends on the seed.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     text: Vec<u8>,
     labels: Vec<Label>,
-    /// Numbers into `labels`; at least twice as many as these.
+    /// Indices into `labels`; at least twice as many slots as labels.
     slots: Vec<u32>,
     hasher: RandomState,
 }
 
 impl Labels {
-    /// Forgets all of them, at a cost in proportion to how many there were.
+    /// Removes all labels, in time proportional to their number.
     pub(super) fn clear(&mut self) {
         if self.slots.len() > SMALLEST.max(8 * self.labels.len()) {
             self.slots = Vec::new();
@@ -40,7 +40,7 @@ impl Labels {
         self.text.clear();
     }
 
-    /// Gives an operation a label, unless another has it already, which is returned.
+    /// Gives an operation a label, unless another operation has it, which is returned.
     pub(super) fn define(&mut self, name: &[u8], op: u32, line: u64, column: usize) -> Result<(), Label> {
         if 2 * self.labels.len() >= self.slots.len() {
             self.grow();
@@ -61,9 +61,9 @@ impl Labels {
         self.labels.get(number as usize).copied()
     }
 
-    /// The label of an operation; looks through all of them.
+    /// The label of an operation, if it has one.
     pub(super) fn of_op(&self, op: u32) -> Option<(&[u8], Label)> {
-        // They were defined in the order of their operations.
+        // Labels are defined in the order of their operations.
         let index = self.labels.binary_search_by_key(&op, |label| label.op).ok()?;
         let label = self.labels[index];
         Some((self.name(label), label))
@@ -74,7 +74,7 @@ impl Labels {
         &self.text[begin..begin + usize::from(label.len)]
     }
 
-    /// The slot that holds a label, or would.
+    /// The slot that holds a label, or the free one where it belongs.
     fn slot(&self, name: &[u8]) -> usize {
         let mask = self.slots.len().wrapping_sub(1);
         let mut slot = self.hasher.hash_one(name) as usize & mask;

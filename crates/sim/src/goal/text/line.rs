@@ -1,4 +1,4 @@
-//! Lines of bounded length, and a place in one that moves on word by word.
+//! Lines of bounded length, and a cursor that moves through one word by word.
 
 use std::io::{self, BufRead, Read};
 
@@ -18,7 +18,7 @@ impl<R: BufRead> Lines<R> {
         Self { input, line: Vec::new(), number: 0 }
     }
 
-    /// The number of the line read last, from 1; 1 where there is none.
+    /// The number of the line that was read last, from 1; 1 before the first.
     pub(super) fn last(&self) -> u64 {
         self.number.max(1)
     }
@@ -48,7 +48,7 @@ fn read_line(input: &mut impl BufRead, most: u64, line: &mut Vec<u8>) -> io::Res
     input.by_ref().take(most).read_until(b'\n', line)
 }
 
-/// A line and how much of it is read.
+/// A line and the position up to which it is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     line: &'a [u8],
@@ -60,7 +60,7 @@ impl<'a> Cursor<'a> {
         Self { line, at: 0 }
     }
 
-    /// Where it stands, from 0.
+    /// The current column, from 0.
     pub(super) fn column(&self) -> usize {
         self.at
     }
@@ -73,12 +73,12 @@ impl<'a> Cursor<'a> {
         self.at = self.line.len().min(self.at + bytes);
     }
 
-    /// So many bytes before it.
+    /// Moves back by this number of bytes.
     pub(super) fn back(self, bytes: usize) -> Self {
         Self { at: self.at.saturating_sub(bytes), ..self }
     }
 
-    /// Moves over blanks and tabs, and gives what comes then.
+    /// Skips blanks and tabs, and returns the next byte.
     pub(super) fn peek(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\t') = self.line.get(self.at) {
             self.at += 1;
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
         self.line.get(self.at).copied()
     }
 
-    /// Moves over a mark or keyword, if it is what comes next.
+    /// Skips a mark or keyword if it comes next; returns whether it did.
     pub(super) fn eat(&mut self, mark: &[u8]) -> bool {
         self.peek();
         let there = self.rest().starts_with(mark);
@@ -96,7 +96,7 @@ impl<'a> Cursor<'a> {
         there
     }
 
-    /// Moves over a word that begins with a letter, if one comes next.
+    /// Reads a word that begins with a letter, if one comes next.
     pub(super) fn word(&mut self) -> Option<&'a [u8]> {
         if !self.peek()?.is_ascii_alphabetic() {
             return None;
@@ -107,7 +107,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..end])
     }
 
-    /// Moves over a number of `what` up to `most`.
+    /// Reads a number of `what` up to `most`.
     pub(super) fn number(
         &mut self,
         what: &'static str,
@@ -131,7 +131,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// That `wanted` should be here, where something else is.
+    /// A fault at the next item: `wanted` is expected here.
     pub(super) fn unexpected(mut self, wanted: &'static str) -> Fault {
         let found = match self.peek() {
             None => "the end of the line".to_owned(),
@@ -140,7 +140,7 @@ impl<'a> Cursor<'a> {
         Fault::new(self.at, Reason::Unexpected { found, wanted })
     }
 
-    /// What comes next, as far as it belongs together.
+    /// The item that begins with `first`: a whole word or number, or the marks up to the next word or blank.
     fn item(&self, first: u8) -> &'a [u8] {
         let rest = self.rest();
         let end = match is_of_word(first) {

@@ -1,4 +1,4 @@
-//! Where in a text an operation stands.
+//! Finds the position of operations in a text.
 
 use std::io::BufRead;
 
@@ -8,7 +8,7 @@ use super::statement::{Parser, Statement};
 use crate::goal::finding::Place;
 
 /// Finds the line and label of operations, given as rank and number in the rank (from 0), in a second pass over their text.
-/// The places come in the order asked for; `None` where the text has no such operation.
+/// The places have the order of `wanted`; `None` where the text has no such operation.
 ///
 /// # Errors
 /// [`TextError`] when reading fails, or where a line is not even a statement: the text is not that of the schedule.

@@ -12,10 +12,10 @@
 //! }
 //! ```
 //!
-//! What `txt2bin` reads is read in the same sense, but for what it misunderstands without a word, which is refused:
+//! What `txt2bin` reads has the same meaning here. What it misreads without an error is rejected:
 //! numbers that do not fit (also 2^32 − 1, which it takes for -1), peers that are no ranks, operations that wait for
-//! themselves, ranks out of order, a second `num_ranks`, and text after the last rank. What it refuses is refused,
-//! with these exceptions: blanks may stand before a statement or comment and behind a label, and a statement may
+//! themselves, ranks out of order, a second `num_ranks`, and text after the last rank. What it rejects is rejected,
+//! with these exceptions: blanks may precede a statement or comment and follow a label, and a statement may
 //! follow `{`, `}` or `*/` on the same line.
 
 mod error;
@@ -32,5 +32,5 @@ pub use read::read_text;
 pub(super) use read::read_to_check;
 pub use write::write_text;
 
-/// The longest line that a text may have, in bytes.
+/// Maximum length of a line of a text, in bytes.
 pub const MAX_LINE: usize = (1 << 16) - 1;

@@ -12,17 +12,17 @@ use crate::goal::finding::{Finding, Findings, Place, Problem, Severity};
 use crate::goal::schedule::Schedule;
 use crate::loggops::Shape;
 
-/// Reads a schedule from text. What is odd but clear is added to `notes`: labels that are given twice, of which the
+/// Reads a schedule from text. Odd but unambiguous input is added to `notes`: labels that are given twice, of which the
 /// first counts.
 ///
 /// # Errors
-/// [`TextError`] for the first line that cannot be taken, or when reading fails.
+/// [`TextError`] for the first line that is not valid, or when reading fails.
 pub fn read_text(input: impl BufRead, notes: &mut Findings) -> Result<Schedule, TextError> {
     let (builder, last_line) = Reader::new(false, notes).read(input)?;
     builder.finish().map_err(|error| whole(error, last_line))
 }
 
-/// As [`read_text`], but goes on where an operation is unfit, and adds that to `notes`. The second value says whether
+/// As [`read_text`], but continues where an operation is unfit and adds that to `notes`. The second value is whether
 /// the schedule is fit to run.
 pub(in crate::goal) fn read_to_check(
     input: impl BufRead,
@@ -38,17 +38,17 @@ fn whole(error: BuildError, line: u64) -> TextError {
 }
 
 struct Reader<'n> {
-    /// There from `num_ranks` on.
+    /// Set by `num_ranks`.
     builder: Option<ScheduleBuilder>,
     ranks: u32,
-    /// The line that begins the rank that is being read.
+    /// The line at which the current rank begins.
     begun: Option<u64>,
     labels: Labels,
     goes_on: bool,
     notes: &'n mut Findings,
 }
 
-/// Where something stands: the line from 1, the column from 0.
+/// A position: the line from 1, the column from 0.
 #[derive(Clone, Copy)]
 struct At {
     line: u64,
@@ -141,7 +141,7 @@ impl<'n> Reader<'n> {
         self.look_for_defect(rank, at)
     }
 
-    /// The builder, where an operation can be added to it.
+    /// The builder, if an operation can be added to it here.
     fn inside(&mut self, column: usize) -> Result<&mut ScheduleBuilder, Fault> {
         match &mut self.builder {
             None => Err(Fault::new(column, Reason::NoNumRanks)),
@@ -193,7 +193,7 @@ impl<'n> Reader<'n> {
         self.look_for_defect(rank, At { column: on_column, ..at })
     }
 
-    /// Fails for a defect that the builder has found, or notes it.
+    /// Fails with a defect that the builder has found, or notes it.
     fn look_for_defect(&mut self, rank: u32, at: At) -> Result<(), Fault> {
         let Some(error) = self.builder.as_mut().and_then(ScheduleBuilder::take_defect) else { return Ok(()) };
         let BuildError::Op { op, defect, .. } = error else { return Ok(()) };
@@ -225,7 +225,7 @@ impl<'n> Reader<'n> {
         self.labels.of_op(op).map_or_else(number, |(name, _)| format!("`{}`", shown(name)))
     }
 
-    /// At the end of the file.
+    /// Finishes at the end of the file.
     fn end(self) -> Result<ScheduleBuilder, Fault> {
         let Some(builder) = self.builder else { return Err(Fault::new(0, Reason::NoNumRanks)) };
         let (given, ranks) = (builder.rank(), self.ranks);
@@ -237,7 +237,7 @@ impl<'n> Reader<'n> {
     }
 }
 
-/// A better reason where a label is not defined: the line further down that defines it.
+/// A more helpful reason for an undefined label: the line further down that defines it.
 fn later(fault: &Fault, parser: &mut Parser, lines: &mut Lines<impl BufRead>) -> Option<Box<Reason>> {
     let Reason::UndefinedLabel(missing) = &*fault.reason else { return None };
     while let Ok(Some((number, line))) = lines.next() {

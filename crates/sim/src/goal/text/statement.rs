@@ -1,11 +1,11 @@
-//! From a line to what it says.
+//! Parses the statements of a line.
 
 use super::error::{Fault, Reason};
 use super::line::Cursor;
 use crate::goal::MAX_SIZE;
 use crate::loggops::{ANY, Kind, Shape};
 
-/// What a line, or a part of it, says. Columns count from 0.
+/// A statement of a line, or the part of one. Columns count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Statement<'a> {
     /// `num_ranks N`
@@ -16,7 +16,7 @@ pub(super) enum Statement<'a> {
     End,
     /// `label: send 8b to 1 tag 0` and the like.
     Op { label: Option<&'a [u8]>, shape: Shape, peer: u32, peer_column: usize },
-    /// `dependent requires on`, or `irequires` where it waits for the start only.
+    /// `dependent requires on`, or `irequires` if it waits only for the start.
     Dependency { dependent: &'a [u8], on: &'a [u8], on_column: usize, at_start: bool },
 }
 
@@ -24,7 +24,7 @@ const OPERATION: &str = "`send SIZEb to RANK`, `recv SIZEb from RANK` or `calc N
 const ANYTHING: &str = "an operation, a dependency (`A requires B`), a comment, or `}`";
 const LINE_END: &str = "the end of the line";
 
-/// Reads statements; remembers whether a comment goes on in the next line.
+/// Parses statements; remembers whether a comment continues on the next line.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     comment: bool,
@@ -35,7 +35,7 @@ impl Parser {
         self.comment
     }
 
-    /// The next statement of a line and the column in which it begins; `None` where there is no more.
+    /// The next statement of a line and the column at which it begins; `None` at the end of the line.
     pub(super) fn next<'a>(
         &mut self,
         line: &mut Cursor<'a>,
@@ -60,7 +60,7 @@ impl Parser {
         Ok(Some((column, statement)))
     }
 
-    /// Moves to the first byte that is neither blank nor of a comment.
+    /// Skips to the first byte that is neither blank nor part of a comment.
     fn past_comments(&mut self, line: &mut Cursor<'_>) -> Result<Option<u8>, Fault> {
         loop {
             if self.comment {
@@ -88,7 +88,7 @@ fn rank<'a>(line: &mut Cursor<'a>) -> Result<Statement<'a>, Fault> {
     Ok(Statement::Rank(number as u32))
 }
 
-/// What follows a word that is no keyword.
+/// Parses what follows a word that is no keyword.
 fn labelled<'a>(label: &'a [u8], column: usize, line: &mut Cursor<'a>) -> Result<Statement<'a>, Fault> {
     if line.eat(b":") {
         return match line.word() {
@@ -112,18 +112,18 @@ fn labelled<'a>(label: &'a [u8], column: usize, line: &mut Cursor<'a>) -> Result
     Ok(Statement::Dependency { dependent: label, on, on_column, at_start })
 }
 
-/// A first word that can be no label, for a number or nothing follows it.
+/// The fault of a first word that cannot be a label, because a number or nothing follows it.
 fn unknown(word: &[u8], column: usize) -> Fault {
     let found = format!("the unknown word `{}`", super::error::shown(word));
     Fault::new(column, Reason::Unexpected { found, wanted: OPERATION })
 }
 
-/// Before a word that was just read.
+/// The position before a word that was just read.
 fn back<'a>(line: Cursor<'a>, word: Option<&[u8]>) -> Cursor<'a> {
     line.back(word.map_or(0, <[u8]>::len))
 }
 
-/// The rest of an operation of which only the first word was read.
+/// Parses the rest of an operation of which the first word was read.
 fn operation<'a>(
     word: &[u8],
     label: Option<&'a [u8]>,
@@ -175,7 +175,7 @@ fn peer(kind: Kind, line: &mut Cursor<'_>) -> Result<(u32, usize), Fault> {
 /// A number below 2^32 − 1, or -1.
 fn or_any(what: &'static str, wanted: &'static str, line: &mut Cursor<'_>) -> Result<u32, Fault> {
     if line.eat(b"-1") {
-        // `-10` is no way to write any.
+        // `-10` is not the wildcard -1.
         let digits = line.rest().first().is_some_and(u8::is_ascii_digit);
         return if digits { Err(line.back(2).unexpected(wanted)) } else { Ok(ANY) };
     }
@@ -196,7 +196,7 @@ fn end_of_line(line: &mut Cursor<'_>) -> Result<(), Fault> {
     }
 }
 
-/// What could stand where something else does, by what that is.
+/// What to suggest in place of an unexpected item, depending on that item.
 fn expected_behind(line: &Cursor<'_>) -> &'static str {
     let rest = line.rest();
     if [&b"tag"[..], b"cpu", b"nic"].iter().any(|word| rest.starts_with(word)) {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::goal::schedule::{AT_START, DEPENDENT, RankPart, Schedule, has_peer};
 use crate::loggops::{ANY, Kind, Program, Shape};
 
-/// Text is handed on in pieces of about this many bytes.
+/// Size of the pieces in which text is written, in bytes.
 const PIECE: usize = 1 << 16;
 
 /// Writes a schedule as text. Labels are `l1`, `l2` and so on in each rank. Reading it gives an equal schedule.
@@ -31,12 +31,12 @@ pub fn write_text(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
     text.out.write_all(&text.piece)
 }
 
-/// Whether the dependents of each operation come in the order of their numbers, and after it. Then dependencies may
-/// stand behind their dependents, which is easier to read, and no order is lost.
+/// Whether the dependents of each operation have ascending numbers above its own. Then dependencies may
+/// follow their dependents, which is easier to read, and no order is lost.
 fn in_order(part: RankPart<'_>) -> bool {
     (0..part.ops.len()).all(|op| {
         let edges = part.edges_of(op);
-        // Those of the start come behind those of the end, and AT_START makes them larger.
+        // Dependents of the start come after those of the end, and AT_START makes them larger.
         edges.is_sorted() && edges.iter().all(|edge| (edge & DEPENDENT) as usize > op)
     })
 }
@@ -105,7 +105,7 @@ impl Text<'_> {
         }
     }
 
-    /// Words and a number behind them.
+    /// Writes words and the number after them.
     fn words(&mut self, words: &[u8], mut number: u64) {
         self.piece.extend_from_slice(words);
         let mut digits = [0; 20];

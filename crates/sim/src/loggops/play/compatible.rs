@@ -1,4 +1,4 @@
-//! LogGOPSim's rules, nanosecond for nanosecond, with the arithmetic modulo 2⁶⁴ that it has.
+//! LogGOPSim's rules, nanosecond for nanosecond, with its arithmetic modulo 2⁶⁴.
 
 use super::{Context, Effects, Play, Remote};
 use crate::loggops::event::{Event, What};
@@ -19,7 +19,7 @@ impl<P: Program, F: FreeFrom> Play<P, F> for Compatible<'_, P> {
             What::Send => self.send(me, rank, event, t, effects),
             What::Recv => self.receive(me, rank, event, t, effects),
             What::Message | What::Arriving => self.message(me, rank, event, t, effects),
-            // Answers are given in the same instant.
+            // There are no answers: a rendezvous ends at its sender in the instant of the receive.
             What::Answer => {}
         }
     }
@@ -166,7 +166,7 @@ impl<P: Program> Compatible<'_, P> {
     }
 }
 
-/// The sender of a rendezvous was busy until its message was received.
+/// Keeps the sender of a rendezvous busy until its message is received.
 pub(in crate::loggops) fn raise<S, F: FreeFrom>(rank: &mut Rank<S, F>, remote: Remote) {
     let cpu = rank.free.cpu_mut(remote.cpu);
     *cpu = (*cpu).max(remote.at);

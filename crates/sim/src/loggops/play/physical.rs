@@ -50,7 +50,7 @@ impl<P: Program> Physical<'_, P> {
         self.0.program.iteration(state)
     }
 
-    /// W(t, work): when work that starts at `t` ends.
+    /// W(t, work): the end of work that starts at `t`.
     #[inline(always)]
     fn end<F: FreeFrom>(&self, me: u32, rank: &mut Rank<P::Rank, F>, t: u64, work: u64) -> u64 {
         let noise = self.0.delay(me, rank, t, work);
@@ -124,7 +124,7 @@ impl<P: Program> Physical<'_, P> {
         context.program.done(me, &mut rank.state, event.op, t.max(message.end), &mut effects.free);
     }
 
-    /// Settles where a message is received: where the receive that it meets runs, or where its send said.
+    /// Determines the CPU and interface of a message that has arrived: those of the receive that it matches, or else those of its send.
     fn arrive<F: FreeFrom>(&self, me: u32, rank: &mut Rank<P::Rank, F>, event: Event) {
         let envelope = Envelope { source: event.who, tag: self.0.cost(event.shape).tag };
         let shape = rank.posted.peek(envelope).map_or(event.shape, |posted| posted.shape);
@@ -152,7 +152,7 @@ impl<P: Program> Physical<'_, P> {
             let own = self.end(me, rank, t, work);
             let quiet = rank.quiet;
             let after = self.end(me, rank, t.saturating_add(wire_bytes), net.overhead);
-            // What a later place found quiet says nothing of what comes ahead of it.
+            // The quiet time after a later start does not hold for what starts before it.
             rank.quiet = quiet;
             own.max(after)
         };
@@ -170,7 +170,7 @@ impl<P: Program> Physical<'_, P> {
         }
     }
 
-    /// Tells the sender of a rendezvous that message and receive have met at `t`.
+    /// Notifies the sender of a rendezvous that message and receive have met at `t`.
     #[inline(always)]
     fn answer(&self, me: u32, message: Entry, t: u64, effects: &mut Effects) {
         if self.0.cost(message.shape).rendezvous {

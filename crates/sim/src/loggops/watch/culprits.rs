@@ -1,18 +1,18 @@
 //! The detours on the critical path.
 //!
-//! Whatever starts in a simulation starts when the last thing that it waited for was over. So each time that something is over has a
-//! trail: the detours on the way that led there, newest first. Trails share their older parts, and only a detour makes a new
+//! Every event in a simulation starts when the last thing that it waited for is over. So the end of each event has a
+//! trail: the detours on the path that led to it, newest first. Trails share their older parts, and only a detour makes a new
 //! one. The trail of the last rank to finish holds the detours that made the program late; all others were absorbed.
 
 use std::collections::HashMap;
 
 use super::{Seen, Watch};
-use crate::loggops::Net;
+use crate::loggops::Network;
 use crate::loggops::event::What;
 use crate::loggops::noise::RankClocks;
 use crate::loggops::outcome::Outcome;
 
-/// Work on the critical path that noise made longer.
+/// Work on the critical path that noise prolonged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// The rank that it struck.
@@ -23,21 +23,21 @@ pub struct Hit {
     pub start: u64,
     /// When it was done.
     pub end: u64,
-    /// How much later that was, in nanoseconds.
+    /// The delay by noise, in nanoseconds.
     pub delay: u64,
-    /// The number of the rank's clock.
+    /// The index of the rank's clock.
     pub clock: u32,
     /// Where in the clock's trace the work started; its detours are those from here on for `end - start` nanoseconds.
     pub at: u64,
 }
 
-/// Which noise made a program late.
+/// The noise that made a program late.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Culprits {
-    /// The hits on the critical path, in the order of time. The end of the run less the sum of their delays is the length of that path
-    /// in a silent machine.
+    /// The hits on the critical path, in order of time. The end of the run less the sum of their delays is the length of that path
+    /// on a machine without noise.
     pub hits: Vec<Hit>,
-    /// The noise that struck each rank's work and is on the critical path, in nanoseconds. All other noise of the rank was absorbed.
+    /// The noise that struck each rank's work on the critical path, in nanoseconds. All other noise of the rank was absorbed.
     pub propagated: Vec<u64>,
 }
 
@@ -48,14 +48,14 @@ impl Culprits {
     }
 }
 
-/// No detour so far.
+/// The trail without detours.
 const CLEAN: u32 = 0;
-/// So many last ends of operations are remembered of each rank.
+/// Number of recent ends of operations that are kept per rank.
 const ENDS: usize = 4;
-/// So many hits are kept before those that no trail leads to any more are dropped.
+/// Number of hits that are kept before those that no trail reaches are dropped.
 const SWEEP: usize = 1 << 22;
 
-/// A hit and what came before it.
+/// A hit and the trail before it.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     before: u32,
@@ -69,11 +69,11 @@ struct Step {
 /// The trails of one rank.
 #[derive(Clone, Debug, Default)]
 struct OfRank {
-    /// Of each CPU, from when on it is free; of each interface for sending and for receiving.
+    /// The trail of the time from which each CPU is free, and each interface for sending and for receiving.
     cpus: Vec<u32>,
     outs: Vec<u32>,
     inwards: Vec<u32>,
-    /// The trails of the last ends of operations, and when those were.
+    /// The times of the last ends of operations, and their trails.
     ends: [(u64, u32); ENDS],
     next: usize,
 }
@@ -84,7 +84,7 @@ impl OfRank {
         self.next += 1;
     }
 
-    /// The trail of an end at `at`.
+    /// The trail of the end at `at`.
     fn end_at(&self, at: u64) -> Option<u32> {
         self.ends.iter().find(|end| end.0 == at).map(|end| end.1)
     }
@@ -102,23 +102,23 @@ fn set(of: &mut Vec<u32>, number: u8, trail: u32) {
     of[number] = trail;
 }
 
-/// All trails while a program is played.
+/// All trails of a run.
 pub(in crate::loggops) struct Trails {
-    /// What a message takes to its receiver in a silent machine.
+    /// Time of a message to its receiver without noise, in nanoseconds.
     flight: u64,
     steps: Vec<Step>,
     sweep_at: usize,
     ranks: Vec<OfRank>,
-    /// Of operations that are free, by rank and operation.
+    /// Trails of free operations, by rank and operation.
     free: HashMap<(u32, u32), u32>,
-    /// Of messages on their way or not yet received, by sender and operation, and when they are there.
+    /// Trails of messages in flight or not yet received, by sender and operation, and the times at which they arrive.
     messages: HashMap<(u32, u32), (u32, u64)>,
-    /// Of answers on their way, by the rank that they go to and operation.
+    /// Trails of answers in flight, by the rank that they go to and operation.
     answers: HashMap<(u32, u32), u32>,
 }
 
 impl Trails {
-    pub(super) fn new(ranks: u32, net: &Net) -> Self {
+    pub(super) fn new(ranks: u32, net: &Network) -> Self {
         let clean = Step { before: CLEAN, rank: 0, iteration: 0, start: 0, end: 0, delay: 0 };
         Self {
             flight: net.overhead.saturating_add(net.latency),
@@ -131,7 +131,7 @@ impl Trails {
         }
     }
 
-    /// The trail of when an event came.
+    /// The trail of the arrival of an event.
     fn came(&mut self, seen: &Seen<'_>) -> u32 {
         let event = seen.event;
         match event.what {
@@ -151,14 +151,14 @@ impl Trails {
         (self.steps.len() - 1) as u32
     }
 
-    /// Drops the hits that no trail leads to.
+    /// Drops the hits that no trail reaches.
     fn sweep(&mut self) {
         let mut used = vec![false; self.steps.len()];
         used[CLEAN as usize] = true;
         self.each_trail(|trail| {
             used[*trail as usize] = true;
         });
-        // A step is always behind those before it.
+        // A step always follows the steps before it.
         for step in (1..self.steps.len()).rev() {
             if used[step] {
                 used[self.steps[step].before as usize] = true;
@@ -239,7 +239,7 @@ impl Watch for Trails {
 }
 
 impl Trails {
-    /// The trail of what an event waited for last: its own coming, its CPU or its interface.
+    /// The trail of what an event waited for last: its own arrival, its CPU or its interface.
     fn led_to_start(&mut self, seen: &Seen<'_>) -> u32 {
         let came = self.came(seen);
         let (event, rank) = (seen.event, &self.ranks[seen.rank as usize]);
@@ -254,7 +254,7 @@ impl Trails {
         }
     }
 
-    /// Leaves trails on what an event occupied and on what it sent.
+    /// Stores trails for what an event occupied and for what it sent.
     fn occupy(&mut self, seen: &Seen<'_>, before: u32, own: u32) {
         let (event, me) = (seen.event, seen.rank as usize);
         if matches!(event.what, What::Send | What::Calc | What::Message) {
@@ -268,14 +268,14 @@ impl Trails {
             self.answers.insert((to, mail.op), before);
             return;
         }
-        // Noise in the copying of bytes, behind the overhead, does not keep the first of them.
+        // Noise while the bytes are copied, after the overhead, does not delay the first of them.
         let delay = mail.time.saturating_sub(seen.start).saturating_sub(self.flight);
         let sent = if delay == seen.noise { own } else { self.add(before, seen, mail.time, delay) };
         self.messages.insert((seen.rank, mail.op), (sent, mail.time));
         set(&mut self.ranks[me].outs, event.nic, sent);
     }
 
-    /// When what an event worked at was over, and the trail of that.
+    /// When the operation or message of an event was over, and the trail of that.
     fn over(&mut self, seen: &Seen<'_>, own: u32) -> (u64, u32) {
         let event = seen.event;
         match (event.what, seen.found) {

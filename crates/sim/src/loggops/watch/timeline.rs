@@ -1,4 +1,4 @@
-//! What some of the ranks did, slice by slice.
+//! Timeline of some of the ranks, slice by slice.
 
 use super::{Seen, Watch};
 use crate::loggops::event::What;
@@ -8,16 +8,16 @@ use crate::loggops::event::What;
 pub enum Activity {
     /// The overhead of a send.
     Send {
-        /// Whom to.
+        /// The receiver.
         to: u32,
-        /// When the first byte is there.
+        /// When the first byte arrives.
         arrives: u64,
     },
     /// The overhead of a message that has arrived.
     Receive {
-        /// Who sent it.
+        /// The sender.
         from: u32,
-        /// When its send started, which with its sender and operation tells it from all others.
+        /// When its send started; with the sender and the operation this identifies the message.
         sent: u64,
     },
     /// Work.
@@ -45,7 +45,7 @@ pub struct Slice {
     pub noise: u64,
 }
 
-/// The slices of some ranks in the order in which they were played, which on each rank is that of time.
+/// The slices of some ranks in the order in which they were played, which on each rank is the order of time.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     ranks: Vec<u32>,
@@ -55,14 +55,14 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A time line of `ranks`, of at most `limit` slices.
+    /// A timeline of `ranks`, of at most `limit` slices.
     pub fn of(mut ranks: Vec<u32>, limit: usize) -> Self {
         ranks.sort_unstable();
         ranks.dedup();
         Self { ranks, limit, slices: Vec::new(), dropped: 0 }
     }
 
-    /// At most `most` of `ranks`, evenly spread, and their `always` among them.
+    /// Selects at most `most` of `ranks`, evenly spaced, including those in `always`.
     pub fn sample(ranks: u32, most: u32, always: &[u32]) -> Vec<u32> {
         let count = u64::from(most.clamp(1, ranks.max(1)));
         let spread = (0..count).map(|at| (at * u64::from(ranks) / count) as u32);
@@ -77,12 +77,12 @@ impl Timeline {
         &self.ranks
     }
 
-    /// What was seen.
+    /// The slices that were recorded.
     pub fn slices(&self) -> &[Slice] {
         &self.slices
     }
 
-    /// How many slices were too many.
+    /// Number of slices that exceeded the limit and were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

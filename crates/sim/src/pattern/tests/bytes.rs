@@ -1,4 +1,4 @@
-//! How many bytes each rank sends and receives, against what the algorithms must move.
+//! Number of bytes that each rank sends and receives, compared with what the algorithms must move.
 
 use super::play::play;
 use super::*;
@@ -22,7 +22,7 @@ fn sizes() -> impl Iterator<Item = Params> {
     (1..=40).chain([64, 100]).flat_map(of_ranks)
 }
 
-/// Bytes of a chunk of a vector.
+/// Number of bytes of a chunk of a vector.
 fn chunk(bytes: u64, chunks: u32, number: u32) -> u64 {
     let (each, larger) = (bytes / u64::from(chunks), bytes % u64::from(chunks));
     each + u64::from(u64::from(number) < larger)
@@ -91,7 +91,7 @@ fn halving_and_doubling_move_all_chunks_but_ones_own() {
                 let first = own >> bit << bit;
                 (first..first + (1 << bit)).map(|number| chunk(bytes, ranks, number)).sum::<u64>()
             };
-            // All but the own chunk goes one way in halves; the halves that it keeps go the other way.
+            // All chunks but its own go one way in halves; the halves that it keeps go the other way.
             let one_way = bytes - chunk(bytes, ranks, own) + (0..bits).map(half).sum::<u64>();
             assert_eq!(both, (one_way, one_way), "rank {rank} of {params:?}");
         }

@@ -1,4 +1,4 @@
-//! Every pattern ends, with nothing left over, on any number of ranks.
+//! Every pattern finishes, with nothing left over, on any number of ranks.
 
 use super::play::play;
 use super::*;

@@ -55,7 +55,7 @@ impl UnrollTo for Graph {
 }
 
 impl Graph {
-    /// All operations of a pattern. Shapes keep the pattern's numbers where it has each only once.
+    /// All operations of a pattern. Shapes keep the pattern's numbers if the pattern lists each only once.
     pub(super) fn of<P: Pattern>(steps: &Steps<P>) -> Self {
         let mut graph = Self::default();
         for &shape in steps.pattern().shapes() {
@@ -70,13 +70,13 @@ impl Graph {
         self.list[operation.shape as usize]
     }
 
-    /// The number that a pattern's shape has here.
+    /// The number of a pattern's shape in this graph.
     pub(super) fn number(&self, shape: &Shape) -> u32 {
         self.list.iter().position(|known| known == shape).expect("a shape of the pattern") as u32
     }
 }
 
-/// For each operation of a rank, how many it still waits for and when the last was done.
+/// For each operation of a rank, the number of operations that it still waits for, and when the last one was done.
 pub(super) type Waits = Vec<(usize, u64)>;
 
 impl Program for Graph {

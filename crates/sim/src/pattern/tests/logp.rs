@@ -1,21 +1,21 @@
-//! Times without noise, against closed forms that follow from LogGOPS alone.
+//! Times without noise, compared with closed forms that follow from LogGOPS alone.
 //!
-//! A message of s bytes has b = s − 1 further ones (0 for none). From when its send starts, the sender's CPU is busy
-//! o + b·O and its interface g + b·G; the message arrives after o + L, and then the receiver's CPU is busy
-//! o + b·max(O, G) and its interface g + b·G. So a message takes a hop of 2o + L + b·max(O, G) from the start of its send to
-//! the end of its receive; sends of a rank start S = max(o + b·O, g + b·G) apart, and arrivals that wait are taken
-//! R = max(o + b·max(O, G), g + b·G) apart. The forms hold where g ≤ 2o + L and b·O ≤ L, so that a rank that
-//! answers a message finds its interface free, and has sent its own when its partner's arrives.
+//! A message of s bytes has b = s − 1 further ones (0 for none). From the start of its send, the sender's CPU is busy for
+//! o + b·O and its interface for g + b·G; the message arrives after o + L, and then the receiver's CPU is busy for
+//! o + b·max(O, G) and its interface for g + b·G. So a message takes a hop of 2o + L + b·max(O, G) from the start of its send to
+//! the end of its receive; sends of a rank start S = max(o + b·O, g + b·G) apart, and arrivals that wait are received
+//! R = max(o + b·max(O, G), g + b·G) apart. The forms hold if g ≤ 2o + L and b·O ≤ L, so that a rank that
+//! answers a message finds its interface free, and has sent its own message when its partner's arrives.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::loggops::{Net, Noise, PerByte, Rules, Run, run};
+use crate::loggops::{Network, Noise, PerByte, Rules, Run, run};
 
-/// A network, and the bytes of a message on it.
+/// A network, and the number of bytes of a message on it.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
-    net: Net,
+    net: Network,
     bytes: u64,
 }
 
@@ -31,11 +31,11 @@ impl Costs {
 
     /// o + b·max(O, G).
     fn receiving(self, bytes: u64) -> u64 {
-        let Net { overhead, gap_per_byte, overhead_per_byte, .. } = self.net;
+        let Network { overhead, gap_per_byte, overhead_per_byte, .. } = self.net;
         overhead + self.further(gap_per_byte.max(overhead_per_byte), bytes)
     }
 
-    /// From the start of a send to the end of its receive.
+    /// Time from the start of a send to the end of its receive.
     fn hop(self, bytes: u64) -> u64 {
         self.net.overhead + self.net.latency + self.receiving(bytes)
     }
@@ -44,17 +44,17 @@ impl Costs {
         self.net.gap + self.further(self.net.gap_per_byte, self.bytes)
     }
 
-    /// S: from one send to the next.
+    /// S: time from one send to the next.
     fn between_sends(self) -> u64 {
         self.sending(self.bytes).max(self.on_the_wire())
     }
 
-    /// R: from one waiting arrival to the next.
+    /// R: time from one waiting arrival to the next.
     fn between_receives(self) -> u64 {
         self.receiving(self.bytes).max(self.on_the_wire())
     }
 
-    /// When each rank finishes, under some rules.
+    /// When each rank finishes, under the given rules.
     fn finish_under(self, rules: Rules, name: &str, params: Params) -> Vec<u64> {
         let steps = by_name(name, &Params { bytes: self.bytes, ..params }).unwrap();
         let run_of =
@@ -64,14 +64,14 @@ impl Costs {
         outcome.finish
     }
 
-    /// When each rank finishes, under both rules.
+    /// When each rank finishes, which must be equal under both rules.
     fn finish(self, name: &str, params: Params) -> Vec<u64> {
         let times = self.finish_under(Rules::Physical, name, params.clone());
         assert_eq!(times, self.finish_under(Rules::Compatible, name, params));
         times
     }
 
-    /// When all ranks finish, which is the same for each.
+    /// When all ranks finish, which must be the same time for all.
     fn finish_together(self, name: &str, params: Params) -> u64 {
         let finish = self.finish(name, params);
         assert!(finish.iter().all(|&at| at == finish[0]), "{finish:?}");
@@ -90,14 +90,14 @@ fn costs() -> impl Strategy<Value = Costs> {
         let (gap_per_byte, overhead_per_byte) =
             (PerByte::from_nanos(per_byte), PerByte::from_nanos(work_per_byte));
         let gap = gap.min(2 * overhead + latency);
-        let net = Net { latency, overhead, gap, gap_per_byte, overhead_per_byte, eager_limit: 1 << 20 };
+        let net = Network { latency, overhead, gap, gap_per_byte, overhead_per_byte, eager_limit: 1 << 20 };
         Costs { net, bytes }
     })
 }
 
 /// LogGOPSim's own parameters: o = 1500, L = 2500, g = 1000, G = 6, so that a hop of 8 bytes is 5542 ns.
 fn loggopsim(bytes: u64) -> Costs {
-    Costs { net: Net::default(), bytes }
+    Costs { net: Network::default(), bytes }
 }
 
 #[test]
@@ -121,7 +121,7 @@ proptest! {
         }
     }
 
-    /// All messages arrive together, and the root takes them R apart: (P − 2)·R + hop. The others finish at o + b·O.
+    /// All messages arrive together, and the root receives them R apart: (P − 2)·R + hop. The others finish at o + b·O.
     #[test]
     fn linear_gather(costs in costs(), ranks in 2u32..200) {
         let finish = costs.finish("linear-gather", of_ranks(ranks));
@@ -129,8 +129,8 @@ proptest! {
         prop_assert!(finish[1..].iter().all(|&at| at == costs.sending(costs.bytes)));
     }
 
-    /// A rank with children on m levels that is done at t sends to that on level l from t + (m − 1 − l)·S on, one hop
-    /// long. Following the bits of a rank from the highest gives its time; its own last send starts (m − 1)·S later.
+    /// A rank with children on m levels that is done at t sends to the child on level l from t + (m − 1 − l)·S on, which takes one
+    /// hop. The bits of a rank from the highest on give its time; its own last send starts (m − 1)·S later.
     #[test]
     fn binomial_bcast_of_powers_of_two(costs in costs(), levels in 1u32..9) {
         let finish = costs.finish("binomial-bcast", of_ranks(1 << levels));
@@ -146,14 +146,14 @@ proptest! {
         }
     }
 
-    /// A rank has all blocks of its m lower levels after one hop for each, of 2ˡ blocks on level l, for a subtree is ready
-    /// when the one before it has been taken: Σ hop(2ˡ·s), at the root m(2o + L) + max(O, G)·((2ᵐ − 1)s − m). Then it sends
+    /// A rank has all blocks of its m lower levels after one hop for each, of 2ˡ blocks on level l, because a subtree is ready
+    /// when the one before it was received: Σ hop(2ˡ·s), at the root m(2o + L) + max(O, G)·((2ᵐ − 1)s − m). Then it sends
     /// its own 2ᵐ blocks.
     #[test]
     fn binomial_gather_of_powers_of_two(costs in costs(), levels in 1u32..9) {
         let finish = costs.finish("binomial-gather", of_ranks(1 << levels));
         let gathered = |levels: u32| (0..levels).map(|level| costs.hop(costs.bytes << level)).sum::<u64>();
-        let Net { overhead, latency, gap_per_byte, overhead_per_byte, .. } = costs.net;
+        let Network { overhead, latency, gap_per_byte, overhead_per_byte, .. } = costs.net;
         let bytes = ((1 << levels) - 1) * costs.bytes - u64::from(levels);
         let most = gap_per_byte.max(overhead_per_byte);
         prop_assert_eq!(gathered(levels), u64::from(levels) * (2 * overhead + latency) + most.of(bytes));
@@ -172,7 +172,7 @@ proptest! {
         prop_assert_eq!(finish, rounds * costs.hop(costs.bytes));
     }
 
-    /// n messages leave S apart and arrive so, and are taken R apart, which is no less: (n − 1)·R + hop for each round, if
+    /// n messages leave S apart, arrive S apart, and are received R apart, where R ≥ S: (n − 1)·R + hop for each round, if
     /// the last is sent before the first arrives: (n − 1)·S + b·O ≤ L.
     #[test]
     fn nway_dissemination_of_whole_rounds(costs in costs(), nway in 1u32..4, rounds in 1u32..4) {
@@ -234,8 +234,8 @@ proptest! {
     }
 }
 
-/// Where each bucket is reduced while the next is computed, only the last one's allreduce is not hidden. LogGOPSim's rules
-/// carry no time from one CPU to the other, so they cannot show it.
+/// If each bucket is reduced while the next is computed, only the last one's allreduce is not hidden. LogGOPSim's rules
+/// carry no time from one CPU to the other, so they cannot show this.
 #[test]
 fn a_training_step_hides_all_allreduces_but_the_last() {
     let costs = loggopsim(4 * 8 * 100);
@@ -246,19 +246,19 @@ fn a_training_step_hides_all_allreduces_but_the_last() {
     assert_eq!(finish, vec![3 * (3_000_000 + last + 5_000); 8]);
 }
 
-/// Where messages cost nothing, a sweep over X x Y ranks in B blocks of work w takes 8·B·w and the waits in between: twice Y − 1
-/// blocks until the next corner is reached, and twice X + Y − 2 until the opposite one is (Mudalige, Vernon & Jarvis 2008: two
-/// of their diagonal and two of their full completions).
+/// If messages cost nothing, a sweep over X x Y ranks in B blocks of work w takes 8·B·w plus the waits in between: twice Y − 1
+/// blocks until it reaches the next corner, and twice X + Y − 2 until it reaches the opposite one (Mudalige, Vernon & Jarvis
+/// 2008: two of their diagonal and two of their full completions).
 #[test]
 fn a_sweep_fills_its_pipeline_twice_in_full_and_twice_to_the_next_corner() {
     let nothing = PerByte::default();
-    let net = Net {
+    let net = Network {
         latency: 0,
         overhead: 0,
         gap: 0,
         gap_per_byte: nothing,
         overhead_per_byte: nothing,
-        ..Net::default()
+        ..Network::default()
     };
     for (x, y) in [(1, 1), (1, 6), (5, 1), (2, 2), (3, 7), (6, 4)] {
         for blocks in [1, 2, 9] {

@@ -1,4 +1,4 @@
-//! What each rank knows at the end: whose data reached it, along the requirements of the operations.
+//! What each rank knows at the end: whose data has reached it, along the dependencies of the operations.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -30,16 +30,16 @@ impl Ranks {
     }
 }
 
-/// Messages that wait, and receives that do with what they know before.
+/// Messages that wait, and receives that wait with what was known before them.
 type Channel = (VecDeque<Ranks>, VecDeque<(u32, Ranks)>);
 
-/// What a program's operations know, by their requirements and messages.
+/// What the operations of a program know, through their dependencies and messages.
 struct Flow {
     graph: Graph,
     states: Vec<Waits>,
-    /// What each operation hands on; a receive has its message's too.
+    /// What each operation passes on; for a receive this includes the message.
     handed: Vec<Vec<Option<Ranks>>>,
-    /// By sender, receiver and tag.
+    /// Channels by sender, receiver and tag.
     channels: HashMap<(u32, u32, u32), Channel>,
     todo: Vec<(u32, Free)>,
 }
@@ -95,7 +95,7 @@ impl Flow {
     }
 }
 
-/// Whose data reach each rank of a program of one iteration.
+/// Whose data reaches each rank of a program of one iteration.
 fn known(name: &str, params: &Params) -> Vec<Ranks> {
     let flow = Flow::of(Graph::of(&by_name(name, params).unwrap()));
     let ranks = (0..).zip(&flow.handed);
@@ -104,7 +104,7 @@ fn known(name: &str, params: &Params) -> Vec<Ranks> {
         .collect()
 }
 
-/// Holds what every rank of a pattern knows to what it must know.
+/// Compares what every rank of a pattern knows with what it must know.
 fn check(names: &[&str], must: impl Fn(&Params, u32) -> Ranks) {
     for ranks in (1..=40).chain([64, 77, 128, 200]) {
         let cases = every(ranks);

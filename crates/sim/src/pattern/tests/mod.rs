@@ -1,4 +1,4 @@
-//! Patterns against what they are for: every one ends, moves what it must, and is the same as a list of operations.
+//! Patterns have the properties that they need: every one finishes, moves what it must, and equals its list of operations.
 
 mod bytes;
 mod endings;
@@ -13,7 +13,7 @@ mod words;
 
 use super::*;
 
-/// Every name and alias, and what else makes a difference, of so many ranks.
+/// Every name and alias on this number of ranks, with parameters that make a difference.
 fn every(ranks: u32) -> Vec<(&'static str, Params)> {
     let base = Params {
         ranks,

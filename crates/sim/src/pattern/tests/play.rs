@@ -1,20 +1,20 @@
-//! A machine without limits: every operation begins when it is ready, and takes as long as a hash says.
+//! A machine without limits: every operation begins when it is ready, and takes a time that depends on a hash.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use crate::loggops::{Free, Kind, Program, Shape};
 
-/// What came of a program.
+/// Result of playing a program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// Operations that became free, on each rank: when, which shape, and the peer.
     pub(super) freed: Vec<Vec<(u64, u32, u32)>>,
     pub(super) operations: u64,
     pub(super) sends: u64,
-    /// Receives and messages that met none.
+    /// Number of receives and messages without a match.
     pub(super) left: usize,
-    /// Operations that never became free.
+    /// Number of operations that never became free.
     pub(super) unfreed: u64,
 }
 
@@ -32,16 +32,16 @@ struct Machine<'a, P: Program> {
     now: u64,
     events: BinaryHeap<Reverse<(u64, u32, Event)>>,
     states: Vec<P::Rank>,
-    /// By receiver, sender and tag: the sizes of messages that wait, and receives that do, with their sizes.
+    /// By receiver, sender and tag: the sizes of the messages and of the receives that wait.
     queues: Queues,
-    /// When the last message of a pair of ranks arrived: none overtakes another.
+    /// When the last message of a pair of ranks arrived: messages do not overtake one another.
     arrived: HashMap<(u32, u32), u64>,
-    /// How often a rank did the same before.
+    /// How often a rank did the same operation before.
     before: HashMap<(u32, Shape, u32), u64>,
     outcome: Outcome,
 }
 
-/// Plays a program to its end, and checks on the way that sizes fit and that nothing is ready in the past.
+/// Plays a program to its end, and checks that sizes match and that nothing becomes ready in the past.
 pub(super) fn play<P: Program>(program: &P, seed: u64) -> Outcome {
     let ranks = program.ranks();
     let mut machine = Machine {
@@ -123,7 +123,7 @@ impl<P: Program> Machine<'_, P> {
         self.free(rank, &free);
     }
 
-    /// A number below 50 that depends on what is done, and on how often it was done before.
+    /// A number below 50 that depends on the operation, and on how often it was done before.
     fn takes(&mut self, rank: u32, shape: Shape, peer: u32) -> u64 {
         let before = self.before.entry((rank, shape, peer)).or_default();
         *before += 1;

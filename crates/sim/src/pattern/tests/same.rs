@@ -47,7 +47,7 @@ fn numbers_of_operations_ascend() {
     assert!(free[12..].iter().all(|free| free.ready == 5));
 }
 
-/// Parameters of every kind, not all of which fit together.
+/// Parameters of every kind, some of which do not fit together.
 fn params() -> impl Strategy<Value = Params> {
     let first = (1u32..70, 0u64..5000, 1u32..4, 1u32..9, 1u64..2000, any::<bool>(), 0u64..3000);
     let second = (0u64..900, 1u32..20, 1u32..7, 1u32..5, 0u64..3_000_000, any::<prop::sample::Index>());

@@ -1,4 +1,4 @@
-//! Closed forms of how many operations there are, against a count.
+//! Closed forms of the number of operations, compared with a count.
 
 use super::play::play;
 use super::*;
@@ -16,7 +16,7 @@ fn totals_are_what_is_counted() {
     }
 }
 
-/// Messages of one iteration.
+/// Number of messages in one iteration.
 fn sends(name: &str, ranks: u32) -> u64 {
     by_name(name, &Params { ranks, ..Params::default() }).unwrap().totals().unwrap().1
 }

@@ -1,4 +1,4 @@
-//! What a reader is told: names, and why a pattern cannot be.
+//! Text for users: names of patterns, and why a pattern cannot be made.
 
 use super::super::grid::balanced;
 use super::*;

@@ -8,10 +8,10 @@ use super::text;
 use crate::Root;
 use crate::facts::{Facts, Parts};
 
-/// What a rank tells: its CPUs.
+/// A rank that prints its CPUs.
 const TELL: [&str; 3] = ["sh", "-c", "grep Cpus_allowed_list: /proc/self/status"];
 
-/// Runs what stands in a line, with `./job` being [`TELL`]; the CPU lists of all ranks, sorted. None without that program.
+/// Runs a command line, with [`TELL`] in place of `./job`; returns the CPU lists of all ranks, sorted. None if the program is not installed.
 fn run(folder: &Path, line: &str) -> Option<Vec<String>> {
     let mut words = line.split_whitespace();
     let mut command = Command::new(words.next().unwrap());

@@ -1,4 +1,4 @@
-//! The prolog and the epilog, run with a quell and a logger that only note how they were called.
+//! The prolog and the epilog, run with stand-ins for quell and logger that only record how they were called.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn site() -> tempfile::TempDir {
     folder
 }
 
-/// Runs one; its exit code, and how quell was called.
+/// Runs a script; its exit code, and how quell was called.
 fn run(folder: &Path, name: &str, codes: &[(&str, &str)]) -> (Option<i32>, Vec<String>) {
     let mut command = Command::new(folder.join(name));
     command.env("QUELL_STATE", folder.join("state")).envs(codes.iter().copied());
@@ -61,7 +61,7 @@ fn a_refusal_keeps_the_node_and_a_failed_revert_drains_it() {
     }
     assert_eq!(run(site.path(), "prolog.sh", &[]).0, Some(0));
     assert_eq!(run(site.path(), "epilog.sh", &[("REVERT", "1")]).0, Some(1));
-    // Tried again by the next prolog, before it applies.
+    // The next prolog retries it before it applies.
     let calls = vec!["tune revert 2026-1".to_owned(), APPLY.into()];
     assert_eq!(run(site.path(), "prolog.sh", &[]), (Some(0), calls));
     let (ended, calls) = run(site.path(), "epilog.sh", &[("REVERT", "3")]);

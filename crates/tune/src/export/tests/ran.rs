@@ -1,4 +1,4 @@
-//! The shell script, really run on a tree.
+//! The shell script, run on a real folder tree.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -21,7 +21,7 @@ const SYSTEMCTL: &str = "#!/bin/sh\nhere=${0%/usr*}/unit\nread -r active enabled
                          is-enabled) echo \"$enabled\" ;;\nstart) echo \"active $enabled\" >\"$here\" ;;\nstop) echo \"inactive $enabled\" >\"$here\" ;;\n\
                          enable) echo \"$active enabled\" >\"$here\" ;;\ndisable) echo \"$active disabled\" >\"$here\" ;;\nesac\n";
 
-/// A thread's line, which says that it is the kernel's.
+/// The stat line of a thread that is the kernel's.
 fn stat(pid: u32, comm: &str, start: u64) -> String {
     let zeros = |n: usize| "0 ".repeat(n);
     format!("{pid} ({comm}) S {}2097216 {}{start} {}\n", zeros(5), zeros(12), zeros(30))
@@ -77,7 +77,7 @@ impl Tree {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    /// All files, with what they hold.
+    /// All files with their contents.
     fn image(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut image = BTreeMap::new();
         let mut folders = vec![self.folder.path().to_owned()];
@@ -95,7 +95,7 @@ impl Tree {
         image
     }
 
-    /// Its exit code, and all that it said.
+    /// Its exit code and its output.
     fn run(&self, verb: &str) -> (i32, String) {
         let sh = if Path::new("/usr/bin/dash").exists() { "dash" } else { "sh" };
         let said = Command::new(sh)
@@ -115,10 +115,10 @@ fn writes() -> Vec<Write> {
         file("/proc/sys/vm/stat_interval", "1\n", "120"),
         Write { group, ..file("/proc/sys/vm/dirty_ratio", "20\n", "10") },
         file(THP, "always [madvise] never\n", "never"),
-        // Their numbers are others now; their names are not.
+        // These have other numbers now, and the same names.
         irq(24, "virtio0-config", "1"),
         kthread(7, "khuge) (paged", "0"),
-        // Not here at all.
+        // Not on this machine.
         irq(25, HOSTILE, "1"),
         kthread(8, HOSTILE, "0"),
         unit("cron.service", "active enabled", "inactive disabled"),
@@ -182,7 +182,7 @@ fn what_others_changed_is_left_to_them_and_told() {
     let before = tree.image();
     assert_eq!(tree.run("apply").0, 0);
     tree.put("/proc/sys/vm/stat_interval", "7\n");
-    // Not what was written itself, but what the kernel would change with it.
+    // Not the written file itself, but one that the kernel would change with it.
     tree.put("/proc/sys/vm/dirty_bytes", "4096\n");
     assert!(tree.run("status").1.contains("changed by others: /proc/sys/vm/stat_interval"));
     let (code, said) = tree.run("undo");
@@ -191,7 +191,7 @@ fn what_others_changed_is_left_to_them_and_told() {
     assert_eq!(tree.read("/proc/sys/vm/dirty_bytes"), "4096\n");
     assert_eq!(tree.read("/unit"), "active enabled\n");
     assert_eq!(tree.run("apply").0, 3);
-    // Once they put it back, the rest is closed.
+    // Once the foreign change is undone, the rest is closed.
     tree.put("/proc/sys/vm/stat_interval", "1\n");
     tree.put("/proc/sys/vm/dirty_bytes", "0\n");
     assert_eq!(tree.run("undo").0, 0);
@@ -206,14 +206,14 @@ fn a_failure_gives_back_what_was_written_and_one_before_writes_nothing() {
     let before = tree.image();
     assert_eq!(tree.run("apply").0, 1);
     assert!(tree.image() == before);
-    // A unit that does not stop.
+    // A unit that cannot be stopped.
     list.truncate(8);
     let tree = Tree::new(&script(&plan(list)));
     tree.put("/usr/bin/systemctl", &SYSTEMCTL.replace("stop) ", "stop) exit 1; "));
     let before = tree.image();
     let (code, said) = tree.run("apply");
     assert_eq!(code, 1, "{said}");
-    // Half of what failed was done: it was disabled.
+    // Half of the failed write was made: the unit was disabled.
     assert!(tree.image() == before, "{said}");
 }
 

@@ -1,4 +1,4 @@
-//! Groups as folders, and their files: the kernel makes them on a machine, quell itself in a tree.
+//! cgroups as folders, and their files: the kernel creates the files on a machine, quell itself in a copy.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,19 +8,19 @@ use std::time::Duration;
 use super::super::Trouble;
 use crate::root::Root;
 
-/// The file of a hierarchy's that shows where it is mounted in a tree without a table of mounts.
+/// A cgroup hierarchy, and how to find it in a copy without a mount table.
 pub struct Kind {
     /// The file system.
     pub system: &'static str,
-    /// An option of the mount.
+    /// A mount option that it has.
     pub option: &'static str,
-    /// Where it is usually.
+    /// Its usual mount point.
     pub usual: &'static str,
-    /// A file of its root's.
+    /// A file in its root.
     pub shown_by: &'static str,
 }
 
-/// Where a hierarchy is mounted.
+/// The mount point of a hierarchy.
 pub fn mounted(root: &Root, kind: &Kind) -> Option<String> {
     let table = root.read("/proc/mounts").unwrap_or_default();
     let mount = table.lines().find_map(|line| {
@@ -28,7 +28,7 @@ pub fn mounted(root: &Root, kind: &Kind) -> Option<String> {
         let &[_, folder, system, options, ..] = words.as_slice() else { return None };
         let fits = system == kind.system
             && (kind.option.is_empty() || options.split(',').any(|one| one == kind.option));
-        // A space in the path is written as an escape; nobody mounts cgroups there.
+        // A space in the path is shown as an escape sequence; cgroups are not mounted at such paths.
         (fits && !folder.contains('\\') && root.has(&format!("{folder}/{}", kind.shown_by)))
             .then(|| folder.to_owned())
     });
@@ -39,12 +39,12 @@ pub fn mounted(root: &Root, kind: &Kind) -> Option<String> {
     mount.or_else(usual)
 }
 
-/// A file's text without what surrounds it.
+/// A file's text without surrounding blanks.
 pub fn get(root: &Root, path: &str) -> Result<String, Trouble> {
     root.read(path).map(|text| text.trim().to_owned()).map_err(|e| Trouble::from_io(&e, ""))
 }
 
-/// Writes a file, and in a tree makes it.
+/// Writes a file; in a copy, creates it.
 pub fn put(root: &Root, path: &str, value: &str) -> Result<(), Trouble> {
     let put = || {
         if root.is_system() {
@@ -62,7 +62,7 @@ pub fn put(root: &Root, path: &str, value: &str) -> Result<(), Trouble> {
     put().map_err(|e| Trouble::from_io(&e, value))
 }
 
-/// Makes a group, if it is not there.
+/// Creates a group if it does not exist.
 pub fn make(root: &Root, group: &str) -> Result<(), Trouble> {
     let made = root.spot(group).and_then(|spot| DirBuilder::new().mode(0o755).create(spot));
     match made {
@@ -71,7 +71,7 @@ pub fn make(root: &Root, group: &str) -> Result<(), Trouble> {
     }
 }
 
-/// Removes a group, if it is there. In a tree its files go first; the kernel's go with it.
+/// Removes a group if it exists. In a copy its files are removed first; the kernel removes its own with the group.
 pub fn remove(root: &Root, group: &str) -> Result<(), Trouble> {
     if !root.has(group) {
         return Ok(());
@@ -89,7 +89,7 @@ pub fn remove(root: &Root, group: &str) -> Result<(), Trouble> {
         let mut pause = Duration::from_millis(1);
         loop {
             match fs::remove_dir(&spot) {
-                // What has ended stays in its group until the kernel has done with it.
+                // A process that has exited stays in its group until the kernel has cleaned up.
                 Err(error)
                     if error.raw_os_error() == Some(libc::EBUSY) && pause < Duration::from_millis(200) =>
                 {

@@ -1,4 +1,4 @@
-//! cgroup v2: the group `quell` at the root, an isolated partition.
+//! cgroup v2: an isolated partition, the group `quell` at the root.
 
 use quell_recording::format_cpu_list;
 
@@ -13,7 +13,7 @@ const V2: Kind =
 
 const GROUP: &str = "quell";
 
-/// A group within ours that says that quell handed the controller down, so that this is undone too.
+/// A marker group within ours: quell enabled the controller for the root's children, and has to disable it again.
 const HANDED: &str = "handed-down";
 
 fn top(root: &Root) -> Result<String, Trouble> {
@@ -34,7 +34,7 @@ fn top(root: &Root) -> Result<String, Trouble> {
     }))
 }
 
-/// `quell` where the controller is not yet handed down to the root's children, or was by quell.
+/// `quell` if the controller is not yet enabled for the root's children, or was enabled by quell.
 pub fn controller(root: &Root) -> Result<Option<String>, Trouble> {
     let top = top(root)?;
     let handed = has_word(&get(root, &format!("{top}/cgroup.subtree_control"))?, "cpuset");
@@ -50,7 +50,7 @@ pub fn read(root: &Root) -> Result<Option<Parts>, Trouble> {
     }
     let ours = root.has(&format!("{group}/{HANDED}"));
     let mut parts = Parts { controller: ours.then(|| "quell".to_owned()), ..Parts::default() };
-    // Without the controller the group has no such files.
+    // Without the controller the group does not have these files.
     if root.has(&format!("{group}/cpuset.cpus")) {
         let cpus = format_cpu_list(&list(root, &format!("{group}/cpuset.cpus"))?);
         parts.compute = Some(cpus).filter(|cpus| !cpus.is_empty());
@@ -83,7 +83,7 @@ fn make_partition(root: &Root, top: &str, group: &str, compute: &str) -> Result<
     let ours = controller(root)?.is_some();
     groups::make(root, group)?;
     if ours {
-        // The mark comes first: a run that is killed in between hands nothing down for ever.
+        // The marker comes first: if quell is killed in between, the next revert knows that it has to disable the controller.
         groups::make(root, &format!("{group}/{HANDED}"))?;
         hand_down(root, top, true)?;
     }
@@ -92,7 +92,7 @@ fn make_partition(root: &Root, top: &str, group: &str, compute: &str) -> Result<
     put(root, &state, "isolated")?;
     match get(root, &state)?.as_str() {
         "isolated" => Ok(()),
-        // As in `isolated invalid (Parent is not a partition root)`.
+        // For instance `isolated invalid (Parent is not a partition root)`.
         refused => Err(Trouble::Other(format!(
             "the kernel makes no isolated partition of CPUs {compute}: {refused}"
         ))),
@@ -115,7 +115,7 @@ pub fn undo(root: &Root) -> Result<(), Trouble> {
     if ours {
         if !others_use(root, &top) {
             match hand_down(root, &top, false) {
-                // Somebody needs it by now, so it stays.
+                // Other groups need the controller by now, so it stays enabled.
                 Ok(()) | Err(Trouble::Busy(_)) => {}
                 Err(trouble) => return Err(trouble),
             }
@@ -125,7 +125,7 @@ pub fn undo(root: &Root) -> Result<(), Trouble> {
     groups::remove(root, &group)
 }
 
-/// Whether another group was given CPUs since the controller was handed down, and would lose them.
+/// Whether another group was given CPUs since the controller was enabled, which it would lose.
 fn others_use(root: &Root, top: &str) -> bool {
     let groups = root.names(top).into_iter().filter(|name| name != GROUP);
     groups.into_iter().any(|name| {
@@ -135,7 +135,7 @@ fn others_use(root: &Root, top: &str) -> bool {
     })
 }
 
-/// The job's processes, if any are left, go back to the root.
+/// Moves the job's remaining processes back to the root.
 fn move_back(root: &Root, top: &str, group: &str) -> Result<(), Trouble> {
     if !root.is_system() {
         return Ok(());
@@ -155,7 +155,7 @@ fn move_back(root: &Root, top: &str, group: &str) -> Result<(), Trouble> {
     Err(Trouble::Busy(format!("processes are born in {group} faster than they can be moved: try again")))
 }
 
-/// Hands the controller down to the root's children, or takes it back. A tree keeps the list as text.
+/// Enables the controller for the root's children, or disables it. A copy keeps the list as text.
 fn hand_down(root: &Root, top: &str, down: bool) -> Result<(), Trouble> {
     let path = format!("{top}/cgroup.subtree_control");
     let text = root.read(&path).map_err(|e| Trouble::from_io(&e, ""))?;
@@ -175,7 +175,7 @@ fn has_word(text: &str, word: &str) -> bool {
     text.split_whitespace().any(|one| one == word)
 }
 
-/// The word at the end of the line; [`taken`] gives the bytes back.
+/// Adds the word to the end of the line; [`taken`] restores the original bytes.
 fn added(text: &str) -> String {
     let words = text.trim_end();
     let (space, end) = (if words.is_empty() { "" } else { " " }, &text[words.len()..]);

@@ -1,7 +1,7 @@
 //! cgroup v1: `quell-job` with the compute CPUs and, for a shield, `quell-system` with the others.
 //!
-//! As cpuset(7) says, a set without load balancing only counts where the root set has none either: its CPUs are a subset of the
-//! root's, over which the scheduler would balance. A shield turns both off, and leaves it on in `quell-system`.
+//! According to cpuset(7), disabling load balancing in a set has an effect only if the root set has it disabled too: the set's CPUs are a
+//! subset of the root's, across which the scheduler would balance. A shield disables both, and leaves it enabled in `quell-system`.
 
 use quell_recording::format_cpu_list;
 
@@ -41,7 +41,7 @@ pub fn undo(root: &Root, what: CpusetKind) -> Result<(), Trouble> {
     undo_at(root, &top(root)?, what)
 }
 
-/// Below a set that need not be the root: a test tries it on one of its own.
+/// Reads the sets below `top`, which need not be the root: a test uses a set of its own.
 pub fn read_at(root: &Root, top: &str, what: CpusetKind) -> Result<Option<Parts>, Trouble> {
     let (job, system) = (format!("{top}/{JOB}"), format!("{top}/{SYSTEM}"));
     let marker = if what == CpusetKind::Shield { &system } else { &job };
@@ -69,7 +69,7 @@ pub fn make_at(root: &Root, top: &str, what: CpusetKind, parts: &Parts) -> Resul
     let (job, system) = (format!("{top}/{JOB}"), format!("{top}/{SYSTEM}"));
     let shield = what == CpusetKind::Shield;
     if shield && !root.has(&system) && get(root, &format!("{top}/{BALANCE}"))? == "0" {
-        // Only so is it known, when the shield goes, what it was before.
+        // Otherwise quell would not know the previous state when the shield is removed.
         return Err(Trouble::Busy(
             "somebody else has turned the scheduler's load balancing off in the root cpuset".into(),
         ));
@@ -88,7 +88,7 @@ pub fn make_at(root: &Root, top: &str, what: CpusetKind, parts: &Parts) -> Resul
     })
 }
 
-/// A set of that name is not somebody's: it is not there, has no CPUs yet (a run was killed), or has just those.
+/// Checks that no one else uses a set of that name: it does not exist, has no CPUs yet (quell was killed), or has exactly these.
 fn free(root: &Root, set: &str, cpus: Option<&str>) -> Result<(), Trouble> {
     if !root.has(set) || !root.has(&format!("{set}/cpuset.cpus")) {
         return Ok(());
@@ -123,7 +123,7 @@ fn make_shield(root: &Root, top: &str, parts: &Parts) -> Result<(), Trouble> {
     balance(root, top, ('1', '0'))
 }
 
-/// Undoes in an order in which a run that is killed leaves what the next one needs to go on: `quell-system` goes last.
+/// Removes the sets in such an order that, if quell is killed in between, the next attempt can continue: `quell-system` goes last.
 pub fn undo_at(root: &Root, top: &str, what: CpusetKind) -> Result<(), Trouble> {
     let (job, system) = (format!("{top}/{JOB}"), format!("{top}/{SYSTEM}"));
     if what == CpusetKind::Shield {
@@ -146,7 +146,7 @@ pub fn undo_at(root: &Root, top: &str, what: CpusetKind) -> Result<(), Trouble> 
     Ok(())
 }
 
-/// Changes the digit alone, so that a tree keeps its bytes.
+/// Changes only the digit, so that a copy keeps its other bytes.
 fn balance(root: &Root, top: &str, (from, to): (char, char)) -> Result<(), Trouble> {
     let path = format!("{top}/{BALANCE}");
     let text = root.read(&path).map_err(|e| Trouble::from_io(&e, ""))?;

@@ -1,4 +1,4 @@
-//! Moving tasks from one set of cgroup v1 to another.
+//! Moves tasks from one cgroup v1 set to another.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use super::super::thread::{affinity, stat};
 use super::groups::get;
 use crate::root::Root;
 
-/// Tasks fork while they are moved; those that come after so many rounds come for ever.
+/// Maximum number of passes. Tasks fork while they are moved; if new ones still appear after this many passes, they always will.
 const ROUNDS: usize = 20;
 
-/// A set has more tasks than a file of the kernel's has text.
+/// Maximum size of a set's list of tasks, which can be longer than other kernel files.
 const LONGEST: u64 = 64 << 20;
 
-/// Moves the tasks of a set to another, but for those that `stay`; says whether any that may be moved is left.
+/// Moves the tasks of a set to another, except those for which `stay` is true. Returns whether any that should be moved is left.
 ///
-/// Kernel threads that are bound to their CPUs refuse (EINVAL) and stay. In a tree nothing runs, so nothing is moved.
+/// Kernel threads that are bound to their CPUs refuse (EINVAL) and stay. In a copy no tasks run, so none is moved.
 pub fn move_all(root: &Root, from: &str, to: &str, stay: impl Fn(u32) -> bool) -> Result<bool, Trouble> {
     if !root.is_system() {
         return Ok(false);
@@ -40,7 +40,7 @@ pub fn move_all(root: &Root, from: &str, to: &str, stay: impl Fn(u32) -> bool) -
 
 fn move_one(root: &Root, to: &str, id: u32) -> Result<(), Trouble> {
     match root.write(&format!("{to}/tasks"), &id.to_string()) {
-        // It refuses, or it has ended.
+        // The task refuses, or it has ended.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ESRCH)) => Ok(()),
         other => other.map_err(|e| Trouble::from_io(&e, &id.to_string())),
     }
@@ -49,15 +49,15 @@ fn move_one(root: &Root, to: &str, id: u32) -> Result<(), Trouble> {
 fn tasks(root: &Root, set: &str) -> Result<Vec<u32>, Trouble> {
     let bytes = root.read_bytes(&format!("{set}/tasks"), LONGEST).map_err(|e| Trouble::from_io(&e, ""))?;
     let text = String::from_utf8_lossy(&bytes);
-    // Tasks outside of this pid namespace show as 0, and writing 0 would move ourselves.
+    // Tasks outside of this PID namespace show as 0, and writing 0 would move the calling process.
     Ok(text.lines().filter_map(|line| line.trim().parse().ok()).filter(|id| *id != 0).collect())
 }
 
-/// Whether a task stays in the root set though the kernel would let it be moved.
+/// Whether a task stays in the root set although the kernel would permit moving it.
 ///
-/// The kernel gave some of its threads their CPUs itself, those of threaded interrupts for instance, and moving one makes it
-/// forget them. A task that runs within `inside` anyway is in nobody's way. Others that were given CPUs of their own are moved:
-/// since 6.2 the kernel remembers them, and gives them back with the task.
+/// The kernel itself bound some of its threads, those of threaded interrupts for instance, and moving one loses
+/// its affinity. A task that runs only within `inside` disturbs no one there. Other tasks with an affinity of their own are moved:
+/// since 6.2 the kernel remembers it, and restores it when the task is moved back.
 pub fn keeps_its_own(root: &Root, id: u32, all: &[Cpu], inside: &[Cpu]) -> bool {
     let folder = format!("/proc/{id}");
     let list = affinity(root, &folder).ok().and_then(|list| parse_cpu_list(&list).ok());
@@ -69,7 +69,7 @@ pub fn keeps_its_own(root: &Root, id: u32, all: &[Cpu], inside: &[Cpu]) -> bool 
     narrow && stat(root, &folder).is_some_and(|stat| stat.of_kernel())
 }
 
-/// A set's CPUs or memory nodes.
+/// The CPUs or memory nodes of a set.
 pub fn list(root: &Root, path: &str) -> Result<Vec<Cpu>, Trouble> {
     let text = get(root, path)?;
     if text.is_empty() {

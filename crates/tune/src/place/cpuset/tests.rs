@@ -161,7 +161,7 @@ fn a_link_out_of_the_tree_is_not_followed() {
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
-/// A cpuset of the test's own, with a task in it.
+/// A cpuset for the test alone, with a task in it.
 struct Trial {
     top: String,
     task: std::process::Child,
@@ -233,7 +233,7 @@ mod on_this_machine {
         let _alone = trial::alone();
         let Some(trial) = Trial::new() else { return };
         let root = Root::system();
-        // CPUs that the set above does not have.
+        // CPUs that the parent set does not have.
         let parts = Parts::parse("compute=4000 mems=0").unwrap();
         assert!(sets::make_at(&root, &trial.top, CpusetKind::Job, &parts).is_err());
         assert!(!root.has(&format!("{}/quell-job", trial.top)));

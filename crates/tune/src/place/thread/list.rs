@@ -1,26 +1,26 @@
-//! Which threads there are.
+//! Lists of threads.
 
 use super::super::Trouble;
 use super::stat::{Stat, stat};
 use super::{affinity, folder};
 use crate::root::Root;
 
-/// A thread, as a place names it, and where it may run.
+/// A thread, as a place identifies it, and its affinity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// Its id.
     pub pid: u32,
     /// When it started, in clock ticks after boot.
     pub start: u64,
-    /// Its name; a kernel worker's without what it is at.
+    /// Its name; a kernel worker's without its current work.
     pub comm: String,
-    /// The CPUs that it may run on, as a list.
+    /// The CPUs on which it may run, as a list.
     pub affinity: String,
-    /// Whether the kernel lets nobody move it.
+    /// Whether the kernel does not permit moving it.
     pub bound: bool,
 }
 
-/// A process that is not the kernel's.
+/// A process other than a kernel thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     /// Its id.
@@ -31,13 +31,13 @@ pub struct Process {
     pub comm: String,
 }
 
-/// All threads of the kernel's, by id.
+/// All kernel threads, by id.
 pub fn kernel_threads(root: &Root) -> Vec<Task> {
     let kernel = all(root).filter(|(_, stat)| stat.of_kernel());
     kernel.filter_map(|(folder, stat)| task(root, &folder, stat)).collect()
 }
 
-/// All processes that are not the kernel's, by id.
+/// All processes except kernel threads, by id.
 pub fn processes(root: &Root) -> Vec<Process> {
     let others = all(root).filter(|(_, stat)| !stat.of_kernel());
     others.map(|(_, stat)| Process { pid: stat.pid, start: stat.start, comm: stat.comm }).collect()
@@ -46,7 +46,7 @@ pub fn processes(root: &Root) -> Vec<Process> {
 /// All threads of a process, by id.
 ///
 /// # Errors
-/// Where there is no such process.
+/// If there is no such process.
 pub fn threads_of(root: &Root, pid: u32) -> Result<Vec<Task>, Trouble> {
     let gone = || Trouble::Gone(format!("there is no process {pid}"));
     let folder = folder(root, pid).ok_or_else(gone)?;
@@ -58,7 +58,7 @@ pub fn threads_of(root: &Root, pid: u32) -> Result<Vec<Task>, Trouble> {
     if threads.is_empty() { Err(gone()) } else { Ok(threads) }
 }
 
-/// The only kernel thread that has a name now: the kernel ends some of its threads and starts them anew when a setting changes.
+/// The only kernel thread that has a name now: the kernel ends some of its threads and starts new ones when a setting changes.
 pub fn successor(root: &Root, comm: &str) -> Option<Task> {
     let mut named = all(root).filter(|(_, stat)| stat.of_kernel() && stat.comm == comm);
     let (folder, stat) = named.next()?;

@@ -1,14 +1,14 @@
-//! Scheduling policy and priority: `fifo:1`, `rr:1`, `other:0`. How nice a thread is stays as it was.
+//! Scheduling policy and priority: `fifo:1`, `rr:1`, `other:0`. The nice value of a thread does not change.
 
 use std::io;
 
 use super::super::Trouble;
 use super::stat::Stat;
 
-/// The highest real-time priority that is given: above it a loop would starve the kernel's own threads.
+/// The highest real-time priority that quell sets: above it a loop would starve the kernel's own threads.
 const HIGHEST: u32 = 2;
 
-/// Policies by their numbers in the kernel's sched.h, which `libc` lacks in part.
+/// Policies by their numbers in the kernel's sched.h; `libc` does not have all of them.
 const POLICIES: [(u32, &str); 7] =
     [(0, "other"), (1, "fifo"), (2, "rr"), (3, "batch"), (5, "idle"), (6, "deadline"), (7, "ext")];
 
@@ -16,7 +16,7 @@ const FIFO: u32 = 1;
 const RR: u32 = 2;
 const DEADLINE: u32 = 6;
 
-/// As text.
+/// Policy and priority as text.
 pub fn text(policy: u32, priority: u32) -> String {
     match POLICIES.iter().find(|(number, _)| *number == policy) {
         Some((_, word)) => format!("{word}:{priority}"),
@@ -32,7 +32,7 @@ fn parse(text: &str) -> Option<(u32, u32)> {
     (real_time == (priority > 0)).then_some((*policy, priority))
 }
 
-/// Sets it. Children keep being born with an ordinary policy where the thread asked for that.
+/// Sets policy and priority. SCHED_RESET_ON_FORK stays set if the thread has it, so that its children get an ordinary policy.
 pub fn set(pid: u32, now: &Stat, value: &str) -> Result<(), Trouble> {
     let (policy, priority) = parse(value).ok_or_else(|| Trouble::Invalid(value.trim().to_owned()))?;
     if (policy, priority) == (now.policy, now.priority) {
@@ -44,7 +44,7 @@ pub fn set(pid: u32, now: &Stat, value: &str) -> Result<(), Trouble> {
             value.trim()
         )));
     }
-    // What could not be given back is not taken.
+    // quell does not change a policy that it could not restore.
     if now.policy == DEADLINE || now.priority > HIGHEST {
         return Err(Trouble::Unavailable(format!(
             "it has `{}` already, which quell could not give back",

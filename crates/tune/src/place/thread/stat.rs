@@ -1,8 +1,8 @@
-//! `/proc/PID/stat`: one line, in which the name may hold spaces, parentheses and anything else.
+//! `/proc/PID/stat`: one line, in which the name may contain spaces, parentheses and anything else.
 
 use crate::root::Root;
 
-/// `stat` and `status` are not longer.
+/// Maximum size of `stat` and `status`.
 pub const LONGEST: u64 = 1 << 16;
 
 /// PF_WQ_WORKER, PF_KTHREAD and PF_NO_SETAFFINITY of the kernel's sched.h.
@@ -10,12 +10,12 @@ const WORKER: u64 = 0x20;
 const KERNEL_THREAD: u64 = 0x0020_0000;
 const BOUND: u64 = 0x0400_0000;
 
-/// What is used of it.
+/// The fields that quell uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// Its id.
     pub pid: u32,
-    /// Its name, without what a worker is at.
+    /// Its name; a kernel worker's without its current work.
     pub comm: String,
     over: bool,
     flags: u64,
@@ -28,17 +28,17 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Whether the kernel lets nobody move it.
+    /// Whether the kernel does not permit moving it.
     pub fn bound(&self) -> bool {
         self.flags & BOUND != 0
     }
 
-    /// Whether it has ended, and only waits for its parent to ask how.
+    /// Whether it has ended and is a zombie.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Whether it is one of the kernel's.
+    /// Whether it is a kernel thread.
     pub fn of_kernel(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
@@ -53,7 +53,7 @@ pub fn stat(root: &Root, folder: &str) -> Option<Stat> {
 pub fn parse(line: &[u8]) -> Option<Stat> {
     let line = String::from_utf8_lossy(line);
     let (pid, rest) = line.split_once(" (")?;
-    // No field after the name holds a parenthesis, so the last one ends it.
+    // No field after the name contains a parenthesis, so the last one ends the name.
     let (comm, rest) = rest.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     // Fields are counted from 1, and the first of these is the third.
@@ -70,11 +70,11 @@ pub fn parse(line: &[u8]) -> Option<Stat> {
     })
 }
 
-/// A worker's name goes on with what it is at (`kworker/0:1-events`), which is another thing in a moment.
+/// A worker's name includes its current work (`kworker/0:1-events`), which changes all the time.
 fn name_of(comm: &str, flags: u64) -> &str {
     let worker = flags & WORKER != 0 && comm.starts_with("kworker/");
     match comm.find(['+', '-']) {
-        // A rescuer is named after its queue: `kworker/R-writeback`.
+        // A rescuer's name includes its queue permanently: `kworker/R-writeback`.
         Some(at) if worker && !comm.starts_with("kworker/R-") => &comm[..at],
         _ => comm,
     }

@@ -1,4 +1,4 @@
-//! Asking systemd through its `systemctl`.
+//! Queries and controls systemd through `systemctl`.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use super::super::Trouble;
 use crate::root::Root;
 
-/// Words of `is-active`.
+/// Possible answers of `is-active`.
 pub const ACTIVE: [&str; 7] =
     ["active", "inactive", "failed", "activating", "deactivating", "reloading", "unknown"];
 
-/// Words of `is-enabled`.
+/// Possible answers of `is-enabled`.
 pub const ENABLED: [&str; 14] = [
     "enabled",
     "disabled",
@@ -32,22 +32,22 @@ pub const ENABLED: [&str; 14] = [
     "bad",
 ];
 
-/// A unit that stops slowly is killed by systemd after 90 s.
+/// Timeout: systemd itself kills a unit that stops slowly after 90 s.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// How much of an answer is read.
+/// Maximum number of bytes of an answer that are read.
 const MOST: u64 = 4096;
 
-/// How a unit stands.
+/// The state of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// A word of [`ACTIVE`].
+    /// One of [`ACTIVE`].
     pub active: String,
-    /// A word of [`ENABLED`].
+    /// One of [`ENABLED`].
     pub enabled: String,
 }
 
-/// The program.
+/// The `systemctl` program.
 #[derive(Clone, Debug)]
 pub struct Systemctl {
     program: PathBuf,
@@ -61,14 +61,14 @@ struct Answer {
 }
 
 impl Systemctl {
-    /// The machine's, or a tree's own.
+    /// Finds the machine's `systemctl`, or the one in a copy.
     pub fn find(root: &Root) -> Result<Self, Trouble> {
         let found = if root.is_system() { in_path() } else { in_tree(root)? };
         let program = found.ok_or_else(|| Trouble::Unavailable("there is no systemctl here".into()))?;
         Ok(Self { program, longest: LONGEST })
     }
 
-    /// How a unit stands.
+    /// The state of a unit.
     pub fn state(&self, unit: &str) -> Result<State, Trouble> {
         let active = self.ask("is-active", unit)?;
         let word = active.out.trim();
@@ -78,7 +78,7 @@ impl Systemctl {
         }
         let enabled = self.ask("is-enabled", unit)?;
         let state = match enabled.out.trim() {
-            // Before systemd 253 only the message says it.
+            // Before systemd 253 only the error message says so.
             "" if enabled.err.contains("No such file") => "not-found",
             known if ENABLED.contains(&known) => known,
             _ => {
@@ -92,7 +92,7 @@ impl Systemctl {
         Ok(State { active: word.to_owned(), enabled: state.to_owned() })
     }
 
-    /// Has it do something.
+    /// Runs a command on a unit.
     pub fn run(&self, command: &str, unit: &str) -> Result<(), Trouble> {
         let answer = self.ask(command, unit)?;
         if answer.status.success() {
@@ -113,7 +113,7 @@ impl Systemctl {
         }
         let failed =
             |e: std::io::Error| Trouble::Other(format!("{} cannot be run: {e}", self.program.display()));
-        // Files, not pipes: what it leaves running cannot keep the reader waiting.
+        // Files, not pipes: a process that it leaves running must not block the reader.
         let (out, err) = (tempfile::tempfile().map_err(failed)?, tempfile::tempfile().map_err(failed)?);
         let mut child = Command::new(&self.program)
             .args([command, unit])
@@ -157,7 +157,7 @@ fn in_path() -> Option<PathBuf> {
     places.find_map(|folder| Some(folder.join("systemctl")).filter(|program| program.is_file()))
 }
 
-/// A tree's own, which is somebody's stand-in: a true one would speak to the systemd of this machine.
+/// The `systemctl` of a copy, which must be a stand-in: a real one would control the systemd of this machine.
 fn in_tree(root: &Root) -> Result<Option<PathBuf>, Trouble> {
     let systemd_here = Path::new("/run/systemd/system").exists();
     for path in ["/usr/bin/systemctl", "/bin/systemctl"] {
@@ -186,7 +186,7 @@ fn text(mut file: File) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What it said, as one short line without control characters.
+/// Its output, as one short line without control characters.
 fn line(text: &str) -> String {
     let words: Vec<&str> =
         text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();

@@ -7,7 +7,7 @@ use fs_err as fs;
 use super::super::Place;
 use super::*;
 
-/// Keeps `NAME.active` and `NAME.enabled` beside itself, and what a mask hides in `NAME.hidden`.
+/// Stores `NAME.active` and `NAME.enabled` in its own folder, and the state below a mask in `NAME.hidden`.
 const FAKE: &str = r#"#!/bin/sh
 cd "$(dirname "$0")/../../units" || exit 9
 echo "$1 $2" >> log

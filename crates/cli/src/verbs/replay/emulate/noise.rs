@@ -1,4 +1,4 @@
-//! The noise of the nodes, for those who place ranks in it and for those who burn it.
+//! The noise of the nodes, in the forms for placing ranks in it and for burning it.
 
 use quell_analysis::predict::NodeNoise;
 use quell_node::injector::phases::SHORTEST_BURN_NS;
@@ -7,20 +7,20 @@ use quell_sim::{Node, Place};
 
 use crate::values::replay::{Percent, ScaleText};
 
-/// The nodes' noise.
+/// The noise of the nodes.
 pub struct Noise {
-    /// As the simulator has them.
+    /// The nodes in the simulator's form.
     pub nodes: Vec<Node>,
-    /// The words of a track for each CPU of each node.
+    /// The encoded track of each CPU of each node.
     words: Vec<(usize, Vec<u64>)>,
-    /// Where a node's tracks begin.
+    /// The index of each node's first track.
     first: Vec<usize>,
-    /// The lengths of all detours, ascending.
+    /// The durations of all detours, ascending.
     lengths: Vec<u64>,
 }
 
 impl Noise {
-    /// Of the given nodes.
+    /// Converts the noise of the given nodes.
     pub fn of(nodes: &[NodeNoise]) -> anyhow::Result<Self> {
         let mut noise = Self { nodes: Vec::new(), words: Vec::new(), first: Vec::new(), lengths: Vec::new() };
         for node in nodes {
@@ -39,19 +39,19 @@ impl Noise {
         Ok(noise)
     }
 
-    /// A track for each CPU.
+    /// The track of each CPU.
     pub fn tracks(&self) -> anyhow::Result<Vec<Track<'_>>> {
         let tracks: Result<_, _> =
             self.words.iter().map(|(detours, words)| Track::of(*detours, words)).collect();
         tracks.map_err(|flaw| anyhow::anyhow!("the noise cannot be replayed: {}", flaw.reason()))
     }
 
-    /// The track of a rank.
+    /// The index of a rank's track.
     pub fn track_of(&self, place: &Place) -> usize {
         self.first[place.kind] + place.cpu
     }
 
-    /// How much longer than its work a rank takes from a place, in ns, by the simulator's clock.
+    /// The delay of a rank's work from a place on, in ns, by the simulator's clock.
     pub fn delay(&self, place: &Place, work: u64) -> u64 {
         self.nodes[place.kind].clocks()[place.cpu].delay(place.at, work)
     }
@@ -62,7 +62,7 @@ impl Noise {
         periods.min().unwrap_or(0)
     }
 
-    /// The share of detours that can be burned at a scale, in percent.
+    /// The percentage of detours that can be burned at a scale.
     pub fn coverage_percent(&self, scale: f64) -> f64 {
         let short = self.lengths.partition_point(|&ns| (ns as f64 * scale) < SHORTEST_BURN_NS as f64);
         match self.lengths.len() {
@@ -71,7 +71,7 @@ impl Noise {
         }
     }
 
-    /// The factor that was asked for; or else the smallest whole one that covers enough.
+    /// The requested factor; for `auto`, the smallest whole factor that reaches the coverage.
     pub fn factor(&self, scale: ScaleText, coverage: Percent) -> f64 {
         if let ScaleText::By(factor) = scale {
             return factor;

@@ -1,4 +1,4 @@
-//! Scale after scale, chain after chain, phase after phase.
+//! Runs all numbers of ranks, each with its chains of phases.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use crate::progress::Step;
 use crate::signals::stopped_by_signals;
 
-/// Runs all scales; where Ctrl-C ends it, those that ran, of which the last may be cut short. Then also says `true`.
+/// Runs all numbers of ranks, or those before Ctrl-C, of which the last may be cut short. The flag is `true` if Ctrl-C ended the run.
 pub fn run(
     plan: &Plan<'_>,
     noise: &Noise,
@@ -49,7 +49,7 @@ pub fn run(
     Ok((measured, interrupted))
 }
 
-/// One scale. Within a chain all ranks go on by what the slowest took: noise that strikes while a rank waits is absorbed.
+/// One number of ranks. Within a chain, all ranks advance by the time of the slowest: noise that strikes while a rank waits is absorbed.
 fn scale(
     team: &mut Team<'_>,
     noise: &Noise,

@@ -1,4 +1,4 @@
-//! Slices that were kept, as tracks, values and arrows.
+//! Draws the kept slices as tracks, values and arrows.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -9,23 +9,23 @@ use quell_recording::mpi::{Definitions, UNKNOWN};
 
 use super::kept::{Call, Kept, Slice};
 
-/// What was kept, and what its numbers stand for.
+/// The kept slices, and the names for their numbers.
 pub struct Drawing<'a> {
     definitions: &'a Definitions,
     kept: &'a Kept,
-    /// Drawn, of so many.
+    /// The number of ranks that are drawn, and of all ranks.
     ranks: (usize, usize),
-    /// When the time line begins on the archive's clock, in ns.
+    /// The start of the timeline on the archive's clock, in ns.
     zero: i64,
     arrows: Arrows,
-    /// By source, what its figures are called.
+    /// The labels of the figures, by source.
     words: Vec<[String; 2]>,
 }
 
-/// An arrow for each call that others' noise made later, from the call of its cause. Numbered from 1.
+/// An arrow, numbered from 1, to each call that the noise of other ranks delayed, from the call that caused the delay.
 #[derive(Default)]
 struct Arrows {
-    /// By the place of a slice.
+    /// The arrows that start at a slice, by its index.
     from: HashMap<usize, Vec<u64>>,
     to: HashMap<usize, u64>,
 }
@@ -35,7 +35,7 @@ impl Arrows {
         let mut arrows = Self::default();
         for (to, slice) in kept.slices.iter().enumerate() {
             let Some((location, at)) = waited_for(slice) else { continue };
-            // An arrow has to rise in time.
+            // An arrow must go forward in time.
             let Some(from) =
                 kept.call_at(location, at).filter(|from| kept.slices[*from].entered < slice.left)
             else {
@@ -49,7 +49,7 @@ impl Arrows {
     }
 }
 
-/// The cause of a call that others' noise made later: the location, and when it did what was waited for.
+/// The cause of a call's delay by the noise of other ranks: the location, and when it did what the call waited for.
 fn waited_for(slice: &Slice) -> Option<(u32, i64)> {
     slice.call.as_ref().filter(|call| call.amplified > 0)?.cause
 }
@@ -58,7 +58,7 @@ impl<'a> Drawing<'a> {
     pub fn new(definitions: &'a Definitions, kept: &'a Kept, ranks: usize, all: usize) -> Self {
         let zero = kept.slices.iter().map(|slice| slice.entered).min().unwrap_or(0);
         let begin = i64::try_from(definitions.span_ns[0]).unwrap_or(zero);
-        // An archive that names another clock's zero has not told when it began.
+        // An archive whose clock has another zero does not give the time of its start.
         let last = kept.slices.iter().map(|slice| slice.left).max().unwrap_or(zero);
         let believable = begin <= zero && zero - begin <= last - zero;
         let words = definitions.sources.iter();
@@ -74,7 +74,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// What is drawn, in words.
+    /// A description of what is drawn.
     pub fn extent(&self) -> String {
         let (drawn, all) = self.ranks;
         let sample = if drawn < all {
@@ -89,7 +89,7 @@ impl<'a> Drawing<'a> {
         )
     }
 
-    /// What is missing, in words.
+    /// A description of what is missing.
     pub fn cut(&self) -> Option<String> {
         let Kept { dropped, bare, ref slices, .. } = *self.kept;
         let last = slices.iter().map(|slice| slice.left).max().unwrap_or(self.zero);
@@ -130,7 +130,7 @@ impl<'a> Drawing<'a> {
         Ok(())
     }
 
-    /// The slices of a location, which nest; one that would cut through another ends with it.
+    /// The slices of a location, nested; a slice that would extend beyond the enclosing one ends with it.
     fn location(
         &self,
         to: &mut Timeline<'_>,
@@ -146,7 +146,7 @@ impl<'a> Drawing<'a> {
             let end = open.last().map_or(slice.left, |outer| slice.left.min(*outer)).max(slice.entered);
             self.begin(to, track, place, slice)?;
             match &slice.call {
-                // Nothing is within a call.
+                // No slice is within a call.
                 Some(call) => {
                     self.came(to, track, place, (slice, call), end)?;
                     to.end(track, self.time(end))?;
@@ -191,7 +191,7 @@ impl<'a> Drawing<'a> {
         to.begin(track, self.time(slice.entered), &label)
     }
 
-    /// The end of a call that others' noise made later: from when what it waited for came, where the arrow ends.
+    /// The end of a call that the noise of other ranks delayed: it starts when the awaited event came, and the arrow ends there.
     fn came(
         &self,
         to: &mut Timeline<'_>,
@@ -201,7 +201,7 @@ impl<'a> Drawing<'a> {
         end: i64,
     ) -> io::Result<()> {
         let Some((location, at)) = waited_for(slice) else { return Ok(()) };
-        // Two ends of an arrow at one instant would have no order.
+        // Two ends of an arrow at the same instant would have no order.
         let at = at.max(slice.entered).saturating_add(1).min(end);
         let name = format!("{} came", self.who(location));
         let notes = [("amplified ns", call.amplified.max(0) as u64)];
@@ -211,7 +211,7 @@ impl<'a> Drawing<'a> {
         to.end(track, self.time(end))
     }
 
-    /// Accumulated noise over time; where it stays the same nothing is said.
+    /// Accumulated noise over time; a value is written only when it changes.
     fn values(
         &self,
         to: &mut Timeline<'_>,

@@ -1,4 +1,4 @@
-//! What is drawn, kept while the archive is gone through: so many slices and no more.
+//! Keeps what is drawn while the archive is read, up to a maximum number of slices.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -8,13 +8,13 @@ use quell_recording::mpi::Definitions;
 
 use crate::progress::Step;
 
-/// So many figures by source are kept for each slice that may be, on average.
+/// Maximum number of figures by source per slice, on average.
 const MOST_SHARES: usize = 4;
 
-/// So many slices before a time are looked at for the call that was then: regions without calls may stand between.
+/// Maximum number of earlier slices to search for the call at a given time: regions without calls may lie between.
 const MOST_LOOKED_AT: usize = 64;
 
-/// A call, or a region around calls. Times in ns on the archive's clock.
+/// A call, or a region around calls. Times are in ns on the archive's clock.
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub location: u32,
@@ -33,11 +33,11 @@ pub struct Call {
     pub amplified: i64,
     pub absorbed: i64,
     pub cause: Option<(u32, i64)>,
-    /// Places in [`Kept::shares`].
+    /// Range of indices in [`Kept::shares`].
     pub shares: Range<u32>,
 }
 
-/// What a source alone would have done to a call, in ns.
+/// The effect of one source alone on a call, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     pub source: u32,
@@ -47,44 +47,44 @@ pub struct Share {
 
 /// The slices of some locations.
 pub struct Kept {
-    /// By location, whether it is drawn.
+    /// Whether each location is drawn.
     drawn: Vec<bool>,
     most: usize,
     pub slices: Vec<Slice>,
     pub shares: Vec<Share>,
-    /// Slices for which there was no room.
+    /// Number of slices for which there was no room.
     pub dropped: u64,
-    /// Calls whose figures by source had none.
+    /// Number of calls for whose figures by source there was no room.
     pub bare: u64,
 }
 
 impl Kept {
-    /// Of all threads of these ranks, in order; at most so many slices.
+    /// For all threads of these ranks (in ascending order), at most `most` slices.
     pub fn of(definitions: &Definitions, ranks: &[u32], most: usize) -> Self {
         let drawn = definitions.locations.iter().map(|place| ranks.binary_search(&place.rank).is_ok());
         let (slices, shares) = (Vec::new(), Vec::new());
         Self { drawn: drawn.collect(), most, slices, shares, dropped: 0, bare: 0 }
     }
 
-    /// By location, and by time within: what is around comes first.
+    /// Sorts by location and time; an enclosing slice comes first.
     fn sort(&mut self) {
         self.slices
             .sort_by_key(|slice| (slice.location, slice.entered, Reverse(slice.left), slice.call.is_some()));
     }
 
-    /// The slices of a location, once they are sorted.
+    /// The range of slices of a location; requires sorted slices.
     pub fn at(&self, location: u32) -> Range<usize> {
         let from = self.slices.partition_point(|slice| slice.location < location);
         from..self.slices.partition_point(|slice| slice.location <= location)
     }
 
-    /// The call in which a location was at a time, once all are sorted.
+    /// The index of the call of a location at a time; requires sorted slices.
     pub fn call_at(&self, location: u32, time: i64) -> Option<usize> {
         let Range { start, end } = self.at(location);
         let later = start + self.slices[start..end].partition_point(|slice| slice.entered <= time);
         let calls =
             (start..later).rev().take(MOST_LOOKED_AT).filter(|place| self.slices[*place].call.is_some());
-        // Calls do not overlap: only the last that had begun can be the one.
+        // Calls do not overlap: only the last one that has started can be the call.
         calls.take(2).find(|place| self.slices[*place].left >= time)
     }
 
@@ -115,14 +115,14 @@ impl Kept {
     }
 }
 
-/// Looks on and keeps.
+/// Observes the analysis and keeps slices.
 pub struct Keeper {
     pub kept: Kept,
     pub step: Step,
 }
 
 impl Keeper {
-    /// What was kept, in order. The progress bar is gone with it.
+    /// The kept slices, sorted. This also ends the progress bar.
     pub fn finish(self) -> Kept {
         let mut kept = self.kept;
         kept.sort();

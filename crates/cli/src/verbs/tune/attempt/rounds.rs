@@ -1,4 +1,4 @@
-//! The recordings of a trial: in each pair one with the mitigation and one without, whichever is drawn first.
+//! The recordings of a trial: each pair has one with the mitigation and one without, in random order.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::printer::Printer;
 use crate::progress::Step;
 use crate::verbs::tune::apply::{PATIENCE, applied};
 
-/// Shorter detours are the probe's own loop.
+/// Detours below this threshold are the probe's own loop.
 const THRESHOLD: Nanos = Nanos::from_nanos(150);
 
-/// What a trial is made of.
+/// The parameters of a trial.
 pub struct Rounds<'a> {
     pub args: &'a TuneTry,
     pub root: &'a Root,
@@ -37,21 +37,21 @@ pub struct Rounds<'a> {
     pub printer: Printer,
 }
 
-/// What was recorded.
+/// The recordings of a trial.
 #[derive(Default)]
 pub struct Sides {
-    /// Each pair, without and with.
+    /// Each pair, as (without, with).
     pub pairs: Vec<(Round, Round)>,
-    /// The recordings without, for predictions.
+    /// The recordings without the mitigation, for predictions.
     pub without: Vec<Recording>,
-    /// Those with.
+    /// The recordings with the mitigation.
     pub with: Vec<Recording>,
-    /// What limits them.
+    /// The limits of the recordings.
     pub limits: Limits,
 }
 
 impl Rounds<'_> {
-    /// Runs all pairs. Whatever happens, the mitigation is off at the end.
+    /// Runs all pairs. Whatever happens, the mitigation is not applied at the end.
     pub fn run(&self) -> anyhow::Result<Sides> {
         let stopped = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
@@ -80,7 +80,7 @@ impl Rounds<'_> {
         Ok(sides)
     }
 
-    /// As many pairs begin with the one as with the other, so that a drift within pairs cancels too.
+    /// Half of the pairs start with the mitigation and half without it, so that drift within pairs cancels out.
     fn order(&self) -> Vec<bool> {
         let pairs = self.args.pairs as usize;
         let mut order: Vec<bool> = (0..pairs).map(|pair| pair % 2 == 0).collect();
@@ -102,7 +102,7 @@ impl Rounds<'_> {
         let me = std::process::id();
         let start =
             started(me).ok_or_else(|| anyhow::anyhow!("/proc does not tell when this process started"))?;
-        // Should quell be killed now, a keeper gives back.
+        // If quell is killed now, a keeper reverts.
         let until = Some(Until { after: None, process: Some((me, start)) });
         let applied = applied(self.root, self.plan, until, &|| stopped.load(Ordering::SeqCst))?;
         sides.limits.not_taken.clone_from(&applied.refused);

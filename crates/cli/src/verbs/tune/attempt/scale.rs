@@ -1,4 +1,4 @@
-//! What a mitigation means at scale.
+//! The effect of a mitigation at scale.
 
 use quell_analysis::predict::{NodeNoise, Options};
 use quell_recording::Recording;
@@ -9,7 +9,7 @@ use crate::args::TuneTry;
 use crate::printer::Printer;
 use crate::steps::predict::curve;
 
-/// Predicts from the recordings of each side; none where one of them holds no detour, and so no noise to predict from.
+/// Predicts from the recordings of each side; `None` if either side has no detour, and so no noise to predict from.
 pub fn predict(
     args: &TuneTry,
     seed: u64,
@@ -26,7 +26,7 @@ pub fn predict(
     let side = |recordings: &[Recording]| {
         let noise = recordings.iter().filter_map(|recording| noise::of_recording(recording).ok());
         let noise: Vec<_> = noise.collect();
-        // Few ranks would be struck by the first recordings alone.
+        // Recordings are joined, because a few ranks would draw from the first ones only.
         let noise = NodeNoise::joined("all recordings", &noise).map_or(noise, |all| vec![all]);
         if noise.is_empty() { Ok(None) } else { curve(&noise, &options, printer).map(Some) }
     };

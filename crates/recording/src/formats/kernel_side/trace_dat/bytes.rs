@@ -8,7 +8,7 @@ pub(super) struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// Others, in the same order.
+    /// Other bytes, in the same byte order.
     pub fn of<'b>(&self, all: &'b [u8]) -> Bytes<'b> {
         Bytes { all, at: 0, big: self.big }
     }
@@ -23,7 +23,7 @@ impl<'a> Bytes<'a> {
         Ok(part)
     }
 
-    /// A part anywhere.
+    /// A part at any offset.
     pub fn part(&self, offset: u64, size: u64) -> Result<&'a [u8], String> {
         Bytes { at: usize::try_from(offset).unwrap_or(usize::MAX), ..*self }.take(size)
     }
@@ -46,7 +46,7 @@ impl<'a> Bytes<'a> {
         Ok(if self.big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
     }
 
-    /// A number of so many bytes.
+    /// A number of `size` bytes.
     pub fn number(&mut self, size: usize) -> Result<u64, String> {
         match size {
             1 => Ok(self.take(1)?[0].into()),
@@ -57,7 +57,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Up to the next zero.
+    /// Text up to the next zero byte.
     pub fn text(&mut self) -> Result<String, String> {
         let rest = self.all.get(self.at..).unwrap_or_default();
         let length =

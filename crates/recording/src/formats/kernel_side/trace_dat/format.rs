@@ -7,7 +7,7 @@ use super::super::{Key, Names, What};
 use super::bytes::Bytes;
 use crate::{HistogramKind, Source};
 
-/// Each event is looked through for its fields: one of millions would take its time.
+/// Maximum number of fields: each event is searched for its fields, which would take long with millions of them.
 const MOST_FIELDS: usize = 256;
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ struct Field {
     name: String,
     offset: usize,
     size: usize,
-    /// Its place and length stand in the field.
+    /// Whether the field only holds the offset and length of the data.
     elsewhere: bool,
 }
 
@@ -43,7 +43,7 @@ impl Formats {
         Ok(())
     }
 
-    /// What an event's bytes say, and its name.
+    /// Decodes an event's bytes; returns its name too.
     pub fn what(&self, event: Bytes<'_>, names: &mut Names) -> Result<(&str, What), String> {
         let id = Bytes { at: 0, ..event }.u16()?;
         let Some(format) = self.0.get(&id) else { return Ok(("of no known format", What::Other)) };
@@ -116,7 +116,7 @@ impl Event<'_> {
                 What::Enter(Key::Softirq(vector), softirq(vector, names))
             }
             "softirq_exit" => What::Exit(Key::Softirq(self.small("vec")?)),
-            // The reason is a pointer to the kernel's own text.
+            // The reason is a pointer to text in the kernel.
             "ipi_entry" => What::Enter(Key::Ipi, Source::Ipi(names.get("unnamed"))),
             "ipi_exit" => What::Exit(Key::Ipi),
             "sched_switch" => {
@@ -143,7 +143,7 @@ impl Event<'_> {
                 };
                 noise_of(name, &task, number, self.number("start")?, self.number("duration")?, names)
             }
-            // The tracers' own, in us and in ns.
+            // The tracers' own events, in us and in ns.
             "osnoise" => What::Period {
                 watched: self.number("runtime")?.saturating_mul(1_000),
                 noise: self.number("noise")?.saturating_mul(1_000),

@@ -2,7 +2,7 @@
 
 use super::bytes::Bytes;
 
-/// Where in a page's head things are.
+/// The positions of fields in the head of a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     commit: usize,
@@ -17,7 +17,7 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// From the kernel's `events/header_page`.
+    /// Parses the kernel's `events/header_page`.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut layout = Self::default();
         for line in text.lines().filter(|line| line.contains("field:")) {
@@ -37,20 +37,20 @@ impl Layout {
     }
 }
 
-/// Takes an event's time and bytes.
+/// Receives an event's time and bytes.
 pub(super) type Each<'a> = dyn FnMut(u64, &[u8]) -> Result<(), String> + 'a;
 
-/// Flags of a page's commit: events were lost before it, and how many stands behind its data.
+/// Flags of a page's commit: events were lost before it, and their number follows its data.
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
-/// The rest of a commit that is its length.
+/// The bits of a commit that hold the length.
 const LENGTH: u64 = (1 << 20) - 1;
 
 const PADDING: u32 = 29;
 const EXTEND: u32 = 30;
 const STAMP: u32 = 31;
 
-/// Gives each event's time and bytes to a function; the result is how many were lost.
+/// Passes each event's time and bytes to a function; returns the number of lost events.
 pub(super) fn each(
     mut data: Bytes<'_>,
     page_size: u32,
@@ -85,13 +85,13 @@ fn of_page(mut page: Bytes<'_>, layout: Layout, each: &mut Each<'_>) -> Result<u
         match kind {
             PADDING if delta == 0 => break,
             PADDING => {
-                // Its length has no part for the delta.
+                // Its length does not include the delta.
                 let length = within.u32()?;
                 time = time.saturating_add(delta.into());
                 within.take(u64::from(length).saturating_sub(4))?;
             }
             EXTEND => time = time.saturating_add(u64::from(delta) + (u64::from(within.u32()?) << 27)),
-            // It has 59 bits of the time; those above are the page's.
+            // It has 59 bits of the time; the bits above are those of the page.
             STAMP => time = (time >> 59 << 59) | (u64::from(delta) + (u64::from(within.u32()?) << 27)),
             0 => {
                 time = time.saturating_add(delta.into());

@@ -1,0 +1,118 @@
+//! The parameters of the LogGOPS model.
+
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Nanoseconds per byte, kept in whole femtoseconds so that 200 Gb/s (0.04 ns) and much faster networks are exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PerByte {
+    femtoseconds: u64,
+}
+
+/// Femtoseconds in a nanosecond.
+const FEMTO: u64 = 1_000_000;
+
+impl PerByte {
+    /// Whole nanoseconds per byte; saturates above 18 seconds.
+    pub fn from_nanos(ns: u64) -> Self {
+        Self { femtoseconds: ns.saturating_mul(FEMTO) }
+    }
+
+    /// Femtoseconds per byte.
+    pub fn from_femtoseconds(femtoseconds: u64) -> Self {
+        Self { femtoseconds }
+    }
+
+    /// The nanoseconds per byte, if they are a whole number.
+    pub fn whole_nanos(self) -> Option<u64> {
+        self.femtoseconds.is_multiple_of(FEMTO).then_some(self.femtoseconds / FEMTO)
+    }
+
+    /// Nanoseconds per byte.
+    pub fn as_nanos(self) -> f64 {
+        self.femtoseconds as f64 / FEMTO as f64
+    }
+
+    /// The time of `bytes`, to the nearest nanosecond; saturates.
+    pub fn of(self, bytes: u64) -> u64 {
+        let fs = u128::from(self.femtoseconds) * u128::from(bytes) + u128::from(FEMTO / 2);
+        u64::try_from(fs / u128::from(FEMTO)).unwrap_or(u64::MAX)
+    }
+}
+
+/// A document holds nanoseconds.
+impl Serialize for PerByte {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.as_nanos())
+    }
+}
+
+impl<'de> Deserialize<'de> for PerByte {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let ns = f64::deserialize(deserializer)?;
+        match ns >= 0.0 {
+            true => Ok(Self { femtoseconds: (ns * FEMTO as f64).round() as u64 }),
+            false => Err(D::Error::custom(format!("{ns} is not a time for a byte"))),
+        }
+    }
+}
+
+/// A network under LogGOPS (Hoefler, Schneider & Lumsdaine, "LogGOPSim", LSAP 2010, §2): what a message costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Network {
+    /// L: from the sender's CPU to the receiver's, first byte, in nanoseconds.
+    #[serde(rename = "latency_ns")]
+    pub latency: u64,
+    /// o: CPU time of each send and of each arrival, in nanoseconds.
+    #[serde(rename = "overhead_ns")]
+    pub overhead: u64,
+    /// g: from one message's start to the next's on a network interface, in nanoseconds.
+    #[serde(rename = "gap_ns")]
+    pub gap: u64,
+    /// G: time of each further byte on the wire, in nanoseconds per byte.
+    #[serde(rename = "gap_per_byte_ns")]
+    #[schemars(with = "f64")]
+    pub gap_per_byte: PerByte,
+    /// O: CPU time of each further byte, in nanoseconds per byte.
+    #[serde(rename = "overhead_per_byte_ns")]
+    #[schemars(with = "f64")]
+    pub overhead_per_byte: PerByte,
+    /// S: messages of more bytes are sent by rendezvous.
+    #[serde(rename = "eager_limit_bytes")]
+    pub eager_limit: u64,
+}
+
+impl Network {
+    /// Time from the beginning of an eager send of `bytes` to the end of a receive that waits for it, in nanoseconds; saturates.
+    pub fn transfer_ns(&self, bytes: u64) -> u64 {
+        let further = bytes.saturating_sub(1);
+        let overhead = self.overhead.saturating_add(self.overhead_per_byte.of(further));
+        let wire = self.latency.saturating_add(self.gap_per_byte.of(further));
+        overhead.saturating_mul(2).saturating_add(wire)
+    }
+}
+
+impl Default for Network {
+    /// LogGOPSim's own defaults: L=2500, o=1500, g=1000, G=6, O=0, S=65535.
+    fn default() -> Self {
+        Self {
+            latency: 2500,
+            overhead: 1500,
+            gap: 1000,
+            gap_per_byte: PerByte::from_nanos(6),
+            overhead_per_byte: PerByte::default(),
+            eager_limit: 65535,
+        }
+    }
+}
+
+/// A network and its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedNetwork {
+    /// The name of the preset or of the file, if it has one.
+    pub preset: Option<String>,
+    /// Its parameters.
+    #[serde(flatten)]
+    pub network: Network,
+}
