@@ -20,6 +20,7 @@ use crate::{render, verbs};
 /// Writes the requested files.
 pub fn run(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(folder) = &args.reference {
+        fs_err::create_dir_all(folder)?;
         let documents = documents();
         fs_err::write(folder.join("columns.md"), columns::page(&documents))?;
         schemas(&folder.join("schemas"), documents)?;
