@@ -7,7 +7,7 @@ use quell_replay::schedule::{SEED, Schedule, checksum};
 fuzz_target!(|bytes: &[u8]| {
     let mut words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
     // As if the damage had been signed; else no damage would come beyond the checksum.
-    let end = |words: &[u64]| words.first_chunk().and_then(|head| quell_replay::schedule::Head::of(head).ok()).map(|head| head.tables_end());
+    let end = |words: &[u64]| words.first_chunk().and_then(|head| quell_replay::schedule::Head::from_words(head).ok()).map(|head| head.tables_end());
     if let Some(end) = end(&words).and_then(|end| usize::try_from(end).ok()).filter(|&end| end <= words.len()) {
         words[3] = checksum(SEED, &words[4..end]);
     }

@@ -28,7 +28,7 @@ pub struct Addressed {
 
 impl Sources {
     /// The noise on all CPUs of the recordings whose sources are known.
-    pub fn of(recordings: &[Recording]) -> Self {
+    pub fn from_recordings(recordings: &[Recording]) -> Self {
         let mut all = Self::default();
         for recording in recordings {
             let spans = recording.manifest.cpus.iter().map(|cpu| cpu.span().length());

@@ -33,14 +33,14 @@ impl Density {
     /// counted on a fine grid first.
     pub fn on(grid: Grid, sample: &Durations, bandwidth: f64) -> Self {
         let bandwidth = bandwidth.max(NARROWEST);
-        let cells = Cells::of(sample, bandwidth / CELLS_PER_WINDOW);
+        let cells = Cells::from_sample(sample, bandwidth / CELLS_PER_WINDOW);
         let log10_ns: Vec<f64> = grid.points().collect();
         let density = log10_ns.iter().map(|&x| cells.window(x, bandwidth)).collect();
         Self { log10_ns, density }
     }
 
     /// The density of one sample on its own grid, with Silverman's bandwidth.
-    pub fn of(sample: &Durations) -> Self {
+    pub fn estimate(sample: &Durations) -> Self {
         let bandwidth = silverman(sample);
         Self::on(Grid::covering(&[sample], bandwidth), sample, bandwidth)
     }
@@ -99,7 +99,7 @@ struct Cells {
 }
 
 impl Cells {
-    fn of(sample: &Durations, width: f64) -> Self {
+    fn from_sample(sample: &Durations, width: f64) -> Self {
         let first = sample.quantile(0.0).map_or(0.0, log10);
         let last = sample.quantile(1.0).map_or(0.0, log10);
         let mut share = vec![0.0; ((last - first) / width) as usize + 2];
@@ -140,7 +140,7 @@ pub struct LogHistogram {
 impl LogHistogram {
     /// Counts `sample` in `bins_per_decade` (at least 1, at most 1,000) bins from the decade bin of its shortest to
     /// that of its longest. Empty for an empty sample. A duration of zero counts as 1 ns.
-    pub fn of(sample: &Durations, bins_per_decade: u32) -> Self {
+    pub fn from_sample(sample: &Durations, bins_per_decade: u32) -> Self {
         let Some((shortest, longest)) = sample.quantile(0.0).zip(sample.quantile(1.0)) else {
             return Self { edges_ns: Vec::new(), counts: Vec::new() };
         };
@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn an_empty_sample_has_no_density() {
         let none = Durations::default();
-        assert!(Density::of(&none).density.iter().all(|&d| d == 0.0));
-        assert!(LogHistogram::of(&none, 5).counts.is_empty());
+        assert!(Density::estimate(&none).density.iter().all(|&d| d == 0.0));
+        assert!(LogHistogram::from_sample(&none, 5).counts.is_empty());
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
             10f64.powf(4.0 + if u < 0.5 { (2.0 * u).sqrt() - 1.0 } else { 1.0 - (2.0 - 2.0 * u).sqrt() })
                 as u64
         });
-        let density = Density::of(&Durations::new(sample.collect()));
+        let density = Density::estimate(&Durations::new(sample.collect()));
         let peak = density.density.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap();
         assert!((density.log10_ns[peak.0] - 4.0).abs() < 0.03);
         assert!((peak.1 - 1.0).abs() < 0.1, "{}", peak.1);
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_coarse_clock_gives_no_spikes() {
         let sample = Durations::new((0..100_000u64).map(|i| 2_000 + (i % 50) * 40).collect());
-        let density = Density::of(&sample);
+        let density = Density::estimate(&sample);
         let inner = density.log10_ns.iter().zip(&density.density).filter(|(x, _)| (3.4..3.55).contains(*x));
         let (low, high) = inner.fold((f64::MAX, 0f64), |(l, h), (_, &d)| (l.min(d), h.max(d)));
         assert!(high / low < 1.6, "{low} {high}");
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn edges_of_bins_belong_to_the_bin_above() {
-        let histogram = LogHistogram::of(&Durations::new(vec![1_000, 9_999, 10_000, 1_000_000]), 1);
+        let histogram = LogHistogram::from_sample(&Durations::new(vec![1_000, 9_999, 10_000, 1_000_000]), 1);
         assert_eq!(histogram.counts, [2, 1, 0, 1]);
         assert_eq!(histogram.edges_ns.len(), 5);
     }
@@ -212,14 +212,14 @@ mod tests {
     proptest! {
         #[test]
         fn densities_integrate_to_one(values in prop::collection::vec(any::<u64>(), 1..300)) {
-            let density = Density::of(&Durations::new(values));
+            let density = Density::estimate(&Durations::new(values));
             prop_assert!((mass(&density) - 1.0).abs() < 1e-3, "{}", mass(&density));
             prop_assert!(density.density.iter().all(|d| d.is_finite() && *d >= 0.0));
         }
 
         #[test]
         fn histograms_lose_nothing(values in prop::collection::vec(any::<u64>(), 0..300), per_decade in 0u32..50) {
-            let histogram = LogHistogram::of(&Durations::new(values.clone()), per_decade);
+            let histogram = LogHistogram::from_sample(&Durations::new(values.clone()), per_decade);
             prop_assert_eq!(histogram.counts.iter().sum::<u64>(), values.len() as u64);
         }
     }

@@ -218,7 +218,7 @@ pub(crate) fn sample(
         replicates.push(replicate(nodes, common, options, &jobs, number, &tick)?);
     }
     let silent_ns = options.quantum.as_nanos() as f64;
-    let runs: Vec<Run> = chains.iter().map(|chains| Run::of(chains)).collect();
+    let runs: Vec<Run> = chains.iter().map(|chains| Run::average(chains)).collect();
     let of_scale = |(scale, chains): (usize, &Vec<Run>)| {
         let resampled = replicates.iter().map(|runs| Some(runs.as_ref()?[scale].mean_ns()));
         Sample {
@@ -255,7 +255,7 @@ fn replicate(
     tick: Tick<'_>,
 ) -> Result<Option<Vec<Run>>, PredictError> {
     let anew = |(source, node): (usize, &NodeNoise)| {
-        let blocks = Blocks::of(node, options.quantum)?;
+        let blocks = Blocks::from_node(node, options.quantum)?;
         Node::new(&blocks.resample(node, &Draws::new(options.seed, &[stream::BLOCKS, number, source as u64])))
     };
     // The common noise was part of the first node, so it uses the same blocks.
@@ -268,7 +268,7 @@ fn replicate(
     let seed = Draws::new(options.seed, &[stream::SEEDS]).at(number);
     let jobs: Vec<Job> = jobs.iter().map(|job| Job { seed, ..*job }).collect();
     let chains = run_all(&program(resampled, common, options.quantum)?, &jobs, tick)?;
-    Ok(Some(chains.iter().map(|chains| Run::of(chains)).collect()))
+    Ok(Some(chains.iter().map(|chains| Run::average(chains)).collect()))
 }
 
 /// The names of the random streams under the prediction's seed, different from those of the simulator.

@@ -170,7 +170,7 @@ impl Process {
 
 impl Slowdown {
     /// The slowdown from runs with and without noise, in the order in which they ran, paired. `None` if there are none without.
-    pub fn of(runs: &[Run]) -> Option<Self> {
+    pub fn from_runs(runs: &[Run]) -> Option<Self> {
         let side = |noise: bool| runs.iter().filter(move |run| run.noise == noise);
         let mpi = runs.iter().all(|run| run.mpi_ns.is_some_and(|ns| ns > 0));
         let time = |run: &Run| if mpi { run.mpi_ns.unwrap_or(0) } else { run.wall_ns } as f64;
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn slowdowns_are_of_pairs() {
-        assert_eq!(Slowdown::of(&[run(true, 5, None)]), None);
+        assert_eq!(Slowdown::from_runs(&[run(true, 5, None)]), None);
         let runs = [
             run(false, 100, None),
             run(true, 110, None),
@@ -217,9 +217,9 @@ mod tests {
             run(false, 200, None),
             run(true, 240, None),
         ];
-        let found = Slowdown::of(&runs).unwrap();
+        let found = Slowdown::from_runs(&runs).unwrap();
         assert_eq!((found.median_percent, found.least_percent, found.most_percent), (20.0, 10.0, 30.0));
-        let mpi = Slowdown::of(&[run(false, 100, Some(50)), run(true, 110, Some(60))]).unwrap();
+        let mpi = Slowdown::from_runs(&[run(false, 100, Some(50)), run(true, 110, Some(60))]).unwrap();
         assert_eq!((mpi.of.as_str(), mpi.median_percent), ("mpi", 20.0));
     }
 

@@ -31,7 +31,7 @@ pub struct Round {
 
 impl Round {
     /// The noise of a recording, over all CPUs.
-    pub fn of(recording: &Recording, patterns: &[SourcePattern]) -> Self {
+    pub fn from_recording(recording: &Recording, patterns: &[SourcePattern]) -> Self {
         let watched: f64 =
             recording.manifest.cpus.iter().map(|cpu| cpu.span().length().as_nanos() as f64 / 1e9).sum();
         if watched <= 0.0 {

@@ -182,8 +182,8 @@ pub fn validate(sides: &Sides<'_>) -> Result<Validation, CompareError> {
         detours_percent: 100.0,
         injected: parted.injected,
         seen: parted.seen,
-        own: Own::of(&parted.own),
-        before: Own::of(sides.before),
+        own: Own::from_trace(&parted.own),
+        before: Own::from_trace(sides.before),
         kl_nats: comparison.kl_nats,
         kl_reverse_nats: comparison.kl_reverse_nats,
         kl_with_own_nats: compare::divergence(sides.original, &all),
@@ -196,7 +196,7 @@ pub fn validate(sides: &Sides<'_>) -> Result<Validation, CompareError> {
 }
 
 impl Own {
-    fn of(trace: &Trace) -> Self {
+    fn from_trace(trace: &Trace) -> Self {
         let seconds = trace.observed().as_nanos() as f64 / 1e9;
         let lost: f64 = trace.noise().map(|detour| detour.duration.as_nanos() as f64).sum();
         if seconds <= 0.0 {

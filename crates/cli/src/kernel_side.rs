@@ -41,7 +41,7 @@ impl KernelSide {
             return Ok(Self::Unwanted);
         }
         match Recorder::start(plan) {
-            Ok(recorder) => Ok(Self::Known(Box::new(Rows::of(recorder)))),
+            Ok(recorder) => Ok(Self::Known(Box::new(Rows::new(recorder)))),
             Err(error) if wish == SourcesWish::On => Err(refusal(error)),
             Err(error) => {
                 let why = format!("{:#}", refusal(error));
@@ -63,7 +63,7 @@ pub fn refusal(error: KernelError) -> anyhow::Error {
 
 impl Rows {
     /// Wraps a recorder that has started.
-    pub fn of(recorder: Recorder) -> Self {
+    pub fn new(recorder: Recorder) -> Self {
         Self { recorder, intervals: Vec::new(), threads: Vec::new() }
     }
 

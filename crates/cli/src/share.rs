@@ -50,7 +50,7 @@ impl Share {
     ///
     /// # Errors
     /// If there are other processes, but their number is not known.
-    pub fn of(
+    pub fn from_environment(
         typed: Option<ShardText>,
         launched: Option<Launched>,
         variable: impl Fn(&str) -> Option<String>,
@@ -73,9 +73,9 @@ impl Share {
     /// From this process's own environment.
     ///
     /// # Errors
-    /// As for [`Self::of`].
+    /// As for [`Self::from_environment`].
     pub fn here(typed: Option<ShardText>) -> Result<Self, Usage> {
-        Self::of(typed, Launched::here(), |name| std::env::var(name).ok())
+        Self::from_environment(typed, Launched::here(), |name| std::env::var(name).ok())
     }
 
     /// Whether a piece belongs to this process.
@@ -157,7 +157,7 @@ mod tests {
     ) -> Result<(u64, u64), String> {
         let launched = size.map(|(rank, size)| Launched { rank, size: Some(size), local_rank: None });
         let variable = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
-        let share = Share::of(typed.map(|text| text.parse().unwrap()), launched, variable);
+        let share = Share::from_environment(typed.map(|text| text.parse().unwrap()), launched, variable);
         share.map(|share| (share.index, share.of)).map_err(|error| error.to_string())
     }
 
@@ -204,7 +204,7 @@ mod tests {
         let shares: Vec<Share> = all
             .map(|(typed, rank)| {
                 let launched = Launched { rank, size: Some(2), local_rank: None };
-                Share::of(Some(typed.parse().unwrap()), Some(launched), |_| None).unwrap()
+                Share::from_environment(Some(typed.parse().unwrap()), Some(launched), |_| None).unwrap()
             })
             .collect();
         assert!((0..100).all(|piece| shares.iter().filter(|share| share.holds(piece)).count() == 1));
@@ -222,7 +222,7 @@ mod tests {
             assert!(share(None, None, &pairs).is_err_and(|error| error.contains(said)), "{pairs:?}");
         }
         let counted = Launched { rank: 3, size: None, local_rank: None };
-        assert!(Share::of(None, Some(counted), |_| None).is_err());
+        assert!(Share::from_environment(None, Some(counted), |_| None).is_err());
         for bad in ["", "0/3", "4/3", "1", "1/0", "-1/3", "1/99999999999", "a/b"] {
             assert!(bad.parse::<ShardText>().is_err(), "{bad}");
         }

@@ -52,7 +52,7 @@ impl Container {
         map.freeze().map_err(refused)?;
         let failed = |doing| move |source| KernelError::Container { doing, source };
         let map = map.as_fd().try_clone_to_owned().map_err(failed("cannot be held"))?;
-        let view = View::of(map.as_fd(), slots).map_err(failed("cannot be mapped"))?;
+        let view = View::from_map(map.as_fd(), slots).map_err(failed("cannot be mapped"))?;
         let name = format!("{COMMON_NAME}-{}", std::process::id());
         Ok(Self { map, view, name, adopter: None })
     }
@@ -158,7 +158,7 @@ struct View {
 }
 
 impl View {
-    fn of(map: BorrowedFd<'_>, slots: u32) -> io::Result<Self> {
+    fn from_map(map: BorrowedFd<'_>, slots: u32) -> io::Result<Self> {
         let length = slots as usize * size_of::<types::quell_slot>();
         let memory = MmapOptions::new().len(length).map_raw_read_only(&map)?;
         Ok(Self { memory, slots })

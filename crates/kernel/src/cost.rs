@@ -27,7 +27,7 @@ pub fn count_cost() -> Result<Cost, KernelError> {
 }
 
 /// The statistics of each loaded program.
-pub(crate) fn of(object: &Object) -> Vec<ProgramCost> {
+pub(crate) fn collect(object: &Object) -> Vec<ProgramCost> {
     let mut costs = Vec::new();
     for program in object.progs() {
         let mut info = libbpf_rs::libbpf_sys::bpf_prog_info::default();

@@ -110,7 +110,7 @@ impl Recorder {
         let cost = plan.cost.then(cost::count_cost).transpose()?;
         skeleton.attach().map_err(|e| KernelError::refused("to attach a program", &e))?;
         if let Some(container) = container.as_mut().filter(|_| plan.adopt) {
-            container.adopt(Adopter::of(&skeleton, cpus)?);
+            container.adopt(Adopter::new(&skeleton, cpus)?);
         }
         let faults = if plan.follow { faults::attach(&skeleton, cpus)? } else { Vec::new() };
         let translator = Translator {
@@ -229,7 +229,7 @@ impl Recorder {
 
     /// Runs and run time of every program, while the kernel keeps those statistics ([`cost::count_cost`]).
     pub fn cost(&self) -> Vec<ProgramCost> {
-        cost::of(self.skeleton.object())
+        cost::collect(self.skeleton.object())
     }
 }
 

@@ -52,7 +52,7 @@ impl Defining {
             parent: facts.zero_clock_ns,
             other: length,
             number: facts.realtime_ns.unwrap_or(u64::MAX),
-            ..RawDefinition::of(definition::CLOCK)
+            ..RawDefinition::new(definition::CLOCK)
         };
         all.push(clock);
         for (own, (name, class)) in (0..).zip([
@@ -61,7 +61,7 @@ impl Defining {
             (TAG_ATTRIBUTE, otf2::TYPE_UINT32),
         ]) {
             let name = all.text(name);
-            all.push(RawDefinition { own, name, class, ..RawDefinition::of(definition::ATTRIBUTE) });
+            all.push(RawDefinition { own, name, class, ..RawDefinition::new(definition::ATTRIBUTE) });
         }
         all.places(definitions, facts, events);
         for (own, region) in (0..).zip(&definitions.regions) {
@@ -75,7 +75,7 @@ impl Defining {
     /// Calls `define` for each definition, the strings first.
     pub(crate) fn each<E>(&self, mut define: impl FnMut(&RawDefinition) -> Result<(), E>) -> Result<(), E> {
         for (own, text) in (0..).zip(&self.texts) {
-            define(&RawDefinition { own, string: text.as_ptr(), ..RawDefinition::of(definition::STRING) })?;
+            define(&RawDefinition { own, string: text.as_ptr(), ..RawDefinition::new(definition::STRING) })?;
         }
         self.list.iter().try_for_each(|(raw, members)| match members.map(|at| &self.lists[at]) {
             Some(list) => define(&RawDefinition { members: list.as_ptr(), count: list.len() as u64, ..*raw }),
@@ -107,7 +107,7 @@ impl Defining {
     fn places(&mut self, definitions: &Definitions, facts: &Facts, events: &[u64]) {
         let (name, text) = (self.text(facts.machine.as_deref().unwrap_or("machine")), self.text("machine"));
         let root = u64::from(otf2::UNDEFINED);
-        self.push(RawDefinition { own: 0, name, text, parent: root, ..RawDefinition::of(definition::NODE) });
+        self.push(RawDefinition { own: 0, name, text, parent: root, ..RawDefinition::new(definition::NODE) });
         let (mut hosts, mut processes) = (HashMap::new(), HashMap::new());
         let class = self.text("node");
         for (location, &number) in definitions.locations.iter().zip(events) {
@@ -121,7 +121,7 @@ impl Defining {
                         own: node,
                         name,
                         text: class,
-                        ..RawDefinition::of(definition::NODE)
+                        ..RawDefinition::new(definition::NODE)
                     });
                 }
             }
@@ -135,7 +135,7 @@ impl Defining {
                     name,
                     class,
                     parent,
-                    ..RawDefinition::of(definition::LOCATION_GROUP)
+                    ..RawDefinition::new(definition::LOCATION_GROUP)
                 });
             }
             let name = self.text(&location.name);
@@ -146,7 +146,7 @@ impl Defining {
                 class,
                 number,
                 parent: process,
-                ..RawDefinition::of(definition::LOCATION)
+                ..RawDefinition::new(definition::LOCATION)
             };
             self.push(raw);
         }
@@ -164,7 +164,7 @@ impl Defining {
             class,
             paradigm,
             file,
-            ..RawDefinition::of(definition::REGION)
+            ..RawDefinition::new(definition::REGION)
         });
     }
 
@@ -181,11 +181,11 @@ impl Defining {
                 class,
                 paradigm,
                 other,
-                ..RawDefinition::of(definition::MEMBER)
+                ..RawDefinition::new(definition::MEMBER)
             });
         }
         if !sources.is_empty() {
-            self.push_list(RawDefinition::of(definition::CLASS), (0..sources.len() as u64).collect());
+            self.push_list(RawDefinition::new(definition::CLASS), (0..sources.len() as u64).collect());
         }
     }
 
@@ -202,7 +202,7 @@ impl Defining {
         }
         let (name, paradigm) = (self.text(name), otf2::PARADIGM_MPI);
         let raw =
-            RawDefinition { own: own.into(), name, class, paradigm, ..RawDefinition::of(definition::GROUP) };
+            RawDefinition { own: own.into(), name, class, paradigm, ..RawDefinition::new(definition::GROUP) };
         self.push_list(raw, members);
         own.into()
     }
@@ -221,7 +221,7 @@ impl Defining {
             let own = u64::from(comm.own);
             if comm.of_each {
                 let parent = *selves.get_or_insert_with(|| self.group("self", otf2::GROUP_COMM_SELF, vec![]));
-                self.push(RawDefinition { own, name, parent, ..RawDefinition::of(definition::COMM) });
+                self.push(RawDefinition { own, name, parent, ..RawDefinition::new(definition::COMM) });
                 continue;
             }
             let mut group = |ranks: &[u32]| {
@@ -231,9 +231,9 @@ impl Defining {
             let parent = group(&comm.comm.members);
             let raw = match &comm.comm.remote {
                 Some(remote) => {
-                    RawDefinition { other: group(remote), ..RawDefinition::of(definition::INTER_COMM) }
+                    RawDefinition { other: group(remote), ..RawDefinition::new(definition::INTER_COMM) }
                 }
-                None => RawDefinition::of(definition::COMM),
+                None => RawDefinition::new(definition::COMM),
             };
             self.push(RawDefinition { own, name, parent, ..raw });
         }
@@ -322,7 +322,7 @@ fn role(name: &str) -> u32 {
 }
 
 impl RawDefinition {
-    pub(crate) fn of(kind: u32) -> Self {
+    pub(crate) fn new(kind: u32) -> Self {
         Self {
             own: 0,
             parent: 0,

@@ -52,7 +52,7 @@ fn curve(noise: &Durations, whose: &Value) -> Option<Value> {
     if noise.is_empty() {
         return None;
     }
-    let Density { log10_ns, density, .. } = Density::of(noise);
+    let Density { log10_ns, density, .. } = Density::estimate(noise);
     let round = |values: Vec<f64>| values.into_iter().map(|v| (v * 1e5).round() / 1e5).collect::<Vec<_>>();
     let mut whose = whose.clone();
     whose["log10_ns"] = json!(round(log10_ns));

@@ -158,7 +158,7 @@ impl Page {
     /// # Errors
     /// None are known for a run.
     pub fn with_run(mut self, tracked: &Tracked) -> Result<Self, Error> {
-        self.data.insert("track".to_owned(), serde_json::to_value(track::Run::of(tracked))?);
+        self.data.insert("track".to_owned(), serde_json::to_value(track::Run::new(tracked))?);
         Ok(self)
     }
 

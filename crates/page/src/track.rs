@@ -76,7 +76,7 @@ struct Path {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn of(tracked: &'a Tracked) -> Self {
+    pub(super) fn new(tracked: &'a Tracked) -> Self {
         let drawn = drawn(&tracked.ranks);
         let sum = |value: fn(&TrackedRank) -> i64| tracked.ranks.iter().map(value).sum();
         let mut hosts: Vec<&str> = tracked.ranks.iter().map(|rank| rank.host.as_str()).collect();
@@ -96,8 +96,8 @@ impl<'a> Run<'a> {
             all_ranks: tracked.ranks.len(),
             counted: !tracked.compensated_runtime_by_source_ns.is_empty(),
             sources: sources(tracked, &drawn),
-            ranks: Ranks::of(&drawn),
-            paths: tracked.paths.iter().filter(lost).take(MOST_PATHS).map(Path::of).collect(),
+            ranks: Ranks::new(&drawn),
+            paths: tracked.paths.iter().filter(lost).take(MOST_PATHS).map(Path::new).collect(),
             all_paths: tracked.paths.iter().filter(lost).count(),
             findings: &tracked.findings,
         }
@@ -121,7 +121,7 @@ fn worst(mut ranks: Vec<&TrackedRank>) -> Vec<&TrackedRank> {
 }
 
 impl Ranks {
-    fn of(drawn: &[&TrackedRank]) -> Self {
+    fn new(drawn: &[&TrackedRank]) -> Self {
         let column = |value: fn(&TrackedRank) -> i64| drawn.iter().map(|rank| value(rank)).collect();
         let place = |rank: &TrackedRank| drawn.iter().position(|one| one.rank == rank.rank);
         Self {
@@ -159,7 +159,7 @@ fn sources(tracked: &Tracked, drawn: &[&TrackedRank]) -> Vec<Source> {
 }
 
 impl Path {
-    fn of(path: &TrackedPath) -> Self {
+    fn new(path: &TrackedPath) -> Self {
         // The innermost regions are the most informative.
         let depth = path.path.len().saturating_sub(12);
         let dots = (depth > 0).then(|| "…".to_owned());

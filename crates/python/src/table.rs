@@ -34,7 +34,7 @@ impl From<Batches> for Table {
 impl Table {
     /// A table of columns: name, kind (`uint`, `int`, `float`, `bool`, `text`), values. None is an empty cell.
     #[staticmethod]
-    fn of(columns: Vec<(String, String, Bound<'_, PyList>)>) -> PyResult<Self> {
+    fn from_columns(columns: Vec<(String, String, Bound<'_, PyList>)>) -> PyResult<Self> {
         let mut fields = Vec::new();
         let mut arrays = Vec::new();
         for (name, kind, values) in columns {

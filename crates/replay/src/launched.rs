@@ -30,7 +30,7 @@ const LAUNCHERS: &[Names] = &[
 
 impl Launched {
     /// From the environment's numbers, as `number` returns them; `None` if no launcher started this process.
-    pub fn of(number: impl Fn(&'static CStr) -> Option<u32>) -> Option<Self> {
+    pub fn from_environment(number: impl Fn(&'static CStr) -> Option<u32>) -> Option<Self> {
         LAUNCHERS.iter().find_map(|Names(rank, size, local)| {
             let rank = number(rank)?;
             let size = match size {
@@ -45,7 +45,7 @@ impl Launched {
 
     /// From this process's own environment.
     pub fn here() -> Option<Self> {
-        Self::of(|name| {
+        Self::from_environment(|name| {
             // SAFETY: `name` is NUL-terminated; so is the answer, if there is one, and it is read before anything can change it.
             let text = unsafe {
                 let text = libc::getenv(name.as_ptr());
@@ -65,8 +65,8 @@ impl Launched {
 mod tests {
     use super::*;
 
-    fn of(pairs: &[(&str, &str)]) -> Option<Launched> {
-        Launched::of(|name| {
+    fn launched(pairs: &[(&str, &str)]) -> Option<Launched> {
+        Launched::from_environment(|name| {
             let found = pairs.iter().find(|pair| name.to_str() == Ok(pair.0));
             found.and_then(|pair| pair.1.parse().ok())
         })
@@ -76,12 +76,12 @@ mod tests {
     fn each_launcher_is_known_by_its_variables() {
         let third = |local_rank| Launched { rank: 2, size: Some(4), local_rank };
         let open = [("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "2")];
-        assert_eq!(of(&open), Some(third(None)));
+        assert_eq!(launched(&open), Some(third(None)));
         let hydra = [("PMI_RANK", "2"), ("PMI_SIZE", "4"), ("MPI_LOCALRANKID", "1")];
-        assert_eq!(of(&hydra), Some(third(Some(1))));
+        assert_eq!(launched(&hydra), Some(third(Some(1))));
         let slurm = [("SLURM_PROCID", "2"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_LOCALID", "0")];
-        assert_eq!(of(&slurm), Some(third(Some(0))));
-        assert_eq!(of(&[("PMIX_RANK", "3")]), Some(Launched { rank: 3, size: None, local_rank: None }));
+        assert_eq!(launched(&slurm), Some(third(Some(0))));
+        assert_eq!(launched(&[("PMIX_RANK", "3")]), Some(Launched { rank: 3, size: None, local_rank: None }));
     }
 
     #[test]
@@ -92,17 +92,17 @@ mod tests {
             ("OMPI_COMM_WORLD_RANK", "5"),
             ("OMPI_COMM_WORLD_SIZE", "8"),
         ];
-        assert_eq!(of(&both).map(|found| found.size), Some(Some(8)));
+        assert_eq!(launched(&both).map(|found| found.size), Some(Some(8)));
     }
 
     #[test]
     fn a_batch_script_and_a_shell_are_no_copies() {
-        assert_eq!(of(&[]), None);
+        assert_eq!(launched(&[]), None);
         let batch = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4"), ("SLURM_LOCALID", "0")];
-        assert_eq!(of(&batch), None);
+        assert_eq!(launched(&batch), None);
         let shell = [("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1")];
-        assert!(of(&shell).is_some_and(|found| !found.among_several()));
-        assert_eq!(of(&[("PMI_RANK", "7"), ("PMI_SIZE", "4")]), None, "left over");
-        assert_eq!(of(&[("PMI_RANK", "x"), ("PMI_SIZE", "4")]), None);
+        assert!(launched(&shell).is_some_and(|found| !found.among_several()));
+        assert_eq!(launched(&[("PMI_RANK", "7"), ("PMI_SIZE", "4")]), None, "left over");
+        assert_eq!(launched(&[("PMI_RANK", "x"), ("PMI_SIZE", "4")]), None);
     }
 }

@@ -72,7 +72,7 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
     let size = file.size()?;
     let mut first = [0u64; HEAD];
     file.read(&mut first, 0)?;
-    let head = Head::of(&first).map_err(Flaw::reason)?;
+    let head = Head::from_words(&first).map_err(Flaw::reason)?;
     if head.words.checked_mul(8) != Some(size) {
         return Err(Flaw::Torn.reason());
     }
@@ -85,7 +85,7 @@ fn open(path: &CStr, context: Context) -> Result<Option<Loaded>, &'static str> {
     }
     let tables = memory(head.tables_end())?;
     file.read(tables, 0)?;
-    let schedule = Schedule::of(tables).map_err(Flaw::reason)?;
+    let schedule = Schedule::from_words(tables).map_err(Flaw::reason)?;
     let seat = schedule.seat(rank.unwrap_or(0));
     let entry = schedule.entry(seat.track).ok_or(Flaw::Table.reason())?;
     let words = memory(entry.words())?;

@@ -131,7 +131,7 @@ impl Head {
     ///
     /// # Errors
     /// For values that are not valid.
-    pub fn of(words: &[u64; HEAD]) -> Result<Self, Flaw> {
+    pub fn from_words(words: &[u64; HEAD]) -> Result<Self, Flaw> {
         let [MAGIC, version, total, checksum, ..] = *words else { return Err(Flaw::Magic) };
         if version != VERSION {
             return Err(Flaw::Version);
@@ -236,7 +236,7 @@ impl TrackEntry {
         if checksum(SEED, words) != self.checksum {
             return Err(Flaw::Checksum);
         }
-        Track::of(usize::try_from(self.detours).map_err(|_| Flaw::Track)?, words)
+        Track::from_words(usize::try_from(self.detours).map_err(|_| Flaw::Track)?, words)
     }
 
     /// The track, from all words of its file.
@@ -254,8 +254,8 @@ impl<'a> Schedule<'a> {
     ///
     /// # Errors
     /// For any inconsistency in them.
-    pub fn of(words: &'a [u64]) -> Result<Self, Flaw> {
-        let head = Head::of(words.first_chunk().ok_or(Flaw::Torn)?)?;
+    pub fn from_words(words: &'a [u64]) -> Result<Self, Flaw> {
+        let head = Head::from_words(words.first_chunk().ok_or(Flaw::Torn)?)?;
         let end = usize::try_from(head.tables_end()).map_err(|_| Flaw::Head)?;
         let words = words.get(..end).ok_or(Flaw::Torn)?;
         if checksum(SEED, words.get(field::CHECKSUM.wrapping_add(1)..).unwrap_or_default()) != head.checksum {

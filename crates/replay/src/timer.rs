@@ -173,7 +173,7 @@ extern "C" fn strike(number: c_int, info: *mut libc::siginfo_t, context: *mut c_
     // SAFETY: the address of this thread's `errno` is always valid.
     let errno = unsafe { &mut *libc::__errno_location() };
     let saved = *errno;
-    match signal::sender(info).map(Thread::of) {
+    match signal::sender(info).map(Thread::by_number) {
         Some(Some(thread)) => {
             // SAFETY: it was stored from a `&'static Engine` before the timer was made.
             if let Some(engine) = unsafe { thread.engine.load(Ordering::Acquire).as_ref() } {

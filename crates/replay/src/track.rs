@@ -39,7 +39,7 @@ impl<'a> Track<'a> {
     ///
     /// # Errors
     /// [`Flaw::Track`] if they do not form a progress clock.
-    pub fn of(count: usize, words: &'a [u64]) -> Result<Self, Flaw> {
+    pub fn from_words(count: usize, words: &'a [u64]) -> Result<Self, Flaw> {
         let half = count.checked_add(1).ok_or(Flaw::Track)?;
         if half.checked_mul(2) != Some(words.len()) {
             return Err(Flaw::Track);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_starves_a_program_is_told_apart() {
-        let bearable = |words: &[u64]| Track::of(words.len() / 2 - 1, words).unwrap().bearable();
+        let bearable = |words: &[u64]| Track::from_words(words.len() / 2 - 1, words).unwrap().bearable();
         assert_eq!(bearable(&[1_000_000, 1_000_000]), Ok(()), "no noise at all");
         assert_eq!(bearable(&[5_000, 20_000, 5_000, 19_000]), Ok(()));
         assert_eq!(bearable(&[5_000, 19_999, 5_000, 19_000]), Err(Flaw::Starves), "too often");

@@ -143,7 +143,7 @@ pub struct Run {
 
 impl Run {
     /// Combines the chains of a job.
-    pub fn of(chains: &[Self]) -> Self {
+    pub fn average(chains: &[Self]) -> Self {
         chains.iter().fold(Self::default(), |all, chain| all.join(*chain))
     }
 
@@ -250,10 +250,10 @@ impl Program {
     /// # Errors
     /// As for [`Job::check`].
     pub fn run(&self, job: &Job) -> Result<Run, BspError> {
-        Ok(Run::of(&self.run_chains(job)?))
+        Ok(Run::average(&self.run_chains(job)?))
     }
 
-    /// Runs a job and returns its chains, which differ in where the nodes start. [`Run::of`] combines them.
+    /// Runs a job and returns its chains, which differ in where the nodes start. [`Run::average`] combines them.
     ///
     /// # Errors
     /// As for [`Job::check`].
@@ -279,12 +279,12 @@ impl Program {
         };
         let chains: Vec<(Run, Vec<Strike>)> = (0..job.chains()).into_par_iter().map(watched).collect();
         let runs: Vec<Run> = chains.iter().map(|(run, _)| *run).collect();
-        Ok((Run::of(&runs), chains.into_iter().flat_map(|(_, strikes)| strikes).collect()))
+        Ok((Run::average(&runs), chains.into_iter().flat_map(|(_, strikes)| strikes).collect()))
     }
 
     /// Runs one chain: places the nodes anew, then runs phase after phase and passes the slowest rank of each to `tell`.
     fn chain(&self, job: &Job, chain: u64, mut tell: impl FnMut(Strike)) -> Run {
-        let layouts = Layout::of(job.ranks, &self.paces.iter().map(Pace::cpus).collect::<Vec<_>>());
+        let layouts = Layout::per_node(job.ranks, &self.paces.iter().map(Pace::cpus).collect::<Vec<_>>());
         let fleets: Vec<Fleet<'_>> = self
             .paces
             .iter()

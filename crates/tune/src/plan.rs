@@ -123,7 +123,7 @@ pub fn plan(audit: &Audit<'_>, choice: &Choice) -> Result<Plan, String> {
         kernel: audit.facts.kernel.clone(),
         compute: parts.map(|parts| list(&parts.compute)).unwrap_or_default(),
         housekeeping: parts.map(|parts| list(&parts.housekeeping)).unwrap_or_default(),
-        mitigations: chosen.iter().map(|one| Chosen::of(one)).collect(),
+        mitigations: chosen.iter().map(|one| Chosen::from_audited(one)).collect(),
         writes,
         left,
     };
@@ -132,7 +132,7 @@ pub fn plan(audit: &Audit<'_>, choice: &Choice) -> Result<Plan, String> {
 }
 
 impl Chosen {
-    fn of(audited: &super::audit::Audited<'_>) -> Self {
+    fn from_audited(audited: &super::audit::Audited<'_>) -> Self {
         let mitigation = audited.mitigation;
         Self {
             id: mitigation.id.clone(),

@@ -86,16 +86,16 @@ pub fn status(root: &Root) -> Result<(Vec<Status>, Option<Status>), StoreError> 
         // Another quell may close it in the meantime.
         let Some(bytes) = store.read_if_there(&id)? else { continue };
         let transaction = Transaction::read(&id, &bytes);
-        open.push(of(&transaction, &boot, store.path_of(&id).display().to_string()));
+        open.push(build(&transaction, &boot, store.path_of(&id).display().to_string()));
     }
     let closed = store.last_closed()?.map(|(id, bytes)| {
         let transaction = Transaction::read(&id, &bytes);
-        of(&transaction, &boot, store.path_of(&format!("closed/{id}")).display().to_string())
+        build(&transaction, &boot, store.path_of(&format!("closed/{id}")).display().to_string())
     });
     Ok((open, closed))
 }
 
-fn of(transaction: &Transaction, boot: &str, journal: String) -> Status {
+fn build(transaction: &Transaction, boot: &str, journal: String) -> Status {
     let left = transaction.entries.iter().filter(|entry| entry.closed.is_none()).count();
     let stage = if transaction.ended.is_some() {
         Stage::Closed

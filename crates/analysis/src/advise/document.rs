@@ -73,7 +73,7 @@ pub struct NodeFacts {
 }
 
 impl JobFacts {
-    fn of(job: &Job<'_>) -> Self {
+    fn from_job(job: &Job<'_>) -> Self {
         match job {
             Job::Phases(options) => Self {
                 quantum_ns: Some(options.quantum.as_nanos()),
@@ -111,7 +111,7 @@ pub(super) fn write(
         |node: &AttributedNoise| NodeFacts { name: node.name.clone(), cpus: node.cpus().count() as u64 };
     let mut advice = Advice {
         schema: SCHEMA,
-        job: JobFacts::of(question.job),
+        job: JobFacts::from_job(question.job),
         nodes: question.nodes.iter().map(node).collect(),
         scales: costs.scales,
         sources: costs.sources,

@@ -13,7 +13,7 @@ pub(crate) struct Stretch {
 
 impl Stretch {
     /// The range of an interval, including what interrupted it.
-    pub fn of(interval: &Interval) -> Self {
+    pub fn from_interval(interval: &Interval) -> Self {
         Self { start: interval.start.as_nanos(), end: interval.end().as_nanos() }
     }
 
@@ -50,7 +50,7 @@ pub(crate) fn innermost(intervals: &[Interval]) -> Vec<Segment> {
     let mut sweep = Sweep { at: 0, segments: Vec::with_capacity(order.len()) };
     let mut running: Vec<(u64, usize)> = Vec::new();
     for index in order {
-        let Stretch { start, end } = Stretch::of(&intervals[index]);
+        let Stretch { start, end } = Stretch::from_interval(&intervals[index]);
         while let Some(&(until, inner)) = running.last() {
             if until > start {
                 sweep.give(inner, start);
@@ -128,10 +128,10 @@ mod tests {
             prop_assert!(flat.windows(2).all(|p| p[0].stretch.end <= p[1].stretch.start));
             for instant in 0..700 {
                 let within = |s: Stretch| s.start <= instant && instant < s.end;
-                let covered = all.iter().any(|i| within(Stretch::of(i)));
+                let covered = all.iter().any(|i| within(Stretch::from_interval(i)));
                 let owner = flat.iter().find(|s| within(s.stretch));
                 prop_assert_eq!(covered, owner.is_some());
-                prop_assert!(owner.is_none_or(|s| within(Stretch::of(&all[s.interval]))));
+                prop_assert!(owner.is_none_or(|s| within(Stretch::from_interval(&all[s.interval]))));
             }
         }
     }

@@ -112,7 +112,7 @@ pub(super) fn command(recording: &Recording) -> Option<(CommandRow, Vec<ThreadRo
         name: thread.comm.to_string(),
         start_ns: thread.start.as_nanos(),
         end_ns: thread.end.as_nanos(),
-        share: Share::of(thread),
+        share: Share::from_thread(thread),
         sources: of_thread.get(&place).map(thread_sources).unwrap_or_default(),
     };
     let rows: Vec<ThreadRow> = recording.threads.iter().enumerate().map(row).collect();
@@ -129,7 +129,7 @@ fn thread_of(places: &BTreeMap<u32, Vec<usize>>, threads: &[Thread], one: &Inter
 }
 
 impl Share {
-    fn of(thread: &Thread) -> Self {
+    fn from_thread(thread: &Thread) -> Self {
         let taken = |kind: SourceKind| {
             let place = SourceKind::ALL.iter().position(|one| *one == kind);
             place.map_or(0, |place| thread.taken[place].time.as_nanos())

@@ -20,7 +20,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    pub(crate) fn of(interval: &Interval) -> Self {
+    pub(crate) fn from_interval(interval: &Interval) -> Self {
         let family = family(&interval.source).into();
         Self {
             source: Some(interval.source.clone()),

@@ -158,7 +158,7 @@ fn measure_tolerance(recording: &Recording) -> Tolerance {
     };
     let found: Vec<Vec<u64>> = recording.traces.par_iter().map(of_trace).collect();
     let granularity = recording.manifest.clock.as_ref().map_or(1.0, |clock| clock.granularity_ns);
-    Tolerance::of(found.concat(), granularity)
+    Tolerance::from_overhangs(found.concat(), granularity)
 }
 
 fn join_all(recording: &Recording, tolerance: Tolerance) -> Vec<Side<'_>> {

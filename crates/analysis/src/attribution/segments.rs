@@ -98,7 +98,7 @@ impl<'a> Filled<'a> {
     }
 
     fn kind_of(&mut self, interval: usize) -> u32 {
-        let kind = || self.kinds.number(Kind::of(&self.intervals[interval]));
+        let kind = || self.kinds.number(Kind::from_interval(&self.intervals[interval]));
         *self.kinds_of[interval].get_or_insert_with(kind)
     }
 
@@ -158,7 +158,7 @@ impl<'a> Filled<'a> {
                 if *of > 0 { (u128::from(*left) * u128::from(overlap) / u128::from(*of)) as u64 } else { 0 };
             (*left, *of) = (*left - ns, of.saturating_sub(overlap));
             let beneath = |&&outer: &&usize| {
-                let outside = Stretch::of(&intervals[outer]);
+                let outside = Stretch::from_interval(&intervals[outer]);
                 outer != segment.interval && outside.overlap(segment.stretch) == segment.stretch.length()
             };
             let under = near_claims.iter().find(beneath).copied();

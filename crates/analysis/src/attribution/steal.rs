@@ -19,7 +19,7 @@ pub(crate) fn windows(intervals: &[Interval]) -> Vec<(Stretch, u64)> {
         intervals.iter().filter(|i| i.source.kind() == SourceKind::Steal).collect();
     steal.sort_by_key(|one| (one.start, one.end(), one.net));
     for one in steal {
-        let Stretch { start, end } = Stretch::of(one);
+        let Stretch { start, end } = Stretch::from_interval(one);
         let window = Stretch { start: start.max(free), end };
         if window.length() > 0 {
             windows.push((window, one.net.as_nanos().min(window.length())));

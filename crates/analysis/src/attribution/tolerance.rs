@@ -49,7 +49,7 @@ pub(super) struct Tolerance {
 
 impl Tolerance {
     /// The clock's granularity, or the 99th percentile of the overhang if that is larger, up to [`MOST_NS`].
-    pub fn of(overhangs: Vec<u64>, granularity_ns: f64) -> Self {
+    pub fn from_overhangs(overhangs: Vec<u64>, granularity_ns: f64) -> Self {
         let overhangs = Durations::new(overhangs);
         let p99 = overhangs.quantile(0.99);
         let granularity = granularity_ns.clamp(1.0, MOST_NS as f64).ceil() as u64;
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn the_tolerance_is_that_of_the_clock_or_more() {
-        assert_eq!(Tolerance::of(vec![], 15.5).ns, 16);
-        assert_eq!(Tolerance::of(vec![3, 40, 90], 15.5).ns, 90);
-        assert_eq!(Tolerance::of(vec![70_000], f64::NAN).ns, MOST_NS);
+        assert_eq!(Tolerance::from_overhangs(vec![], 15.5).ns, 16);
+        assert_eq!(Tolerance::from_overhangs(vec![3, 40, 90], 15.5).ns, 90);
+        assert_eq!(Tolerance::from_overhangs(vec![70_000], f64::NAN).ns, MOST_NS);
     }
 
     #[test]

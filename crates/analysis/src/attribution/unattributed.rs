@@ -119,14 +119,14 @@ pub(super) fn unattributed(recording: &Recording, sides: &[Side]) -> Unattribute
         total_ns: around.total().saturating_add(alone.total()),
         around_known_ns: around.total(),
         alone_ns: alone.total(),
-        around_known: LeftOver::of(around.summary()),
-        alone: LeftOver::of(alone.summary()),
+        around_known: LeftOver::from_summary(around.summary()),
+        alone: LeftOver::from_summary(alone.summary()),
         hypotheses: hypotheses(recording, sides, &around, &alone),
     }
 }
 
 impl LeftOver {
-    fn of(s: Summary) -> Self {
+    fn from_summary(s: Summary) -> Self {
         Self {
             count: s.count,
             total_ns: s.total_ns,

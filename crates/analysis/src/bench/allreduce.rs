@@ -127,14 +127,14 @@ pub fn together(runs: Vec<AllreduceRun>) -> Allreduce {
 pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun]) -> AllreduceRun {
     let longest: Vec<u64> =
         job.iter().map(|cells| cells.iter().map(|cell| cell.wait).max().unwrap_or(0)).collect();
-    let histogram = LogHistogram::of(&Durations::new(longest.clone()), PER_DECADE);
-    let longest = Spread::of(longest);
+    let histogram = LogHistogram::from_sample(&Durations::new(longest.clone()), PER_DECADE);
+    let longest = Spread::from_times(longest);
     let anomalies = anomalies::find(job, hosts);
     AllreduceRun {
         run: run.clone(),
         operations: job.phases() as u64,
         clock_error_ns: job.clock_error_ns,
-        times: Spread::of(job.iter().flatten().map(|cell| cell.wait).collect()),
+        times: Spread::from_times(job.iter().flatten().map(|cell| cell.wait).collect()),
         estimates: jones::estimates(job, hosts, longest.p50_ns as f64, longest.mean_ns),
         longest,
         histogram,

@@ -103,7 +103,7 @@ pub fn find(job: &Job, hosts: &[HostRun]) -> Anomalies {
     let lengths = Durations::new(job.iter().map(length).collect());
     let typical = lengths.quantile(0.5).unwrap_or(0);
     let threshold = threshold(&lengths, typical);
-    let mut sides = Sides::of(job, hosts);
+    let mut sides = Sides::split(job, hosts);
     let mut found = Vec::new();
     for (phase, cells) in job.iter().enumerate() {
         let total_ns = length(cells);
@@ -168,7 +168,7 @@ struct Suspect {
 }
 
 impl<'a> Sides<'a> {
-    fn of(job: &'a Job, hosts: &'a [HostRun]) -> Self {
+    fn split(job: &'a Job, hosts: &'a [HostRun]) -> Self {
         Self { job, hosts, busy: HashMap::new() }
     }
 
@@ -236,7 +236,7 @@ impl<'a> Sides<'a> {
             let known = &job.ranks[rank];
             let intervals = &hosts[known.host].recording.intervals;
             let of_cpu = intervals.iter().find(|side| side.cpu == cpu)?;
-            Some(Busy::of(of_cpu, &|pid| pid == known.pid))
+            Some(Busy::from_intervals(of_cpu, &|pid| pid == known.pid))
         });
         side.as_ref()
     }

@@ -124,7 +124,7 @@ pub struct Predicted {
 
 /// Analyses a run, without a prediction.
 pub fn analyse(job: &Job, run: &RunFacts, hosts: &[HostRun], seed: u64) -> Bsp {
-    let all = |value: fn(&Cell) -> u64| Spread::of(job.iter().flatten().map(value).collect());
+    let all = |value: fn(&Cell) -> u64| Spread::from_times(job.iter().flatten().map(value).collect());
     let waits = run.operation != "none";
     let operation_ns = if waits { operation(job) } else { 0.0 };
     let quantum = run.quantum_ns as f64;
@@ -161,7 +161,7 @@ fn operation(job: &Job) -> f64 {
         let came = cells.iter().map(Cell::computed).max()?;
         u64::try_from(cells.iter().map(Cell::end).max()? - came).ok()
     });
-    Spread::of(own.collect()).p50_ns as f64
+    Spread::from_times(own.collect()).p50_ns as f64
 }
 
 fn slowdown(job: &Job, value: fn(&Cell) -> u64, base_ns: f64, seed: u64) -> Option<Slowdown> {
@@ -189,7 +189,7 @@ fn by_rank(job: &Job, hosts: &[HostRun], quantum: f64, waits: bool) -> Vec<RankR
         last[at.unwrap_or(0)] += 1;
     }
     let row = |(index, rank): (usize, &super::job::Rank)| {
-        let compute = Spread::of(job.of_rank(index).map(|cell| cell.compute).collect());
+        let compute = Spread::from_times(job.of_rank(index).map(|cell| cell.compute).collect());
         let mut cpus: Vec<_> = job.of_rank(index).map(|cell| cell.cpu).collect();
         cpus.sort_unstable();
         cpus.dedup();

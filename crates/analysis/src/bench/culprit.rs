@@ -1,6 +1,6 @@
 //! What took a CPU in a range of time: the culprits of a long quantum, of a slow operation, of a late rank.
 //!
-//! A CPU's intervals are flattened once ([`Busy::of`]); each query after that is a binary search. Nested intervals count
+//! A CPU's intervals are flattened once ([`Busy::from_intervals`]); each query after that is a binary search. Nested intervals count
 //! net: an interrupt's time is its own, and not that of the task that it interrupted. The hypervisor's time is known per
 //! window but not per instant, so it is a candidate only for time that nothing else explains.
 
@@ -51,7 +51,7 @@ pub struct Busy<'a> {
 impl<'a> Busy<'a> {
     /// Indexes one CPU's intervals. `own` returns whether an id is that of one of the program's own tasks: a recording of a whole CPU
     /// holds their runs too, and those are not noise.
-    pub fn of(intervals: &'a Intervals, own: &dyn Fn(u32) -> bool) -> Self {
+    pub fn from_intervals(intervals: &'a Intervals, own: &dyn Fn(u32) -> bool) -> Self {
         let intervals = intervals.intervals.as_slice();
         let mut segments = innermost(intervals);
         segments.retain(|segment| {
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn nested_time_is_net_and_the_own_task_is_left_out() {
         let node = busy_node();
-        let busy = Busy::of(&node, &|pid| pid == 7);
+        let busy = Busy::from_intervals(&node, &|pid| pid == 7);
         let expected =
             [("task:daemon".into(), 9, 260), ("tick".into(), 0, 90), ("softirq:TIMER".into(), 0, 5)];
         assert_eq!(named(&busy.taken_in(0, 2_000)), expected);
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_stretch_gets_only_what_lies_in_it() {
         let node = busy_node();
-        let busy = Busy::of(&node, &|pid| pid == 7);
+        let busy = Busy::from_intervals(&node, &|pid| pid == 7);
         assert_eq!(
             named(&busy.taken_in(1_120, 1_150)),
             [("tick".into(), 0, 20), ("task:daemon".into(), 9, 10)]
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn the_hypervisor_is_blamed_for_no_more_than_is_left() {
         let node = of_cpu(vec![steal(0, 4_000, 900), tick(100, 200), steal(4_000, 4_000, 50)]);
-        let busy = Busy::of(&node, &|_| false);
+        let busy = Busy::from_intervals(&node, &|_| false);
         let blamed = busy.explain(0, 2_000, 500);
         assert_eq!(named(&blamed.shares), [("steal".into(), 0, 300), ("tick".into(), 0, 200)]);
         assert_eq!((blamed.explained_ns, blamed.left_ns), (500, 0));
@@ -233,7 +233,7 @@ mod tests {
             intervals.sort_by_key(|i| i.start);
             let flat = innermost(&intervals);
             let node = of_cpu(intervals.clone());
-            let shares = Busy::of(&node, &|pid| pid == 7).taken_in(from, from + length);
+            let shares = Busy::from_intervals(&node, &|pid| pid == 7).taken_in(from, from + length);
             for share in shares.iter().filter(|share| share.source.kind() != SourceKind::Steal) {
                 let is_it = |s: &&Segment| intervals[s.interval].source == share.source;
                 let at = |t: u64| flat.iter().filter(is_it).any(|s| s.stretch.start <= t && t < s.stretch.end);

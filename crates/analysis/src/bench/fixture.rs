@@ -53,5 +53,5 @@ pub fn host(ranks: &[(u32, u32)], phases: Vec<(u32, Phase)>, intervals: Vec<Inte
 
 /// The job of these hosts, which must form one.
 pub fn job_of(hosts: &[HostRun]) -> Job {
-    Job::of(hosts).unwrap()
+    Job::from_hosts(hosts).unwrap()
 }

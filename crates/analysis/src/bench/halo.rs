@@ -86,7 +86,7 @@ impl Rounds {
             run: self.run,
             per_node: self.per_node as u32,
             rounds: self.means.len() as u32,
-            times: Spread::of(self.times),
+            times: Spread::from_times(self.times),
             means_ns: self.means,
             anomalies: self.anomalies,
         })

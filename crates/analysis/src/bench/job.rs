@@ -132,7 +132,7 @@ impl Job {
     ///
     /// # Errors
     /// Why they do not form a run: a rank is missing, or occurs twice.
-    pub fn of(hosts: &[HostRun]) -> Result<Self, String> {
+    pub fn from_hosts(hosts: &[HostRun]) -> Result<Self, String> {
         let mut ranks = Vec::new();
         let mut rows: Vec<(u32, &[(Cpu, Phase)])> = Vec::new();
         let mut clock_error_ns = 0;

@@ -73,8 +73,10 @@ pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) ->
         let cpus: BTreeSet<Cpu> = ranks.iter().flat_map(|&r| job.of_rank(r).map(|cell| cell.cpu)).collect();
         let sides = host.recording.intervals.iter().filter(|side| cpus.contains(&side.cpu));
         let sides: Vec<_> = sides.collect();
-        let busy: Vec<Vec<Stretch>> =
-            sides.iter().map(|side| Busy::of(side, &|pid| pids.contains(&pid)).stretches(span)).collect();
+        let busy: Vec<Vec<Stretch>> = sides
+            .iter()
+            .map(|side| Busy::from_intervals(side, &|pid| pids.contains(&pid)).stretches(span))
+            .collect();
         watched = watched.saturating_add(span.length().saturating_mul(busy.len() as u64));
         hosts_time = hosts_time.saturating_add(if busy.is_empty() { 0 } else { span.length() });
         taken = busy.iter().fold(taken, |sum, stretches| sum.saturating_add(length(stretches)));

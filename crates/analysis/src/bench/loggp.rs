@@ -70,19 +70,19 @@ pub fn analyse(files: &[RankFile]) -> Result<Document, String> {
 }
 
 fn kind(file: &RankFile, name: KindName) -> Option<Kind> {
-    let samples = Samples::of(file, name)?;
-    let threshold = Threshold::of(file, name);
+    let samples = Samples::from_file(file, name)?;
+    let threshold = Threshold::from_file(file, name);
     let limit = threshold.bytes();
     let points = samples.points(0..samples.rounds());
     let spans = fit::spans(&points, limit);
-    let fitted = Figures::of(&points, &spans, limit)?;
+    let fitted = Figures::from_points(&points, &spans, limit)?;
     let mut replicates: Vec<Vec<f64>> = Vec::new();
     let mut random = Pcg64Mcg::seed_from_u64(SEED);
     for _ in 0..REPLICATES {
         let drawn: Vec<usize> =
             (0..samples.rounds()).map(|_| random.random_range(0..samples.rounds())).collect();
         let points = samples.points(drawn.into_iter());
-        replicates.extend(Figures::of(&points, &spans, limit).map(|figures| figures.flat()));
+        replicates.extend(Figures::from_points(&points, &spans, limit).map(|figures| figures.flat()));
     }
     let estimates = estimates(&fitted.flat(), &replicates);
     let (parameters, ranges) = document::parameters(&estimates, &points, &spans);
@@ -96,7 +96,7 @@ fn kind(file: &RankFile, name: KindName) -> Option<Kind> {
         eager_limit_bytes: threshold.estimate(),
         eager_limit_found: threshold.found(),
         ranges,
-        sizes: points.iter().map(SizeTimes::of).collect(),
+        sizes: points.iter().map(SizeTimes::from_point).collect(),
         checks,
     })
 }

@@ -40,7 +40,7 @@ pub struct Spread {
 
 impl Spread {
     /// Computes the figures; the times may have any order.
-    pub fn of(mut times: Vec<u64>) -> Self {
+    pub fn from_times(mut times: Vec<u64>) -> Self {
         times.sort_unstable();
         let at = |p: f64| nearest_rank(&times, p).unwrap_or(0);
         let reals = times.iter().map(|&t| t as f64);
@@ -93,11 +93,11 @@ mod tests {
 
     #[test]
     fn a_spread_is_of_times_that_happened() {
-        let spread = Spread::of((1..=100).rev().collect());
+        let spread = Spread::from_times((1..=100).rev().collect());
         assert_eq!((spread.min_ns, spread.quiet_ns, spread.p50_ns, spread.max_ns), (1, 5, 50, 100));
         assert!((spread.mean_ns - 50.5).abs() < 1e-9 && (spread.sigma_ns - 29.011).abs() < 1e-3);
-        assert_eq!(Spread::of(Vec::new()), Spread::default());
-        assert_eq!(Spread::of(vec![7]).sigma_ns, 0.0);
+        assert_eq!(Spread::from_times(Vec::new()), Spread::default());
+        assert_eq!(Spread::from_times(vec![7]).sigma_ns, 0.0);
     }
 
     #[test]

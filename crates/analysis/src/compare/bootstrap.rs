@@ -44,7 +44,7 @@ struct Block {
 }
 
 impl Blocks {
-    pub fn of(traces: &[&Trace]) -> Self {
+    pub fn from_traces(traces: &[&Trace]) -> Self {
         let noise = || traces.iter().flat_map(|trace| trace.noise().map(|d| d.duration.as_nanos()));
         let first = bin(noise().min().unwrap_or(1));
         let bins = bin(noise().max().unwrap_or(1)) - first + 1;

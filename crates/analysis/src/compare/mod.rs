@@ -58,7 +58,7 @@ pub enum CompareError {
 pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Result<Comparison, CompareError> {
     let [from, to] = [a, b].map(|side| {
         let traces: Vec<&Trace> = side.traces.iter().collect();
-        Sample::of(&traces).ok_or_else(|| CompareError::NothingObserved(side.name.to_owned()))
+        Sample::from_traces(&traces).ok_or_else(|| CompareError::NothingObserved(side.name.to_owned()))
     });
     let (from, to) = (from?, to?);
     let densities = densities(&from.durations, &to.durations);
@@ -98,8 +98,8 @@ struct Sample {
 
 impl Sample {
     /// `None` without observed time.
-    fn of(traces: &[&Trace]) -> Option<Self> {
-        let blocks = Blocks::of(traces);
+    fn from_traces(traces: &[&Trace]) -> Option<Self> {
+        let blocks = Blocks::from_traces(traces);
         let durations = Durations::of_noise(traces.iter().copied());
         (blocks.observed_ns() > 0.0).then_some(Self { durations, blocks })
     }
@@ -158,7 +158,7 @@ fn per_cpu(a: &Side<'_>, b: &Side<'_>, options: &Options) -> Vec<CpuComparison> 
     let after = by_cpu(b);
     let both = by_cpu(a).into_iter().filter_map(|(cpu, from)| Some((cpu, from, after.get(&cpu)?)));
     both.filter_map(|(cpu, from, to)| {
-        let (from, to) = (Sample::of(&from)?, Sample::of(to)?);
+        let (from, to) = (Sample::from_traces(&from)?, Sample::from_traces(to)?);
         let changes = changes(&from, &to, options, 1 + u64::from(cpu.0));
         let wasserstein_ns = wasserstein(from.durations.as_slice(), to.durations.as_slice());
         Some(CpuComparison { cpu: cpu.0, wasserstein_ns, changes })

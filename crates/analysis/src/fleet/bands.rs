@@ -28,7 +28,7 @@ const PREFIX: &str = "detours around ";
 ///
 /// A detour between two centres counts in both, by its distance to each on a logarithmic scale. With sharp edges, a node whose ticks
 /// take a little longer than its neighbours' would have them all in another band.
-pub(super) fn of(ns: u64) -> [(usize, f64); 2] {
+pub(super) fn weights(ns: u64) -> [(usize, f64); 2] {
     let place = (((ns.max(1) as f64).log10() - FIRST) / STEP).clamp(0.0, (BANDS - 1) as f64);
     let below = (place as usize).min(BANDS - 2);
     let upper = place - below as f64;
@@ -42,12 +42,12 @@ mod tests {
 
     #[test]
     fn a_duration_is_shared_by_its_neighbours() {
-        assert_eq!(of(100), [(0, 1.0), (1, 0.0)]);
-        assert_eq!(of(1_000), [(2, 1.0), (3, 0.0)]);
-        assert_eq!(of(1), of(100));
-        assert_eq!(of(u64::MAX), [(15, 0.0), (16, 1.0)]);
+        assert_eq!(weights(100), [(0, 1.0), (1, 0.0)]);
+        assert_eq!(weights(1_000), [(2, 1.0), (3, 0.0)]);
+        assert_eq!(weights(1), weights(100));
+        assert_eq!(weights(u64::MAX), [(15, 0.0), (16, 1.0)]);
         for ns in [100, 177, 3_162, 1_000_000, 7_777_777] {
-            assert!((of(ns).iter().map(|part| part.1).sum::<f64>() - 1.0).abs() < 1e-12);
+            assert!((weights(ns).iter().map(|part| part.1).sum::<f64>() - 1.0).abs() < 1e-12);
         }
     }
 
@@ -57,7 +57,11 @@ mod tests {
             assert_eq!(place(&name), Some(at));
             let centre: quell_recording::Nanos = NAMES[at].parse().unwrap();
             assert_eq!(
-                of(centre.as_nanos()).map(|(band, weight)| band as f64 * weight).iter().sum::<f64>().round(),
+                weights(centre.as_nanos())
+                    .map(|(band, weight)| band as f64 * weight)
+                    .iter()
+                    .sum::<f64>()
+                    .round(),
                 at as f64
             );
         }

@@ -41,7 +41,7 @@ pub(super) fn cost(
     job: FleetJob,
 ) -> Option<(Cost, Vec<Option<f64>>)> {
     let known: Vec<usize> = (0..nodes.len()).filter(|&at| nodes[at].curve.is_some()).collect();
-    let mixture = Mixture::of(known.iter().map(|&at| &nodes[at]).collect(), job.quantum);
+    let mixture = Mixture::from_nodes(known.iter().map(|&at| &nodes[at]).collect(), job.quantum);
     let (&first, _) = known.split_first()?;
     let cpus: usize = mixture.nodes.iter().map(|node| node.cpus).sum();
     let blame = mixture.blame();
@@ -133,7 +133,7 @@ struct Blame {
 }
 
 impl<'a> Mixture<'a> {
-    fn of(nodes: Vec<&'a NodeSummary>, quantum: Nanos) -> Self {
+    fn from_nodes(nodes: Vec<&'a NodeSummary>, quantum: Nanos) -> Self {
         let logs = nodes
             .iter()
             .filter_map(|node| node.curve.as_ref())

@@ -32,7 +32,7 @@ pub(super) struct Curve {
 impl Curve {
     /// The curve of a node for a quantum. One start is drawn from each of equal strides of at most half a quantum, so no detour
     /// falls between two, and the starts are not in step with any period.
-    pub fn of(traces: &[Trace], quantum: Nanos, draws: Draws) -> Result<Self, BspError> {
+    pub fn from_traces(traces: &[Trace], quantum: Nanos, draws: Draws) -> Result<Self, BspError> {
         let node = Node::new(traces)?;
         let period = node.clocks()[0].period();
         let cpus = node.clocks().len() as u64;
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_periodic_detour_delays_as_it_must() {
         let quantum = Nanos::from_nanos(1_000_000);
-        let curve = Curve::of(&[trace(0, 4_000_000, 50_000)], quantum, Draws::new(1, &[])).unwrap();
+        let curve = Curve::from_traces(&[trace(0, 4_000_000, 50_000)], quantum, Draws::new(1, &[])).unwrap();
         // A quantum that begins in the millisecond before it meets all of it.
         let exact = 50_000.0 * 1_000_000.0 / (4_000_000.0 - 50_000.0);
         assert!((late(&curve) / exact - 1.0).abs() < 0.05, "{} {exact}", late(&curve));
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn the_slowest_cpu_counts() {
         let quantum = Nanos::from_nanos(1_000_000);
-        let of = |traces: &[Trace]| late(&Curve::of(traces, quantum, Draws::new(1, &[])).unwrap());
+        let of = |traces: &[Trace]| late(&Curve::from_traces(traces, quantum, Draws::new(1, &[])).unwrap());
         let (short, long) = (trace(0, 1_000_000, 3_000), trace(1, 1_000_000, 9_000));
         let both = of(&[short.clone(), long.clone()]);
         assert!((both / of(&[long]) - 1.0).abs() < 0.01 && both > 2.0 * of(&[short]));

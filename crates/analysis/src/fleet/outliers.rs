@@ -54,10 +54,10 @@ pub(super) struct Found {
 /// Compares nodes that were recorded in the same way.
 pub(super) fn outliers(nodes: &[&NodeSummary]) -> Found {
     let names: BTreeSet<&str> = nodes.iter().flat_map(|node| node.sums.keys().map(String::as_str)).collect();
-    let usual = Usual::of(nodes, names.len());
+    let usual = Usual::from_nodes(nodes, names.len());
     let mut found = Found { whys: vec![Vec::new(); nodes.len()], typical: Vec::new(), warnings: Vec::new() };
     for name in names {
-        let column = Column::of(nodes, name);
+        let column = Column::from_nodes(nodes, name);
         found.typical.push(column.typical());
         if nodes.len() < FEWEST_NODES {
             continue;
@@ -110,8 +110,8 @@ struct Usual {
 }
 
 impl Usual {
-    fn of(nodes: &[&NodeSummary], names: usize) -> Self {
-        let all = Column::of(nodes, ALL);
+    fn from_nodes(nodes: &[&NodeSummary], names: usize) -> Self {
+        let all = Column::from_nodes(nodes, ALL);
         Self {
             ns_per_s: all.median(|one| one.per_s(one.sums.total_ns)),
             worst_ns_per_s: all.median(|one| one.sums.worst_share),
@@ -166,7 +166,7 @@ struct Compared {
 }
 
 impl<'a> Column<'a> {
-    fn of(nodes: &[&'a NodeSummary], name: &'a str) -> Self {
+    fn from_nodes(nodes: &[&'a NodeSummary], name: &'a str) -> Self {
         let cell =
             |node: &&'a NodeSummary| Cell { node, sums: node.sums.get(name).copied().unwrap_or_default() };
         let cells: Vec<Cell> = nodes.iter().map(cell).collect();

@@ -47,10 +47,10 @@ pub struct NodeSummary {
 impl NodeSummary {
     /// Summarises a recording, in one pass over its rows. With a quantum it includes the node's delay over one; the places that are
     /// evaluated depend only on the seed and the recording's name.
-    pub fn of(recording: &Recording, quantum: Option<Nanos>, seed: u64) -> Self {
+    pub fn from_recording(recording: &Recording, quantum: Option<Nanos>, seed: u64) -> Self {
         let manifest = &recording.manifest;
         let spans: Vec<Span> = manifest.cpus.iter().map(|facts| facts.span()).collect();
-        let gathering = Gathering::of(recording, &spans);
+        let gathering = Gathering::new(recording, &spans);
         let curve = quantum.map(|quantum| curve(recording, quantum, seed));
         let (curve, no_curve_because) = match curve {
             Some(Ok(curve)) => (Some(curve), None),
@@ -96,7 +96,7 @@ fn curve(recording: &Recording, quantum: Nanos, seed: u64) -> Result<Curve, Stri
         return Err("it holds no order of its detours".into());
     }
     let name: Vec<u64> = recording.name().bytes().map(u64::from).collect();
-    Curve::of(&recording.traces, quantum, Draws::new(seed, &name)).map_err(|error| error.to_string())
+    Curve::from_traces(&recording.traces, quantum, Draws::new(seed, &name)).map_err(|error| error.to_string())
 }
 
 /// The sums of a node while its rows are read.
@@ -111,7 +111,7 @@ struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    fn of(recording: &'a Recording, spans: &[Span]) -> Self {
+    fn new(recording: &'a Recording, spans: &[Span]) -> Self {
         let start = spans.iter().map(|span| span.start).min().unwrap_or_default();
         let end = spans.iter().map(|span| span.end).max().unwrap_or_default();
         let mut all = Self {
@@ -119,7 +119,7 @@ impl<'a> Gathering<'a> {
             places: BTreeMap::new(),
             gathered: Vec::new(),
             watched_s: spans.iter().map(|span| span.length().as_secs_f64()).collect(),
-            windows: Windows::of(Span { start, end }),
+            windows: Windows::from_span(Span { start, end }),
             lost: None,
         };
         if recording.manifest.method == Method::Detour {
@@ -158,7 +158,7 @@ impl<'a> Gathering<'a> {
             for detour in trace.noise() {
                 let event = Event { at: detour.start, ns: detour.duration.as_nanos(), weight: 1.0 };
                 self.add(all, cpu, event);
-                for (band, weight) in bands::of(event.ns).into_iter().filter(|_| !known) {
+                for (band, weight) in bands::weights(event.ns).into_iter().filter(|_| !known) {
                     self.add(bands[band], cpu, Event { weight, ..event });
                 }
             }
@@ -176,7 +176,7 @@ impl<'a> Gathering<'a> {
     }
 
     fn intervals(&mut self, recording: &'a Recording) {
-        let programs = Programs::of(recording);
+        let programs = Programs::from_recording(recording);
         let all = (recording.manifest.method != Method::Detour).then(|| self.place(ALL));
         for (cpu, side) in recording.intervals.iter().enumerate() {
             for one in side.intervals.iter().filter(|one| one.net > Nanos::ZERO && !programs.hold(one)) {
@@ -229,7 +229,7 @@ struct Programs {
 }
 
 impl Programs {
-    fn of(recording: &Recording) -> Self {
+    fn from_recording(recording: &Recording) -> Self {
         let manifest = &recording.manifest;
         let ranks: Vec<u32> = manifest.mpi.iter().flat_map(|mpi| &mpi.here).map(|facts| facts.pid).collect();
         let mut names: Vec<Source> = Vec::new();

@@ -17,7 +17,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub fn of(span: Span) -> Self {
+    pub fn from_span(span: Span) -> Self {
         let whole = span.length().as_nanos();
         let count = (whole / SHORTEST_WINDOW).clamp(1, MOST_WINDOWS);
         Self { start: span.start, length: (whole / count).max(1), count: count as u32 }
@@ -132,9 +132,9 @@ mod tests {
 
     #[test]
     fn a_burst_is_in_one_window_and_what_comes_back_in_many() {
-        let windows = Windows::of(span(10));
+        let windows = Windows::from_span(span(10));
         assert_eq!(windows.count, 10);
-        assert_eq!((Windows::of(span(600)).count, Windows::of(span(0)).count), (64, 1));
+        assert_eq!((Windows::from_span(span(600)).count, Windows::from_span(span(0)).count), (64, 1));
         let (mut burst, mut daemon) = (Gathered::new(1), Gathered::new(1));
         for i in 0..30 {
             let event = |at| Event { at: Nanos::from_nanos(at), ns: 10, weight: 1.0 };
@@ -148,7 +148,7 @@ mod tests {
     fn the_two_longest_do_not_settle_anything() {
         let mut one = Gathered::new(2);
         for (cpu, ns) in [(0, 5), (0, 1_000), (1, 7), (1, 900), (1, 11)] {
-            one.add(cpu, Event { at: Nanos::ZERO, ns, weight: 1.0 }, Windows::of(span(2)));
+            one.add(cpu, Event { at: Nanos::ZERO, ns, weight: 1.0 }, Windows::from_span(span(2)));
         }
         let sums = one.sums(&[2.0, 2.0]);
         assert_eq!((sums.count, sums.total_ns, sums.settled_ns, sums.max_ns), (5.0, 1_923.0, 23.0, 1_000));

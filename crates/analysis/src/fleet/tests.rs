@@ -84,7 +84,7 @@ fn found(ill: &[(u64, Vec<Vec<Habit>>)], sources: bool) -> Fleet {
     let summary = |node: u64| {
         let habits =
             ill.iter().find(|one| one.0 == node).map_or_else(|| vec![healthy(node); 2], |one| one.1.clone());
-        NodeSummary::of(&recording(&format!("n{node:03}"), node, &habits, sources), None, 1)
+        NodeSummary::from_recording(&recording(&format!("n{node:03}"), node, &habits, sources), None, 1)
     };
     fleet("fleet".into(), (0..200).map(summary).collect(), Vec::new(), None)
 }
@@ -163,7 +163,7 @@ fn the_cost_is_that_of_a_prediction() {
     let recordings = small();
     let job = FleetJob { ranks: vec![24, 96], quantum: Nanos::from_nanos(1_000_000), seed: 3 };
     let nodes: Vec<NodeSummary> =
-        recordings.iter().map(|one| NodeSummary::of(one, Some(job.quantum), job.seed)).collect();
+        recordings.iter().map(|one| NodeSummary::from_recording(one, Some(job.quantum), job.seed)).collect();
     let cost = fleet("small".into(), nodes, Vec::new(), Some(job.clone())).cost.unwrap();
     let noise: Vec<NodeNoise> = recordings
         .iter()
@@ -190,7 +190,7 @@ fn the_cost_is_that_of_a_prediction() {
 fn a_job_on_a_part_of_the_fleet_costs_less_than_on_all() {
     let job = FleetJob { ranks: vec![1, 2, 8, 24, 48], quantum: Nanos::from_nanos(1_000_000), seed: 3 };
     let nodes: Vec<NodeSummary> =
-        small().iter().map(|one| NodeSummary::of(one, Some(job.quantum), 3)).collect();
+        small().iter().map(|one| NodeSummary::from_recording(one, Some(job.quantum), 3)).collect();
     let fleet = fleet("small".into(), nodes, Vec::new(), Some(job.clone()));
     let scales = fleet.cost.unwrap().scales;
     assert!(scales[0].nodes == 1 && (scales[0].mixture_percent - scales[1].mixture_percent).abs() < 1e-12);

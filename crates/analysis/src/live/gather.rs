@@ -119,7 +119,7 @@ impl Gatherer {
     pub fn intervals(&mut self, rows: impl Iterator<Item = (Cpu, Interval)>) {
         for (cpu, one) in rows {
             let Some(index) = self.place(cpu) else { continue };
-            let key = Key::of(&one, self.own_pid);
+            let key = Key::from_interval(&one, self.own_pid);
             let own = matches!(key, Key::Source(_, true));
             let state = &mut self.states[index];
             state.now.interval(&one, own);
@@ -221,7 +221,7 @@ impl Gatherer {
 /// Attributes a detour to its sources.
 fn count(table: &mut Table, blame: &Blame, intervals: &[Interval], own_pid: u32) {
     for part in &blame.parts {
-        table.blame(Key::of(&intervals[part.interval], own_pid), part.ns);
+        table.blame(Key::from_interval(&intervals[part.interval], own_pid), part.ns);
     }
     if blame.stolen_ns > 0 {
         table.blame(Key::Source(Source::Steal, false), blame.stolen_ns);

@@ -26,7 +26,7 @@ pub(super) enum Key {
 
 impl Key {
     /// The key of an interval; `own_pid` is quell's process.
-    pub fn of(one: &Interval, own_pid: u32) -> Self {
+    pub fn from_interval(one: &Interval, own_pid: u32) -> Self {
         Self::Source(one.source.clone(), one.source.kind() == SourceKind::Task && one.pid == own_pid)
     }
 

@@ -49,9 +49,9 @@ pub(super) fn follow(events: &Events, line: &Line, allowance: f64) -> Option<Tra
     if cycles < FEWEST_CYCLES as f64 - 0.5 {
         return None;
     }
-    let cells = Cells::of(events, frequency);
+    let cells = Cells::fold(events, frequency);
     let groups = cells.groups();
-    let phases = Phases::of(events, frequency, &cells.group_phases(groups));
+    let phases = Phases::fold(events, frequency, &cells.group_phases(groups));
     let window = phases.best_window();
     let hits = phases.hits(&window);
     // Correction for choices: a phase is fitted for each group, and the window is one of several.
@@ -75,11 +75,11 @@ fn sharpened(events: &Events, line: &Line) -> f64 {
     // A strong train is equally sharp in a part of its events.
     let spare = (line.power / (8.0 * STANDS_OUT)).min(events.starts.len() as f64 / ENOUGH_EVENTS);
     let events = &events.each(spare as usize);
-    let coarse = Cells::of(events, line.frequency).refined(1.5 * line.resolution);
+    let coarse = Cells::fold(events, line.frequency).refined(1.5 * line.resolution);
     // In the second pass, cells no longer lose power to an error of the frequency.
-    let mut frequency = Cells::of(events, coarse).refined(0.2 * line.resolution);
+    let mut frequency = Cells::fold(events, coarse).refined(0.2 * line.resolution);
     for harmonic in (1..=HIGHEST_HARMONIC).map(|doublings| f64::from(1 << doublings)) {
-        let cells = Cells::of(events, harmonic * frequency);
+        let cells = Cells::fold(events, harmonic * frequency);
         let refined = cells.refined(1.0 / events.length);
         let power = cells.power(refined - cells.frequency) / events.starts.len() as f64;
         if cells.groups() > 1 || power < STANDS_OUT {
@@ -100,7 +100,7 @@ struct Cells {
 }
 
 impl Cells {
-    fn of(events: &Events, frequency: f64) -> Self {
+    fn fold(events: &Events, frequency: f64) -> Self {
         let most = (frequency * events.length / 2.0).min(MOST_CELLS as f64);
         let mut cells = 1;
         while (cells * 4) as f64 <= most {
@@ -243,7 +243,7 @@ struct Hits {
 }
 
 impl Phases {
-    fn of(events: &Events, frequency: f64, groups: &[f64]) -> Self {
+    fn fold(events: &Events, frequency: f64, groups: &[f64]) -> Self {
         let followed = unwrapped(groups);
         let per_ns = groups.len() as f64 / events.length;
         let mut histogram = vec![0; PHASES];

@@ -105,7 +105,7 @@ pub fn periods(trace: &Trace) -> Vec<Period> {
     let bands = bands(trace);
     let allowance = FALSE_ALARM / bands.len().max(1) as f64;
     let found: Vec<Vec<Found>> =
-        bands.par_iter().map(|&band| Events::of(trace, band).trains(allowance)).collect();
+        bands.par_iter().map(|&band| Events::from_trace(trace, band).trains(allowance)).collect();
     let mut periods: Vec<Period> =
         without_duplicates(found.into_iter().flatten().collect()).into_iter().map(|f| f.period).collect();
     periods.sort_by(|a, b| b.noise_ns.cmp(&a.noise_ns).then(a.period_ns.total_cmp(&b.period_ns)));
@@ -161,7 +161,7 @@ struct Found {
 }
 
 impl Events {
-    fn of(trace: &Trace, band: Band) -> Self {
+    fn from_trace(trace: &Trace, band: Band) -> Self {
         let span = trace.span;
         let within = trace
             .noise()

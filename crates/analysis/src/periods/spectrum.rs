@@ -56,7 +56,7 @@ pub(super) fn lines(events: &Events, allowance: f64) -> (Vec<Line>, f64) {
     let surprise = (tests / allowance).ln();
     let mut lines = Vec::new();
     for pass in passes {
-        if let Some(spectrum) = Spectrum::of(events, pass) {
+        if let Some(spectrum) = Spectrum::from_events(events, pass) {
             lines.extend(spectrum.lines(surprise, highest));
         }
     }
@@ -96,7 +96,7 @@ struct Spectrum {
 impl Spectrum {
     /// Welch's mean of the segments' periodograms under a Hann window, each normalised by its count, so that a
     /// Poisson process has the mean 1 at all frequencies (Bartlett 1963). `None` if no segment has enough events.
-    fn of(events: &Events, pass: Pass) -> Option<Self> {
+    fn from_events(events: &Events, pass: Pass) -> Option<Self> {
         let segment = events.length / pass.segments as f64;
         let transform = RealFftPlanner::<f64>::new().plan_fft_forward(pass.points);
         let mut input = transform.make_input_vec();

@@ -23,7 +23,7 @@ pub(super) struct Support {
 }
 
 impl Support {
-    pub(super) fn of(nodes: &[NodeNoise], options: &Options) -> Self {
+    pub(super) fn from_nodes(nodes: &[NodeNoise], options: &Options) -> Self {
         let quanta = nodes.iter().map(|node| node.quanta(options.quantum)).fold(0, u64::saturating_add);
         let cpus = nodes.iter().map(|node| node.traces.len() as u64).sum();
         Self { quanta, in_step: (options.sync == SyncMode::Phase).then_some(cpus) }
@@ -55,7 +55,7 @@ pub(super) fn write(
     (runs, samples): (&[Run], &[Sample]),
     (done, tried): (u64, u64),
 ) -> Prediction {
-    let support = Support::of(nodes, options);
+    let support = Support::from_nodes(nodes, options);
     let point = |(&ranks, (run, sample)): (&u64, (&Run, &Sample))| Point {
         ranks,
         phases: run.phases,
@@ -78,7 +78,7 @@ pub(super) fn assemble(
     points: Vec<Point>,
     resampled: Resampled,
 ) -> Prediction {
-    let support = Support::of(nodes, options);
+    let support = Support::from_nodes(nodes, options);
     let messages = options.messages.as_ref();
     Prediction {
         schema: SCHEMA.to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn assemble(
         drift_ppm: options.sync.drift_ppm(),
         replicates: points.iter().map(|point| point.replicates).max().unwrap_or(0),
         what_if: Vec::new(),
-        noise: nodes.iter().map(NoiseSource::of).collect(),
+        noise: nodes.iter().map(NoiseSource::from_node).collect(),
         supported_ranks: support.ranks(),
         warnings: warnings(nodes, options, &support, &points, resampled),
         points,
@@ -154,6 +154,6 @@ fn warning_on(node: &NodeNoise, quantum: Nanos) -> Option<Warning> {
     if quantum > span {
         return Some(Warning::SpanBelowQuantum { recording, span_ns, quantum_ns });
     }
-    let short = Blocks::of(node, quantum).ok()?.too_short_for(quantum);
+    let short = Blocks::from_node(node, quantum).ok()?.too_short_for(quantum);
     short.then_some(Warning::FewQuanta { recording, span_ns, quantum_ns })
 }

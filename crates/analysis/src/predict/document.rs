@@ -154,7 +154,7 @@ pub struct MessageFacts {
 
 impl NoiseSource {
     /// The facts about a node's noise.
-    pub fn of(node: &NodeNoise) -> Self {
+    pub fn from_node(node: &NodeNoise) -> Self {
         Self {
             name: node.name.clone(),
             cpus: node.traces.len() as u64,

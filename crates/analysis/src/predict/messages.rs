@@ -79,7 +79,7 @@ struct Runs {
 
 impl Runs {
     /// Splits `phases` over up to [`MOST_RUNS`] runs, each of at most the requested number of phases.
-    fn of(phases: u64, options: &Options, params: &Params) -> Result<Self, PredictError> {
+    fn new(phases: u64, options: &Options, params: &Params) -> Result<Self, PredictError> {
         let count = phases.clamp(1, MOST_RUNS);
         let phases = (phases / count).clamp(1, options.phases);
         let iterations = if options.sync == SyncMode::Phase { 1 } else { phases as u32 };
@@ -110,7 +110,7 @@ pub(super) fn predict(
     let tick = |more: u64| progress((done.fetch_add(more, Ordering::Relaxed) + more).min(all), all);
     let engine = Engine { options, messages, tick: &tick };
 
-    let clocks = Clocks::of(&super::clocks(nodes)?);
+    let clocks = Clocks::new(&super::clocks(nodes)?);
     let silent = scales.par_iter().map(|scale| engine.silent(scale)).collect::<Result<Vec<_>, _>>()?;
     let each = |scale: &Scale| {
         let runs = (0..scale.runs.count).into_par_iter();
@@ -119,7 +119,7 @@ pub(super) fn predict(
     let noisy = scales.par_iter().map(each).collect::<Result<Vec<Vec<f64>>, PredictError>>()?;
     drop(clocks);
     let (resampled, tally) = resample(nodes, &scales, &engine)?;
-    let support = Support::of(nodes, options);
+    let support = Support::from_nodes(nodes, options);
     let samples = scales.iter().zip(silent).zip(noisy.into_iter().zip(resampled));
     let samples: Vec<Sample> = samples
         .map(|((scale, silent_ns), (noisy_ns, resampled_ns))| Sample {
@@ -143,7 +143,7 @@ pub(crate) fn culprits_of_messages(
     options: &Options,
 ) -> Result<Vec<Vec<loggops::Hit>>, PredictError> {
     let Some(messages) = &options.messages else { return Ok(Vec::new()) };
-    let clocks = Clocks::of(&super::clocks(nodes)?);
+    let clocks = Clocks::new(&super::clocks(nodes)?);
     let engine = Engine { options, messages, tick: loggops::GO_ON };
     let of_scale = |&ranks: &u64| {
         let scale = scale(options, messages, ranks)?;
@@ -170,9 +170,9 @@ fn scale(options: &Options, messages: &Messages, ranks: u64) -> Result<Scale, Pr
         return Err(PredictError::TooLarge { op, ranks, events, most });
     }
     let affordable = EFFORT / options.thrift.max(1) / events;
-    let runs = Runs::of((affordable / 4).clamp(1, options.phases), options, &params)?;
+    let runs = Runs::new((affordable / 4).clamp(1, options.phases), options, &params)?;
     let resamples = options.replicates > 0 && runs.count >= FEWEST_RUNS;
-    let resampled = resamples.then(|| Runs::of(affordable / 4 * 3, options, &params)).transpose()?;
+    let resampled = resamples.then(|| Runs::new(affordable / 4 * 3, options, &params)).transpose()?;
     Ok(Scale { ranks: ranks as u32, events, runs, resampled })
 }
 
@@ -211,7 +211,7 @@ struct Clocks {
 }
 
 impl Clocks {
-    fn of(nodes: &[Node]) -> Self {
+    fn new(nodes: &[Node]) -> Self {
         let mut this = Self { all: Vec::new(), nodes: Vec::new() };
         for node in nodes {
             let first = this.all.len() as u32;
@@ -318,7 +318,7 @@ fn resample(
     for number in 0..tried {
         let anew = nodes.par_iter().enumerate().map(|(source, node)| {
             let draws = Draws::new(options.seed, &[stream::BLOCKS, number, source as u64]);
-            Node::new(&Blocks::of(node, options.quantum)?.resample(node, &draws))
+            Node::new(&Blocks::from_node(node, options.quantum)?.resample(node, &draws))
         });
         let here = |scale: &Scale| scale.resampled.as_ref().filter(|runs| number < runs.count).is_some();
         // A draw can leave no useful time at all.
@@ -330,7 +330,7 @@ fn resample(
                 .for_each(|(means, _)| means.push(None));
             continue;
         };
-        let clocks = Clocks::of(&anew);
+        let clocks = Clocks::new(&anew);
         drop(anew);
         done += 1;
         // The starts differ from those of the first runs.

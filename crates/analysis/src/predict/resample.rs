@@ -16,7 +16,7 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// Blocks of a hundredth of the span, or of ten quanta if that is more, so that detours within one
     /// phase stay together; but at least four blocks, because fewer would hardly vary.
-    pub(crate) fn of(node: &NodeNoise, quantum: Nanos) -> Result<Self, BspError> {
+    pub(crate) fn from_node(node: &NodeNoise, quantum: Nanos) -> Result<Self, BspError> {
         let span = node.span()?;
         let whole = span.length().as_nanos();
         let length = (whole / 100).max(quantum.as_nanos().saturating_mul(10)).min(whole / 4).max(1);
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn blocks_keep_span_rhythm_and_what_cpus_share() {
         let node = node();
-        let blocks = Blocks::of(&node, Nanos::from_nanos(50)).unwrap();
+        let blocks = Blocks::from_node(&node, Nanos::from_nanos(50)).unwrap();
         assert_eq!(blocks.length, 1_000);
         let traces = blocks.resample(&node, &Draws::new(1, &[]));
         assert_eq!(traces[0].detours, traces[1].detours);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn short_traces_still_make_four_blocks() {
-        let blocks = Blocks::of(&node(), Nanos::from_secs(1)).unwrap();
+        let blocks = Blocks::from_node(&node(), Nanos::from_secs(1)).unwrap();
         assert_eq!(blocks.length, 25_000);
         assert!(blocks.too_short_for(Nanos::from_secs(1)));
         assert!(!blocks.resample(&node(), &Draws::new(1, &[]))[0].detours.is_empty());

@@ -43,7 +43,7 @@ pub(super) fn read(text: &str, form: &Form) -> Result<Written, SweepError> {
                 let kind = form.axes.iter().find(|kind| kind.name == name);
                 let kind = kind.ok_or_else(|| lines.refuse(Some(key.span()), &unknown(name, form)))?;
                 let values = values(value, kind, &lines)?;
-                let line = Some(lines.of(key.span().start));
+                let line = Some(lines.line_at(key.span().start));
                 written.axes.push(Axis { kind, values, line });
             }
         }
@@ -70,12 +70,12 @@ fn unknown(name: &str, form: &Form) -> String {
 struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
-    fn of(&self, place: usize) -> usize {
+    fn line_at(&self, place: usize) -> usize {
         self.0.bytes().take(place).filter(|byte| *byte == b'\n').count() + 1
     }
 
     fn refuse(&self, span: Option<std::ops::Range<usize>>, reason: &str) -> SweepError {
-        SweepError { line: span.map(|span| self.of(span.start)), reason: reason.to_owned() }
+        SweepError { line: span.map(|span| self.line_at(span.start)), reason: reason.to_owned() }
     }
 }
 

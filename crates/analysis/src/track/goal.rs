@@ -160,7 +160,7 @@ fn as_it_was(sequences: &[Sequence], matching: &Matching) -> Result<Schedule, Go
                 Operation::Wait(on) => emitter.wait(*on),
                 Operation::Collective(call) => {
                     if let Some(part) = matching.part(rank as u32, call) {
-                        let pattern = expansions.of(&part.what, part.members.len() as u32)?;
+                        let pattern = expansions.get(&part.what, part.members.len() as u32)?;
                         emitter.collective(number, pattern, part.place, Some(part.members), part.tag);
                         if call.blocking {
                             emitter.wait_alone(number);

@@ -29,7 +29,7 @@ pub struct ClockSources {
 
 impl ClockSources {
     /// The CPUs of a node, in the order of its traces; their clocks run from `start` to `end`. Sources of one family count as one.
-    pub fn of(node: &AttributedNoise, start: u64, end: u64) -> Vec<Self> {
+    pub fn from_node(node: &AttributedNoise, start: u64, end: u64) -> Vec<Self> {
         let names: Arc<[Arc<str>]> = node.kinds().iter().map(|kind| kind.family.clone()).collect();
         let place = |at: Nanos| at.as_nanos().clamp(start, end) - start;
         let part = |segment: &AttributedSegment| (place(segment.start), place(segment.end()), segment.kind);
@@ -219,7 +219,7 @@ mod tests {
         let intervals =
             vec![tick(1_000, 100), task("daemon", 7, 4_000, 200), interval(Source::Nmi, 4_200, 50)];
         let node = AttributedNoise::of_recording(&recording(vec![trace], vec![intervals]), Vec::new());
-        let clocks = ClockSources::of(&node, 0, 10_000);
+        let clocks = ClockSources::from_node(&node, 0, 10_000);
         let culprits =
             Culprits { hits: vec![hit(900, 400, 100), hit(3_900, 600, 300)], propagated: vec![0, 0, 0, 400] };
         let facts = CulpritFacts::new(&culprits, &outcome(2_000), &clocks, true);
@@ -241,7 +241,7 @@ mod tests {
     fn a_hit_over_the_end_of_the_trace_meets_its_beginning() {
         let ends = trace(1_000, vec![detour(10, 20), detour(980, 20)]);
         let noise = NodeNoise { name: String::new(), traces: vec![ends], limits: Vec::new() };
-        let clocks = ClockSources::of(&AttributedNoise::unknown(&noise), 0, 1_000);
+        let clocks = ClockSources::from_node(&AttributedNoise::unknown(&noise), 0, 1_000);
         let taken: f64 = clocks[0].taken(990, 60).values().sum();
         assert!((taken - 30.0).abs() < 1e-9, "{taken}");
     }

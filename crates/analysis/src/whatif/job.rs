@@ -124,7 +124,7 @@ impl Job<'_> {
 fn clocks(nodes: &[AttributedNoise], noise: &[NodeNoise]) -> Result<Vec<Vec<ClockSources>>, PredictError> {
     let of_node = |(node, noise): (&AttributedNoise, &NodeNoise)| {
         let span = Node::shared_span(&noise.traces)?;
-        Ok(ClockSources::of(node, span.start.as_nanos(), span.end.as_nanos()))
+        Ok(ClockSources::from_node(node, span.start.as_nanos(), span.end.as_nanos()))
     };
     nodes.iter().zip(noise).map(of_node).collect()
 }
@@ -170,7 +170,7 @@ impl Application<'_> {
             let anew = |(source, node): (usize, &NodeNoise)| {
                 let quantum = quell_recording::Nanos::from_nanos(silent_ns as u64 / BLOCK_QUANTA);
                 let draws = Draws::new(self.seed, &[stream::BLOCKS, number, source as u64]);
-                Node::new(&Blocks::of(node, quantum)?.resample(node, &draws))
+                Node::new(&Blocks::from_node(node, quantum)?.resample(node, &draws))
             };
             let Ok(kinds) = nodes.iter().enumerate().map(anew).collect::<Result<Vec<_>, _>>() else {
                 return Ok(None);

@@ -46,12 +46,12 @@ fn options(ranks: &[u64]) -> Options {
     Options { phases: 1_000, replicates: 20, ..Options::new(ranks.to_vec()) }
 }
 
-fn of(node: &AttributedNoise, which: &str) -> Chosen {
-    Chosen::of(node, &[which.parse().unwrap()])
+fn select(node: &AttributedNoise, which: &str) -> Chosen {
+    Chosen::select(node, &[which.parse().unwrap()])
 }
 
 fn changed_noise(node: &AttributedNoise, which: &str, change: Change) -> NodeNoise {
-    change.apply(node, &of(node, which)).unwrap().node.noise()
+    change.apply(node, &select(node, which)).unwrap().node.noise()
 }
 
 fn total(noise: &NodeNoise) -> u64 {
@@ -119,12 +119,12 @@ fn a_recording_is_shared_out_by_its_attribution() {
     assert_eq!(left("tick", Change::Without), 1_400);
     assert_eq!(left("tick", Change::Scaled(10.0)), 5_400);
     assert_eq!(left("tick", Change::Scaled(0.5)), 1_600);
-    assert!(of(&node, "task:nobody").is_empty());
+    assert!(select(&node, "task:nobody").is_empty());
     assert_eq!(&*node.kinds()[of_first(&node, "task:")].family, "task:kworker");
 }
 
 fn of_first(node: &AttributedNoise, which: &str) -> usize {
-    (0..node.kinds().len()).find(|&kind| of(node, which).has(kind)).unwrap()
+    (0..node.kinds().len()).find(|&kind| select(node, which).has(kind)).unwrap()
 }
 
 #[test]
@@ -134,13 +134,13 @@ fn sources_move_to_one_cpu_out_of_step_and_into_it() {
     let moved = changed_noise(&node, "tick", Change::OnCpu(Cpu(1)));
     assert_eq!(total(&moved), before);
     assert!(moved.traces[1].detours.len() > 100_000 && moved.traces[0].detours.len() < 10_000);
-    assert!(Change::OnCpu(Cpu(7)).apply(&node, &of(&node, "tick")).unwrap_err().contains("0-1"));
+    assert!(Change::OnCpu(Cpu(7)).apply(&node, &select(&node, "tick")).unwrap_err().contains("0-1"));
     let starts = |trace: &Trace, every: usize| -> Vec<u64> {
         let ticks = trace.detours.iter().filter(|detour| detour.duration == Nanos::from_nanos(9_000));
         ticks.step_by(every).map(|detour| detour.start.as_nanos() % 1_000_000).collect()
     };
-    let only = Change::Only.apply(&node, &of(&node, "tick")).unwrap().node;
-    let aligned = Change::Aligned.apply(&only, &of(&only, "tick")).unwrap().node;
+    let only = Change::Only.apply(&node, &select(&node, "tick")).unwrap().node;
+    let aligned = Change::Aligned.apply(&only, &select(&only, "tick")).unwrap().node;
     let noise = aligned.noise();
     assert_eq!(starts(&noise.traces[0], 1_000), starts(&noise.traces[1], 1_000));
     let staggered = changed_noise(&aligned, "tick", Change::Staggered);
@@ -152,7 +152,7 @@ fn sources_move_to_one_cpu_out_of_step_and_into_it() {
 fn noise_in_step_on_all_nodes_costs_what_one_node_pays() {
     let node = built();
     let cost = |change: Change| {
-        let changed = change.apply(&node, &of(&node, "task:daemon")).unwrap();
+        let changed = change.apply(&node, &select(&node, "task:daemon")).unwrap();
         let common = changed.common.as_ref().map(AttributedNoise::noise);
         let nodes = [changed.node.noise()];
         let (prediction, _) =

@@ -61,7 +61,7 @@ impl fmt::Display for Which {
 impl AttributedNoise {
     /// The noise without some sources; it is not an error if it does not have them.
     pub fn without(&self, which: &[Which]) -> NodeNoise {
-        let gone = Chosen::of(self, which);
+        let gone = Chosen::select(self, which);
         self.weighed(|kind| if gone.has(kind) { 0.0 } else { 1.0 }).noise()
     }
 }
@@ -72,7 +72,7 @@ pub struct Chosen(Vec<bool>);
 
 impl Chosen {
     /// The kinds that any of the selectors matches.
-    pub fn of(node: &AttributedNoise, which: &[Which]) -> Self {
+    pub fn select(node: &AttributedNoise, which: &[Which]) -> Self {
         Self::by(node, |kind| which.iter().any(|one| one.matches(kind)))
     }
 

@@ -35,7 +35,7 @@ pub fn record(
     let cpus = if follow { Vec::new() } else { plan.cpus.clone() };
     let recorder = Recorder::start(quell_kernel::Plan { cpus, follow, adopt: false, cost })
         .context("without a probe there is nothing but what the kernel tells (`quell doctor` tells more)")?;
-    let rows = Rows::of(recorder);
+    let rows = Rows::new(recorder);
     let variables = if follow { serve(&rows, printer) } else { None };
     let variables: Vec<Variable> = variables.into_iter().collect();
     let followed = follow.then_some(Followed { words: command, variables: &variables });
@@ -84,7 +84,7 @@ fn stream(
     let (mut rows, mut manifest, zero_ns) = begin(rows, &plan.cpus, &plan.command);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
-    let mut run = Run::of(plan, &stop, zero_ns, longest);
+    let mut run = Run::new(plan, &stop, zero_ns, longest);
     if let Some(followed) = followed {
         run.child = Some(start(followed, &rows, &mut manifest, &writer)?);
         printer.say(&format!("following `{}` and all that it starts", one_line(&followed.words.join(" "))));
@@ -114,7 +114,7 @@ pub fn adopt(name: &str, output: &Path, printer: Printer) -> Result<Manifest, Un
     let plan = all_cpus()?;
     let wanted = quell_kernel::Plan { follow: true, adopt: true, ..Default::default() };
     let recorder = Recorder::start(wanted).map_err(refusal)?;
-    let (mut rows, mut manifest, zero_ns) = begin(Rows::of(recorder), &plan.cpus, &[]);
+    let (mut rows, mut manifest, zero_ns) = begin(Rows::new(recorder), &plan.cpus, &[]);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
     // The process that started this one may be bound to the CPU where its rank computes.
@@ -122,7 +122,7 @@ pub fn adopt(name: &str, output: &Path, printer: Printer) -> Result<Manifest, Un
     if let Some(container) = rows.recorder().container() {
         container.serve_under(name)?;
     }
-    let mut run = Run::of(&plan, &stop, zero_ns, LONGEST_BESIDE);
+    let mut run = Run::new(&plan, &stop, zero_ns, LONGEST_BESIDE);
     run.guests = Some(Guests::default());
     if let Err(error) = run.stream(&mut rows, &mut writer, printer) {
         writer.abandon(&mut manifest, &error);
@@ -162,14 +162,14 @@ pub fn beside(command: &mut Command, output: &Path, printer: Printer) -> Result<
     let recorder =
         Recorder::start(quell_kernel::Plan { cpus: cpus.clone(), follow: false, adopt: false, cost: false })
             .map_err(refusal)?;
-    let (mut rows, mut manifest, zero_ns) = begin(Rows::of(recorder), &cpus, &[]);
+    let (mut rows, mut manifest, zero_ns) = begin(Rows::new(recorder), &cpus, &[]);
     let mut writer = Writer::create(output, &manifest)?;
     let stop = stopped_by_signals()?;
     let child = command.spawn()?;
     // The launcher may have bound this process to the CPU where its rank computes.
     let _ = machine::pin(&cpus);
     let plan = plan_of(cpus);
-    let mut run = Run::of(&plan, &stop, zero_ns, LONGEST_BESIDE);
+    let mut run = Run::new(&plan, &stop, zero_ns, LONGEST_BESIDE);
     run.child = Some(child);
     let written = run.stream(&mut rows, &mut writer, printer);
     stop.store(true, Ordering::SeqCst);

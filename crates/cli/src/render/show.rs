@@ -101,7 +101,7 @@ fn histogram_table(histograms: &[HistogramOverview]) -> String {
 }
 
 fn histogram(noise: &Durations) -> String {
-    let histogram = LogHistogram::of(noise, 3);
+    let histogram = LogHistogram::from_sample(noise, 3);
     let bars: Vec<(String, u64)> = histogram
         .counts
         .iter()

@@ -25,7 +25,7 @@ const FEWEST_REPLICATES: u64 = 6;
 const EFFORT: u64 = 8_000_000;
 
 /// Advises, with a progress bar.
-pub fn of(
+pub fn build(
     nodes: &[AttributedNoise],
     job: &Job<'_>,
     remedies: &Remedies,
@@ -74,7 +74,7 @@ pub fn advice(
         let &Options { quantum, sync, phases, seed, .. } = options;
         let options = Options { quantum, sync, seed, phases: phases.min(1_000), ..of_advice(ranks) };
         let remedies = Remedies::look(&this_machine(), None, std::slice::from_ref(&recording.manifest.host))?;
-        of(&nodes, &Job::Phases(options), &remedies, MOST_SOURCES, printer)
+        build(&nodes, &Job::Phases(options), &remedies, MOST_SOURCES, printer)
     };
     match made() {
         Ok(advice) => Some(advice),

@@ -92,7 +92,7 @@ pub struct Options(Command);
 
 impl Options {
     /// The parser for the arguments `T`.
-    pub fn of<T: clap::Args>() -> Self {
+    pub fn from_args<T: clap::Args>() -> Self {
         let mut command = T::augment_args(Command::new("point").no_binary_name(true));
         command.build();
         Self(command)

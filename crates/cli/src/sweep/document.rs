@@ -56,7 +56,7 @@ pub struct Estimate {
 
 impl Sweep {
     /// The document before any work.
-    pub fn of(verb: &str, context: &Context, folder: &Folder, share: &Share) -> Self {
+    pub fn new(verb: &str, context: &Context, folder: &Folder, share: &Share) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             verb: verb.to_owned(),

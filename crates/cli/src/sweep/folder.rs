@@ -45,7 +45,7 @@ impl Folder {
         let axes = context.plan.axes.iter().map(|axis| (axis.kind.column.to_owned(), axis.kind.kind));
         let all = std::iter::once(("point".to_owned(), Kind::U64)).chain(axes).chain(results);
         let columns = all.chain([("error".to_owned(), Kind::Text)]).collect();
-        Ok(Self { path, identity: Identity::of(verb, context)?, columns })
+        Ok(Self { path, identity: Identity::new(verb, context)?, columns })
     }
 
     /// Creates the folder for this plan, or checks that it belongs to it. Other processes may do so at the same time.

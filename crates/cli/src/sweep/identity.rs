@@ -54,7 +54,7 @@ impl Identity {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn of(verb: &str, context: &Context) -> anyhow::Result<Self> {
+    pub fn new(verb: &str, context: &Context) -> anyhow::Result<Self> {
         let plan = &context.plan;
         let words = |axis: &quell_analysis::sweep::Axis| AxisText {
             axis: axis.kind.name.to_owned(),

@@ -107,7 +107,7 @@ pub fn run<V: Swept>(verb: V, asked: Asked<'_>, printer: Printer) -> anyhow::Res
         shared.folder.clean();
     }
     let document =
-        Sweep { files_there: there, counts, ..Sweep::of(V::VERB, &shared.context, &shared.folder, &share) };
+        Sweep { files_there: there, counts, ..Sweep::new(V::VERB, &shared.context, &shared.folder, &share) };
     tell(&document, asked.json, printer)?;
     // A launcher would end the other processes of a job if one of them failed.
     let failed = document.counts.failed_rows > 0 && !share.launched;
@@ -186,7 +186,7 @@ fn dry_run<V: Swept>(
     };
     let there = plan.chunks() - left.len() as u64;
     let document =
-        Sweep { files_there: there, dry_run: Some(estimate), ..Sweep::of(V::VERB, context, folder, share) };
+        Sweep { files_there: there, dry_run: Some(estimate), ..Sweep::new(V::VERB, context, folder, share) };
     match json {
         true => printer.json(&document)?,
         false => printer.result(&document.text())?,

@@ -18,7 +18,7 @@ use crate::html;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::render;
-use crate::steps::advise::{of, of_advice};
+use crate::steps::advise::{build, of_advice};
 use crate::steps::remedies::Remedies;
 use crate::sweep::Asked;
 use quell_request::job::Defaults;
@@ -52,7 +52,7 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
     let document = match &args.goal {
         None => {
             let options = options(args)?;
-            of(&nodes, &Job::Phases(options), &remedies, args.sources as usize, printer)?
+            build(&nodes, &Job::Phases(options), &remedies, args.sources as usize, printer)?
         }
         Some(path) => {
             let (schedule, format) = program::read(path, &mut |text| printer.warn(text))?;
@@ -60,9 +60,9 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
             if let Some(errors) = program::errors(&schedule, &source)? {
                 anyhow::bail!("{}: {errors}", path.display());
             }
-            let net = network::of(&args.net, None)?.network;
+            let net = network::from_args(&args.net, None)?.network;
             let application = Application { schedule: &schedule, net, seed: args.job.seed, runs: args.runs };
-            of(&nodes, &Job::Schedule(application), &remedies, args.sources as usize, printer)?
+            build(&nodes, &Job::Schedule(application), &remedies, args.sources as usize, printer)?
         }
     };
     if let Some(path) = &args.html {

@@ -69,7 +69,11 @@ impl Site {
         }
         let Built { path: program, fresh } = mpi::build(&mpi::BENCH, &mpi.wrapper(), &mpi_cache()?)?;
         if fresh {
-            printer.say(&format!("built the benchmarks with {} ({})", mpi.compiler.display(), of(&mpi)));
+            printer.say(&format!(
+                "built the benchmarks with {} ({})",
+                mpi.compiler.display(),
+                describe(&mpi)
+            ));
         }
         fs_err::create_dir_all(&folder)?;
         // Ranks may start in another directory.
@@ -92,7 +96,7 @@ fn free_name(bench: &str) -> PathBuf {
 }
 
 /// A description of the MPI.
-fn of(mpi: &Mpi) -> String {
+fn describe(mpi: &Mpi) -> String {
     format!("{} {}", mpi.family, mpi.version).trim_end().to_owned()
 }
 
@@ -122,7 +126,7 @@ fn conclude(
     printer: Printer,
 ) -> anyhow::Result<Outcome> {
     let failed = runs.iter().find(|run| run.facts.state == "failed");
-    match document::of(runs, seed) {
+    match document::build(runs, seed) {
         Ok(document) => document::show(&document, Some(&site.folder), args.json, printer)?,
         // A run that failed before its first phase has no result but its error.
         Err(_) if failed.is_some() => {}

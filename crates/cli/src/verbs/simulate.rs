@@ -27,7 +27,7 @@ pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     timeline::refuse(args)?;
-    match program::of(&args.asked, &mut |text| printer.warn(text))? {
+    match program::from_args(&args.asked, &mut |text| printer.warn(text))? {
         Playable::Schedule(schedule, source) => {
             play(&schedule, &About::schedule(&schedule, &source), args, printer)
         }

@@ -35,7 +35,7 @@ fn node(folder: &Path, name: &str, habits: &[&Habit]) {
     manifest.cpus = [0, 1].map(|cpu| CpuFacts::of_span(Cpu(cpu), span)).into();
     let mut writer = Writer::create(&folder.join(name), &manifest).unwrap();
     for cpu in [Cpu(0), Cpu(1)] {
-        let mut intervals: Vec<Interval> = habits.iter().flat_map(|habit| of(habit, cpu)).collect();
+        let mut intervals: Vec<Interval> = habits.iter().flat_map(|habit| intervals(habit, cpu)).collect();
         intervals.sort_by_key(|one| one.start);
         // As the program sees it: intervals that nest or touch are one gap.
         let mut detours: Vec<Detour> = Vec::new();
@@ -51,7 +51,7 @@ fn node(folder: &Path, name: &str, habits: &[&Habit]) {
     writer.finish(&mut manifest).unwrap();
 }
 
-fn of(habit: &Habit, cpu: Cpu) -> impl Iterator<Item = Interval> {
+fn intervals(habit: &Habit, cpu: Cpu) -> impl Iterator<Item = Interval> {
     let (source, takes) = (habit.source.parse::<Source>().unwrap(), habit.takes_ns);
     let first = habit.first_ns + u64::from(cpu.0) * habit.every_ns / 3;
     (first..SPAN_NS - takes).step_by(habit.every_ns as usize).map(move |start| {

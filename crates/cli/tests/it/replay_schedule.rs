@@ -30,7 +30,7 @@ fn compiled(traces: &[Trace]) -> Compiled {
 
 /// A track of a schedule, read as a job reads it.
 fn read(words: &[u64], number: u64) -> Track<'_> {
-    let entry = Schedule::of(words).unwrap().entry(number).unwrap();
+    let entry = Schedule::from_words(words).unwrap().entry(number).unwrap();
     entry.within(words).unwrap()
 }
 
@@ -39,7 +39,7 @@ proptest! {
     fn its_clock_is_the_simulators(pairs in pairs(), tail in 1u64..5_000, asks in prop::collection::vec((0u64..100_000, 0u64..20_000), 1..50)) {
         let trace = trace(0, &pairs, tail);
         let clock = ProgressClock::new(&trace).unwrap();
-        let words = words(&Order::of(Context::Boundary, 0), &compiled(&[trace]).groups);
+        let words = words(&Order::new(Context::Boundary, 0), &compiled(&[trace]).groups);
         let track = read(&words, 0);
         prop_assert_eq!(track.period().get(), clock.period());
         for (start, work) in asks {
@@ -59,7 +59,7 @@ proptest! {
     fn ranks_fill_node_after_node(sizes in prop::collection::vec(1usize..5, 1..4), ranks in 1u64..60) {
         let group = |(kind, &size): (usize, &usize)| (0..size).map(|cpu| CpuNoise { cpu: Cpu((10 * kind + cpu) as u32), period_ns: 100, detours: vec![] }).collect();
         let groups: Vec<Vec<CpuNoise>> = sizes.iter().enumerate().map(group).collect();
-        let words = words(&Order::of(Context::Boundary, 0), &groups);
+        let words = words(&Order::new(Context::Boundary, 0), &groups);
         let schedule = check(&words).unwrap();
         let mut rank = 0;
         for node in 0.. {
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn nodes_stand_where_the_sync_mode_says(places in prop::collection::vec(any::<u64>(), 1..9), skew in 0u64..50, node in 0u64..20, phase in 0u64..20, period in 1u64..1000) {
         let place = |sync, skews: &[u64], node, phase| {
-            let order = Order { sync, places: places.clone(), skews: skews.to_vec(), ..Order::of(Context::Boundary, 0) };
+            let order = Order { sync, places: places.clone(), skews: skews.to_vec(), ..Order::new(Context::Boundary, 0) };
             let words = words(&order, &[vec![CpuNoise { cpu: Cpu(0), period_ns: period, detours: vec![] }]]);
             let place = check(&words).unwrap().place(node, phase, period.try_into().unwrap());
             assert!(place < period);
@@ -91,7 +91,7 @@ proptest! {
 
     #[test]
     fn damage_is_noticed_and_nonsense_is_borne(pairs in pairs(), places in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 1..4), cut in any::<prop::sample::Index>()) {
-        let good = words(&Order::of(Context::Timer, 5), &compiled(&[trace(0, &pairs, 9), trace(1, &pairs, 9)]).groups);
+        let good = words(&Order::new(Context::Timer, 5), &compiled(&[trace(0, &pairs, 9), trace(1, &pairs, 9)]).groups);
         prop_assert!(check(&good).is_ok());
         prop_assert!(check(&good[..cut.index(good.len())]).is_err(), "cut off");
         let mut bad = good.clone();
@@ -101,7 +101,7 @@ proptest! {
         }
         prop_assert!(bad == good || check(&bad).is_err());
         // Damage with a matching checksum.
-        if let Some(end) = Schedule::of(&good).ok().map(|schedule| schedule.head.tables_end() as usize) {
+        if let Some(end) = Schedule::from_words(&good).ok().map(|schedule| schedule.head.tables_end() as usize) {
             bad[3] = quell_replay::schedule::checksum(quell_replay::schedule::SEED, &bad[4..end]);
             let _ = check(&bad);
         }
@@ -110,12 +110,12 @@ proptest! {
     #[test]
     fn any_words_are_a_track_or_none(values in prop::collection::vec(prop_oneof![0u64..50, any::<u64>()], 0..20), t in any::<u64>(), work in any::<u64>()) {
         for count in 0..values.len() {
-            if let Ok(track) = Track::of(count, &values) {
+            if let Ok(track) = Track::from_words(count, &values) {
                 let _ = (track.delay(t, work), track.ahead(t), track.noise_in(t, work), track.useful_at(t));
             }
         }
         let mut head = [0u64; HEAD];
         head.iter_mut().zip(&values).for_each(|(word, &value)| *word = value);
-        let _ = Schedule::of(&head);
+        let _ = Schedule::from_words(&head);
     }
 }

@@ -115,7 +115,7 @@ fn measure(period_ns: u64) -> Result<Calibration, CalibrationError> {
             return Err(CalibrationError::Silent { struck: costs.len(), wanted: set as usize });
         }
         set += wanted;
-        let round = Round::of(period, 0, period * wanted)?;
+        let round = Round::new(period, 0, period * wanted)?;
         let turn = round.turn_ns;
         for (gap, entry) in round.struck() {
             let length = (gap.end - gap.start).saturating_sub(turn);
@@ -138,7 +138,7 @@ fn measure(period_ns: u64) -> Result<Calibration, CalibrationError> {
 /// The first gap after which the loop makes progress after nearly every detour.
 fn smallest_gap() -> Result<u64, CalibrationError> {
     for gap in GAPS_NS {
-        let round = Round::of(INTERRUPTED_NS, gap, GAP_ROUND_NS)?;
+        let round = Round::new(INTERRUPTED_NS, gap, GAP_ROUND_NS)?;
         let alone = round.struck().filter(|(_, entries)| entries.len() == 1).count();
         if alone > 0 && alone as f64 >= THROUGH * round.entries.len() as f64 {
             return Ok(gap);
@@ -180,13 +180,13 @@ struct Round {
 
 impl Round {
     /// Runs the loop for `length_ns` with a detour of zero length in each period.
-    fn of(period: u64, gap_ns: u64, length_ns: u64) -> Result<Self, CalibrationError> {
+    fn new(period: u64, gap_ns: u64, length_ns: u64) -> Result<Self, CalibrationError> {
         const MOST: usize = 4096;
         // Leaked, because a handler may read it as long as the process lives; about 100 KiB per calibration.
         let words: &'static [u64] = Vec::leak(vec![period / 2, period, period / 2, period]);
         let told: &'static [AtomicU64] =
             Vec::leak((0..WORDS + EVENT * MOST).map(|_| AtomicU64::new(0)).collect());
-        let track = Track::of(1, words).map_err(|_| CalibrationError::NoTimer)?;
+        let track = Track::from_words(1, words).map_err(|_| CalibrationError::NoTimer)?;
         let thread = Thread::take().ok_or(CalibrationError::NoTimer)?;
         let mut gaps = Vec::with_capacity(MOST);
         let turn_ns = shortest_turn();

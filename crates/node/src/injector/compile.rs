@@ -196,7 +196,7 @@ fn of_cpu(trace: &Trace, span: Span, limits: Limits, coverage: &mut Coverage) ->
         injected.end = end;
         injected.coverage.detours += 1;
         injected.coverage.noise_ns += end - start;
-        let next = Pending::of(start, end, limits.scale);
+        let next = Pending::new(start, end, limits.scale);
         now = match now {
             Some(before) if next.start.saturating_sub(before.end()) < limits.smallest_gap_ns => {
                 injected.coverage.merged += 1;
@@ -229,7 +229,7 @@ struct Pending {
 
 impl Pending {
     /// Rounds both ends rather than the length, so that two detours with a gap between them keep one.
-    fn of(start: u64, end: u64, scale: f64) -> Self {
+    fn new(start: u64, end: u64, scale: f64) -> Self {
         let (first, last) = (stretched(start, scale), stretched(end, scale));
         Self { start: first, length: last - first, count: 1, noise_ns: end - start }
     }

@@ -122,7 +122,7 @@ impl Disturbers {
     /// # Errors
     /// [`ProcessError`]; no thread is left running then.
     pub fn start(words: &Arc<Vec<u64>>, cpus: &[Cpu], alone: Cpu) -> Result<Self, ProcessError> {
-        let schedule = Schedule::of(words).map_err(|flaw| ProcessError::Schedule(flaw.reason()))?;
+        let schedule = Schedule::from_words(words).map_err(|flaw| ProcessError::Schedule(flaw.reason()))?;
         // The last guard, set before any thread has real-time priority: the kernel ends quell if the watchdog starves.
         realtime::limit_cpu_time(PATIENCE * 3).map_err(ProcessError::Priority)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -151,7 +151,7 @@ impl Disturbers {
         cpu: Cpu,
         watched: &Watched,
     ) -> Result<(), ProcessError> {
-        let events = Schedule::of(words).map_or(0, |schedule| schedule.head.events as usize);
+        let events = Schedule::from_words(words).map_or(0, |schedule| schedule.head.events as usize);
         let shared = Arc::new(Shared {
             words: (0..WORDS + EVENT * events).map(|_| AtomicU64::new(0)).collect(),
             thread: AtomicI32::new(0),
@@ -176,7 +176,7 @@ impl Disturbers {
             let bound = bound.and_then(|()| realtime::promote(PRIORITY).map_err(ProcessError::Priority));
             let good = bound.is_ok();
             let _ = ready.send(bound);
-            if let (true, Ok(schedule)) = (good, Schedule::of(&words))
+            if let (true, Ok(schedule)) = (good, Schedule::from_words(&words))
                 && let Ok(track) = track(&schedule, &words, seat)
             {
                 Disturber { schedule: &schedule, track, seat, shared: &mine, stop: &stop }.run();
@@ -212,7 +212,10 @@ impl Disturbers {
         self.join();
         let host = machine::host().unwrap_or_default();
         let words = |shared: &Shared| shared.words.iter().map(|word| word.load(Ordering::SeqCst)).collect();
-        self.threads.iter().filter_map(|(shared, _)| ProcessReport::of(&host, words(shared))).collect()
+        self.threads
+            .iter()
+            .filter_map(|(shared, _)| ProcessReport::from_words(&host, words(shared)))
+            .collect()
     }
 
     fn join(&mut self) {
@@ -342,7 +345,7 @@ pub fn calibrate(cpu: Cpu, alone: Cpu, period_ns: u64) -> Result<ProcessCost, Pr
     let round = ROUND.max(STRIKES * period);
     let noise = CpuNoise { cpu, period_ns: period, detours: vec![(period / 2, LENGTH)] };
     let epoch_ns = wall_ns();
-    let order = Order::of(Context::Process, epoch_ns);
+    let order = Order::new(Context::Process, epoch_ns);
     let words = Arc::new(schedule::words(&order, &[vec![noise]]));
     let since = now_ns().wrapping_sub(wall_ns() - epoch_ns);
     let disturbers = Disturbers::start(&words, &[cpu], alone)?;

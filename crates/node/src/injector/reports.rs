@@ -27,7 +27,7 @@ pub struct ProcessReport {
 
 impl ProcessReport {
     /// Parses the words of a report; `None` if they are not one.
-    pub fn of(host: &str, words: Vec<u64>) -> Option<Self> {
+    pub fn from_words(host: &str, words: Vec<u64>) -> Option<Self> {
         let report = Self { host: host.to_owned(), words };
         let whole = report.words.len() >= WORDS && (report.words.len() - WORDS).is_multiple_of(EVENT);
         (whole && report.get(Field::Magic) == MAGIC && report.get(Field::Version) == VERSION)
@@ -84,7 +84,7 @@ pub fn read(folder: &Path) -> std::io::Result<Vec<ProcessReport>> {
         let Some(host) = name.strip_prefix(REPORT_NAME).and_then(host) else { continue };
         let bytes = fs::read(&path)?;
         let words = bytes.as_chunks::<8>().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
-        reports.extend(ProcessReport::of(host, words));
+        reports.extend(ProcessReport::from_words(host, words));
     }
     reports.sort_by_key(|report| (report.get(Field::Rank), report.host.clone(), report.get(Field::Pid)));
     Ok(reports)
@@ -105,7 +105,7 @@ mod tests {
         let name = |words: &[u64]| {
             let mut words = words.to_vec();
             (words[Field::Magic as usize], words[Field::Version as usize]) = (MAGIC, VERSION);
-            ProcessReport::of("n1", words).unwrap().name()
+            ProcessReport::from_words("n1", words).unwrap().name()
         };
         assert_eq!(name(&words), "");
         words[Field::Name0 as usize] = u64::from_le_bytes(*b"a\x1b\xffd fgh");

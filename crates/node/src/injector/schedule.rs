@@ -39,7 +39,7 @@ pub struct Order {
 
 impl Order {
     /// One place for all nodes, without limits.
-    pub fn of(context: Context, epoch_ns: u64) -> Self {
+    pub fn new(context: Context, epoch_ns: u64) -> Self {
         Self {
             context,
             sync: Sync::None,
@@ -139,7 +139,7 @@ pub fn write(path: &Path, words: &[u64]) -> std::io::Result<()> {
 /// # Errors
 /// The reason why it is not valid.
 pub fn check(words: &[u64]) -> Result<Schedule<'_>, &'static str> {
-    let schedule = Schedule::of(words).map_err(Flaw::reason)?;
+    let schedule = Schedule::from_words(words).map_err(Flaw::reason)?;
     for track in 0..schedule.head.tracks {
         let entry = schedule.entry(track).ok_or("a track is missing")?;
         entry.within(words).map_err(Flaw::reason)?;

@@ -107,7 +107,7 @@ pub(super) struct Calibration {
 }
 
 impl Calibration {
-    fn of(mut gaps: Vec<u32>) -> Self {
+    fn from_gaps(mut gaps: Vec<u32>) -> Self {
         let granularity = granularity_ticks(&gaps);
         gaps.sort_unstable();
         let at = |share: f64| gaps[((gaps.len() - 1) as f64 * share) as usize];
@@ -180,7 +180,7 @@ impl Probe {
             loops::gaps(clock, &mut gaps);
             loops::gaps(clock, &mut gaps);
         });
-        let calibration = Calibration::of(gaps);
+        let calibration = Calibration::from_gaps(gaps);
         self.turn_ticks.store(u64::from(calibration.p50), Ordering::SeqCst);
         if let Some(priority) = run.plan.realtime {
             realtime::promote(priority).map_err(ProbeError::Realtime)?;

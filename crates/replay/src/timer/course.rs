@@ -159,7 +159,7 @@ mod tests {
         starts.push(period);
         useful.push(period - lost);
         starts.append(&mut useful);
-        Track::of(detours.len(), starts.leak()).unwrap()
+        Track::from_words(detours.len(), starts.leak()).unwrap()
     }
 
     fn plan(track: Track<'static>) -> Plan {

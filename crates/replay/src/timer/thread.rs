@@ -88,7 +88,7 @@ impl Thread {
     }
 
     /// The thread with that index, if it is in use.
-    pub(super) fn of(number: usize) -> Option<&'static Self> {
+    pub(super) fn by_number(number: usize) -> Option<&'static Self> {
         POOL.get(number).filter(|thread| thread.taken.load(Ordering::Acquire))
     }
 

@@ -204,7 +204,7 @@ impl FromStr for PerByteText {
 ///
 /// # Errors
 /// [`Usage`] for a file that cannot be read, or holds no network.
-pub fn of(args: &NetArgs, bytes: Option<u64>) -> Result<NamedNetwork, Usage> {
+pub fn from_args(args: &NetArgs, bytes: Option<u64>) -> Result<NamedNetwork, Usage> {
     let mut named = match &args.net {
         Some(NetText::Network(named)) => named.clone(),
         Some(NetText::File { path, bytes: given }) => {
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     fn network(args: &NetArgs, bytes: Option<u64>) -> (Network, Option<String>) {
-        let named = of(args, bytes).unwrap();
+        let named = from_args(args, bytes).unwrap();
         (named.network, named.preset)
     }
 
@@ -357,7 +357,7 @@ mod tests {
         let sized = args(parse(format!("{}@64", path.display()))?);
         assert_eq!(network(&sized, Some(65)).0.latency, 7);
         assert!(parse(format!("{}@much", path.display())).is_err_and(|reason| reason.contains("not a size")));
-        let refused = |net: NetText| of(&args(net), None).unwrap_err().0;
+        let refused = |net: NetText| from_args(&args(net), None).unwrap_err().0;
         assert!(refused(parse("nowhere/net.toml".into())?).contains("nowhere/net.toml"));
         fs_err::write(&path, "L_ns = 1")?;
         assert!(refused(parse(path.display().to_string())?).contains("o_ns"));

@@ -53,7 +53,7 @@ impl FromStr for OpText {
 ///
 /// # Errors
 /// [`Usage`] for parameters that the pattern does not have, or values that it does not accept.
-pub fn of(name: &str, args: &PatternArgs) -> anyhow::Result<Named> {
+pub fn from_args(name: &str, args: &PatternArgs) -> anyhow::Result<Named> {
     refuse_unused(name, args)?;
     let params = args.params()?;
     let steps = pattern::by_name(name, &params).map_err(|error| Usage(error.to_string()))?;

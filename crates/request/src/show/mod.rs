@@ -88,7 +88,7 @@ fn many(
         return Err(Usage(text.into()).into());
     }
     let host = if paths.len() > MANY { one_of_many } else { one_host };
-    let sum_up = |recording: &Recording| (host(recording), NodeSummary::of(recording, None, 0));
+    let sum_up = |recording: &Recording| (host(recording), NodeSummary::from_recording(recording, None, 0));
     let (read, unread) = read_all(paths, warn, progress, sum_up)?;
     let (known, nodes): (Vec<OneHost>, Vec<NodeSummary>) = read.into_iter().unzip();
     anyhow::ensure!(

@@ -14,7 +14,7 @@ pub fn clocks(args: &SimulateArgs, ranks: u32) -> anyhow::Result<Vec<ClockSource
     for path in &args.noise {
         let node = noise::attributed(path, args, ranks)?;
         let span = Node::shared_span(&node.noise().traces)?;
-        clocks.extend(ClockSources::of(&node, span.start.as_nanos(), span.end.as_nanos()));
+        clocks.extend(ClockSources::from_node(&node, span.start.as_nanos(), span.end.as_nanos()));
     }
     Ok(clocks)
 }

@@ -93,7 +93,7 @@ pub enum StartName {
 
 impl StartName {
     /// The mode that the options select.
-    pub fn of(cosched: bool, skew: Option<Nanos>) -> Self {
+    pub fn from_options(cosched: bool, skew: Option<Nanos>) -> Self {
         if cosched || skew.is_some() { Self::Together } else { Self::Independent }
     }
 }

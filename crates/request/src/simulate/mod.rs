@@ -30,7 +30,7 @@ use quell_analysis::whatif::culprits::CulpritFacts;
 /// [`Usage`] for a file that holds no network.
 pub fn network(args: &SimulateArgs) -> Result<NamedNetwork, Usage> {
     let bytes = || args.parameters.bytes.map_or_else(|| Params::default().bytes, |size| size.0);
-    network::of(&args.net, args.pattern.is_some().then(bytes))
+    network::from_args(&args.net, args.pattern.is_some().then(bytes))
 }
 
 /// The name and the parameters of the program, for the document.
@@ -75,7 +75,7 @@ pub fn simulate(
     progress: Progress<'_>,
 ) -> anyhow::Result<Played> {
     network::refuse_help(&args.net)?;
-    match program::of(args, warn)? {
+    match program::from_args(args, warn)? {
         Playable::Schedule(schedule, source) => {
             play(&schedule, &About::schedule(&schedule, &source), args, progress)
         }
@@ -104,7 +104,7 @@ pub fn play<P: Program>(
         simulation.warnings = vec![errors];
         return Ok(Played { simulation, run: None, failure });
     }
-    let given = noise::of(args, program.ranks())?;
+    let given = noise::from_args(args, program.ranks())?;
     simulation.noise = given.facts;
     simulation.warnings = given.warnings;
     let part = Part { net, all: events(program, args), before: 0, progress };

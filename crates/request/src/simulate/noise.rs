@@ -34,7 +34,7 @@ pub struct Given {
 ///
 /// # Errors
 /// [`Usage`] for options that contradict each other; otherwise what is wrong with a file.
-pub fn of(args: &SimulateArgs, ranks: u32) -> anyhow::Result<Given> {
+pub fn from_args(args: &SimulateArgs, ranks: u32) -> anyhow::Result<Given> {
     if args.noise.is_empty() {
         return Ok(Given { noise: Noise::None, facts: None, warnings: Vec::new() });
     }
@@ -65,7 +65,8 @@ fn compatible(args: &SimulateArgs, ranks: u32, offsets: Option<Vec<u64>>) -> any
         .into());
     };
     let OneTrace { detours, source, limits } = trace(path, args, ranks)?;
-    let start = if offsets.is_some() { StartName::Offsets } else { StartName::of(args.cosched, None) };
+    let start =
+        if offsets.is_some() { StartName::Offsets } else { StartName::from_options(args.cosched, None) };
     let offsets =
         offsets.unwrap_or_else(|| WindowNoise::draw_offsets(&detours, ranks, args.cosched, args.seed));
     let noise = WindowNoise::new(&detours, offsets).map_err(|error| refuse(path, &error))?;
@@ -102,7 +103,7 @@ fn trace(path: &Path, args: &SimulateArgs, ranks: u32) -> anyhow::Result<OneTrac
     };
     let start = |at: Nanos| at.saturating_sub(trace.span.start).as_nanos();
     let detours = trace.noise().map(|detour| (start(detour.start), detour.duration.as_nanos())).collect();
-    Ok(OneTrace { detours, source: NoiseSource::of(&node), limits: node.warnings().collect() })
+    Ok(OneTrace { detours, source: NoiseSource::from_node(&node), limits: node.warnings().collect() })
 }
 
 /// Noise under physical rules: a progress clock for each CPU.
@@ -116,10 +117,10 @@ fn physical(args: &SimulateArgs, ranks: u32, offsets: Option<Vec<u64>>) -> anyho
         Some(offsets) => (at_offsets(&nodes, &offsets)?, StartName::Offsets),
         None => {
             let clocks = RankClocks::on_nodes(&nodes, ranks, start(args), args.seed)?;
-            (clocks, StartName::of(args.cosched, args.skew))
+            (clocks, StartName::from_options(args.cosched, args.skew))
         }
     };
-    let facts = NoiseFacts::new(given.iter().map(NoiseSource::of).collect(), start, args.skew);
+    let facts = NoiseFacts::new(given.iter().map(NoiseSource::from_node).collect(), start, args.skew);
     let warnings = given.iter().flat_map(NodeNoise::warnings).collect();
     Ok(Given { noise: Noise::Clocks(clocks), facts: Some(facts), warnings })
 }

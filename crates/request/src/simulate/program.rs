@@ -33,14 +33,14 @@ pub struct Source {
 ///
 /// # Errors
 /// [`Usage`] if there is none, or for parameters that the pattern does not accept; otherwise what is wrong with the file.
-pub fn of(args: &SimulateArgs, warn: &mut dyn FnMut(&str)) -> anyhow::Result<Playable> {
+pub fn from_args(args: &SimulateArgs, warn: &mut dyn FnMut(&str)) -> anyhow::Result<Playable> {
     match (&args.schedule, &args.pattern) {
         (Some(path), None) => {
             pattern::refuse_all(&args.parameters)?;
             let (schedule, format) = read(path, warn)?;
             Ok(Playable::Schedule(schedule, Source { path: path.clone(), format }))
         }
-        (None, Some(name)) => Ok(Playable::Pattern(pattern::of(name, &args.parameters)?)),
+        (None, Some(name)) => Ok(Playable::Pattern(pattern::from_args(name, &args.parameters)?)),
         _ => {
             let text = "there is nothing to simulate: give a schedule, or --pattern NAME (`quell goal list` names them)";
             Err(Usage(text.into()).into())
@@ -74,7 +74,7 @@ pub fn open(path: &Path) -> anyhow::Result<(Format, impl BufRead + use<>)> {
     let mut file = fs_err::File::open(path)?;
     let mut head = Vec::new();
     file.by_ref().take(8).read_to_end(&mut head)?;
-    let format = Format::of(&head);
+    let format = Format::detect(&head);
     Ok((format, BufReader::with_capacity(1 << 16, Cursor::new(head).chain(file))))
 }
 

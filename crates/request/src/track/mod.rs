@@ -15,7 +15,7 @@ impl TrackArgs {
     /// # Errors
     /// [`Usage`] for a file that holds no network.
     pub fn network(&self) -> Result<Option<Network>, Usage> {
-        let given = self.net.is_given().then(|| network::of(&self.net, None));
+        let given = self.net.is_given().then(|| network::from_args(&self.net, None));
         Ok(given.transpose()?.map(|named| named.network))
     }
 }

@@ -58,7 +58,7 @@ pub fn apply(mut nodes: Vec<AttributedNoise>, what_if: &WhatIfArgs) -> anyhow::R
             return Err(Usage(text.into()).into());
         };
         named(&nodes, &what_if.coschedule)?;
-        let after = Change::Coscheduled.apply(node, &Chosen::of(node, &what_if.coschedule));
+        let after = Change::Coscheduled.apply(node, &Chosen::select(node, &what_if.coschedule));
         let after = after.map_err(Usage)?;
         common = after.common;
         nodes = vec![after.node];
@@ -85,14 +85,15 @@ fn changed(
     change: Change,
 ) -> anyhow::Result<Vec<AttributedNoise>> {
     named(nodes, which)?;
-    let each = |node: &AttributedNoise| Ok(change.apply(node, &Chosen::of(node, which)).map_err(Usage)?.node);
+    let each =
+        |node: &AttributedNoise| Ok(change.apply(node, &Chosen::select(node, which)).map_err(Usage)?.node);
     nodes.iter().map(each).collect()
 }
 
 /// Checks that each name matches some noise of some node.
 fn named(nodes: &[AttributedNoise], which: &[Which]) -> Result<(), Usage> {
     let missing =
-        |one: &&Which| nodes.iter().all(|node| Chosen::of(node, std::slice::from_ref(*one)).is_empty());
+        |one: &&Which| nodes.iter().all(|node| Chosen::select(node, std::slice::from_ref(*one)).is_empty());
     let Some(one) = which.iter().find(missing) else { return Ok(()) };
     let kinds = nodes.iter().flat_map(AttributedNoise::kinds);
     let mut families: Vec<String> = kinds.map(|kind| one_line(&kind.family)).collect();

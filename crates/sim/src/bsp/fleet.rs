@@ -54,7 +54,7 @@ impl Starts {
     }
 
     /// The start of a node, in traces of `period` nanoseconds.
-    pub(super) fn of(&self, node: u64, period: u64) -> Member {
+    pub(super) fn member(&self, node: u64, period: u64) -> Member {
         match self.sync {
             SyncMode::None => Member { offset: self.offsets.below(node, period), drift: 0.0 },
             SyncMode::Start { skew, drift_ppm } => {
@@ -77,7 +77,7 @@ impl Member {
 impl<'a> Fleet<'a> {
     pub(super) fn new(pace: &'a Pace, layout: &Layout, job: &Job, chain: u64) -> Self {
         let starts = Starts::new(job, chain);
-        let member = |node| starts.of(node, pace.period());
+        let member = |node| starts.member(node, pace.period());
         let crew = if job.drifts() {
             Crew::Drifting(layout.nodes().map(member).collect())
         } else {

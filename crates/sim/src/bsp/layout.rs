@@ -13,7 +13,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Distributes `ranks` over nodes that take the kinds, of `sizes` CPUs each, round-robin; one layout per kind.
-    pub(super) fn of(ranks: u64, sizes: &[usize]) -> Vec<Self> {
+    pub(super) fn per_node(ranks: u64, sizes: &[usize]) -> Vec<Self> {
         let stride = sizes.len() as u64;
         let round: u64 = sizes.iter().map(|&size| size as u64).sum();
         let mut rest = ranks % round;
@@ -53,7 +53,7 @@ mod tests {
                 expected[kind].push((node as u64, here));
                 left -= here;
             }
-            for (kind, layout) in Layout::of(ranks, &sizes).iter().enumerate() {
+            for (kind, layout) in Layout::per_node(ranks, &sizes).iter().enumerate() {
                 let nodes: Vec<_> = layout.nodes().map(|node| (node, sizes[kind])).chain(layout.partial).collect();
                 prop_assert_eq!(&nodes, &expected[kind]);
             }

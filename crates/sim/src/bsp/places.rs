@@ -32,13 +32,13 @@ impl Places {
         let sizes: Vec<usize> = nodes.iter().map(|node| node.clocks().len()).collect();
         let periods: Vec<u64> = nodes.iter().map(|node| node.clocks()[0].period()).collect();
         let mut placed: Vec<(u64, usize, usize)> = Vec::new();
-        for (kind, layout) in Layout::of(job.ranks, &sizes).iter().enumerate() {
+        for (kind, layout) in Layout::per_node(job.ranks, &sizes).iter().enumerate() {
             placed.extend(layout.nodes().map(|node| (node, kind, sizes[kind])));
             placed.extend(layout.partial.map(|(node, cpus)| (node, kind, cpus)));
         }
         placed.sort_unstable();
         let starts = Starts::new(job, chain);
-        let member = |(node, kind, cpus)| (kind, cpus, starts.of(node, periods[kind]));
+        let member = |(node, kind, cpus)| (kind, cpus, starts.member(node, periods[kind]));
         let nodes = placed.into_iter().map(member).collect();
         Self { job: *job, common: job.places(chain), periods, nodes }
     }

@@ -2,7 +2,7 @@
 //! operations (Hoefler, Siebert and Lumsdaine, "Group Operation Assembly Language", 2009).
 //!
 //! LogGOPSim's two forms are read and written: text ([`read_text`], [`write_text`]), and the binary form of its
-//! `txt2bin` ([`read_binary`], [`write_binary`]); [`Format::of`] distinguishes them. [`ScheduleBuilder`] builds a schedule
+//! `txt2bin` ([`read_binary`], [`write_binary`]); [`Format::detect`] distinguishes them. [`ScheduleBuilder`] builds a schedule
 //! from anything else. [`check()`], [`check_text`] and [`check_binary`] find what is wrong with one before it runs,
 //! and [`locate`] finds the position of an operation in a text. Nothing here opens a file.
 //!
@@ -46,7 +46,7 @@ pub enum Format {
 
 impl Format {
     /// The form of a schedule that begins with these bytes. Eight are enough.
-    pub fn of(head: &[u8]) -> Self {
+    pub fn detect(head: &[u8]) -> Self {
         if binary::has_magic(head) { Self::Binary } else { Self::Text }
     }
 }

@@ -35,10 +35,10 @@ fn binary_of(schedule: &Schedule) -> Vec<u8> {
 
 #[test]
 fn the_forms_are_told_apart() {
-    assert_eq!(Format::of(b"num_rank"), Format::Text);
-    assert_eq!(Format::of(b""), Format::Text);
-    assert_eq!(Format::of(&4223u64.to_le_bytes()), Format::Binary);
-    assert_eq!(Format::of(&2342u64.to_le_bytes()), Format::Binary);
+    assert_eq!(Format::detect(b"num_rank"), Format::Text);
+    assert_eq!(Format::detect(b""), Format::Text);
+    assert_eq!(Format::detect(&4223u64.to_le_bytes()), Format::Binary);
+    assert_eq!(Format::detect(&2342u64.to_le_bytes()), Format::Binary);
 }
 
 macro_rules! golden {

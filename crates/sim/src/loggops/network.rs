@@ -35,7 +35,7 @@ impl PerByte {
     }
 
     /// The time of `bytes`, to the nearest nanosecond; saturates.
-    pub fn of(self, bytes: u64) -> u64 {
+    pub fn time(self, bytes: u64) -> u64 {
         let fs = u128::from(self.femtoseconds) * u128::from(bytes) + u128::from(FEMTO / 2);
         u64::try_from(fs / u128::from(FEMTO)).unwrap_or(u64::MAX)
     }
@@ -87,8 +87,8 @@ impl Network {
     /// Time from the beginning of an eager send of `bytes` to the end of a receive that waits for it, in nanoseconds; saturates.
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
         let further = bytes.saturating_sub(1);
-        let overhead = self.overhead.saturating_add(self.overhead_per_byte.of(further));
-        let wire = self.latency.saturating_add(self.gap_per_byte.of(further));
+        let overhead = self.overhead.saturating_add(self.overhead_per_byte.time(further));
+        let wire = self.latency.saturating_add(self.gap_per_byte.time(further));
         overhead.saturating_mul(2).saturating_add(wire)
     }
 }

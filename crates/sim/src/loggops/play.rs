@@ -139,7 +139,7 @@ impl<'a, P: Program> Context<'a, P> {
                 // As in LogGOPSim: for an empty message, the number of further bytes wraps to −1.
                 (true, Some(ns)) => Ok(bytes.wrapping_mul(ns)),
                 (true, None) => Err(RunError::Fraction(name)),
-                (false, _) => Ok(price.of(bytes)),
+                (false, _) => Ok(price.time(bytes)),
             };
             let message = shape.kind != Kind::Calc;
             let cost = Cost {

@@ -53,7 +53,7 @@ impl Binomial {
         let level = |level: u32| {
             let whole = bytes(1 << level);
             let short = bytes(u64::from(ranks % (1 << level)));
-            let work = params.reduce_per_byte.of(whole);
+            let work = params.reduce_per_byte.time(whole);
             let [send, recv] =
                 [Shape::send, Shape::recv].map(|shape| [whole, short].map(|size| shape(size, 0)));
             [send[0], send[1], recv[0], recv[1], Shape::calc(work)]

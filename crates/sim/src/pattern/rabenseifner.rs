@@ -37,7 +37,7 @@ impl Rabenseifner {
         let (chunk, larger) = (params.bytes / chunks, params.bytes % chunks);
         let kinds: [&dyn Fn(u64) -> Shape; 3] =
             [&|bytes| Shape::send(bytes, 0), &|bytes| Shape::recv(bytes, 0), &|bytes| {
-                Shape::calc(params.reduce_per_byte.of(bytes))
+                Shape::calc(params.reduce_per_byte.time(bytes))
             }];
         let mut shapes: Vec<Shape> = kinds.iter().map(|shape| shape(params.bytes)).collect();
         for round in 0..fold.rounds {

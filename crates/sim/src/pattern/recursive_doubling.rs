@@ -22,7 +22,7 @@ pub(super) struct RecursiveDoubling {
 impl RecursiveDoubling {
     /// A vector of `bytes`.
     pub(super) fn new(params: &Params) -> Self {
-        let work = params.reduce_per_byte.of(params.bytes);
+        let work = params.reduce_per_byte.time(params.bytes);
         let shapes = [Shape::send(params.bytes, 0), Shape::recv(params.bytes, 0), Shape::calc(work)];
         let (fold, reduces) = (Fold::new(params.ranks), u32::from(work > 0));
         Self { ranks: params.ranks, fold, reduces, shapes }

@@ -58,7 +58,7 @@ impl Ring {
         let [send, recv, reduce]: [fn(&Params, u64) -> Shape; 3] = [
             |_, bytes| Shape::send(bytes, 0),
             |_, bytes| Shape::recv(bytes, 0),
-            |params, bytes| Shape::calc(params.reduce_per_byte.of(bytes)),
+            |params, bytes| Shape::calc(params.reduce_per_byte.time(bytes)),
         ];
         let both = |shape: fn(&Params, u64) -> Shape| chunk.map(|bytes| shape(params, bytes));
         let [[a, b], [c, d], [e, f]] = [both(send), both(recv), both(reduce)];

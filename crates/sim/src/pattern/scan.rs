@@ -22,7 +22,7 @@ pub(super) struct Scan {
 impl Scan {
     /// A vector of `bytes`.
     pub(super) fn new(params: &Params) -> Self {
-        let work = params.reduce_per_byte.of(params.bytes);
+        let work = params.reduce_per_byte.time(params.bytes);
         let shapes = [Shape::send(params.bytes, 0), Shape::recv(params.bytes, 0), Shape::calc(work)];
         Self { ranks: params.ranks, rounds: rounds(params.ranks), reduces: u32::from(work > 0), shapes }
     }

@@ -203,7 +203,7 @@ impl<P: Program> Machine<'_, P> {
     /// Time of all bytes but the first on the wire and on a CPU.
     fn further_bytes(&self, size: u64) -> (u64, u64) {
         let bytes = size.saturating_sub(1);
-        let rounded = |per_byte: PerByte| per_byte.of(bytes);
+        let rounded = |per_byte: PerByte| per_byte.time(bytes);
         (rounded(self.net.gap_per_byte), rounded(self.net.overhead_per_byte))
     }
 

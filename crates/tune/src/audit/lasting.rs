@@ -52,10 +52,10 @@ impl Looker<'_> {
         let place = Place::DropIn { path: format!("/etc/{folder}/90-quell-{id}.conf") };
         if !["/etc", "/usr/lib", "/lib"].iter().any(|base| self.root.has(&format!("{base}/{folder}"))) {
             let why = Some(format!("nothing on this machine reads /etc/{folder}"));
-            return Sight { now: Some(ABSENT.to_owned()), why, ..Sight::of(place) };
+            return Sight { now: Some(ABSENT.to_owned()), why, ..Sight::unreadable(place) };
         }
         let look = self.see(place.clone(), Ok(signed(id, text)), Compare::Equal, false);
-        let mut sight = look.sight.unwrap_or_else(|| Sight::of(place));
+        let mut sight = look.sight.unwrap_or_else(|| Sight::unreadable(place));
         sight.staged = true;
         sight
     }

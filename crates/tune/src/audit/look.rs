@@ -136,7 +136,7 @@ impl<'a> Looker<'a> {
 
     /// Reads a place, and compares it.
     pub fn see(&self, place: Place, want: Result<String, String>, how: Compare, optional: bool) -> Look {
-        let mut sight = Sight { optional, ..Sight::of(place) };
+        let mut sight = Sight { optional, ..Sight::unreadable(place) };
         let mut verdict = Verdict::Not;
         match sight.place.read(self.root) {
             Ok(now) => sight.now = Some(now),
@@ -236,7 +236,7 @@ impl<'a> Looker<'a> {
 
 impl Sight {
     /// A place of which nothing is known yet.
-    pub(super) fn of(place: Place) -> Self {
+    pub(super) fn unreadable(place: Place) -> Self {
         Self {
             place,
             now: None,

@@ -228,7 +228,7 @@ mod tests {
             if !trial::is_root() {
                 return trial::skip("only root may write kernel settings");
             }
-            let Some(_given_back) = trial::GiveBack::of(&place) else {
+            let Some(_given_back) = trial::GiveBack::new(&place) else {
                 return trial::skip("there is no such file");
             };
             match place.write(&Root::system(), "7") {

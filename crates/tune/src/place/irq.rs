@@ -199,7 +199,7 @@ ERR:          0
             return trial::skip("no interrupt may be moved here");
         };
         let place = Place::Irq { number: irq.number, name: irq.name };
-        let Some(_given_back) = trial::GiveBack::of(&place) else { return trial::skip("it cannot be read") };
+        let Some(_given_back) = trial::GiveBack::new(&place) else { return trial::skip("it cannot be read") };
         match place.write(&root, "1") {
             Ok(()) => assert!(place.same(&place.read(&root).unwrap(), "1")),
             Err(Trouble::Immovable(why)) => trial::skip(&why),

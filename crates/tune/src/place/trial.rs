@@ -18,7 +18,7 @@ pub struct GiveBack {
 }
 
 impl GiveBack {
-    pub fn of(place: &Place) -> Option<Self> {
+    pub fn new(place: &Place) -> Option<Self> {
         let value = place.read(&Root::system()).ok()?;
         Some(Self { place: place.clone(), value })
     }

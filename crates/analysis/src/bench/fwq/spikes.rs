@@ -58,7 +58,8 @@ struct Tally {
 }
 
 pub(super) fn find(ranks: &[RankSide<'_>], rows: &[RankQuanta], quantum_ns: u64) -> Found {
-    let of_rank = |(side, row): (&RankSide<'_>, &RankQuanta)| Tally::of(side, row.spike_above_ns, quantum_ns);
+    let of_rank =
+        |(side, row): (&RankSide<'_>, &RankQuanta)| Tally::from_rank(side, row.spike_above_ns, quantum_ns);
     let tallies = ranks.par_iter().zip(rows).map(of_rank);
     let all = tallies.reduce(Tally::default, Tally::with);
     let percent = |ns: u64| 100.0 * ns as f64 / all.known_ns.max(1) as f64;
@@ -84,7 +85,7 @@ pub(super) fn find(ranks: &[RankSide<'_>], rows: &[RankQuanta], quantum_ns: u64)
 }
 
 impl Tally {
-    fn of(side: &RankSide<'_>, above_ns: u64, quantum_ns: u64) -> Self {
+    fn from_rank(side: &RankSide<'_>, above_ns: u64, quantum_ns: u64) -> Self {
         let known = !side.intervals.is_empty();
         let mut tally = Self { unknown: usize::from(!known), ..Self::default() };
         let mut cpus: BTreeMap<Cpu, Option<Busy<'_>>> = BTreeMap::new();
@@ -151,7 +152,7 @@ impl Tally {
 fn busy_of<'a>(side: &RankSide<'a>, cpu: Cpu) -> Option<Busy<'a>> {
     let own = |pid: u32| pid == side.pid;
     let of_cpu: Option<&'a Intervals> = side.intervals.iter().find(|of_cpu| of_cpu.cpu == cpu);
-    of_cpu.map(|of_cpu| Busy::of(of_cpu, &own))
+    of_cpu.map(|of_cpu| Busy::from_intervals(of_cpu, &own))
 }
 
 fn spike(side: &RankSide<'_>, cpu: Cpu, phase: &Phase, excess_ns: u64, blamed: Option<&Blamed>) -> Spike {

@@ -159,7 +159,7 @@ pub struct Comparison {
 }
 
 impl SizeTimes {
-    pub(super) fn of(point: &Point) -> Self {
+    pub(super) fn from_point(point: &Point) -> Self {
         Self {
             bytes: point.bytes,
             half_round_trip_ns: point.half,

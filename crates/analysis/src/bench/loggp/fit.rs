@@ -113,7 +113,7 @@ pub(super) struct Logp {
 
 impl Logp {
     /// `rendezvous` is the size of the range's first message, if its sender waits.
-    fn of(line: Line, overhead: f64, overhead_per_byte: f64, rendezvous: Option<f64>) -> Self {
+    fn from_line(line: Line, overhead: f64, overhead_per_byte: f64, rendezvous: Option<f64>) -> Self {
         let most = (line.half / 2.0).min(line.interval);
         let seen = |bytes: f64| line.interval + (bytes - 1.0) * line.slope;
         let least = rendezvous.map_or(0.0, |bytes| (2.0 * line.half - seen(bytes)) / 3.0);
@@ -144,7 +144,7 @@ pub(super) struct Figures {
 
 impl Figures {
     /// Computes the parameters from the points of all sizes and the given ranges; `None` without points.
-    pub fn of(points: &[Point], spans: &[(usize, usize)], eager_limit: u64) -> Option<Self> {
+    pub fn from_points(points: &[Point], spans: &[(usize, usize)], eager_limit: u64) -> Option<Self> {
         let line = Line::between_ends(points)?;
         // Above S the sends wait, so their times do not show the CPU time.
         let eager = points.iter().take_while(|point| point.bytes <= eager_limit).count().max(1);
@@ -156,13 +156,13 @@ impl Figures {
             let points = points.get(begin..end)?;
             let first = points.first()?.bytes;
             let rendezvous = (first > eager_limit).then_some(first as f64);
-            Some(Logp::of(Line::through(points), overhead, overhead_per_byte, rendezvous))
+            Some(Logp::from_line(Line::through(points), overhead, overhead_per_byte, rendezvous))
         };
         Some(Self {
             send_overhead,
             receive_overhead,
             overhead_per_byte,
-            all: Logp::of(line, overhead, overhead_per_byte, None),
+            all: Logp::from_line(line, overhead, overhead_per_byte, None),
             ranges: spans.iter().map(of_range).collect::<Option<_>>()?,
         })
     }

@@ -143,7 +143,7 @@ impl WrittenRange {
         Ok(PresetRange { from_bytes: self.from_bytes, to_bytes: self.to_bytes, net })
     }
 
-    fn of(range: &PresetRange) -> Self {
+    fn from_range(range: &PresetRange) -> Self {
         Self {
             from_bytes: range.from_bytes,
             to_bytes: range.to_bytes,
@@ -200,7 +200,7 @@ impl Preset {
             source: self.source.clone(),
             hosts: self.hosts.clone(),
             date: self.date.clone(),
-            range: self.ranges.iter().map(WrittenRange::of).collect(),
+            range: self.ranges.iter().map(WrittenRange::from_range).collect(),
         };
         toml::to_string(&written).map_err(|error| error.to_string())
     }
@@ -214,7 +214,7 @@ impl Preset {
     }
 
     /// The measurements of one kind as a file. `date` is as in `2026-11-21`.
-    pub fn of(document: &Document, kind: &Kind, date: &str) -> Self {
+    pub fn from_document(document: &Document, kind: &Kind, date: &str) -> Self {
         let eager_limit = kind.eager_limit_bytes.value as u64;
         let mut from_bytes = 1;
         let mut ranges = Vec::new();

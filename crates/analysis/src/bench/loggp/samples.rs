@@ -119,7 +119,7 @@ fn quartile(values: impl Iterator<Item = f64>) -> f64 {
 
 impl Samples {
     /// The samples of one kind; `None` if there are none.
-    pub fn of(file: &RankFile, kind: KindName) -> Option<Self> {
+    pub fn from_file(file: &RankFile, kind: KindName) -> Option<Self> {
         let series = named(file, kind, "");
         let mut samples = Self::default();
         for series in &series {
@@ -233,7 +233,7 @@ pub(super) struct Threshold {
 }
 
 impl Threshold {
-    pub fn of(file: &RankFile, kind: KindName) -> Self {
+    pub fn from_file(file: &RankFile, kind: KindName) -> Self {
         let series = named(file, kind, " threshold");
         let rows = series.iter().flat_map(|series| rows(series, ["round", "bytes", "send_ns", "late_ns"]));
         let mut rounds: BTreeMap<u64, (u64, bool)> = BTreeMap::new();

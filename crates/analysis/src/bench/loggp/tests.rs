@@ -133,7 +133,7 @@ fn another_protocol_is_another_range() {
     near("L + 2·o", second.latency_ns.value + 2.0 * second.overhead_ns.value, 3200.0);
     near("g", second.gap_ns.value, 1500.0);
     near("netgauge's g", second.interval_fit.gap_ns, 1500.0);
-    let preset = Preset::of(&document, kind, "2026-11-21");
+    let preset = Preset::from_document(&document, kind, "2026-11-21");
     assert_eq!(
         (preset.for_bytes(1024).0, preset.for_bytes(1025).0),
         (preset.ranges[0].net, preset.ranges[1].net)

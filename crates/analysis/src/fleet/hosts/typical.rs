@@ -35,7 +35,7 @@ impl HostFigure {
         }
     }
 
-    fn of(self, row: &HostRow) -> Option<f64> {
+    fn value(self, row: &HostRow) -> Option<f64> {
         match self {
             Self::Overhead => row.overhead_percent,
             Self::WorstCpu => row.worst_cpu.map(|cpu| cpu.overhead_percent),
@@ -76,14 +76,14 @@ pub(super) fn mark(rows: &mut [HostRow]) -> Vec<Typical> {
     let mut typical = Vec::new();
     for (method, members) in methods {
         for figure in [HostFigure::Overhead, HostFigure::WorstCpu] {
-            let values = Ordered::new(members.iter().filter_map(|&at| figure.of(&rows[at])));
+            let values = Ordered::new(members.iter().filter_map(|&at| figure.value(&rows[at])));
             if values.count() == 0 {
                 continue;
             }
             let (median, deviation) = (values.median(), values.deviation());
             let limit = (values.count() >= FEWEST).then(|| limit(median, deviation));
             for &at in &members {
-                if let (Some(value), Some(limit)) = (figure.of(&rows[at]), limit)
+                if let (Some(value), Some(limit)) = (figure.value(&rows[at]), limit)
                     && value > limit
                 {
                     let times_median = (median > 0.0).then(|| value / median);

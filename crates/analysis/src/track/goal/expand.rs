@@ -42,7 +42,7 @@ pub(super) struct Expansions(FxHashMap<(What, u32), Option<Steps<AnyPattern>>>);
 
 impl Expansions {
     /// The pattern of a collective of this number of ranks; `None` if there is nothing to do.
-    pub fn of(&mut self, what: &What, ranks: u32) -> Result<Option<&Steps<AnyPattern>>, PatternError> {
+    pub fn get(&mut self, what: &What, ranks: u32) -> Result<Option<&Steps<AnyPattern>>, PatternError> {
         let made = match self.0.entry((*what, ranks)) {
             std::collections::hash_map::Entry::Occupied(made) => made.into_mut(),
             std::collections::hash_map::Entry::Vacant(place) => {

@@ -40,7 +40,7 @@ pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule,
                 Deed::Collective { what, blocking } => {
                     // If the root does not exist any more, the last rank replaces it.
                     let what = super::expand::What { root: what.root.min(to.ranks - 1), ..*what };
-                    let pattern = expansions.of(&what, to.ranks)?;
+                    let pattern = expansions.get(&what, to.ranks)?;
                     emitter.collective(place, pattern, rank, None, collective_tag(number));
                     if *blocking {
                         emitter.wait_alone(place);

@@ -72,7 +72,7 @@ pub fn ends(program: &[Vec<Step>], net: Network, sources: [bool; 2]) -> Vec<Vec<
         threads: 1,
         progress: quell_sim::loggops::GO_ON,
     };
-    let mut timeline = Timeline::of((0..program.len() as u32).collect(), usize::MAX);
+    let mut timeline = Timeline::new((0..program.len() as u32).collect(), usize::MAX);
     let outcome = run_for_timeline(&schedule, &run, &mut timeline).unwrap();
     assert!(outcome.stuck.is_none());
     let mut own = vec![Vec::new(); program.len()];

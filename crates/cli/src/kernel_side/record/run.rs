@@ -39,7 +39,7 @@ pub struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// A run that starts at `zero_ns`, for as long as the plan gives.
-    pub fn of(plan: &'a Plan, stop: &'a AtomicBool, zero_ns: u64, longest: Duration) -> Self {
+    pub fn new(plan: &'a Plan, stop: &'a AtomicBool, zero_ns: u64, longest: Duration) -> Self {
         Self { plan, stop, child: None, guests: None, asked_ns: None, zero_ns, longest }
     }
 

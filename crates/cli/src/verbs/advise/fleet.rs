@@ -20,7 +20,7 @@ pub fn run(
     printer: Printer,
 ) -> anyhow::Result<Outcome> {
     let (quantum, seed) = (job.quantum, job.seed);
-    let sum_up = |recording: &Recording| NodeSummary::of(recording, Some(quantum), seed);
+    let sum_up = |recording: &Recording| NodeSummary::from_recording(recording, Some(quantum), seed);
     let (nodes, unread) = {
         let step = Step::long(printer, "read", Some(1));
         read_all(paths, &mut |text| printer.warn(text), &|done, all| step.go_on(done, all), sum_up)?

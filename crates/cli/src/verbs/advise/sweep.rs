@@ -24,7 +24,7 @@ const RUNS_A_SOURCE: u64 = 2;
 impl CostsOfSources {
     /// A parser for any plan.
     pub fn new() -> Self {
-        Self(sweep::Options::of::<Advise>())
+        Self(sweep::Options::from_args::<Advise>())
     }
 
     /// Parses a unit's points: the nodes, the job at all its numbers of ranks, and the number of sources listed individually.

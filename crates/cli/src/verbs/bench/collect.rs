@@ -37,7 +37,7 @@ pub fn hosts(folder: &Path, files: &[RankFile], scale: f64) -> anyhow::Result<Ve
     for file in files {
         of_host.entry(file.facts.get("host").map_or("node", String::as_str)).or_default().push(file);
     }
-    let clocks = Clocks::of(files);
+    let clocks = Clocks::from_files(files);
     of_host.into_iter().map(|(host, files)| host_run(folder, host, &files, &clocks, scale)).collect()
 }
 
@@ -166,7 +166,7 @@ struct Clocks(BTreeMap<u32, (i64, u64)>);
 impl Clocks {
     /// From the measurements of each kernel's first rank at the start and at the end: the offset is their middle; half of their difference
     /// is drift, and is added to the error.
-    fn of(files: &[RankFile]) -> Self {
+    fn from_files(files: &[RankFile]) -> Self {
         let mut clocks = BTreeMap::new();
         for file in files {
             let facts = std::iter::once(&file.facts).chain(file.series.iter().map(|series| &series.facts));

@@ -28,7 +28,7 @@ pub enum Document {
 }
 
 /// The document of all runs of one command. Runs that finished no phase are left out, unless all of them are such.
-pub fn of(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
+pub fn build(runs: &[Run], seed: u64) -> anyhow::Result<Document> {
     if let Some(run) = runs.first().filter(|run| run.facts.bench == LOGGP) {
         return Ok(Document::Loggp(of_loggp(run)?));
     }

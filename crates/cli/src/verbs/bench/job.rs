@@ -10,7 +10,7 @@ use quell_node::mpi::{self, Ended, Layout, MpiError};
 use quell_recording::rank_file::RankFile;
 
 use super::run::{LOGGP, Run};
-use super::{Site, collect, of, write_facts};
+use super::{Site, collect, describe, write_facts};
 use crate::args::{LaunchArgs, SourcesWish};
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -38,7 +38,7 @@ impl Job<'_> {
     pub fn run(mut self, printer: Printer) -> anyhow::Result<Run> {
         let ranks = self.folder.join("ranks");
         fs_err::create_dir_all(&ranks)?;
-        self.facts.mpi = of(&self.site.mpi);
+        self.facts.mpi = describe(&self.site.mpi);
         self.facts.ranks = self.layout.ranks;
         self.facts.scale = stretched_by();
         self.facts.state = "running".into();

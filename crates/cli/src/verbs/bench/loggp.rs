@@ -50,7 +50,8 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
 
 /// Writes the parameters of a kind of network into `path`. `date` is as in `2026-11-21`.
 fn write_preset(document: &Document, kind: &Kind, date: &str, path: &Path) -> anyhow::Result<()> {
-    let text = Preset::of(document, kind, date).to_toml().map_err(|reason| anyhow::anyhow!(reason))?;
+    let text =
+        Preset::from_document(document, kind, date).to_toml().map_err(|reason| anyhow::anyhow!(reason))?;
     Ok(fs_err::write(path, text)?)
 }
 

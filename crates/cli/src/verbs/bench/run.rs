@@ -20,6 +20,6 @@ pub struct Run {
 impl Run {
     /// The phases of all its hosts.
     pub fn job(&self) -> anyhow::Result<Job> {
-        Job::of(&self.hosts).map_err(anyhow::Error::msg)
+        Job::from_hosts(&self.hosts).map_err(anyhow::Error::msg)
     }
 }

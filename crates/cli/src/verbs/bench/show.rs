@@ -30,7 +30,7 @@ pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
         };
         found.push(Run { folder, facts, hosts });
     }
-    document::show(&document::of(&found, 1)?, None, args.json, printer)?;
+    document::show(&document::build(&found, 1)?, None, args.json, printer)?;
     Ok(Outcome::Done)
 }
 

@@ -18,7 +18,7 @@ pub(super) enum Target {
 
 impl Target {
     /// Selected by `--to`, or by the extension of the name; netgauge's format by default.
-    pub fn of(asked: &Asked<'_>) -> Self {
+    pub fn from_request(asked: &Asked<'_>) -> Self {
         let name = asked.output.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if asked.to.is_none() && name.ends_with(".quell") {
             return Self::Recording;

@@ -17,7 +17,7 @@ const MOST_MEMORY: u64 = 2 << 30;
 pub fn run(args: &GoalMake, printer: Printer) -> anyhow::Result<Outcome> {
     let format = form(&args.target)?;
     keep(&args.target)?;
-    let named = pattern::of(&args.pattern, &args.parameters)?;
+    let named = pattern::from_args(&args.pattern, &args.parameters)?;
     let count = count(&named)?;
     let about = bytes(count.file_bytes(format));
     printer.say(&format!(

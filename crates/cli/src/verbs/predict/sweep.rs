@@ -19,7 +19,7 @@ pub struct Curves(sweep::Options);
 impl Curves {
     /// A parser for any plan.
     pub fn new() -> Self {
-        Self(sweep::Options::of::<Predict>())
+        Self(sweep::Options::from_args::<Predict>())
     }
 
     /// Parses the options of a unit's points.

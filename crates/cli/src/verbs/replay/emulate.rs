@@ -34,7 +34,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let scale = scale(&options);
     let nodes: Vec<NodeNoise> =
         args.noise.iter().map(|path| quell_request::noise::open(path, scale)).collect::<Result<_, _>>()?;
-    let noise = Noise::of(&nodes)?;
+    let noise = Noise::from_nodes(&nodes)?;
     let factor = noise.factor(args.scale, args.coverage);
     let plan = Plan {
         cpus: Cpus::of_this_machine()?.one_of_each_core_first(),
@@ -151,7 +151,7 @@ fn document(
         seed: options.seed,
         scale: plan.scale,
         share: args.share.map(|share| share.0),
-        noise: nodes.iter().map(NoiseSource::of).collect(),
+        noise: nodes.iter().map(NoiseSource::from_node).collect(),
         coverage_percent: noise.coverage_percent(plan.scale),
         machine: Machine {
             host: machine::host(),

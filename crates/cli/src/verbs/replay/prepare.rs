@@ -79,7 +79,7 @@ pub fn prepare(
         phase_calls: phase_calls(&args.phase_at),
         places: places(args),
         skews: skews(args, scale),
-        ..Order::of(context, clock::realtime_ns())
+        ..Order::new(context, clock::realtime_ns())
     };
     let plan = plan(args, &order, &compiled, scale, &noise);
     let warnings = noise.iter().flat_map(NodeNoise::warnings).collect();

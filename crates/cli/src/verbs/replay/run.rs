@@ -47,7 +47,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         )
         .into());
     }
-    let folder = if args.dry_run { None } else { Some(Folder::of(args)?) };
+    let folder = if args.dry_run { None } else { Some(Folder::from_args(args)?) };
     let beside = match context {
         Context::Process => Some(setting::beside(args)?),
         _ => None,
@@ -90,7 +90,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     };
     let words = if last.cut_short { job.last_words() } else { String::new() };
     document.runs = std::mem::take(&mut job.runs);
-    document.slowdown = Slowdown::of(&document.runs).filter(|_| args.baseline.is_some());
+    document.slowdown = Slowdown::from_runs(&document.runs).filter(|_| args.baseline.is_some());
     document.exit_code = Some(last.ended.code());
     if last.cut_short {
         let (code, run) = (last.ended.code(), document.runs.len() as u64 + 1);
@@ -193,7 +193,7 @@ impl Job<'_> {
             (ended, disturbers.map(Disturbers::end))
         };
         let told = told.map_or_else(|| reports::read(&reports), Ok)?;
-        let schedule = Schedule::of(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
+        let schedule = Schedule::from_words(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
         let processes: Vec<Process> =
             told.iter().map(|report| told::process(report, &schedule, &words)).collect();
         let mpi_ns = processes.iter().map(|process| process.span_ns).max();

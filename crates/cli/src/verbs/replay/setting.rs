@@ -139,7 +139,7 @@ pub struct Folder {
 
 impl Folder {
     /// The requested folder, or a private one that is deleted at the end.
-    pub fn of(args: &Replay) -> anyhow::Result<Self> {
+    pub fn from_args(args: &Replay) -> anyhow::Result<Self> {
         let folder = match &args.output {
             Some(path) => Self::kept(path)?,
             None => Self::passing(args)?,

@@ -56,8 +56,8 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         )
         .into());
     }
-    let folder = if args.dry_run { None } else { Some(Folder::of(args)?) };
-    let place = Place::of(args, context)?;
+    let folder = if args.dry_run { None } else { Some(Folder::from_args(args)?) };
+    let place = Place::from_args(args, context)?;
     let cost = |period_ns| setting::cost(args, context, place.beside.as_ref(), period_ns);
     let mut prepared = prepare::prepare(args, context, &cost, printer)?;
     let Some(folder) = folder else { return Ok(Outcome::Done) };
@@ -137,7 +137,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(args: &Replay, context: Context) -> anyhow::Result<Self> {
+    fn from_args(args: &Replay, context: Context) -> anyhow::Result<Self> {
         if context == Context::Process {
             let beside = setting::beside(args)?;
             return Ok(Self { cpu: beside.cpus[0], beside: Some(beside) });

@@ -50,7 +50,7 @@ impl Runs {
     /// A parser for any plan.
     pub fn new() -> Self {
         Self {
-            options: Options::of::<Simulate>(),
+            options: Options::from_args::<Simulate>(),
             schedules: Recent::new(MOST_SCHEDULES),
             silent: Recent::new(MOST_SILENT),
         }
@@ -70,7 +70,7 @@ impl Runs {
 
     fn program(&self, context: &Context, point: &Point, args: &SimulateArgs) -> anyhow::Result<Playable> {
         if let Some(name) = &args.pattern {
-            return Ok(Playable::Pattern(Box::new(pattern::of(name, &args.parameters)?)));
+            return Ok(Playable::Pattern(Box::new(pattern::from_args(name, &args.parameters)?)));
         }
         let Some(path) = context.paths(point, "schedule").pop() else {
             anyhow::bail!("there is no schedule")
@@ -138,7 +138,7 @@ fn noise_of(context: &Context, point: &Point, args: &SimulateArgs, ranks: u32) -
         if !without.is_empty() {
             anyhow::bail!("LogGOPSim's noise has no sources: take `without` out, or `compat`");
         }
-        return Ok(noise::of(args, ranks)?.noise);
+        return Ok(noise::from_args(args, ranks)?.noise);
     }
     let scale = ModelScale { quantum: noise::MODEL_QUANTUM, ranks: ranks.into(), seed: args.seed };
     let opened = context.noise(point, scale).map_err(anyhow::Error::msg)?;

@@ -46,7 +46,7 @@ pub fn draw<P: Program>(
     printer: Printer,
 ) -> anyhow::Result<()> {
     let Some(output) = &args.timeline else { return Ok(()) };
-    let mut timeline = Timeline::of(Timeline::sample(program.ranks(), MOST_RANKS, &[last]), MOST_SLICES);
+    let mut timeline = Timeline::new(Timeline::sample(program.ranks(), MOST_RANKS, &[last]), MOST_SLICES);
     {
         let events = program.totals().map(|(operations, sends)| operations.saturating_add(sends));
         let step = Step::long(printer, "time line", events);

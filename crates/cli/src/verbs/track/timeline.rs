@@ -42,7 +42,7 @@ pub fn draw(
     let definitions = archive.definitions().clone();
     let ranks = sample(tracked);
     let step = Step::new(printer, "time line", Some(tracked.events));
-    let mut keeper = Keeper { kept: Kept::of(&definitions, &ranks, MOST_SLICES), step };
+    let mut keeper = Keeper { kept: Kept::new(&definitions, &ranks, MOST_SLICES), step };
     track(&mut archive, network, &mut keeper);
     let kept = keeper.finish();
     let drawing = Drawing::new(&definitions, &kept, ranks.len(), tracked.ranks.len());

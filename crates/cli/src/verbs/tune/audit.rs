@@ -31,7 +31,7 @@ pub fn run(args: &TuneAudit, printer: Printer) -> anyhow::Result<Outcome> {
     }
     let only = (!ids.is_empty()).then_some(ids.as_slice());
     let audit = audited(&root, &catalogue, &wishes(&args.wishes), only)?;
-    let sources = Sources::of(&recordings);
+    let sources = Sources::from_recordings(&recordings);
     if !recordings.is_empty() && sources.is_empty() {
         printer.warn("the recording names no sources, so it orders nothing: record with `--sources on`");
     }

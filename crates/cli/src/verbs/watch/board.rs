@@ -39,7 +39,7 @@ pub struct CpuRow {
 
 impl CpuRow {
     /// The row of one CPU.
-    pub fn of(cpu: &CpuNow) -> Self {
+    pub fn from_cpu(cpu: &CpuNow) -> Self {
         Self { label: cpu.cpu.to_string(), figures: cpu.clone() }
     }
 

@@ -15,7 +15,7 @@ const MOST_ROWS: usize = 20;
 /// One interval.
 pub fn block(frame: &Frame, view: &View) -> String {
     let mut text = format!("── {}\n", panes::moment(frame));
-    let rows: Vec<CpuRow> = frame.cpus.iter().map(CpuRow::of).collect();
+    let rows: Vec<CpuRow> = frame.cpus.iter().map(CpuRow::from_cpu).collect();
     text += &table(&columns::cpus(frame.passive), &rows.iter().collect::<Vec<_>>());
     match (&frame.sources, &frame.sources_unknown_because) {
         (Some(sources), _) => {

@@ -134,7 +134,7 @@ fn body(area: &mut ratatui::Frame, frame: &Frame, board: &Board, view: &mut View
 fn cpu_table(area: &mut ratatui::Frame, place: Rect, frame: &Frame, view: &View, palette: Palette) {
     let mut rows: Vec<CpuRow> = match view.together {
         true => vec![CpuRow::together(&frame.cpus)],
-        false => frame.cpus.iter().map(CpuRow::of).collect(),
+        false => frame.cpus.iter().map(CpuRow::from_cpu).collect(),
     };
     let room = usize::from(place.height.saturating_sub(1));
     if rows.len() > room {

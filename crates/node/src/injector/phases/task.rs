@@ -203,7 +203,7 @@ mod tests {
     fn a_phase_takes_what_the_progress_clock_says() {
         for seed in 1..400 {
             let (count, words) = track_words(seed);
-            let track = Track::of(count, &words).unwrap();
+            let track = Track::from_words(count, &words).unwrap();
             for at in (0..track.period().get()).step_by(7) {
                 let ran = phase(&track, at, &TASK, |steps| pass(steps.into()));
                 assert_eq!((ran.taken, ran.own), (QUANTUM + track.delay(at, QUANTUM), 0), "{seed} at {at}");
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn what_a_detour_costs_beside_is_taken_off() {
         let (count, words) = track_words(12);
-        let track = Track::of(count, &words).unwrap();
+        let track = Track::from_words(count, &words).unwrap();
         let noise = track.delay(0, QUANTUM);
         let ran = phase(&track, 0, &Task { cost: 3, ..TASK }, |steps| pass(steps.into()));
         assert!(noise > 0 && ran.taken < QUANTUM + noise);
@@ -224,7 +224,7 @@ mod tests {
     fn own_noise_stops_the_traces_time_and_is_left_out() {
         for seed in 1..100 {
             let (count, words) = track_words(seed);
-            let track = Track::of(count, &words).unwrap();
+            let track = Track::from_words(count, &words).unwrap();
             let mut slices = 0;
             let ran = phase(&track, 0, &TASK, |steps| {
                 slices += 1;
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn the_cores_speed_is_read_from_undisturbed_slices() {
         let (count, words) = track_words(3);
-        let track = Track::of(count, &words).unwrap();
+        let track = Track::from_words(count, &words).unwrap();
         let ran = phase(&track, 0, &TASK, |steps| pass(u64::from(steps) + 1));
         assert!(ran.plain > 0 && ran.plain_ticks == 11 * ran.plain, "{ran:?}");
     }

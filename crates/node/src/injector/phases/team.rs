@@ -38,7 +38,7 @@ struct Shared {
 
 impl Shared {
     /// For this many threads and their leader.
-    fn of(threads: usize) -> Self {
+    fn new(threads: usize) -> Self {
         Self {
             starts: RwLock::default(),
             next: AtomicUsize::new(0),
@@ -103,7 +103,7 @@ pub fn emulate<T>(
     }
     let (kind, _) = ClockKind::choose();
     let scale = Scale::estimate(kind, CLOCK_WAIT);
-    let shared = Shared::of(plan.cpus.len());
+    let shared = Shared::new(plan.cpus.len());
     std::thread::scope(|scope| {
         for &cpu in &plan.cpus {
             let (plan, shared) = (plan, &shared);
@@ -256,7 +256,7 @@ mod tests {
         let scale = Scale::estimate(kind, Duration::from_millis(1));
         let plan =
             Plan { cpus: vec![], quantum: Nanos::from_nanos(100_000), scale: 1.0, tracks: vec![], tries: 1 };
-        let (shared, stop, cpu) = (Shared::of(1), AtomicBool::new(false), here());
+        let (shared, stop, cpu) = (Shared::new(1), AtomicBool::new(false), here());
         std::thread::scope(|scope| {
             scope.spawn(|| member(Broken, cpu, scale, &plan, &shared, &stop));
             shared.gate.wait();

@@ -110,17 +110,17 @@ fn events_of(head: Head, file: &Bytes<'_>, packed: Packed) -> Result<Content, St
                     .checked_sub(data.len() as u64)
                     .ok_or("it is far longer unpacked than traces are: it is damaged")?;
                 let mut each = |time: u64, event: &[u8]| {
-                    let (name, what) = head.formats.what(file.of(event), &mut events.names)?;
+                    let (name, what) = head.formats.what(file.over(event), &mut events.names)?;
                     events.push(Cpu(cpu), time, name, what)
                 };
-                let of_pages = pages::each(file.of(data), buffer.page_size, head.layout, &mut each)
+                let of_pages = pages::each(file.over(data), buffer.page_size, head.layout, &mut each)
                     .map_err(|reason| format!("CPU {cpu}: {reason}"))?;
                 lost = lost.saturating_add(of_pages);
                 Ok(())
             };
             if buffer.compressed {
                 // The size is that of the chunks, without the field for their count.
-                each_chunk(file.of(file.part(offset, size.saturating_add(4))?), packed, &mut pages)?;
+                each_chunk(file.over(file.part(offset, size.saturating_add(4))?), packed, &mut pages)?;
             } else {
                 pages(file.part(offset, size)?)?;
             }
@@ -211,7 +211,7 @@ fn version_6(bytes: &mut Bytes<'_>, page_size: u32) -> Result<Head, String> {
             }
             let size = bytes.u32()?;
             let data = bytes.take(size.into())?;
-            let mut data = bytes.of(data);
+            let mut data = bytes.over(data);
             head.option(id, &data);
             if id == 3 {
                 let offset = data.u64()?;
@@ -279,13 +279,13 @@ fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
             return Err("its options point at themselves: it is damaged".into());
         }
         let data = section(bytes, next, 0, packed)?;
-        let mut options = bytes.of(&data);
+        let mut options = bytes.over(&data);
         next = 0;
         while options.at < options.all.len() {
             let id = options.u16()?;
             let size = options.u32()?;
             let data = options.take(size.into())?;
-            let mut data = options.of(data);
+            let mut data = options.over(data);
             if (16..=18).contains(&id) && !told.insert(id) {
                 return Err(format!("it has section {id} twice: it is damaged"));
             }
@@ -301,9 +301,9 @@ fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
                         return Err(format!("it has more than {MOST_POINTERS} instances"));
                     }
                 }
-                16 => head.header_info(&mut bytes.of(&section(bytes, data.u64()?, 16, packed)?))?,
-                17 => head.ftrace_formats(&mut bytes.of(&section(bytes, data.u64()?, 17, packed)?))?,
-                18 => head.event_formats(&mut bytes.of(&section(bytes, data.u64()?, 18, packed)?))?,
+                16 => head.header_info(&mut bytes.over(&section(bytes, data.u64()?, 16, packed)?))?,
+                17 => head.ftrace_formats(&mut bytes.over(&section(bytes, data.u64()?, 17, packed)?))?,
+                18 => head.event_formats(&mut bytes.over(&section(bytes, data.u64()?, 18, packed)?))?,
                 _ => head.option(id, &data),
             }
         }
@@ -330,7 +330,7 @@ fn section<'a>(file: &Bytes<'a>, offset: u64, id: u16, packed: Packed) -> Result
     if flags & 1 == 0 {
         return Ok(Cow::Borrowed(data));
     }
-    Ok(Cow::Owned(unpack(&mut file.of(data), packed)?))
+    Ok(Cow::Owned(unpack(&mut file.over(data), packed)?))
 }
 
 fn buffer(file: &Bytes<'_>, data: &mut Bytes<'_>) -> Result<Buffer, String> {

@@ -10,7 +10,7 @@ struct WithOurs(libc::sigset_t);
 
 impl WithOurs {
     /// From the program's mask, if it passed one.
-    fn of(mask: usize) -> Option<Self> {
+    fn from_mask(mask: usize) -> Option<Self> {
         // SAFETY: the program passed the address of a mask, or null.
         let mut mask = *unsafe { (mask as *const libc::sigset_t).as_ref() }?;
         if signal::number() > 0 {
@@ -27,7 +27,7 @@ impl WithOurs {
 
 /// Makes a call with the program's mask plus our signal, or, if it passed none, with our signal blocked.
 fn with_mask(mask: usize, call: impl FnOnce(usize) -> isize) -> isize {
-    match WithOurs::of(mask) {
+    match WithOurs::from_mask(mask) {
         Some(mask) => waiting(|| call(mask.address())),
         None => masked(|| call(0)),
     }

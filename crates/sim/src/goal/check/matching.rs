@@ -11,7 +11,7 @@ use crate::loggops::{ANY, Kind, Program};
 type Pair = (u32, u32);
 
 pub(super) fn look(schedule: &Schedule, findings: &mut Findings) {
-    let mut messages = Messages::of(schedule);
+    let mut messages = Messages::collect(schedule);
     let mut receives = Vec::new();
     for rank in 0..schedule.ranks() {
         receives.clear();
@@ -23,7 +23,8 @@ pub(super) fn look(schedule: &Schedule, findings: &mut Findings) {
         if sends == receives && !sends.iter().any(wild) {
             continue;
         }
-        let meeting = Meeting { schedule, rank, sends: Tally::of(sends), receives: Tally::of(&receives) };
+        let meeting =
+            Meeting { schedule, rank, sends: Tally::count(sends), receives: Tally::count(&receives) };
         meeting.look(findings);
     }
 }
@@ -35,7 +36,7 @@ struct Messages {
 }
 
 impl Messages {
-    fn of(schedule: &Schedule) -> Self {
+    fn collect(schedule: &Schedule) -> Self {
         let ranks = schedule.ranks();
         // Counts, shifted by two, become the beginnings of the lists, and move to their ends as the lists fill.
         let mut begins = vec![0; ranks as usize + 2];
@@ -78,7 +79,7 @@ struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    fn of(sorted: &'a [Pair]) -> Self {
+    fn count(sorted: &'a [Pair]) -> Self {
         let mut tags: Vec<u32> = sorted.iter().map(|pair| pair.1).collect();
         tags.sort_unstable();
         Self { pairs: sorted, tags }

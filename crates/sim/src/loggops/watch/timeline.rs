@@ -56,7 +56,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// A timeline of `ranks`, of at most `limit` slices.
-    pub fn of(mut ranks: Vec<u32>, limit: usize) -> Self {
+    pub fn new(mut ranks: Vec<u32>, limit: usize) -> Self {
         ranks.sort_unstable();
         ranks.dedup();
         Self { ranks, limit, slices: Vec::new(), dropped: 0 }

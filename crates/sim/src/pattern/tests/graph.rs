@@ -56,7 +56,7 @@ impl UnrollTo for Graph {
 
 impl Graph {
     /// All operations of a pattern. Shapes keep the pattern's numbers if the pattern lists each only once.
-    pub(super) fn of<P: Pattern>(steps: &Steps<P>) -> Self {
+    pub(super) fn from_steps<P: Pattern>(steps: &Steps<P>) -> Self {
         let mut graph = Self::default();
         for &shape in steps.pattern().shapes() {
             graph.shapes.number(shape);

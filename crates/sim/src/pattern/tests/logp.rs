@@ -21,7 +21,7 @@ struct Costs {
 
 impl Costs {
     fn further(self, per_byte: PerByte, bytes: u64) -> u64 {
-        per_byte.of(bytes.saturating_sub(1))
+        per_byte.time(bytes.saturating_sub(1))
     }
 
     /// o + b·O.
@@ -156,7 +156,7 @@ proptest! {
         let Network { overhead, latency, gap_per_byte, overhead_per_byte, .. } = costs.net;
         let bytes = ((1 << levels) - 1) * costs.bytes - u64::from(levels);
         let most = gap_per_byte.max(overhead_per_byte);
-        prop_assert_eq!(gathered(levels), u64::from(levels) * (2 * overhead + latency) + most.of(bytes));
+        prop_assert_eq!(gathered(levels), u64::from(levels) * (2 * overhead + latency) + most.time(bytes));
         prop_assert_eq!(finish[0], gathered(levels));
         for (rank, &at) in (0u32..).zip(&finish).skip(1) {
             let level = rank.trailing_zeros();

@@ -45,7 +45,7 @@ struct Flow {
 }
 
 impl Flow {
-    fn of(graph: Graph) -> Self {
+    fn from_graph(graph: Graph) -> Self {
         let handed = graph.ranks.iter().map(|ops| vec![None; ops.len()]).collect();
         let (mut states, mut todo) = (Vec::new(), Vec::new());
         for rank in 0..graph.ranks.len() as u32 {
@@ -97,7 +97,7 @@ impl Flow {
 
 /// Whose data reaches each rank of a program of one iteration.
 fn known(name: &str, params: &Params) -> Vec<Ranks> {
-    let flow = Flow::of(Graph::of(&by_name(name, params).unwrap()));
+    let flow = Flow::from_graph(Graph::from_steps(&by_name(name, params).unwrap()));
     let ranks = (0..).zip(&flow.handed);
     ranks
         .map(|(rank, sets)| sets.iter().flatten().fold(Ranks::only(rank), |all, &set| all.and(set)))
@@ -177,7 +177,7 @@ fn a_halo_exchange_hears_from_neighbours_and_from_no_others() {
 #[test]
 fn a_training_step_reduces_each_bucket_when_it_is_there_and_ends_when_all_are() {
     let params = Params { ranks: 5, buckets: 3, optimizer_ns: 70, work_ns: 900, ..Params::default() };
-    let graph = Graph::of(&by_name("training-step", &params).unwrap());
+    let graph = Graph::from_steps(&by_name("training-step", &params).unwrap());
     for ops in &graph.ranks {
         let works = |size| {
             let shapes = ops.iter().map(|op| graph.shape(op)).enumerate();

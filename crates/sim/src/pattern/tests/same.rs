@@ -19,7 +19,7 @@ fn freed(program: &impl Program, graph: &Graph, seed: u64) -> Vec<Vec<(u64, u32,
 
 fn check(name: &str, params: &Params, seed: u64) {
     let steps = by_name(name, params).unwrap();
-    let graph = Graph::of(&steps);
+    let graph = Graph::from_steps(&steps);
     assert_eq!(freed(&steps, &graph, seed), freed(&graph, &graph, seed), "{name} {params:?}");
 }
 

@@ -248,7 +248,7 @@ fn a_job_on_the_real_kernel_moves_nobody() {
         return trial::skip("it needs root, and cgroup v1 without a cpuset of quell's");
     }
     let place = super::super::Place::Cpuset { what: CpusetKind::Job };
-    let _given_back = trial::GiveBack::of(&place).unwrap();
+    let _given_back = trial::GiveBack::new(&place).unwrap();
     let value = wanted(CpusetKind::Job, &cpus("0"), &[], &root).unwrap();
     place.write(&root, &value).unwrap();
     assert_eq!(place.read(&root).unwrap(), value);
@@ -270,7 +270,7 @@ fn a_shield_of_the_whole_machine_gives_all_back() {
     let before = where_all_run();
     {
         let place = super::super::Place::Cpuset { what: CpusetKind::Shield };
-        let _given_back = trial::GiveBack::of(&place).unwrap();
+        let _given_back = trial::GiveBack::new(&place).unwrap();
         let value = wanted(CpusetKind::Shield, &compute, &housekeeping, &root).unwrap();
         place.write(&root, &value).unwrap();
         assert_eq!(place.read(&root).unwrap(), value);

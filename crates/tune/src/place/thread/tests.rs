@@ -83,7 +83,7 @@ mod on_this_machine {
             return trial::skip("no khungtaskd that this user may move");
         };
         let place = place(&task, Property::Affinity);
-        let Some(_given_back) = trial::GiveBack::of(&place) else { return trial::skip("it cannot be read") };
+        let Some(_given_back) = trial::GiveBack::new(&place) else { return trial::skip("it cannot be read") };
         place.write(&root, "0").unwrap();
         assert_eq!(place.read(&root).unwrap(), "0");
     }
@@ -114,7 +114,7 @@ mod on_this_machine {
         let Some(task) = own_thread() else { return trial::skip("/proc does not show this thread") };
         let slack = place(&task, Property::TimerSlack);
         let policy = place(&task, Property::Policy);
-        let (_slack_back, _policy_back) = (trial::GiveBack::of(&slack), trial::GiveBack::of(&policy));
+        let (_slack_back, _policy_back) = (trial::GiveBack::new(&slack), trial::GiveBack::new(&policy));
         slack.write(&root, "1000").unwrap();
         assert_eq!(slack.read(&root).unwrap(), "1000");
         policy.write(&root, "batch:0").unwrap();

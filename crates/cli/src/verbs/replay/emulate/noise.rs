@@ -21,7 +21,7 @@ pub struct Noise {
 
 impl Noise {
     /// Converts the noise of the given nodes.
-    pub fn of(nodes: &[NodeNoise]) -> anyhow::Result<Self> {
+    pub fn from_nodes(nodes: &[NodeNoise]) -> anyhow::Result<Self> {
         let mut noise = Self { nodes: Vec::new(), words: Vec::new(), first: Vec::new(), lengths: Vec::new() };
         for node in nodes {
             let place =
@@ -42,7 +42,7 @@ impl Noise {
     /// The track of each CPU.
     pub fn tracks(&self) -> anyhow::Result<Vec<Track<'_>>> {
         let tracks: Result<_, _> =
-            self.words.iter().map(|(detours, words)| Track::of(*detours, words)).collect();
+            self.words.iter().map(|(detours, words)| Track::from_words(*detours, words)).collect();
         tracks.map_err(|flaw| anyhow::anyhow!("the noise cannot be replayed: {}", flaw.reason()))
     }
 

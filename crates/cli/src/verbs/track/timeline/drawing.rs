@@ -31,7 +31,7 @@ struct Arrows {
 }
 
 impl Arrows {
-    fn of(kept: &Kept) -> Self {
+    fn from_messages(kept: &Kept) -> Self {
         let mut arrows = Self::default();
         for (to, slice) in kept.slices.iter().enumerate() {
             let Some((location, at)) = waited_for(slice) else { continue };
@@ -67,7 +67,7 @@ impl<'a> Drawing<'a> {
             kept,
             ranks: (ranks, all),
             zero: if believable { begin } else { zero },
-            arrows: Arrows::of(kept),
+            arrows: Arrows::from_messages(kept),
             words: words
                 .map(|name| [format!("amplified {name} ns"), format!("absorbed {name} ns")])
                 .collect(),

@@ -60,7 +60,7 @@ pub struct Kept {
 
 impl Kept {
     /// For all threads of these ranks (in ascending order), at most `most` slices.
-    pub fn of(definitions: &Definitions, ranks: &[u32], most: usize) -> Self {
+    pub fn new(definitions: &Definitions, ranks: &[u32], most: usize) -> Self {
         let drawn = definitions.locations.iter().map(|place| ranks.binary_search(&place.rank).is_ok());
         let (slices, shares) = (Vec::new(), Vec::new());
         Self { drawn: drawn.collect(), most, slices, shares, dropped: 0, bare: 0 }

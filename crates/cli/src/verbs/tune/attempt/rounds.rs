@@ -70,7 +70,7 @@ impl Rounds<'_> {
                     anyhow::bail!("interrupted after {pair} pairs; the machine is as it was");
                 }
                 bar.reach((2 * pair + 1 + usize::from(with != with_first)) as u64);
-                rounds[usize::from(with)] = Some(Round::of(&recording, self.patterns));
+                rounds[usize::from(with)] = Some(Round::from_recording(&recording, self.patterns));
                 if with { sides.with.push(recording) } else { sides.without.push(recording) }
             }
             if let [Some(without), Some(with)] = rounds {

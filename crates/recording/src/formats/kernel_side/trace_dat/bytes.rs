@@ -9,7 +9,7 @@ pub(super) struct Bytes<'a> {
 
 impl<'a> Bytes<'a> {
     /// Other bytes, in the same byte order.
-    pub fn of<'b>(&self, all: &'b [u8]) -> Bytes<'b> {
+    pub fn over<'b>(&self, all: &'b [u8]) -> Bytes<'b> {
         Bytes { all, at: 0, big: self.big }
     }
 

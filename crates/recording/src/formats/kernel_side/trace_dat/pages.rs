@@ -64,7 +64,7 @@ pub(super) fn each(
     while data.at < data.all.len() {
         let size = u64::from(page_size).min((data.all.len() - data.at) as u64);
         let page = data.take(size)?;
-        let page = data.of(page);
+        let page = data.over(page);
         lost = lost.saturating_add(of_page(page, layout, each)?);
     }
     Ok(lost)
