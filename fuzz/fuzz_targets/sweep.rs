@@ -1,10 +1,10 @@
 //! Plans of sweeps: a text is a plan of which every point is in one chunk, or an error.
 #![no_main]
 
-use quell_analysis::sweep::{AxisKind, Form, MOST_POINTS, Paths, Plan, Sets, Word};
+use quell_analysis::sweep::{AxisKind, SweepSpec, MOST_POINTS, Paths, Plan, Sets, Word};
 use quell_recording::results::{Cell, Kind};
 
-const FORM: Form = Form {
+const FORM: SweepSpec = SweepSpec {
     axes: &[
         AxisKind { decides: true, default: Some("max"), ..AxisKind::text("op", word) },
         AxisKind { sets: Sets::Filled, paths: Paths::All, ..AxisKind::text("noise", word) },

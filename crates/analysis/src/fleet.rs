@@ -2,11 +2,11 @@
 //!
 //! Each recording is read once and summarised in a few KiB ([`NodeSummary`]); all findings are derived from the summaries.
 
-mod bands;
 mod cost;
 mod curve;
 mod differences;
 mod document;
+mod duration_bands;
 pub mod hosts;
 mod outliers;
 mod summary;

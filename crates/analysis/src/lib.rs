@@ -3,17 +3,17 @@
 //! Nothing here touches a machine: every finding is a function of traces, options and a seed, so each can be tested
 //! with tables. The documents that `--json` prints are the structs of this crate; their schemas are generated.
 
-pub mod addressed;
 pub mod advise;
 pub mod attribution;
 pub mod bench;
 pub mod compare;
-pub mod counted;
 pub mod density;
 mod downsample;
 pub mod emulation;
 pub mod fleet;
+pub mod histogram_summary;
 pub mod live;
+pub mod mitigation_coverage;
 pub mod overview;
 pub mod periods;
 pub mod predict;
@@ -28,5 +28,5 @@ pub mod warning;
 pub mod whatif;
 
 pub use downsample::downsample;
-pub use progress::{GO_ON, Progress, Stopped};
+pub use progress::{NO_PROGRESS, Progress, Stopped};
 pub use warning::Warning;

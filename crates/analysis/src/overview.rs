@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Warning;
-use crate::counted::HistogramOverview;
+use crate::histogram_summary::HistogramOverview;
 use crate::periods::{Period, periods};
 use crate::stats::Durations;
 
@@ -207,7 +207,7 @@ pub fn overview(recording: &Recording) -> Overview {
         warnings,
         cpus,
         quanta: quanta(recording),
-        histograms: crate::counted::overviews(recording),
+        histograms: crate::histogram_summary::overviews(recording),
     }
 }
 

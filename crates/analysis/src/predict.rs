@@ -57,7 +57,7 @@ pub struct Options {
     /// few ranks. 0 for [`Self::phases`] at every scale. Without messages only.
     pub rank_phases: u64,
     /// With messages: the divisor of the effort per scale that a single prediction may spend. 1 for the full effort.
-    pub thrift: u64,
+    pub effort_divisor: u64,
     /// Equal seeds give equal predictions, bit for bit.
     pub seed: u64,
     /// Number of resampled runs for the confidence intervals, see [`REPLICATES`]; 0 for none.
@@ -75,7 +75,7 @@ impl Options {
             sync: SyncMode::None,
             phases: 1_000,
             rank_phases: 0,
-            thrift: 1,
+            effort_divisor: 1,
             seed: 1,
             replicates: REPLICATES,
             messages: None,

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) -> ControlFlow<()> + Sync);
 
 /// Ignores the progress and never stops.
-pub const GO_ON: Progress<'static> = &|_, _| ControlFlow::Continue(());
+pub const NO_PROGRESS: Progress<'static> = &|_, _| ControlFlow::Continue(());
 
 /// The progress callback stopped the computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

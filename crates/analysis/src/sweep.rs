@@ -8,7 +8,7 @@ mod axis;
 mod points;
 mod read;
 
-pub use axis::{Axis, AxisKind, Form, Known, Paths, Sets, Value, Word};
+pub use axis::{Axis, AxisKind, Known, Paths, Sets, SweepSpec, SweepValue, Value};
 pub use points::{Plan, Point, Unit};
 pub use read::SweepError;
 

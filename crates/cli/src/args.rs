@@ -28,7 +28,7 @@ pub use bench::{
     LaunchArgs, Operation,
 };
 pub use convert::{Convert, FormatName};
-pub use fleet::{GenerateFleet, Way};
+pub use fleet::{FaultScenario, GenerateFleet};
 pub use metrics::ServeMetrics;
 pub use predict::Predict;
 pub use replay::{ContextName, PhaseCall, Replay};
@@ -40,8 +40,8 @@ pub use track::Track;
 
 pub use trace::{Trace, TraceNode};
 pub use tune::{
-    ExportForm, RiskName, SITE, Tune, TuneAllow, TuneApply, TuneAudit, TuneExport, TuneMachine, TunePlan,
-    TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify, TuneWishes,
+    AuditArgs, ExportForm, RiskName, SITE, Tune, TuneAllow, TuneApply, TuneAudit, TuneExport, TuneMachine,
+    TunePlan, TuneRevert, TuneStatus, TuneTry, TuneVerb, TuneVerify,
 };
 
 use crate::values::{CpuList, ThresholdText};
@@ -139,12 +139,12 @@ pub struct Watching {
     pub realtime: Option<u8>,
     /// Whether to record the kernel's events too, which name the sources of noise.
     #[arg(long, value_enum, default_value = "auto")]
-    pub sources: SourcesWish,
+    pub sources: SourcesMode,
 }
 
 /// Whether to record the sources of noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SourcesWish {
+pub enum SourcesMode {
     /// If this machine and user permit it; otherwise the recording states why its sources are unknown.
     Auto,
     /// Always; fail if it is not possible.
@@ -221,7 +221,7 @@ pub struct Record {
 )]
 pub struct Show {
     #[command(flatten)]
-    pub asked: ShowArgs,
+    pub options: ShowArgs,
     /// For a folder: print a row for every host, however many there are.
     #[arg(long)]
     pub all: bool,
@@ -282,7 +282,7 @@ pub struct Watch {
 )]
 pub struct Compare {
     #[command(flatten)]
-    pub asked: CompareArgs,
+    pub options: CompareArgs,
     /// Exit with 3 if AFTER exceeds a limit: `10%` (noise overhead, relative), `overhead=0.1` (percentage points), `p99=20%` (also p50,
     /// p90, p99.9, max, rate), `kl=0.5`, `wasserstein=5us`. May be repeated.
     #[arg(long, value_name = "LIMIT")]

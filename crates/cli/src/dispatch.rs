@@ -11,7 +11,7 @@ use crate::verbs::{
     advise, bench, bench_loop, compare, convert, doctor, generate_fleet, generate_run, goal, predict, record,
     replay, report, serve_metrics, show, simulate, study, trace, track, tune, watch, welcome,
 };
-use crate::{generate, nearby};
+use crate::{generate, suggestions};
 
 /// Runs a verb and maps its outcome to an exit code: 0 done, 1 failed, 2 wrong usage, 3 limit exceeded.
 pub fn run(args: Args) -> ExitCode {
@@ -76,8 +76,8 @@ fn finish(outcome: anyhow::Result<Outcome>, printer: Printer) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             printer.error(&error);
-            if let Some(hint) = nearby::hint(&error) {
-                printer.tell(&hint);
+            if let Some(hint) = suggestions::hint(&error) {
+                printer.notice(&hint);
             }
             ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
         }

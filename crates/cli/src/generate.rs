@@ -1,8 +1,8 @@
 //! `quell generate`: files that are generated from the program itself. It is not among the verbs, because it uses all of them.
 
+mod cli_docs;
 mod columns;
 mod mitigations;
-mod words;
 
 use std::path::Path;
 
@@ -27,16 +27,16 @@ pub fn run(args: &Generate, printer: Printer) -> anyhow::Result<Outcome> {
         let mitigations = mitigations::page(&Catalogue::built_in(), &Profile::all());
         fs_err::write(folder.join("mitigations.md"), mitigations)?;
         fs_err::write(folder.join("formats.md"), render::formats::page())?;
-        words::pages(&folder.join("commands"))?;
-        printer.say(&format!("wrote the reference into {}", folder.display()));
+        cli_docs::pages(&folder.join("commands"))?;
+        printer.status(&format!("wrote the reference into {}", folder.display()));
     }
     if let Some(folder) = &args.man {
-        words::man(folder)?;
-        printer.say(&format!("wrote man pages into {}", folder.display()));
+        cli_docs::man(folder)?;
+        printer.status(&format!("wrote man pages into {}", folder.display()));
     }
     if let Some(folder) = &args.completions {
-        words::completions(folder)?;
-        printer.say(&format!("wrote completions into {}", folder.display()));
+        cli_docs::completions(folder)?;
+        printer.status(&format!("wrote completions into {}", folder.display()));
     }
     Ok(Outcome::Done)
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use quell_kernel::{KernelError, Plan, Recorder};
 use quell_node::doctor;
-use quell_node::probe::Beside;
+use quell_node::probe::RowSource;
 use quell_recording::{Cpu, Error, Interval, Manifest, SourcesFacts, Thread, Warning, Writer};
 
-use crate::args::SourcesWish;
+use crate::args::SourcesMode;
 use crate::printer::Printer;
 
 /// Maximum amount of records to write in one call, in multiples of the ring's size.
@@ -36,13 +36,13 @@ pub struct Rows {
 
 impl KernelSide {
     /// Starts the recorder as requested. If it cannot start and is not required, this prints a warning.
-    pub fn start(wish: SourcesWish, plan: Plan, printer: Printer) -> anyhow::Result<Self> {
-        if wish == SourcesWish::Off {
+    pub fn start(wish: SourcesMode, plan: Plan, printer: Printer) -> anyhow::Result<Self> {
+        if wish == SourcesMode::Off {
             return Ok(Self::Unwanted);
         }
         match Recorder::start(plan) {
             Ok(recorder) => Ok(Self::Known(Box::new(Rows::new(recorder)))),
-            Err(error) if wish == SourcesWish::On => Err(refusal(error)),
+            Err(error) if wish == SourcesMode::On => Err(refusal(error)),
             Err(error) => {
                 let why = format!("{:#}", refusal(error));
                 printer.warn(&format!("the sources of noise stay unknown: {why}"));
@@ -102,7 +102,7 @@ impl Rows {
     }
 }
 
-impl Beside for Rows {
+impl RowSource for Rows {
     fn begin(&mut self, manifest: &mut Manifest) {
         self.recorder.set_zero(manifest.zero_monotonic_ns.unwrap_or(0));
         manifest.sources = Some(self.recorder.facts());
@@ -124,8 +124,8 @@ impl Beside for Rows {
         }
     }
 
-    fn patience(&self) -> Duration {
-        self.recorder.patience()
+    fn drain_interval(&self) -> Duration {
+        self.recorder.drain_interval()
     }
 
     fn lost(&self) -> u64 {
@@ -146,7 +146,7 @@ impl Beside for Rows {
     }
 }
 
-impl Beside for KernelSide {
+impl RowSource for KernelSide {
     fn begin(&mut self, manifest: &mut Manifest) {
         match self {
             Self::Known(rows) => rows.begin(manifest),
@@ -165,9 +165,9 @@ impl Beside for KernelSide {
         }
     }
 
-    fn patience(&self) -> Duration {
+    fn drain_interval(&self) -> Duration {
         match self {
-            Self::Known(rows) => rows.patience(),
+            Self::Known(rows) => rows.drain_interval(),
             _ => Duration::MAX,
         }
     }

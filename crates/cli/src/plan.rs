@@ -10,7 +10,7 @@ use quell_node::probe::{Plan, Threshold};
 use quell_recording::{Method, Nanos};
 use quell_request::{Usage, positive};
 
-use crate::args::{MethodName, Record, ServeMetrics, SourcesWish, Study, Watch, Watching};
+use crate::args::{MethodName, Record, ServeMetrics, SourcesMode, Study, Watch, Watching};
 use crate::values::ThresholdText;
 
 /// Shorter quanta would arrive faster than they can be written; longer ones would delay the end of a run.
@@ -19,7 +19,7 @@ const LONGEST_QUANTUM: Nanos = Nanos::from_secs(1);
 
 /// The recorder's plan for `record`.
 pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
-    if args.cost && args.watching.sources == SourcesWish::Off {
+    if args.cost && args.watching.sources == SourcesMode::Off {
         let text = "--cost is that of the kernel recorder: leave --sources out";
         return Err(Usage(text.into()).into());
     }
@@ -46,7 +46,7 @@ fn of_command(args: &Record) -> anyhow::Result<Plan> {
         let text = "a probe would take the CPUs from the command: leave --method out, or say kernel";
         return Err(Usage(text.into()).into());
     }
-    if args.watching.sources == SourcesWish::Off {
+    if args.watching.sources == SourcesMode::Off {
         let text = "what a command suffers is known only from the kernel: leave --sources out";
         return Err(Usage(text.into()).into());
     }
@@ -70,7 +70,7 @@ pub fn of_metrics(args: &ServeMetrics) -> anyhow::Result<Plan> {
         cpus: args.cpus.clone(),
         threshold: ThresholdText(Threshold::Absolute(Nanos::from_nanos(150))),
         realtime: None,
-        sources: SourcesWish::Auto,
+        sources: SourcesMode::Auto,
     };
     plan(&watching, if args.probe { Method::Detour } else { Method::Kernel }, Nanos::from_secs(1), None)
 }
@@ -87,7 +87,7 @@ fn check_interval(interval: Nanos) -> Result<(), Usage> {
 /// The plan of the probes for `watch`; without probes, its method is `kernel`.
 pub fn of_watch(args: &Watch) -> anyhow::Result<Plan> {
     check_interval(args.interval)?;
-    if args.passive && args.watching.sources == SourcesWish::Off {
+    if args.passive && args.watching.sources == SourcesMode::Off {
         let text = "without a probe only the kernel tells anything: leave --sources or --passive out";
         return Err(Usage(text.into()).into());
     }

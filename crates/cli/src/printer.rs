@@ -58,7 +58,7 @@ impl Printer {
     }
 
     /// Prints a status message: what is done, and where files are.
-    pub fn say(self, text: &str) {
+    pub fn status(self, text: &str) {
         if !self.quiet {
             // There is no way to report that stderr is closed.
             let _ = writeln!(io::stderr().lock(), "{}", printable(text));
@@ -66,7 +66,7 @@ impl Printer {
     }
 
     /// Prints a result to stderr, because stdout belongs to another program. Not suppressed by `quiet`.
-    pub fn tell(self, text: &str) {
+    pub fn notice(self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{}", printable(text));
     }
 
@@ -94,7 +94,7 @@ fn printable(text: &str) -> String {
 
 /// Width of the terminal in columns, or 100 without a terminal.
 pub fn width() -> u16 {
-    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let columns = asked.or_else(|| terminal_size::terminal_size().map(|(columns, _)| columns.0));
+    let from_environment = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let columns = from_environment.or_else(|| terminal_size::terminal_size().map(|(columns, _)| columns.0));
     columns.unwrap_or(100).clamp(60, 160)
 }

@@ -32,7 +32,7 @@
 #endif
 
 /* Seconds that an open waits for quell's answer. */
-#define QUELL_METRICS_PATIENCE_S 5
+#define QUELL_METRICS_TIMEOUT_S 5
 /* Generated (names) by tools/make_contract.py from contract/container.py: change it there. */
 /* The variable with the name of quell's socket, and the name without it. */
 #define QUELL_METRICS_VARIABLE "QUELL_METRICS"
@@ -72,7 +72,7 @@ QUELL_FAST unsigned long long quell_new_epoch(void)
 /* Connects to the quell process that holds the container. */
 QUELL_SLOW int quell_connect(void)
 {
-	const struct timeval patience = { QUELL_METRICS_PATIENCE_S, 0 };
+	const struct timeval timeout = { QUELL_METRICS_TIMEOUT_S, 0 };
 	const char *name = getenv(QUELL_METRICS_VARIABLE);
 	struct sockaddr_un address;
 	size_t length;
@@ -91,8 +91,8 @@ QUELL_SLOW int quell_connect(void)
 	sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
-	if (setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
-	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience))) {
+	if (setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) ||
+	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout))) {
 		code = -errno;
 		close(sock);
 		return code;

@@ -52,7 +52,7 @@ impl KernelError {
         if reason.contains("os error 1)") {
             return Self::NotPermitted;
         }
-        let said = crate::talk::last_words();
+        let said = crate::libbpf_log::last_words();
         Self::Refused {
             what: what.into(),
             reason: if said.is_empty() { reason } else { format!("{reason}: {said}") },

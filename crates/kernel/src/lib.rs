@@ -14,9 +14,9 @@ mod error;
 mod faults;
 mod hooks;
 mod layout;
+mod libbpf_log;
 mod names;
 mod recorder;
-mod talk;
 mod translate;
 
 pub use cost::{Cost, count_cost};

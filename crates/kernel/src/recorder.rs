@@ -89,7 +89,7 @@ impl Recorder {
     /// # Errors
     /// [`KernelError`], for instance where this user lacks a privilege.
     pub fn start(plan: Plan) -> Result<Self, KernelError> {
-        crate::talk::keep();
+        crate::libbpf_log::keep();
         let kernel = Btf::from_vmlinux().map_err(|_| KernelError::NoTypes)?;
         let cpus = possible_cpus()?;
         if let Some(&cpu) = plan.cpus.iter().find(|cpu| cpu.0 >= cpus) {
@@ -180,7 +180,7 @@ impl Recorder {
     }
 
     /// The longest time between two calls of [`Recorder::drain`] in which a storm does not fill a ring.
-    pub fn patience(&self) -> Duration {
+    pub fn drain_interval(&self) -> Duration {
         Duration::from_secs(1) * (self.ring_bytes / RECORD) / STORM_PER_S
     }
 

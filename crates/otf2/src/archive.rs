@@ -106,8 +106,8 @@ impl Archive {
     }
 
     /// Number of locations that belong to no rank and are left out: streams of GPUs, metrics of hosts, threads of other processes.
-    pub fn left_out(&self) -> usize {
-        self.tables.left_out
+    pub fn skipped_locations(&self) -> usize {
+        self.tables.skipped_locations
     }
 
     /// Sets the maximum number of event files that are open at the same time, at least one. The default is what the limit on open files and

@@ -22,7 +22,7 @@ pub(crate) struct Tables {
     /// Number of events that the archive states for each location.
     pub(crate) told: Vec<u64>,
     /// Number of locations that belong to no rank.
-    pub(crate) left_out: usize,
+    pub(crate) skipped_locations: usize,
     /// The attributes for a communicator, a source, a tag.
     pub(crate) attributes: [u32; 3],
     /// Whether metrics come before the event at which they were read.
@@ -39,7 +39,7 @@ impl Tables {
             return Err("its clock makes 0 ticks a second".into());
         }
         let clock = Clock { resolution: properties.own, offset: properties.parent };
-        let (locations, told, left_out) = crate::ranks::locations(collected)?;
+        let (locations, told, skipped_locations) = crate::ranks::locations(collected)?;
         let (comms, comm_places) = crate::ranks::comms(collected, &locations)?;
         let (sources, metrics) = metrics(collected)?;
         let attribute = |name| {
@@ -55,7 +55,7 @@ impl Tables {
             comms: comm_places,
             metrics,
             told,
-            left_out,
+            skipped_locations,
             attributes: [COMM_ATTRIBUTE, SOURCE_ATTRIBUTE, TAG_ATTRIBUTE].map(attribute),
             metrics_first,
             definitions: Definitions {

@@ -130,9 +130,9 @@ pub(crate) fn locations(collected: &Collected) -> Result<(Vec<Location>, Vec<u64
             found[at].0.thread = found[at - 1].0.thread + 1;
         }
     }
-    let left_out = all.len() - found.len();
+    let skipped_locations = all.len() - found.len();
     let (locations, told) = found.into_iter().unzip();
-    Ok((locations, told, left_out))
+    Ok((locations, told, skipped_locations))
 }
 
 /// The host of each location group: the nearest node above it that is one host, or else the one directly above it.

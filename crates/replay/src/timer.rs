@@ -5,19 +5,19 @@
 //! that. A timer that is not the next one on its CPU can be set without reprogramming the clock hardware, which takes many microseconds in
 //! a virtual machine. The handler sets it before it burns, so that the cost is part of the detour and not of the overhead.
 
-pub mod course;
 #[cfg(all(feature = "timer", not(test)))]
 mod preload;
 pub mod signal;
 pub mod thread;
+pub mod timer_schedule;
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::report::{Field, Report};
 use crate::spin::{burn_until, now_ns};
-use course::{Aim, Next, Plan};
 use thread::{NONE, Thread};
+use timer_schedule::{Aim, Next, Plan};
 
 /// How much longer than planned a burn may take before the next timer must be set again.
 const MARGIN_NS: u64 = 1_000;

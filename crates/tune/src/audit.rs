@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use super::catalogue::{Catalogue, Mitigation};
 use super::facts::{Facts, Parts};
-use super::nearest;
 use super::place::Place;
 use super::root::Root;
+use super::suggestions;
 
 /// The state of a mitigation on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub enum State {
 
 /// One place that a mitigation would change, or has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Sight {
+pub struct PlaceState {
     /// The place.
     pub place: Place,
     /// The current value, as read; none if it is not known.
@@ -89,16 +89,16 @@ pub struct Audited<'a> {
     /// The reason, if the state alone does not say it.
     pub why: Option<String>,
     /// What it touches.
-    pub places: Vec<Sight>,
+    pub places: Vec<PlaceState>,
     /// What is needed to keep it after the next boot: files of quell's own, and units that would start again.
-    pub lasting: Vec<Sight>,
+    pub lasting: Vec<PlaceState>,
     /// What must be done by hand.
     pub by_hand: Vec<ByHand>,
 }
 
 /// Options of an audit or a plan.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct AuditOptions {
     /// The compute CPUs, if the user names them.
     pub compute: Option<Vec<quell_recording::Cpu>>,
     /// The process to whose threads the plan applies.
@@ -125,17 +125,17 @@ pub struct Audit<'a> {
 pub fn audit<'a>(
     root: &Root,
     catalogue: &'a Catalogue,
-    wishes: &Wishes,
+    options: &AuditOptions,
     only: Option<&[String]>,
 ) -> Result<Audit<'a>, String> {
     let known = || catalogue.iter().map(|one| one.id.as_str());
-    let named = only.unwrap_or_default().iter().chain(wishes.values.keys());
+    let named = only.unwrap_or_default().iter().chain(options.values.keys());
     if let Some(stranger) = named.into_iter().find(|id| catalogue.get(id).is_none()) {
-        return Err(nearest::unknown(stranger, known()));
+        return Err(suggestions::unknown(stranger, known()));
     }
     let facts = Facts::look(root)?;
-    let parts = Parts::choose(&facts, wishes.compute.as_deref());
-    let looker = Looker::new(root, &facts, parts.as_ref().map_err(String::as_str), wishes);
+    let parts = Parts::choose(&facts, options.compute.as_deref());
+    let looker = Looker::new(root, &facts, parts.as_ref().map_err(String::as_str), options);
     let chosen = catalogue.iter().filter(|one| only.is_none_or(|ids| ids.contains(&one.id)));
     let entries = chosen.map(|one| looker.look_at(one)).collect();
     Ok(Audit { facts, parts, entries })

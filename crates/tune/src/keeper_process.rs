@@ -64,7 +64,7 @@ pub(crate) fn stop(keeper: &KeeperRecord) {
     let _ = ended(Signal::USR1) || ended(Signal::KILL);
 }
 
-fn gone(fd: impl AsFd, patience: Duration) -> bool {
-    let timeout = Timespec::try_from(patience).ok();
+fn gone(fd: impl AsFd, timeout: Duration) -> bool {
+    let timeout = Timespec::try_from(timeout).ok();
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
 }

@@ -21,13 +21,13 @@ pub mod keeper;
 mod keeper_process;
 pub mod masks;
 mod moment;
-mod nearest;
 pub mod place;
 pub mod plan;
 pub mod revert;
 mod root;
 pub mod status;
 pub mod store;
+mod suggestions;
 mod sysctl;
 pub mod verify;
 

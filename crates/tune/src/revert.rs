@@ -155,13 +155,8 @@ fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), 
 ///
 /// # Errors
 /// As [`revert`]; [`StoreError::Locked`] if another quell holds the lock for longer than the patience.
-pub fn revert_patiently(
-    root: &Root,
-    id: &str,
-    by: &str,
-    patience: Duration,
-) -> Result<Reverted, RevertError> {
-    let end = Instant::now() + patience;
+pub fn revert_patiently(root: &Root, id: &str, by: &str, timeout: Duration) -> Result<Reverted, RevertError> {
+    let end = Instant::now() + timeout;
     loop {
         match revert(root, Some(id), Foreign::Keep, by) {
             Err(RevertError::Store(StoreError::Locked(_))) if Instant::now() < end => {

@@ -72,14 +72,14 @@ fn joined(
     one: &Weighed,
     base: &Base<'_>,
     candidates: &[Candidate],
-) -> Vec<crate::whatif::Chosen> {
+) -> Vec<crate::whatif::SelectedSources> {
     let ids: Vec<&str> = picked.iter().chain([&one]).map(|one| one.proposal.id.as_str()).collect();
     let patterns: Vec<_> = candidates
         .iter()
         .filter(|candidate| ids.contains(&candidate.id.as_str()))
         .flat_map(|candidate| candidate.patterns.iter().cloned())
         .collect();
-    base.nodes.iter().map(|node| crate::whatif::Chosen::addressed(node, &patterns)).collect()
+    base.nodes.iter().map(|node| crate::whatif::SelectedSources::addressed(node, &patterns)).collect()
 }
 
 fn is_worth_adding(so_far: &Ran, ran: &Ran) -> bool {

@@ -85,7 +85,7 @@ pub(super) fn leave(
                 true => node.weighed(|kind| if is_movable(&node.kinds()[kind]) { 0.0 } else { 1.0 }).noise(),
             })
             .collect();
-        Job::Phases(options.clone()).run(&noise, None, crate::GO_ON)
+        Job::Phases(options.clone()).run(&noise, None, crate::NO_PROGRESS)
     };
     let (as_is, moved) = (quiet(false)?, quiet(true)?);
     let longer = cpus as f64 / (cpus - 1) as f64;

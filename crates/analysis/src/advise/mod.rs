@@ -10,7 +10,7 @@ mod tests;
 use quell_recording::{Cpu, SourcePattern};
 
 use crate::predict::PredictError;
-use crate::whatif::{AttributedNoise, Chosen, Job, Ran, costs, run_with, switches};
+use crate::whatif::{AttributedNoise, Job, Ran, SelectedSources, costs, run_with, switches};
 
 pub use best::Best;
 pub use document::{Advice, JobFacts, NodeFacts, SCHEMA};
@@ -64,7 +64,7 @@ pub(crate) struct Base<'a> {
 
 impl Base<'_> {
     /// The same run without some sources.
-    pub(crate) fn without(&self, chosen: &[Chosen]) -> Result<Ran, PredictError> {
+    pub(crate) fn without(&self, chosen: &[SelectedSources]) -> Result<Ran, PredictError> {
         run_with(self.nodes, self.job, chosen, false)
     }
 
@@ -100,7 +100,7 @@ pub fn advise(question: &Question<'_>, progress: &(dyn Fn(u64, u64) + Sync)) -> 
     let leaving = match apart && fewer.iter().all(|node| node.cpus().next().is_some()) {
         true => {
             let noise: Vec<_> = fewer.iter().map(AttributedNoise::noise).collect();
-            Some(Base { nodes: &fewer, job, ran: job.run(&noise, None, crate::GO_ON)? })
+            Some(Base { nodes: &fewer, job, ran: job.run(&noise, None, crate::NO_PROGRESS)? })
         }
         // All recorded CPUs compute already, so noise that moves leaves all of them.
         false if !compute.is_empty() && !apart => Some(Base { nodes, job, ran: base.ran.clone() }),

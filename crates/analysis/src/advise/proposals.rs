@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Base, Candidate};
 use crate::predict::PredictError;
-use crate::whatif::{Chosen, OnNode, Ran, Source, on_node};
+use crate::whatif::{OnNode, Ran, SelectedSources, Source, on_node};
 
 /// Maximum number of mitigations whose effect is predicted: those that address the most noise.
 const MOST_EFFECTS: usize = 24;
@@ -99,7 +99,7 @@ pub struct Proposal {
 /// A proposal with the sources that it selects.
 pub(super) struct Weighed {
     pub proposal: Proposal,
-    pub chosen: Vec<Chosen>,
+    pub chosen: Vec<SelectedSources>,
     pub moves: bool,
 }
 
@@ -180,8 +180,8 @@ fn proposal(
     sources: &[Source],
 ) -> Option<Weighed> {
     let side = if candidate.moves { leaving.unwrap_or(base) } else { base };
-    let chosen: Vec<Chosen> =
-        side.nodes.iter().map(|node| Chosen::addressed(node, &candidate.patterns)).collect();
+    let chosen: Vec<SelectedSources> =
+        side.nodes.iter().map(|node| SelectedSources::addressed(node, &candidate.patterns)).collect();
     let node = on_node(side.nodes, &chosen);
     if node.total_ns == 0 {
         return None;
@@ -207,7 +207,7 @@ fn proposal(
 }
 
 /// The families that are selected, in the order of the sources, then by name.
-fn addresses(base: &Base<'_>, chosen: &[Chosen], sources: &[Source]) -> Vec<String> {
+fn addresses(base: &Base<'_>, chosen: &[SelectedSources], sources: &[Source]) -> Vec<String> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     for (node, chosen) in base.nodes.iter().zip(chosen) {
         let meant = node.kinds().iter().enumerate().filter(|(kind, _)| chosen.has(*kind));

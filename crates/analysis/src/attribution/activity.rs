@@ -6,12 +6,12 @@ use quell_recording::{Interval, SourceKind};
 
 /// A range of time, in ns of the recording; `end` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stretch {
+pub(crate) struct TimeRange {
     pub start: u64,
     pub end: u64,
 }
 
-impl Stretch {
+impl TimeRange {
     /// The range of an interval, including what interrupted it.
     pub fn from_interval(interval: &Interval) -> Self {
         Self { start: interval.start.as_nanos(), end: interval.end().as_nanos() }
@@ -30,7 +30,7 @@ impl Stretch {
 /// A range in which one interval is the innermost: this time is its own, net of what interrupted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    pub stretch: Stretch,
+    pub stretch: TimeRange,
     /// Index in the CPU's list of intervals.
     pub interval: usize,
 }
@@ -50,7 +50,7 @@ pub(crate) fn innermost(intervals: &[Interval]) -> Vec<Segment> {
     let mut sweep = Sweep { at: 0, segments: Vec::with_capacity(order.len()) };
     let mut running: Vec<(u64, usize)> = Vec::new();
     for index in order {
-        let Stretch { start, end } = Stretch::from_interval(&intervals[index]);
+        let TimeRange { start, end } = TimeRange::from_interval(&intervals[index]);
         while let Some(&(until, inner)) = running.last() {
             if until > start {
                 sweep.give(inner, start);
@@ -77,15 +77,15 @@ struct Sweep {
 impl Sweep {
     fn give(&mut self, interval: usize, until: u64) {
         if until > self.at {
-            self.segments.push(Segment { stretch: Stretch { start: self.at, end: until }, interval });
+            self.segments.push(Segment { stretch: TimeRange { start: self.at, end: until }, interval });
             self.at = until;
         }
     }
 }
 
 /// The ranges in which the kernel, or another task, worked without a pause.
-pub(crate) fn busy(segments: &[Segment]) -> Vec<Stretch> {
-    let mut busy: Vec<Stretch> = Vec::new();
+pub(crate) fn busy(segments: &[Segment]) -> Vec<TimeRange> {
+    let mut busy: Vec<TimeRange> = Vec::new();
     for &Segment { stretch, .. } in segments {
         match busy.last_mut() {
             Some(last) if last.end >= stretch.start => last.end = last.end.max(stretch.end),
@@ -127,11 +127,11 @@ mod tests {
             let flat = innermost(&all);
             prop_assert!(flat.windows(2).all(|p| p[0].stretch.end <= p[1].stretch.start));
             for instant in 0..700 {
-                let within = |s: Stretch| s.start <= instant && instant < s.end;
-                let covered = all.iter().any(|i| within(Stretch::from_interval(i)));
+                let within = |s: TimeRange| s.start <= instant && instant < s.end;
+                let covered = all.iter().any(|i| within(TimeRange::from_interval(i)));
                 let owner = flat.iter().find(|s| within(s.stretch));
                 prop_assert_eq!(covered, owner.is_some());
-                prop_assert!(owner.is_none_or(|s| within(Stretch::from_interval(&all[s.interval]))));
+                prop_assert!(owner.is_none_or(|s| within(TimeRange::from_interval(&all[s.interval]))));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use quell_recording::{Detour, Interval, SourceKind, Trace};
 
-use super::activity::{Segment, Stretch, busy, innermost};
+use super::activity::{Segment, TimeRange, busy, innermost};
 use super::blame::{Blame, Part};
 use super::steal;
 
@@ -13,9 +13,9 @@ pub(super) struct Joined {
     /// The flattened activity of the kernel.
     pub segments: Vec<Segment>,
     /// Ranges of kernel work.
-    pub busy: Vec<Stretch>,
+    pub busy: Vec<TimeRange>,
     /// The range in which each of [`Self::blames`] searched for intervals.
-    pub windows: Vec<Stretch>,
+    pub windows: Vec<TimeRange>,
 }
 
 /// Attributes each detour of `trace` to `intervals` of the same CPU. Both are ordered by start.
@@ -25,7 +25,7 @@ pub(super) fn join(trace: &Trace, intervals: &[Interval], tolerance_ns: u64) -> 
     let mut blames = Vec::new();
     let mut windows = Vec::new();
     let mut first = 0;
-    for (detour, window) in trace.detours.iter().zip(reaches(&trace.detours, tolerance_ns)) {
+    for (detour, window) in trace.detours.iter().zip(match_windows(&trace.detours, tolerance_ns)) {
         if detour.own {
             continue;
         }
@@ -42,13 +42,13 @@ pub(super) fn join(trace: &Trace, intervals: &[Interval], tolerance_ns: u64) -> 
 
 /// The range in which each detour searches for its intervals: itself and the tolerance on both sides, but at most half
 /// of the way to the next detour, so that no instant is searched twice.
-fn reaches(detours: &[Detour], tolerance_ns: u64) -> impl Iterator<Item = Stretch> {
+fn match_windows(detours: &[Detour], tolerance_ns: u64) -> impl Iterator<Item = TimeRange> {
     let half = |from: u64, to: u64| from + to.saturating_sub(from) / 2;
     detours.iter().enumerate().map(move |(i, detour)| {
         let (start, end) = (detour.start.as_nanos(), detour.end().as_nanos());
         let after = i.checked_sub(1).map_or(0, |i| half(detours[i].end().as_nanos(), start));
         let before = detours.get(i + 1).map_or(u64::MAX, |next| half(end, next.start.as_nanos()));
-        Stretch {
+        TimeRange {
             start: start.saturating_sub(tolerance_ns).max(after),
             end: end.saturating_add(tolerance_ns).min(before),
         }
@@ -57,7 +57,7 @@ fn reaches(detours: &[Detour], tolerance_ns: u64) -> impl Iterator<Item = Stretc
 
 fn blame<'a>(
     detour: Detour,
-    window: Stretch,
+    window: TimeRange,
     near: impl Iterator<Item = &'a Segment>,
     intervals: &[Interval],
 ) -> Blame {
@@ -77,14 +77,14 @@ fn blame<'a>(
     }
     let met = !parts.is_empty();
     let duration = detour.duration.as_nanos();
-    fit(&mut parts, duration);
+    scale_to_duration(&mut parts, duration);
     let left_ns = duration - parts.iter().map(|part| part.ns).sum::<u64>();
     Blame { detour, parts, stolen_ns: 0, left_ns, met, met_task }
 }
 
 /// If the intervals took more than the detour lasted, each is reduced in proportion, because it is not known which end of which
 /// clock was wrong. The remainder of rounding goes to the largest.
-fn fit(parts: &mut [Part], duration: u64) {
+fn scale_to_duration(parts: &mut [Part], duration: u64) {
     let total: u128 = parts.iter().map(|part| u128::from(part.ns)).sum();
     if total <= u128::from(duration) {
         return;

@@ -15,7 +15,7 @@ pub(crate) mod fixture;
 mod groups;
 mod join;
 mod kind;
-mod near;
+mod proximity;
 mod rows;
 mod segments;
 pub(crate) mod steal;
@@ -40,7 +40,7 @@ pub use unattributed::{Hypothesis, LeftOver, LeftOverRow, Suspect, Unattributed}
 pub(crate) use kind::Kinds;
 pub(crate) use segments::AttributedSegment;
 
-use activity::Stretch;
+use activity::TimeRange;
 use join::Joined;
 use tolerance::Tolerance;
 
@@ -189,7 +189,7 @@ fn explained(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Opt
 fn chance_percent(sides: &[Side]) -> f64 {
     let of_shift = |n: u64| -> u64 {
         let of_side = |side: &Side| {
-            let moved: Vec<Stretch> = tolerance::shifted(&side.joined.busy, side.span, n);
+            let moved: Vec<TimeRange> = tolerance::shifted(&side.joined.busy, side.span, n);
             tolerance::meetings(&side.joined.windows, &moved)
         };
         sides.iter().map(of_side).sum()

@@ -3,7 +3,7 @@
 use quell_recording::{Interval, Nanos, Source};
 use rayon::prelude::*;
 
-use super::activity::{Segment, Stretch};
+use super::activity::{Segment, TimeRange};
 use super::blame::Blame;
 use super::kind::{Kind, Kinds, UNATTRIBUTED};
 use super::{JoinedRecording, Side};
@@ -116,7 +116,7 @@ impl<'a> Filled<'a> {
     }
 
     /// Cuts one detour into segments.
-    fn fill(&mut self, (blame, window): (&Blame, Stretch), near: &[&Segment], claims: &[usize]) {
+    fn fill(&mut self, (blame, window): (&Blame, TimeRange), near: &[&Segment], claims: &[usize]) {
         let intervals = self.intervals;
         let part_of = |segment: &Segment| {
             let one = &intervals[segment.interval];
@@ -158,7 +158,7 @@ impl<'a> Filled<'a> {
                 if *of > 0 { (u128::from(*left) * u128::from(overlap) / u128::from(*of)) as u64 } else { 0 };
             (*left, *of) = (*left - ns, of.saturating_sub(overlap));
             let beneath = |&&outer: &&usize| {
-                let outside = Stretch::from_interval(&intervals[outer]);
+                let outside = TimeRange::from_interval(&intervals[outer]);
                 outer != segment.interval && outside.overlap(segment.stretch) == segment.stretch.length()
             };
             let under = near_claims.iter().find(beneath).copied();

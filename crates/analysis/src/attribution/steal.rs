@@ -8,19 +8,19 @@ use std::cmp::Reverse;
 
 use quell_recording::{Interval, SourceKind};
 
-use super::activity::Stretch;
+use super::activity::TimeRange;
 use super::blame::Blame;
 
 /// The windows in order and without overlaps (each begins, at the earliest, where the previous one ends).
-pub(crate) fn windows(intervals: &[Interval]) -> Vec<(Stretch, u64)> {
+pub(crate) fn windows(intervals: &[Interval]) -> Vec<(TimeRange, u64)> {
     let mut free = 0;
     let mut windows = Vec::new();
     let mut steal: Vec<&Interval> =
         intervals.iter().filter(|i| i.source.kind() == SourceKind::Steal).collect();
     steal.sort_by_key(|one| (one.start, one.end(), one.net));
     for one in steal {
-        let Stretch { start, end } = Stretch::from_interval(one);
-        let window = Stretch { start: start.max(free), end };
+        let TimeRange { start, end } = TimeRange::from_interval(one);
+        let window = TimeRange { start: start.max(free), end };
         if window.length() > 0 {
             windows.push((window, one.net.as_nanos().min(window.length())));
             free = end;
@@ -30,7 +30,7 @@ pub(crate) fn windows(intervals: &[Interval]) -> Vec<(Stretch, u64)> {
 }
 
 /// Attributes stolen time to the detours of its windows. `reaches` holds the range in which each of `blames` may lie.
-pub(super) fn distribute(blames: &mut [Blame], reaches: &[Stretch], intervals: &[Interval]) {
+pub(super) fn distribute(blames: &mut [Blame], reaches: &[TimeRange], intervals: &[Interval]) {
     let mut first = 0;
     for (window, mut stolen) in windows(intervals) {
         while reaches.get(first).is_some_and(|reach| reach.end <= window.start) {

@@ -2,7 +2,7 @@
 
 use quell_recording::{Detour, Span};
 
-use super::activity::Stretch;
+use super::activity::TimeRange;
 use crate::stats::Durations;
 
 /// Maximum tolerance: no two clocks that are read on one machine are further apart, so a match that needs more is none.
@@ -17,7 +17,7 @@ pub(super) const SHIFTS: u64 = 8;
 /// A detour contains its cause: the program could not run while the kernel did. The overhang is therefore
 /// misalignment and jitter of the two clocks. A match is clear if a range overlaps one detour only, and lies in
 /// it with at least half of its length.
-pub(super) fn overhangs(detours: &[Detour], busy: &[Stretch]) -> Vec<u64> {
+pub(super) fn overhangs(detours: &[Detour], busy: &[TimeRange]) -> Vec<u64> {
     let mut found = Vec::new();
     let mut first = 0;
     for stretch in busy {
@@ -27,7 +27,7 @@ pub(super) fn overhangs(detours: &[Detour], busy: &[Stretch]) -> Vec<u64> {
         let meets = |d: &&Detour| d.start.as_nanos() < stretch.end;
         let mut met = detours[first..].iter().take_while(meets);
         let (Some(detour), None) = (met.next(), met.next()) else { continue };
-        let detour = Stretch { start: detour.start.as_nanos(), end: detour.end().as_nanos() };
+        let detour = TimeRange { start: detour.start.as_nanos(), end: detour.end().as_nanos() };
         if 2 * detour.overlap(*stretch) >= stretch.length() {
             let before = detour.start.saturating_sub(stretch.start);
             found.push(before.max(stretch.end.saturating_sub(detour.end)));
@@ -59,7 +59,7 @@ impl Tolerance {
 }
 
 /// `busy`, moved around the span by the `n`-th shift, in order of time.
-pub(super) fn shifted(busy: &[Stretch], span: Span, n: u64) -> Vec<Stretch> {
+pub(super) fn shifted(busy: &[TimeRange], span: Span, n: u64) -> Vec<TimeRange> {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let length = span.length().as_nanos();
     if length == 0 {
@@ -70,15 +70,15 @@ pub(super) fn shifted(busy: &[Stretch], span: Span, n: u64) -> Vec<Stretch> {
     let moved = busy.iter().map(|s| {
         let at = u128::from(s.start.saturating_sub(zero)) + by as u128;
         let start = zero + (at % u128::from(length)) as u64;
-        Stretch { start, end: start.saturating_add(s.length()) }
+        TimeRange { start, end: start.saturating_add(s.length()) }
     });
-    let mut moved: Vec<Stretch> = moved.collect();
+    let mut moved: Vec<TimeRange> = moved.collect();
     moved.sort();
     moved
 }
 
 /// Number of `windows` that overlap any of `busy`; both are in order of time.
-pub(super) fn meetings(windows: &[Stretch], busy: &[Stretch]) -> u64 {
+pub(super) fn meetings(windows: &[TimeRange], busy: &[TimeRange]) -> u64 {
     let mut first = 0;
     let mut count = 0;
     for window in windows {
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
     use quell_recording::Nanos;
 
-    fn stretch(start: u64, end: u64) -> Stretch {
-        Stretch { start, end }
+    fn stretch(start: u64, end: u64) -> TimeRange {
+        TimeRange { start, end }
     }
 
     #[test]

@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Side;
-use super::activity::Stretch;
+use super::activity::TimeRange;
 use super::blame::Blame;
 use super::figures::percent;
 use super::tolerance::{SHIFTS, shifted};
-use super::{near, steal};
+use super::{proximity, steal};
 use crate::periods::periods;
 use crate::stats::{Durations, Summary};
 
@@ -205,7 +205,7 @@ fn stolen(sides: &[Side]) -> Option<Hypothesis> {
         let windows = steal::windows(side.intervals);
         covered += windows.iter().map(|(window, _)| window.length()).sum::<u64>();
         watched += side.span.length().as_nanos();
-        let windows: Vec<Stretch> = windows.into_iter().map(|(window, _)| window).collect();
+        let windows: Vec<TimeRange> = windows.into_iter().map(|(window, _)| window).collect();
         for blame in side.joined.blames.iter().filter(|blame| is_alone(blame)) {
             let at = blame.detour.start.as_nanos();
             let before = windows.partition_point(|window| window.end <= at);
@@ -225,25 +225,28 @@ fn stolen(sides: &[Side]) -> Option<Hypothesis> {
 
 /// Detours that come just after, or just before, known work more often than by chance.
 fn near_known(sides: &[Side]) -> Vec<Hypothesis> {
-    [near::Side::After, near::Side::Before].into_iter().filter_map(|which| near_one(sides, which)).collect()
+    [proximity::Side::After, proximity::Side::Before]
+        .into_iter()
+        .filter_map(|which| near_one(sides, which))
+        .collect()
 }
 
-fn near_one(sides: &[Side], which: near::Side) -> Option<Hypothesis> {
+fn near_one(sides: &[Side], which: proximity::Side) -> Option<Hypothesis> {
     let mut hits = 0;
     let mut all = 0;
     let mut by_chance = [0u64; SHIFTS as usize];
     let mut whose = std::collections::BTreeMap::new();
     for side in sides {
         let alone = side.joined.blames.iter().filter(|blame| is_alone(blame));
-        let alone: Vec<Stretch> = alone
-            .map(|b| Stretch { start: b.detour.start.as_nanos(), end: b.detour.end().as_nanos() })
+        let alone: Vec<TimeRange> = alone
+            .map(|b| TimeRange { start: b.detour.start.as_nanos(), end: b.detour.end().as_nanos() })
             .collect();
         all += alone.len() as u64;
-        hits += near::count(&alone, &side.joined.busy, which);
+        hits += proximity::count(&alone, &side.joined.busy, which);
         for (n, count) in (0..SHIFTS).zip(&mut by_chance) {
-            *count += near::count(&alone, &shifted(&side.joined.busy, side.span, n), which);
+            *count += proximity::count(&alone, &shifted(&side.joined.busy, side.span, n), which);
         }
-        for segment in near::neighbours(&alone, &side.joined.segments, which) {
+        for segment in proximity::neighbours(&alone, &side.joined.segments, which) {
             *whose.entry(&side.intervals[segment].source).or_insert(0u64) += 1;
         }
     }
@@ -254,11 +257,11 @@ fn near_one(sides: &[Side], which: near::Side) -> Option<Hypothesis> {
     let says = format!(
         "{share:.0} % of these detours come within {} {} known work of the kernel, {chance:.0} % would by chance; most \
          often it is `{source}` ({most} times): they may belong to it",
-        Nanos::from_nanos(near::REACH_NS),
+        Nanos::from_nanos(proximity::REACH_NS),
         which.word(),
     );
     let found = hypothesis(Suspect::NearKnown, share, says);
-    (hits >= near::FEWEST && beyond && share >= 1.5 * chance)
+    (hits >= proximity::FEWEST && beyond && share >= 1.5 * chance)
         .then_some(Hypothesis { chance_percent: Some(chance), ..found })
 }
 

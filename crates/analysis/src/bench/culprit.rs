@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use quell_recording::{Interval, Intervals, Source};
 
-use crate::attribution::activity::{Segment, Stretch, busy, innermost};
+use crate::attribution::activity::{Segment, TimeRange, busy, innermost};
 use crate::attribution::steal;
 
 /// What one source took in a range of time.
@@ -45,7 +45,7 @@ pub struct Busy<'a> {
     /// In order of time and without overlaps; the program's own runs are not included.
     segments: Vec<Segment>,
     /// The hypervisor's windows, and how much it took in each; in order of time and without overlaps.
-    stolen: Vec<(Stretch, u64)>,
+    stolen: Vec<(TimeRange, u64)>,
 }
 
 impl<'a> Busy<'a> {
@@ -62,8 +62,8 @@ impl<'a> Busy<'a> {
     }
 
     /// The ranges within `span` in which the kernel or another task worked, in order and not touching.
-    pub(crate) fn stretches(&self, span: Stretch) -> Vec<Stretch> {
-        let clip = |stretch: Stretch| Stretch {
+    pub(crate) fn stretches(&self, span: TimeRange) -> Vec<TimeRange> {
+        let clip = |stretch: TimeRange| TimeRange {
             start: stretch.start.max(span.start),
             end: stretch.end.min(span.end),
         };
@@ -79,7 +79,7 @@ impl<'a> Busy<'a> {
     /// As [`Self::taken_in`], if only `missing_ns` of the range are known to be missing: the hypervisor gets
     /// at most what the other sources leave of that.
     pub fn explain(&self, from_ns: u64, to_ns: u64, missing_ns: u64) -> Blamed {
-        let stretch = Stretch { start: from_ns, end: to_ns };
+        let stretch = TimeRange { start: from_ns, end: to_ns };
         let mut shares = self.seen_in(stretch);
         let seen = shares.iter().fold(0, |sum: u64, share| sum.saturating_add(share.net_ns));
         let open = missing_ns.min(stretch.length()).saturating_sub(seen);
@@ -93,7 +93,7 @@ impl<'a> Busy<'a> {
     }
 
     /// The shares of the sources that the kernel recorded, unsorted.
-    fn seen_in(&self, stretch: Stretch) -> Vec<Share> {
+    fn seen_in(&self, stretch: TimeRange) -> Vec<Share> {
         let first = self.segments.partition_point(|segment| segment.stretch.end <= stretch.start);
         let within = self.segments[first..].iter().take_while(|segment| segment.stretch.start < stretch.end);
         let mut parts: Vec<(usize, u64)> =
@@ -109,7 +109,7 @@ impl<'a> Busy<'a> {
     }
 
     /// The hypervisor's share: what it took in windows that overlap the range, up to the time that is still unexplained.
-    fn stolen_in(&self, stretch: Stretch, open: u64) -> Option<Share> {
+    fn stolen_in(&self, stretch: TimeRange, open: u64) -> Option<Share> {
         let first = self.stolen.partition_point(|(window, _)| window.end <= stretch.start);
         let within = self.stolen[first..].iter().take_while(|(window, _)| window.start < stretch.end);
         let most = within.map(|&(window, ns)| (ns.min(window.overlap(stretch)), window.start));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::culprit::Busy;
 use super::job::{HostRun, Job};
-use crate::attribution::activity::Stretch;
+use crate::attribution::activity::TimeRange;
 use crate::stats::{mean, median_high};
 
 /// Estimates from the kernel's intervals, over all operations.
@@ -68,12 +68,12 @@ pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) ->
     for (index, host) in hosts.iter().enumerate() {
         let ranks: Vec<usize> = (0..job.ranks.len()).filter(|&r| job.ranks[r].host == index).collect();
         let Some(&first) = ranks.first() else { continue };
-        let span = Stretch { start: job.on_host(first, begin), end: job.on_host(first, end) };
+        let span = TimeRange { start: job.on_host(first, begin), end: job.on_host(first, end) };
         let pids: Vec<u32> = ranks.iter().map(|&r| job.ranks[r].pid).collect();
         let cpus: BTreeSet<Cpu> = ranks.iter().flat_map(|&r| job.of_rank(r).map(|cell| cell.cpu)).collect();
         let sides = host.recording.intervals.iter().filter(|side| cpus.contains(&side.cpu));
         let sides: Vec<_> = sides.collect();
-        let busy: Vec<Vec<Stretch>> = sides
+        let busy: Vec<Vec<TimeRange>> = sides
             .iter()
             .map(|side| Busy::from_intervals(side, &|pid| pids.contains(&pid)).stretches(span))
             .collect();
@@ -106,11 +106,11 @@ pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) ->
     })
 }
 
-fn length(stretches: &[Stretch]) -> u64 {
+fn length(stretches: &[TimeRange]) -> u64 {
     stretches.iter().fold(0, |sum, stretch| sum.saturating_add(stretch.length()))
 }
 
-fn ticks_in(intervals: &[Interval], span: Stretch) -> Vec<&Interval> {
+fn ticks_in(intervals: &[Interval], span: TimeRange) -> Vec<&Interval> {
     let within = |one: &&Interval| {
         one.source == Source::Tick && (span.start..span.end).contains(&one.start.as_nanos())
     };
@@ -139,10 +139,10 @@ fn tick_row(host: &str, cpu: Cpu, ticks: &[&Interval], first: &[&Interval]) -> T
 }
 
 /// The ranges in which at least one CPU is busy.
-fn union(sides: Vec<Vec<Stretch>>) -> Vec<Stretch> {
-    let mut all: Vec<Stretch> = sides.into_iter().flatten().collect();
+fn union(sides: Vec<Vec<TimeRange>>) -> Vec<TimeRange> {
+    let mut all: Vec<TimeRange> = sides.into_iter().flatten().collect();
     all.sort_unstable();
-    let mut union: Vec<Stretch> = Vec::new();
+    let mut union: Vec<TimeRange> = Vec::new();
     for stretch in all {
         match union.last_mut() {
             Some(last) if last.end >= stretch.start => last.end = last.end.max(stretch.end),

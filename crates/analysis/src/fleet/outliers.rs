@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::document::{Figure, TypicalSource, Why};
 use super::summary::ALL;
 use super::sums::Sums;
-use super::{NodeSummary, bands};
+use super::{NodeSummary, duration_bands};
 use crate::Warning;
 use describe::describe;
 use score::{Ordered, anscombe, chance_of, chance_of_maximum};
@@ -89,10 +89,11 @@ fn tell_once(whys: &mut Vec<Why>) {
     });
     let mut told: Vec<Why> = Vec::new();
     for why in whys.drain(..) {
-        let near = |other: &Why| match (bands::place(&other.source), bands::place(&why.source)) {
-            (Some(a), Some(b)) => a.abs_diff(b) <= 1,
-            _ => false,
-        };
+        let near =
+            |other: &Why| match (duration_bands::place(&other.source), duration_bands::place(&why.source)) {
+                (Some(a), Some(b)) => a.abs_diff(b) <= 1,
+                _ => false,
+            };
         if told.len() < MOST_CAUSES && (why.source != ALL || told.is_empty()) && !told.iter().any(near) {
             told.push(why);
         }

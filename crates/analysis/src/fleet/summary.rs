@@ -6,8 +6,8 @@ use quell_recording::{Interval, Method, Nanos, Recording, Source, SourceKind, Sp
 use quell_sim::Draws;
 use rustc_hash::FxHashMap;
 
-use super::bands;
 use super::curve::Curve;
+use super::duration_bands;
 use super::sums::{Event, Gathered, Sums, Windows};
 use crate::attribution::blames;
 use crate::overview;
@@ -153,12 +153,12 @@ impl<'a> Gathering<'a> {
     fn detours(&mut self, recording: &Recording, known: bool) {
         let all = self.place(ALL);
         let bands: Vec<usize> =
-            if known { Vec::new() } else { bands::names().map(|name| self.place(&name)).collect() };
+            if known { Vec::new() } else { duration_bands::names().map(|name| self.place(&name)).collect() };
         for (cpu, trace) in recording.traces.iter().enumerate() {
             for detour in trace.noise() {
                 let event = Event { at: detour.start, ns: detour.duration.as_nanos(), weight: 1.0 };
                 self.add(all, cpu, event);
-                for (band, weight) in bands::weights(event.ns).into_iter().filter(|_| !known) {
+                for (band, weight) in duration_bands::weights(event.ns).into_iter().filter(|_| !known) {
                     self.add(bands[band], cpu, Event { weight, ..event });
                 }
             }

@@ -170,7 +170,7 @@ fn the_cost_is_that_of_a_prediction() {
         .map(|one| NodeNoise { name: one.name(), traces: one.traces.clone(), limits: Vec::new() })
         .collect();
     let options = Options { phases: 20_000, replicates: 0, ..Options::new(job.ranks.clone()) };
-    let predicted = predict(&noise, &options, crate::GO_ON).unwrap();
+    let predicted = predict(&noise, &options, crate::NO_PROGRESS).unwrap();
     for (scale, point) in cost.scales.iter().zip(&predicted.points) {
         let ratio = scale.mixture_percent / point.slowdown_percent;
         // Detours that begin while a rank waits are left out, so the more waiting there is, the more is missing.

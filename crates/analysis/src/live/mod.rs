@@ -7,10 +7,10 @@ mod document;
 mod gather;
 mod join;
 mod openmetrics;
+mod recorded;
 mod table;
 #[cfg(test)]
 mod tests;
-mod whole;
 
 pub use counters::Counters;
 pub use document::{CpuNow, Culprit, Figures, Frame, LongestDetour, Overhead, SourceNow};

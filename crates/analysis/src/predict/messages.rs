@@ -144,7 +144,7 @@ pub(crate) fn culprits_of_messages(
 ) -> Result<Vec<Vec<loggops::Hit>>, PredictError> {
     let Some(messages) = &options.messages else { return Ok(Vec::new()) };
     let clocks = Clocks::new(&super::clocks(nodes)?);
-    let engine = Engine { options, messages, tick: loggops::GO_ON };
+    let engine = Engine { options, messages, tick: loggops::NO_PROGRESS };
     let of_scale = |&ranks: &u64| {
         let scale = scale(options, messages, ranks)?;
         let runs = (0..scale.runs.count.min(WATCHED_RUNS)).into_par_iter();
@@ -169,7 +169,7 @@ fn scale(options: &Options, messages: &Messages, ranks: u64) -> Result<Scale, Pr
         let (op, most) = (messages.op.clone(), EFFORT_OF_ONE);
         return Err(PredictError::TooLarge { op, ranks, events, most });
     }
-    let affordable = EFFORT / options.thrift.max(1) / events;
+    let affordable = EFFORT / options.effort_divisor.max(1) / events;
     let runs = Runs::new((affordable / 4).clamp(1, options.phases), options, &params)?;
     let resamples = options.replicates > 0 && runs.count >= FEWEST_RUNS;
     let resampled = resamples.then(|| Runs::new(affordable / 4 * 3, options, &params)).transpose()?;
@@ -275,7 +275,7 @@ impl Engine<'_> {
     ) -> Result<Vec<loggops::Hit>, PredictError> {
         let seed = Draws::new(self.options.seed, &[stream::BATCHES]).at(number);
         let places = clocks.place(scale.ranks, self.options, Draws::new(seed, &[stream::PHASES]).at(0))?;
-        let (noise, progress) = (Noise::Clocks(places), loggops::GO_ON);
+        let (noise, progress) = (Noise::Clocks(places), loggops::NO_PROGRESS);
         let (net, rules) = (self.messages.network.network, Rules::Physical);
         let run = loggops::Run { net, rules, noise: &noise, threads: 1, progress };
         Ok(loggops::run_for_culprits(&scale.runs.steps, &run)?.1.hits)

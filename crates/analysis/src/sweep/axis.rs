@@ -40,7 +40,7 @@ impl Paths {
 
 /// One word of a value in the plan: a canonical text, so that equal plans are equal, and the cell of its column.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Word {
+pub struct SweepValue {
     /// The text as an argument of the verb's option.
     pub text: String,
     /// The cell of its column.
@@ -57,7 +57,7 @@ pub struct AxisKind {
     /// The type of its column.
     pub kind: Kind,
     /// Parses a word of the file to the words that it represents: ranges represent several.
-    pub read: fn(&str) -> Result<Vec<Word>, String>,
+    pub read: fn(&str) -> Result<Vec<SweepValue>, String>,
     /// Whether a value may be a set of words.
     pub sets: Sets,
     /// Which words are paths.
@@ -73,7 +73,7 @@ pub type Known<'a> = &'a dyn Fn(&str) -> Option<&'a str>;
 
 /// A verb's definition of its sweeps.
 #[derive(Clone, Copy, Debug)]
-pub struct Form {
+pub struct SweepSpec {
     /// Its axes in the plan's order: later ones change faster. Deciding axes come first.
     pub axes: &'static [AxisKind],
     /// Whether the axis has an effect with these values of the deciding axes.

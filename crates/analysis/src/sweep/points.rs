@@ -2,7 +2,7 @@
 
 use quell_recording::results::Cell;
 
-use super::axis::{Axis, Form, Value};
+use super::axis::{Axis, SweepSpec, Value};
 use super::read::{self, SweepError};
 use super::{MOST_CHUNKS, MOST_POINTS};
 
@@ -58,7 +58,7 @@ impl Plan {
     ///
     /// # Errors
     /// For text that is not TOML, unknown axes, invalid values, axes without any effect, or too many points: with the line.
-    pub fn read(text: &str, form: &Form, points_a_file: fn(&[Axis]) -> u64) -> Result<Self, SweepError> {
+    pub fn read(text: &str, form: &SweepSpec, points_a_file: fn(&[Axis]) -> u64) -> Result<Self, SweepError> {
         let written = read::read(text, form)?;
         let curve = form.curve.and_then(|name| written.axes.iter().find(|axis| axis.kind.name == name));
         let curve = curve.map_or(1, |axis| axis.values.len() as u64);
@@ -74,7 +74,7 @@ impl Plan {
     /// Adds the products for each combination of the deciding axes, from the `next` one on.
     fn multiply(
         &mut self,
-        form: &Form,
+        form: &SweepSpec,
         fixed: &mut Vec<(usize, usize)>,
         next: usize,
     ) -> Result<(), SweepError> {
@@ -92,7 +92,7 @@ impl Plan {
         Ok(())
     }
 
-    fn add(&mut self, form: &Form, fixed: &[(usize, usize)]) -> Result<(), SweepError> {
+    fn add(&mut self, form: &SweepSpec, fixed: &[(usize, usize)]) -> Result<(), SweepError> {
         let free = (0..self.axes.len()).filter(|index| !self.axes[*index].kind.decides);
         let free: Vec<usize> = free.filter(|index| self.applies(form, fixed, *index)).collect();
         let sizes = free.iter().map(|index| self.axes[*index].values.len() as u64);
@@ -115,7 +115,7 @@ impl Plan {
         Ok(())
     }
 
-    fn applies(&self, form: &Form, fixed: &[(usize, usize)], index: usize) -> bool {
+    fn applies(&self, form: &SweepSpec, fixed: &[(usize, usize)], index: usize) -> bool {
         let known = |name: &str| {
             let found = fixed.iter().find(|(axis, _)| self.axes[*axis].kind.name == name);
             found.map(|(axis, value)| self.axes[*axis].values[*value].word())

@@ -4,7 +4,7 @@ use quell_recording::results::{Cell, Kind};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::axis::{Axis, AxisKind, Form, Sets, Value, Word};
+use super::axis::{Axis, AxisKind, Sets, SweepSpec, SweepValue, Value};
 use super::{MOST_BYTES, MOST_VALUES};
 
 /// Why a text is not a plan.
@@ -25,7 +25,7 @@ pub(super) struct Written {
 }
 
 /// Reads the text; the axes are returned in the form's order.
-pub(super) fn read(text: &str, form: &Form) -> Result<Written, SweepError> {
+pub(super) fn read(text: &str, form: &SweepSpec) -> Result<Written, SweepError> {
     if text.len() > MOST_BYTES {
         let reason = format!("the file has {} bytes, and {MOST_BYTES} are the most", text.len());
         return Err(SweepError { line: None, reason });
@@ -61,7 +61,7 @@ pub(super) fn read(text: &str, form: &Form) -> Result<Written, SweepError> {
     Ok(written)
 }
 
-fn unknown(name: &str, form: &Form) -> String {
+fn unknown(name: &str, form: &SweepSpec) -> String {
     let known: Vec<&str> = form.axes.iter().map(|kind| kind.name).collect();
     format!("there is no axis `{name}`: these are {}; and `name` and `chunk`", known.join(", "))
 }
@@ -142,7 +142,7 @@ fn words(text: &str, kind: &AxisKind) -> Result<Vec<Value>, String> {
     }
 }
 
-fn set_of(words: Vec<Word>) -> Value {
+fn set_of(words: Vec<SweepValue>) -> Value {
     let words: Vec<String> = words.into_iter().map(|word| word.text).collect();
     Value { cell: Cell::Text(words.join(", ")), words }
 }
@@ -163,7 +163,7 @@ fn text_of(value: &DeValue<'_>) -> Result<String, String> {
 
 impl AxisKind {
     /// An axis of text whose column has the same name; the other fields are set individually.
-    pub const fn text(name: &'static str, read: fn(&str) -> Result<Vec<Word>, String>) -> Self {
+    pub const fn text(name: &'static str, read: fn(&str) -> Result<Vec<SweepValue>, String>) -> Self {
         Self {
             name,
             column: name,

@@ -5,19 +5,19 @@ use quell_recording::results::{Cell, Kind};
 
 use super::*;
 
-fn plain(text: &str) -> Result<Vec<Word>, String> {
-    Ok(vec![Word { text: text.to_owned(), cell: Cell::Text(text.to_owned()) }])
+fn plain(text: &str) -> Result<Vec<SweepValue>, String> {
+    Ok(vec![SweepValue { text: text.to_owned(), cell: Cell::Text(text.to_owned()) }])
 }
 
 /// A number, or a range of them.
-fn numbers(text: &str) -> Result<Vec<Word>, String> {
+fn numbers(text: &str) -> Result<Vec<SweepValue>, String> {
     let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number"));
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let all = (number(first)?..=number(last)?).take(MOST_VALUES + 1);
-    Ok(all.map(|n| Word { text: n.to_string(), cell: Cell::U64(n) }).collect())
+    Ok(all.map(|n| SweepValue { text: n.to_string(), cell: Cell::U64(n) }).collect())
 }
 
-const FORM: Form = Form {
+const FORM: SweepSpec = SweepSpec {
     axes: &[
         AxisKind { decides: true, default: Some("max"), ..AxisKind::text("op", plain) },
         AxisKind { sets: Sets::Filled, paths: Paths::All, ..AxisKind::text("noise", plain) },

@@ -29,7 +29,7 @@ pub(super) struct Collective {
     /// Number of ranks that take part.
     pub expected: usize,
     pub parts: Vec<Part>,
-    /// For each part, its entry on the noise-free timelines, and its noise within the call: `lanes` numbers each.
+    /// For each part, its entry on the noise-free timelines, and its noise within the call: `accounts` numbers each.
     quiet: Vec<i64>,
     noise: Vec<i64>,
     /// When the last part entered, and its index.
@@ -50,7 +50,7 @@ pub(super) struct Collective {
     bytes: u64,
     /// The ranks disagree on the operation.
     pub mismatched: bool,
-    lanes: usize,
+    accounts: usize,
 }
 
 impl Collective {
@@ -129,12 +129,12 @@ impl Collective {
 
     /// The part's entry on the noise-free timelines.
     pub fn quiet(&self, part: usize) -> &[i64] {
-        &self.quiet[part * self.lanes..(part + 1) * self.lanes]
+        &self.quiet[part * self.accounts..(part + 1) * self.accounts]
     }
 
     /// The part's noise within the call.
     pub fn noise(&self, part: usize) -> &[i64] {
-        &self.noise[part * self.lanes..(part + 1) * self.lanes]
+        &self.noise[part * self.accounts..(part + 1) * self.accounts]
     }
 
     /// Called once all have left, because only then their last entry is known.
@@ -154,15 +154,15 @@ impl Collective {
 /// All collectives in progress.
 #[derive(Debug)]
 pub(super) struct Collectives {
-    lanes: usize,
+    accounts: usize,
     all: Vec<Option<Collective>>,
     free: Vec<CollectiveId>,
     going: FxHashMap<(u32, u64), CollectiveId>,
 }
 
 impl Collectives {
-    pub fn new(lanes: usize) -> Self {
-        Self { lanes, all: Vec::new(), free: Vec::new(), going: FxHashMap::default() }
+    pub fn new(accounts: usize) -> Self {
+        Self { accounts, all: Vec::new(), free: Vec::new(), going: FxHashMap::default() }
     }
 
     pub fn get(&self, id: CollectiveId) -> Option<&Collective> {
@@ -183,7 +183,7 @@ impl Collectives {
         ends: Option<&CollectiveEnd>,
         accumulated: &[i64],
     ) -> (CollectiveId, usize, Vec<u32>) {
-        let lanes = self.lanes;
+        let accounts = self.accounts;
         let (all, free) = (&mut self.all, &mut self.free);
         let id = *self.going.entry((comm, number)).or_insert_with(|| {
             let new = Collective {
@@ -196,7 +196,7 @@ impl Collectives {
                 quiet: Vec::new(),
                 noise: Vec::new(),
                 last_entry: (i64::MIN, 0),
-                last_quiet: vec![i64::MIN / 4; lanes],
+                last_quiet: vec![i64::MIN / 4; accounts],
                 root: None,
                 left: 0,
                 tails: (0, 0),
@@ -205,7 +205,7 @@ impl Collectives {
                 forced: false,
                 bytes: 0,
                 mismatched: false,
-                lanes,
+                accounts,
             };
             let id = free.pop().unwrap_or_else(|| {
                 all.push(None);
@@ -219,11 +219,11 @@ impl Collectives {
         if part.entered > collective.last_entry.0 {
             collective.last_entry = (part.entered, place);
         }
-        for (lane, accumulated) in accumulated.iter().enumerate() {
+        for (account, accumulated) in accumulated.iter().enumerate() {
             let quiet = part.entered - accumulated;
             collective.quiet.push(quiet);
             collective.noise.push(0);
-            collective.last_quiet[lane] = collective.last_quiet[lane].max(quiet);
+            collective.last_quiet[account] = collective.last_quiet[account].max(quiet);
         }
         if Some(part.place) == collective.root_place {
             collective.root = Some(place);
@@ -261,11 +261,11 @@ impl Collectives {
 
     /// Records that a part has left, with its noise within the call. Returns the locations that waited for that.
     pub fn leave(&mut self, id: CollectiveId, part: usize, now: i64, noise: &[i64]) -> Vec<u32> {
-        let lanes = self.lanes;
+        let accounts = self.accounts;
         let Some(collective) = self.get_mut(id) else { return Vec::new() };
         collective.parts[part].left = Some(now);
         collective.left += 1;
-        collective.noise[part * lanes..(part + 1) * lanes].copy_from_slice(noise);
+        collective.noise[part * accounts..(part + 1) * accounts].copy_from_slice(noise);
         if !collective.everybody_left() {
             return Vec::new();
         }
@@ -274,7 +274,7 @@ impl Collectives {
     }
 
     /// Marks one part as finished. Once all are, the collective is removed and returned.
-    pub fn settle(&mut self, id: CollectiveId) -> Option<Collective> {
+    pub fn remove_complete(&mut self, id: CollectiveId) -> Option<Collective> {
         let collective = self.get_mut(id)?;
         collective.settled += 1;
         let all = if collective.forced { collective.parts.len() } else { collective.expected };

@@ -141,21 +141,22 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
         .collect();
     ranks.sort_by_key(|(rank, ..)| *rank);
     let runtime = |place: &Place| if place.first.is_some() { place.now - begin } else { 0 };
-    let longest = |lane: usize| {
-        let quiet = |(_, place, _): &(u32, &Place, &str)| runtime(place) - place.ledger.accumulated[lane];
+    let longest = |account: usize| {
+        let quiet = |(_, place, _): &(u32, &Place, &str)| runtime(place) - place.ledger.accumulated[account];
         ranks.iter().map(quiet).max().unwrap_or(0)
     };
-    let sum = |lane: usize| -> i64 { ranks.iter().map(|(_, place, _)| place.ledger.accumulated[lane]).sum() };
+    let sum =
+        |account: usize| -> i64 { ranks.iter().map(|(_, place, _)| place.ledger.accumulated[account]).sum() };
     let all = sum(0);
     let each = || sources.iter().enumerate().map(|(source, name)| (source + 1, name.clone()));
     let composition: BTreeMap<String, f64> =
-        each().filter_map(|(lane, name)| Some((name, ratio(sum(lane), all)?))).collect();
-    let parts: i64 = each().map(|(lane, _)| sum(lane)).sum();
+        each().filter_map(|(account, name)| Some((name, ratio(sum(account), all)?))).collect();
+    let parts: i64 = each().map(|(account, _)| sum(account)).sum();
     Tracked {
         schema: "quell.track/2".to_owned(),
         runtime_ns: ranks.iter().map(|(_, place, _)| runtime(place)).max().unwrap_or(0),
         compensated_runtime_ns: longest(0),
-        compensated_runtime_by_source_ns: each().map(|(lane, name)| (name, longest(lane))).collect(),
+        compensated_runtime_by_source_ns: each().map(|(account, name)| (name, longest(account))).collect(),
         composition,
         orthogonal_sum_ratio: ratio(parts, all),
         ranks: ranks
@@ -170,12 +171,12 @@ pub(super) fn tracked<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R,
 
 fn of_rank(rank: u32, place: &Place, host: &str, runtime: i64, sources: &[String]) -> TrackedRank {
     let ledger = &place.ledger;
-    let source = |lane: usize| TrackedSource {
-        local_ns: ledger.local[lane],
-        accumulated_ns: ledger.accumulated[lane],
-        amplified_ns: ledger.amplified[lane],
-        absorbed_ns: ledger.absorbed[lane],
-        amplification_ratio: ratio(ledger.accumulated[lane], ledger.local[lane]),
+    let source = |account: usize| TrackedSource {
+        local_ns: ledger.local[account],
+        accumulated_ns: ledger.accumulated[account],
+        amplified_ns: ledger.amplified[account],
+        absorbed_ns: ledger.absorbed[account],
+        amplification_ratio: ratio(ledger.accumulated[account], ledger.local[account]),
     };
     let all = source(0);
     TrackedRank {

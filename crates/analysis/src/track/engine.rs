@@ -155,7 +155,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             place.ledger.enter(now);
             place.call = Some(Call::new(region, path, now, Some(place.stack.len())));
         } else if place.call.is_none() {
-            place.ledger.settle(now);
+            place.ledger.close_interval(now);
         }
         place.stack.push(Frame { region, entered: now, path });
     }
@@ -196,18 +196,18 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         }
         let place = &mut self.places[location as usize];
         if place.call.is_none() {
-            place.ledger.settle(now);
+            place.ledger.close_interval(now);
         }
     }
 
     fn noise(&mut self, location: u32, source: u32, total: u64) {
         let place = &mut self.places[location as usize];
         let in_call = place.call.is_some();
-        match place.ledger.strike(source as usize, total, in_call) {
+        match place.ledger.add_noise(source as usize, total, in_call) {
             Some(more) => {
                 if let Some(polling) = &mut place.polling {
-                    for lane in [0, source as usize + 1] {
-                        polling.noise[lane] = polling.noise[lane].saturating_add(more);
+                    for account in [0, source as usize + 1] {
+                        polling.noise[account] = polling.noise[account].saturating_add(more);
                     }
                 }
                 let path = place.path();
@@ -255,7 +255,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         }
         let now = place.now;
         if place.call.is_none() {
-            place.ledger.settle(now.max(0));
+            place.ledger.close_interval(now.max(0));
         }
         for frame in std::mem::take(&mut place.stack).into_iter().rev() {
             self.paths.all[frame.path as usize].time += now - frame.entered;

@@ -49,14 +49,14 @@ pub struct Replayable {
     /// Whether it finishes only if no send waits for its receiver, whatever its size.
     pub needs_buffers: bool,
     /// What was omitted.
-    pub left_out: LeftOut,
+    pub skipped: SkippedEvents,
     /// What was assumed for the extrapolation.
     pub grid: Option<String>,
 }
 
 /// The parts of a run that are not in its schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct SkippedEvents {
     /// Sends without a receive.
     pub sends: u64,
     /// Receives whose message was not sent, or never arrived.
@@ -66,13 +66,13 @@ pub struct LeftOut {
     /// Threads other than the first one of each rank.
     pub threads: u64,
     /// Descriptions of the first of these, and of damage.
-    pub told: Vec<String>,
+    pub notes: Vec<String>,
 }
 
-impl LeftOut {
-    fn tell(&mut self, words: impl FnOnce() -> String) {
-        if self.told.len() < MOST_NAMED {
-            self.told.push(words());
+impl SkippedEvents {
+    fn note(&mut self, words: impl FnOnce() -> String) {
+        if self.notes.len() < MOST_NAMED {
+            self.notes.push(words());
         }
     }
 }
@@ -122,11 +122,11 @@ pub fn goal<R: Run + ?Sized>(
     extrapolation: Option<Extrapolation>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Replayable, GoalError> {
-    let mut left_out = LeftOut::default();
+    let mut skipped = SkippedEvents::default();
     let mut events = EventReader::new(run);
-    let mut sequences = sequence::all(&mut events, &mut left_out, progress);
+    let mut sequences = sequence::all(&mut events, &mut skipped, progress);
     let definitions = &*events.definitions;
-    let matching = Matching::new(definitions, &mut sequences, &mut left_out);
+    let matching = Matching::new(definitions, &mut sequences, &mut skipped);
     let (schedule, grid) = match extrapolation {
         None => (as_it_was(&sequences, &matching)?, None),
         Some(to) => {
@@ -137,7 +137,7 @@ pub fn goal<R: Run + ?Sized>(
         }
     };
     let (quiet_ns, needs_buffers) = prove(&schedule)?;
-    Ok(Replayable { schedule, quiet_ns, needs_buffers, left_out, grid })
+    Ok(Replayable { schedule, quiet_ns, needs_buffers, skipped, grid })
 }
 
 /// The schedule of the traced ranks.
@@ -194,7 +194,7 @@ fn prove(schedule: &Schedule) -> Result<(u64, bool), GoalError> {
             rules: Rules::Physical,
             noise: &Noise::None,
             threads: 1,
-            progress: quell_sim::loggops::GO_ON,
+            progress: quell_sim::loggops::NO_PROGRESS,
         };
         let outcome = loggops::run(schedule, &quiet)?;
         match outcome.stuck {

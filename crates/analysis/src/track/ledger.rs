@@ -47,38 +47,38 @@ impl Ledger {
         }
     }
 
-    pub fn lanes(&self) -> usize {
+    pub fn accounts(&self) -> usize {
         self.accumulated.len()
     }
 
     /// Raises a source's counter to `total`, in a call or outside. Returns the increase; `None` if the counter decreased.
-    pub fn strike(&mut self, source: usize, total: u64, in_call: bool) -> Option<i64> {
+    pub fn add_noise(&mut self, source: usize, total: u64, in_call: bool) -> Option<i64> {
         let before = std::mem::replace(self.totals.get_mut(source)?, total);
         let more = i64::try_from(total.checked_sub(before)?).unwrap_or(i64::MAX).min(super::LONGEST);
         let place = if in_call { &mut self.within } else { &mut self.late };
-        for lane in [0, source + 1] {
-            self.local[lane] = self.local[lane].saturating_add(more);
-            place[lane] = place[lane].saturating_add(more);
+        for account in [0, source + 1] {
+            self.local[account] = self.local[account].saturating_add(more);
+            place[account] = place[account].saturating_add(more);
         }
         Some(more)
     }
 
     /// The program computed until `now`, so the noise in that time delayed it by its full length.
-    pub fn settle(&mut self, now: i64) {
-        for lane in 0..self.lanes() {
-            if self.late[lane] != 0 {
-                let room = (now - self.accumulated[lane]).saturating_sub(self.floor[lane]).max(0);
-                let placed = self.late[lane].min(room);
-                self.late[lane] -= placed;
-                self.accumulated[lane] += placed;
+    pub fn close_interval(&mut self, now: i64) {
+        for account in 0..self.accounts() {
+            if self.late[account] != 0 {
+                let room = (now - self.accumulated[account]).saturating_sub(self.floor[account]).max(0);
+                let placed = self.late[account].min(room);
+                self.late[account] -= placed;
+                self.accumulated[account] += placed;
             }
-            self.floor[lane] = now - self.accumulated[lane];
+            self.floor[account] = now - self.accumulated[account];
         }
     }
 
     /// Begins a call that may wait for others.
     pub fn enter(&mut self, now: i64) {
-        self.settle(now);
+        self.close_interval(now);
         self.within.fill(0);
     }
 
@@ -89,24 +89,24 @@ impl Ledger {
     }
 
     /// The noise within a call, limited to the call's length.
-    pub fn noise_of_call(&self, lane: usize, length: i64) -> i64 {
-        self.within[lane].min(length)
+    pub fn noise_of_call(&self, account: usize, length: i64) -> i64 {
+        self.within[account].min(length)
     }
 
     /// Ends a call of `length` at `now`, which is `quiet` on the noise-free timeline of a lane.
-    pub fn leave(&mut self, lane: usize, length: i64, now: i64, quiet: i64) -> Change {
-        let noise = self.noise_of_call(lane, length);
-        self.late[lane] = self.late[lane].saturating_add(self.within[lane] - noise);
-        self.within[lane] = 0;
-        let local = self.accumulated[lane] + noise;
+    pub fn leave(&mut self, account: usize, length: i64, now: i64, quiet: i64) -> Change {
+        let noise = self.noise_of_call(account, length);
+        self.late[account] = self.late[account].saturating_add(self.within[account] - noise);
+        self.within[account] = 0;
+        let local = self.accumulated[account] + noise;
         // Without noise a program is never later than with it.
         let accumulated = (now - quiet).max(0);
-        self.accumulated[lane] = accumulated;
-        self.floor[lane] = now - accumulated;
+        self.accumulated[account] = accumulated;
+        self.floor[account] = now - accumulated;
         let change =
             Change { amplified: (accumulated - local).max(0), absorbed: (local - accumulated).max(0) };
-        self.amplified[lane] += change.amplified;
-        self.absorbed[lane] += change.absorbed;
+        self.amplified[account] += change.amplified;
+        self.absorbed[account] += change.absorbed;
         change
     }
 

@@ -28,9 +28,9 @@ pub(super) struct Message {
 /// All messages that a call still needs.
 #[derive(Debug)]
 pub(super) struct Messages {
-    lanes: usize,
+    accounts: usize,
     all: Vec<Message>,
-    /// For each message, `lanes` noise-free times of its send and as many of its receive's beginning.
+    /// For each message, `accounts` noise-free times of its send and as many of its receive's beginning.
     quiet: Vec<i64>,
     free: Vec<MessageId>,
     /// Messages of which only one end was processed so far.
@@ -38,8 +38,14 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub fn new(lanes: usize) -> Self {
-        Self { lanes, all: Vec::new(), quiet: Vec::new(), free: Vec::new(), one_ended: FxHashMap::default() }
+    pub fn new(accounts: usize) -> Self {
+        Self {
+            accounts,
+            all: Vec::new(),
+            quiet: Vec::new(),
+            free: Vec::new(),
+            one_ended: FxHashMap::default(),
+        }
     }
 
     pub fn get(&self, id: MessageId) -> &Message {
@@ -52,14 +58,14 @@ impl Messages {
 
     /// The time of its send on the noise-free timelines.
     pub fn quiet_send(&self, id: MessageId) -> &[i64] {
-        let at = id as usize * 2 * self.lanes;
-        &self.quiet[at..at + self.lanes]
+        let at = id as usize * 2 * self.accounts;
+        &self.quiet[at..at + self.accounts]
     }
 
     /// The time of its receive's beginning on the noise-free timelines.
     pub fn quiet_begin(&self, id: MessageId) -> &[i64] {
-        let at = (id as usize * 2 + 1) * self.lanes;
-        &self.quiet[at..at + self.lanes]
+        let at = (id as usize * 2 + 1) * self.accounts;
+        &self.quiet[at..at + self.accounts]
     }
 
     /// Finds the message if its other end was processed, or adds it.
@@ -88,7 +94,7 @@ impl Messages {
             return id;
         }
         self.all.push(message);
-        self.quiet.resize(self.all.len() * 2 * self.lanes, 0);
+        self.quiet.resize(self.all.len() * 2 * self.accounts, 0);
         (self.all.len() - 1) as MessageId
     }
 
@@ -102,8 +108,8 @@ impl Messages {
         held: bool,
     ) -> (MessageId, Option<u32>) {
         let id = self.find_or_add(key, bytes);
-        let at = id as usize * 2 * self.lanes;
-        for (quiet, accumulated) in self.quiet[at..at + self.lanes].iter_mut().zip(accumulated) {
+        let at = id as usize * 2 * self.accounts;
+        for (quiet, accumulated) in self.quiet[at..at + self.accounts].iter_mut().zip(accumulated) {
             *quiet = now - accumulated;
         }
         let message = &mut self.all[id as usize];
@@ -116,8 +122,8 @@ impl Messages {
     /// Records a receive that began at `begun`. Returns the location that waited for it.
     pub fn receive(&mut self, key: MessageKey, begun: i64, accumulated: &[i64]) -> (MessageId, Option<u32>) {
         let id = self.find_or_add(key, 0);
-        let at = (id as usize * 2 + 1) * self.lanes;
-        for (quiet, accumulated) in self.quiet[at..at + self.lanes].iter_mut().zip(accumulated) {
+        let at = (id as usize * 2 + 1) * self.accounts;
+        for (quiet, accumulated) in self.quiet[at..at + self.accounts].iter_mut().zip(accumulated) {
             *quiet = begun - accumulated;
         }
         let message = &mut self.all[id as usize];

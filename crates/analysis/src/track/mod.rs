@@ -29,7 +29,7 @@ use quell_sim::loggops::Network;
 
 pub use document::{Tracked, TrackedPath, TrackedRank, TrackedSource};
 pub use findings::{Count, Findings};
-pub use goal::{Extrapolation, GoalError, Irregular, LeftOut, Replayable, goal};
+pub use goal::{Extrapolation, GoalError, Irregular, Replayable, SkippedEvents, goal};
 pub use run_source::RunSource;
 
 /// Maximum time, in ns: times are below 36 years, so that sums of a few do not overflow.
@@ -60,7 +60,7 @@ pub struct Ended<'a> {
 
 /// A region that was left and is not an MPI call. Times in ns on the archive's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stayed {
+pub struct RegionExit {
     /// Index of the location in the definitions.
     pub location: u32,
     /// Index of the region in the definitions.
@@ -82,7 +82,7 @@ pub trait Watch {
     fn ended(&mut self, _call: &Ended<'_>) {}
 
     /// Called when a region around calls is left; inner regions come first.
-    fn stayed(&mut self, _region: &Stayed) {}
+    fn stayed(&mut self, _region: &RegionExit) {}
 
     /// Called with the number of events that were processed.
     fn progress(&mut self, _events: u64) {}

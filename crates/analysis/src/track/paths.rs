@@ -25,20 +25,20 @@ pub(super) struct Path {
 
 #[derive(Debug)]
 pub(super) struct Paths {
-    lanes: usize,
+    accounts: usize,
     pub all: Vec<Path>,
     places: FxHashMap<(u32, u32), u32>,
 }
 
 impl Paths {
-    pub fn new(lanes: usize) -> Self {
-        let mut paths = Self { lanes, all: Vec::new(), places: FxHashMap::default() };
+    pub fn new(accounts: usize) -> Self {
+        let mut paths = Self { accounts, all: Vec::new(), places: FxHashMap::default() };
         paths.make(ROOT, u32::MAX);
         paths
     }
 
     fn make(&mut self, parent: u32, region: u32) -> u32 {
-        let zero = vec![0; self.lanes];
+        let zero = vec![0; self.accounts];
         let (local, amplified, absorbed) = (zero.clone(), zero.clone(), zero);
         self.all.push(Path { parent, region, calls: 0, time: 0, local, amplified, absorbed });
         (self.all.len() - 1) as u32
@@ -65,9 +65,9 @@ impl Paths {
         local[source + 1] = local[source + 1].saturating_add(noise);
     }
 
-    pub fn changed(&mut self, place: u32, lane: usize, change: Change) {
+    pub fn changed(&mut self, place: u32, account: usize, change: Change) {
         let path = &mut self.all[place as usize];
-        path.amplified[lane] += change.amplified;
-        path.absorbed[lane] += change.absorbed;
+        path.amplified[account] += change.amplified;
+        path.absorbed[account] += change.absorbed;
     }
 }

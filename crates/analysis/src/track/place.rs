@@ -14,8 +14,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub fn left(&self, location: u32, now: i64) -> super::Stayed {
-        super::Stayed { location, region: self.region, entered_ns: self.entered, left_ns: now }
+    pub fn left(&self, location: u32, now: i64) -> super::RegionExit {
+        super::RegionExit { location, region: self.region, entered_ns: self.entered, left_ns: now }
     }
 }
 

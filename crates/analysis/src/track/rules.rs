@@ -52,19 +52,19 @@ fn class(bytes: u64) -> u8 {
 
 impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     /// Ends a call whose causes are all known.
-    pub(super) fn settle_call(&mut self, location: u32, call: &Call) {
+    pub(super) fn complete_call(&mut self, location: u32, call: &Call) {
         let before = self.watch.wanted().then(|| self.places[location as usize].ledger.clone());
         let collective = call.blocking.filter(|(id, _)| self.waits_for_all(*id, call.left));
         let cause = if let Some((id, part)) = collective {
             // A location in a collective does not poll for anything else.
             self.places[location as usize].polling = None;
-            self.settle_collective(location, call, id, part)
+            self.complete_collective(location, call, id, part)
         } else {
-            self.settle_alone(location, call)
+            self.complete_local_call(location, call)
         };
         let collectives = call.collectives.iter().chain(&call.blocking);
         for (id, _) in collectives {
-            if let Some(over) = self.collectives.settle(*id) {
+            if let Some(over) = self.collectives.remove_complete(*id) {
                 self.judge(&over);
             }
         }
@@ -99,7 +99,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     /// Ends an all-to-all collective, in which no rank leaves before the last has entered.
-    fn settle_collective(
+    fn complete_collective(
         &mut self,
         location: u32,
         call: &Call,
@@ -117,28 +117,28 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         let usual =
             *self.least.entry(key).and_modify(|least| *least = shortest.min(*least)).or_insert(shortest);
         let quiet: Vec<i64> = (0..collective.last_quiet.len())
-            .map(|lane| {
+            .map(|account| {
                 // Noise that delayed all ranks also delayed the last one to enter.
-                let common = collective.noise(last_part)[lane].min(shortest - usual).max(0);
+                let common = collective.noise(last_part)[account].min(shortest - usual).max(0);
                 // The paper's sync time is from the last entry to the last exit, for all ranks. If the exits are further apart than the first of
                 // them is from the last entry, each rank has its own sync time, without the noise that delayed its exit.
                 let sync = if longest - shortest <= shortest {
                     longest
                 } else {
-                    tail - collective.noise(part)[lane].min(tail - shortest).max(0)
+                    tail - collective.noise(part)[account].min(tail - shortest).max(0)
                 };
-                collective.last_quiet[lane] + sync - common
+                collective.last_quiet[account] + sync - common
             })
             .collect();
         if late > 0 {
             self.before_cause(location, late);
         }
-        self.leave_at(location, call, |lane, _| quiet[lane]);
+        self.leave_at(location, call, |account, _| quiet[account]);
         (last_location != location).then_some((last_location, last_entry))
     }
 
     /// Ends any other call: it ends when its own work is done and its causes have happened.
-    fn settle_alone(&mut self, location: u32, call: &Call) -> Option<(u32, i64)> {
+    fn complete_local_call(&mut self, location: u32, call: &Call) -> Option<(u32, i64)> {
         let mut causes = Causes::default();
         self.messages_of(location, call, &mut causes);
         for (id, part) in call.collectives.iter().chain(&call.blocking) {
@@ -152,8 +152,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         // If clocks disagree, the cause is assumed to have happened when the call ended.
         let left = call.left;
         let mut late = 0;
-        let lanes = self.places[location as usize].ledger.lanes();
-        for (cause, quiet) in causes.all.iter_mut().zip(causes.quiet.chunks_mut(lanes)) {
+        let accounts = self.places[location as usize].ledger.accounts();
+        for (cause, quiet) in causes.all.iter_mut().zip(causes.quiet.chunks_mut(accounts)) {
             let by = (cause.at - left).max(0);
             late = late.max(by);
             cause.at -= by;
@@ -173,11 +173,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         });
         let know_transfers = self.network.is_some();
         let own = self.network.map_or(0, |network| nanos(network.overhead)).min(left - entered);
-        self.leave_at(location, call, |lane, ledger| {
-            let within = ledger.noise_of_call(lane, left - call.entered);
-            let noise = polled.as_ref().map_or(within, |polled| polled[lane].min(left - entered));
-            let base = entered - (ledger.accumulated[lane] + within - noise);
-            let quiet_cause = |place: usize| causes.quiet[place * lanes + lane];
+        self.leave_at(location, call, |account, ledger| {
+            let within = ledger.noise_of_call(account, left - call.entered);
+            let noise = polled.as_ref().map_or(within, |polled| polled[account].min(left - entered));
+            let base = entered - (ledger.accumulated[account] + within - noise);
+            let quiet_cause = |place: usize| causes.quiet[place * accounts + account];
             let mut ends = match waited {
                 None => base + (left - entered) - noise,
                 Some(_) => base + own,
@@ -245,8 +245,8 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             // Not one by one: only the latest on each noise-free timeline matters.
             Waits::All | Waits::Root if waits == Waits::All || is_root => {
                 one(collective.last_entry.1);
-                let lanes = collective.last_quiet.len();
-                let at = causes.quiet.len() - lanes;
+                let accounts = collective.last_quiet.len();
+                let at = causes.quiet.len() - accounts;
                 causes.quiet[at..].copy_from_slice(&collective.last_quiet);
             }
             _ => {}
@@ -285,11 +285,11 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     fn leave_at(&mut self, location: u32, call: &Call, quiet: impl Fn(usize, &super::ledger::Ledger) -> i64) {
         let ledger = &mut self.places[location as usize].ledger;
         let length = call.left - call.entered;
-        for lane in 0..ledger.lanes() {
-            let ends = quiet(lane, ledger);
-            let change = ledger.leave(lane, length, call.left, ends);
+        for account in 0..ledger.accounts() {
+            let ends = quiet(account, ledger);
+            let change = ledger.leave(account, length, call.left, ends);
             if change != super::ledger::Change::default() {
-                self.paths.changed(call.path, lane, change);
+                self.paths.changed(call.path, account, change);
             }
         }
     }

@@ -25,7 +25,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             return false;
         }
         let Some(call) = self.places[location as usize].call.take() else { return true };
-        self.settle_call(location, &call);
+        self.complete_call(location, &call);
         self.tell_watchers(location);
         true
     }
@@ -38,8 +38,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             if !call.announced {
                 call.announced = true;
                 let length = call.left - call.entered;
-                let noise: Vec<i64> =
-                    (0..place.ledger.lanes()).map(|lane| place.ledger.noise_of_call(lane, length)).collect();
+                let noise: Vec<i64> = (0..place.ledger.accounts())
+                    .map(|account| place.ledger.noise_of_call(account, length))
+                    .collect();
                 let left = call.left;
                 for waiting in self.collectives.leave(id, part, left, &noise) {
                     self.wake(Some(waiting));

@@ -3,7 +3,7 @@
 use quell_recording::{Cpu, Nanos};
 
 use super::attributed_noise::{AttributedNoise, AttributedTrace};
-use super::which::Chosen;
+use super::source_selector::SelectedSources;
 use crate::attribution::AttributedSegment;
 
 /// A change to the selected sources of a node.
@@ -39,7 +39,7 @@ impl Change {
     ///
     /// # Errors
     /// For a CPU that was not recorded.
-    pub fn apply(self, node: &AttributedNoise, chosen: &Chosen) -> Result<Changed, String> {
+    pub fn apply(self, node: &AttributedNoise, chosen: &SelectedSources) -> Result<Changed, String> {
         let without = || node.weighed(|kind| if chosen.has(kind) { 0.0 } else { 1.0 });
         let only = || node.weighed(|kind| if chosen.has(kind) { 1.0 } else { 0.0 });
         let joined = |of: &dyn Fn(&AttributedNoise, usize) -> Vec<AttributedSegment>| {

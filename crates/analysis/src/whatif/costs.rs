@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::attributed_noise::AttributedNoise;
 use super::job::{Cost, Job, Ran};
-use super::which::Chosen;
+use super::source_selector::SelectedSources;
 use crate::Warning;
 use crate::predict::{Difference, NodeNoise, PredictError};
 
@@ -121,22 +121,22 @@ pub struct Costs {
 /// A source as it is selected from the nodes.
 struct Group {
     name: String,
-    chosen: Vec<Chosen>,
+    chosen: Vec<SelectedSources>,
 }
 
 /// Runs a job with only the selected noise of its nodes, or with all other noise.
 pub(crate) fn run_with(
     nodes: &[AttributedNoise],
     job: &Job<'_>,
-    chosen: &[Chosen],
+    chosen: &[SelectedSources],
     keep: bool,
 ) -> Result<Ran, PredictError> {
-    let left = |(node, chosen): (&AttributedNoise, &Chosen)| {
+    let left = |(node, chosen): (&AttributedNoise, &SelectedSources)| {
         let gone = |kind| if chosen.has(kind) == keep { 1.0 } else { 0.0 };
         node.weighed(gone).noise()
     };
     let noise: Vec<NodeNoise> = nodes.par_iter().zip(chosen).map(left).collect();
-    job.run(&noise, None, crate::GO_ON)
+    job.run(&noise, None, crate::NO_PROGRESS)
 }
 
 /// The cost of each source of some nodes for a job, for at most `most` sources individually; the others count as one source.
@@ -152,7 +152,7 @@ pub fn costs(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Costs, PredictError> {
     let noise: Vec<NodeNoise> = nodes.iter().map(AttributedNoise::noise).collect();
-    let whole = job.run(&noise, None, crate::GO_ON)?;
+    let whole = job.run(&noise, None, crate::NO_PROGRESS)?;
     drop(noise);
     let split = job.split(nodes)?;
     let groups = groups(nodes, &split, most);
@@ -223,7 +223,7 @@ fn groups(nodes: &[AttributedNoise], split: &[BTreeMap<String, f64>], most: usiz
     let kept = if ranked.len() == most + 1 { ranked.len() } else { ranked.len().min(most) };
     let (alone, rest) = ranked.split_at(kept);
     let choose = |meant: &(dyn Fn(&str) -> bool + Sync)| {
-        nodes.iter().map(|node| Chosen::by(node, |kind| meant(&kind.family))).collect()
+        nodes.iter().map(|node| SelectedSources::by(node, |kind| meant(&kind.family))).collect()
     };
     let of =
         |&(name, _): &(&str, f64)| Group { name: name.to_owned(), chosen: choose(&|family| family == name) };
@@ -261,8 +261,8 @@ fn times(nodes: &[AttributedNoise]) -> BTreeMap<&str, f64> {
 }
 
 /// The time that the selected sources took on the nodes.
-pub(crate) fn on_node(nodes: &[AttributedNoise], chosen: &[Chosen]) -> OnNode {
-    let of_node = |(node, chosen): (&AttributedNoise, &Chosen)| {
+pub(crate) fn on_node(nodes: &[AttributedNoise], chosen: &[SelectedSources]) -> OnNode {
+    let of_node = |(node, chosen): (&AttributedNoise, &SelectedSources)| {
         let mut sum = OnNode::default();
         let mut watched = Nanos::ZERO;
         for trace in node.traces() {

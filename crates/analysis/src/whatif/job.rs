@@ -210,7 +210,7 @@ impl Application<'_> {
             rules: Rules::Physical,
             noise,
             threads: 1,
-            progress: quell_sim::loggops::GO_ON,
+            progress: quell_sim::loggops::NO_PROGRESS,
         };
         Ok(loggops::run(self.schedule, &run)?.last().1)
     }
@@ -225,7 +225,7 @@ impl Application<'_> {
                 rules: Rules::Physical,
                 noise: &noise,
                 threads: 1,
-                progress: quell_sim::loggops::GO_ON,
+                progress: quell_sim::loggops::NO_PROGRESS,
             };
             Ok(loggops::run_for_culprits(self.schedule, &run)?.1.hits)
         };

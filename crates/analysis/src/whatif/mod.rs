@@ -5,10 +5,10 @@ mod change;
 mod costs;
 pub mod culprits;
 mod job;
+mod source_selector;
 mod switches;
 #[cfg(test)]
 mod tests;
-mod which;
 
 pub use crate::attribution::{Kind, UNATTRIBUTED, family};
 pub use attributed_noise::AttributedNoise;
@@ -17,6 +17,6 @@ pub use costs::{CostRow, Costs, OTHERS, OnNode, Scale, Source, SourceCost, costs
 pub(crate) use costs::{on_node, run_with};
 pub(crate) use job::Ran;
 pub use job::{Application, Cost, Job};
+pub use source_selector::{SelectedSources, SourceSelector};
 pub use switches::Switches;
 pub(crate) use switches::switches;
-pub use which::{Chosen, Which};

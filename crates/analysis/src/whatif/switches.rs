@@ -51,7 +51,7 @@ pub(crate) fn switches(
         let noise = nodes.par_iter().map(|node| {
             node.weighed(|kind| if gone(&node.kinds()[kind].family) { 0.0 } else { 1.0 }).noise()
         });
-        let ran = job.run(&noise.collect::<Vec<NodeNoise>>(), None, crate::GO_ON)?;
+        let ran = job.run(&noise.collect::<Vec<NodeNoise>>(), None, crate::NO_PROGRESS)?;
         Ok(ran.costs.iter().map(|cost| cost.slowdown_percent).collect())
     };
     let slowdown_percent =

@@ -46,8 +46,8 @@ fn options(ranks: &[u64]) -> Options {
     Options { phases: 1_000, replicates: 20, ..Options::new(ranks.to_vec()) }
 }
 
-fn select(node: &AttributedNoise, which: &str) -> Chosen {
-    Chosen::select(node, &[which.parse().unwrap()])
+fn select(node: &AttributedNoise, which: &str) -> SelectedSources {
+    SelectedSources::select(node, &[which.parse().unwrap()])
 }
 
 fn changed_noise(node: &AttributedNoise, which: &str, change: Change) -> NodeNoise {
@@ -79,7 +79,7 @@ fn the_order_of_sources_depends_on_the_scale_and_removal_confirms_it() {
         for name in ["tick", "task:daemon"] {
             // Another seed, and noise in which the source never existed.
             let options = Options { seed: 99, ..options(&ranks) };
-            let really = predict::predict(&[really_without(name)], &options, crate::GO_ON).unwrap();
+            let really = predict::predict(&[really_without(name)], &options, crate::NO_PROGRESS).unwrap();
             let [low, high] = cost(name).without_ci95_percent.unwrap();
             let left = really.points[scale].slowdown_percent;
             assert!(
@@ -156,7 +156,7 @@ fn noise_in_step_on_all_nodes_costs_what_one_node_pays() {
         let common = changed.common.as_ref().map(AttributedNoise::noise);
         let nodes = [changed.node.noise()];
         let (prediction, _) =
-            predict::sample(&nodes, common.as_ref(), &options(&[4_096]), crate::GO_ON).unwrap();
+            predict::sample(&nodes, common.as_ref(), &options(&[4_096]), crate::NO_PROGRESS).unwrap();
         prediction.points[0].slowdown_percent
     };
     let (gone, together, apart) =
@@ -170,7 +170,7 @@ fn noise_in_step_on_all_nodes_costs_what_one_node_pays() {
 proptest! {
     #[test]
     fn what_is_named_reads_back(text in "[a-z:^/]{1,12}") {
-        if let Ok(which) = text.parse::<Which>() {
+        if let Ok(which) = text.parse::<SourceSelector>() {
             prop_assert_eq!(which.to_string(), text);
         }
     }

@@ -152,7 +152,7 @@ fn agrees_with_the_definition_in_every_mode() {
             // With 20 and 97 ranks the last node is partly empty in two of the three cases.
             let options = Options { phases: PHASES, ..options(sync, vec![1, 20, 97]) };
             let run = |seed| {
-                predict(&noise(nodes), &Options { seed, ..options.clone() }, quell_analysis::GO_ON)
+                predict(&noise(nodes), &Options { seed, ..options.clone() }, quell_analysis::NO_PROGRESS)
                     .unwrap()
                     .points
             };
@@ -181,7 +181,10 @@ fn equal_seeds_give_equal_documents_on_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let options = Options { seed, ..options.clone() };
         // Debug prints every bit that distinguishes a float from the next.
-        format!("{:?}", pool.install(|| predict(&nodes, &options, quell_analysis::GO_ON).unwrap()).points)
+        format!(
+            "{:?}",
+            pool.install(|| predict(&nodes, &options, quell_analysis::NO_PROGRESS).unwrap()).points
+        )
     };
     assert_eq!(on(1, 7), on(2, 7));
     assert_ne!(on(1, 7), on(1, 8));
@@ -192,7 +195,7 @@ fn the_document_says_where_it_extrapolates() {
     let nodes = noise(&[plain_node(&mut Dice(3), 2)]);
     let mut options = options(SyncMode::None, vec![10, 60, 100_000]);
     (options.phases, options.replicates) = (100, 20);
-    let prediction = predict(&nodes, &options, quell_analysis::GO_ON).unwrap();
+    let prediction = predict(&nodes, &options, quell_analysis::NO_PROGRESS).unwrap();
     let span = nodes[0].traces[0].span.length().as_nanos();
     assert_eq!(prediction.supported_ranks, span / 10_000 * 2 / 10, "ten quanta for each rank");
     assert_eq!(
@@ -208,7 +211,7 @@ fn the_document_says_where_it_extrapolates() {
     let [low, high] = prediction.points[0].ci95_percent.unwrap();
     assert!(low < high);
     options.sync = SyncMode::Phase;
-    let in_step = predict(&nodes, &options, quell_analysis::GO_ON).unwrap();
+    let in_step = predict(&nodes, &options, quell_analysis::NO_PROGRESS).unwrap();
     assert!(in_step.points.iter().all(|point| point.supported), "nodes in step are one node");
     assert_eq!((prediction.replicates, prediction.noise[0].cpus, prediction.noise[0].span_ns), (20, 2, span));
 }
@@ -217,7 +220,7 @@ fn the_document_says_where_it_extrapolates() {
 fn larger_jobs_are_never_faster() {
     let nodes = noise(&[plain_node(&mut Dice(4), 2)]);
     let prediction =
-        predict(&nodes, &options(SyncMode::None, (1..60).collect()), quell_analysis::GO_ON).unwrap();
+        predict(&nodes, &options(SyncMode::None, (1..60).collect()), quell_analysis::NO_PROGRESS).unwrap();
     let slowdowns: Vec<f64> = prediction.points.iter().map(|point| point.slowdown_percent).collect();
     let falls = slowdowns.windows(2).filter(|pair| pair[1] < pair[0] * 0.99).count();
     assert_eq!(falls, 0, "{slowdowns:?}");
@@ -226,7 +229,7 @@ fn larger_jobs_are_never_faster() {
 fn alone(period: u64, detours: &[(u64, u64)], quantum: u64) -> Result<Prediction, PredictError> {
     let mut options = options(SyncMode::None, vec![1, 64]);
     (options.quantum, options.phases, options.replicates) = (Nanos::from_nanos(quantum), 100, 20);
-    predict(&noise(&[(period, vec![detours.to_vec()])]), &options, quell_analysis::GO_ON)
+    predict(&noise(&[(period, vec![detours.to_vec()])]), &options, quell_analysis::NO_PROGRESS)
 }
 
 #[test]
@@ -274,7 +277,7 @@ fn refuses_what_cannot_be_asked() {
     let refuse = |change: &dyn Fn(&mut Options)| {
         let mut options = options(SyncMode::None, vec![4]);
         change(&mut options);
-        predict(&nodes, &options, quell_analysis::GO_ON).unwrap_err().to_string()
+        predict(&nodes, &options, quell_analysis::NO_PROGRESS).unwrap_err().to_string()
     };
     assert!(refuse(&|o| o.ranks.clear()).contains("no number of ranks"));
     assert!(refuse(&|o| o.ranks.push(0)).contains("0 ranks"));
@@ -282,6 +285,6 @@ fn refuses_what_cannot_be_asked() {
     assert!(refuse(&|o| o.quantum = Nanos::ZERO).contains("quantum is zero"));
     assert!(refuse(&|o| o.phases = 0).contains("0 phases"));
     assert!(refuse(&|o| o.sync = start(0, f64::NAN)).contains("NaN ppm"));
-    let nothing = predict(&[], &options(SyncMode::None, vec![4]), quell_analysis::GO_ON).unwrap_err();
+    let nothing = predict(&[], &options(SyncMode::None, vec![4]), quell_analysis::NO_PROGRESS).unwrap_err();
     assert!(nothing.to_string().contains("no trace"));
 }

@@ -14,7 +14,7 @@ fn slowdown(model: &str, sync: SyncMode) -> f64 {
     let options = Options { sync, phases, replicates: 0, ..Options::new(vec![2_048]) };
     let model = Model::from_toml(model).unwrap();
     let noise = NodeNoise::from_model("model", &model, options.quantum, 2_048, options.seed).unwrap();
-    predict(&[noise], &options, quell_analysis::GO_ON).unwrap().points[0].slowdown_percent
+    predict(&[noise], &options, quell_analysis::NO_PROGRESS).unwrap().points[0].slowdown_percent
 }
 
 fn share(model: &str, from: u64, to: u64) -> f64 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use quell_recording::Nanos;
 
-use super::SourcesWish;
+use super::SourcesMode;
 use quell_request::RankList;
 use quell_request::size::Size;
 
@@ -64,7 +64,7 @@ pub struct LaunchArgs {
     pub output: Option<PathBuf>,
     /// Whether to record the kernel on each node during the run, which names the sources of noise.
     #[arg(long, value_enum, default_value = "auto")]
-    pub sources: SourcesWish,
+    pub sources: SourcesMode,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,
@@ -260,7 +260,7 @@ pub struct BenchNode {
     pub out: PathBuf,
     /// Whether to record the kernel.
     #[arg(long, value_enum, default_value = "auto")]
-    pub sources: SourcesWish,
+    pub sources: SourcesMode,
     /// The program of the rank, with its arguments.
     #[arg(last = true, required = true)]
     pub command: Vec<std::ffi::OsString>,

@@ -8,7 +8,7 @@ use quell_recording::Nanos;
 /// A fault of a synthetic node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum FaultScenario {
     /// A daemon that no other node runs: 10 ms every 2 s.
     Daemon,
     /// Ticks occur twice as often.
@@ -39,7 +39,7 @@ pub struct GenerateFleet {
     pub ill: u64,
     /// Their faults, in turn.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "daemon,ticks-often,storm")]
-    pub ways: Vec<Way>,
+    pub ways: Vec<FaultScenario>,
     /// Length of each recording.
     #[arg(long, default_value = "10s")]
     pub duration: Nanos,

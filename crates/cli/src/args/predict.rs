@@ -14,7 +14,7 @@ use super::sweep::SweepArgs;
 )]
 pub struct Predict {
     #[command(flatten)]
-    pub asked: PredictArgs,
+    pub options: PredictArgs,
     /// Print one JSON document (schema quell.predict/2).
     #[arg(long, help_heading = Option::<&str>::None)]
     pub json: bool,

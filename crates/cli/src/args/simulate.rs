@@ -15,7 +15,7 @@ use super::sweep::SweepArgs;
 )]
 pub struct Simulate {
     #[command(flatten)]
-    pub asked: SimulateArgs,
+    pub options: SimulateArgs,
     /// Draw the run for ui.perfetto.dev: at most 64 ranks, evenly spread, and the last rank to finish. The program is simulated a second
     /// time for this, on one thread.
     #[arg(long, value_name = "F.pftrace", help_heading = Option::<&str>::None)]

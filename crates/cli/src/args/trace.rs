@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::SourcesWish;
+use super::SourcesMode;
 use quell_request::size::Size;
 
 /// Arguments of `quell trace`.
@@ -18,7 +18,7 @@ pub struct Trace {
     pub output: PathBuf,
     /// Whether to count the kernel's noise.
     #[arg(long, value_enum, default_value = "auto")]
-    pub sources: SourcesWish,
+    pub sources: SourcesMode,
     /// The MPI to build the tracer for: `openmpi`, `mpich`, or the path of a compiler wrapper; the program's own, if not given.
     #[arg(long, value_name = "MPI|PATH")]
     pub mpi: Option<String>,

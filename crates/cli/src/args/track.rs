@@ -32,5 +32,5 @@ pub struct Track {
     #[arg(long, default_value_t = 1, requires = "extrapolate")]
     pub seed: u64,
     #[command(flatten)]
-    pub asked: TrackArgs,
+    pub options: TrackArgs,
 }

@@ -54,7 +54,7 @@ pub struct TuneMachine {
 
 /// Options for how to apply mitigations.
 #[derive(Debug, ClapArgs)]
-pub struct TuneWishes {
+pub struct AuditArgs {
     /// The CPUs that compute, as in `1,3-5`; if not given, the isolated ones, else all but the first core of each NUMA node.
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
@@ -87,7 +87,7 @@ pub struct TuneAudit {
     #[arg(long, value_name = "PAGE.html")]
     pub html: Option<PathBuf>,
     #[command(flatten)]
-    pub wishes: TuneWishes,
+    pub options: AuditArgs,
     #[command(flatten)]
     pub machine: TuneMachine,
 }
@@ -114,7 +114,7 @@ pub struct TunePlan {
     #[arg(long)]
     pub persist: bool,
     #[command(flatten)]
-    pub wishes: TuneWishes,
+    pub options: AuditArgs,
     #[command(flatten)]
     pub machine: TuneMachine,
 }
@@ -265,7 +265,7 @@ pub struct TuneExport {
     #[arg(long, value_name = "N")]
     pub ranks: Option<u32>,
     #[command(flatten)]
-    pub wishes: TuneWishes,
+    pub options: AuditArgs,
     /// Take the topology from a copy of a machine below this folder.
     #[arg(long, value_name = "DIR")]
     pub sysroot: Option<PathBuf>,
@@ -319,7 +319,7 @@ pub struct TuneTry {
     #[command(flatten)]
     pub allow: TuneAllow,
     #[command(flatten)]
-    pub wishes: TuneWishes,
+    pub options: AuditArgs,
     /// Folder with the site's own mitigations.
     #[arg(long, value_name = "DIR", default_value = SITE)]
     pub site: PathBuf,

@@ -14,7 +14,7 @@ use quell_kernel::{Recorder, container};
 use quell_node::clock::{monotonic_ns, realtime_ns};
 use quell_node::injector::job::Variable;
 use quell_node::machine;
-use quell_node::probe::{Beside as _, Plan, Threshold, first_manifest};
+use quell_node::probe::{Plan, RowSource as _, Threshold, first_manifest};
 use quell_recording::{Cpu, CpuFacts, Manifest, Method, Nanos, Span, State, Writer, format_cpu_list};
 
 use crate::kernel_side::{Rows, refusal};
@@ -87,10 +87,15 @@ fn stream(
     let mut run = Run::new(plan, &stop, zero_ns, longest);
     if let Some(followed) = followed {
         run.child = Some(start(followed, &rows, &mut manifest, &writer)?);
-        printer.say(&format!("following `{}` and all that it starts", one_line(&followed.words.join(" "))));
+        printer
+            .status(&format!("following `{}` and all that it starts", one_line(&followed.words.join(" "))));
     } else {
         let _ = leave(&plan.cpus);
-        printer.say(&format!("watching the kernel on CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
+        printer.status(&format!(
+            "watching the kernel on CPUs {} {}",
+            format_cpu_list(&plan.cpus),
+            until(plan)
+        ));
     }
     let written = run.stream(&mut rows, &mut writer, printer);
     let interrupted = stop.load(Ordering::SeqCst);

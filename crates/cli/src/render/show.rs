@@ -1,9 +1,9 @@
 //! Renders a recording's findings as text for a terminal.
 
 use quell_analysis::attribution::Attribution;
-use quell_analysis::counted::HistogramOverview;
 use quell_analysis::density::LogHistogram;
 use quell_analysis::downsample;
+use quell_analysis::histogram_summary::HistogramOverview;
 use quell_analysis::overview::{CpuOverview, Overview, PeriodRow};
 use quell_analysis::stats::Durations;
 use quell_recording::{Method, Recording, Trace};

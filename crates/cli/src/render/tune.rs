@@ -1,7 +1,7 @@
 //! Renders mitigations as text for a terminal.
 
 use quell_recording::columns::Columns;
-use quell_tune::audit::{Sight, State};
+use quell_tune::audit::{PlaceState, State};
 
 use super::rows::rows;
 use super::table::time;
@@ -161,7 +161,7 @@ fn entry(one: &Entry) -> String {
     text + &wrapped(&format!("from: {}", one.provenance.join("; ")), "  ")
 }
 
-fn place(sight: &Sight) -> String {
+fn place(sight: &PlaceState) -> String {
     let value = |text: &Option<String>| text.as_deref().map_or_else(|| "?".into(), short);
     let mut line = format!("  {} is {}", one_line(&sight.place.to_string()), value(&sight.now));
     if sight.done {

@@ -16,7 +16,7 @@ use crate::progress::Step;
 const MOST_SOURCES: usize = 8;
 
 /// Divisor of the effort of a prediction with messages: advice makes some sixty of them.
-const THRIFT: u64 = 10;
+const EFFORT_DIVISOR: u64 = 10;
 /// Number of resampled runs behind each confidence interval, unless traces are huge …
 const REPLICATES: u64 = 40;
 /// … and the minimum; an interval from fewer runs is meaningless.
@@ -50,7 +50,12 @@ pub fn build(
 
 /// Options with as many resampled runs as advice has time for.
 pub fn of_advice(ranks: Vec<u64>) -> Options {
-    Options { replicates: REPLICATES, rank_phases: RANK_PHASES, thrift: THRIFT, ..Options::new(ranks) }
+    Options {
+        replicates: REPLICATES,
+        rank_phases: RANK_PHASES,
+        effort_divisor: EFFORT_DIVISOR,
+        ..Options::new(ranks)
+    }
 }
 
 /// The numbers of ranks at which a study advises: those of `tune try`, and larger ones. Sources are ordered by what they cost at the last.

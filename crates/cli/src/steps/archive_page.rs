@@ -12,7 +12,7 @@ use crate::printer::Printer;
 pub fn write(archive: &Path, tracked: &Tracked, output: &Path, printer: Printer) -> anyhow::Result<()> {
     let title = name(archive);
     html::write(output, &Page::new(&title).with_run(tracked)?)?;
-    printer.say(&format!("wrote {}", output.display()));
+    printer.status(&format!("wrote {}", output.display()));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quell_request::Usage;
 use quell_tune::Root;
-use quell_tune::audit::{Audit, Wishes, audit as look};
+use quell_tune::audit::{Audit, AuditOptions, audit as look};
 use quell_tune::catalogue::Catalogue;
 
 use crate::args::TuneMachine;
@@ -37,15 +37,15 @@ pub fn catalogue_at(site: &Path, root: &Root) -> anyhow::Result<Catalogue> {
 pub fn audited<'a>(
     root: &Root,
     catalogue: &'a Catalogue,
-    wishes: &Wishes,
+    options: &AuditOptions,
     only: Option<&[String]>,
 ) -> anyhow::Result<Audit<'a>> {
-    if let Some(stranger) = wishes.values.keys().find(|id| catalogue.get(id).is_none()) {
+    if let Some(stranger) = options.values.keys().find(|id| catalogue.get(id).is_none()) {
         return Err(unknown(catalogue, stranger));
     }
-    check(wishes, only)?;
-    let audit = look(root, catalogue, wishes, only).map_err(anyhow::Error::msg)?;
-    match (&wishes.compute, &audit.parts) {
+    check(options, only)?;
+    let audit = look(root, catalogue, options, only).map_err(anyhow::Error::msg)?;
+    match (&options.compute, &audit.parts) {
         // Not every mitigation needs the compute CPUs, so an error matters only if `--cpus` was given.
         (Some(_), Err(why)) => Err(Usage(format!("--cpus: {why}")).into()),
         _ => Ok(audit),
@@ -53,8 +53,8 @@ pub fn audited<'a>(
 }
 
 /// Refuses values for mitigations that were not requested, values that no file accepts, and processes that must not be changed.
-fn check(wishes: &Wishes, only: Option<&[String]>) -> anyhow::Result<()> {
-    for (id, value) in &wishes.values {
+fn check(options: &AuditOptions, only: Option<&[String]>) -> anyhow::Result<()> {
+    for (id, value) in &options.values {
         if only.is_some_and(|only| !only.contains(id)) {
             return Err(Usage(format!(
                 "--set {id}={}: {id} is not asked for here",
@@ -67,7 +67,7 @@ fn check(wishes: &Wishes, only: Option<&[String]>) -> anyhow::Result<()> {
             return Err(Usage(format!("--set {id}=…: a value is one line of at most 4096 characters")).into());
         }
     }
-    match wishes.pid {
+    match options.pid {
         Some(pid @ (0..=2)) => {
             Err(Usage(format!("--pid {pid} is the system's own: name a process of the job")).into())
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use quell_node::probe::{self, Plan};
 use quell_recording::{Manifest, format_cpu_list};
 
-use crate::args::SourcesWish;
+use crate::args::SourcesMode;
 use crate::kernel_side::KernelSide;
 use crate::plan::until;
 use crate::printer::Printer;
@@ -16,7 +16,7 @@ use crate::signals::stopped_by_signals;
 /// Runs the probes and, at the same time, the kernel recorder, with a progress bar; Ctrl-C ends the recording, not quell.
 pub fn record(
     plan: &Plan,
-    sources: SourcesWish,
+    sources: SourcesMode,
     cost: bool,
     output: &Path,
     printer: Printer,
@@ -24,7 +24,7 @@ pub fn record(
     let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false, adopt: false, cost };
     let mut side = KernelSide::start(sources, watched, printer)?;
     let stop = stopped_by_signals()?;
-    printer.say(&format!("watching CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
+    printer.status(&format!("watching CPUs {} {}", format_cpu_list(&plan.cpus), until(plan)));
     let manifest = {
         let step = Step::recording(printer, plan.duration, plan.count);
         let mut status = |status| step.recorded(status, plan.duration.is_some());

@@ -3,7 +3,7 @@
 use quell_analysis::Warning;
 use quell_analysis::advise::{Candidate, Standing};
 use quell_recording::Cpu;
-use quell_tune::audit::{Audited, State, Wishes};
+use quell_tune::audit::{AuditOptions, Audited, State};
 
 use super::audit;
 use crate::args::TuneMachine;
@@ -29,8 +29,8 @@ impl Remedies {
     ) -> anyhow::Result<Self> {
         let root = audit::root(machine.sysroot.as_deref())?;
         let catalogue = audit::catalogue(machine, &root)?;
-        let wishes = Wishes { compute: cpus.map(|list| list.0.clone()), ..Wishes::default() };
-        let audit = audit::audited(&root, &catalogue, &wishes, None)?;
+        let options = AuditOptions { compute: cpus.map(|list| list.0.clone()), ..AuditOptions::default() };
+        let audit = audit::audited(&root, &catalogue, &options, None)?;
         let mut warnings = Vec::new();
         let stranger = hosts.iter().flatten().find(|host| **host != audit.facts.host);
         if let Some(host) = stranger {

@@ -1,24 +1,24 @@
 //! Sweeps: any number of processes compute the points of a plan, into a dataset that does not depend on which process did what.
 //!
-//! A verb declares its axes and the rows of a point ([`Swept`]); everything else is here.
+//! A verb declares its axes and the rows of a point ([`Sweepable`]); everything else is here.
 //! `docs/decisions/2026-11-22-sweeps-are-cut-by-the-plan.md` gives the reasons for this design.
 
+pub mod axis_syntax;
 mod context;
 pub mod document;
 mod folder;
 mod identity;
+mod lru_cache;
 mod noise;
-mod recent;
-pub mod words;
 mod work;
 
 use std::path::Path;
 
-use quell_analysis::sweep::{Axis, Form, MOST_BYTES, Plan, Unit};
+use quell_analysis::sweep::{Axis, MOST_BYTES, Plan, SweepSpec, Unit};
 use quell_recording::results::{Cell, Kind};
 
 pub use context::{Context, Options};
-pub use recent::Recent;
+pub use lru_cache::Recent;
 
 use crate::args::SweepArgs;
 use crate::outcome::Outcome;
@@ -29,11 +29,11 @@ use folder::Folder;
 use quell_request::Usage;
 
 /// A verb that can be swept.
-pub trait Swept: Send + Sync + 'static {
+pub trait Sweepable: Send + Sync + 'static {
     /// Name of the verb.
     const VERB: &'static str;
     /// Its axes.
-    const FORM: Form;
+    const SPEC: SweepSpec;
     /// The columns after those of the axes. Every sweep has `point` before and `error` after them.
     fn columns() -> Vec<(String, Kind)>;
 
@@ -64,7 +64,7 @@ pub struct Row {
 
 /// The request to run a sweep.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct Request<'a> {
     /// The file of the plan.
     pub file: &'a Path,
     /// The other options of the sweep.
@@ -88,34 +88,34 @@ fn points_a_file(axes: &[Axis]) -> u64 {
 }
 
 /// Computes this process's share of a sweep.
-pub fn run<V: Swept>(verb: V, asked: Asked<'_>, printer: Printer) -> anyhow::Result<Outcome> {
-    let context = Context::new(read(asked.file, &V::FORM)?, asked.file);
-    verb.check(&context).map_err(|error| in_file(asked.file, error))?;
-    let share = Share::here(asked.args.shard)?;
-    let folder = Folder::new(place(asked), V::VERB, V::columns(), &context);
-    let folder = folder.map_err(|error| in_file(asked.file, error))?;
-    if asked.args.dry_run {
-        return dry_run(&verb, &context, &folder, &share, asked.json, printer);
+pub fn run<V: Sweepable>(verb: V, request: Request<'_>, printer: Printer) -> anyhow::Result<Outcome> {
+    let context = Context::new(read(request.file, &V::SPEC)?, request.file);
+    verb.check(&context).map_err(|error| in_file(request.file, error))?;
+    let share = Share::here(request.args.shard)?;
+    let folder = Folder::new(place(request), V::VERB, V::columns(), &context);
+    let folder = folder.map_err(|error| in_file(request.file, error))?;
+    if request.args.dry_run {
+        return dry_run(&verb, &context, &folder, &share, request.json, printer);
     }
     folder.claim()?;
     // Progress bars of several processes would overwrite each other.
     let drawing = if share.speaks() { printer } else { Printer::new(true) };
     let shared = work::Shared::new(verb, context, folder, &share);
-    let counts = work::run(&shared, asked.threads, drawing)?;
+    let counts = work::run(&shared, request.threads, drawing)?;
     let there = shared.folder.there();
     if there == shared.context.plan.chunks() {
         shared.folder.clean();
     }
     let document =
         Sweep { files_there: there, counts, ..Sweep::new(V::VERB, &shared.context, &shared.folder, &share) };
-    tell(&document, asked.json, printer)?;
+    report(&document, request.json, printer)?;
     // A launcher would end the other processes of a job if one of them failed.
     let failed = document.counts.failed_rows > 0 && !share.launched;
     Ok(if failed { Outcome::LimitExceeded } else { Outcome::Done })
 }
 
 /// Prints the result in one process for all; each process warns about its own share.
-fn tell(document: &Sweep, json: bool, printer: Printer) -> anyhow::Result<()> {
+fn report(document: &Sweep, json: bool, printer: Printer) -> anyhow::Result<()> {
     if document.counts.failed_rows > 0 {
         printer.warn(&document.failures());
     }
@@ -128,7 +128,7 @@ fn tell(document: &Sweep, json: bool, printer: Printer) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read(file: &Path, form: &Form) -> anyhow::Result<Plan> {
+fn read(file: &Path, form: &SweepSpec) -> anyhow::Result<Plan> {
     let bytes = fs_err::metadata(file)?.len();
     if bytes > MOST_BYTES as u64 {
         return Err(Usage(format!("{} has {bytes} bytes, and is no plan of a sweep", file.display())).into());
@@ -147,15 +147,15 @@ fn in_file(file: &Path, error: anyhow::Error) -> anyhow::Error {
 }
 
 /// The folder of the dataset: as given, or the plan's name in the current directory.
-fn place(asked: Asked<'_>) -> std::path::PathBuf {
-    let usual = || Path::new(asked.file.file_stem().unwrap_or_default()).with_extension("sweep");
-    asked.args.output.clone().unwrap_or_else(usual)
+fn place(request: Request<'_>) -> std::path::PathBuf {
+    let usual = || Path::new(request.file.file_stem().unwrap_or_default()).with_extension("sweep");
+    request.args.output.clone().unwrap_or_else(usual)
 }
 
 /// Maximum number of units to sample for an estimate.
 const MOST_SAMPLES: u64 = 32;
 
-fn dry_run<V: Swept>(
+fn dry_run<V: Sweepable>(
     verb: &V,
     context: &Context,
     folder: &Folder,

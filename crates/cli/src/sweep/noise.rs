@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use quell_analysis::predict::NodeNoise;
-use quell_analysis::whatif::Which;
+use quell_analysis::whatif::SourceSelector;
 use quell_sim::Node;
 
 use super::Recent;
@@ -15,7 +15,11 @@ use quell_request::noise::{self, ModelScale};
 ///
 /// # Errors
 /// If the file holds no noise.
-pub fn noise_without(path: &Path, without: &[Which], scale: ModelScale) -> anyhow::Result<NodeNoise> {
+pub fn noise_without(
+    path: &Path,
+    without: &[SourceSelector],
+    scale: ModelScale,
+) -> anyhow::Result<NodeNoise> {
     if without.is_empty() {
         return noise::open(path, scale);
     }
@@ -69,7 +73,7 @@ impl Opened {
     ) -> Result<Arc<Noise>, String> {
         let open = || {
             let patterns = without.iter().map(|text| text.parse().map_err(anyhow::Error::msg));
-            let patterns = patterns.collect::<anyhow::Result<Vec<Which>>>()?;
+            let patterns = patterns.collect::<anyhow::Result<Vec<SourceSelector>>>()?;
             let nodes = paths.iter().map(|path| {
                 noise_without(path, &patterns, scale).with_context(|| path.display().to_string())
             });

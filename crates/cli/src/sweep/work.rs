@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::folder::{Folder, Held};
-use super::{Context, Row, Swept};
+use super::{Context, Row, Sweepable};
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::share::Share;
@@ -49,7 +49,7 @@ struct Done {
     repaired: bool,
 }
 
-impl<V: Swept> Shared<V> {
+impl<V: Sweepable> Shared<V> {
     /// The state before the work.
     pub fn new(verb: V, context: Context, folder: Folder, share: &Share) -> Arc<Self> {
         let chunks = (0..context.plan.chunks()).filter(|chunk| share.holds(*chunk)).collect();
@@ -91,7 +91,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// Computes the share. Each worker has a thread pool of its own, so that chunks do not wait for one another. If there are fewer chunks than
 /// cores, each pool has several threads.
-pub fn run<V: Swept>(
+pub fn run<V: Sweepable>(
     shared: &Arc<Shared<V>>,
     threads: Option<u16>,
     printer: Printer,
@@ -139,7 +139,7 @@ pub fn run<V: Swept>(
     Ok(counts)
 }
 
-fn interrupted<V: Swept>(shared: &Shared<V>) -> anyhow::Error {
+fn interrupted<V: Sweepable>(shared: &Shared<V>) -> anyhow::Error {
     anyhow::anyhow!(
         "interrupted: {} of {} files are complete in {}; the same command goes on from there",
         shared.folder.there(),

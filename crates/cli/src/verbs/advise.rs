@@ -20,7 +20,7 @@ use crate::printer::Printer;
 use crate::render;
 use crate::steps::advise::{build, of_advice};
 use crate::steps::remedies::Remedies;
-use crate::sweep::Asked;
+use crate::sweep::Request;
 use quell_request::job::Defaults;
 use quell_request::noise;
 use quell_request::pattern::OpText;
@@ -30,8 +30,8 @@ use quell_sim::SyncMode;
 /// Advises on the nodes of one machine, or on a folder of many nodes.
 pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(file) = &args.sweep {
-        let asked = Asked { file, args: &args.sweeping, threads: args.threads, json: args.json };
-        return crate::sweep::run(sweep::CostsOfSources::new(), asked, printer);
+        let request = Request { file, args: &args.sweeping, threads: args.threads, json: args.json };
+        return crate::sweep::run(sweep::CostsOfSources::new(), request, printer);
     }
     args.sweeping.refuse()?;
     if args.net.net == Some(network::NetText::Help) {
@@ -68,7 +68,7 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(path) = &args.html {
         let title = document.nodes.first().map_or("advice", |node| node.name.as_str());
         html::write(path, &Page::new(title).with(Part::Advice, &document)?)?;
-        printer.say(&format!("wrote {}", path.display()));
+        printer.status(&format!("wrote {}", path.display()));
     }
     if args.json {
         printer.json(&document)?;

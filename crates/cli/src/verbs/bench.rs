@@ -69,7 +69,7 @@ impl Site {
         }
         let Built { path: program, fresh } = mpi::build(&mpi::BENCH, &mpi.wrapper(), &mpi_cache()?)?;
         if fresh {
-            printer.say(&format!(
+            printer.status(&format!(
                 "built the benchmarks with {} ({})",
                 mpi.compiler.display(),
                 describe(&mpi)
@@ -135,7 +135,7 @@ fn conclude(
     if let Some(run) = failed {
         return Err(failure(run));
     }
-    printer.say(&format!("the run is in {}: look again with `quell bench show`", site.folder.display()));
+    printer.status(&format!("the run is in {}: look again with `quell bench show`", site.folder.display()));
     Ok(Outcome::Done)
 }
 

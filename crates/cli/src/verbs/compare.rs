@@ -1,7 +1,7 @@
 //! `quell compare`: what changed between two recordings.
 
 use quell_page::{Page, Part};
-use quell_request::compare as asked;
+use quell_request::compare as request;
 
 use crate::args::Compare;
 use crate::html;
@@ -11,11 +11,11 @@ use crate::render;
 
 /// Compares, prints the result, and checks the limits.
 pub fn run(args: &Compare, printer: Printer) -> anyhow::Result<Outcome> {
-    let comparison = asked::comparison(&args.asked)?;
+    let comparison = request::comparison(&args.options)?;
     if let Some(path) = &args.html {
         let title = format!("{} and {}", comparison.a.name, comparison.b.name);
         html::write(path, &Page::new(&title).with(Part::Compare, &comparison)?)?;
-        printer.say(&format!("wrote {}", path.display()));
+        printer.status(&format!("wrote {}", path.display()));
     }
     if args.json {
         printer.json(&comparison)?;

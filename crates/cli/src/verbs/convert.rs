@@ -1,10 +1,10 @@
 //! `quell convert`: converts other tools' files to recordings, and back.
 
 pub mod list;
+mod lossiness_report;
 mod network;
 mod otf2;
 mod ranks;
-mod said;
 mod target;
 
 use std::io::{BufWriter, Write as _};
@@ -30,11 +30,11 @@ pub fn run(args: &Convert, printer: Printer) -> anyhow::Result<Outcome> {
     let (Some(input), Some(output)) = (&args.input, &args.output) else {
         return Err(Usage("IN and OUT are missing".into()).into());
     };
-    convert(&Asked { input, output, to: args.to, cpu: args.cpu, rank: args.rank }, printer)?;
+    convert(&Request { input, output, to: args.to, cpu: args.cpu, rank: args.rank }, printer)?;
     Ok(Outcome::Done)
 }
 
-fn convert(args: &Asked<'_>, printer: Printer) -> anyhow::Result<()> {
+fn convert(args: &Request<'_>, printer: Printer) -> anyhow::Result<()> {
     if network::is_one(args.input)? {
         return network::convert(args, printer);
     }
@@ -60,7 +60,7 @@ fn convert(args: &Asked<'_>, printer: Printer) -> anyhow::Result<()> {
             fs_err::write(args.output, openmetrics(&counters, env!("CARGO_PKG_VERSION")))?;
         }
     }
-    said::what_is_left_out(&input, target, args, printer);
+    lossiness_report::what_is_left_out(&input, target, args, printer);
     Ok(())
 }
 
@@ -72,7 +72,7 @@ fn must_be_new(output: &Path) -> anyhow::Result<()> {
 }
 
 /// The request to convert.
-struct Asked<'a> {
+struct Request<'a> {
     input: &'a Path,
     output: &'a Path,
     to: Option<FormatName>,
@@ -80,7 +80,7 @@ struct Asked<'a> {
     rank: Option<u32>,
 }
 
-fn keep_cpu(input: &mut Imported, cpu: Cpu, args: &Asked<'_>) -> anyhow::Result<()> {
+fn keep_cpu(input: &mut Imported, cpu: Cpu, args: &Request<'_>) -> anyhow::Result<()> {
     let recording = &mut input.recording;
     if !recording.threads.is_empty() {
         let text = "--cpu would cut the command's threads in two, which move between CPUs: leave it out";

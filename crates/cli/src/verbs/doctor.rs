@@ -63,7 +63,7 @@ pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
         printer.marked(&table(&checks))?;
         let liftable = checks.iter().filter(|check| !check.commands.is_empty()).count();
         if liftable > 0 {
-            printer.say(&format!(
+            printer.status(&format!(
                 "`quell doctor --commands` prints what lifts {liftable} of these limits, to be pasted into a shell"
             ));
         }

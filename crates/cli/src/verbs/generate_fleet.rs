@@ -1,6 +1,6 @@
 //! `quell generate-fleet`: recordings of synthetic nodes, some of which have a fault, and the list of faults.
 
-mod habits;
+mod fault_scenarios;
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::args::GenerateFleet;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
-use habits::{Event, Node};
+use fault_scenarios::{Event, Node};
 use quell_request::Usage;
 
 /// The time that the probe's own loop adds to each detour, in ns.
@@ -41,7 +41,7 @@ pub fn run(args: &GenerateFleet, printer: Printer) -> anyhow::Result<Outcome> {
     let done = std::sync::atomic::AtomicU64::new(0);
     let write = |index: u64| -> anyhow::Result<Option<serde_json::Value>> {
         let name = format!("node{index:05}");
-        let way = way_of(args, index);
+        let way = scenario_of(args, index);
         // The random streams of nodes must not overlap: each node has a seed of its own.
         let mut draws = Pcg64::seed_from_u64(args.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index);
         let node = Node::draw(args, way, &mut draws);
@@ -57,7 +57,7 @@ pub fn run(args: &GenerateFleet, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 /// Nodes with a fault are evenly spaced; the faults alternate.
-fn way_of(args: &GenerateFleet, index: u64) -> Option<crate::args::Way> {
+fn scenario_of(args: &GenerateFleet, index: u64) -> Option<crate::args::FaultScenario> {
     let ill = (0..args.ill).find(|turn| turn * args.nodes / args.ill + args.nodes / args.ill / 2 == index)?;
     args.ways.get(ill as usize % args.ways.len().max(1)).copied()
 }

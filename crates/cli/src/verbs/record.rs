@@ -21,14 +21,14 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     let host = machine::host().unwrap_or_else(|| "node".into());
     let place = place::of_recording(args.output.as_deref(), &host, launched, !args.command.is_empty())?;
     let Place::To(output) = place else {
-        printer.say(&format!(
+        printer.status(&format!(
             "{host} is being recorded by the first copy of quell on it: this one has nothing to do"
         ));
         return Ok(Outcome::Done);
     };
     let copies = launched.filter(Launched::among_several);
     if copies.is_some() && args.command.is_empty() && args.watching.cpus.is_none() {
-        say_bound(&plan.cpus, printer)?;
+        report_bound(&plan.cpus, printer)?;
     }
     let manifest = if args.command.is_empty() && plan.method != Method::Kernel {
         record(&plan, args.watching.sources, args.cost, &output, printer)?
@@ -36,15 +36,15 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
         record_kernel::record(&plan, &args.command, args.cost, &output, printer)?
     };
     if manifest.state == State::Interrupted {
-        printer.say("interrupted: what was recorded up to then is kept");
+        printer.status("interrupted: what was recorded up to then is kept");
     }
     match (copies, output.parent()) {
         // One of the copies prints this for all.
         (Some(Launched { rank: 1.., .. }), _) => {}
         (Some(_), Some(folder)) => {
-            printer.say(&format!("look at all hosts with `quell show {}`", folder.display()));
+            printer.status(&format!("look at all hosts with `quell show {}`", folder.display()));
         }
-        _ => printer.say(&format!("look at it with `{}`", look_at(&manifest, &output))),
+        _ => printer.status(&format!("look at it with `{}`", look_at(&manifest, &output))),
     }
     printer.result(&format!("{}\n", output.display()))?;
     match manifest.sources.and_then(|sources| sources.command_exit_code) {
@@ -57,10 +57,10 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
 }
 
 /// Warns if a launcher bound quell to a few cores, since the rest of the host is then not recorded.
-fn say_bound(watched: &[Cpu], printer: Printer) -> anyhow::Result<()> {
+fn report_bound(watched: &[Cpu], printer: Printer) -> anyhow::Result<()> {
     let online = Cpus::of_this_machine()?.online;
     if watched.len() < online.len() {
-        printer.say(&format!(
+        printer.status(&format!(
             "only CPUs {} of {} are open to this process; to watch all: mpirun --bind-to none, mpiexec -bind-to none, srun --cpu-bind=none",
             format_cpu_list(watched),
             format_cpu_list(&online)

@@ -2,9 +2,9 @@
 
 mod emulate;
 mod prepare;
+mod process_reports;
 mod run;
 mod setting;
-mod told;
 mod validate;
 
 use std::process::ExitCode;

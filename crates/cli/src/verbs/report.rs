@@ -49,7 +49,7 @@ pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
     };
     let trials = study.map_or_else(|| Ok(Vec::new()), |study| study.trials(printer))?;
     write(&output, &recording, &overview, &attribution, (&curves, advice.as_ref(), &trials))?;
-    printer.say(&format!("wrote {}", output.display()));
+    printer.status(&format!("wrote {}", output.display()));
     Ok(Outcome::Done)
 }
 

@@ -13,7 +13,7 @@ use quell_node::clock::monotonic_ns;
 use quell_node::probe::{self, Plan, Sink, Status};
 use quell_recording::{Cpu, Detour, Error, Manifest, Method, Nanos, Progress, Quantum, format_cpu_list};
 
-use crate::args::{ServeMetrics, SourcesWish};
+use crate::args::{ServeMetrics, SourcesMode};
 use crate::kernel_side::KernelSide;
 use crate::kernel_side::record as record_kernel;
 use crate::outcome::Outcome;
@@ -36,14 +36,14 @@ pub fn run(args: &ServeMetrics, printer: Printer) -> anyhow::Result<Outcome> {
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     let listener = listen(args)?;
     let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), ..Default::default() };
-    let wish = if args.probe { SourcesWish::Auto } else { SourcesWish::On };
+    let wish = if args.probe { SourcesMode::Auto } else { SourcesMode::On };
     let side = KernelSide::start(wish, watched, printer)?;
     let stop = stopped_by_signals()?;
     if !args.listen.ip().is_loopback() {
         printer.warn("everyone who reaches this address can read the names of this node's processes: there is no password");
     }
     let address = listener.local_addr()?;
-    printer.say(&format!("CPUs {}: http://{address}/metrics", format_cpu_list(&plan.cpus)));
+    printer.status(&format!("CPUs {}: http://{address}/metrics", format_cpu_list(&plan.cpus)));
     let served = serve(&plan, args.interval, side, &listener, &stop);
     // From here on a signal ends quell as usual.
     stop.store(true, Ordering::SeqCst);
@@ -97,7 +97,7 @@ fn passive(plan: &Plan, stop: &AtomicBool, live: &mut Live) -> anyhow::Result<()
     manifest.zero_monotonic_ns = Some(zero);
     live.begin(&mut manifest)?;
     while !stop.load(Ordering::SeqCst) {
-        live.doze(LONGEST_NAP);
+        live.sleep_for(LONGEST_NAP);
         live.look()?;
         let elapsed = Nanos::from_nanos(monotonic_ns() - zero);
         if elapsed >= live.due {
@@ -131,7 +131,7 @@ impl Live {
 
 impl Sink for Live {
     fn begin(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
-        quell_node::probe::Beside::begin(&mut self.side, manifest);
+        quell_node::probe::RowSource::begin(&mut self.side, manifest);
         Ok(())
     }
 
@@ -163,7 +163,7 @@ impl Sink for Live {
     }
 
     fn lost(&self) -> u64 {
-        quell_node::probe::Beside::lost(&self.side)
+        quell_node::probe::RowSource::lost(&self.side)
     }
 
     fn status(&mut self, _: Status) {}
@@ -172,7 +172,7 @@ impl Sink for Live {
         (flushed + PACE).min(self.due)
     }
 
-    fn doze(&mut self, length: Duration) {
+    fn sleep_for(&mut self, length: Duration) {
         std::thread::sleep(length);
     }
 

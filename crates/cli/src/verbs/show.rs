@@ -4,7 +4,7 @@ use quell_analysis::attribution::Attribution;
 use quell_analysis::fleet::hosts::Hosts;
 use quell_analysis::overview::Overview;
 use quell_recording::Recording;
-use quell_request::show::{self as asked, By, Shown};
+use quell_request::show::{self as request, By, Shown};
 
 use crate::args::Show;
 use crate::outcome::Outcome;
@@ -24,12 +24,12 @@ fn hint(attribution: &Attribution) -> &'static str {
 pub fn run(args: &Show, printer: Printer) -> anyhow::Result<Outcome> {
     let shown = {
         let step = Step::long(printer, "read", Some(1));
-        asked::shown(&args.asked, &mut |text| printer.warn(text), &|done, all| step.go_on(done, all))?
+        request::shown(&args.options, &mut |text| printer.warn(text), &|done, all| step.go_on(done, all))?
     };
     let text = match &shown {
-        _ if args.json => asked::json(shown, args.asked.by)? + "\n",
+        _ if args.json => request::json(shown, args.options.by)? + "\n",
         Shown::Many(hosts) => many(hosts, args),
-        Shown::One(one) => self::one(&one.0, &one.1, &one.2, args.asked.by),
+        Shown::One(one) => self::one(&one.0, &one.1, &one.2, args.options.by),
     };
     printer.result(&text)?;
     Ok(Outcome::Done)
@@ -46,7 +46,7 @@ fn one(recording: &Recording, overview: &Overview, attribution: &Attribution, by
 }
 
 fn many(hosts: &Hosts, args: &Show) -> String {
-    match args.asked.by {
+    match args.options.by {
         By::Source => render::fleet::hosts::by_source(hosts),
         _ => render::fleet::hosts::by_host(hosts, args.all),
     }

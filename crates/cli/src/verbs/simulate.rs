@@ -4,7 +4,7 @@ mod sweep;
 mod timeline;
 
 use quell_request::simulate::program::{self, Playable};
-use quell_request::simulate::{self as asked, About};
+use quell_request::simulate::{self as request, About};
 use quell_sim::loggops::Program;
 
 use crate::args::Simulate;
@@ -12,22 +12,22 @@ use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::render;
-use crate::sweep::Asked;
+use crate::sweep::Request;
 use quell_request::network::{self, NetText};
 
 /// Simulates the program, and prints when its ranks finish.
 pub fn run(args: &Simulate, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(file) = &args.sweep {
-        let asked = Asked { file, args: &args.sweeping, threads: args.asked.threads, json: args.json };
-        return crate::sweep::run(sweep::Runs::new(), asked, printer);
+        let request = Request { file, args: &args.sweeping, threads: args.options.threads, json: args.json };
+        return crate::sweep::run(sweep::Runs::new(), request, printer);
     }
     args.sweeping.refuse()?;
-    if args.asked.net.net == Some(NetText::Help) {
+    if args.options.net.net == Some(NetText::Help) {
         printer.result(&network::help())?;
         return Ok(Outcome::Done);
     }
     timeline::refuse(args)?;
-    match program::from_args(&args.asked, &mut |text| printer.warn(text))? {
+    match program::from_args(&args.options, &mut |text| printer.warn(text))? {
         Playable::Schedule(schedule, source) => {
             play(&schedule, &About::schedule(&schedule, &source), args, printer)
         }
@@ -44,7 +44,7 @@ fn play<P: Program>(
     let played = {
         let known = program.totals().is_some();
         let step = Step::long(printer, "simulate", known.then_some(1));
-        asked::play(program, about, &args.asked, &|done, all| step.go_on(done, all))?
+        request::play(program, about, &args.options, &|done, all| step.go_on(done, all))?
     };
     let draw = || match &played.run {
         Some((outcome, noise)) => {

@@ -32,10 +32,10 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
         );
     }
     fs_err::create_dir_all(&folder)?;
-    say_limits(printer);
+    report_limits(printer);
     let manifest = record(&plan, args.watching.sources, false, &inside(&folder), printer)?;
     if manifest.state == State::Interrupted {
-        printer.say("interrupted: the study goes on with what was recorded up to now");
+        printer.status("interrupted: the study goes on with what was recorded up to now");
     }
     let recording = Recording::open(&inside(&folder))?;
     let overview = overview(&recording);
@@ -67,12 +67,12 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     write(&page, &recording, &overview, &attribution, (&curves, advice.as_ref(), &[]))?;
     fs_err::write(folder.join("report.txt"), &text)?;
     printer.result(&text)?;
-    printer.say(&format!("the study is in {}: open {}", folder.display(), page.display()));
+    printer.status(&format!("the study is in {}: open {}", folder.display(), page.display()));
     Ok(Outcome::Done)
 }
 
 /// Prints limits of this machine that the recording itself does not show.
-fn say_limits(printer: Printer) {
+fn report_limits(printer: Printer) {
     let limited = |f: &&Finding| f.subject == "CPUs" && f.verdict != Verdict::Good;
     if let Some(finding) = doctor::examine().iter().find(limited) {
         let advice = finding.advice.as_ref().map(|advice| format!(" ({advice})")).unwrap_or_default();

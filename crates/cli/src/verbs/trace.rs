@@ -3,7 +3,7 @@
 mod archive;
 mod folder;
 pub mod node;
-mod told;
+mod run_summary;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use quell_node::mpi::{self, Built, Used};
 use quell_recording::mpi_log::variable;
 
 use self::folder::Folder;
-use crate::args::{SourcesWish, Trace};
+use crate::args::{SourcesMode, Trace};
 use crate::kernel_side::KernelSide;
 use crate::kernel_side::record::{self as record_kernel, Followed, Unstarted};
 use crate::printer::Printer;
@@ -80,7 +80,7 @@ fn trace(args: &Trace, folder: &Folder, printer: Printer) -> anyhow::Result<u8> 
     };
     let nodes = node::wait_for_all(&folder.logs);
     let made = archive::make(folder, &args.command, wants_counters(args));
-    Ok(told::tell(args, folder, &used, &nodes, made, code, printer))
+    Ok(run_summary::report(args, folder, &used, &nodes, made, code, printer))
 }
 
 /// Puts the tracer for this MPI into the run's folder, where every host sees it.
@@ -88,7 +88,7 @@ fn library(used: &Used, folder: &Folder, printer: Printer) -> anyhow::Result<std
     let Built { path, fresh } = mpi::build(&mpi::TRACER, &used.wrapper, &mpi_cache()?)?;
     if fresh {
         let wrapper = &used.wrapper;
-        printer.say(&format!(
+        printer.status(&format!(
             "built the tracer with {} ({})",
             wrapper.compiler.display(),
             format!("{} {}", wrapper.family, wrapper.version).trim_end()
@@ -118,5 +118,5 @@ fn alone(args: &Trace, loading: &Loading) -> anyhow::Result<u8> {
 
 /// Whether counters were requested, so that quell reports their absence.
 fn wants_counters(args: &Trace) -> bool {
-    args.sources != SourcesWish::Off
+    args.sources != SourcesMode::Off
 }

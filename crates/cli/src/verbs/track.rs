@@ -22,7 +22,7 @@ fn name_recording(archive: &Path, printer: Printer) {
     if let Some(recording) =
         recordings.filter(|path| path.extension().is_some_and(|end| end == "quell")).min()
     {
-        printer.say(&format!(
+        printer.status(&format!(
             "which tasks and interrupts these were: `quell show {} --by source`",
             recording.display()
         ));
@@ -31,12 +31,12 @@ fn name_recording(archive: &Path, printer: Printer) {
 
 /// Analyses the archive, and shows the result.
 pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
-    if args.asked.net.net == Some(NetText::Help) {
+    if args.options.net.net == Some(NetText::Help) {
         printer.result(&network::help())?;
         return Ok(Outcome::Done);
     }
     if let Some(output) = &args.goal {
-        if args.asked.net.is_given() {
+        if args.options.net.is_given() {
             return Err(Usage("a schedule has no network: give it to `quell simulate`".to_owned()).into());
         }
         return goal::run(args, output, printer);
@@ -44,19 +44,19 @@ pub fn run(args: &Track, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(output) = &args.timeline {
         timeline::refuse(output)?;
     }
-    let network = args.asked.network()?;
-    let tracked = analyse(&args.asked.archive, network, printer)?;
+    let network = args.options.network()?;
+    let tracked = analyse(&args.options.archive, network, printer)?;
     if args.json {
         printer.json(&tracked)?;
     } else {
         printer.result(&render::track::tracked(&tracked))?;
-        name_recording(&args.asked.archive, printer);
+        name_recording(&args.options.archive, printer);
     }
     if let Some(output) = &args.html {
-        page::write(&args.asked.archive, &tracked, output, printer)?;
+        page::write(&args.options.archive, &tracked, output, printer)?;
     }
     if let Some(output) = &args.timeline {
-        timeline::draw(&args.asked.archive, network, &tracked, output, printer)?;
+        timeline::draw(&args.options.archive, network, &tracked, output, printer)?;
     }
     verdict(&tracked, printer)
 }

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use quell_tune::Root;
-use quell_tune::audit::Wishes;
+use quell_tune::audit::AuditOptions;
 use quell_tune::catalogue::Risk;
 use quell_tune::guard::Allowed;
 use quell_tune::plan::Plan;
 
-use crate::args::{RiskName, Tune, TuneAllow, TuneVerb, TuneWishes};
+use crate::args::{AuditArgs, RiskName, Tune, TuneAllow, TuneVerb};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 
@@ -50,8 +50,8 @@ pub fn keep() -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn wishes(args: &TuneWishes) -> Wishes {
-    Wishes {
+fn options(args: &AuditArgs) -> AuditOptions {
+    AuditOptions {
         compute: args.cpus.as_ref().map(|list| list.0.clone()),
         pid: args.pid,
         values: args.values.iter().cloned().collect(),

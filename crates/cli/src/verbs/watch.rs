@@ -1,7 +1,7 @@
 //! `quell watch`: shows the noise of this node live.
 
-mod board;
 mod columns;
+mod display_state;
 mod meter;
 mod panes;
 mod plain;
@@ -22,7 +22,7 @@ use quell_node::clock::monotonic_ns;
 use quell_node::probe::{self, Plan, Sink, Status};
 use quell_recording::{Cpu, Detour, Error, Manifest, Method, Nanos, Progress, Quantum, format_cpu_list};
 
-use crate::args::{SourcesWish, Watch};
+use crate::args::{SourcesMode, Watch};
 use crate::kernel_side::KernelSide;
 use crate::kernel_side::record as record_kernel;
 use crate::outcome::Outcome;
@@ -45,7 +45,7 @@ pub fn run(args: &Watch, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_watch(args)?;
     // Work in other threads would be noise on the probed CPUs that is not marked as quell's own.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
-    let wish = if args.passive { SourcesWish::On } else { args.watching.sources };
+    let wish = if args.passive { SourcesMode::On } else { args.watching.sources };
     let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), ..Default::default() };
     let side = KernelSide::start(wish, watched, printer)?;
     let stop = stopped_by_signals()?;
@@ -75,7 +75,7 @@ fn passive(plan: &Plan, stop: &AtomicBool, live: &mut Live) -> anyhow::Result<()
         let elapsed = Nanos::from_nanos(monotonic_ns() - zero);
         let end = plan.duration.unwrap_or(Nanos::MAX);
         let next = live.next_flush(flushed).min(end);
-        live.doze(Duration::from(next.saturating_sub(elapsed)).min(Duration::from_millis(50)));
+        live.sleep_for(Duration::from(next.saturating_sub(elapsed)).min(Duration::from_millis(50)));
         live.look()?;
         let elapsed = Nanos::from_nanos(monotonic_ns() - zero);
         let over = stop.load(Ordering::SeqCst) || elapsed >= end;
@@ -105,7 +105,7 @@ impl Face {
         }
         let title = format!("CPUs {}", format_cpu_list(&plan.cpus));
         if args.plain || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-            printer.say(&format!("watching {title}"));
+            printer.status(&format!("watching {title}"));
             return Ok(Self::Plain);
         }
         let view = View::new(args.sort, &args.filter);
@@ -218,7 +218,7 @@ fn recorder(side: &KernelSide) -> Option<&quell_kernel::Recorder> {
 
 impl Sink for Live {
     fn begin(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
-        quell_node::probe::Beside::begin(&mut self.side, manifest);
+        quell_node::probe::RowSource::begin(&mut self.side, manifest);
         // The cost of starting is not part of the first interval.
         self.meter.read(recorder(&self.side));
         Ok(())
@@ -264,7 +264,7 @@ impl Sink for Live {
     }
 
     fn lost(&self) -> u64 {
-        quell_node::probe::Beside::lost(&self.side)
+        quell_node::probe::RowSource::lost(&self.side)
     }
 
     fn status(&mut self, _: Status) {}
@@ -273,9 +273,9 @@ impl Sink for Live {
         (flushed + PACE).min(self.due)
     }
 
-    fn doze(&mut self, length: Duration) {
+    fn sleep_for(&mut self, length: Duration) {
         match &self.face {
-            Face::Screen(tty) if tty.doze(length) => {}
+            Face::Screen(tty) if tty.sleep_for(length) => {}
             _ => std::thread::sleep(length),
         }
     }

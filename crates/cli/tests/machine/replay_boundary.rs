@@ -276,12 +276,12 @@ mod measured {
             after = *end;
             if delay == 500 { late.push(*took) } else { quiet.push(*took) }
         }
-        let asked = report.get(Field::AskedNs);
+        let requested = report.get(Field::AskedNs);
         // The hook reads the clock some tens of nanoseconds before or after the program does.
         let (calls, of) = (late.len(), took.len());
         let (late, quiet) = (median(late), median(quiet));
-        if asked.abs_diff(due) > due / 200 + 30_000 {
-            Err(format!("{mpi}: asked {asked}, due {due}"))
+        if requested.abs_diff(due) > due / 200 + 30_000 {
+            Err(format!("{mpi}: requested {requested}, due {due}"))
         } else if calls <= 500 {
             Err(format!("{mpi}: {calls} of {of} calls were late"))
         } else if late.saturating_sub(quiet).abs_diff(500) >= 250 {
@@ -357,14 +357,14 @@ mod measured {
         let processes = document["processes"].as_array().unwrap();
         assert_eq!(processes.len(), 2, "{document:#}");
         for process in processes {
-            let [asked, absorbed, trace] =
+            let [requested, absorbed, trace] =
                 ["asked_ns", "absorbed_ns", "trace_ns"].map(|name| number(process, name));
             assert_eq!(number(process, "calls"), 10_001, "and MPI_Finalize");
-            assert!(asked > 0, "{process:#}");
+            assert!(requested > 0, "{process:#}");
             // The clock readings of a call are some tens of nanoseconds apart. If the CPU is taken during a burn, the extra time advances
             // the trace without being seen.
-            let over = number(process, "took_ns").saturating_sub(asked);
-            let off = (asked + absorbed).abs_diff(trace);
+            let over = number(process, "took_ns").saturating_sub(requested);
+            let off = (requested + absorbed).abs_diff(trace);
             let tolerance = trace / 200 + over + 100 * number(process, "calls");
             if off > tolerance {
                 return Err(format!("{mpi}: {off} ns off, where {tolerance} are allowed: {process:#}"));

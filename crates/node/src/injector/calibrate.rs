@@ -11,8 +11,8 @@ use quell_replay::Track;
 use quell_replay::report::{EVENT, Field, Report, WORDS};
 use quell_replay::spin::now_ns;
 use quell_replay::timer::Engine;
-use quell_replay::timer::course::Plan;
 use quell_replay::timer::thread::Thread;
+use quell_replay::timer::timer_schedule::Plan;
 
 use super::median::median_high;
 use crate::machine;

@@ -10,10 +10,10 @@
 //! This machine has noise of its own. Each slice of the work shows whether it was disturbed, and whether the core
 //! runs at a different speed than before. A disturbed run is repeated. What remains of the own noise is subtracted from qt, and counted.
 
-mod pacer;
 mod strikes;
 mod task;
 mod team;
+mod work_calibration;
 
 use quell_recording::{Cpu, Nanos};
 use quell_replay::Track;

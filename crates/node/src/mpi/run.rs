@@ -125,8 +125,8 @@ pub fn run(
     };
     for listener in listeners.into_iter().flatten() {
         // A rank that outlives its launcher could keep the pipe open forever.
-        let patience = Instant::now();
-        while !listener.is_finished() && patience.elapsed() < GRACE {
+        let started = Instant::now();
+        while !listener.is_finished() && started.elapsed() < GRACE {
             std::thread::sleep(LOOK);
         }
     }

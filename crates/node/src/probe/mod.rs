@@ -6,10 +6,10 @@
 //! measured too, and the detours that it caused are marked ([`own`]).
 
 mod bench;
-mod beside;
 mod loops;
 mod own;
 mod ring;
+mod row_source;
 mod session;
 mod sink;
 mod thread;
@@ -22,7 +22,7 @@ use quell_recording::{Cpu, Error, Method, Nanos};
 use crate::machine::CpuError;
 
 pub use bench::{LoopBench, bench_loop};
-pub use beside::{Alone, Beside};
+pub use row_source::{Alone, RowSource};
 pub use session::{first_manifest, record, stream};
 pub use sink::Sink;
 

@@ -10,7 +10,7 @@ use quell_recording::{ClockFacts, Cpu, CpuFacts, Error, Manifest, Method, Nanos,
 use super::sink::Disk;
 use super::thread::{Gate, Probe, Run, Seen};
 use super::writer::Stream;
-use super::{Beside, Plan, ProbeError, Sink, Status, Threshold};
+use super::{Plan, ProbeError, RowSource, Sink, Status, Threshold};
 use crate::clock::{Anchor, ClockKind, Scale, realtime_ns};
 use crate::machine::{self, Cpus};
 use crate::realtime;
@@ -33,7 +33,7 @@ pub fn record(
     plan: &Plan,
     folder: &Path,
     stop: &AtomicBool,
-    beside: &mut dyn Beside,
+    beside: &mut dyn RowSource,
     status: &mut dyn FnMut(Status),
 ) -> Result<Manifest, ProbeError> {
     stream(plan, stop, &mut Disk::new(folder, beside, status))

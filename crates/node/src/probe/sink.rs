@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quell_recording::{Cpu, Detour, Error, Manifest, Nanos, Progress, Quantum, Writer};
 
-use super::{Beside, Status};
+use super::{RowSource, Status};
 
 /// Rows reach the file at most about this long after they were found.
 const FLUSH: Nanos = Nanos::from_nanos(700_000_000);
@@ -45,7 +45,7 @@ pub trait Sink {
     fn look(&mut self) -> Result<f64, Error>;
 
     /// How long the buffers that [`Self::look`] empties can wait, even at the highest rate.
-    fn patience(&self) -> Duration {
+    fn drain_interval(&self) -> Duration {
         Duration::MAX
     }
 
@@ -59,8 +59,8 @@ pub trait Sink {
     fn next_flush(&self, flushed: Nanos) -> Nanos;
 
     /// Sleeps for at most `length`; a signal, or another event that the sink waits for, may end the sleep earlier.
-    fn doze(&mut self, length: Duration) {
-        doze(length);
+    fn sleep_for(&mut self, length: Duration) {
+        sleep_for(length);
     }
 
     /// The run is over, and the manifest is complete. `written` is the result of writing the rows.
@@ -74,12 +74,12 @@ pub trait Sink {
 pub(super) struct Disk<'a> {
     folder: &'a Path,
     writer: Option<Writer>,
-    beside: &'a mut dyn Beside,
+    beside: &'a mut dyn RowSource,
     status: &'a mut dyn FnMut(Status),
 }
 
 impl<'a> Disk<'a> {
-    pub fn new(folder: &'a Path, beside: &'a mut dyn Beside, status: &'a mut dyn FnMut(Status)) -> Self {
+    pub fn new(folder: &'a Path, beside: &'a mut dyn RowSource, status: &'a mut dyn FnMut(Status)) -> Self {
         Self { folder, writer: None, beside, status }
     }
 }
@@ -107,8 +107,8 @@ impl Sink for Disk<'_> {
         self.writer.as_mut().map_or(Ok(0.0), |writer| self.beside.collect(writer))
     }
 
-    fn patience(&self) -> Duration {
-        self.beside.patience()
+    fn drain_interval(&self) -> Duration {
+        self.beside.drain_interval()
     }
 
     fn lost(&self) -> u64 {
@@ -138,7 +138,7 @@ impl Sink for Disk<'_> {
 }
 
 /// Sleeps until a signal arrives or the time is over.
-pub(super) fn doze(length: Duration) {
+pub(super) fn sleep_for(length: Duration) {
     let time = libc::timespec {
         tv_sec: length.as_secs() as _,
         tv_nsec: libc::c_long::from(length.subsec_nanos() as i32),

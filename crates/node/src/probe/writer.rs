@@ -7,7 +7,7 @@ use quell_recording::{Cpu, Detour, Error, Method, Nanos, Progress, Quantum, Span
 
 use super::own::OwnWork;
 use super::ring::Row;
-use super::sink::doze;
+use super::sink::sleep_for;
 use super::thread::{Probe, Run};
 use super::{Sink, Status};
 use crate::clock::{Anchor, Scale};
@@ -71,10 +71,10 @@ impl<'a> Stream<'a> {
 
     /// Runs until every probe is done. Sets `run.halt` when `stop` is set, enough rows were found, or a write fails.
     pub fn run(&mut self, sink: &mut dyn Sink, stop: &AtomicBool) -> Result<(), Error> {
-        let patience = sink.patience();
-        let mut sleep = FIRST_LOOK.min(patience);
+        let drain_interval = sink.drain_interval();
+        let mut sleep = FIRST_LOOK.min(drain_interval);
         loop {
-            sink.doze(sleep.min(self.until_deadline()));
+            sink.sleep_for(sleep.min(self.until_deadline()));
             self.own.begin(self.run.kind.now());
             let done = self.probes.iter().all(|probe| probe.done.load(Ordering::SeqCst));
             let fill = self.collect(sink).inspect_err(|_| self.halt())?;
@@ -92,14 +92,14 @@ impl<'a> Stream<'a> {
             if done {
                 return Ok(());
             }
-            sleep = self.next_sleep(sleep, fill, sink.next_flush(self.flushed)).min(patience);
+            sleep = self.next_sleep(sleep, fill, sink.next_flush(self.flushed)).min(drain_interval);
         }
     }
 
     /// Waits for the probes after a failed write; rows that they still find are dropped.
     pub fn wait_for_probes(&self) {
         while !self.probes.iter().all(|probe| probe.done.load(Ordering::SeqCst)) {
-            doze(SHORTEST_SLEEP);
+            sleep_for(SHORTEST_SLEEP);
             self.watch();
         }
     }

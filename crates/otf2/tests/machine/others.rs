@@ -35,7 +35,7 @@ fn either_style_of_groups_counters_of_any_kind_and_another_clock() {
         let Some(mut archive) = written(folder.path(), style) else { return };
         let all = archive.definitions().clone();
         assert_eq!(all.sources, ["tick", "irq", "steal"]);
-        assert_eq!(archive.left_out(), 1);
+        assert_eq!(archive.skipped_locations(), 1);
         let named: Vec<_> =
             all.locations.iter().map(|at| (at.rank, at.thread, at.name.as_str(), at.host.as_str())).collect();
         let sites: Vec<_> = all.regions.iter().map(|region| (region.site.as_deref(), region.mpi)).collect();

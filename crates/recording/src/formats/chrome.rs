@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use crate::words::one_line;
+use crate::display_text::one_line;
 use crate::{Nanos, Recording};
 
 /// Rows of a CPU on the timeline.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::content::{Content, Rows, trace_of};
-use super::counted::{read_table, write_table};
+use super::histograms::{read_table, write_table};
 use super::{for_each_line, printable, time};
 use crate::{Cpu, Detour, Method, Recording, Trace};
 

@@ -14,7 +14,7 @@ pub(super) use self::dump::ANCHORS;
 pub(super) use self::dump::{read_detours as read_detour_list, read_events as read_event_list};
 pub(super) use self::text::{Line, read_ftrace, read_perf};
 use super::content::{Content, KernelCpu, Rows};
-use super::counted::Counts;
+use super::histograms::Counts;
 use crate::{Cpu, HistogramKind, Method, Nanos, Quanta, Source, SourcesFacts, Span, Warning};
 
 /// What the begin and the end of an interval have in common.

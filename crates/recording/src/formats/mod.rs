@@ -4,8 +4,8 @@ pub mod catalogue;
 mod chrome;
 mod columns;
 mod content;
-mod counted;
 mod csv;
+mod histograms;
 mod kernel_side;
 mod netgauge;
 mod netgauge_quanta;
@@ -22,7 +22,7 @@ use std::path::Path;
 use self::content::Content;
 pub use self::content::Imported;
 use self::sniff::{Readable, sniff, sniff_bytes};
-use crate::words::one_line;
+use crate::display_text::one_line;
 use crate::{Cpu, Error, Manifest, Method, Nanos, Phase, RankFacts, Recording};
 
 /// A format that other tools read or write.
@@ -121,13 +121,13 @@ pub fn parse_all(path: &Path, bytes: &[u8]) -> Result<Imported, Error> {
     let text = text_of(bytes).map_err(malformed)?;
     let content: Content = match sniff(text).map_err(malformed)? {
         Readable::Sysjitter => sysjitter::read(path, text),
-        Readable::RtTestsJson => counted::read_json(text),
-        Readable::Oslat => counted::read_oslat(text),
-        Readable::Cyclictest => counted::read_cyclictest(text),
-        Readable::CyclictestVerbose => counted::read_cyclictest_verbose(text),
-        Readable::RtlaHist => counted::read_rtla_hist(text),
-        Readable::RtlaTop => counted::read_rtla_top(text),
-        Readable::Hdr => counted::read_hdr(text),
+        Readable::RtTestsJson => histograms::read_json(text),
+        Readable::Oslat => histograms::read_oslat(text),
+        Readable::Cyclictest => histograms::read_cyclictest(text),
+        Readable::CyclictestVerbose => histograms::read_cyclictest_verbose(text),
+        Readable::RtlaHist => histograms::read_rtla_hist(text),
+        Readable::RtlaTop => histograms::read_rtla_top(text),
+        Readable::Hdr => histograms::read_hdr(text),
         Readable::Ftrace => kernel_side::read_ftrace(text),
         Readable::Perf => kernel_side::read_perf(text),
         Readable::DetourList => kernel_side::read_detour_list(text),
@@ -160,7 +160,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, String> {
 pub fn export(recording: &Recording, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
         Format::Csv => csv::write(recording, out),
-        Format::HdrHistogram => counted::write_hdr(recording, out),
+        Format::HdrHistogram => histograms::write_hdr(recording, out),
         Format::Chrome => chrome::write(recording, out),
         Format::LogGopSim => netgauge::write(only(&recording.traces)?, out),
         Format::Perfetto => perfetto::write(recording, out),

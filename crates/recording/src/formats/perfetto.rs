@@ -16,7 +16,7 @@ use self::event::{Event, Level};
 use self::packets::Packets;
 pub use self::packets::Track;
 pub use self::simulated::{Label, Timeline};
-use crate::words::one_line;
+use crate::display_text::one_line;
 use crate::{Interval, Nanos, Recording, Thread};
 
 /// Writes a recording. If CLOCK_MONOTONIC at its zero is not known, the times count from that zero.

@@ -13,8 +13,8 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::course::Plan;
 use super::thread::Thread;
+use super::timer_schedule::Plan;
 use super::{Engine, signal};
 use crate::load::load;
 use crate::report::Field;
@@ -79,7 +79,7 @@ extern "C" fn start() {
     report.set(Field::Place, passed.wrapping_add(place) % loaded.track.period());
     // SAFETY: only one thread gets here, and no thread reads it before `READY`.
     unsafe { (*PLACE.0.get()).write(Engine { plan, report, spares: true }) };
-    if !Engine::install(Some(signals::otherwise)) || !threads::follow() {
+    if !Engine::install(Some(signals::forward_signal)) || !threads::follow() {
         report.add(Field::Missed, 1);
         return;
     }

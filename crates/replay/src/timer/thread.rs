@@ -4,7 +4,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use super::Engine;
-use super::course::Aim;
+use super::timer_schedule::Aim;
 
 /// Maximum number of threads of a process that get noise at the same time.
 pub const MOST: usize = 256;

@@ -36,7 +36,7 @@ pub fn prediction(args: &PredictArgs, progress: Progress<'_>) -> anyhow::Result<
     let options = options(args)?;
     on_threads(args.threads, || match args.what_if.is_given() {
         false => predict::predict(&noise(args, &options)?, &options, progress).map_err(explained),
-        true => otherwise(attributed(args, &options)?, &args.what_if, &options, progress),
+        true => predict_what_if(attributed(args, &options)?, &args.what_if, &options, progress),
     })
 }
 
@@ -52,7 +52,7 @@ fn on_threads<T: Send>(
 }
 
 /// Predicts with the noise as the what-if options change it.
-fn otherwise(
+fn predict_what_if(
     nodes: Vec<AttributedNoise>,
     what_if: &WhatIfArgs,
     options: &Options,
@@ -74,7 +74,7 @@ pub fn scale(options: &Options) -> ModelScale {
 }
 
 /// Requires at least one node.
-fn something<T>(noise: Vec<T>) -> anyhow::Result<Vec<T>> {
+fn require_nonempty<T>(noise: Vec<T>) -> anyhow::Result<Vec<T>> {
     match noise.is_empty() {
         true => {
             Err(Usage("there is nothing to predict from: name a recording, or --noise MODEL.toml".into())
@@ -88,11 +88,11 @@ fn noise(args: &PredictArgs, options: &Options) -> anyhow::Result<Vec<NodeNoise>
     let scale = scale(options);
     let recorded = args.recordings.iter().map(|path| noise::open(path, scale));
     let modelled = args.noise.iter().map(|path| noise::model(path, scale));
-    something(recorded.chain(modelled).collect::<anyhow::Result<_>>()?)
+    require_nonempty(recorded.chain(modelled).collect::<anyhow::Result<_>>()?)
 }
 
 fn attributed(args: &PredictArgs, options: &Options) -> anyhow::Result<Vec<AttributedNoise>> {
     let scale = scale(options);
     let all = args.recordings.iter().chain(&args.noise);
-    something(all.map(|path| Ok(noise::attributed(path, scale)?.0)).collect::<anyhow::Result<_>>()?)
+    require_nonempty(all.map(|path| Ok(noise::attributed(path, scale)?.0)).collect::<anyhow::Result<_>>()?)
 }

@@ -1,8 +1,8 @@
 //! The result of `quell tune audit`: which mitigations of the catalogue are applied here, ordered by the noise that they address.
 
-use quell_analysis::addressed::{Addressed, Sources};
+use quell_analysis::mitigation_coverage::{Addressed, Sources};
 use quell_recording::{Recording, format_cpu_list};
-use quell_tune::audit::{Audit, Audited, ByHand, Sight, State};
+use quell_tune::audit::{Audit, Audited, ByHand, PlaceState, State};
 use quell_tune::catalogue::{Category, Risk};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -75,7 +75,7 @@ pub struct Entry {
     /// Where its facts come from.
     pub provenance: Vec<String>,
     /// The places that it changes.
-    pub places: Vec<Sight>,
+    pub places: Vec<PlaceState>,
     /// Steps to do by hand.
     pub by_hand: Vec<ByHand>,
 }

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use quell_recording::Cpu;
 
-use quell_analysis::whatif::Which;
+use quell_analysis::whatif::SourceSelector;
 
 /// Changes of the noise. They are applied in a fixed order: leave, without, only, stagger, align, scaled, on-cpu, coschedule. SOURCE is a
 /// source (`tick`, `steal`, `unattributed`), a kind and a regular expression (`task:^kworker`, `irq:nvme`, `timer:CALLBACK`,
@@ -16,25 +16,25 @@ pub struct WhatIfArgs {
     pub leave: Option<usize>,
     /// Remove the source.
     #[arg(long, value_name = "SOURCE")]
-    pub without: Vec<Which>,
+    pub without: Vec<SourceSelector>,
     /// Remove all other sources.
     #[arg(long, value_name = "SOURCE")]
-    pub only: Vec<Which>,
+    pub only: Vec<SourceSelector>,
     /// Scale the source's duration by a factor, as in `tick=0.5`.
     #[arg(long = "scaled", value_name = "SOURCE=FACTOR", value_parser = scaled)]
-    pub scaled: Vec<(Which, f64)>,
+    pub scaled: Vec<(SourceSelector, f64)>,
     /// Move the source to this CPU from all CPUs of the node, as in `task:ksmd=0`.
     #[arg(long, value_name = "SOURCE=CPU", value_parser = placed)]
-    pub on_cpu: Vec<(Which, Cpu)>,
+    pub on_cpu: Vec<(SourceSelector, Cpu)>,
     /// Spread the source evenly over the CPUs of a node, so that it never strikes two of them at once.
     #[arg(long, value_name = "SOURCE")]
-    pub stagger: Vec<Which>,
+    pub stagger: Vec<SourceSelector>,
     /// Make the source strike all CPUs of a node at the same time.
     #[arg(long, value_name = "SOURCE")]
-    pub align: Vec<Which>,
+    pub align: Vec<SourceSelector>,
     /// Make the source strike all nodes at the same time.
     #[arg(long, value_name = "SOURCE")]
-    pub coschedule: Vec<Which>,
+    pub coschedule: Vec<SourceSelector>,
 }
 
 impl WhatIfArgs {
@@ -47,12 +47,12 @@ impl WhatIfArgs {
 }
 
 /// Splits at the last `=`, since a regular expression may contain one.
-fn halves(text: &str) -> Result<(Which, &str), String> {
+fn halves(text: &str) -> Result<(SourceSelector, &str), String> {
     let (which, value) = text.rsplit_once('=').ok_or_else(|| format!("`{text}` is not SOURCE=VALUE"))?;
     Ok((which.parse()?, value))
 }
 
-fn scaled(text: &str) -> Result<(Which, f64), String> {
+fn scaled(text: &str) -> Result<(SourceSelector, f64), String> {
     let (which, factor) = halves(text)?;
     match factor.parse() {
         Ok(factor) if (0.0..=1e6).contains(&factor) => Ok((which, factor)),
@@ -60,7 +60,7 @@ fn scaled(text: &str) -> Result<(Which, f64), String> {
     }
 }
 
-fn placed(text: &str) -> Result<(Which, Cpu), String> {
+fn placed(text: &str) -> Result<(SourceSelector, Cpu), String> {
     let (which, cpu) = halves(text)?;
     cpu.parse().map(|cpu| (which, Cpu(cpu))).map_err(|_| format!("`{cpu}` is no number of a CPU"))
 }

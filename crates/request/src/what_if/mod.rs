@@ -7,7 +7,7 @@ use quell_recording::one_line;
 pub use args::WhatIfArgs;
 
 use crate::Usage;
-use quell_analysis::whatif::{AttributedNoise, Change, Chosen, Which};
+use quell_analysis::whatif::{AttributedNoise, Change, SelectedSources, SourceSelector};
 
 /// The nodes after all changes.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub fn apply(mut nodes: Vec<AttributedNoise>, what_if: &WhatIfArgs) -> anyhow::R
             return Err(Usage(text.into()).into());
         };
         named(&nodes, &what_if.coschedule)?;
-        let after = Change::Coscheduled.apply(node, &Chosen::select(node, &what_if.coschedule));
+        let after = Change::Coscheduled.apply(node, &SelectedSources::select(node, &what_if.coschedule));
         let after = after.map_err(Usage)?;
         common = after.common;
         nodes = vec![after.node];
@@ -67,7 +67,7 @@ pub fn apply(mut nodes: Vec<AttributedNoise>, what_if: &WhatIfArgs) -> anyhow::R
     Ok(Changed { nodes, common, words })
 }
 
-fn names(which: &[Which]) -> String {
+fn names(which: &[SourceSelector]) -> String {
     which.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -81,19 +81,21 @@ fn leaving(node: &AttributedNoise, count: usize) -> Result<AttributedNoise, Usag
 
 fn changed(
     nodes: &[AttributedNoise],
-    which: &[Which],
+    which: &[SourceSelector],
     change: Change,
 ) -> anyhow::Result<Vec<AttributedNoise>> {
     named(nodes, which)?;
-    let each =
-        |node: &AttributedNoise| Ok(change.apply(node, &Chosen::select(node, which)).map_err(Usage)?.node);
+    let each = |node: &AttributedNoise| {
+        Ok(change.apply(node, &SelectedSources::select(node, which)).map_err(Usage)?.node)
+    };
     nodes.iter().map(each).collect()
 }
 
 /// Checks that each name matches some noise of some node.
-fn named(nodes: &[AttributedNoise], which: &[Which]) -> Result<(), Usage> {
-    let missing =
-        |one: &&Which| nodes.iter().all(|node| Chosen::select(node, std::slice::from_ref(*one)).is_empty());
+fn named(nodes: &[AttributedNoise], which: &[SourceSelector]) -> Result<(), Usage> {
+    let missing = |one: &&SourceSelector| {
+        nodes.iter().all(|node| SelectedSources::select(node, std::slice::from_ref(*one)).is_empty())
+    };
     let Some(one) = which.iter().find(missing) else { return Ok(()) };
     let kinds = nodes.iter().flat_map(AttributedNoise::kinds);
     let mut families: Vec<String> = kinds.map(|kind| one_line(&kind.family)).collect();

@@ -63,7 +63,7 @@ impl Node {
 
 /// A range of starts whose work ends within the same set of detours.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
+pub(super) struct TimeRange {
     /// The delay of its first start, in nanoseconds. No other start in it has a longer one.
     pub(super) peak: u64,
     pub(super) first: u64,
@@ -83,7 +83,7 @@ pub(super) struct Pace {
     /// Per CPU, the starts at which the delay grows.
     pub(super) worst_starts: Vec<Sorted>,
     /// The worst stretches of all CPUs, worst first.
-    pub(super) stretches: Vec<Stretch>,
+    pub(super) stretches: Vec<TimeRange>,
     /// No stretch that `stretches` omits has a higher peak.
     pub(super) rest_peak: u64,
 }
@@ -93,7 +93,7 @@ impl Pace {
         let clocks = node.clocks;
         let worst_starts: Vec<Sorted> =
             clocks.iter().map(|clock| Sorted::new(clock.worst_starts(quantum))).collect();
-        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut stretches: Vec<TimeRange> = Vec::new();
         for (cpu, (clock, starts)) in clocks.iter().zip(&worst_starts).enumerate() {
             stretches.extend(stretches_of(cpu as u32, clock, starts.keys(), quantum));
         }
@@ -128,10 +128,10 @@ fn stretches_of(
     clock: &ProgressClock,
     starts: &[u64],
     quantum: u64,
-) -> impl Iterator<Item = Stretch> {
+) -> impl Iterator<Item = TimeRange> {
     let wrapped = starts.first().map(|first| first + clock.period());
     let next = starts.iter().copied().skip(1).chain(wrapped);
-    starts.iter().zip(next).map(move |(&first, next)| Stretch {
+    starts.iter().zip(next).map(move |(&first, next)| TimeRange {
         peak: clock.delay(first, quantum),
         first,
         length: next - first,
@@ -140,8 +140,8 @@ fn stretches_of(
 }
 
 /// Sorts the worst stretches to the front, drops the rest and returns their highest peak.
-fn keep_worst(stretches: &mut Vec<Stretch>) -> u64 {
-    let worst_first = |s: &Stretch| (std::cmp::Reverse(s.peak), s.cpu, s.first);
+fn keep_worst(stretches: &mut Vec<TimeRange>) -> u64 {
+    let worst_first = |s: &TimeRange| (std::cmp::Reverse(s.peak), s.cpu, s.first);
     let mut rest_peak = 0;
     if stretches.len() > MOST_STRETCHES {
         let (_, best_of_rest, _) = stretches.select_nth_unstable_by_key(MOST_STRETCHES, worst_first);

@@ -59,7 +59,7 @@ pub struct Run<'a> {
 pub type Progress<'a> = &'a (dyn Fn(u64) -> ControlFlow<()> + Sync);
 
 /// Ignores the progress and continues.
-pub const GO_ON: Progress<'static> = &|_| ControlFlow::Continue(());
+pub const NO_PROGRESS: Progress<'static> = &|_| ControlFlow::Continue(());
 
 impl std::fmt::Debug for Run<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -80,21 +80,21 @@ impl Agenda {
 }
 
 /// A message to a rank of another worker.
-type Mail = (u32, Event);
+type Message = (u32, Event);
 
 /// State that workers share.
-struct Post {
+struct Exchange {
     /// From each worker to each, for even and odd turns.
-    boxes: Vec<[Mutex<Vec<Mail>>; 2]>,
+    mailboxes: Vec<[Mutex<Vec<Message>>; 2]>,
     /// The next window of each worker (see `Worker::due`), for even and odd turns.
     next: Vec<[AtomicU64; 2]>,
     barrier: Barrier,
 }
 
-impl Post {
+impl Exchange {
     fn new(workers: usize) -> Self {
         Self {
-            boxes: (0..workers * workers).map(|_| Default::default()).collect(),
+            mailboxes: (0..workers * workers).map(|_| Default::default()).collect(),
             next: (0..workers).map(|_| Default::default()).collect(),
             barrier: Barrier::new(workers),
         }
@@ -117,9 +117,9 @@ struct Worker<'a, P: Program, F, R> {
     /// Batches of operations that early receives freed: the index in the list of freed operations at which each begins, and its time.
     posted: Vec<(usize, u64)>,
     /// Messages to ranks of this worker that are held back briefly. None is due in the current window.
-    letters: [Mail; LETTERS],
+    letters: [Message; LETTERS],
     letter: usize,
-    out: Vec<Vec<Mail>>,
+    out: Vec<Vec<Message>>,
     /// The first window in which mail to other workers is due.
     mail_due: u64,
     events: u64,
@@ -138,7 +138,7 @@ pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
     let threads = (run.threads.max(1) as u64).min(u64::from(ranks.div_ceil(MIN_RANKS).max(1))) as u32;
     let share = ranks.div_ceil(threads).max(1);
     let workers = ranks.div_ceil(share).max(1) as usize;
-    let post = Post::new(workers);
+    let post = Exchange::new(workers);
     let play =
         |number: usize| Worker::new(program, rules, layout, width, number, share, workers).play(&post, run);
     let results = std::thread::scope(|scope| {
@@ -204,7 +204,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         this
     }
 
-    fn play(mut self, post: &Post, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
+    fn play(mut self, post: &Exchange, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
         let mut window = 0;
         let mut told = 0;
         for turn in 0.. {
@@ -233,9 +233,9 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     }
 
     /// Hands this turn's mail to the other workers and returns the next window.
-    fn exchange(&mut self, post: &Post, parity: usize) -> u64 {
+    fn exchange(&mut self, post: &Exchange, parity: usize) -> u64 {
         for (to, mail) in self.out.iter_mut().enumerate().filter(|(_, mail)| !mail.is_empty()) {
-            let mut letters = lock(&post.boxes[self.number * post.next.len() + to][parity]);
+            let mut letters = lock(&post.mailboxes[self.number * post.next.len() + to][parity]);
             std::mem::swap(&mut *letters, mail);
         }
         post.next[self.number][parity].store(self.due(), Ordering::SeqCst);
@@ -254,9 +254,9 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
     }
 
     /// Receives the mail of this turn from the other workers.
-    fn collect(&mut self, post: &Post, parity: usize) {
+    fn collect(&mut self, post: &Exchange, parity: usize) {
         for from in 0..self.out.len() {
-            let mut letters = lock(&post.boxes[from * self.out.len() + self.number][parity]);
+            let mut letters = lock(&post.mailboxes[from * self.out.len() + self.number][parity]);
             for (to, event) in letters.drain(..) {
                 self.deliver(to - self.first, event);
             }

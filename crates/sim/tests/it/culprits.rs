@@ -34,7 +34,7 @@ fn play(name: &str, params: &Params, noise: &Noise) -> (Outcome, Culprits) {
         rules: Rules::Physical,
         noise,
         threads: 1,
-        progress: quell_sim::loggops::GO_ON,
+        progress: quell_sim::loggops::NO_PROGRESS,
     };
     let (outcome, culprits) = run_for_culprits(&program, &how).unwrap();
     assert_eq!(run(&program, &how).unwrap(), outcome, "who looks on changes nothing");

@@ -76,8 +76,13 @@ impl Example {
     fn play(&self, rules: Rules) -> String {
         let program = read_text(self.goal.as_bytes(), &mut Findings::default()).unwrap();
         let noise = self.noise(rules);
-        let options =
-            Run { net: self.net(), rules, noise: &noise, threads: 1, progress: quell_sim::loggops::GO_ON };
+        let options = Run {
+            net: self.net(),
+            rules,
+            noise: &noise,
+            threads: 1,
+            progress: quell_sim::loggops::NO_PROGRESS,
+        };
         match run(&program, &options) {
             Ok(outcome) if outcome.stuck.is_none() => {
                 outcome.finish.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")

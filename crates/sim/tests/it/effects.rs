@@ -43,7 +43,7 @@ fn slowdown(inner: &str, period_us: u64, together: bool) -> f64 {
             rules: Rules::Physical,
             noise,
             threads: 1,
-            progress: quell_sim::loggops::GO_ON,
+            progress: quell_sim::loggops::NO_PROGRESS,
         };
         run(&program, &options).unwrap().last().1 as f64
     };

@@ -100,7 +100,7 @@ fn the_engine_gives_loggopsims_results() {
                 rules: Rules::Compatible,
                 noise: &noise,
                 threads,
-                progress: quell_sim::loggops::GO_ON,
+                progress: quell_sim::loggops::NO_PROGRESS,
             };
             let outcome = run(&case.program, &options).unwrap();
             check("engine", &case, &Found::from(&outcome));
@@ -128,7 +128,7 @@ fn the_physical_rules_are_the_same_on_plain_programs() {
             rules: Rules::Physical,
             noise: &Noise::None,
             threads: 1,
-            progress: quell_sim::loggops::GO_ON,
+            progress: quell_sim::loggops::NO_PROGRESS,
         };
         check("physical engine", &case, &Found::from(&run(&case.program, &options).unwrap()));
     }

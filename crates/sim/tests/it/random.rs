@@ -49,7 +49,7 @@ fn played<P: Program>(
     let noise = noise.unwrap_or(Noise::None);
     run(
         program,
-        &Run { net: schedule.net, rules, noise: &noise, threads, progress: quell_sim::loggops::GO_ON },
+        &Run { net: schedule.net, rules, noise: &noise, threads, progress: quell_sim::loggops::NO_PROGRESS },
     )
 }
 

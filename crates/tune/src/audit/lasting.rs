@@ -1,6 +1,6 @@
 //! What is needed to keep settings after the next boot: files of quell's own for the programs that apply settings at boot.
 
-use super::Sight;
+use super::PlaceState;
 use super::lists::Sysctl;
 use super::look::{Look, Looker, Verdict};
 use super::own_file::signed;
@@ -23,7 +23,7 @@ fn tmpfiles_line(line: &Line) -> String {
 }
 
 impl Looker<'_> {
-    pub(super) fn lasting(&self, mitigation: &Mitigation, looks: &[Look]) -> Vec<Sight> {
+    pub(super) fn lasting(&self, mitigation: &Mitigation, looks: &[Look]) -> Vec<PlaceState> {
         let lines = lines(looks);
         let (sysctl, other): (Vec<Line>, Vec<Line>) =
             lines.into_iter().partition(|line| line.path.starts_with(PROC_SYS));
@@ -48,14 +48,14 @@ impl Looker<'_> {
     }
 
     /// A drop-in for a program that reads such files at boot, if the machine has one.
-    fn read_at_boot(&self, folder: &str, id: &str, text: &str) -> Sight {
+    fn read_at_boot(&self, folder: &str, id: &str, text: &str) -> PlaceState {
         let place = Place::DropIn { path: format!("/etc/{folder}/90-quell-{id}.conf") };
         if !["/etc", "/usr/lib", "/lib"].iter().any(|base| self.root.has(&format!("{base}/{folder}"))) {
             let why = Some(format!("nothing on this machine reads /etc/{folder}"));
-            return Sight { now: Some(ABSENT.to_owned()), why, ..Sight::unreadable(place) };
+            return PlaceState { now: Some(ABSENT.to_owned()), why, ..PlaceState::unreadable(place) };
         }
         let look = self.see(place.clone(), Ok(signed(id, text)), Compare::Equal, false);
-        let mut sight = look.sight.unwrap_or_else(|| Sight::unreadable(place));
+        let mut sight = look.sight.unwrap_or_else(|| PlaceState::unreadable(place));
         sight.staged = true;
         sight
     }
@@ -97,8 +97,8 @@ fn lines(looks: &[Look]) -> Vec<Line> {
 }
 
 /// A unit that would start again at boot, with the state that keeps it off permanently.
-fn stays_off(look: &Look) -> Option<Sight> {
+fn stays_off(look: &Look) -> Option<PlaceState> {
     let sight = look.sight.as_ref().filter(|_| matches!(look.verdict, Verdict::Done | Verdict::Not))?;
     let (Place::Unit { .. }, Some(now)) = (&sight.place, &sight.now) else { return None };
-    Some(Sight { want: Some(disabled(now)?), done: false, ..sight.clone() })
+    Some(PlaceState { want: Some(disabled(now)?), done: false, ..sight.clone() })
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use fs_err as fs;
 
 use super::lists::Lists;
-use super::{ByHand, Sight, Wishes, compare};
+use super::{AuditOptions, ByHand, PlaceState, compare};
 use crate::catalogue::{Compare, CpusetKnob, DropInKnob, Held, HoldKnob, IrqKnob, Knob, Mitigation, Want};
 use crate::facts::{Facts, Filling, Parts};
 use crate::place::irq::Irq;
@@ -17,7 +17,7 @@ pub struct Looker<'a> {
     pub root: &'a Root,
     pub facts: &'a Facts,
     pub parts: Result<&'a Parts, &'a str>,
-    pub wishes: &'a Wishes,
+    pub options: &'a AuditOptions,
     pub lists: Lists<'a>,
 }
 
@@ -43,7 +43,7 @@ pub enum Verdict {
 pub struct Look {
     pub verdict: Verdict,
     pub why: Option<String>,
-    pub sight: Option<Sight>,
+    pub sight: Option<PlaceState>,
     pub by_hand: Option<ByHand>,
 }
 
@@ -63,7 +63,7 @@ impl Look {
         Self { verdict: Verdict::Immovable, why: sight.why.clone(), ..self }
     }
 
-    fn with(mut self, set: impl FnOnce(&mut Sight)) -> Self {
+    fn with(mut self, set: impl FnOnce(&mut PlaceState)) -> Self {
         self.sight.as_mut().map(set);
         self
     }
@@ -98,13 +98,13 @@ impl<'a> Looker<'a> {
         root: &'a Root,
         facts: &'a Facts,
         parts: Result<&'a Parts, &'a str>,
-        wishes: &'a Wishes,
+        options: &'a AuditOptions,
     ) -> Self {
-        Self { root, facts, parts, wishes, lists: Lists::new(root) }
+        Self { root, facts, parts, options, lists: Lists::new(root) }
     }
 
     pub fn looks(&self, mitigation: &Mitigation) -> Vec<Look> {
-        let value = self.wishes.values.get(&mitigation.id).map(String::as_str);
+        let value = self.options.values.get(&mitigation.id).map(String::as_str);
         let filling = Filling { facts: self.facts, parts: self.parts, value };
         let rest = At { mitigation, filling, instead: None };
         let first = mitigation.knob.iter().position(|knob| matches!(knob, Knob::File(_)));
@@ -136,7 +136,7 @@ impl<'a> Looker<'a> {
 
     /// Reads a place, and compares it.
     pub fn see(&self, place: Place, want: Result<String, String>, how: Compare, optional: bool) -> Look {
-        let mut sight = Sight { optional, ..Sight::unreadable(place) };
+        let mut sight = PlaceState { optional, ..PlaceState::unreadable(place) };
         let mut verdict = Verdict::Not;
         match sight.place.read(self.root) {
             Ok(now) => sight.now = Some(now),
@@ -234,7 +234,7 @@ impl<'a> Looker<'a> {
     }
 }
 
-impl Sight {
+impl PlaceState {
     /// A place of which nothing is known yet.
     pub(super) fn unreadable(place: Place) -> Self {
         Self {

@@ -7,20 +7,20 @@ use crate::fake_machine::{self as fake, Machine};
 fn on(
     make: fn(&Path) -> Machine,
     change: impl FnOnce(&Machine),
-    wishes: &Wishes,
+    options: &AuditOptions,
     id: &str,
 ) -> (State, String) {
     let folder = tempfile::tempdir().unwrap();
     change(&make(folder.path()));
     let root = Root::at(folder.path()).unwrap();
     let catalogue = Catalogue::built_in();
-    let audit = audit(&root, &catalogue, wishes, Some(&[id.to_owned()])).unwrap();
+    let audit = audit(&root, &catalogue, options, Some(&[id.to_owned()])).unwrap();
     let one = audit.entries.first().unwrap();
     (one.state, one.why.clone().unwrap_or_default())
 }
 
 fn plain(make: fn(&Path) -> Machine, id: &str) -> (State, String) {
-    on(make, |_| {}, &Wishes::default(), id)
+    on(make, |_| {}, &AuditOptions::default(), id)
 }
 
 #[test]
@@ -46,19 +46,19 @@ fn a_kernel_built_without_an_option_does_not_have_it() {
     let without = |machine: &Machine| {
         machine.file("boot/config-6.12.9-fake", "CONFIG_SMP=y\n# CONFIG_NO_HZ_FULL is not set");
     };
-    let (state, why) = on(fake::large, without, &Wishes::default(), "nohz-full");
+    let (state, why) = on(fake::large, without, &AuditOptions::default(), "nohz-full");
     assert!(why.contains("CONFIG_NO_HZ_FULL"), "{why}");
     assert_eq!(state, State::NotHere);
 }
 
 #[test]
 fn a_value_of_the_users_goes_before_the_catalogues() {
-    let wishes = |value: &str| Wishes {
+    let options = |value: &str| AuditOptions {
         values: [("vm-stat-interval".to_owned(), value.to_owned())].into(),
-        ..Wishes::default()
+        ..AuditOptions::default()
     };
-    assert_eq!(on(fake::large, |_| {}, &wishes("1"), "vm-stat-interval").0, State::On);
-    let (state, why) = on(fake::large, |_| {}, &wishes("1\n2"), "vm-stat-interval");
+    assert_eq!(on(fake::large, |_| {}, &options("1"), "vm-stat-interval").0, State::On);
+    let (state, why) = on(fake::large, |_| {}, &options("1\n2"), "vm-stat-interval");
     assert_eq!(state, State::CannotTell);
     assert!(why.contains("--set"), "{why}");
 }
@@ -68,8 +68,8 @@ fn an_unknown_id_is_refused_with_what_was_meant() {
     let folder = tempfile::tempdir().unwrap();
     fake::large(folder.path());
     let root = Root::at(folder.path()).unwrap();
-    let told =
-        audit(&root, &Catalogue::built_in(), &Wishes::default(), Some(&["isolcpu".into()])).unwrap_err();
+    let told = audit(&root, &Catalogue::built_in(), &AuditOptions::default(), Some(&["isolcpu".into()]))
+        .unwrap_err();
     assert!(told.contains("did you mean `isolcpus`"), "{told}");
 }
 
@@ -83,7 +83,7 @@ fn all_of_the_catalogue_is_looked_at_on_every_machine_without_a_write() {
         make(folder.path());
         let root = Root::at(folder.path()).unwrap();
         let before = newest(folder.path());
-        let audit = audit(&root, &catalogue, &Wishes::default(), None).unwrap();
+        let audit = audit(&root, &catalogue, &AuditOptions::default(), None).unwrap();
         assert_eq!(audit.entries.len(), catalogue.iter().count());
         for one in audit.entries.iter().filter(|one| matches!(one.state, State::NotHere | State::CannotTell))
         {
@@ -103,8 +103,8 @@ fn a_knob_of_each_cpu_is_of_those_that_compute_wherever_it_is() {
     let root = Root::at(folder.path()).unwrap();
     let catalogue = Catalogue::built_in();
     let compute = quell_recording::parse_cpu_list("2-3").unwrap();
-    let wishes = Wishes { compute: Some(compute), ..Wishes::default() };
-    let audit = audit(&root, &catalogue, &wishes, Some(&["fair-server".to_owned()])).unwrap();
+    let options = AuditOptions { compute: Some(compute), ..AuditOptions::default() };
+    let audit = audit(&root, &catalogue, &options, Some(&["fair-server".to_owned()])).unwrap();
     let places: Vec<String> = audit.entries[0].places.iter().map(|sight| sight.place.to_string()).collect();
     let path = |cpu| format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
     assert_eq!(places, [path(2), path(3)]);
@@ -128,7 +128,7 @@ fn newest(folder: &Path) -> std::time::SystemTime {
 #[test]
 fn this_machine_is_looked_at() {
     let catalogue = Catalogue::built_in();
-    let audit = audit(&Root::system(), &catalogue, &Wishes::default(), None).unwrap();
+    let audit = audit(&Root::system(), &catalogue, &AuditOptions::default(), None).unwrap();
     assert_eq!(audit.entries.len(), catalogue.iter().count());
     if std::env::var_os("QUELL_SHOW_AUDIT").is_some() {
         for one in &audit.entries {

@@ -32,7 +32,7 @@ impl Looker<'_> {
     }
 
     pub(super) fn process(&self, at: At<'_>, knob: &ProcessKnob) -> Vec<Look> {
-        let Some(pid) = self.wishes.pid else {
+        let Some(pid) = self.options.pid else {
             let why = "it is about a process: give --pid";
             return vec![Look::bare(Verdict::Unseen, why)];
         };

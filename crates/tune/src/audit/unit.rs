@@ -1,7 +1,7 @@
 //! Units of systemd, and processes that do the same work without systemd.
 
 use super::look::{Look, Looker, Verdict};
-use super::{ByHand, Sight};
+use super::{ByHand, PlaceState};
 use crate::catalogue::UnitKnob;
 use crate::place::{Place, Trouble};
 
@@ -23,7 +23,7 @@ impl Looker<'_> {
             }
             Err(trouble) => {
                 let why = Some(trouble.to_string());
-                let sight = Sight { why: why.clone(), ..Sight::unreadable(place) };
+                let sight = PlaceState { why: why.clone(), ..PlaceState::unreadable(place) };
                 Look { verdict: Verdict::Unseen, why, sight: Some(sight), by_hand: None }
             }
         }];
@@ -52,7 +52,7 @@ impl Looker<'_> {
 fn stopped(place: Place, now: &str) -> Look {
     let (activity, enablement) = now.trim().split_once(' ').unwrap_or((now.trim(), "unknown"));
     let runs = RUNNING.contains(&activity);
-    let mut sight = Sight::unreadable(place);
+    let mut sight = PlaceState::unreadable(place);
     sight.want = Some(if runs { format!("inactive {enablement}") } else { now.trim().to_owned() });
     sight.done = !runs;
     sight.now = Some(now.to_owned());

@@ -8,7 +8,7 @@ use fs_err as fs;
 use super::{EACH_CPU, Fills, Knob, Mitigation, Part, Risk};
 use crate::built_in::{FILES, boot_options};
 use crate::deny;
-use crate::nearest;
+use crate::suggestions;
 
 /// Maximum size of a file in a site's catalogue.
 const LARGEST: u64 = 1 << 20;
@@ -91,7 +91,7 @@ impl Catalogue {
 
     /// An error for an unknown id, with similar ids.
     pub fn unknown(&self, id: &str) -> String {
-        nearest::unknown(id, self.by_id.keys().map(String::as_str))
+        suggestions::unknown(id, self.by_id.keys().map(String::as_str))
     }
 
     /// All, by id.

@@ -37,10 +37,10 @@ impl Part {
 /// Text with `${PART}` for a CPU list, `${PART:mask}` for a mask, and `${value}` for what the user sets with `--set ID=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Want(Vec<Piece>);
+pub struct Want(Vec<Token>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum Token {
     Text(String),
     List(Part),
     Mask(Part),
@@ -66,22 +66,22 @@ impl Want {
         self.0
             .iter()
             .map(|piece| match piece {
-                Piece::Text(text) => Ok(text.clone()),
-                Piece::List(part) => with.list(*part),
-                Piece::Mask(part) => with.mask(*part),
-                Piece::Value => with.value(),
+                Token::Text(text) => Ok(text.clone()),
+                Token::List(part) => with.list(*part),
+                Token::Mask(part) => with.mask(*part),
+                Token::Value => with.value(),
             })
             .collect()
     }
 
     /// Whether it depends on which CPUs compute.
     pub fn needs_parts(&self) -> bool {
-        self.0.iter().any(|piece| matches!(piece, Piece::List(_) | Piece::Mask(_)))
+        self.0.iter().any(|piece| matches!(piece, Token::List(_) | Token::Mask(_)))
     }
 
     /// Whether the user must set a value.
     pub fn needs_value(&self) -> bool {
-        self.0.contains(&Piece::Value)
+        self.0.contains(&Token::Value)
     }
 }
 
@@ -93,23 +93,23 @@ impl TryFrom<String> for Want {
         let mut rest = text.as_str();
         while let Some((before, after)) = rest.split_once("${") {
             if !before.is_empty() {
-                pieces.push(Piece::Text(before.to_owned()));
+                pieces.push(Token::Text(before.to_owned()));
             }
             let (name, after) =
                 after.split_once('}').ok_or_else(|| format!("`${{` without `}}` in `{text}`"))?;
             pieces.push(
-                Piece::named(name).ok_or_else(|| format!("`${{{name}}}` in `{text}` stands for nothing"))?,
+                Token::named(name).ok_or_else(|| format!("`${{{name}}}` in `{text}` stands for nothing"))?,
             );
             rest = after;
         }
         if !rest.is_empty() {
-            pieces.push(Piece::Text(rest.to_owned()));
+            pieces.push(Token::Text(rest.to_owned()));
         }
         Ok(Self(pieces))
     }
 }
 
-impl Piece {
+impl Token {
     fn named(name: &str) -> Option<Self> {
         if name == "value" {
             return Some(Self::Value);
@@ -128,10 +128,10 @@ impl Piece {
 impl fmt::Display for Want {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|piece| match piece {
-            Piece::Text(text) => f.write_str(text),
-            Piece::List(part) => write!(f, "${{{}}}", part.word()),
-            Piece::Mask(part) => write!(f, "${{{}:mask}}", part.word()),
-            Piece::Value => f.write_str("${value}"),
+            Token::Text(text) => f.write_str(text),
+            Token::List(part) => write!(f, "${{{}}}", part.word()),
+            Token::Mask(part) => write!(f, "${{{}:mask}}", part.word()),
+            Token::Value => f.write_str("${value}"),
         })
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use super::*;
-use crate::audit::{Wishes, audit};
+use crate::audit::{AuditOptions, audit};
 use crate::catalogue::{CpusetKind, Held, Property};
 use crate::fake_machine::{self as fake, Machine};
 use crate::plan::{Choice, plan};
@@ -15,9 +15,9 @@ fn made(make: fn(&std::path::Path) -> Machine, ids: &[&str]) -> (tempfile::TempD
     make(folder.path());
     let root = Root::at(folder.path()).unwrap();
     let catalogue = Catalogue::built_in();
-    let wishes = Wishes { pid: Some(4242), ..Wishes::default() };
+    let options = AuditOptions { pid: Some(4242), ..AuditOptions::default() };
     let ids: Vec<String> = ids.iter().map(|&id| id.to_owned()).collect();
-    let audit = audit(&root, &catalogue, &wishes, Some(&ids)).unwrap();
+    let audit = audit(&root, &catalogue, &options, Some(&ids)).unwrap();
     let plan = plan(&audit, &Choice { ids, persist: true }).unwrap();
     (folder, root, plan)
 }
@@ -32,12 +32,12 @@ fn what_quell_planned_is_covered() {
     let machines: [fn(&std::path::Path) -> Machine; 6] =
         [fake::large, fake::power, fake::partitioned, fake::services, fake::holes, fake::interrupts];
     let catalogue = Catalogue::built_in();
-    let wishes = Wishes { pid: Some(4242), ..Wishes::default() };
+    let options = AuditOptions { pid: Some(4242), ..AuditOptions::default() };
     for make in machines {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path());
         let root = Root::at(folder.path()).unwrap();
-        let audit = audit(&root, &catalogue, &wishes, None).unwrap();
+        let audit = audit(&root, &catalogue, &options, None).unwrap();
         for one in catalogue.iter() {
             let choice = Choice { ids: vec![one.id.clone()], persist: true };
             for write in plan(&audit, &choice).unwrap().writes {

@@ -1,7 +1,7 @@
 //! Which mitigations are chosen, which can be combined, and their order.
 
 use crate::audit::{Audit, Audited};
-use crate::nearest;
+use crate::suggestions;
 
 /// The chosen mitigations in the order of their writes: a mitigation that must precede others goes first; otherwise by id.
 ///
@@ -10,7 +10,7 @@ use crate::nearest;
 pub fn choose<'p, 'a>(audit: &'p Audit<'a>, ids: &[String]) -> Result<Vec<&'p Audited<'a>>, String> {
     let known = || audit.entries.iter().map(|one| one.mitigation.id.as_str());
     if let Some(stranger) = ids.iter().find(|id| !known().any(|one| one == *id)) {
-        return Err(nearest::unknown(stranger, known()));
+        return Err(suggestions::unknown(stranger, known()));
     }
     let mut chosen: Vec<&Audited<'a>> =
         audit.entries.iter().filter(|one| ids.contains(&one.mitigation.id)).collect();

@@ -5,24 +5,24 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Root;
-use crate::audit::{Wishes, audit};
+use crate::audit::{AuditOptions, audit};
 use crate::catalogue::Catalogue;
 use crate::fake_machine::{self as fake, Machine};
 
 type Make = fn(&Path) -> Machine;
 
-fn made(make: Make, wishes: &Wishes, ids: &[&str], persist: bool) -> Result<Plan, String> {
+fn made(make: Make, options: &AuditOptions, ids: &[&str], persist: bool) -> Result<Plan, String> {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path());
     let root = Root::at(folder.path()).unwrap();
     let ids: Vec<String> = ids.iter().map(|&id| id.to_owned()).collect();
     let catalogue = Catalogue::built_in();
-    let audit = audit(&root, &catalogue, wishes, Some(&ids))?;
+    let audit = audit(&root, &catalogue, options, Some(&ids))?;
     plan(&audit, &Choice { ids, persist })
 }
 
 fn good(make: Make, ids: &[&str], persist: bool) -> Plan {
-    let plan = made(make, &Wishes::default(), ids, persist).unwrap();
+    let plan = made(make, &AuditOptions::default(), ids, persist).unwrap();
     assert_eq!(Plan::read(&plan.to_json()).unwrap(), plan);
     plan
 }
@@ -50,9 +50,9 @@ fn a_large_node_for_good() {
 
 #[test]
 fn power_with_eight_threads_a_core() {
-    let wishes = Wishes { pid: Some(4242), ..Wishes::default() };
+    let options = AuditOptions { pid: Some(4242), ..AuditOptions::default() };
     let ids = ["smt-snooze-delay", "smt-sibling-affinity", "lpar-dedicated"];
-    let plan = made(fake::power, &wishes, &ids, true).unwrap();
+    let plan = made(fake::power, &options, &ids, true).unwrap();
     insta::assert_snapshot!("power", plan.diff());
 }
 
@@ -90,7 +90,7 @@ fn what_may_not_be_together_is_refused() {
         (&["thpp"], "did you mean `thp`"),
         (&[], "no mitigation is chosen"),
     ] {
-        let told = made(fake::large, &Wishes::default(), ids, false).unwrap_err();
+        let told = made(fake::large, &AuditOptions::default(), ids, false).unwrap_err();
         assert!(told.contains(part), "{told}");
     }
 }
@@ -109,7 +109,7 @@ fn two_that_want_one_place_otherwise_are_refused_and_named() {
             fs_err::write(site.path().join(format!("{id}.toml")), text).unwrap();
         }
         let catalogue = Catalogue::with_site(site.path()).unwrap();
-        let audit = audit(&root, &catalogue, &Wishes::default(), None).unwrap();
+        let audit = audit(&root, &catalogue, &AuditOptions::default(), None).unwrap();
         plan(&audit, &Choice { ids: vec!["site-a".into(), "site-b".into()], persist: false })
     };
     let refused = told("2").unwrap_err();
@@ -128,7 +128,7 @@ fn profiles_can_be_planned_everywhere() {
         make(folder.path());
         let root = Root::at(folder.path()).unwrap();
         let catalogue = Catalogue::built_in();
-        let audit = audit(&root, &catalogue, &Wishes::default(), None).unwrap();
+        let audit = audit(&root, &catalogue, &AuditOptions::default(), None).unwrap();
         for profile in crate::catalogue::Profile::all() {
             let choice = Choice { ids: profile.mitigations, persist: true };
             let first = plan(&audit, &choice).unwrap();
@@ -140,7 +140,7 @@ fn profiles_can_be_planned_everywhere() {
 
 #[test]
 fn every_mitigation_can_be_planned_alone_and_read_back() {
-    let wishes = Wishes { pid: Some(4242), ..Wishes::default() };
+    let options = AuditOptions { pid: Some(4242), ..AuditOptions::default() };
     for make in [fake::large as Make, fake::power, fake::services, fake::interrupts] {
         let folder = tempfile::tempdir().unwrap();
         // All programs that read drop-ins are installed here.
@@ -157,7 +157,7 @@ fn every_mitigation_can_be_planned_alone_and_read_back() {
         }
         let root = Root::at(folder.path()).unwrap();
         let catalogue = Catalogue::built_in();
-        let audit = audit(&root, &catalogue, &wishes, None).unwrap();
+        let audit = audit(&root, &catalogue, &options, None).unwrap();
         for one in &audit.entries {
             let ids = vec![one.mitigation.id.clone()];
             let plan = plan(&audit, &Choice { ids, persist: true }).unwrap();

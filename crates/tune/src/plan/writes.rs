@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Left, Write};
-use crate::audit::{Audited, Sight, State};
+use crate::audit::{Audited, PlaceState, State};
 use crate::catalogue::Risk;
 use crate::place::{ABSENT, Place};
 
@@ -57,15 +57,15 @@ impl Making {
     }
 
     /// The places that it touches; if the plan must survive a reboot, units with the state that keeps them off permanently.
-    fn places<'s>(&self, one: &'s Audited<'_>) -> Vec<&'s Sight> {
-        let for_good = |sight: &'s Sight| match self.persist {
+    fn places<'s>(&self, one: &'s Audited<'_>) -> Vec<&'s PlaceState> {
+        let for_good = |sight: &'s PlaceState| match self.persist {
             true => one.lasting.iter().find(|other| other.place == sight.place).unwrap_or(sight),
             false => sight,
         };
         one.places.iter().map(for_good).collect()
     }
 
-    fn place(&mut self, one: &Audited<'_>, sight: &Sight) -> Result<(), String> {
+    fn place(&mut self, one: &Audited<'_>, sight: &PlaceState) -> Result<(), String> {
         self.claim(one, sight)?;
         if sight.done || sight.immovable || sight.optional && sight.now.is_none() {
             return Ok(());
@@ -85,7 +85,7 @@ impl Making {
     }
 
     /// Records the value that a mitigation wants for a place.
-    fn claim(&mut self, one: &Audited<'_>, sight: &Sight) -> Result<(), String> {
+    fn claim(&mut self, one: &Audited<'_>, sight: &PlaceState) -> Result<(), String> {
         let (Some(want), false) = (&sight.want, sight.immovable) else { return Ok(()) };
         let id = &one.mitigation.id;
         if let Some((other, value, is_write)) = self.wanted.get(&sight.place) {
@@ -102,7 +102,7 @@ impl Making {
         Ok(())
     }
 
-    fn write(&mut self, one: &Audited<'_>, sight: &Sight, now: &str, want: &str) {
+    fn write(&mut self, one: &Audited<'_>, sight: &PlaceState, now: &str, want: &str) {
         if self.writes.iter().any(|write| write.place == sight.place) {
             return;
         }
@@ -189,7 +189,7 @@ impl Making {
     }
 }
 
-fn unsaid(sight: &Sight) -> String {
+fn unsaid(sight: &PlaceState) -> String {
     sight.why.clone().unwrap_or_else(|| "it cannot be seen".into())
 }
 

@@ -65,7 +65,7 @@ fn play(net: &Network, ranks: &[Vec<(Shape, u32)>]) -> Option<f64> {
         rules: Rules::Physical,
         noise: &Noise::None,
         threads: 1,
-        progress: quell_sim::loggops::GO_ON,
+        progress: quell_sim::loggops::NO_PROGRESS,
     };
     let outcome = loggops::run(&schedule().ok()?, &run).ok()?;
     outcome.stuck.is_none().then(|| outcome.last().1 as f64)

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use super::emit::Emitter;
 use super::expand::Expansions;
 use super::matching::collective_tag;
-use super::regular::{Deed, Regular};
+use super::regular::{Regular, RelativeOperation};
 use super::{Extrapolation, GoalError, MOST_OPERATIONS};
 
 /// The schedule of this number of ranks. Sizes and work per rank stay the same.
@@ -23,7 +23,7 @@ pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule,
     for rank in 0..to.ranks {
         let mut emitter = Emitter::begin(&mut builder);
         let mut work = 0u64;
-        for (number, (deed, way, gaps)) in regular.deeds.iter().enumerate() {
+        for (number, (op, way, gaps)) in regular.ops.iter().enumerate() {
             let place = number as u32;
             let there = way.as_ref().map(|way| grid.at(rank, way));
             // A rank at an end of the grid has the work, but no neighbour.
@@ -33,11 +33,11 @@ pub(super) fn schedule(regular: &Regular, to: Extrapolation) -> Result<Schedule,
             }
             let there = there.flatten().unwrap_or(0);
             emitter.work(std::mem::take(&mut work));
-            match deed {
-                Deed::Send { tag, bytes, .. } => emitter.send(place, there, *tag, *bytes),
-                Deed::Receive { tag, bytes, .. } => emitter.receive(place, there, *tag, *bytes),
-                Deed::Wait(on) => emitter.wait(*on),
-                Deed::Collective { what, blocking } => {
+            match op {
+                RelativeOperation::Send { tag, bytes, .. } => emitter.send(place, there, *tag, *bytes),
+                RelativeOperation::Receive { tag, bytes, .. } => emitter.receive(place, there, *tag, *bytes),
+                RelativeOperation::Wait(on) => emitter.wait(*on),
+                RelativeOperation::Collective { what, blocking } => {
                     // If the root does not exist any more, the last rank replaces it.
                     let what = super::expand::What { root: what.root.min(to.ranks - 1), ..*what };
                     let pattern = expansions.get(&what, to.ranks)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use quell_recording::mpi::{Definitions, Operation as CollectiveKind, UNKNOWN, Waits};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::LeftOut;
+use super::SkippedEvents;
 use super::expand::What;
 use super::sequence::{Call, Message, Operation, Sequence};
 use crate::track::event_reader::{Channel, MessageKey};
@@ -60,12 +60,12 @@ pub(super) struct Part<'a> {
 
 impl Matching {
     /// Matches the whole run. What is omitted from `sequences` becomes [`Operation::Nothing`].
-    pub fn new(definitions: &Definitions, sequences: &mut [Sequence], left_out: &mut LeftOut) -> Self {
-        messages(definitions, sequences, left_out);
+    pub fn new(definitions: &Definitions, sequences: &mut [Sequence], skipped: &mut SkippedEvents) -> Self {
+        messages(definitions, sequences, skipped);
         let of_rank: FxHashMap<u32, u32> =
             sequences.iter().enumerate().map(|(place, sequence)| (sequence.rank, place as u32)).collect();
         let mut groups = groups(definitions, &of_rank);
-        let said = collectives(&mut groups, sequences, left_out);
+        let said = collectives(&mut groups, sequences, skipped);
         let of_groups = groups.iter().enumerate();
         let all = of_groups
             .flat_map(|(comm, group)| said[group.calls.clone()].iter().map(move |said| (comm, group, said)));
@@ -77,9 +77,9 @@ impl Matching {
             });
             let what = said.kind.filter(|_| whole).map(|kind| group.what(said, kind, root));
             if what.is_none() && said.parts > 0 {
-                left_out.collectives += u64::from(said.parts);
+                skipped.collectives += u64::from(said.parts);
                 let kind = said.kind.map_or("a collective".to_owned(), |kind| format!("{kind:?}"));
-                left_out.tell(|| {
+                skipped.note(|| {
                     let (name, of) = (name(definitions, comm as u32), group.members.len());
                     let agreed = if said.sound { "" } else { ", and they do not agree" };
                     format!("{kind} on {name}: {} of {of} ranks took part{agreed}", said.parts)
@@ -187,7 +187,7 @@ impl Numbers {
 }
 
 /// Omits messages of which only one end exists.
-fn messages(definitions: &Definitions, sequences: &mut [Sequence], left_out: &mut LeftOut) {
+fn messages(definitions: &Definitions, sequences: &mut [Sequence], skipped: &mut SkippedEvents) {
     // Most channels have both ends of all their messages; only on the others each message is examined.
     let mut ends: FxHashMap<Channel, [Numbers; 2]> = FxHashMap::default();
     for step in sequences.iter().flat_map(|sequence| &sequence.steps) {
@@ -212,12 +212,12 @@ fn messages(definitions: &Definitions, sequences: &mut [Sequence], left_out: &mu
             }
             step.operation = Operation::Nothing;
             let (what, other, count) = if end == 0 {
-                ("a send to", "is not received", &mut left_out.sends)
+                ("a send to", "is not received", &mut skipped.sends)
             } else {
-                ("a receive from", "has no send", &mut left_out.receives)
+                ("a receive from", "has no send", &mut skipped.receives)
             };
             *count += 1;
-            left_out.tell(|| {
+            skipped.note(|| {
                 let on = key.map_or_else(String::new, |MessageKey { channel, .. }| {
                     format!(" with tag {} on {}", channel.tag, name(definitions, channel.comm))
                 });
@@ -257,7 +257,7 @@ fn groups(definitions: &Definitions, of_rank: &FxHashMap<u32, u32>) -> Vec<Group
 }
 
 /// Collects the ranks' reports on each communicator's collectives.
-fn collectives(groups: &mut [Group], sequences: &[Sequence], left_out: &mut LeftOut) -> Vec<Said> {
+fn collectives(groups: &mut [Group], sequences: &[Sequence], skipped: &mut SkippedEvents) -> Vec<Said> {
     let mut counts = vec![0; groups.len()];
     for part in sequences.iter().flat_map(calls).filter_map(|call| call.part) {
         if let Some(count) = counts.get_mut(part.comm as usize) {
@@ -277,9 +277,9 @@ fn collectives(groups: &mut [Group], sequences: &[Sequence], left_out: &mut Left
             if let Some((group, number)) = known {
                 said[group.calls.start + number as usize].add(call);
             } else {
-                left_out.collectives += 1;
+                skipped.collectives += 1;
                 let rank = sequence.rank;
-                left_out.tell(|| format!("rank {rank}: a collective on a communicator that is not known"));
+                skipped.note(|| format!("rank {rank}: a collective on a communicator that is not known"));
             }
         }
     }

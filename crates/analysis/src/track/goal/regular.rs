@@ -37,7 +37,7 @@ impl std::error::Error for Irregular {}
 
 /// An operation of a rank, in a form that applies to other ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum RelativeOperation {
     Send {
         peer: u32,
         tag: u32,
@@ -58,9 +58,9 @@ pub(super) enum Deed {
 
 /// A rank's operations, and the work before each.
 #[derive(Debug, Default)]
-struct Deeds {
+struct RelativeSequence {
     rank: u32,
-    all: Vec<(u64, Deed)>,
+    all: Vec<(u64, RelativeOperation)>,
     rest_ns: u64,
 }
 
@@ -68,7 +68,7 @@ struct Deeds {
 #[derive(Debug)]
 pub(super) struct Regular {
     /// The operations of a rank that does all of them, the offset of the peer of each that has one, and the ranks' work before it, in ns.
-    pub deeds: Vec<(Deed, Option<Offset>, Vec<u64>)>,
+    pub ops: Vec<(RelativeOperation, Option<Offset>, Vec<u64>)>,
     /// The ranks' work after the last operation.
     pub rests: Vec<u64>,
     pub grid: Grid,
@@ -78,7 +78,7 @@ pub(super) struct Regular {
 
 impl Regular {
     pub fn ways(&self) -> impl Iterator<Item = &Offset> {
-        self.deeds.iter().filter_map(|(_, way, _)| way.as_ref())
+        self.ops.iter().filter_map(|(_, way, _)| way.as_ref())
     }
 
     /// The assumed grid, in words.
@@ -106,13 +106,13 @@ pub(super) fn find(
     sequences: &[Sequence],
     matching: &Matching,
 ) -> Result<Regular, Irregular> {
-    let all: Vec<Deeds> = sequences
+    let all: Vec<RelativeSequence> = sequences
         .iter()
         .enumerate()
-        .map(|(place, sequence)| deeds(definitions, (place as u32, sequence), sequences.len(), matching))
+        .map(|(place, sequence)| ops(definitions, (place as u32, sequence), sequences.len(), matching))
         .collect::<Result<_, _>>()?;
     // Ranks at the ends of the grid may do less.
-    let longest = all.iter().enumerate().max_by_key(|(place, deeds)| (deeds.all.len(), usize::MAX - place));
+    let longest = all.iter().enumerate().max_by_key(|(place, ops)| (ops.all.len(), usize::MAX - place));
     let Some((model, template)) = longest else {
         let nothing = || "nothing".to_owned();
         return Err(Irregular {
@@ -137,23 +137,29 @@ pub(super) fn find(
 }
 
 /// What a rank did, without what was omitted. Work before an omitted operation is added to that before the next one.
-fn deeds(
+fn ops(
     definitions: &Definitions,
     (place, sequence): (u32, &Sequence),
     ranks: usize,
     matching: &Matching,
-) -> Result<Deeds, Irregular> {
-    let mut deeds = Deeds { rank: sequence.rank, ..Deeds::default() };
+) -> Result<RelativeSequence, Irregular> {
+    let mut ops = RelativeSequence { rank: sequence.rank, ..RelativeSequence::default() };
     let mut kept = vec![u32::MAX; sequence.steps.len()];
     let mut gap = 0u64;
     for (at, step) in sequence.steps.iter().enumerate() {
         gap = gap.saturating_add(step.gap_ns);
-        let deed = match &step.operation {
-            Operation::Send(to) => Some(Deed::Send { peer: to.peer, tag: matching.tag(to), bytes: to.bytes }),
-            Operation::Receive(from) => {
-                Some(Deed::Receive { peer: from.peer, tag: matching.tag(from), bytes: from.bytes })
+        let op = match &step.operation {
+            Operation::Send(to) => {
+                Some(RelativeOperation::Send { peer: to.peer, tag: matching.tag(to), bytes: to.bytes })
             }
-            Operation::Wait(on) => Some(kept[*on as usize]).filter(|on| *on != u32::MAX).map(Deed::Wait),
+            Operation::Receive(from) => Some(RelativeOperation::Receive {
+                peer: from.peer,
+                tag: matching.tag(from),
+                bytes: from.bytes,
+            }),
+            Operation::Wait(on) => {
+                Some(kept[*on as usize]).filter(|on| *on != u32::MAX).map(RelativeOperation::Wait)
+            }
             Operation::Collective(call) => {
                 let part = matching.part(place, call).filter(|part| part.members.len() > 1);
                 if let Some(part) = part.as_ref().filter(|part| part.members.len() != ranks) {
@@ -162,12 +168,12 @@ fn deeds(
                     let (operation, n) = (part.what.operation, part.members.len());
                     return Err(Irregular {
                         rank: sequence.rank,
-                        operation: deeds.number(deeds.all.len()),
+                        operation: ops.number(ops.all.len()),
                         what: format!("{operation:?} on {name}, of {n} ranks"),
                         expected: format!("all {ranks} would have to take part"),
                     });
                 }
-                part.map(|part| Deed::Collective {
+                part.map(|part| RelativeOperation::Collective {
                     // The root is given by its world rank.
                     what: What { root: part.members[part.what.root as usize], ..part.what },
                     blocking: call.blocking,
@@ -175,31 +181,36 @@ fn deeds(
             }
             Operation::Nothing => None,
         };
-        if let Some(deed) = deed {
-            kept[at] = deeds.all.len() as u32;
-            deeds.all.push((std::mem::take(&mut gap), deed));
+        if let Some(op) = op {
+            kept[at] = ops.all.len() as u32;
+            ops.all.push((std::mem::take(&mut gap), op));
         }
     }
-    deeds.rest_ns = gap.saturating_add(sequence.rest_ns);
-    Ok(deeds)
+    ops.rest_ns = gap.saturating_add(sequence.rest_ns);
+    Ok(ops)
 }
 
-impl Deeds {
+impl RelativeSequence {
     /// The number of an operation among those that are not waits, from 1.
     fn number(&self, at: usize) -> usize {
         let before = &self.all[..at.min(self.all.len())];
-        before.iter().filter(|(_, deed)| !matches!(deed, Deed::Wait(_))).count() + 1
+        before.iter().filter(|(_, op)| !matches!(op, RelativeOperation::Wait(_))).count() + 1
     }
 }
 
 /// Checks whether all ranks do what the model does, in this grid.
-fn explain(grid: Grid, model: u32, template: &Deeds, all: &[Deeds]) -> Result<Regular, (Reach, Irregular)> {
+fn explain(
+    grid: Grid,
+    model: u32,
+    template: &RelativeSequence,
+    all: &[RelativeSequence],
+) -> Result<Regular, (Reach, Irregular)> {
     let mut guessed = false;
-    let mut deeds = Vec::with_capacity(template.all.len());
-    for (at, (_, deed)) in template.all.iter().enumerate() {
-        let way = match *deed {
-            Deed::Send { peer, .. } => Some(grid.offset(model, peer, true)),
-            Deed::Receive { peer, .. } => Some(grid.offset(model, peer, false)),
+    let mut ops = Vec::with_capacity(template.all.len());
+    for (at, (_, op)) in template.all.iter().enumerate() {
+        let way = match *op {
+            RelativeOperation::Send { peer, .. } => Some(grid.offset(model, peer, true)),
+            RelativeOperation::Receive { peer, .. } => Some(grid.offset(model, peer, false)),
             _ => None,
         };
         if way.as_ref().is_some_and(|way| grid.is_ambiguous(way)) {
@@ -209,9 +220,9 @@ fn explain(grid: Grid, model: u32, template: &Deeds, all: &[Deeds]) -> Result<Re
                 return Err(((0, at), broken(template, at, why.to_owned())));
             }
         }
-        deeds.push((*deed, way, Vec::with_capacity(all.len())));
+        ops.push((*op, way, Vec::with_capacity(all.len())));
     }
-    let mut regular = Regular { deeds, rests: Vec::with_capacity(all.len()), grid, guessed };
+    let mut regular = Regular { ops, rests: Vec::with_capacity(all.len()), grid, guessed };
     for (rank, one) in all.iter().enumerate() {
         if let Err((at, expected)) = regular.takes(rank as u32, one) {
             return Err(((rank, at), broken(one, at, format!("{expected}, as rank {} did", template.rank))));
@@ -222,28 +233,28 @@ fn explain(grid: Grid, model: u32, template: &Deeds, all: &[Deeds]) -> Result<Re
 
 impl Regular {
     /// Adds a rank's work if it does the same; otherwise returns the first operation that differs, and the expected one.
-    fn takes(&mut self, rank: u32, one: &Deeds) -> Result<(), (usize, String)> {
+    fn takes(&mut self, rank: u32, one: &RelativeSequence) -> Result<(), (usize, String)> {
         let mut at = 0;
-        let mut places = vec![u32::MAX; self.deeds.len()];
+        let mut places = vec![u32::MAX; self.ops.len()];
         // If a rank at an end skips an operation, the work before it is recorded with that before the next one, so neither is known separately.
         let mut skipped = false;
-        for (number, (deed, way, gaps)) in self.deeds.iter_mut().enumerate() {
-            let expected = match (*deed, way) {
-                (Deed::Wait(on), _) => match places[on as usize] {
+        for (number, (op, way, gaps)) in self.ops.iter_mut().enumerate() {
+            let expected = match (*op, way) {
+                (RelativeOperation::Wait(on), _) => match places[on as usize] {
                     u32::MAX => continue,
-                    place => Deed::Wait(place),
+                    place => RelativeOperation::Wait(place),
                 },
-                (deed, None) => deed,
-                (deed, Some(way)) => match self.grid.at(rank, way) {
+                (op, None) => op,
+                (op, Some(way)) => match self.grid.at(rank, way) {
                     None => {
                         skipped = true;
                         continue;
                     }
-                    Some(there) => towards(deed, there),
+                    Some(there) => towards(op, there),
                 },
             };
             match one.all.get(at) {
-                Some((gap, deed)) if *deed == expected => {
+                Some((gap, op)) if *op == expected => {
                     if !std::mem::take(&mut skipped) {
                         gaps.push(*gap);
                     }
@@ -264,27 +275,29 @@ impl Regular {
 }
 
 /// The same operation with another peer.
-pub(super) fn towards(deed: Deed, peer: u32) -> Deed {
-    match deed {
-        Deed::Send { tag, bytes, .. } => Deed::Send { peer, tag, bytes },
-        Deed::Receive { tag, bytes, .. } => Deed::Receive { peer, tag, bytes },
-        deed => deed,
+pub(super) fn towards(op: RelativeOperation, peer: u32) -> RelativeOperation {
+    match op {
+        RelativeOperation::Send { tag, bytes, .. } => RelativeOperation::Send { peer, tag, bytes },
+        RelativeOperation::Receive { tag, bytes, .. } => RelativeOperation::Receive { peer, tag, bytes },
+        op => op,
     }
 }
 
-fn broken(deeds: &Deeds, at: usize, expected: String) -> Irregular {
-    let what = deeds.all.get(at).map_or_else(|| "missing".to_owned(), |(_, deed)| words(deed));
-    Irregular { rank: deeds.rank, operation: deeds.number(at), what, expected }
+fn broken(ops: &RelativeSequence, at: usize, expected: String) -> Irregular {
+    let what = ops.all.get(at).map_or_else(|| "missing".to_owned(), |(_, op)| words(op));
+    Irregular { rank: ops.rank, operation: ops.number(at), what, expected }
 }
 
-fn words(deed: &Deed) -> String {
-    match deed {
-        Deed::Send { peer, bytes, .. } => format!("a send of {bytes} bytes to rank {peer}"),
-        Deed::Receive { peer, bytes, .. } => format!("a receive of {bytes} bytes from rank {peer}"),
-        Deed::Collective { what, blocking } => {
+fn words(op: &RelativeOperation) -> String {
+    match op {
+        RelativeOperation::Send { peer, bytes, .. } => format!("a send of {bytes} bytes to rank {peer}"),
+        RelativeOperation::Receive { peer, bytes, .. } => {
+            format!("a receive of {bytes} bytes from rank {peer}")
+        }
+        RelativeOperation::Collective { what, blocking } => {
             let kind = if *blocking { "" } else { "non-blocking " };
             format!("{kind}{:?} of {} bytes", what.operation, what.bytes)
         }
-        Deed::Wait(_) => "a wait".to_owned(),
+        RelativeOperation::Wait(_) => "a wait".to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 use quell_recording::mpi::{Operation as CollectiveKind, Run, UNKNOWN};
 use rustc_hash::FxHashMap;
 
-use super::LeftOut;
+use super::SkippedEvents;
 use crate::track::event_reader::{
     CollectiveEnd, CollectivePart, EventReader, Fact, MessageKey, OperationId, Timed, polls_again,
 };
@@ -67,11 +67,11 @@ pub(super) struct Sequence {
 /// Reads all ranks, in order. Omits what threads other than the first do, except for what they complete for the first.
 pub(super) fn all<R: Run + ?Sized>(
     events: &mut EventReader<'_, R>,
-    left_out: &mut LeftOut,
+    skipped: &mut SkippedEvents,
     progress: &mut dyn FnMut(u64),
 ) -> Vec<Sequence> {
     let processes = events.processes().to_vec();
-    left_out.threads = (events.definitions.locations.len() - processes.len()) as u64;
+    skipped.threads = (events.definitions.locations.len() - processes.len()) as u64;
     let of_rank: FxHashMap<u32, u32> =
         processes.iter().enumerate().map(|(place, process)| (process.rank, place as u32)).collect();
     let mut read = 0;
@@ -89,9 +89,9 @@ pub(super) fn all<R: Run + ?Sized>(
             }
         }
         for damage in process.locations.iter().filter_map(|location| events.damage(*location)) {
-            left_out.tell(|| format!("rank {}: {damage}", process.rank));
+            skipped.note(|| format!("rank {}: {damage}", process.rank));
         }
-        builder.end(left_out)
+        builder.end(skipped)
     });
     sequences.collect()
 }
@@ -313,7 +313,7 @@ impl<'a> SequenceBuilder<'a> {
         Message { key, peer, bytes: bytes.max(1) }
     }
 
-    fn end(mut self, left_out: &mut LeftOut) -> Sequence {
+    fn end(mut self, skipped: &mut SkippedEvents) -> Sequence {
         if self.call.is_some() {
             self.end_call(false);
         } else {
@@ -323,9 +323,9 @@ impl<'a> SequenceBuilder<'a> {
         let nothing = |place: &&u32| steps[**place as usize].operation == Operation::Nothing;
         let unfinished = self.begun.values().filter(nothing).count();
         if unfinished > 0 {
-            left_out.receives += unfinished as u64;
+            skipped.receives += unfinished as u64;
             let rank = self.sequence.rank;
-            left_out.tell(|| format!("rank {rank}: {unfinished} receives began and never ended"));
+            skipped.note(|| format!("rank {rank}: {unfinished} receives began and never ended"));
         }
         self.sequence.rest_ns = self.work;
         self.sequence

@@ -118,8 +118,8 @@ fn a_receive_that_never_ends_has_taken_its_message() {
         run
     };
     assert_eq!(both(make), (vec![1500, 1500], vec![1500, 1500]));
-    let left_out = made(&mut make(), None).unwrap().left_out;
-    assert_eq!((left_out.sends, left_out.receives), (1, 1), "{left_out:?}");
+    let skipped = made(&mut make(), None).unwrap().skipped;
+    assert_eq!((skipped.sends, skipped.receives), (1, 1), "{skipped:?}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_receive_that_is_cancelled_takes_no_message() {
     };
     assert_eq!(both(make), (vec![500, 500], vec![500, 500]));
     assert!(!make().track().findings.broken());
-    assert_eq!(made(&mut make(), None).unwrap().left_out.told, Vec::<String>::new());
+    assert_eq!(made(&mut make(), None).unwrap().skipped.notes, Vec::<String>::new());
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn collectives_are_in_the_order_in_which_they_were_posted() {
         run
     };
     assert_eq!(make().track().findings.mismatched_collectives, 0);
-    assert_eq!(made(&mut make(), None).unwrap().left_out.collectives, 0);
+    assert_eq!(made(&mut make(), None).unwrap().skipped.collectives, 0);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_root_that_one_rank_does_not_tell_and_one_of_what_has_none_are_no_contradict
         run
     };
     assert_eq!(make().track().findings.mismatched_collectives, 0);
-    assert_eq!(made(&mut make(), None).unwrap().left_out.collectives, 0);
+    assert_eq!(made(&mut make(), None).unwrap().skipped.collectives, 0);
 }
 
 #[test]
@@ -202,8 +202,8 @@ fn another_thread_may_complete_a_request() {
     };
     let tracked = make().track();
     assert!(!tracked.findings.broken(), "{:?}", tracked.findings);
-    let left_out = made(&mut make(), None).unwrap().left_out;
-    assert_eq!((left_out.threads, left_out.told), (1, Vec::new()));
+    let skipped = made(&mut make(), None).unwrap().skipped;
+    assert_eq!((skipped.threads, skipped.notes), (1, Vec::new()));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn threads_of_a_rank_count_their_messages_together() {
     let ends: Vec<i64> = make().track().ranks.iter().map(|rank| rank.compensated_ns).collect();
     assert_eq!(ends, [1500, 1500]);
     let again = made(&mut make(), None).unwrap();
-    assert_eq!((again.left_out.sends, again.left_out.receives), (1, 0), "{:?}", again.left_out);
+    assert_eq!((again.skipped.sends, again.skipped.receives), (1, 0), "{:?}", again.skipped);
     assert_eq!(finish(&again.schedule, free()), [1500, 1500]);
 }
 

@@ -20,7 +20,7 @@ pub fn finish(program: &impl Program, net: Network) -> Vec<u64> {
         rules: Rules::Physical,
         noise: &Noise::None,
         threads: 1,
-        progress: quell_sim::loggops::GO_ON,
+        progress: quell_sim::loggops::NO_PROGRESS,
     };
     let outcome = run(program, &silence).unwrap();
     assert!(outcome.stuck.is_none());

@@ -70,7 +70,7 @@ pub fn ends(program: &[Vec<Step>], net: Network, sources: [bool; 2]) -> Vec<Vec<
         rules: Rules::Physical,
         noise: &Noise::None,
         threads: 1,
-        progress: quell_sim::loggops::GO_ON,
+        progress: quell_sim::loggops::NO_PROGRESS,
     };
     let mut timeline = Timeline::new((0..program.len() as u32).collect(), usize::MAX);
     let outcome = run_for_timeline(&schedule, &run, &mut timeline).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quell_kernel::Recorder;
 use quell_node::clock::monotonic_ns;
-use quell_node::probe::{Beside as _, Plan, Status};
+use quell_node::probe::{Plan, RowSource as _, Status};
 use quell_recording::{Nanos, Progress, Writer};
 
 use crate::kernel_side::Rows;
@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
         printer: Printer,
     ) -> Result<(), quell_recording::Error> {
         let step = Step::recording(printer, self.plan.duration, None);
-        let longest = self.longest.min(rows.patience());
+        let longest = self.longest.min(rows.drain_interval());
         let (mut sleep, mut flushed) = (SHORTEST, 0);
         loop {
             std::thread::sleep(sleep);

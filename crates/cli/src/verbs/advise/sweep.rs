@@ -1,15 +1,15 @@
 //! `quell advise --sweep`: what each source costs in each combination, without mitigations.
 
 use quell_analysis::predict::{self, NodeNoise, Options};
-use quell_analysis::sweep::{AxisKind, Form, Unit};
+use quell_analysis::sweep::{AxisKind, SweepSpec, Unit};
 use quell_analysis::whatif::{AttributedNoise, Costs, Job, Source, costs};
 use quell_recording::columns::{Columns, sweep_cells, sweep_columns};
 use quell_recording::results::Kind;
 
 use super::options;
 use crate::args::Advise;
-use crate::sweep::words::{NET, NOISE, SEED, number, parsed, ranks, size, sync, time};
-use crate::sweep::{self, Context, Row, Swept};
+use crate::sweep::axis_syntax::{NET, NOISE, SEED, number, parsed, ranks, size, sync, time};
+use crate::sweep::{self, Context, Row, Sweepable};
 use quell_request::Usage;
 use quell_request::noise::{self, ModelScale};
 use quell_request::pattern::OpText;
@@ -28,7 +28,7 @@ impl CostsOfSources {
     }
 
     /// Parses a unit's points: the nodes, the job at all its numbers of ranks, and the number of sources listed individually.
-    fn asked(
+    fn inputs(
         &self,
         context: &Context,
         unit: &Unit,
@@ -53,10 +53,10 @@ impl CostsOfSources {
     }
 }
 
-impl Swept for CostsOfSources {
+impl Sweepable for CostsOfSources {
     const VERB: &'static str = "advise";
 
-    const FORM: Form = Form {
+    const SPEC: SweepSpec = SweepSpec {
         axes: &[
             AxisKind { decides: true, default: Some("max"), ..AxisKind::text("op", parsed::<OpText>) },
             AxisKind { default: Some("none"), ..AxisKind::text("sync", sync) },
@@ -90,7 +90,7 @@ impl Swept for CostsOfSources {
     }
 
     fn rows(&self, context: &Context, unit: &Unit) -> Vec<Row> {
-        let found = self.asked(context, unit).and_then(|(nodes, options, most)| {
+        let found = self.inputs(context, unit).and_then(|(nodes, options, most)| {
             costs(&nodes, &Job::Phases(options), most, &|_, _| ()).map_err(|error| error.to_string())
         });
         match found {
@@ -103,7 +103,7 @@ impl Swept for CostsOfSources {
     }
 
     fn cost_ns(&self, context: &Context, unit: &Unit) -> anyhow::Result<u64> {
-        let (nodes, options, most) = self.asked(context, unit).map_err(anyhow::Error::msg)?;
+        let (nodes, options, most) = self.inputs(context, unit).map_err(anyhow::Error::msg)?;
         let noise: Vec<NodeNoise> = nodes.iter().map(AttributedNoise::noise).collect();
         Ok(predict::cost_ns(&noise, &options)?.saturating_mul(1 + RUNS_A_SOURCE * most as u64))
     }

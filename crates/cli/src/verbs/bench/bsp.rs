@@ -11,7 +11,7 @@ use quell_recording::{Method, Nanos, Recording, State};
 use super::job::Job;
 use super::run::{PREDICTION, Run};
 use super::{Site, conclude, job_of, ranks};
-use crate::args::{BenchBsp, Operation, SourcesWish};
+use crate::args::{BenchBsp, Operation, SourcesMode};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use crate::steps::predict::curve;
@@ -112,7 +112,7 @@ fn record_noise(args: &BenchBsp, count: u32, output: &Path, printer: Printer) ->
         realtime: None,
         command: std::env::args().collect(),
     };
-    let manifest = record::record(&plan, SourcesWish::Off, false, output, printer)?;
+    let manifest = record::record(&plan, SourcesMode::Off, false, output, printer)?;
     anyhow::ensure!(manifest.state != State::Interrupted, "interrupted while the node's noise was recorded");
     noise::of_recording(&Recording::open(output)?)
 }

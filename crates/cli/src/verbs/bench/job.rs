@@ -11,7 +11,7 @@ use quell_recording::rank_file::RankFile;
 
 use super::run::{LOGGP, Run};
 use super::{Site, collect, describe, write_facts};
-use crate::args::{LaunchArgs, SourcesWish};
+use crate::args::{LaunchArgs, SourcesMode};
 use crate::printer::Printer;
 use crate::progress::Step;
 use crate::signals::stopped_by_signals;
@@ -73,7 +73,7 @@ impl Job<'_> {
             other => other?,
         }
         if self.facts.state == "interrupted" {
-            printer.say("interrupted: the phases that were finished are kept");
+            printer.status("interrupted: the phases that were finished are kept");
         }
         Ok(Run { folder: self.folder, facts: self.facts, hosts })
     }
@@ -94,9 +94,9 @@ impl Job<'_> {
         let sources = match self.args.sources {
             // The kernel's intervals cannot be scaled back.
             _ if self.facts.scale != 1.0 => "off",
-            SourcesWish::Auto => "auto",
-            SourcesWish::On => "on",
-            SourcesWish::Off => "off",
+            SourcesMode::Auto => "auto",
+            SourcesMode::On => "on",
+            SourcesMode::Off => "off",
         };
         words.extend(["--sources", sources, "--"].map(OsString::from));
         words.push(self.site.program.clone().into());

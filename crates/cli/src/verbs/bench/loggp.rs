@@ -43,7 +43,7 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
     for kind in &found.kinds {
         let path = site.folder.join(format!("{}.toml", kind.kind.word()));
         write_preset(&found, kind, date.get(..10).unwrap_or_default(), &path)?;
-        printer.say(&format!("use it with `quell simulate … --net {}`", shown(&path)));
+        printer.status(&format!("use it with `quell simulate … --net {}`", shown(&path)));
     }
     Ok(Outcome::Done)
 }

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use quell_node::machine;
 
 use super::collect::of_host;
-use crate::args::{BenchNode, SourcesWish};
+use crate::args::{BenchNode, SourcesMode};
 use crate::kernel_side::record as record_kernel;
 use crate::printer::Printer;
 
@@ -21,12 +21,12 @@ pub fn run(args: &BenchNode, printer: Printer) -> anyhow::Result<ExitCode> {
     let file = |extension: &str| of_host(&args.out, &host, extension);
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
-    if args.sources == SourcesWish::Off || !is_first(&file("first"))? {
+    if args.sources == SourcesMode::Off || !is_first(&file("first"))? {
         return Err(anyhow::Error::new(command.exec()).context(shown(&args.command[0])));
     }
     match record_kernel::beside(&mut command, &file("quell"), printer) {
         Ok(status) => Ok(code(status)),
-        Err(record_kernel::Unwatched(error)) if args.sources == SourcesWish::Auto => {
+        Err(record_kernel::Unwatched(error)) if args.sources == SourcesMode::Auto => {
             // If this fails, only the reason is missing from the results.
             let _ = fs_err::write(file("unknown"), format!("{error:#}"));
             Err(anyhow::Error::new(command.exec()).context(shown(&args.command[0])))

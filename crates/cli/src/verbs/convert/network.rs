@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quell_analysis::bench::loggp::netgauge;
 
-use super::Asked;
+use super::Request;
 use crate::printer::Printer;
 use quell_request::Usage;
 
@@ -23,9 +23,9 @@ pub(super) fn is_one(path: &Path) -> anyhow::Result<bool> {
     Ok(head.trim_start().trim_start_matches('#').trim_start().starts_with(netgauge::HEADER))
 }
 
-pub(super) fn convert(asked: &Asked<'_>, printer: Printer) -> anyhow::Result<()> {
-    let (input, output) = (asked.input, asked.output);
-    if asked.to.is_some() || output.extension().is_none_or(|extension| extension != "toml") {
+pub(super) fn convert(request: &Request<'_>, printer: Printer) -> anyhow::Result<()> {
+    let (input, output) = (request.input, request.output);
+    if request.to.is_some() || output.extension().is_none_or(|extension| extension != "toml") {
         let text = format!("{} holds a network: write it to NAME.toml, which `--net` reads", input.display());
         return Err(Usage(text).into());
     }
@@ -43,6 +43,6 @@ pub(super) fn convert(asked: &Asked<'_>, printer: Printer) -> anyhow::Result<()>
         1 => "one range of sizes".to_owned(),
         several => format!("{several} ranges of sizes"),
     };
-    printer.say(&format!("{0} holds a network with {ranges}: `--net {0}`", output.display()));
+    printer.status(&format!("{0} holds a network with {ranges}: `--net {0}`", output.display()));
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use quell_recording::formats::{self, Format, Imported};
 
-use super::{Asked, Target, into_file};
+use super::{Request, Target, into_file};
 use quell_request::Usage;
 
 /// Removes all ranks but one.
-pub(super) fn keep(input: &mut Imported, rank: u32, target: Target, args: &Asked<'_>) -> Result<(), Usage> {
+pub(super) fn keep(input: &mut Imported, rank: u32, target: Target, args: &Request<'_>) -> Result<(), Usage> {
     if target == Target::File(Format::Perfetto) {
         return Err(Usage("a timeline is one of CPUs: choose with --cpu".into()));
     }

@@ -3,7 +3,7 @@
 use quell_recording::formats::{Format, catalogue};
 use quell_recording::{Method, Recording};
 
-use super::Asked;
+use super::Request;
 use crate::args::FormatName;
 
 /// The format to write.
@@ -18,16 +18,16 @@ pub(super) enum Target {
 
 impl Target {
     /// Selected by `--to`, or by the extension of the name; netgauge's format by default.
-    pub fn from_request(asked: &Asked<'_>) -> Self {
-        let name = asked.output.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if asked.to.is_none() && name.ends_with(".quell") {
+    pub fn from_request(request: &Request<'_>) -> Self {
+        let name = request.output.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if request.to.is_none() && name.ends_with(".quell") {
             return Self::Recording;
         }
         let ends = |format: &&catalogue::About| {
             format.extensions.iter().any(|end| name.strip_suffix(end).is_some_and(|stem| stem.ends_with('.')))
         };
         let told = catalogue::FORMATS.iter().find(ends).and_then(|format| format.written);
-        Self::named(asked.to.map_or(told.unwrap_or("netgauge"), FormatName::word))
+        Self::named(request.to.map_or(told.unwrap_or("netgauge"), FormatName::word))
     }
 
     fn named(word: &str) -> Self {
@@ -54,7 +54,7 @@ impl Target {
     }
 
     /// Refuses a format that cannot hold the recording.
-    pub fn check(self, recording: &Recording, asked: &Asked<'_>) -> anyhow::Result<()> {
+    pub fn check(self, recording: &Recording, request: &Request<'_>) -> anyhow::Result<()> {
         let method = recording.manifest.method;
         if self.holds(method) {
             return Ok(());
@@ -63,7 +63,7 @@ impl Target {
         let others: Vec<&str> = words.filter(|word| Self::named(word).holds(method)).collect();
         anyhow::bail!(
             "{} holds {}; only a recording (NAME.quell) and --to {} have room for that",
-            asked.input.display(),
+            request.input.display(),
             method.holds(),
             others.join("|")
         );

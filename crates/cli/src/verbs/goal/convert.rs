@@ -13,6 +13,6 @@ pub fn run(args: &GoalConvert, printer: Printer) -> anyhow::Result<Outcome> {
     let (schedule, _) = program::read(&args.schedule, &mut |text| printer.warn(text))?;
     let written = write(&schedule, format, &args.target.output)?;
     let output = args.target.output.display();
-    printer.say(&format!("{output} holds {}: {}", size(&schedule), bytes(written)));
+    printer.status(&format!("{output} holds {}: {}", size(&schedule), bytes(written)));
     Ok(Outcome::Done)
 }

@@ -20,13 +20,18 @@ pub fn run(args: &GoalMake, printer: Printer) -> anyhow::Result<Outcome> {
     let named = pattern::from_args(&args.pattern, &args.parameters)?;
     let count = count(&named)?;
     let about = bytes(count.file_bytes(format));
-    printer.say(&format!(
+    printer.status(&format!(
         "{} operations and {} dependencies: about {about}",
         count.operations, count.dependencies
     ));
     let schedule = build(&named)?;
     let written = write(&schedule, format, &args.target.output)?;
-    printer.say(&format!("{} holds {}: {}", args.target.output.display(), size(&schedule), bytes(written)));
+    printer.status(&format!(
+        "{} holds {}: {}",
+        args.target.output.display(),
+        size(&schedule),
+        bytes(written)
+    ));
     Ok(Outcome::Done)
 }
 

@@ -1,14 +1,16 @@
 //! `quell predict --sweep`: predicts a curve for each combination.
 
 use quell_analysis::predict::{self, NodeNoise, Options, Point};
-use quell_analysis::sweep::{AxisKind, Form, Unit};
+use quell_analysis::sweep::{AxisKind, SweepSpec, Unit};
 use quell_recording::columns::{sweep_cells, sweep_columns};
 use quell_recording::results::{Cell, Kind};
 use quell_request::predict::{options, scale};
 
 use crate::args::Predict;
-use crate::sweep::words::{NET, NOISE, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, time};
-use crate::sweep::{self, Context, Row, Swept};
+use crate::sweep::axis_syntax::{
+    NET, NOISE, SEED, WITHOUT, decimal, number, parsed, ranks, size, sync, time,
+};
+use crate::sweep::{self, Context, Row, Sweepable};
 use quell_request::Usage;
 use quell_request::pattern::OpText;
 
@@ -34,15 +36,15 @@ impl Curves {
         Ok(Options {
             ranks: unit.points.iter().filter_map(|point| number(point, "ranks")).collect(),
             replicates: number(first, "replicates").unwrap_or(predict::REPLICATES),
-            ..options(&args.asked).map_err(|error| format!("{error:#}"))?
+            ..options(&args.options).map_err(|error| format!("{error:#}"))?
         })
     }
 }
 
-impl Swept for Curves {
+impl Sweepable for Curves {
     const VERB: &'static str = "predict";
 
-    const FORM: Form = Form {
+    const SPEC: SweepSpec = SweepSpec {
         axes: &[
             AxisKind { decides: true, default: Some("max"), ..AxisKind::text("op", parsed::<OpText>) },
             AxisKind { decides: true, default: Some("none"), ..AxisKind::text("sync", sync) },
@@ -108,7 +110,7 @@ impl Swept for Curves {
 
 /// The rows of all numbers of ranks: from one prediction or, if one of them fails, from a prediction each.
 fn curve(noise: &[NodeNoise], options: &Options) -> Vec<Row> {
-    match predict::predict(noise, options, quell_analysis::GO_ON) {
+    match predict::predict(noise, options, quell_analysis::NO_PROGRESS) {
         Ok(prediction) => {
             let row =
                 |(point, of_scale)| Row { point, cells: Ok(cells(of_scale, prediction.supported_ranks)) };

@@ -65,7 +65,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         if options.phases == 0 {
             continue;
         }
-        let predicted = predict::predict(&nodes, &options, quell_analysis::GO_ON)?;
+        let predicted = predict::predict(&nodes, &options, quell_analysis::NO_PROGRESS)?;
         // Chains that were cut short differ from those of a prediction with the same number of phases.
         let whole = args.share.is_none() && !interrupted;
         let slowdown = predicted.points.first().filter(|_| whole).map(|point| point.slowdown_percent);

@@ -83,7 +83,7 @@ pub fn prepare(
     };
     let plan = plan(args, &order, &compiled, scale, &noise);
     let warnings = noise.iter().flat_map(NodeNoise::warnings).collect();
-    say(&plan, printer);
+    report(&plan, printer);
     let traces = noise.into_iter().next().map(|node| node.traces).unwrap_or_default();
     Ok(Prepared { context, compiled, traces, order, plan, warnings })
 }
@@ -180,9 +180,9 @@ pub fn of_name(name: ContextName) -> Context {
     }
 }
 
-fn say(plan: &Plan, printer: Printer) {
+fn report(plan: &Plan, printer: Printer) {
     for noise in &plan.noise {
-        printer.say(&format!(
+        printer.status(&format!(
             "{}: {:.3} % noise on {}, {} long",
             noise.name,
             noise.overhead_percent,
@@ -202,12 +202,12 @@ fn say(plan: &Plan, printer: Printer) {
         ),
     };
     let stretched = if plan.scale == 1.0 { String::new() } else { format!(", stretched {}x", plan.scale) };
-    printer.say(&format!(
+    printer.status(&format!(
         "{}{stretched}: {:.1} % of {} detours can be injected, {:.1} % of their time{costs}",
         plan.context, plan.detours_percent, plan.detours, plan.time_percent
     ));
     if plan.merged + plan.dropped > 0 {
-        printer.say(&format!(
+        printer.status(&format!(
             "{} come at once after the one before, {} are too short and left out",
             plan.merged, plan.dropped
         ));

@@ -17,8 +17,8 @@ use quell_replay::schedule::{Context, Schedule};
 use quell_sim::Draws;
 
 use super::prepare::{self, Prepared};
-use super::setting::{self, Beside, Folder};
-use super::told;
+use super::process_reports;
+use super::setting::{self, DisturbedCpus, Folder};
 use crate::args::Replay;
 use crate::printer::{Printer, one_line};
 use crate::progress::Step;
@@ -52,8 +52,8 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         Context::Process => Some(setting::beside(args)?),
         _ => None,
     };
-    if let Some(Beside { cpus, alone }) = &beside {
-        printer.say(&format!("CPUs {} are disturbed, CPU {alone} is left alone", format_cpu_list(cpus)));
+    if let Some(DisturbedCpus { cpus, alone }) = &beside {
+        printer.status(&format!("CPUs {} are disturbed, CPU {alone} is left alone", format_cpu_list(cpus)));
     }
     let cost = |period_ns| setting::cost(args, context, beside.as_ref(), period_ns);
     let mut prepared = prepare::prepare(args, context, &cost, printer)?;
@@ -99,7 +99,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     } else {
         document.processes = last.processes;
     }
-    document.warnings.extend(told::warnings(&document, context, prepared.order.sync));
+    document.warnings.extend(process_reports::warnings(&document, context, prepared.order.sync));
     if args.output.is_some() {
         let text = serde_json::to_string_pretty(&document)? + "\n";
         fs_err::write(folder.path.join("replay.json"), text)?;
@@ -114,7 +114,7 @@ fn finish(args: &Replay, document: &Document, context: Context, printer: Printer
     } else if args.dry_run {
         printer.result(&render::replay::plan(document))?;
     } else {
-        printer.tell(&render::replay::replay(document));
+        printer.notice(&render::replay::replay(document));
     }
     document.warnings.iter().for_each(|warning| printer.warn(&warning.to_string()));
     let nothing = document.plan.detours > 0 && document.plan.kept == 0;
@@ -129,7 +129,7 @@ fn finish(args: &Replay, document: &Document, context: Context, printer: Printer
 struct Job<'a> {
     args: &'a Replay,
     prepared: &'a mut Prepared,
-    beside: Option<Beside>,
+    beside: Option<DisturbedCpus>,
     folder: &'a Path,
     input: Input,
     runs: Vec<Run>,
@@ -182,7 +182,7 @@ impl Job<'_> {
         loading.iter().try_for_each(|_| schedule::write(&setting::schedule_in(&folder), &words))?;
         let said = folder.join("stderr");
         let (ended, told) = {
-            let start = |beside: &Beside| Disturbers::start(&words, &beside.cpus, beside.alone);
+            let start = |beside: &DisturbedCpus| Disturbers::start(&words, &beside.cpus, beside.alone);
             let disturbers = self.beside.as_ref().map(start).transpose()?;
             let output = match (heard, self.args.json) {
                 (false, _) => Output::File(&said),
@@ -195,7 +195,7 @@ impl Job<'_> {
         let told = told.map_or_else(|| reports::read(&reports), Ok)?;
         let schedule = Schedule::from_words(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
         let processes: Vec<Process> =
-            told.iter().map(|report| told::process(report, &schedule, &words)).collect();
+            told.iter().map(|report| process_reports::process(report, &schedule, &words)).collect();
         let mpi_ns = processes.iter().map(|process| process.span_ns).max();
         let mpi_ns = mpi_ns.filter(|_| self.prepared.context == Context::Boundary);
         self.runs.push(Run { noise, wall_ns: ended.wall_ns, mpi_ns });
@@ -235,7 +235,7 @@ fn input(args: &Replay, printer: Printer) -> Input {
     match std::fs::metadata("/proc/self/fd/0").map(|facts| facts.file_type()) {
         Ok(kind) if kind.is_file() => Input::Again,
         Ok(kind) if kind.is_fifo() || kind.is_socket() => {
-            printer.say("what comes through a pipe can be read but once, so no run reads anything; give a file with `<`");
+            printer.status("what comes through a pipe can be read but once, so no run reads anything; give a file with `<`");
             Input::None
         }
         _ => Input::None,

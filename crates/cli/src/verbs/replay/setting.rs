@@ -39,7 +39,7 @@ pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
             Context::Boundary
         }
         None => {
-            printer.say(&format!(
+            printer.status(&format!(
                 "{program} is no MPI launcher, so the noise comes in by timers; --context boundary is for MPI programs"
             ));
             Context::Timer
@@ -76,27 +76,27 @@ pub fn starts_ranks(command: &[String]) -> bool {
 
 /// The CPUs to disturb from a separate process, and the CPU that is left alone.
 #[derive(Debug)]
-pub struct Beside {
+pub struct DisturbedCpus {
     pub cpus: Vec<Cpu>,
     pub alone: Cpu,
 }
 
 /// The requested CPUs, or all but one.
-pub fn beside(args: &Replay) -> anyhow::Result<Beside> {
+pub fn beside(args: &Replay) -> anyhow::Result<DisturbedCpus> {
     let machine = Cpus::of_this_machine()?;
     let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
     if let Some(wanted) = wanted {
         machine.check(wanted).map_err(|error| Usage(error.to_string()))?;
     }
     let (cpus, alone) = process::choose(wanted, &machine.allowed)?;
-    Ok(Beside { cpus, alone })
+    Ok(DisturbedCpus { cpus, alone })
 }
 
 /// The cost of one detour in this context, on this machine, if one comes every `period_ns`.
 pub fn cost(
     args: &Replay,
     context: Context,
-    beside: Option<&Beside>,
+    beside: Option<&DisturbedCpus>,
     period_ns: u64,
 ) -> anyhow::Result<Cost> {
     let given = args.overhead.map(|overhead| overhead.as_nanos());

@@ -16,7 +16,7 @@ use quell_replay::report::Field;
 use quell_replay::schedule::{Context, MOST_EVENTS, Sync};
 
 use super::prepare::{self, Prepared};
-use super::setting::{self, Beside, Folder};
+use super::setting::{self, DisturbedCpus, Folder};
 use crate::signals::Signals;
 use quell_analysis::predict::SyncName;
 
@@ -65,7 +65,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     prepared.order.events = (2 * due + 4096).min(MOST_EVENTS);
     let signals = Signals::catch()?;
     let half = Nanos::from_nanos(duration.as_nanos() / BEFORE);
-    printer.say(&format!("recording CPU {} for {half}, as it is", place.cpu));
+    printer.status(&format!("recording CPU {} for {half}, as it is", place.cpu));
     let run = |variables: &[job::Variable], words: &[String]| {
         let said = folder.path.join("stderr");
         let how = job::How { variables, input: job::Input::None, output: job::Output::File(&said) };
@@ -84,7 +84,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         run(&[], words)?;
         Ok(Vec::new())
     })?;
-    printer.say(&format!("recording it for {duration} under the noise"));
+    printer.status(&format!("recording it for {duration} under the noise"));
     let under = record(&place, duration, &folder.path.join("emulated.quell"), &mut |words| {
         under_noise(&mut prepared, &place, &folder.path, &mut |variables| run(variables, words))
     })?;
@@ -96,7 +96,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         let title = format!("{} and its emulation", prepared.plan.noise[0].name);
         document.comparison.warnings.extend(document.warnings.iter().cloned());
         html::write(&page, &Page::new(&title).with(Part::Compare, &document.comparison)?)?;
-        printer.say(&format!("wrote {}", page.display()));
+        printer.status(&format!("wrote {}", page.display()));
     }
     if args.json {
         printer.json(&document)?;
@@ -133,7 +133,7 @@ fn doubts(document: &Validation, due: u64, missing: bool, lost: u64) -> Vec<Warn
 /// The CPU to record, and the CPUs to disturb.
 struct Place {
     cpu: Cpu,
-    beside: Option<Beside>,
+    beside: Option<DisturbedCpus>,
 }
 
 impl Place {

@@ -190,8 +190,8 @@ mod tests {
         let study = Study::at(dir.path()).unwrap();
         let usual = JobArgs::default();
         assert_eq!(study.job(&usual), usual, "without a prediction nothing is known");
-        let asked = r#"{"quantum_ns":500000,"phases":7,"seed":9,"points":[{"ranks":16},{"ranks":64}]}"#;
-        fs_err::write(dir.path().join("predict-none.json"), asked).unwrap();
+        let predicted = r#"{"quantum_ns":500000,"phases":7,"seed":9,"points":[{"ranks":16},{"ranks":64}]}"#;
+        fs_err::write(dir.path().join("predict-none.json"), predicted).unwrap();
         let own = study.job(&usual);
         assert_eq!(
             (own.quantum.as_nanos(), own.phases, own.seed, own.ranks),

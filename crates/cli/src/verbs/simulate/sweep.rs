@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use quell_analysis::sweep::{AxisKind, Form, Paths, Point, Sets, Unit, Word};
+use quell_analysis::sweep::{AxisKind, Paths, Point, Sets, SweepSpec, SweepValue, Unit};
 use quell_recording::columns::{Columns, sweep_cells, sweep_columns};
 use quell_recording::results::{Cell, Kind};
 use quell_request::simulate::document::StuckFacts;
@@ -15,8 +15,8 @@ use quell_sim::loggops::{self, Noise, Outcome, Program, RankClocks, Rules, Run};
 
 use crate::args::Simulate;
 use crate::printer::Printer;
-use crate::sweep::words::{NET, NOISE, SEED, WITHOUT, decimal, flag, number, size, text, time};
-use crate::sweep::{Context, Options, Recent, Row, Swept};
+use crate::sweep::axis_syntax::{NET, NOISE, SEED, WITHOUT, decimal, flag, number, size, text, time};
+use crate::sweep::{Context, Options, Recent, Row, Sweepable};
 use quell_request::Usage;
 use quell_request::noise::ModelScale;
 use quell_request::pattern::{self, Named};
@@ -59,7 +59,7 @@ impl Runs {
     fn args(&self, context: &Context, point: &Point) -> Result<SimulateArgs, String> {
         let typed: Simulate =
             self.options.read(context.words(point, &["schedule", "noise", "without", "cosched", "skew"]))?;
-        let mut args = typed.asked;
+        let mut args = typed.options;
         // These options require `--noise`, which a point may not have.
         args.noise = context.paths(point, "noise");
         args.cosched = context.plan.value(point, "cosched").is_some_and(|value| value.word() == "true");
@@ -152,7 +152,7 @@ fn play<P: Program>(program: &P, args: &SimulateArgs, noise: &Noise) -> anyhow::
         rules: noise::rules(args),
         noise,
         threads: rayon::current_num_threads(),
-        progress: quell_sim::loggops::GO_ON,
+        progress: quell_sim::loggops::NO_PROGRESS,
     };
     Ok(loggops::run(program, &run)?)
 }
@@ -168,17 +168,17 @@ fn ended(outcome: Outcome) -> anyhow::Result<Outcome> {
     }
 }
 
-fn pattern_name(name: &str) -> Result<Vec<Word>, String> {
+fn pattern_name(name: &str) -> Result<Vec<SweepValue>, String> {
     match pattern::entry(name) {
         Some(_) => text(name),
         None => Err(format!("there is no pattern `{name}`: `quell goal list` names them")),
     }
 }
 
-impl Swept for Runs {
+impl Sweepable for Runs {
     const VERB: &'static str = "simulate";
 
-    const FORM: Form = Form {
+    const SPEC: SweepSpec = SweepSpec {
         axes: &[
             AxisKind { decides: true, ..AxisKind::text("pattern", pattern_name) },
             AxisKind { decides: true, ..AxisKind::text("inner", pattern_name) },

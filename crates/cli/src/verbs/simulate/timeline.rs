@@ -26,7 +26,7 @@ const MOST_SLICES: usize = 2_000_000;
 /// Refuses, before the simulation, what cannot be drawn.
 pub fn refuse(args: &Simulate) -> anyhow::Result<()> {
     let Some(output) = &args.timeline else { return Ok(()) };
-    if rules(&args.asked) == Rules::Compatible {
+    if rules(&args.options) == Rules::Compatible {
         let text =
             "a time line shows the physical rules, and --compat plays LogGOPSim's: leave one of them out";
         return Err(Usage(text.into()).into());
@@ -55,7 +55,7 @@ pub fn draw<P: Program>(
             ControlFlow::Continue(())
         };
         let run = Run {
-            net: network(&args.asked)?.network,
+            net: network(&args.options)?.network,
             rules: Rules::Physical,
             noise,
             threads: 1,
@@ -65,7 +65,7 @@ pub fn draw<P: Program>(
     }
     let drawing = Drawing::new(program, &timeline);
     quell_recording::write_output(output, |out| drawing.write(name, out))?;
-    printer.say(&format!(
+    printer.status(&format!(
         "{} holds {}; open it at https://ui.perfetto.dev",
         output.display(),
         drawing.extent()

@@ -27,22 +27,22 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     if output.exists() {
         anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
     }
-    let mut archive = Archive::open(&args.asked.archive)?;
+    let mut archive = Archive::open(&args.options.archive)?;
     let extrapolation = args.extrapolate.map(|ranks| Extrapolation { ranks: ranks.0, seed: args.seed });
     let made = {
         let step = Step::new(printer, "track", None);
         goal(&mut archive, extrapolation, &mut |events| step.reach(events))?
     };
     let bytes = schedules::write(&made.schedule, format, output)?;
-    tell(&made, printer);
-    printer.say(&format!(
+    report(&made, printer);
+    printer.status(&format!(
         "{} holds {}: {}; without noise it takes {:.6} s on the usual network",
         output.display(),
         schedules::size(&made.schedule),
         schedules::bytes(bytes),
         made.quiet_ns as f64 / 1e9
     ));
-    printer.say(&format!(
+    printer.status(&format!(
         "next: quell simulate {} --noise NODE.quell --baseline, with a recording of a node by `quell record`",
         output.display()
     ));
@@ -50,13 +50,13 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
 }
 
 /// Prints how the schedule differs from the run.
-fn tell(made: &Replayable, printer: Printer) {
-    let left_out = &made.left_out;
+fn report(made: &Replayable, printer: Printer) {
+    let skipped = &made.skipped;
     let counts = [
-        (left_out.sends, "sends without a receive"),
-        (left_out.receives, "receives without a send"),
-        (left_out.collectives, "parts of collectives that not all took part in"),
-        (left_out.threads, "threads that are not the first of their rank"),
+        (skipped.sends, "sends without a receive"),
+        (skipped.receives, "receives without a send"),
+        (skipped.collectives, "parts of collectives that not all took part in"),
+        (skipped.threads, "threads that are not the first of their rank"),
     ];
     let counted: Vec<String> = counts
         .iter()
@@ -66,10 +66,10 @@ fn tell(made: &Replayable, printer: Printer) {
     if !counted.is_empty() {
         printer.warn(&format!("left out: {}", counted.join(", ")));
     }
-    for words in left_out.told.iter().take(MOST_TOLD) {
+    for words in skipped.notes.iter().take(MOST_TOLD) {
         printer.warn(words);
     }
-    if left_out.told.len() > MOST_TOLD {
+    if skipped.notes.len() > MOST_TOLD {
         printer.warn("and more");
     }
     if made.needs_buffers {
@@ -79,7 +79,7 @@ fn tell(made: &Replayable, printer: Printer) {
         );
     }
     if let Some(grid) = &made.grid {
-        printer.say(&format!(
+        printer.status(&format!(
             "regular: {grid}; work drawn from the traced ranks' at the same step, sizes of each rank kept"
         ));
     }

@@ -2,8 +2,8 @@
 //!
 //! The archive is read a second time for this: which rank lost most is known only after the first pass.
 
+mod collector;
 mod drawing;
-mod kept;
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use quell_otf2::Archive;
 use quell_recording::mpi::Run as _;
 use quell_sim::loggops::Network;
 
+use self::collector::{Keeper, Kept};
 use self::drawing::Drawing;
-use self::kept::{Keeper, Kept};
 use crate::printer::Printer;
 use crate::progress::Step;
 
@@ -48,7 +48,7 @@ pub fn draw(
     let drawing = Drawing::new(&definitions, &kept, ranks.len(), tracked.ranks.len());
     let name = super::page::name(path);
     quell_recording::write_output(output, |out| drawing.write(&name, out))?;
-    printer.say(&format!(
+    printer.status(&format!(
         "{} holds {}; open it at https://ui.perfetto.dev",
         output.display(),
         drawing.extent()

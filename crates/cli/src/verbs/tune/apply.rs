@@ -125,13 +125,13 @@ fn dry(
         printer.result(&plan.diff())?;
     }
     for refusal in &refused {
-        printer.tell(&format!("refused: {refusal}"));
+        printer.notice(&format!("refused: {refusal}"));
     }
     if refused.is_empty() {
         let (due, already) = (checked.written.len(), checked.already.len());
         let so = if already > 0 { format!("; {already} are so already") } else { String::new() };
         let who = if may_write(root) { "" } else { " (only root may)" };
-        printer.tell(&format!("nothing was written: --yes does the {due} writes that are due{so}{who}"));
+        printer.notice(&format!("nothing was written: --yes does the {due} writes that are due{so}{who}"));
     }
     Ok(code)
 }
@@ -152,7 +152,7 @@ fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow:
         }
         other => other?,
     };
-    printer.say(text(&applied, args).trim_end());
+    printer.status(text(&applied, args).trim_end());
     let ended = run_command(args, &signals);
     let Some(id) = &applied.id else { return ended };
     let reverted = match revert_patiently(root, id, "the end of its command", PATIENCE) {
@@ -160,7 +160,7 @@ fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow:
         Err(RevertError::Unknown(_)) => return ended,
         other => other?,
     };
-    printer.say(super::revert::text(&reverted).trim_end());
+    printer.status(super::revert::text(&reverted).trim_end());
     match super::revert::outcome(&reverted)? {
         Outcome::Done => ended,
         Outcome::LimitExceeded => ended.map(|_| ExitCode::from(3)),

@@ -17,7 +17,7 @@ use quell_tune::plan::{Choice, Plan, plan};
 use rounds::Rounds;
 
 use super::apply::applied;
-use super::{allowed, need_root, wishes};
+use super::{allowed, need_root, options};
 use crate::args::TuneTry;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
@@ -48,7 +48,7 @@ pub fn run(args: &TuneTry, printer: Printer) -> anyhow::Result<Outcome> {
         .collect();
     if !refused.is_empty() {
         let once: BTreeSet<String> = refused.into_iter().collect();
-        once.iter().for_each(|refusal| printer.tell(&format!("refused: {refusal}")));
+        once.iter().for_each(|refusal| printer.notice(&format!("refused: {refusal}")));
         return Ok(Outcome::LimitExceeded);
     }
     let seed = args.seed;
@@ -94,7 +94,7 @@ fn check(args: &TuneTry) -> anyhow::Result<()> {
 /// The plan of one mitigation, and the CPUs to record.
 fn planned(args: &TuneTry, root: &Root, catalogue: &Catalogue, id: &str) -> anyhow::Result<(Plan, Vec<Cpu>)> {
     let only = [id.to_owned()];
-    let audit = audited(root, catalogue, &wishes(&args.wishes), Some(&only))?;
+    let audit = audited(root, catalogue, &options(&args.options), Some(&only))?;
     let cpus = match &args.watch {
         Some(list) => {
             Cpus::of_this_machine()?.check(&list.0).map_err(|e| Usage(e.to_string()))?;
@@ -122,7 +122,7 @@ fn dry(args: &TuneTry, plans: &[(Plan, Vec<Cpu>)], printer: Printer) -> anyhow::
     let rounds =
         u64::from(args.pairs) * 2 * plans.iter().filter(|(plan, _)| !plan.writes.is_empty()).count() as u64;
     let seconds = (args.duration.as_secs_f64() + args.settle.as_secs_f64() + 0.5) * rounds as f64;
-    printer.tell(&format!(
+    printer.notice(&format!(
         "nothing was written: with --yes it is switched on and off for {rounds} recordings of {}, about {seconds:.0} s",
         args.duration
     ));
@@ -158,7 +158,7 @@ fn one(
     let kept = args.keep && trial.verdict == Verdict::Helps && lost == (0, 0);
     if kept {
         let applied = applied(root, plan, None, &|| false)?;
-        printer.say(&format!("{id} stays applied as {}", applied.id.as_deref().unwrap_or("what it was")));
+        printer.status(&format!("{id} stays applied as {}", applied.id.as_deref().unwrap_or("what it was")));
     }
     Ok(Attempt { kept, ..Attempt::tried(mitigation, plan, trial, scale, sides.limits) })
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use quell_analysis::addressed::Sources;
+use quell_analysis::mitigation_coverage::Sources;
 use quell_page::{Page, Part};
 use quell_recording::Recording;
 use quell_request::tune::audit::document;
 
-use super::wishes;
+use super::options;
 use crate::args::TuneAudit;
 use crate::html;
 use crate::outcome::Outcome;
@@ -30,7 +30,7 @@ pub fn run(args: &TuneAudit, printer: Printer) -> anyhow::Result<Outcome> {
         }
     }
     let only = (!ids.is_empty()).then_some(ids.as_slice());
-    let audit = audited(&root, &catalogue, &wishes(&args.wishes), only)?;
+    let audit = audited(&root, &catalogue, &options(&args.options), only)?;
     let sources = Sources::from_recordings(&recordings);
     if !recordings.is_empty() && sources.is_empty() {
         printer.warn("the recording names no sources, so it orders nothing: record with `--sources on`");
@@ -40,7 +40,7 @@ pub fn run(args: &TuneAudit, printer: Printer) -> anyhow::Result<Outcome> {
     let document = document(&audit, &sources, &recordings, unprivileged);
     if let Some(path) = &args.html {
         html::write(path, &Page::new("Mitigations").with(Part::Audit, &document)?)?;
-        printer.say(&format!("wrote {}", path.display()));
+        printer.status(&format!("wrote {}", path.display()));
     }
     if args.json {
         printer.json(&document)?;

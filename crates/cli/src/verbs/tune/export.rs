@@ -41,7 +41,7 @@ fn of_this_node(args: &TuneExport, root: &Root) -> anyhow::Result<Export> {
         return Err(Usage("--ranks 0 binds nothing: give at least 1".into()).into());
     }
     let facts = Facts::look(root).map_err(anyhow::Error::msg)?;
-    let cpus = args.wishes.cpus.as_ref().map(|list| list.0.as_slice());
+    let cpus = args.options.cpus.as_ref().map(|list| list.0.as_slice());
     let parts = Parts::choose(&facts, cpus).map_err(Usage)?;
     Ok(bindings(&facts, &parts, args.ranks))
 }
@@ -68,7 +68,7 @@ fn write(export: &Export, folder: &Path, printer: Printer) -> anyhow::Result<()>
             .open(&path)
             .map_err(|e| anyhow::anyhow!("{} cannot be written: {e}", path.display()))?;
         out.write_all(file.text.as_bytes())?;
-        printer.say(&format!("wrote {}", path.display()));
+        printer.status(&format!("wrote {}", path.display()));
     }
     Ok(())
 }

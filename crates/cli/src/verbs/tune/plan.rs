@@ -6,7 +6,7 @@ use std::path::Path;
 use quell_tune::catalogue::Profile;
 use quell_tune::plan::{Choice, plan};
 
-use super::wishes;
+use super::options;
 use crate::args::TunePlan;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
@@ -28,7 +28,7 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(stranger) = ids.iter().find(|id| catalogue.get(id).is_none()) {
         return Err(unknown(&catalogue, stranger));
     }
-    let audit = audited(&root, &catalogue, &wishes(&args.wishes), Some(&ids))?;
+    let audit = audited(&root, &catalogue, &options(&args.options), Some(&ids))?;
     let plan = plan(&audit, &Choice { ids, persist: args.persist }).map_err(Usage)?;
     if let Some(output) = &args.output {
         keep_others(output)?;
@@ -47,9 +47,9 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
         .map_or_else(String::new, |tree| format!(" --sysroot {}", tree.display()));
     match &args.output {
         Some(_) if plan.writes.is_empty() => {
-            printer.say("nothing to write: all of it is on, or not for this machine");
+            printer.status("nothing to write: all of it is on, or not for this machine");
         }
-        Some(output) => printer.say(&format!(
+        Some(output) => printer.status(&format!(
             "wrote {}; `quell tune apply {0}{tree}` checks it, with --yes it is done",
             output.display()
         )),

@@ -2,7 +2,7 @@
 
 use quell_analysis::live::SourceNow;
 
-use super::board::CpuRow;
+use super::display_state::CpuRow;
 use crate::printer::one_line;
 use crate::render::table::time;
 

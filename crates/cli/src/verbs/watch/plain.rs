@@ -2,8 +2,8 @@
 
 use quell_analysis::live::{Frame, SourceNow};
 
-use super::board::CpuRow;
 use super::columns::{self, Column, share};
+use super::display_state::CpuRow;
 use super::panes;
 use super::view::View;
 use crate::printer::{one_line, width};

@@ -7,8 +7,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph, Row, Table, Wrap};
 
-use super::board::{Board, CpuRow};
 use super::columns::{self, Column, fit};
+use super::display_state::{Board, CpuRow};
 use super::view::View;
 use super::{panes, plain};
 use crate::printer::one_line;

@@ -7,7 +7,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::board::Board;
+use super::display_state::Board;
 use super::screen::{self, Palette};
 use super::view::{Then, View};
 use super::{block, summary};

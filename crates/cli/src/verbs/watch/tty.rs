@@ -9,7 +9,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event};
 use ratatui::crossterm::{cursor, execute, terminal};
 
-use super::board::Board;
+use super::display_state::Board;
 use super::screen::{self, Palette};
 use super::view::{Then, View};
 
@@ -81,7 +81,7 @@ impl Tty {
     }
 
     /// Sleeps until a key is pressed, but at most for `length`; returns whether waiting on the terminal is possible.
-    pub fn doze(&self, length: Duration) -> bool {
+    pub fn sleep_for(&self, length: Duration) -> bool {
         event::poll(length).is_ok()
     }
 

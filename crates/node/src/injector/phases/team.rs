@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use quell_recording::Cpu;
 
-use super::pacer::Pacer;
 use super::strikes::gather;
 use super::task::Strike;
+use super::work_calibration::Pacer;
 use super::{Phase, PhasesError, Plan, Start, Tally};
 use crate::clock::{Clock, ClockKind, Scale, with_clock};
 use crate::machine;

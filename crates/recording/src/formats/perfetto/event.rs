@@ -1,7 +1,7 @@
 //! The events on a timeline, and their tracks.
 
 use super::schema::DebugAnnotation;
-use crate::words::one_line;
+use crate::display_text::one_line;
 use crate::{Cpu, CpuFacts, Detour, Interval, Nanos, Quantum, Source, SourceKind, SourceLevel, Thread};
 
 /// The tracks of a CPU or a thread, from top to bottom. Below the detours, each level can interrupt all levels that follow.

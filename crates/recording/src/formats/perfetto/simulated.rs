@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::packets::{Packets, Track};
 use super::schema::{COUNTER, DebugAnnotation, SLICE_BEGIN, TrackEvent};
 use crate::Nanos;
-use crate::words::one_line;
+use crate::display_text::one_line;
 
 /// Writes a timeline and keeps only one packet in memory. Makes many small writes, so `out` should be buffered.
 pub struct Timeline<'w> {

@@ -14,7 +14,7 @@ static BELIEVED: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static FLAGS: AtomicU64 = AtomicU64::new(0);
 
 /// Handles our signal when another sender sent it: does what would happen without us.
-pub extern "C" fn otherwise(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+pub extern "C" fn forward_signal(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     match BELIEVED.load(Ordering::Acquire) {
         libc::SIG_IGN => {}
         libc::SIG_DFL => end_by(number),

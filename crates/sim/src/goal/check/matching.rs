@@ -24,7 +24,7 @@ pub(super) fn look(schedule: &Schedule, findings: &mut Findings) {
             continue;
         }
         let meeting =
-            Meeting { schedule, rank, sends: Tally::count(sends), receives: Tally::count(&receives) };
+            Matching { schedule, rank, sends: Tally::count(sends), receives: Tally::count(&receives) };
         meeting.look(findings);
     }
 }
@@ -113,14 +113,14 @@ impl<'a> Tally<'a> {
 }
 
 /// The messages to a rank, and its receives.
-struct Meeting<'a> {
+struct Matching<'a> {
     schedule: &'a Schedule,
     rank: u32,
     sends: Tally<'a>,
     receives: Tally<'a>,
 }
 
-impl Meeting<'_> {
+impl Matching<'_> {
     fn look(&self, findings: &mut Findings) {
         let (sends, receives) = (self.sends.all(), self.receives.all());
         let unreceived = self.unreceived(findings);

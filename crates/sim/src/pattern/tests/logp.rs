@@ -57,8 +57,13 @@ impl Costs {
     /// When each rank finishes, under the given rules.
     fn finish_under(self, rules: Rules, name: &str, params: Params) -> Vec<u64> {
         let steps = by_name(name, &Params { bytes: self.bytes, ..params }).unwrap();
-        let run_of =
-            Run { net: self.net, rules, noise: &Noise::None, threads: 1, progress: crate::loggops::GO_ON };
+        let run_of = Run {
+            net: self.net,
+            rules,
+            noise: &Noise::None,
+            threads: 1,
+            progress: crate::loggops::NO_PROGRESS,
+        };
         let outcome = run(&steps, &run_of).unwrap();
         assert_eq!(outcome.stuck, None);
         outcome.finish

@@ -22,7 +22,7 @@ pub fn run(
     printer: Printer,
 ) -> anyhow::Result<(Vec<Measured>, bool)> {
     let stop = stopped_by_signals()?;
-    printer.say(words);
+    printer.status(words);
     let all: u64 = jobs.iter().map(|job| job.ranks.saturating_mul(job.phases)).fold(0, u64::saturating_add);
     let step = Step::long(printer, "emulate", Some(all));
     let share_ns = share.map(|share| (share * noise.shortest_period() as f64) as u128);

@@ -7,7 +7,7 @@ use quell_recording::Nanos;
 use quell_recording::formats::perfetto::{Label, Timeline, Track};
 use quell_recording::mpi::{Definitions, UNKNOWN};
 
-use super::kept::{Call, Kept, Slice};
+use super::collector::{Call, Kept, Slice};
 
 /// The kept slices, and the names for their numbers.
 pub struct Drawing<'a> {

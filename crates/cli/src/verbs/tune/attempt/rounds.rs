@@ -17,7 +17,7 @@ use quell_tune::revert::{RevertError, revert_patiently};
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 
-use crate::args::{SourcesWish, TuneTry};
+use crate::args::{SourcesMode, TuneTry};
 use crate::kernel_side::KernelSide;
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -146,7 +146,7 @@ impl Rounds<'_> {
         };
         let watched =
             quell_kernel::Plan { cpus: plan.cpus.clone(), follow: false, adopt: false, cost: false };
-        let mut side = KernelSide::start(SourcesWish::On, watched, Printer::new(true))?;
+        let mut side = KernelSide::start(SourcesMode::On, watched, Printer::new(true))?;
         let manifest = probe::record(&plan, &output, stopped, &mut side, &mut |_| ())?;
         *(if with { &mut sides.limits.lost_with } else { &mut sides.limits.lost_without }) += manifest.lost();
         for warning in manifest.warnings {

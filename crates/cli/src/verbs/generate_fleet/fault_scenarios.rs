@@ -3,7 +3,7 @@
 use quell_recording::Source;
 use rand::{Rng, RngExt as _};
 
-use crate::args::{GenerateFleet, Way};
+use crate::args::{FaultScenario, GenerateFleet};
 
 /// An event that takes a CPU.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub struct Node {
 
 impl Node {
     /// Draws a node: its rates vary with a standard deviation of 10 %, its durations with one of 3 %.
-    pub fn draw(args: &GenerateFleet, way: Option<Way>, draws: &mut impl Rng) -> Self {
+    pub fn draw(args: &GenerateFleet, way: Option<FaultScenario>, draws: &mut impl Rng) -> Self {
         let hz = f64::from(args.tick_hz);
         let task = |name: &str| Some(Source::Task(name.into()));
         let mut habits = vec![
@@ -76,27 +76,27 @@ impl Node {
         let mut slow_cpu = None;
         match way {
             None => {}
-            Some(Way::Daemon) => {
+            Some(FaultScenario::Daemon) => {
                 habits.push(Habit { cpu: Some(cpu), ..habit(task("crawld"), 0.5, true, Length::Near(10e6)) });
             }
-            Some(Way::TicksOften) => habits[0].rate *= 2.0,
-            Some(Way::TicksLong) => {
+            Some(FaultScenario::TicksOften) => habits[0].rate *= 2.0,
+            Some(FaultScenario::TicksLong) => {
                 if let Length::Near(ns) = &mut habits[0].length {
                     *ns *= 2.0;
                 }
             }
-            Some(Way::Storm) => {
+            Some(FaultScenario::Storm) => {
                 let source = Some(Source::Irq("nvme0q1".into()));
                 habits.push(Habit {
                     cpu: Some(cpu),
                     ..habit(source, 3_000.0, false, Length::Exponential(4_000.0))
                 });
             }
-            Some(Way::Hiccup) => habits.push(habit(None, 1.0, true, Length::Near(5e6))),
-            Some(Way::Steal) => {
+            Some(FaultScenario::Hiccup) => habits.push(habit(None, 1.0, true, Length::Near(5e6))),
+            Some(FaultScenario::Steal) => {
                 habits.push(habit(Some(Source::Steal), 10.0, false, Length::Exponential(300_000.0)));
             }
-            Some(Way::OneCpu) => slow_cpu = Some(cpu),
+            Some(FaultScenario::OneCpu) => slow_cpu = Some(cpu),
         }
         Self { habits, span_ns: args.duration.as_nanos(), slow_cpu }
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use quell_analysis::track::{Ended, Stayed, Watch};
+use quell_analysis::track::{Ended, RegionExit, Watch};
 use quell_recording::mpi::Definitions;
 
 use crate::progress::Step;
@@ -158,9 +158,9 @@ impl Watch for Keeper {
         });
     }
 
-    fn stayed(&mut self, region: &Stayed) {
+    fn stayed(&mut self, region: &RegionExit) {
         if self.kept.has_room(region.location) {
-            let Stayed { location, region, entered_ns: entered, left_ns: left } = *region;
+            let RegionExit { location, region, entered_ns: entered, left_ns: left } = *region;
             self.kept.slices.push(Slice { location, region, entered, left, call: None });
         }
     }

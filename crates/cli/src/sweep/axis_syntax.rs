@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use quell_analysis::sweep::{AxisKind, MOST_VALUES, Paths, Sets, Word};
-use quell_analysis::whatif::Which;
+use quell_analysis::sweep::{AxisKind, MOST_VALUES, Paths, Sets, SweepValue};
+use quell_analysis::whatif::SourceSelector;
 use quell_recording::Nanos;
 use quell_recording::results::{Cell, Kind};
 
@@ -16,14 +16,14 @@ pub const NOISE: AxisKind =
     AxisKind { sets: Sets::Filled, paths: Paths::All, ..AxisKind::text("noise", text) };
 /// An axis of sources to leave out of the noise.
 pub const WITHOUT: AxisKind =
-    AxisKind { sets: Sets::Any, default: Some(""), ..AxisKind::text("without", parsed::<Which>) };
+    AxisKind { sets: Sets::Any, default: Some(""), ..AxisKind::text("without", parsed::<SourceSelector>) };
 /// An axis of networks. Files of networks are checked later, by `Context::check_nets`.
 pub const NET: AxisKind = AxisKind { paths: Paths::Toml, ..AxisKind::text("net", text) };
 /// An axis of seeds, and ranges of seeds.
 pub const SEED: AxisKind = AxisKind { default: Some("1"), ..number("seed", range) };
 
 /// An axis of numbers.
-pub const fn number(name: &'static str, read: fn(&str) -> Result<Vec<Word>, String>) -> AxisKind {
+pub const fn number(name: &'static str, read: fn(&str) -> Result<Vec<SweepValue>, String>) -> AxisKind {
     AxisKind { kind: Kind::U64, ..AxisKind::text(name, read) }
 }
 
@@ -37,12 +37,12 @@ pub const fn flag(name: &'static str) -> AxisKind {
     AxisKind { kind: Kind::Bool, ..AxisKind::text(name, yes_or_no) }
 }
 
-fn one(text: String, cell: Cell) -> Result<Vec<Word>, String> {
-    Ok(vec![Word { text, cell }])
+fn one(text: String, cell: Cell) -> Result<Vec<SweepValue>, String> {
+    Ok(vec![SweepValue { text, cell }])
 }
 
 /// Accepts any text that is not empty.
-pub fn text(text: &str) -> Result<Vec<Word>, String> {
+pub fn text(text: &str) -> Result<Vec<SweepValue>, String> {
     if text.is_empty() {
         return Err("it is empty".into());
     }
@@ -50,13 +50,13 @@ pub fn text(text: &str) -> Result<Vec<Word>, String> {
 }
 
 /// `none`, `start` or `phase`.
-pub fn sync(written: &str) -> Result<Vec<Word>, String> {
+pub fn sync(written: &str) -> Result<Vec<SweepValue>, String> {
     written.parse::<SyncName>()?;
     text(written)
 }
 
 /// Accepts text that an option's type can parse.
-pub fn parsed<T: FromStr<Err: std::fmt::Display>>(written: &str) -> Result<Vec<Word>, String> {
+pub fn parsed<T: FromStr<Err: std::fmt::Display>>(written: &str) -> Result<Vec<SweepValue>, String> {
     if written.is_empty() {
         return Ok(Vec::new());
     }
@@ -65,19 +65,19 @@ pub fn parsed<T: FromStr<Err: std::fmt::Display>>(written: &str) -> Result<Vec<W
 }
 
 /// Parses sizes such as `8` and `64Ki`.
-pub fn size(text: &str) -> Result<Vec<Word>, String> {
+pub fn size(text: &str) -> Result<Vec<SweepValue>, String> {
     let n = whole(text).ok_or_else(|| format!("`{text}` is not a number (write 8, or '64Ki')"))?;
     one(n.to_string(), Cell::U64(n))
 }
 
 /// Parses `7`, or a range `1..20`, which includes both ends.
-pub fn range(text: &str) -> Result<Vec<Word>, String> {
+pub fn range(text: &str) -> Result<Vec<SweepValue>, String> {
     let Some((first, last)) = text.split_once("..") else { return size(text) };
     let number = |part: &str| whole(part).ok_or_else(|| format!("`{text}` is not a range (write '1..20')"));
     let (first, last) = (number(first)?, number(last)?);
     match last.checked_sub(first) {
         Some(more) if more < MOST_VALUES as u64 => {
-            Ok((first..=last).map(|n| Word { text: n.to_string(), cell: Cell::U64(n) }).collect())
+            Ok((first..=last).map(|n| SweepValue { text: n.to_string(), cell: Cell::U64(n) }).collect())
         }
         Some(_) => Err(format!("`{text}` are more than the {MOST_VALUES} values that an axis may have")),
         None => Err(format!("the range `{text}` runs backwards")),
@@ -85,19 +85,19 @@ pub fn range(text: &str) -> Result<Vec<Word>, String> {
 }
 
 /// Parses the syntax of `--ranks`: `16`, `1Mi`, or `16..65536`, which doubles.
-pub fn ranks(text: &str) -> Result<Vec<Word>, String> {
+pub fn ranks(text: &str) -> Result<Vec<SweepValue>, String> {
     let list = text.parse::<RankList>()?;
-    Ok(list.0.into_iter().map(|n| Word { text: n.to_string(), cell: Cell::U64(n) }).collect())
+    Ok(list.0.into_iter().map(|n| SweepValue { text: n.to_string(), cell: Cell::U64(n) }).collect())
 }
 
 /// Parses times such as `1ms`.
-pub fn nanos(text: &str) -> Result<Vec<Word>, String> {
+pub fn nanos(text: &str) -> Result<Vec<SweepValue>, String> {
     let time = text.parse::<Nanos>().map_err(|reason| reason.to_string())?.as_nanos();
     one(format!("{time}ns"), Cell::U64(time))
 }
 
 /// Parses decimal numbers such as `0.5`.
-pub fn decimal(text: &str) -> Result<Vec<Word>, String> {
+pub fn decimal(text: &str) -> Result<Vec<SweepValue>, String> {
     match text.parse::<f64>() {
         Ok(x) if x.is_finite() => one(x.to_string(), Cell::F64(x)),
         _ => Err(format!("`{text}` is not a number")),
@@ -105,7 +105,7 @@ pub fn decimal(text: &str) -> Result<Vec<Word>, String> {
 }
 
 /// `true` and `false`.
-pub fn yes_or_no(text: &str) -> Result<Vec<Word>, String> {
+pub fn yes_or_no(text: &str) -> Result<Vec<SweepValue>, String> {
     match text.parse() {
         Ok(yes) => one(text.to_owned(), Cell::Bool(yes)),
         Err(_) => Err(format!("`{text}` is neither true nor false")),

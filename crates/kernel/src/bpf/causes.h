@@ -2,8 +2,8 @@
  *
  * What an interval ran, and who caused it: timer callbacks, work functions, senders of interrupts, wakers.
  */
-#ifndef QUELL_REASONS_H
-#define QUELL_REASONS_H
+#ifndef QUELL_CAUSES_H
+#define QUELL_CAUSES_H
 
 #include "state.h"
 

@@ -1,6 +1,6 @@
 //! Detours without a known source that are close to known work.
 
-use super::activity::{Segment, Stretch};
+use super::activity::{Segment, TimeRange};
 
 /// Maximum distance of a neighbour, in ns.
 pub(super) const REACH_NS: u64 = 10_000;
@@ -24,7 +24,7 @@ impl Side {
     }
 
     /// Whether `busy` is a neighbour of the detour on this side.
-    fn holds(self, detour: Stretch, busy: Stretch) -> bool {
+    fn holds(self, detour: TimeRange, busy: TimeRange) -> bool {
         match self {
             Self::After => busy.end <= detour.start && detour.start - busy.end <= REACH_NS,
             Self::Before => detour.end <= busy.start && busy.start - detour.end <= REACH_NS,
@@ -33,7 +33,7 @@ impl Side {
 }
 
 /// The nearest neighbour of each detour on that side, as an index into `busy`. Both are in order of time.
-fn nearest(detours: &[Stretch], busy: &[Stretch], which: Side) -> impl Iterator<Item = usize> {
+fn nearest(detours: &[TimeRange], busy: &[TimeRange], which: Side) -> impl Iterator<Item = usize> {
     detours.iter().filter_map(move |&detour| {
         let place = match which {
             Side::After => busy.partition_point(|b| b.start < detour.start).checked_sub(1)?,
@@ -44,13 +44,13 @@ fn nearest(detours: &[Stretch], busy: &[Stretch], which: Side) -> impl Iterator<
 }
 
 /// Number of `detours` that have a neighbour on that side.
-pub(super) fn count(detours: &[Stretch], busy: &[Stretch], which: Side) -> u64 {
+pub(super) fn count(detours: &[TimeRange], busy: &[TimeRange], which: Side) -> u64 {
     nearest(detours, busy, which).count() as u64
 }
 
 /// The intervals that are neighbours on that side, one for each detour that has one.
-pub(super) fn neighbours(detours: &[Stretch], segments: &[Segment], which: Side) -> Vec<usize> {
-    let busy: Vec<Stretch> = segments.iter().map(|segment| segment.stretch).collect();
+pub(super) fn neighbours(detours: &[TimeRange], segments: &[Segment], which: Side) -> Vec<usize> {
+    let busy: Vec<TimeRange> = segments.iter().map(|segment| segment.stretch).collect();
     nearest(detours, &busy, which).map(|place| segments[place].interval).collect()
 }
 
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn only_the_near_side_counts() {
-        let busy = [Stretch { start: 100, end: 200 }, Stretch { start: 50_000, end: 50_100 }];
-        let detours = [Stretch { start: 300, end: 350 }, Stretch { start: 49_000, end: 49_500 }];
+        let busy = [TimeRange { start: 100, end: 200 }, TimeRange { start: 50_000, end: 50_100 }];
+        let detours = [TimeRange { start: 300, end: 350 }, TimeRange { start: 49_000, end: 49_500 }];
         assert_eq!(count(&detours, &busy, Side::After), 1);
         assert_eq!(count(&detours, &busy, Side::Before), 1);
         assert_eq!(count(&[], &busy, Side::Before), 0);

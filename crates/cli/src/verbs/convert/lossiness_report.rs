@@ -3,10 +3,10 @@
 use quell_recording::formats::{Format, Imported};
 use quell_recording::{Method, Recording};
 
-use super::{Asked, Target};
+use super::{Request, Target};
 use crate::printer::Printer;
 
-pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Asked<'_>, printer: Printer) {
+pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Request<'_>, printer: Printer) {
     let recording = &input.recording;
     let output = args.output.display();
     let kept = match target {
@@ -50,15 +50,15 @@ pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Asked<'_
              kernel's intervals"
         }
     };
-    printer.say(&format!("{output} holds {kept}"));
+    printer.status(&format!("{output} holds {kept}"));
     let own = recording.traces.iter().flat_map(|t| &t.detours).filter(|d| d.own).count();
     if own > 0 && matches!(target, Target::File(Format::Netgauge | Format::LogGopSim | Format::HdrHistogram))
     {
-        printer.say(&format!("{own} detours of quell's own are left out"));
+        printer.status(&format!("{own} detours of quell's own are left out"));
     }
 }
 
-fn what_is_on_the_timeline(recording: &Recording, args: &Asked<'_>, printer: Printer) {
+fn what_is_on_the_timeline(recording: &Recording, args: &Request<'_>, printer: Printer) {
     let manifest = &recording.manifest;
     let detours: usize = recording.traces.iter().map(|trace| trace.detours.len()).sum();
     let quanta: usize = recording.quanta.iter().map(|series| series.quanta.len()).sum();
@@ -71,7 +71,7 @@ fn what_is_on_the_timeline(recording: &Recording, args: &Asked<'_>, printer: Pri
         .collect();
     let held =
         if held.is_empty() { "nothing but when each CPU was watched".to_owned() } else { held.join(", ") };
-    printer.say(&format!("{} holds {held}; open it at https://ui.perfetto.dev", args.output.display()));
+    printer.status(&format!("{} holds {held}; open it at https://ui.perfetto.dev", args.output.display()));
     if intervals == 0 {
         let why = manifest.sources.as_ref().and_then(|sources| sources.unknown_because.as_deref());
         printer.warn(&format!(

@@ -12,7 +12,7 @@ use super::attributed_noise::AttributedNoise;
 
 /// A selector of noise, as typed: a pattern of sources (`tick`, `task:^kworker`, `timer:CALLBACK`), `unattributed`, or the name of a model's component.
 #[derive(Clone, Debug)]
-pub enum Which {
+pub enum SourceSelector {
     /// Sources, or what they worked on.
     Pattern(SourcePattern),
     /// Time that is not attributed.
@@ -21,7 +21,7 @@ pub enum Which {
     Named(String),
 }
 
-impl Which {
+impl SourceSelector {
     /// Whether it selects this kind.
     pub fn matches(&self, kind: &Kind) -> bool {
         match self {
@@ -34,7 +34,7 @@ impl Which {
     }
 }
 
-impl FromStr for Which {
+impl FromStr for SourceSelector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -48,7 +48,7 @@ impl FromStr for Which {
     }
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for SourceSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pattern(pattern) => pattern.fmt(f),
@@ -60,19 +60,19 @@ impl fmt::Display for Which {
 
 impl AttributedNoise {
     /// The noise without some sources; it is not an error if it does not have them.
-    pub fn without(&self, which: &[Which]) -> NodeNoise {
-        let gone = Chosen::select(self, which);
+    pub fn without(&self, which: &[SourceSelector]) -> NodeNoise {
+        let gone = SelectedSources::select(self, which);
         self.weighed(|kind| if gone.has(kind) { 0.0 } else { 1.0 }).noise()
     }
 }
 
 /// The selected kinds of one node, by their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Chosen(Vec<bool>);
+pub struct SelectedSources(Vec<bool>);
 
-impl Chosen {
+impl SelectedSources {
     /// The kinds that any of the selectors matches.
-    pub fn select(node: &AttributedNoise, which: &[Which]) -> Self {
+    pub fn select(node: &AttributedNoise, which: &[SourceSelector]) -> Self {
         Self::by(node, |kind| which.iter().any(|one| one.matches(kind)))
     }
 

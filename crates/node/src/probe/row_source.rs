@@ -5,7 +5,7 @@ use std::time::Duration;
 use quell_recording::{Error, Manifest, Writer};
 
 /// A source of rows that the writer empties whenever it empties the probes' buffers.
-pub trait Beside {
+pub trait RowSource {
     /// The run begins. The manifest has its zero and is not on disk yet. Rows from before the zero must be left out.
     fn begin(&mut self, manifest: &mut Manifest);
 
@@ -16,7 +16,7 @@ pub trait Beside {
     fn collect(&mut self, writer: &mut Writer) -> Result<f64, Error>;
 
     /// How long its buffers can go without being emptied, even at the highest rate.
-    fn patience(&self) -> Duration;
+    fn drain_interval(&self) -> Duration;
 
     /// Rows lost so far.
     fn lost(&self) -> u64;
@@ -29,14 +29,14 @@ pub trait Beside {
 #[derive(Clone, Copy, Debug)]
 pub struct Alone;
 
-impl Beside for Alone {
+impl RowSource for Alone {
     fn begin(&mut self, _: &mut Manifest) {}
 
     fn collect(&mut self, _: &mut Writer) -> Result<f64, Error> {
         Ok(0.0)
     }
 
-    fn patience(&self) -> Duration {
+    fn drain_interval(&self) -> Duration {
         Duration::MAX
     }
 

@@ -11,7 +11,7 @@ use crate::printer::Printer;
 
 /// Prints what the run produced and what is missing, and deletes temporary files. Returns the command's own exit code, or 1 if the command
 /// succeeded but there is no archive.
-pub fn tell(
+pub fn report(
     args: &Trace,
     folder: &Folder,
     used: &Used,
@@ -43,11 +43,11 @@ pub fn tell(
     }
     folder.clear(args.keep_logs || made.damaged);
     if made.damaged {
-        printer.say(&format!("the logs are kept in {shown}/logs"));
+        printer.status(&format!("the logs are kept in {shown}/logs"));
     }
     let Some(archive) = &made.archive else {
         if code != 0 {
-            printer.say(&format!("the command ended with exit code {code}"));
+            printer.status(&format!("the command ended with exit code {code}"));
         }
         printer.error(&anyhow::anyhow!("{}", unseen(args, used, &made)));
         return failed(code);
@@ -59,7 +59,7 @@ pub fn tell(
         return failed(code);
     }
     let archive = archive.strip_prefix(&folder.path).unwrap_or(archive);
-    printer.say(&format!(
+    printer.status(&format!(
         "{} {}, {} events: {shown}/{}",
         made.ranks,
         if made.ranks == 1 { "rank" } else { "ranks" },
@@ -67,11 +67,11 @@ pub fn tell(
         archive.display()
     ));
     if code != 0 {
-        printer.say(&format!(
+        printer.status(&format!(
             "the command ended with exit code {code}; the archive holds what it did until then"
         ));
     }
-    printer.say(&format!("see what the noise did to it with `quell track {shown}`"));
+    printer.status(&format!("see what the noise did to it with `quell track {shown}`"));
     code
 }
 
