@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn harm_is_told() {
+    fn harm_is_reported() {
         let mut draws = Pcg64::seed_from_u64(9);
         assert_eq!(trial(&pairs(&mut draws, 8, -9_000.0), 0.99).verdict, Verdict::Hurts);
     }

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn burns_are_told_from_the_machines_own() {
+    fn burns_are_distinguished_from_the_machines_own() {
         let recorded = trace(&[(100, 50), (300, 10), (500, 100), (900, 5)], 1000);
         // One within a detour, two in one, one that the probe did not see, one after the end.
         let events = [event(110, 140), event(400, 410), event(510, 520), event(550, 590), event(2000, 2100)];

@@ -13,12 +13,12 @@ pub struct Field {
     written: String,
     kind: Type,
     meaning: String,
-    said: Said,
+    column: ColumnAttribute,
 }
 
 /// The words of the attribute.
 #[derive(Clone, Default)]
-struct Said {
+struct ColumnAttribute {
     title: Option<String>,
     unit: Option<Ident>,
     precision: Option<LitInt>,
@@ -41,12 +41,12 @@ pub fn of_field(field: &syn::Field) -> syn::Result<Vec<Field>> {
     let meaning = field.attrs.iter().filter_map(documentation).collect::<Vec<_>>().join(" ");
     let written = field.attrs.iter().find_map(renamed).unwrap_or_else(|| name.to_string());
     let read = |attribute: &Attribute| {
-        let mut said = Said::default();
+        let mut column = ColumnAttribute::default();
         if !matches!(attribute.meta, Meta::Path(_)) {
-            attribute.parse_nested_meta(|meta| said.read(&meta))?;
+            attribute.parse_nested_meta(|meta| column.read(&meta))?;
         }
         let (written, meaning) = (written.clone(), meaning.clone());
-        Ok(Field { name: name.clone(), written, kind: field.ty.clone(), meaning, said })
+        Ok(Field { name: name.clone(), written, kind: field.ty.clone(), meaning, column })
     };
     field.attrs.iter().filter(|one| one.path().is_ident("column")).map(read).collect()
 }
@@ -77,7 +77,7 @@ fn renamed(attribute: &Attribute) -> Option<String> {
     name
 }
 
-impl Said {
+impl ColumnAttribute {
     fn read(&mut self, meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
         let Some(word) = meta.path.get_ident() else { return Err(meta.error("one word is wanted")) };
         let text = || meta.value()?.parse::<LitStr>();
@@ -121,41 +121,41 @@ fn empty(at: &Ident) -> LitStr {
 impl Field {
     /// Pushes the descriptions of its columns onto `columns`.
     pub fn columns(&self) -> TokenStream {
-        let Self { kind, said, .. } = self;
+        let Self { kind, column, .. } = self;
         let name = &self.written;
-        if said.flatten {
+        if column.flatten {
             return quote! { columns.extend(<#kind as ::quell_recording::columns::Flat>::columns()); };
         }
-        if said.nested {
-            let title = said.title.clone().unwrap_or_default();
+        if column.nested {
+            let title = column.title.clone().unwrap_or_default();
             return quote! {
                 let inner = <#kind as ::quell_recording::columns::Flat>::columns();
                 columns.extend(inner.into_iter().map(|column| column.within(#name, #title)));
             };
         }
-        let unit = said.unit.as_ref().map_or_else(|| usual_unit(name, kind), ToString::to_string);
+        let unit = column.unit.as_ref().map_or_else(|| usual_unit(name, kind), ToString::to_string);
         let unit = format_ident!("{}", capital(&unit));
-        let title = said.title.clone().unwrap_or_else(|| usual_title(name));
-        let importance = said.importance.as_ref().map_or_else(|| "usual".to_owned(), ToString::to_string);
+        let title = column.title.clone().unwrap_or_else(|| usual_title(name));
+        let importance = column.importance.as_ref().map_or_else(|| "usual".to_owned(), ToString::to_string);
         let importance = format_ident!("{}", capital(&importance));
-        let precision = said.precision.as_ref().map_or_else(|| quote! { 2 }, |digits| quote! { #digits });
-        let sweep = match &said.sweep {
+        let precision = column.precision.as_ref().map_or_else(|| quote! { 2 }, |digits| quote! { #digits });
+        let sweep = match &column.sweep {
             None => quote! { None },
             Some(None) => quote! { Some(#name) },
             Some(Some(column)) => quote! { Some(#column) },
         };
-        let absent = said.absent.as_ref().map_or_else(|| quote! { "-" }, |text| quote! { #text });
-        let yes_no = match &said.yes_no {
+        let absent = column.absent.as_ref().map_or_else(|| quote! { "-" }, |text| quote! { #text });
+        let yes_no = match &column.yes_no {
             None => quote! { ["yes", "no"] },
             Some((yes, no)) => quote! { [#yes, #no] },
         };
-        let kind = match &said.with {
+        let kind = match &column.with {
             None => quote! { <#kind as ::quell_recording::columns::AsValue>::KIND },
             Some(with) => quote! { ::quell_recording::columns::kind_of(|value: &#kind| #with(value)) },
         };
-        let suffix = said.suffix.as_ref().map_or_else(|| quote! { "" }, |text| quote! { #text });
-        let (meaning, zero, plus, filled) = (&self.meaning, said.zero, said.plus, said.filled);
-        let computed = said.with.is_some();
+        let suffix = column.suffix.as_ref().map_or_else(|| quote! { "" }, |text| quote! { #text });
+        let (meaning, zero, plus, filled) = (&self.meaning, column.zero, column.plus, column.filled);
+        let computed = column.with.is_some();
         quote! {
             columns.push(::quell_recording::columns::Column {
                 field: #name.to_owned(),
@@ -179,9 +179,9 @@ impl Field {
 
     /// Pushes its values onto `values`.
     pub fn values(&self) -> TokenStream {
-        let Self { name, kind, said, .. } = self;
-        match &said.with {
-            _ if said.flatten || said.nested => {
+        let Self { name, kind, column, .. } = self;
+        match &column.with {
+            _ if column.flatten || column.nested => {
                 quote! { values.extend(<#kind as ::quell_recording::columns::Flat>::values(&self.#name)); }
             }
             Some(with) => {

@@ -144,7 +144,7 @@ impl Writer {
         match event.what {
             What::Noise { source, total_ns } if (source as usize) < places.1 => {
                 if stream.told.is_some_and(|told| told != time) || stream.news.contains(&source) {
-                    self.tell(location)?;
+                    self.report(location)?;
                 }
                 let stream = &mut self.streams[location];
                 stream.told = Some(time);
@@ -175,7 +175,7 @@ impl Writer {
         if stream.told.is_none() && stream.events == 0 {
             stream.told = Some(time);
         }
-        self.tell(location)?;
+        self.report(location)?;
         let raw = self
             .raw_event(location, time, event.what, probed)
             .map_err(|reason| self.refused(location, event, reason))?;
@@ -196,7 +196,7 @@ impl Writer {
     /// If they cannot be written.
     pub fn close(&mut self, location: usize) -> Result<(), Error> {
         self.streams[location].probed = None;
-        self.tell(location)?;
+        self.report(location)?;
         self.stream(location)?; // creates it, so that each location has a file
         let raw = std::mem::replace(&mut self.streams[location].raw, ptr::null_mut());
         // SAFETY: the stream is open, and no other pointer to it remains.
@@ -227,7 +227,7 @@ impl Writer {
     }
 
     /// Writes the noise that is not written yet.
-    fn tell(&mut self, location: usize) -> Result<(), Error> {
+    fn report(&mut self, location: usize) -> Result<(), Error> {
         let Some(time) = self.streams[location].told.take() else { return Ok(()) };
         self.streams[location].news.clear();
         if self.definitions.sources.is_empty() {

@@ -55,7 +55,7 @@ where
     if *maker != here {
         let why = "this process was forked from one in which quell had begun its threads, which are not here: \
                    start workers afresh, as by multiprocessing.get_context(\"spawn\")";
-        return Err(error::told(&anyhow::anyhow!(why)));
+        return Err(error::to_python(&anyhow::anyhow!(why)));
     }
     let shared = Arc::new(Shared::default());
     let (send, mut receive) = channel();
@@ -70,7 +70,7 @@ where
         let waited;
         (waited, receive) = wait(py, receive, STEP);
         match waited {
-            Ok(Ok(result)) => return result.map_err(|error| error::told(&error)),
+            Ok(Ok(result)) => return result.map_err(|error| error::to_python(&error)),
             Ok(Err(_)) => return Err(PyRuntimeError::new_err("quell made a mistake, and said above which")),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(PyRuntimeError::new_err("the work ended without a word"));

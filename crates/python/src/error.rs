@@ -10,7 +10,7 @@ mod classes {
 }
 
 /// The error with the text that the command prints after `error: `.
-pub fn told(error: &anyhow::Error) -> PyErr {
+pub fn to_python(error: &anyhow::Error) -> PyErr {
     let words = format!("{error:#}");
     if error.is::<Usage>() {
         classes::UsageError::new_err(words)
@@ -21,5 +21,5 @@ pub fn told(error: &anyhow::Error) -> PyErr {
 
 /// An error in a file.
 pub fn of_file(error: quell_recording::Error) -> PyErr {
-    told(&error.into())
+    to_python(&error.into())
 }

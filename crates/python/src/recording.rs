@@ -55,7 +55,7 @@ impl Recording {
     /// Everything except rows, as JSON.
     #[getter]
     fn manifest(&self) -> PyResult<String> {
-        serde_json::to_string(&self.manifest).map_err(|error| error::told(&error.into()))
+        serde_json::to_string(&self.manifest).map_err(|error| error::to_python(&error.into()))
     }
 
     /// One of its tables.

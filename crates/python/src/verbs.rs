@@ -124,5 +124,5 @@ fn options_of(verb: &str) -> PyResult<String> {
         "track" => options::list::<track::TrackArgs>(),
         _ => return Err(PyValueError::new_err(format!("`{verb}` is no verb of this module"))),
     };
-    serde_json::to_string(&options).map_err(|failed| error::told(&Usage(failed.to_string()).into()))
+    serde_json::to_string(&options).map_err(|failed| error::to_python(&Usage(failed.to_string()).into()))
 }

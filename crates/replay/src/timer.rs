@@ -90,14 +90,14 @@ impl Engine {
     }
 
     fn struck(&self, thread: &Thread, entry: u64) {
-        let Some(until) = self.strike(thread, entry) else { return };
+        let Some(until) = self.deliver(thread, entry) else { return };
         // An interruption of the handler is not its own cost: the estimate at most doubles, plus a margin, and falls at once.
         let known = thread.over.load(Ordering::Relaxed).saturating_mul(2).saturating_add(MARGIN_NS);
         thread.over.store(now_ns().saturating_sub(until).min(known), Ordering::Relaxed);
     }
 
     /// Handles a timer, and returns until when it should burn; `None` if the timer is obsolete.
-    fn strike(&self, thread: &Thread, entry: u64) -> Option<u64> {
+    fn deliver(&self, thread: &Thread, entry: u64) -> Option<u64> {
         let (plan, report) = (&self.plan, &self.report);
         let turn = thread.turn.load(Ordering::Relaxed);
         let (aim, passed) = thread.aim(turn);
@@ -168,7 +168,7 @@ impl Engine {
 }
 
 /// The handler of our signal.
-extern "C" fn strike(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn deliver(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let entry = now_ns();
     // SAFETY: the address of this thread's `errno` is always valid.
     let errno = unsafe { &mut *libc::__errno_location() };

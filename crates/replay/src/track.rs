@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_starves_a_program_is_told_apart() {
+    fn what_starves_a_program_is_distinguished() {
         let bearable = |words: &[u64]| Track::from_words(words.len() / 2 - 1, words).unwrap().bearable();
         assert_eq!(bearable(&[1_000_000, 1_000_000]), Ok(()), "no noise at all");
         assert_eq!(bearable(&[5_000, 20_000, 5_000, 19_000]), Ok(()));

@@ -47,7 +47,7 @@ fn comments<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// What is left out, as comments under a heading; empty if nothing is.
-fn told(heading: &str, left: &[Left]) -> String {
+fn skipped_section(heading: &str, left: &[Left]) -> String {
     if left.is_empty() {
         return String::new();
     }

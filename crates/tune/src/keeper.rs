@@ -149,7 +149,7 @@ pub fn keep() -> Result<(), String> {
     }
     leave_the_caller();
     if request.until.is_some() {
-        revert_when_told_to_end(&request);
+        revert_on_request_to_end(&request);
     }
     let ended = wait(request.until.as_ref().and_then(|until| until.after), process.as_ref());
     drop(held);
@@ -232,7 +232,7 @@ fn give_back(request: &Request, why: &str) -> Result<(), String> {
 }
 
 /// Reverts on SIGTERM, with which a session or a machine that shuts down ends all its processes. `revert` ends a keeper by another signal.
-fn revert_when_told_to_end(request: &Request) {
+fn revert_on_request_to_end(request: &Request) {
     // SAFETY: the set is initialised before use; the mask is this process's own, and is set before its other thread starts.
     let signals = unsafe {
         let mut signals: libc::sigset_t = std::mem::zeroed();

@@ -152,7 +152,7 @@ fn a_plan_that_no_longer_fits_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn what_others_changed_is_kept_told_and_overwritten_only_at_their_word() {
+fn foreign_changes_are_kept_reported_and_overwritten_only_on_request() {
     for (foreign, text) in [(Foreign::Overwrite, "1\n"), (Foreign::Forget, "7\n")] {
         let (folder, root, plan) = two();
         run(&root, &plan).unwrap();
@@ -212,7 +212,7 @@ fn a_journal_cut_anywhere_gives_everything_back() {
 }
 
 #[test]
-fn a_damaged_line_is_told_and_the_rest_given_back() {
+fn a_damaged_line_is_reported_and_the_rest_given_back() {
     let (_folder, root, plan) = two();
     let id = run(&root, &plan).unwrap().id.unwrap();
     let store = Store::open(&root).unwrap();
@@ -288,7 +288,7 @@ fn a_unit_that_was_disabled_is_enabled_again_after_a_boot_and_not_started() {
 }
 
 #[test]
-fn a_unit_half_way_is_not_somebody_elses() {
+fn a_unit_half_way_is_not_someone_elses() {
     let (folder, root, plan) = unit();
     let id = run(&root, &plan).unwrap().id.unwrap();
     let store = Store::open(&root).unwrap();

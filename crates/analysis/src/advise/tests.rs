@@ -48,7 +48,7 @@ fn advice(nodes: &[AttributedNoise], candidates: &[Candidate], compute: &[Cpu], 
 }
 
 #[test]
-fn what_gains_most_comes_first_and_the_rest_is_told() {
+fn what_gains_most_comes_first_and_the_rest_is_reported() {
     let candidates = [
         candidate("quiet-irq", "irq:eth0", Standing::Possible, false),
         candidate("ksm", "task:ksmd", Standing::Possible, false),
@@ -75,7 +75,7 @@ fn what_gains_most_comes_first_and_the_rest_is_told() {
 }
 
 #[test]
-fn what_is_not_worth_it_is_said() {
+fn what_is_not_worth_it_is_reported() {
     let quiet = r#"
         [[component]]
         name = "tick"

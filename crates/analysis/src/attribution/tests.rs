@@ -85,7 +85,7 @@ fn the_three_figures_differ_as_they_must() {
 }
 
 #[test]
-fn a_train_of_nobodys_and_detours_after_ticks_raise_suspicion() {
+fn an_unattributed_train_and_detours_after_ticks_raise_suspicion() {
     let mut made = node();
     let mut detours = std::mem::take(&mut made.traces[0].detours);
     detours.retain(|d| d.duration.as_nanos() != 300);
@@ -105,7 +105,7 @@ fn a_train_of_nobodys_and_detours_after_ticks_raise_suspicion() {
 }
 
 #[test]
-fn what_is_not_known_is_said() {
+fn what_is_not_known_is_reported() {
     let mut made = node();
     made.manifest.sources = None;
     let none = attribution(&made);

@@ -74,12 +74,12 @@ pub(super) fn outliers(nodes: &[&NodeSummary]) -> Found {
         }
     }
     found.typical.sort_by(|a, b| b.ns_per_s.total_cmp(&a.ns_per_s).then_with(|| a.source.cmp(&b.source)));
-    found.whys.iter_mut().for_each(tell_once);
+    found.whys.iter_mut().for_each(keep_first_mention);
     found
 }
 
 /// Keeps the causes with most time: the sum of all noise only if there is no other cause, and of bands that share detours only one.
-fn tell_once(whys: &mut Vec<Why>) {
+fn keep_first_mention(whys: &mut Vec<Why>) {
     whys.sort_by(|a, b| {
         let all = |why: &Why| why.source == ALL;
         all(a)
@@ -214,7 +214,7 @@ impl<'a> Column<'a> {
                     && value >= LEAST_TIMES * one.typical
                     && (if worst { matters_on_cpu } else { matters })
             };
-            let by_score = telling(cell, compared.iter().filter(high));
+            let by_score = distinctive(cell, compared.iter().filter(high));
             let by_rarity = (rare[at] && matters).then(|| {
                 let figure = cell.where_it_is();
                 (figure, self.median(|one| value(one, figure)))
@@ -318,7 +318,7 @@ impl<'a> Column<'a> {
 }
 
 /// The most informative figure: that of one CPU only if it is far above the figure of the whole node.
-fn telling<'a>(cell: &Cell, high: impl Iterator<Item = &'a Compared>) -> Option<(Figure, f64)> {
+fn distinctive<'a>(cell: &Cell, high: impl Iterator<Item = &'a Compared>) -> Option<(Figure, f64)> {
     let times = |one: &Compared| {
         let worst = matches!(one.figure, Figure::WorstCpuRate | Figure::WorstCpuTime);
         value(cell, one.figure) / one.typical * if worst { 1.0 } else { FAR_ABOVE }

@@ -153,7 +153,7 @@ mod tests {
     use crate::attribution::fixture::{task, tick};
 
     #[test]
-    fn all_counters_are_told() {
+    fn all_counters_are_reported() {
         let mut counters = Counters::new(&[Cpu(1), Cpu(3)], true, 7);
         let bad = "a\"b\\c\nd";
         for at in 0..2 {

@@ -44,7 +44,7 @@ fn row<'a>(frame: &'a Frame, name: &str) -> &'a SourceNow {
 }
 
 #[test]
-fn an_interval_is_summed_beside_all_time() {
+fn an_interval_is_summed_next_to_all_time() {
     let mut gatherer = gatherer();
     gatherer.detours(&[detour(1_000, 10_000_000)]);
     gatherer.intervals([tick(1_100, 6_000_000)].into_iter());
@@ -84,7 +84,7 @@ fn a_detour_over_an_interval_s_end_keeps_what_came_before_it() {
 }
 
 #[test]
-fn only_longer_detours_than_any_before_are_told() {
+fn only_longer_detours_than_any_before_are_reported() {
     let mut gatherer = gatherer();
     gatherer.detours(&[detour(0, 10), detour(100, 30), detour(200, 20)]);
     let lengths = |frame: Frame| frame.longest.iter().map(|one| one.duration_ns).collect::<Vec<_>>();

@@ -59,7 +59,7 @@ impl Findings {
     }
 
     /// Whether the `count`th finding of a kind is still reported. Checked before its warning is made, because an archive may hold millions.
-    pub(super) fn tells(count: u64) -> bool {
+    pub(super) fn is_significant(count: u64) -> bool {
         count <= MOST as u64
     }
 }

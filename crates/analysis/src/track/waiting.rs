@@ -26,7 +26,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
         }
         let Some(call) = self.places[location as usize].call.take() else { return true };
         self.complete_call(location, &call);
-        self.tell_watchers(location);
+        self.notify_watchers(location);
         true
     }
 
@@ -83,7 +83,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     }
 
     /// Wakes senders to check whether this location received their messages, or continued without.
-    pub(super) fn tell_watchers(&mut self, location: u32) {
+    pub(super) fn notify_watchers(&mut self, location: u32) {
         let now = self.places[location as usize].now;
         if self.places[location as usize].watchers.is_empty() {
             return;

@@ -127,7 +127,7 @@ fn what_ifs_predict_the_same_as_advice() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_said() {
+fn what_is_asked_wrongly_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     built(dir.path());
     let told = [

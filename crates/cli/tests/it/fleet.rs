@@ -96,7 +96,7 @@ fn without_sources_the_ill_are_named_too() {
 }
 
 #[test]
-fn damaged_few_and_healthy_nodes_are_told_as_such() {
+fn damaged_few_and_healthy_nodes_are_reported_as_such() {
     let dir = tempfile::tempdir().unwrap();
     made(dir.path(), &["--nodes", "9", "--duration", "2s"]);
     fs_err::write(dir.path().join("fleet/node00004.quell/detours.parquet"), "no table").unwrap();

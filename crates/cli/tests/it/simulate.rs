@@ -17,7 +17,7 @@ const DEADLOCK: &str = "num_ranks 2\nrank 0 {\nhear: recv 8b from 1\nsay: send 8
 /// A message whose tag no receive matches.
 const MISSED: &str = "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\nrank 1 {\nrecv 8b from 0\n}\n";
 
-fn said(folder: &Path, calls: &[&[&str]]) -> String {
+fn output(folder: &Path, calls: &[&[&str]]) -> String {
     calls.iter().map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args))).collect()
 }
 
@@ -55,7 +55,7 @@ fn a_simulation_says_when_ranks_are_done() {
         &["simulate", "--net", "help"],
         &["simulate", "--help"],
     ];
-    assert_snapshot!(said(dir.path(), &calls));
+    assert_snapshot!(output(dir.path(), &calls));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn programs_that_do_not_end_say_why() {
         &["simulate", "many.goal", "--compat"],
         &["simulate", "broken.goal"],
     ];
-    assert_snapshot!(said(dir.path(), &calls));
+    assert_snapshot!(output(dir.path(), &calls));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn what_cannot_be_simulated_is_refused() {
         &["simulate", "ping.goal", "--compat", "--noise", "back.txt"],
         &["simulate", "ping.goal", "--baseline"],
     ];
-    assert_snapshot!(said(dir.path(), &calls));
+    assert_snapshot!(output(dir.path(), &calls));
 }
 
 /// Computed by hand: work of 55 starts at offset 60. LogGOPSim counts detours that start before 115; a machine also counts the one at 160,
@@ -171,7 +171,7 @@ fn messages_end_a_phase_as_they_do_in_a_simulation() {
         assert!(low <= slowdown && slowdown <= high && slowdown > 0.0, "{point}");
         assert_eq!((point["phases"].as_u64(), point["replicates"].as_u64()), (Some(60), Some(20)));
     }
-    assert_snapshot!(said(
+    assert_snapshot!(output(
         dir.path(),
         &[
             &[

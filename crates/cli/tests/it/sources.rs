@@ -173,7 +173,7 @@ fn json_of_sources_has_the_fields_that_others_rely_on() {
 }
 
 #[test]
-fn unknown_sources_are_said_to_be_unknown() {
+fn unknown_sources_are_reported_as_unknown() {
     let dir = tempfile::tempdir().unwrap();
     support::netgauge(dir.path());
     assert!(run(dir.path(), &["convert", "selfish.txt", "a.quell"]).status.success());

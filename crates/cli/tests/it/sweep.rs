@@ -280,7 +280,7 @@ fn patterns_and_schedules_are_swept_and_what_cannot_be_is_a_row() {
 }
 
 #[test]
-fn a_sweep_that_is_told_to_end_keeps_what_is_complete() {
+fn a_sweep_that_is_asked_to_end_keeps_what_is_complete() {
     let dir = prepared(THOUSAND);
     let child = sweep(dir.path(), "out").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id() as i32;

@@ -20,7 +20,7 @@ fn widest(text: &str) -> usize {
 }
 
 #[test]
-fn a_run_is_told_as_text() {
+fn a_run_is_shown_as_text() {
     let dir = tempfile::tempdir().unwrap();
     two(dir.path());
     assert_snapshot!(transcript(dir.path(), &["track", "two"]));
@@ -29,7 +29,7 @@ fn a_run_is_told_as_text() {
 }
 
 #[test]
-fn a_run_is_told_as_a_document() {
+fn a_run_is_shown_as_a_document() {
     let dir = tempfile::tempdir().unwrap();
     two(dir.path());
     let document = json(dir.path(), &["track", "two", "--json"]);
@@ -69,7 +69,7 @@ fn an_archive_without_counters_is_not_called_quiet() {
 }
 
 #[test]
-fn a_broken_archive_is_told_and_fails() {
+fn a_broken_archive_is_reported_and_fails() {
     let dir = tempfile::tempdir().unwrap();
     // No rank sends what rank 1 receives, and rank 0 does not enter the second collective.
     let ranks = [

@@ -44,7 +44,7 @@ impl Node {
         serde_json::from_slice(&fs_err::read(self.path().join("plan")).unwrap()).unwrap()
     }
 
-    fn said(&self, args: &[&str]) -> String {
+    fn output(&self, args: &[&str]) -> String {
         transcript(self.path(), &[&["tune"], args, &["--sysroot", "node"]].concat())
     }
 
@@ -142,11 +142,11 @@ fn killed_at_any_step_units_partitions_and_files_are_given_back() {
 fn a_plan_reads_like_a_diff_and_nothing_is_written_without_a_word() {
     let node = Node::new(fake_machine::large);
     let before = node.image();
-    insta::assert_snapshot!("plan", node.said(&["plan", "vm-stat-interval", "thp", "-o", "plan"]));
-    insta::assert_snapshot!("dry_run", node.said(&["apply", "plan"]));
+    insta::assert_snapshot!("plan", node.output(&["plan", "vm-stat-interval", "thp", "-o", "plan"]));
+    insta::assert_snapshot!("dry_run", node.output(&["apply", "plan"]));
     insta::assert_snapshot!(
         "nothing_applied",
-        node.said(&["status"]) + &node.said(&["verify"]) + &node.said(&["revert"])
+        node.output(&["status"]) + &node.output(&["verify"]) + &node.output(&["revert"])
     );
     assert_eq!(node.image(), before);
 }
@@ -154,7 +154,7 @@ fn a_plan_reads_like_a_diff_and_nothing_is_written_without_a_word() {
 #[test]
 fn an_audit_of_a_large_node() {
     let node = Node::new(fake_machine::large);
-    insta::assert_snapshot!("audit_thp", node.said(&["audit", "thp", "nohz-full"]));
+    insta::assert_snapshot!("audit_thp", node.output(&["audit", "thp", "nohz-full"]));
     let audit = json(node.path(), &["tune", "audit", "--json", "--sysroot", "node"]);
     assert!(audit["mitigations"].as_array().unwrap().len() >= 109);
 }
@@ -169,16 +169,16 @@ fn what_is_no_plan_is_refused_with_its_reason() {
     fs_err::write(node.path().join("empty"), "").unwrap();
     let mut said = String::new();
     for name in ["edited", "torn", "empty", "absent"] {
-        said += &node.said(&["apply", name, "--yes"]);
+        said += &node.output(&["apply", name, "--yes"]);
     }
-    said += &node.said(&["plan", "vm-stat-intervall"]);
-    said += &node.said(&["plan", "--profile", "desktop"]);
-    said += &node.said(&["plan", "irq-cpu0", "irq-thread0"]);
-    said += &node.said(&["plan", "smt-off", "thp"]);
-    said += &node.said(&["plan", "thp", "--cpus", "0-255"]);
-    said += &node.said(&["plan", "thp", "--cpus", "999"]);
-    said += &node.said(&["plan", "thp", "--set", "thp"]);
-    said += &node.said(&["revert", "2026"]);
+    said += &node.output(&["plan", "vm-stat-intervall"]);
+    said += &node.output(&["plan", "--profile", "desktop"]);
+    said += &node.output(&["plan", "irq-cpu0", "irq-thread0"]);
+    said += &node.output(&["plan", "smt-off", "thp"]);
+    said += &node.output(&["plan", "thp", "--cpus", "0-255"]);
+    said += &node.output(&["plan", "thp", "--cpus", "999"]);
+    said += &node.output(&["plan", "thp", "--set", "thp"]);
+    said += &node.output(&["revert", "2026"]);
     said += &transcript(node.path(), &["tune", "audit", "--sysroot", "nowhere"]);
     insta::assert_snapshot!("refused_plans", said);
     assert!(!node.path().join("node/var/lib/quell").exists(), "nothing was begun");
@@ -197,7 +197,7 @@ fn guard_rails() {
         assert_eq!(document.status.code(), Some(3), "{rule}: {}", text(&document));
         let document: Value = serde_json::from_slice(&document.stdout).unwrap();
         assert_eq!(document["refused"][0]["rule"], rule);
-        said += &node.said(&apply);
+        said += &node.output(&apply);
         assert_eq!(node.image(), before);
         let allowed = node.tune(&[&apply[..], more].concat()).status.code();
         assert_eq!(allowed, Some(if more.is_empty() { 3 } else { 0 }), "{rule}");
@@ -223,8 +223,8 @@ fn guard_rails() {
     insta::assert_snapshot!("guard_rails", said);
     let node = Node::new(fake_machine::large);
     node.plan(&["softlockup-off"]);
-    insta::assert_snapshot!("too_risky", node.said(&["apply", "plan", "--yes"]));
-    let said = node.said(&["apply", "plan", "--yes", "--max-risk", "medium"]);
+    insta::assert_snapshot!("too_risky", node.output(&["apply", "plan", "--yes"]));
+    let said = node.output(&["apply", "plan", "--yes", "--max-risk", "medium"]);
     assert!(said.starts_with("exit 0"), "{said}");
 }
 
@@ -280,7 +280,7 @@ fn a_site_adds_its_own_and_its_mistakes_are_named() {
         ("kind = \"file\"", "kind = \"fule\""),
     ] {
         node.put("/etc/quell/mitigations.d/site-swap.toml", &mine.replace(from, to));
-        said += &node.said(&["audit"]);
+        said += &node.output(&["audit"]);
     }
     insta::assert_snapshot!("site_mistakes", said);
 }

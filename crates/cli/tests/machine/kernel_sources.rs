@@ -220,7 +220,7 @@ fn a_command_reads_its_own_account_as_the_recorder_keeps_it() {
 }
 
 #[test]
-fn what_the_recorder_costs_is_told_when_asked() {
+fn what_the_recorder_costs_is_reported_when_asked() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
     if !may_watch_the_kernel(dir.path()) {

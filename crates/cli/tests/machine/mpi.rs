@@ -130,7 +130,7 @@ fn an_ordinary_user_runs_them_too() {
 }
 
 #[test]
-fn a_prediction_stands_beside_the_run() {
+fn a_prediction_stands_next_to_the_run() {
     let _machine = machine();
     let Some(mpi) = mpis().first().copied() else { return };
     let dir = tempfile::tempdir().unwrap();

@@ -26,7 +26,7 @@ fn trace(folder: &Path, mpi: &str, options: &[&str], ring: &[&str]) -> Output {
     command.arg("--").args(launch(mpi, 2)).arg(format!("./{mpi}")).args(ring).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -54,7 +54,7 @@ fn every_call_is_archived_with_counters_that_rise() {
             stop.store(true, Ordering::SeqCst);
             output
         });
-        let said = said(&output);
+        let said = text(&output);
         assert!(output.status.success(), "{mpi}: {said}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "2 ranks, 300 rounds\n", "{mpi}");
         assert!(said.contains(&format!("quell track run-{mpi}")), "{mpi}: {said}");
@@ -85,13 +85,13 @@ fn a_commands_end_is_its_own_and_its_archive_is_made() {
     let dir = tempfile::tempdir().unwrap();
     for mpi in mpis(dir.path()) {
         let failed = trace(dir.path(), mpi, &["-o", &format!("failed-{mpi}"), "--keep-logs"], &["40", "7"]);
-        assert_eq!(failed.status.code(), Some(7), "{mpi}: {}", said(&failed));
+        assert_eq!(failed.status.code(), Some(7), "{mpi}: {}", text(&failed));
         let folder = dir.path().join(format!("failed-{mpi}"));
         assert!(folder.join("logs").is_dir());
         assert!(read(&folder).iter().all(|rank| rank.allreduces == 40), "{mpi}");
         let options = ["-o", &format!("killed-{mpi}"), "--sources", "off"];
         let killed = trace(dir.path(), mpi, &options, &["200", "0", "1"]);
-        let said = said(&killed);
+        let said = text(&killed);
         assert!(killed.status.code() > Some(3), "{mpi}: {said}");
         assert!(said.contains("MPI_Finalize never ended"), "{mpi}: {said}");
         let ranks = read(&dir.path().join(format!("killed-{mpi}")));
@@ -102,20 +102,20 @@ fn a_commands_end_is_its_own_and_its_archive_is_made() {
 
 /// Another MPI than the tracer's, and a log that is full.
 #[test]
-fn what_could_not_be_traced_is_told() {
+fn untraced_ranks_are_reported() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
     let mpis = mpis(dir.path());
     if let [first, second] = mpis[..] {
         let other = trace(dir.path(), first, &["-o", "other", "--mpi", second, "--sources", "off"], &["20"]);
-        let said = said(&other);
+        let said = text(&other);
         assert_eq!(other.status.code(), Some(1), "{said}");
         assert!(said.contains("another MPI") && said.contains("--mpi"), "{said}");
     }
     for mpi in mpis {
         let output = format!("full-{mpi}");
         let full = trace(dir.path(), mpi, &["-o", &output, "--limit", "64Ki", "--sources", "off"], &["2000"]);
-        let said = said(&full);
+        let said = text(&full);
         assert!(full.status.success() && said.contains("raise --limit"), "{mpi}: {said}");
     }
 }
@@ -143,13 +143,13 @@ fn help_and_refusals() {
 }
 
 #[test]
-fn a_program_without_mpi_is_told_so() {
+fn a_program_without_mpi_is_reported() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
     let Some(mpi) = mpis(dir.path()).first().copied() else { return };
     let words = ["trace", "-o", "run", "--sources", "off", "--mpi", mpi, "--"];
     let output = run(dir.path(), &[&words[..], &["echo", "hello"]].concat());
-    let said = said(&output);
+    let said = text(&output);
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"hello\n"[..]), "{said}");
     assert!(said.contains("no MPI call was seen of `echo hello`"), "{said}");
     let missing = run(dir.path(), &[&words[..2], &["none"], &words[3..], &["./no-such-program"]].concat());

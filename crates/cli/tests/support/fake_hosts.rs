@@ -119,7 +119,7 @@ impl FakeHosts {
     }
 
     /// The output of a daemon.
-    pub fn said(&self, name: &str) -> String {
+    pub fn output(&self, name: &str) -> String {
         fs_err::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default()
     }
 
@@ -166,7 +166,7 @@ impl FakeHosts {
             self.daemon(name, &format!("sshd-{name}"), &["sh", "-c", &start]);
         }
         for name in names {
-            until("sshd", || self.said(&format!("sshd-{name}")).contains("listening on 0.0.0.0"));
+            until("sshd", || self.output(&format!("sshd-{name}")).contains("listening on 0.0.0.0"));
         }
     }
 

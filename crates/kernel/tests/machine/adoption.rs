@@ -53,7 +53,7 @@ fn who_asks_is_followed_with_all_threads() {
 
 #[test]
 fn without_adoption_who_asks_reads_and_has_no_slot() {
-    let folder = tempfile_beside();
+    let folder = tempfile_nearby();
     let _turn = quell_testing::machine();
     let program = program(&folder);
     let Some(recorder) = recorder(false) else { return };
@@ -64,7 +64,7 @@ fn without_adoption_who_asks_reads_and_has_no_slot() {
 }
 
 /// A folder for this test alone: two tests that run at once compile the same program.
-fn tempfile_beside() -> std::path::PathBuf {
+fn tempfile_nearby() -> std::path::PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("strangers");
     fs_err::create_dir_all(&folder).unwrap();
     folder

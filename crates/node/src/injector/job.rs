@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_as_a_shell_tells_them() {
+    fn ends_are_reported_as_a_shell_does() {
         let end = |script: &str| {
             let words = ["sh".to_owned(), "-c".to_owned(), script.to_owned()];
             run(&words, &QUIET, &AtomicI32::new(0)).unwrap().code()

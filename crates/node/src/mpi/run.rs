@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ranks_say_is_told_apart() {
+    fn output_of_ranks_is_distinguished() {
         let script =
             "echo hello; echo 'quell-bench: progress 3 9'; echo 'x: quell-bench: error: no disk' >&2; exit 7";
         let (ended, _, _folder) = shell(script, &AtomicBool::new(false));

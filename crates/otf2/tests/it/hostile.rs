@@ -198,7 +198,7 @@ fn what_stands_before_damage_is_kept() {
 }
 
 #[test]
-fn what_is_no_archive_is_said_to_be_none() {
+fn what_is_no_archive_is_reported_as_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let said = |path: &Path| Archive::open(path).unwrap_err().to_string();

@@ -110,7 +110,7 @@ pub(super) fn define(
             *place = other_sides.get(place).copied().unwrap_or(*place);
         }
     }
-    merged.tell_members(summary, &mut definitions);
+    merged.define_members(summary, &mut definitions);
     definitions.locations =
         heads.iter().enumerate().map(|(place, (_, head))| location(place, head)).collect();
     Ok((definitions, maps))
@@ -211,7 +211,7 @@ impl Merged {
     }
 
     /// Sets the members of each communicator, and of the other side if there is one.
-    fn tell_members(&mut self, summary: &mut Summary, definitions: &mut Definitions) {
+    fn define_members(&mut self, summary: &mut Summary, definitions: &mut Definitions) {
         for (known, place) in &self.comms {
             let members = match *known {
                 Known::World => Some((0..summary.ranks).collect()),

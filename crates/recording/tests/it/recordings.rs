@@ -264,7 +264,7 @@ proptest! {
 }
 
 #[test]
-fn phases_stand_beside_the_kernels_intervals() {
+fn phases_stand_next_to_the_kernels_intervals() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("a.quell");
     let mut manifest = Manifest::new(Method::Kernel, State::Complete);

@@ -104,7 +104,7 @@ impl Schedule {
     }
 
     /// Notifies the dependents of an operation that it has started (`edge_kind` is [`AT_START`]) or is done (0).
-    fn tell(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, edge_kind: u32, free: &mut Vec<Free>) {
+    fn notify(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, edge_kind: u32, free: &mut Vec<Free>) {
         state.last = op;
         let part = self.part(rank);
         for &edge in part.edges_of(op as usize) {
@@ -114,7 +114,7 @@ impl Schedule {
             let dependent = edge & DEPENDENT;
             let index = dependent as usize;
             let waits = &mut state.waits[index];
-            let ready = waits.tell(at);
+            let ready = waits.notify(at);
             if waits.needs == 0 {
                 let Op { peer, shape, .. } = part.ops[index];
                 state.freed += 1;
@@ -145,7 +145,7 @@ struct Waits {
 impl Waits {
     /// Counts one need as met at `at`, and returns the latest time at which one was.
     #[inline(always)]
-    fn tell(&mut self, at: u64) -> u64 {
+    fn notify(&mut self, at: u64) -> u64 {
         let [low, high] = self.ready;
         let ready = at.max(u64::from(high) << 32 | u64::from(low));
         self.ready = [ready as u32, (ready >> 32) as u32];
@@ -209,12 +209,12 @@ impl Program for Schedule {
 
     fn started(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<Free>) {
         if self.at_starts {
-            self.tell(rank, state, op, at, AT_START, free);
+            self.notify(rank, state, op, at, AT_START, free);
         }
     }
 
     fn done(&self, rank: u32, state: &mut Waiting, op: u32, at: u64, free: &mut Vec<Free>) {
-        self.tell(rank, state, op, at, 0, free);
+        self.notify(rank, state, op, at, 0, free);
     }
 
     fn unfreed(&self, _rank: u32, state: &Waiting) -> u64 {

@@ -34,7 +34,7 @@ fn binary_of(schedule: &Schedule) -> Vec<u8> {
 }
 
 #[test]
-fn the_forms_are_told_apart() {
+fn the_forms_are_distinguished() {
     assert_eq!(Format::detect(b"num_rank"), Format::Text);
     assert_eq!(Format::detect(b""), Format::Text);
     assert_eq!(Format::detect(&4223u64.to_le_bytes()), Format::Binary);

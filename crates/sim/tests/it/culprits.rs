@@ -94,7 +94,7 @@ proptest! {
 }
 
 #[test]
-fn one_detour_on_the_way_is_the_culprit_and_one_beside_it_is_absorbed() {
+fn one_detour_on_the_way_is_the_culprit_and_one_next_to_it_is_absorbed() {
     let params = Params { ranks: 4, iterations: 2, work_ns: 100_000, ..Params::default() };
     // Rank 2 loses 30 µs in the first phase; rank 1 loses 5 µs at the same time, and waits for rank 2 anyway.
     let detours = [vec![], vec![(10_000, 5_000)], vec![(20_000, 30_000)], vec![]];

@@ -114,7 +114,7 @@ impl<P: Program> Machine<'_, P> {
         let rank = element.rank;
         match element.what {
             What::Operation(op) => {
-                self.tell_started(rank, op.op, t);
+                self.notify_started(rank, op.op, t);
                 match op.shape.kind {
                     Kind::Send => self.send(rank, t, op),
                     Kind::Recv => self.recv(rank, t, op),
@@ -122,7 +122,7 @@ impl<P: Program> Machine<'_, P> {
                         let end = self.work(rank, t, op.shape.size);
                         self.note_noise(rank, end, t + op.shape.size);
                         self.cpu[rank as usize][op.shape.cpu as usize] = end;
-                        self.tell_done(rank, op.op, end, t);
+                        self.notify_done(rank, op.op, end, t);
                     }
                 }
             }
@@ -133,7 +133,7 @@ impl<P: Program> Machine<'_, P> {
                 self.waiting.push(Element { what, ..element });
             }
             What::Arrived(message, cpu, nic) => self.message(rank, t, message, (cpu, nic)),
-            What::Answer(op) => self.tell_done(rank, op, t, t),
+            What::Answer(op) => self.notify_done(rank, op, t, t),
         }
     }
 
@@ -154,7 +154,7 @@ impl<P: Program> Machine<'_, P> {
         });
         self.reference.found.events += 1;
         if op.shape.size <= self.net.eager_limit {
-            self.tell_done(rank, op.op, end, t);
+            self.notify_done(rank, op.op, end, t);
         }
     }
 
@@ -164,7 +164,7 @@ impl<P: Program> Machine<'_, P> {
             Some(first) => {
                 let (message, end) = unexpected.remove(first);
                 self.meet(rank, &message, t);
-                self.tell_done(rank, op.op, end.max(t), t);
+                self.notify_done(rank, op.op, end.max(t), t);
             }
             None => self.posted[rank as usize].push(op),
         }
@@ -182,7 +182,7 @@ impl<P: Program> Machine<'_, P> {
             Some(first) => {
                 let op = posted.remove(first);
                 self.meet(rank, &message, t);
-                self.tell_done(rank, op.op, end, t);
+                self.notify_done(rank, op.op, end, t);
             }
             None => self.unexpected[rank as usize].push((message, end)),
         }
@@ -215,13 +215,13 @@ impl<P: Program> Machine<'_, P> {
         self.reference.found.noise[rank as usize] += end - silent_end;
     }
 
-    fn tell_started(&mut self, rank: u32, op: u32, t: u64) {
+    fn notify_started(&mut self, rank: u32, op: u32, t: u64) {
         let mut free = vec![];
         self.program.started(rank, &mut self.states[rank as usize], op, t, &mut free);
         self.wait(rank, (t, rank), free);
     }
 
-    fn tell_done(&mut self, rank: u32, op: u32, at: u64, t: u64) {
+    fn notify_done(&mut self, rank: u32, op: u32, at: u64, t: u64) {
         let mut free = vec![];
         self.program.done(rank, &mut self.states[rank as usize], op, at, &mut free);
         self.wait(rank, (t, rank), free);

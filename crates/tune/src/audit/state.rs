@@ -49,7 +49,7 @@ fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
     };
     let mut told = vec![Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not];
     told.extend((state == State::On).then_some(Verdict::Done));
-    let whys: Vec<String> = told.into_iter().flat_map(|verdict| tell(looks, verdict)).collect();
+    let whys: Vec<String> = told.into_iter().flat_map(|verdict| reasons(looks, verdict)).collect();
     (state, (!whys.is_empty()).then(|| whys.join("; ")))
 }
 
@@ -68,13 +68,13 @@ fn not_here(looks: &[Look], mitigation: &Mitigation) -> Option<String> {
     }
     let whys: Vec<String> = [Verdict::Immovable, Verdict::Missing, Verdict::NotMissed]
         .into_iter()
-        .flat_map(|verdict| tell(looks, verdict))
+        .flat_map(|verdict| reasons(looks, verdict))
         .collect();
     (!whys.is_empty()).then(|| whys.join("; "))
 }
 
 /// The reasons of all results with one verdict, each once, with the number of places that have it.
-fn tell(looks: &[Look], verdict: Verdict) -> Vec<String> {
+fn reasons(looks: &[Look], verdict: Verdict) -> Vec<String> {
     let mine: Vec<&Look> = looks.iter().filter(|look| look.verdict == verdict).collect();
     let mut reasons: Vec<&str> = Vec::new();
     for why in mine.iter().filter_map(|look| look.why.as_deref()) {
@@ -85,7 +85,7 @@ fn tell(looks: &[Look], verdict: Verdict) -> Vec<String> {
     let one = |why: &&str| {
         let same: Vec<&&Look> = mine.iter().filter(|look| look.why.as_deref() == Some(*why)).collect();
         match same.first().and_then(|look| look.sight.as_ref()) {
-            Some(sight) => told(looks, &sight.place, same.len(), verdict, why),
+            Some(sight) => reason(looks, &sight.place, same.len(), verdict, why),
             None => (*why).to_owned(),
         }
     };
@@ -95,7 +95,7 @@ fn tell(looks: &[Look], verdict: Verdict) -> Vec<String> {
 }
 
 /// One reason for several places: `3 of 19 interrupts cannot be moved: …`.
-fn told(looks: &[Look], place: &Place, count: usize, verdict: Verdict, why: &str) -> String {
+fn reason(looks: &[Look], place: &Place, count: usize, verdict: Verdict, why: &str) -> String {
     let kind = noun(place);
     let alike = looks.iter().filter_map(|look| look.sight.as_ref());
     let all = alike.filter(|sight| noun(&sight.place) == kind).count();

@@ -67,7 +67,7 @@ fn every_entry_says_what_it_is_in_few_words() {
 }
 
 #[test]
-fn conflicts_are_told_on_both_sides_and_never_between_one_and_what_it_follows() {
+fn conflicts_are_reported_on_both_sides_and_never_between_one_and_what_it_follows() {
     let catalogue = Catalogue::built_in();
     for one in catalogue.iter() {
         for other in &one.conflicts {

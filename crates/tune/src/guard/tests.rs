@@ -65,7 +65,7 @@ fn risk_and_disturbance_are_the_catalogues_to_say() {
 }
 
 #[test]
-fn a_mitigation_that_nobody_knows_is_refused() {
+fn a_mitigation_that_no_one_knows_is_refused() {
     let (_folder, root, mut plan) = made(fake::large, &["vm-stat-interval"]);
     plan.mitigations[0].id = "stranger".into();
     plan.writes.iter_mut().for_each(|write| write.mitigation = "stranger".into());

@@ -129,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn garbage_is_told_or_left_out(bytes in proptest::collection::vec(any::<u8>(), 0..64), text in "[0-9a-z,= ()/-]{0,40}") {
+    fn garbage_is_reported_or_left_out(bytes in proptest::collection::vec(any::<u8>(), 0..64), text in "[0-9a-z,= ()/-]{0,40}") {
         for content in [bytes, text.into_bytes()] {
             let (_folder, root) = tree(|path| fs::write(path, &content).unwrap());
             read_all(&root);

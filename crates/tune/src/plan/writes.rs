@@ -39,7 +39,7 @@ impl Making {
                 self.place(one, sight)?;
             }
             let fixed = one.places.iter().filter(|sight| sight.immovable && !sight.done);
-            let told = by_why(fixed.map(|sight| (unsaid(sight), &sight.place)));
+            let told = by_why(fixed.map(|sight| (missing_value(sight), &sight.place)));
             told.into_iter().for_each(|(what, why)| self.leave(one, what, why));
         } else {
             self.leave_all(one);
@@ -79,7 +79,7 @@ impl Making {
                 self.leave(one, what, "only at boot: plan with --persist");
             }
             (Some(now), Some(want)) => self.write(one, sight, now, want),
-            _ => self.leave(one, what, unsaid(sight)),
+            _ => self.leave(one, what, missing_value(sight)),
         }
         Ok(())
     }
@@ -189,7 +189,7 @@ impl Making {
     }
 }
 
-fn unsaid(sight: &PlaceState) -> String {
+fn missing_value(sight: &PlaceState) -> String {
     sight.why.clone().unwrap_or_else(|| "it cannot be seen".into())
 }
 

@@ -81,7 +81,7 @@ fn spikes_are_the_far_ones_and_get_their_culprits() {
 }
 
 #[test]
-fn a_speed_other_than_when_calibrated_is_told() {
+fn a_speed_other_than_when_calibrated_is_reported() {
     let rows = phases(0, 0, 50, &[]);
     let found = analyse(&[side(&rows, &[])], Some(900_000));
     assert!(
@@ -114,7 +114,7 @@ fn a_histogram_has_no_iterations() {
 }
 
 #[test]
-fn nothing_is_said_of_nothing() {
+fn no_data_gives_no_sentence() {
     let found = analyse(&[], Some(1_000_000));
     assert_eq!((found.iterations, found.mean_slowdown_percent, found.spikes_total), (0, None, 0));
     assert_eq!(analyse(&[side(&[], &[])], None).ranks[0].quanta, 0);

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_measurement_is_told_with_its_line() {
+    fn what_is_no_measurement_is_reported_with_its_line() {
         for (text, why) in [
             ("# only\n", "no row"),
             ("1 10 4\n", "line 1: `1 10 4` has 3 numbers"),

@@ -15,7 +15,7 @@ pub(super) const COLLECTIVE_TAGS: u32 = 1 << 31;
 
 /// What the ranks reported about one collective.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct Outcome {
     kind: Option<CollectiveKind>,
     /// Index of the root among those that take part.
     root: Option<u32>,
@@ -132,7 +132,7 @@ impl Group {
     }
 
     /// The operation, with its number of bytes for each rank.
-    fn what(&self, said: &Said, kind: CollectiveKind, root: Option<u32>) -> What {
+    fn what(&self, said: &Outcome, kind: CollectiveKind, root: Option<u32>) -> What {
         let n = self.members.len().max(1) as u64;
         let (sent, received) = (said.sent, said.received);
         let either = |first: u64, second: u64| if first > 0 { first } else { second };
@@ -257,7 +257,7 @@ fn groups(definitions: &Definitions, of_rank: &FxHashMap<u32, u32>) -> Vec<Group
 }
 
 /// Collects the ranks' reports on each communicator's collectives.
-fn collectives(groups: &mut [Group], sequences: &[Sequence], skipped: &mut SkippedEvents) -> Vec<Said> {
+fn collectives(groups: &mut [Group], sequences: &[Sequence], skipped: &mut SkippedEvents) -> Vec<Outcome> {
     let mut counts = vec![0; groups.len()];
     for part in sequences.iter().flat_map(calls).filter_map(|call| call.part) {
         if let Some(count) = counts.get_mut(part.comm as usize) {
@@ -269,7 +269,7 @@ fn collectives(groups: &mut [Group], sequences: &[Sequence], skipped: &mut Skipp
         group.calls = end..end + count;
         end += count;
     }
-    let nobody = Said { kind: None, root: None, sent: 0, received: 0, all_sent: 0, parts: 0, sound: true };
+    let nobody = Outcome { kind: None, root: None, sent: 0, received: 0, all_sent: 0, parts: 0, sound: true };
     let mut said = vec![nobody; end];
     for sequence in sequences {
         for call in calls(sequence) {
@@ -293,7 +293,7 @@ fn calls(sequence: &Sequence) -> impl Iterator<Item = &Call> {
     })
 }
 
-impl Said {
+impl Outcome {
     fn add(&mut self, call: &Call) {
         self.parts += 1;
         self.sent = self.sent.max(call.sent);

@@ -214,7 +214,7 @@ fn asking_again_and_again_is_waiting() {
 }
 
 #[test]
-fn a_root_waits_for_all_and_nobody_for_others_in_a_reduction() {
+fn a_root_waits_for_all_and_no_one_for_others_in_a_reduction() {
     let mut made = Made::new(3, &["tick"]);
     made.collective(0, [50, 310], Operation::Reduce, 0);
     made.noise(1, 300, 100).collective(1, [300, 305], Operation::Reduce, 0);
@@ -234,7 +234,7 @@ fn all_wait_for_the_root_of_a_broadcast() {
 }
 
 #[test]
-fn nobody_waits_for_the_root_of_nothing() {
+fn an_empty_broadcast_waits_for_no_one() {
     let mut made = Made::new(2, &["tick"]);
     made.noise(0, 200, 70).collective(0, [200, 205], Operation::Bcast, 0);
     made.noise(1, 50, 20).collective(1, [50, 55], Operation::Bcast, 0);

@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_leaves_an_operation_of_all_before_the_last_has_come(
+    fn no_one_leaves_an_operation_of_all_before_the_last_has_come(
         ranks in 2usize..9,
         rounds in prop::collection::vec((0usize..19, 0u32..9, prop::collection::vec(1u64..5000, 9)), 1..8),
     ) {

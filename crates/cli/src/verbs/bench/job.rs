@@ -55,7 +55,7 @@ impl Job<'_> {
         // From here on a signal ends quell as usual.
         stop.store(true, Ordering::SeqCst);
         let (files, torn) = collect::rank_files(&ranks)?;
-        leave_nobody(&files, &self.site.program);
+        leave_no_one(&files, &self.site.program);
         self.judge(ended, &files);
         if self.facts.state == "failed" {
             self.facts.errors.extend(torn);
@@ -187,7 +187,7 @@ fn last_lines(said: &str) -> String {
 }
 
 /// Ends ranks of this host that outlive their launcher. A rank is identified by its process id and its program.
-fn leave_nobody(files: &[RankFile], program: &Path) {
+fn leave_no_one(files: &[RankFile], program: &Path) {
     let host = quell_node::machine::host();
     let here = |file: &&RankFile| file.facts.get("host") == host.as_ref();
     let begun = Instant::now();

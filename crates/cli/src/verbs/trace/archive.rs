@@ -35,13 +35,13 @@ pub fn make(folder: &Folder, command: &[String], counters: bool) -> anyhow::Resu
     }
     let mut run = LogRun::open(&folder.logs)?;
     let summary = run.summary().clone();
-    let mut missing = told(&summary, counters);
+    let mut missing = notes(&summary, counters);
     if run.definitions().locations.is_empty() {
         return Ok(Made { missing, damaged: true, ..Made::default() });
     }
     let facts = facts(run.definitions(), command);
     let written = quell_otf2::write(&mut run, &folder.path, facts)?;
-    missing.extend(told_of_events(run.definitions(), &written));
+    missing.extend(event_notes(run.definitions(), &written));
     Ok(Made {
         archive: Some(folder.path.join("traces.otf2")),
         ranks: summary.ranks.saturating_sub(u32::try_from(summary.missing.len()).unwrap_or(u32::MAX)),
@@ -80,7 +80,7 @@ fn ranks(numbers: &[u32]) -> String {
 }
 
 /// What is missing, the most severe first.
-fn told(summary: &Summary, counters: bool) -> Vec<String> {
+fn notes(summary: &Summary, counters: bool) -> Vec<String> {
     let mut told = Vec::new();
     if let Some((host, pid)) = summary.wrong_mpi.first() {
         told.push(format!(
@@ -132,7 +132,7 @@ fn told(summary: &Summary, counters: bool) -> Vec<String> {
     told
 }
 
-fn told_of_events(definitions: &Definitions, written: &Written) -> Vec<String> {
+fn event_notes(definitions: &Definitions, written: &Written) -> Vec<String> {
     let name = |place: usize| definitions.locations.get(place).map_or("", |location| &location.name);
     let mut told: Vec<String> = written
         .damaged

@@ -78,7 +78,7 @@ fn types_are_asked_for() {
 }
 
 #[test]
-fn old_kernels_are_told_by_number_or_by_what_they_have() {
+fn old_kernels_are_recognised_by_number_or_features() {
     let of = |release: &str, types: &str| {
         let files = [("proc/sys/kernel/osrelease", release), ("sys/kernel/btf/vmlinux", types)];
         found(&files, "kernel version")

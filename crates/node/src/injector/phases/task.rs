@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_detour_costs_beside_is_taken_off() {
+    fn the_overhead_of_a_detour_is_subtracted() {
         let (count, words) = track_words(12);
         let track = Track::from_words(count, &words).unwrap();
         let noise = track.delay(0, QUANTUM);

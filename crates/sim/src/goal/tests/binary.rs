@@ -37,7 +37,7 @@ fn the_sample_is_laid_out_as_described() {
 }
 
 #[test]
-fn other_and_used_up_files_are_told() {
+fn other_and_used_up_files_are_reported() {
     refuses(&with(0, b"num_rank"), "this is no binary GOAL schedule: it begins with 0x6b6e61725f6d756e");
     refuses(&with(0, &2342u64.to_le_bytes()), "used up by `LogGOPSim --save-mem`");
 }

@@ -39,7 +39,7 @@ fn with_more_cpus_the_latest_time_counts() {
 }
 
 #[test]
-fn what_is_told_twice_is_counted_twice_and_wraps() {
+fn a_repeated_report_counts_twice_and_wraps() {
     let schedule = read(&rank_0("a: calc 1\nb: calc 2\nc: calc 3\nc requires a\nc requires b"));
     let mut free = Vec::new();
     let mut state = schedule.begin(0, &mut free);

@@ -153,7 +153,7 @@ fn dependencies_name_labels_that_are_defined_above() {
 }
 
 #[test]
-fn a_circle_is_told_by_its_labels() {
+fn a_circle_is_reported_by_its_labels() {
     let body = "x: calc 1\na: calc 5\n b: calc 5\nc: calc 5\na requires b\nb irequires c\nc requires a\nx requires a";
     refuses_in_rank(body, 4, 1, "`a` waits for `b` waits for `c` waits for `a`; none of them can ever start");
     let many: String = (0..20)

@@ -25,7 +25,7 @@ fn every_name_makes_a_pattern_and_says_what_it_uses() {
 }
 
 #[test]
-fn an_unknown_name_is_told_those_that_are() {
+fn an_unknown_name_gets_a_list_of_the_known() {
     let error = refused("dissemnation", &Params::default());
     assert!(error.starts_with("there is no pattern `dissemnation`; give one of dissemination, "), "{error}");
 }
@@ -88,7 +88,7 @@ fn patterns_that_do_not_fit_into_others_are_refused() {
 }
 
 #[test]
-fn messages_too_large_to_be_told_in_time_are_refused() {
+fn messages_whose_time_overflows_are_refused() {
     let params = Params { ranks: 1 << 24, bytes: 1 << 20, ..Params::default() };
     assert_eq!(
         refused("binomial-gather", &params),

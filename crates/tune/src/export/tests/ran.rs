@@ -177,7 +177,7 @@ fn holder(tree: &Tree) -> String {
 }
 
 #[test]
-fn what_others_changed_is_left_to_them_and_told() {
+fn foreign_changes_are_left_and_reported() {
     let tree = Tree::new(&script(&plan(writes())));
     let before = tree.image();
     assert_eq!(tree.run("apply").0, 0);

@@ -241,7 +241,7 @@ mod on_this_machine {
 }
 
 #[test]
-fn a_job_on_the_real_kernel_moves_nobody() {
+fn a_job_on_the_real_kernel_moves_no_process() {
     let _alone = trial::alone();
     let root = Root::system();
     if !trial::is_root() || !read(&root, CpusetKind::Job).is_ok_and(|now| now == ABSENT) {

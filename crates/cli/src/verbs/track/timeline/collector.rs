@@ -33,7 +33,7 @@ pub struct Call {
     pub amplified: i64,
     pub absorbed: i64,
     pub cause: Option<(u32, i64)>,
-    /// Range of indices in [`Kept::shares`].
+    /// Range of indices in [`Collector::shares`].
     pub shares: Range<u32>,
 }
 
@@ -46,7 +46,7 @@ pub struct Share {
 }
 
 /// The slices of some locations.
-pub struct Kept {
+pub struct Collector {
     /// Whether each location is drawn.
     drawn: Vec<bool>,
     most: usize,
@@ -58,7 +58,7 @@ pub struct Kept {
     pub bare: u64,
 }
 
-impl Kept {
+impl Collector {
     /// For all threads of these ranks (in ascending order), at most `most` slices.
     pub fn new(definitions: &Definitions, ranks: &[u32], most: usize) -> Self {
         let drawn = definitions.locations.iter().map(|place| ranks.binary_search(&place.rank).is_ok());
@@ -117,13 +117,13 @@ impl Kept {
 
 /// Observes the analysis and keeps slices.
 pub struct Keeper {
-    pub kept: Kept,
+    pub kept: Collector,
     pub step: Step,
 }
 
 impl Keeper {
     /// The kept slices, sorted. This also ends the progress bar.
-    pub fn finish(self) -> Kept {
+    pub fn finish(self) -> Collector {
         let mut kept = self.kept;
         kept.sort();
         kept

@@ -7,12 +7,12 @@ use quell_recording::Nanos;
 use quell_recording::formats::perfetto::{Label, Timeline, Track};
 use quell_recording::mpi::{Definitions, UNKNOWN};
 
-use super::collector::{Call, Kept, Slice};
+use super::collector::{Call, Collector, Slice};
 
 /// The kept slices, and the names for their numbers.
 pub struct Drawing<'a> {
     definitions: &'a Definitions,
-    kept: &'a Kept,
+    kept: &'a Collector,
     /// The number of ranks that are drawn, and of all ranks.
     ranks: (usize, usize),
     /// The start of the timeline on the archive's clock, in ns.
@@ -31,7 +31,7 @@ struct Arrows {
 }
 
 impl Arrows {
-    fn from_messages(kept: &Kept) -> Self {
+    fn from_messages(kept: &Collector) -> Self {
         let mut arrows = Self::default();
         for (to, slice) in kept.slices.iter().enumerate() {
             let Some((location, at)) = waited_for(slice) else { continue };
@@ -55,7 +55,7 @@ fn waited_for(slice: &Slice) -> Option<(u32, i64)> {
 }
 
 impl<'a> Drawing<'a> {
-    pub fn new(definitions: &'a Definitions, kept: &'a Kept, ranks: usize, all: usize) -> Self {
+    pub fn new(definitions: &'a Definitions, kept: &'a Collector, ranks: usize, all: usize) -> Self {
         let zero = kept.slices.iter().map(|slice| slice.entered).min().unwrap_or(0);
         let begin = i64::try_from(definitions.span_ns[0]).unwrap_or(zero);
         // An archive whose clock has another zero does not give the time of its start.
@@ -91,7 +91,7 @@ impl<'a> Drawing<'a> {
 
     /// A description of what is missing.
     pub fn cut(&self) -> Option<String> {
-        let Kept { dropped, bare, ref slices, .. } = *self.kept;
+        let Collector { dropped, bare, ref slices, .. } = *self.kept;
         let last = slices.iter().map(|slice| slice.left).max().unwrap_or(self.zero);
         let mut missing = Vec::new();
         if dropped > 0 {
