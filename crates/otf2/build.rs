@@ -34,8 +34,10 @@ fn config(what: &str) -> Vec<String> {
 }
 
 fn include_folders() -> Vec<PathBuf> {
-    let told = config("--cppflags").into_iter().filter_map(|flag| flag.strip_prefix("-I").map(PathBuf::from));
-    told.chain(["/usr/include".into(), "/usr/local/include".into()])
+    let declared =
+        config("--cppflags").into_iter().filter_map(|flag| flag.strip_prefix("-I").map(PathBuf::from));
+    declared
+        .chain(["/usr/include".into(), "/usr/local/include".into()])
         .filter(|folder| folder.is_dir())
         .collect()
 }
@@ -43,14 +45,15 @@ fn include_folders() -> Vec<PathBuf> {
 /// Links the static library if there is one, so that the program also runs where OTF2 is not installed.
 fn link() {
     let machine = env::var("CARGO_CFG_TARGET_ARCH").unwrap();
-    let told = config("--ldflags").into_iter().filter_map(|flag| flag.strip_prefix("-L").map(PathBuf::from));
+    let declared =
+        config("--ldflags").into_iter().filter_map(|flag| flag.strip_prefix("-L").map(PathBuf::from));
     let usual = [
         format!("/usr/lib/{machine}-linux-gnu"),
         "/usr/lib64".into(),
         "/usr/lib".into(),
         "/usr/local/lib".into(),
     ];
-    let folders: Vec<PathBuf> = told.chain(usual.map(PathBuf::from)).collect();
+    let folders: Vec<PathBuf> = declared.chain(usual.map(PathBuf::from)).collect();
     let holder = |name: &str| folders.iter().find(|folder| folder.join(name).exists()).cloned();
     if let Some(folder) = holder("libotf2.a") {
         println!("cargo:rustc-link-search=native={}", folder.display());

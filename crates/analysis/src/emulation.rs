@@ -45,7 +45,7 @@ pub fn point(ranks: u64, quantum_ns: u64, measured: &Measured, predicted: Option
     let percent = |ns: f64| 100.0 * (ns - base) / base;
     let slowdown = percent(mean_max_ns);
     let half = half_width_of_mean(&batches(&measured.max_ns)).map(|half| 100.0 * half / base);
-    let beside = |predicted: Option<f64>| {
+    let difference = |predicted: Option<f64>| {
         predicted
             .filter(|predicted| *predicted > 0.0)
             .map(|predicted| 100.0 * (slowdown - predicted) / predicted)
@@ -65,9 +65,9 @@ pub fn point(ranks: u64, quantum_ns: u64, measured: &Measured, predicted: Option
         slowdown_percent: slowdown,
         ci95_percent: half.map(|half| [slowdown - half, slowdown + half]),
         predicted_percent: predicted,
-        difference_percent: beside(predicted),
+        difference_percent: difference(predicted),
         in_place_percent: in_place,
-        difference_in_place_percent: beside(in_place),
+        difference_in_place_percent: difference(in_place),
         wall_ns: measured.wall_ns,
         own: measured.own,
     })

@@ -213,13 +213,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_known_is_asked_for() {
-        for (pairs, said) in [
+        for (pairs, printed) in [
             (vec![("PBS_ARRAY_INDEX", "3")], "--shard $PBS_ARRAY_INDEX/N"),
             (vec![("LSB_JOBINDEX", "3")], "--shard $LSB_JOBINDEX/N"),
             (slurm("9", "1", "12", "6").to_vec(), "not evenly spaced"),
             (vec![("SLURM_ARRAY_TASK_ID", "1")], "--shard I/N"),
         ] {
-            assert!(share(None, None, &pairs).is_err_and(|error| error.contains(said)), "{pairs:?}");
+            assert!(share(None, None, &pairs).is_err_and(|error| error.contains(printed)), "{pairs:?}");
         }
         let counted = Launched { rank: 3, size: None, local_rank: None };
         assert!(Share::from_environment(None, Some(counted), |_| None).is_err());

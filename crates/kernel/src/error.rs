@@ -52,10 +52,10 @@ impl KernelError {
         if reason.contains("os error 1)") {
             return Self::NotPermitted;
         }
-        let said = crate::libbpf_log::last_words();
+        let printed = crate::libbpf_log::last_words();
         Self::Refused {
             what: what.into(),
-            reason: if said.is_empty() { reason } else { format!("{reason}: {said}") },
+            reason: if printed.is_empty() { reason } else { format!("{reason}: {printed}") },
         }
     }
 }

@@ -13,10 +13,10 @@ const LONGEST: usize = 400;
 /// Keeps libbpf's warnings from here on.
 pub(crate) fn keep() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
-        if let Ok(mut said) = SAID.lock() {
-            said.push(text.trim().chars().take(LONGEST).collect());
-            if said.len() > KEPT {
-                said.remove(0);
+        if let Ok(mut printed) = SAID.lock() {
+            printed.push(text.trim().chars().take(LONGEST).collect());
+            if printed.len() > KEPT {
+                printed.remove(0);
             }
         }
     })));
@@ -24,5 +24,7 @@ pub(crate) fn keep() {
 
 /// Takes the last warnings as one line.
 pub(crate) fn last_words() -> String {
-    SAID.lock().map(|mut said| std::mem::take(&mut *said).join("; ").replace('\n', " ")).unwrap_or_default()
+    SAID.lock()
+        .map(|mut printed| std::mem::take(&mut *printed).join("; ").replace('\n', " "))
+        .unwrap_or_default()
 }

@@ -9,7 +9,7 @@
 #include "quell_otf2.h"
 
 static _Thread_local char first[512];
-static _Thread_local char told[512];
+static _Thread_local char declared[512];
 
 static OTF2_ErrorCode
 keep(void *user, const char *file, uint64_t line, const char *function, OTF2_ErrorCode code, const char *format, va_list arguments)
@@ -33,7 +33,7 @@ void problem_listen(void)
 
 const char *quell_otf2_problem(void)
 {
-    snprintf(told, sizeof told, "%s", first);
+    snprintf(declared, sizeof declared, "%s", first);
     first[0] = 0;
-    return told;
+    return declared;
 }

@@ -432,13 +432,13 @@ int quell_otf2_definitions(struct quell_otf2_reader *reader, uint64_t most, void
     OTF2_GlobalDefReaderCallbacks_SetMetricClassCallback(callbacks, on_class);
     OTF2_GlobalDefReaderCallbacks_SetMetricInstanceCallback(callbacks, on_instance);
     struct taker taker = {take, user};
-    uint64_t read = 0, told = 0;
+    uint64_t read = 0, declared = 0;
     OTF2_ErrorCode code = OTF2_Reader_RegisterGlobalDefCallbacks(reader->otf2, definitions, callbacks, &taker);
     if (code == OTF2_SUCCESS)
-        code = OTF2_Reader_GetNumberOfGlobalDefinitions(reader->otf2, &told);
+        code = OTF2_Reader_GetNumberOfGlobalDefinitions(reader->otf2, &declared);
     if (code == OTF2_SUCCESS)
-        code = OTF2_Reader_ReadGlobalDefinitions(reader->otf2, definitions, told < most ? told : most, &read);
-    if (code == OTF2_SUCCESS && read < told)
+        code = OTF2_Reader_ReadGlobalDefinitions(reader->otf2, definitions, declared < most ? declared : most, &read);
+    if (code == OTF2_SUCCESS && read < declared)
         code = OTF2_ERROR_INTEGRITY_FAULT;
     OTF2_GlobalDefReaderCallbacks_Delete(callbacks);
     OTF2_Reader_CloseGlobalDefReader(reader->otf2, definitions);

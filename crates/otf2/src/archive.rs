@@ -162,7 +162,7 @@ impl Archive {
 
     /// Reads some events; `false` at the end.
     fn some(&mut self, location: usize, events: &mut Vec<Event>) -> Result<bool, Damage> {
-        if self.tables.told[location] == 0 && !self.file(location).exists() {
+        if self.tables.declared[location] == 0 && !self.file(location).exists() {
             return Ok(false);
         }
         if self.places[location].extent.is_none() {
@@ -174,11 +174,11 @@ impl Archive {
         let most = AT_ONCE.min(whole - self.places[location].read);
         if most == 0 {
             self.places[location].track.end(&self.tables, events)?;
-            let told = self.tables.told[location];
+            let declared = self.tables.declared[location];
             return match broken {
                 Some(broken) => Err(Damage(format!("{broken}: events behind the first {whole} are lost"))),
-                None if whole < told => Err(Damage(format!(
-                    "{} ends after {whole} of {told} events",
+                None if whole < declared => Err(Damage(format!(
+                    "{} ends after {whole} of {declared} events",
                     self.file(location).display()
                 ))),
                 None => Ok(false),

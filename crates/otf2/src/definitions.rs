@@ -20,7 +20,7 @@ pub(crate) struct Tables {
     pub(crate) comms: Comms,
     pub(crate) metrics: HashMap<u32, Metric>,
     /// Number of events that the archive states for each location.
-    pub(crate) told: Vec<u64>,
+    pub(crate) declared: Vec<u64>,
     /// Number of locations that belong to no rank.
     pub(crate) skipped_locations: usize,
     /// The attributes for a communicator, a source, a tag.
@@ -39,7 +39,7 @@ impl Tables {
             return Err("its clock makes 0 ticks a second".into());
         }
         let clock = Clock { resolution: properties.own, offset: properties.parent };
-        let (locations, told, skipped_locations) = crate::ranks::locations(collected)?;
+        let (locations, declared, skipped_locations) = crate::ranks::locations(collected)?;
         let (comms, comm_places) = crate::ranks::comms(collected, &locations)?;
         let (sources, metrics) = metrics(collected)?;
         let attribute = |name| {
@@ -54,7 +54,7 @@ impl Tables {
             regions: Places::new(collected.of_kind(definition::REGION).iter().map(|plain| plain.own as u32)),
             comms: comm_places,
             metrics,
-            told,
+            declared,
             skipped_locations,
             attributes: [COMM_ATTRIBUTE, SOURCE_ATTRIBUTE, TAG_ATTRIBUTE].map(attribute),
             metrics_first,

@@ -131,8 +131,8 @@ pub(crate) fn locations(collected: &Collected) -> Result<(Vec<Location>, Vec<u64
         }
     }
     let skipped_locations = all.len() - found.len();
-    let (locations, told) = found.into_iter().unzip();
-    Ok((locations, told, skipped_locations))
+    let (locations, declared) = found.into_iter().unzip();
+    Ok((locations, declared, skipped_locations))
 }
 
 /// The host of each location group: the nearest node above it that is one host, or else the one directly above it.

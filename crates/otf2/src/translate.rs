@@ -20,7 +20,7 @@ pub(crate) struct Track {
     /// The last Enter or Leave, held back until the metrics with the same time have come.
     held: Option<RawEvent>,
     /// The time of the noise, if that was the last event.
-    told: Option<u64>,
+    declared: Option<u64>,
 }
 
 impl Track {
@@ -42,16 +42,16 @@ impl Track {
                 event::ENTER | event::LEAVE | event::PROBED => {
                     self.end(tables, out)?;
                     // Counters with this time that came before it belong to it, so later ones do not.
-                    if tables.metrics_first || self.counters.is_empty() || self.told == Some(raw.time) {
+                    if tables.metrics_first || self.counters.is_empty() || self.declared == Some(raw.time) {
                         put(tables, self.rank, raw, out)?;
                     } else {
                         self.held = Some(*raw);
                     }
-                    self.told = None;
+                    self.declared = None;
                 }
                 _ => {
                     self.end(tables, out)?;
-                    self.told = None;
+                    self.declared = None;
                     put(tables, self.rank, raw, out)?;
                 }
             }
@@ -73,7 +73,7 @@ impl Track {
         if self.held.is_some_and(|held| held.time != raw.time) {
             self.end(tables, out)?;
         }
-        self.told = Some(raw.time);
+        self.declared = Some(raw.time);
         if let Some(total_ns) = self.counters[member.source as usize].take(member, raw.tag, raw.request) {
             let what = What::Noise { source: member.source, total_ns };
             out.push(Event { time_ns: tables.clock.ns(raw.time), what });

@@ -38,7 +38,7 @@ struct Stream {
     /// Noise of each source so far, in ns.
     totals: Vec<u64>,
     /// The time of the noise that is not written yet, and its sources.
-    told: Option<u64>,
+    declared: Option<u64>,
     news: Vec<u32>,
     probed: Option<Probed>,
 }
@@ -86,7 +86,7 @@ impl Writer {
             events: 0,
             last: 0,
             totals: vec![0; definitions.sources.len()],
-            told: None,
+            declared: None,
             news: Vec::new(),
             probed: None,
         };
@@ -143,11 +143,11 @@ impl Writer {
         stream.last = time;
         match event.what {
             What::Noise { source, total_ns } if (source as usize) < places.1 => {
-                if stream.told.is_some_and(|told| told != time) || stream.news.contains(&source) {
+                if stream.declared.is_some_and(|declared| declared != time) || stream.news.contains(&source) {
                     self.report(location)?;
                 }
                 let stream = &mut self.streams[location];
-                stream.told = Some(time);
+                stream.declared = Some(time);
                 stream.news.push(source);
                 stream.totals[source as usize] = total_ns;
                 return Ok(());
@@ -172,8 +172,8 @@ impl Writer {
                 "comes between a probed message and the end of its call",
             ));
         }
-        if stream.told.is_none() && stream.events == 0 {
-            stream.told = Some(time);
+        if stream.declared.is_none() && stream.events == 0 {
+            stream.declared = Some(time);
         }
         self.report(location)?;
         let raw = self
@@ -228,7 +228,7 @@ impl Writer {
 
     /// Writes the noise that is not written yet.
     fn report(&mut self, location: usize) -> Result<(), Error> {
-        let Some(time) = self.streams[location].told.take() else { return Ok(()) };
+        let Some(time) = self.streams[location].declared.take() else { return Ok(()) };
         self.streams[location].news.clear();
         if self.definitions.sources.is_empty() {
             return Ok(());

@@ -38,6 +38,8 @@ pub(super) struct Run<'a> {
     paths: Vec<Path>,
     all_paths: usize,
     findings: &'a Findings,
+    /// The warnings of the findings as text.
+    sentences: Vec<String>,
 }
 
 /// A source's figures over all ranks, and for each rank that is drawn.
@@ -100,6 +102,7 @@ impl<'a> Run<'a> {
             paths: tracked.paths.iter().filter(lost).take(MOST_PATHS).map(Path::new).collect(),
             all_paths: tracked.paths.iter().filter(lost).count(),
             findings: &tracked.findings,
+            sentences: tracked.findings.warnings.iter().map(ToString::to_string).collect(),
         }
     }
 }

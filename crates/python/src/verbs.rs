@@ -47,9 +47,9 @@ fn py_predict(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -
 fn py_simulate(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
     long(py, progress.as_ref(), move |progress| {
         let args: simulate::SimulateArgs = options::parse("simulate", typed)?;
-        let mut said = Vec::new();
-        let played = simulate::simulate(&args, &mut |text| said.push(text.to_owned()), progress)?;
-        Ok((serde_json::to_string_pretty(&played.simulation)?, said, played.failure))
+        let mut printed = Vec::new();
+        let played = simulate::simulate(&args, &mut |text| printed.push(text.to_owned()), progress)?;
+        Ok((serde_json::to_string_pretty(&played.simulation)?, printed, played.failure))
     })
 }
 
@@ -65,9 +65,9 @@ fn py_compare(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -
 fn py_show(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> PyResult<Document> {
     long(py, progress.as_ref(), move |progress| {
         let args: show::ShowArgs = options::parse("show", typed)?;
-        let mut said = Vec::new();
-        let shown = show::shown(&args, &mut |text| said.push(text.to_owned()), progress)?;
-        Ok((show::json(shown, args.by)?, said, None))
+        let mut printed = Vec::new();
+        let shown = show::shown(&args, &mut |text| printed.push(text.to_owned()), progress)?;
+        Ok((show::json(shown, args.by)?, printed, None))
     })
 }
 
@@ -79,8 +79,8 @@ fn py_track(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> 
         let mut run = Stoppable { archive: Archive::open(&args.archive)?, events: 0, progress };
         let tracked: Tracked = quell_analysis::track::track(&mut run, args.network()?, &mut ());
         let failure = track::failure(&tracked).map(str::to_owned);
-        let said = tracked.findings.warnings.iter().map(ToString::to_string).collect();
-        Ok((serde_json::to_string_pretty(&tracked)?, said, failure))
+        let printed = tracked.findings.warnings.iter().map(ToString::to_string).collect();
+        Ok((serde_json::to_string_pretty(&tracked)?, printed, failure))
     })
 }
 

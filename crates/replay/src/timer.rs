@@ -40,7 +40,7 @@ impl Engine {
     /// Takes a signal for the timers of this process; false if none is free. `otherwise` handles signals of that number from other senders.
     pub fn install(otherwise: Option<signal::Handler>) -> bool {
         OTHERWISE.store(otherwise.map_or(0, |otherwise| otherwise as *const () as usize), Ordering::Release);
-        signal::install(strike).is_some()
+        signal::install(on_signal).is_some()
     }
 
     /// Starts the noise of the calling thread.
@@ -123,7 +123,7 @@ impl Engine {
             self.aim(thread, due.done, entry.saturating_add(more));
             return Some(entry);
         };
-        let until = entry.saturating_add(length).saturating_sub(due.beside).max(entry);
+        let until = entry.saturating_add(length).saturating_sub(due.overhead).max(entry);
         let free = until.saturating_add(MARGIN_NS);
         let (next, _) = thread.aim(turn ^ 1);
         if next.start >= due.done && next.expiry >= free.saturating_add(peace) {
@@ -133,7 +133,7 @@ impl Engine {
             self.aim(thread, due.done, free);
         }
         let end = burn_until(now_ns(), until);
-        report.burned(entry, length, end.saturating_sub(entry).saturating_add(due.beside));
+        report.burned(entry, length, end.saturating_sub(entry).saturating_add(due.overhead));
         let (next, _) = thread.aim(thread.turn.load(Ordering::Relaxed));
         let free = end.saturating_add(more);
         if next.expiry < free.saturating_add(peace) {
@@ -168,7 +168,7 @@ impl Engine {
 }
 
 /// The handler of our signal.
-extern "C" fn deliver(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn on_signal(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let entry = now_ns();
     // SAFETY: the address of this thread's `errno` is always valid.
     let errno = unsafe { &mut *libc::__errno_location() };

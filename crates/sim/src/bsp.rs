@@ -272,8 +272,8 @@ impl Program {
         let watched = |chain| {
             let mut strikes = Vec::new();
             let run = self.chain(job, chain, |strike: Strike| {
-                let told = strike.delay > 0 && strikes.len() < MOST_STRIKES;
-                strikes.extend(told.then_some(strike));
+                let reported = strike.delay > 0 && strikes.len() < MOST_STRIKES;
+                strikes.extend(reported.then_some(strike));
             });
             (run, strikes)
         };

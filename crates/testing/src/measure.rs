@@ -33,8 +33,10 @@ pub fn measure(mut attempt: impl FnMut(usize) -> Result<(), String>) {
     let verdict = judge(judged, || (0..LOOKS).any(|_| look().quiet()));
     match verdict {
         Verdict::Holds => {}
-        Verdict::Wrong(told) => panic!("wrong on a quiet machine:\n{}", told.join("\n")),
-        Verdict::Inconclusive(told) => inconclusive(&format!("the machine was busy: {}", told.join(" | "))),
+        Verdict::Wrong(reported) => panic!("wrong on a quiet machine:\n{}", reported.join("\n")),
+        Verdict::Inconclusive(reported) => {
+            inconclusive(&format!("the machine was busy: {}", reported.join(" | ")))
+        }
     }
 }
 
@@ -56,17 +58,17 @@ fn judge(
     mut attempt: impl FnMut(usize) -> Result<(), (String, Conditions)>,
     mut becomes_quiet: impl FnMut() -> bool,
 ) -> Verdict {
-    let (mut told, mut quiet) = (Vec::new(), 0);
+    let (mut reported, mut quiet) = (Vec::new(), 0);
     for number in 0..ATTEMPTS {
         let Err((wrong, conditions)) = attempt(number) else { return Verdict::Holds };
-        told.push(format!("{wrong}; {conditions}"));
+        reported.push(format!("{wrong}; {conditions}"));
         if conditions.quiet() {
             quiet += 1;
         } else if !becomes_quiet() {
             break;
         }
     }
-    if quiet == ATTEMPTS { Verdict::Wrong(told) } else { Verdict::Inconclusive(told) }
+    if quiet == ATTEMPTS { Verdict::Wrong(reported) } else { Verdict::Inconclusive(reported) }
 }
 
 #[cfg(test)]
@@ -97,7 +99,9 @@ mod tests {
     #[test]
     fn failures_on_a_quiet_machine_are_a_failure() {
         let (verdict, attempts) = failing(&[QUIET], true);
-        assert!(matches!(verdict, Verdict::Wrong(told) if told[0].starts_with("wrong; others used 0 %")));
+        assert!(
+            matches!(verdict, Verdict::Wrong(reported) if reported[0].starts_with("wrong; others used 0 %"))
+        );
         assert_eq!(attempts, ATTEMPTS);
     }
 

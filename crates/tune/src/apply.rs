@@ -179,11 +179,11 @@ fn due<'a>(root: &Root, plan: &'a Plan) -> Result<(Due<'a>, Vec<String>), ApplyE
 
 /// The reasons why a plan was made for another machine, or for another kernel of this one.
 fn other_machine(root: &Root, plan: &Plan) -> Vec<String> {
-    let told = |path: &str| root.read(path).map(|text| text.trim().to_owned()).unwrap_or_default();
+    let reported = |path: &str| root.read(path).map(|text| text.trim().to_owned()).unwrap_or_default();
     let mut reasons = Vec::new();
     for (word, of_plan, here) in [
-        ("host", &plan.host, told("/proc/sys/kernel/hostname")),
-        ("kernel", &plan.kernel, told("/proc/sys/kernel/osrelease")),
+        ("host", &plan.host, reported("/proc/sys/kernel/hostname")),
+        ("kernel", &plan.kernel, reported("/proc/sys/kernel/osrelease")),
     ] {
         if !of_plan.is_empty() && !here.is_empty() && *of_plan != here {
             reasons.push(format!("it is for {word} {of_plan}, and this is {here}"));

@@ -29,9 +29,9 @@ mod tests {
     #[test]
     fn a_slip_of_the_finger_finds_what_was_meant() {
         let known = ["thp", "thp-defrag", "timer-slack", "vm-stat-interval"];
-        let told = |id| unknown(id, known.into_iter());
-        assert!(told("vm-stat-intervall").ends_with("did you mean `vm-stat-interval`?"));
-        assert!(told("defrag").contains("`thp-defrag`"));
-        assert!(told("zzzzzzzz\u{1b}[2J").contains("`quell tune audit` lists them"));
+        let reported = |id| unknown(id, known.into_iter());
+        assert!(reported("vm-stat-intervall").ends_with("did you mean `vm-stat-interval`?"));
+        assert!(reported("defrag").contains("`thp-defrag`"));
+        assert!(reported("zzzzzzzz\u{1b}[2J").contains("`quell tune audit` lists them"));
     }
 }

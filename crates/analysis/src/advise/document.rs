@@ -164,7 +164,7 @@ fn verdict(advice: &Advice, without_catalogue: bool) -> String {
         let part = 100.0 * cost.part_percent / scale.slowdown_percent.max(f64::MIN_POSITIVE);
         format!(", {part:.0} % of that from {}", quell_recording::one_line(&source.source))
     });
-    let told = format!("{cost}{}", most.unwrap_or_default());
+    let reported = format!("{cost}{}", most.unwrap_or_default());
     let left = |set: &Best| {
         let place = set.on_cpus.as_ref().map(|cpus| format!(" for a job on CPUs {cpus} alone"));
         let effect = set.effects.last()?;
@@ -178,9 +178,9 @@ fn verdict(advice: &Advice, without_catalogue: bool) -> String {
     let sets: Vec<String> =
         [&advice.best, &advice.best_leaving].into_iter().flatten().filter_map(left).collect();
     match sets.is_empty() {
-        false => format!("{told}; {}", sets.join("; ")),
-        true if without_catalogue => told,
-        true => format!("{told}; {}", nothing(advice)),
+        false => format!("{reported}; {}", sets.join("; ")),
+        true if without_catalogue => reported,
+        true => format!("{reported}; {}", nothing(advice)),
     }
 }
 

@@ -87,18 +87,21 @@ fn keep_first_mention(whys: &mut Vec<Why>) {
             .then(b.excess_ns_per_s.total_cmp(&a.excess_ns_per_s))
             .then_with(|| a.source.cmp(&b.source))
     });
-    let mut told: Vec<Why> = Vec::new();
+    let mut reported: Vec<Why> = Vec::new();
     for why in whys.drain(..) {
         let near =
             |other: &Why| match (duration_bands::place(&other.source), duration_bands::place(&why.source)) {
                 (Some(a), Some(b)) => a.abs_diff(b) <= 1,
                 _ => false,
             };
-        if told.len() < MOST_CAUSES && (why.source != ALL || told.is_empty()) && !told.iter().any(near) {
-            told.push(why);
+        if reported.len() < MOST_CAUSES
+            && (why.source != ALL || reported.is_empty())
+            && !reported.iter().any(near)
+        {
+            reported.push(why);
         }
     }
-    *whys = told;
+    *whys = reported;
 }
 
 /// The typical values of all noise.

@@ -283,8 +283,8 @@ impl Engine<'_> {
 
     /// When the last rank is done, in nanoseconds.
     fn play(&self, runs: &Runs, noise: &Noise) -> Result<u64, PredictError> {
-        let told = AtomicU64::new(0);
-        let tell = |done: u64| (self.tick)(done.saturating_sub(told.fetch_max(done, Ordering::Relaxed)));
+        let reported = AtomicU64::new(0);
+        let tell = |done: u64| (self.tick)(done.saturating_sub(reported.fetch_max(done, Ordering::Relaxed)));
         // Many runs keep the cores busy without more threads.
         let threads = if runs.count < FEWEST_RUNS { rayon::current_num_threads() } else { 1 };
         let run = loggops::Run {

@@ -118,7 +118,7 @@ impl Collective {
     fn name(&mut self, ends: &CollectiveEnd) {
         let rooted = matches!(ends.kind.waits(), Waits::ForRoot | Waits::Root);
         let root = ends.root.filter(|_| rooted);
-        let other_root = self.root_place.zip(root).is_some_and(|(known, told)| known != told);
+        let other_root = self.root_place.zip(root).is_some_and(|(known, reported)| known != reported);
         self.mismatched |= other_root || self.operation.is_some_and(|known| known != ends.kind);
         let known = *self.operation.get_or_insert(ends.kind);
         if self.root_place.is_none() && root.is_some() && known == ends.kind {

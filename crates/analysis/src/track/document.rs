@@ -214,9 +214,13 @@ fn paths<R: Run + ?Sized, W: Watch + ?Sized>(engine: &Engine<'_, R, W>) -> Vec<T
         }
     };
     let all = &engine.paths.all;
-    let told = |path: &Path| path.calls > 0 || path.local[0] != 0 || path.amplified[0] != 0;
-    let mut paths: Vec<TrackedPath> =
-        all.iter().enumerate().filter(|(_, path)| told(path)).map(|(place, path)| one(place, path)).collect();
+    let reported = |path: &Path| path.calls > 0 || path.local[0] != 0 || path.amplified[0] != 0;
+    let mut paths: Vec<TrackedPath> = all
+        .iter()
+        .enumerate()
+        .filter(|(_, path)| reported(path))
+        .map(|(place, path)| one(place, path))
+        .collect();
     paths.sort_by(|a, b| {
         let cost = |path: &TrackedPath| path.local_ns + path.amplified_ns;
         cost(b).cmp(&cost(a)).then_with(|| a.path.cmp(&b.path)).then_with(|| a.site.cmp(&b.site))

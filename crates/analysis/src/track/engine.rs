@@ -162,7 +162,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
 
     fn never_entered(&mut self, location: u32, region: u32) {
         self.findings.unbalanced += 1;
-        if Findings::tells(self.findings.unbalanced) {
+        if Findings::is_significant(self.findings.unbalanced) {
             let (location, region) = (self.location(location), self.region(region));
             self.findings.warnings.push(ArchiveWarning::LeavesUnentered { location, region });
         }
@@ -176,9 +176,9 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
         let extra = closed - 1;
         if extra > 0 {
             // However many regions it left open, they are reported as one finding.
-            let told = Findings::tells(self.findings.unbalanced + 1);
+            let reported = Findings::is_significant(self.findings.unbalanced + 1);
             self.findings.unbalanced += extra as u64;
-            if told {
+            if reported {
                 let (location, region) = (self.location(location), self.region(region));
                 let open = extra as u64;
                 self.findings.warnings.push(ArchiveWarning::LeavesOpen { location, region, open });
@@ -215,7 +215,7 @@ impl<'a, R: Run + ?Sized, W: Watch + ?Sized> Engine<'a, R, W> {
             }
             None if (source as usize) < self.definitions.sources.len() => {
                 self.findings.counters_backwards += 1;
-                if Findings::tells(self.findings.counters_backwards) {
+                if Findings::is_significant(self.findings.counters_backwards) {
                     self.findings.warnings.push(ArchiveWarning::CounterBackwards {
                         location: self.location(location),
                         source: self.definitions.sources[source as usize].clone(),

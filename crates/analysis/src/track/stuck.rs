@@ -45,7 +45,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Blocked::Send(id) => {
                 self.messages.lose(id);
                 self.findings.receives_without_send += 1;
-                if Findings::tells(self.findings.receives_without_send) {
+                if Findings::is_significant(self.findings.receives_without_send) {
                     self.findings.warnings.push(ArchiveWarning::NeverSent {
                         location: self.location(location),
                         at_ns: self.since_begin(self.places[location as usize].now),
@@ -57,7 +57,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
             Blocked::Ranks(id) => {
                 let waiting = self.collectives.get_mut(id).map(Collective::force).unwrap_or_default();
                 self.findings.incomplete_collectives += 1;
-                if Findings::tells(self.findings.incomplete_collectives) {
+                if Findings::is_significant(self.findings.incomplete_collectives) {
                     let warning = self.collectives.get(id).map(|collective| self.incomplete(collective));
                     self.findings.warnings.extend(warning);
                 }
@@ -147,7 +147,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn judge(&mut self, collective: &Collective) {
         if collective.mismatched {
             self.findings.mismatched_collectives += 1;
-            if Findings::tells(self.findings.mismatched_collectives) {
+            if Findings::is_significant(self.findings.mismatched_collectives) {
                 let collective = self.named(collective);
                 self.findings.warnings.push(ArchiveWarning::RanksDisagree { collective });
             }
@@ -156,7 +156,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
 
     pub(super) fn went_back(&mut self, location: u32, by: i64) {
         self.findings.clock_backwards.add(by);
-        if Findings::tells(self.findings.clock_backwards.times) {
+        if Findings::is_significant(self.findings.clock_backwards.times) {
             let at_ns = self.since_begin(self.places[location as usize].now);
             let location = self.location(location);
             self.findings.warnings.push(ArchiveWarning::ClockBackwards { location, by_ns: by, at_ns });
@@ -165,7 +165,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
 
     pub(super) fn before_cause(&mut self, location: u32, by: i64) {
         self.findings.before_cause.add(by);
-        if Findings::tells(self.findings.before_cause.times) {
+        if Findings::is_significant(self.findings.before_cause.times) {
             let at_ns = self.since_begin(self.places[location as usize].now);
             let location = self.location(location);
             self.findings.warnings.push(ArchiveWarning::EndsBeforeCause { location, at_ns, by_ns: by });
@@ -174,7 +174,7 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
 
     pub(super) fn undefined(&mut self, location: u32, what: UndefinedName) {
         self.findings.undefined += 1;
-        if Findings::tells(self.findings.undefined) {
+        if Findings::is_significant(self.findings.undefined) {
             let at_ns = self.since_begin(self.places[location as usize].now);
             let location = self.location(location);
             self.findings.warnings.push(ArchiveWarning::Undefined { location, what, at_ns });
@@ -229,9 +229,9 @@ impl<R: Run + ?Sized, W: Watch + ?Sized> Engine<'_, R, W> {
     pub(super) fn begin(&self) -> i64 {
         let first = self.places.iter().filter_map(|place| place.first).min().unwrap_or(0);
         let last = self.places.iter().map(|place| place.now).max().unwrap_or(first);
-        let told = i64::try_from(self.definitions.span_ns[0]).unwrap_or(first);
+        let reported = i64::try_from(self.definitions.span_ns[0]).unwrap_or(first);
         // An archive whose zero is that of another clock does not define when the run began.
-        let believable = told <= first && first - told <= (last - first).saturating_mul(100);
-        if believable { told } else { first }
+        let believable = reported <= first && first - reported <= (last - first).saturating_mul(100);
+        if believable { reported } else { first }
     }
 }

@@ -228,7 +228,7 @@ impl Display for Warning {
             ),
             Self::OrderUnknown => f.write_str(
                 "the order of the quanta is not known (a histogram was read): what the slowest rank of each iteration costs, and \
-                 when spikes came, cannot be told",
+                 when spikes came, cannot be reported",
             ),
             Self::EndedEarly => {
                 f.write_str("the job did not end well: what it had measured by then is all there is")

@@ -162,7 +162,7 @@ impl<E: Into<anyhow::Error>> From<E> for Unwatched {
 
 /// Runs `command` to its end, and records the kernel on every CPU of this machine while it runs. A recording that fails does not affect the
 /// command.
-pub fn beside(command: &mut Command, output: &Path, printer: Printer) -> Result<ExitStatus, Unwatched> {
+pub fn alongside(command: &mut Command, output: &Path, printer: Printer) -> Result<ExitStatus, Unwatched> {
     let cpus = machine::Cpus::of_this_machine()?.online;
     let recorder =
         Recorder::start(quell_kernel::Plan { cpus: cpus.clone(), follow: false, adopt: false, cost: false })

@@ -104,7 +104,7 @@ fn sums(document: &Document) -> String {
 
 fn unseen(document: &Document) -> String {
     let mut text = String::new();
-    let told: Vec<String> = document
+    let reported: Vec<String> = document
         .mitigations
         .iter()
         .filter(|one| one.state == State::CannotTell)
@@ -112,9 +112,9 @@ fn unseen(document: &Document) -> String {
             format!("  {}: {}\n", one.id, one_line(one.why.as_deref().unwrap_or("it does not say why")))
         })
         .collect();
-    if !told.is_empty() {
+    if !reported.is_empty() {
         text += "cannot tell:\n";
-        text.extend(told);
+        text.extend(reported);
     }
     if !document.unseen.is_empty() {
         let first = document.unseen.iter().take(8);

@@ -22,7 +22,7 @@ pub fn is_archive(path: &Path) -> bool {
 }
 
 /// The default path of an archive's page: next to its folder.
-pub fn beside(archive: &Path) -> PathBuf {
+pub fn default_path(archive: &Path) -> PathBuf {
     folder(archive).with_extension("html")
 }
 

@@ -34,12 +34,12 @@ pub fn analyse(archive: &Path, network: Option<Network>, printer: Printer) -> an
 
 /// Prints what is wrong with the archive; errors make the command fail.
 pub fn verdict(tracked: &Tracked, printer: Printer) -> anyhow::Result<Outcome> {
-    let told = &tracked.findings.warnings;
-    for warning in told.iter().take(MOST_TOLD) {
+    let reported = &tracked.findings.warnings;
+    for warning in reported.iter().take(MOST_TOLD) {
         printer.warn(&warning.to_string());
     }
-    if told.len() > MOST_TOLD {
-        printer.warn(&format!("and {} more: `--json` has them under `findings`", told.len() - MOST_TOLD));
+    if reported.len() > MOST_TOLD {
+        printer.warn(&format!("and {} more: `--json` has them under `findings`", reported.len() - MOST_TOLD));
     }
     if let Some(failure) = failure(tracked) {
         anyhow::bail!(failure);

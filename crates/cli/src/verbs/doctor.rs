@@ -109,9 +109,9 @@ fn settings() -> Finding {
 fn script(checks: &[Check]) -> String {
     let mut text =
         "# What lifts limits of quell on this machine: read it, then paste what you want.\n".to_owned();
-    let mut said: Vec<&[String]> = Vec::new();
+    let mut printed: Vec<&[String]> = Vec::new();
     for check in checks.iter().filter(|check| !check.commands.is_empty()) {
-        if said.contains(&check.commands.as_slice()) {
+        if printed.contains(&check.commands.as_slice()) {
             continue;
         }
         let same = checks.iter().filter(|other| other.commands == check.commands);
@@ -119,7 +119,7 @@ fn script(checks: &[Check]) -> String {
             text += &format!("\n# {}: {}", of.subject, of.finding);
         }
         text += &format!("\n{}\n", check.commands.join("\n"));
-        said.push(&check.commands);
+        printed.push(&check.commands);
     }
     let stays = checks.iter().filter(|check| check.verdict != "good" && check.commands.is_empty());
     for check in stays {

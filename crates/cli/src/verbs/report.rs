@@ -24,7 +24,7 @@ use crate::steps::track::{analyse, verdict};
 pub fn run(args: &Report, printer: Printer) -> anyhow::Result<Outcome> {
     args.job.options(&Defaults::of_a_study())?;
     if archive_page::is_archive(&args.recording) {
-        let output = args.output.clone().unwrap_or_else(|| archive_page::beside(&args.recording));
+        let output = args.output.clone().unwrap_or_else(|| archive_page::default_path(&args.recording));
         return of_run(&args.recording, &output, printer);
     }
     let study = Study::at(&args.recording);

@@ -190,7 +190,7 @@ impl Live {
     /// Restores the terminal, and prints the summary.
     fn finish(mut self) -> anyhow::Result<()> {
         let shown = self.last.as_ref().is_some_and(|frame| frame.time_ns == self.until.as_nanos());
-        let told = self.last.as_ref().map_or(0, |frame| frame.time_ns);
+        let reported = self.last.as_ref().map_or(0, |frame| frame.time_ns);
         let last = if shown { self.last.take() } else { Some(self.frame()) };
         let json = matches!(self.face, Face::Json);
         drop(self.face);
@@ -199,7 +199,7 @@ impl Live {
         }
         match last.filter(|frame| frame.time_ns > 0) {
             Some(frame)
-                if json && !shown && frame.time_ns - told >= self.interval.as_nanos() / SHORTEST_PART =>
+                if json && !shown && frame.time_ns - reported >= self.interval.as_nanos() / SHORTEST_PART =>
             {
                 Ok(self.printer.result(&(serde_json::to_string(&frame)? + "\n"))?)
             }

@@ -130,7 +130,7 @@ fn what_ifs_predict_the_same_as_advice() {
 fn what_is_asked_wrongly_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     built(dir.path());
-    let told = [
+    let reported = [
         &["predict", "built.quell", "--without", "tikc"][..],
         &["predict", "built.quell", "--without", "irk:x"],
         &["predict", "built.quell", "--leave", "2"],
@@ -143,7 +143,7 @@ fn what_is_asked_wrongly_is_reported() {
         &["advise", "built.quell", "--phases", "0"],
     ]
     .map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(dir.path(), args)));
-    assert_snapshot!(told.concat());
+    assert_snapshot!(reported.concat());
 }
 
 #[test]

@@ -63,8 +63,8 @@ fn phases_go_into_the_files_of_other_tools_and_come_back() {
         &["convert", "fwq.quell", "none.vpsum", "--rank", "7"],
         &["convert", "fwq.quell", "none.csv"],
     ];
-    let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
-    assert_snapshot!(said.concat() + &text(folder, "one.vpsum") + "\n" + &text(folder, "h.psnap"));
+    let printed = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
+    assert_snapshot!(printed.concat() + &text(folder, "one.vpsum") + "\n" + &text(folder, "h.psnap"));
     assert_eq!(text(folder, "one.vpsum"), text(folder, "all.vpsum/vpsum.1"));
     assert_eq!(text(folder, "h.psnap"), text(folder, "again.psnap"));
     // Except for work and wait, which vpsum's format cannot hold.
@@ -158,12 +158,12 @@ fn histograms_are_shown_and_refused_by_all_that_needs_starts() {
         &["convert", "gaps.quell", "gaps.pftrace"],
         &["simulate", "--pattern", "barrier", "--ranks", "4", "--noise", "gaps.quell"],
     ];
-    let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
-    assert_snapshot!(said.concat());
+    let printed = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
+    assert_snapshot!(printed.concat());
     let replayed = run(folder, &["replay", "gaps.quell", "--", "true"]);
     assert!(!replayed.status.success());
-    let said = String::from_utf8_lossy(&replayed.stderr).into_owned();
-    assert!(said.contains("neither order nor starts"), "{said}");
+    let printed = String::from_utf8_lossy(&replayed.stderr).into_owned();
+    assert!(printed.contains("neither order nor starts"), "{printed}");
 }
 
 #[test]
@@ -186,13 +186,13 @@ fn a_recording_goes_into_every_format_that_has_room_for_it() {
         &["convert", "a.hlog", "log.quell"],
         &["convert", "a.quell", "a.csv"],
     ];
-    let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
+    let printed = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
     let texts = ["a.csv", "noise.txt", "a.trace.json", "a.prom"]
         .map(|name| format!("== {name}\n{}", text(folder, name)));
     // The bucket bounds are those of `serve-metrics`.
     let texts = texts.concat();
     let texts = texts.lines().filter(|line| !line.contains("_bucket{") || line.contains("+Inf"));
-    assert_snapshot!(said.concat() + &texts.collect::<Vec<_>>().join("\n"));
+    assert_snapshot!(printed.concat() + &texts.collect::<Vec<_>>().join("\n"));
     assert_eq!(text(folder, "a.out"), text(folder, "noise.txt"));
 
     // Our own reader of foreign archives reads it: a location for the CPU, and each enter has a leave.
@@ -227,8 +227,8 @@ fn a_network_of_netgauges_is_one_for_simulate() {
         &["convert", "loggp.out", "net.quell"],
         &["convert", "loggp.out", "net.toml"],
     ];
-    let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
-    assert_snapshot!(said.concat() + &text(folder, "net.toml"));
+    let printed = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(folder, args)));
+    assert_snapshot!(printed.concat() + &text(folder, "net.toml"));
     let simulated = run(folder, &["simulate", "--pattern", "barrier", "--ranks", "4", "--net", "net.toml"]);
     assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
 }

@@ -51,8 +51,8 @@ fn schedules_are_checked_made_and_converted() {
         &["goal", "check", "barrier.bin"],
         &["goal", "--help"],
     ];
-    let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(dir.path(), args)));
-    assert_snapshot!(said.concat());
+    let printed = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(dir.path(), args)));
+    assert_snapshot!(printed.concat());
     let text = |name: &str| fs_err::read(dir.path().join(name)).unwrap();
     assert_eq!(text("barrier.goal"), text("barrier.txt"));
     let left = ["large.bin", "large.bin.part", "barrier.bin.part"];

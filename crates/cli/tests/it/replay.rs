@@ -14,9 +14,9 @@ fn options_of_virtual_ranks_are_refused_before_a_folder_is_made() {
         ("--phase-at", "barrier", "--phase-at needs --sync phase".into()),
     ] {
         let ended = run(folder.path(), &["replay", "a.quell", "-o", "made", option, value, "--", "true"]);
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(2), "{option}: {said}");
-        assert!(said.contains(&reason), "{option}: {said}");
+        let printed = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{option}: {printed}");
+        assert!(printed.contains(&reason), "{option}: {printed}");
         assert!(!folder.path().join("made").exists(), "{option} left its folder");
     }
 }

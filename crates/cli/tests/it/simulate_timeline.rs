@@ -48,12 +48,12 @@ fn a_run_of_two_ranks_is_drawn() {
         "--timeline",
         "a.pftrace",
     ];
-    let said = transcript(dir.path(), &call);
+    let printed = transcript(dir.path(), &call);
     let lines =
         shown(&dir.path().join("a.pftrace")).join("\n").replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
-    assert_snapshot!(format!("$ quell {}\n{said}\n{lines}\n", call.join(" ")));
+    assert_snapshot!(format!("$ quell {}\n{printed}\n{lines}\n", call.join(" ")));
     let without = run(dir.path(), &call[..call.len() - 2]);
-    assert!(said.contains(&*String::from_utf8_lossy(&without.stdout)), "the result is the same");
+    assert!(printed.contains(&*String::from_utf8_lossy(&without.stdout)), "the result is the same");
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn of_many_ranks_some_are_drawn_and_their_arrows_pair_up() {
     let args =
         ["simulate", "--pattern", "dissemination", "--ranks", "256", "--bytes", "8", "--iterations", "3"];
     for output in ["a.pftrace", "b.pftrace"] {
-        let said = transcript(dir.path(), &[&args[..], &["--timeline", output]].concat());
-        assert!(said.contains(&format!("{output} holds 64 of 256 ranks, evenly spread")), "{said}");
+        let printed = transcript(dir.path(), &[&args[..], &["--timeline", output]].concat());
+        assert!(printed.contains(&format!("{output} holds 64 of 256 ranks, evenly spread")), "{printed}");
     }
     let file = |name| fs_err::read(dir.path().join(name)).unwrap();
     assert_eq!(file("a.pftrace"), file("b.pftrace"), "equal runs give equal bytes");

@@ -88,12 +88,12 @@ fn command(folder: &Path) {
 fn sources_tasks_and_classes_are_tables() {
     let dir = tempfile::tempdir().unwrap();
     node(dir.path());
-    let said = ["source", "task", "class"].map(|by| {
+    let printed = ["source", "task", "class"].map(|by| {
         let text = transcript(dir.path(), &["show", "node.quell", "--by", by]);
         assert!(text.contains('\u{fffd}') || by == "class", "{text}");
         format!("$ quell show node.quell --by {by}\n{text}\n")
     });
-    assert_snapshot!(said.concat());
+    assert_snapshot!(printed.concat());
 }
 
 #[test]
@@ -138,12 +138,15 @@ fn a_study_is_reported_again_with_its_trials() {
         "predict-none.json",
         r#"{"quantum_ns":500000,"phases":50,"seed":9,"points":[{"ranks":16},{"ranks":4}]}"#,
     );
-    write("try-ksm.json", r#"{"schema":"quell.tune-try/2","mitigations":[{"id":"ksm","title":"told"}]}"#);
+    write("try-ksm.json", r#"{"schema":"quell.tune-try/2","mitigations":[{"id":"ksm","title":"reported"}]}"#);
     write("try-other.json", r#"{"schema":"quell.show/2","title":"untold"}"#);
     let output = run(dir.path(), &["report", "s"]);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{told}");
-    assert!(told.contains("try-other.json is not on the page") && !told.contains("try-ksm.json"), "{told}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{reported}");
+    assert!(
+        reported.contains("try-other.json is not on the page") && !reported.contains("try-ksm.json"),
+        "{reported}"
+    );
     let page = fs_err::read_to_string(study.join("report.html")).unwrap();
     let (_, data) = page.split_once(r#"<script type="application/json" id="data">"#).unwrap();
     let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();

@@ -288,9 +288,9 @@ fn a_sweep_that_is_asked_to_end_keeps_what_is_complete() {
     // SAFETY: a plain system call on a process that this test started.
     unsafe { libc::kill(pid, libc::SIGINT) };
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1));
-    assert!(said.contains("the same command goes on from there"), "{said}");
+    assert!(printed.contains("the same command goes on from there"), "{printed}");
     let there = parts(&dir.path().join("out")) as u64;
     let again = done(sweep(dir.path(), "out"));
     assert_eq!(again["computed"].as_u64(), Some(FILES as u64 - there));
@@ -323,8 +323,9 @@ fn what_would_be_done_and_what_is_refused() {
     ] {
         fs_err::write(dir.join(name), text).unwrap();
     }
-    let mut said = String::new();
-    let mut say = |args: &[&str]| said += &format!("$ quell {}\n{}\n", args.join(" "), transcript(dir, args));
+    let mut printed = String::new();
+    let mut say =
+        |args: &[&str]| printed += &format!("$ quell {}\n{}\n", args.join(" "), transcript(dir, args));
     say(&["predict", "--sweep", "plan.toml", "--dry-run", "--output", "out"]);
     say(&["predict", "--sweep", "plan.toml", "--shard", "1/2", "--output", "out"]);
     say(&["predict", "--sweep", "plan.toml", "--dry-run", "--shard", "2/2", "--output", "out"]);
@@ -339,7 +340,7 @@ fn what_would_be_done_and_what_is_refused() {
     say(&["predict", "--sweep", "plan.toml", "--ranks", "4"]);
     say(&["predict", "a.quell", "--dry-run"]);
     say(&["simulate", "--sweep", "idle.toml"]);
-    assert_snapshot!(said);
+    assert_snapshot!(printed);
     let mut array = sweep(dir, "array");
     let output = array.env("PBS_ARRAY_INDEX", "3").output().unwrap();
     assert_eq!(output.status.code(), Some(2));

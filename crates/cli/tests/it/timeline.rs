@@ -53,8 +53,8 @@ fn a_timeline_says_what_it_holds_and_what_it_lacks() {
         &["convert", "a.quell", "c.trace", "--to", "perfetto", "--cpu", "2"],
         &["convert", "--help"],
     ];
-    let said = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(dir.path(), args)));
-    assert_snapshot!(said.concat());
+    let printed = calls.map(|args| format!("$ quell {}\n{}\n", args.join(" "), transcript(dir.path(), args)));
+    assert_snapshot!(printed.concat());
 }
 
 #[test]

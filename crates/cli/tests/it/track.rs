@@ -80,6 +80,7 @@ fn a_broken_archive_is_reported_and_fails() {
     assert_snapshot!(transcript(dir.path(), &["track", "broken", "--html", "broken.html"]));
     let page = fs_err::read_to_string(dir.path().join("broken.html")).unwrap();
     assert!(page.contains("\"receives_without_send\":1"));
+    assert!(page.contains("\"sentences\":[\"rank 1"), "the page shows each warning as a sentence");
 }
 
 #[test]
@@ -95,8 +96,8 @@ fn what_is_no_archive_is_refused() {
         &["track", "two", "--timeline", "mine.pftrace"],
         &["track", "two", "--html", "mine.txt"],
     ];
-    let said = cases.map(|args| format!("$ quell {}\n{}", args.join(" "), transcript(dir.path(), args)));
-    assert_snapshot!(said.join("\n"));
+    let printed = cases.map(|args| format!("$ quell {}\n{}", args.join(" "), transcript(dir.path(), args)));
+    assert_snapshot!(printed.join("\n"));
     assert_eq!(fs_err::read_to_string(dir.path().join("mine.txt")).unwrap(), "mine");
 }
 
@@ -145,11 +146,11 @@ fn hostile_names_stay_harmless() {
 fn a_time_line_shows_who_kept_whom_waiting() {
     let dir = tempfile::tempdir().unwrap();
     two(dir.path());
-    let said = transcript(dir.path(), &["track", "two", "--timeline", "two.pftrace"]);
+    let printed = transcript(dir.path(), &["track", "two", "--timeline", "two.pftrace"]);
     let lines =
         shown(&dir.path().join("two.pftrace")).join("\n").replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
-    let told = said.split_once("--- stderr\n").unwrap().1;
-    assert_snapshot!(format!("{told}\n{lines}\n"));
+    let reported = printed.split_once("--- stderr\n").unwrap().1;
+    assert_snapshot!(format!("{reported}\n{lines}\n"));
 }
 
 #[test]
@@ -157,8 +158,8 @@ fn of_many_ranks_some_are_drawn_and_the_page_stays_light() {
     let dir = tempfile::tempdir().unwrap();
     made_run::write(&dir.path().join("many"), &definitions(3_000), &many_ranks(3_000));
     let args = ["track", "many", "--timeline", "many.pftrace", "--html", "many.html"];
-    let said = transcript(dir.path(), &args);
-    assert!(said.contains("of 3000 ranks, evenly spread"), "{said}");
+    let printed = transcript(dir.path(), &args);
+    assert!(printed.contains("of 3000 ranks, evenly spread"), "{printed}");
     let page = fs_err::metadata(dir.path().join("many.html")).unwrap().len();
     assert!(page < 3_000_000, "{page} bytes");
     let lines = shown(&dir.path().join("many.pftrace"));

@@ -54,15 +54,18 @@ fn archive(folder: &Path, ranks: u32, odd: Option<u32>) {
 fn an_archive_becomes_a_schedule_that_is_simulated() {
     let dir = tempfile::tempdir().unwrap();
     archive(&dir.path().join("run"), 4, None);
-    let said = transcript(dir.path(), &["track", "run", "--goal", "run.goal"]);
-    assert!(said.starts_with("exit 0") && said.contains("next: quell simulate run.goal --noise"), "{said}");
+    let printed = transcript(dir.path(), &["track", "run", "--goal", "run.goal"]);
+    assert!(
+        printed.starts_with("exit 0") && printed.contains("next: quell simulate run.goal --noise"),
+        "{printed}"
+    );
     let text = fs_err::read_to_string(dir.path().join("run.goal")).unwrap();
     assert!(text.contains("calc 900000") && text.contains("send 8b to 1 tag 0"), "{text}");
     let check = run(dir.path(), &["goal", "check", "run.goal"]);
     assert!(check.status.success(), "{check:?}");
     for (file, ranks) in [("same.bin", "4"), ("more.bin", "1Ki")] {
-        let said = transcript(dir.path(), &["track", "run", "--goal", file, "--extrapolate", ranks]);
-        assert!(said.starts_with("exit 0") && said.contains("messages on a 4 grid"), "{said}");
+        let printed = transcript(dir.path(), &["track", "run", "--goal", file, "--extrapolate", ranks]);
+        assert!(printed.starts_with("exit 0") && printed.contains("messages on a 4 grid"), "{printed}");
         let simulated = support::json(dir.path(), &["simulate", file, "--json"]);
         assert!(simulated.is_object());
     }
@@ -80,8 +83,8 @@ fn refusals_name_the_rank_and_the_file() {
         (&["--extrapolate", "64"], "exit 2", "--goal"),
     ];
     for (more, exit, words) in cases {
-        let said = transcript(dir.path(), &[&["track", "odd"], more].concat());
-        assert!(said.starts_with(exit) && said.contains(words), "{said}");
+        let printed = transcript(dir.path(), &[&["track", "odd"], more].concat());
+        assert!(printed.starts_with(exit) && printed.contains(words), "{printed}");
     }
     assert!(!dir.path().join("big.goal").exists());
 }

@@ -167,26 +167,26 @@ fn what_is_no_plan_is_refused_with_its_reason() {
     fs_err::write(node.path().join("edited"), plan.replace("\"20\"", "\"21\"")).unwrap();
     fs_err::write(node.path().join("torn"), &plan[..plan.len() / 2]).unwrap();
     fs_err::write(node.path().join("empty"), "").unwrap();
-    let mut said = String::new();
+    let mut printed = String::new();
     for name in ["edited", "torn", "empty", "absent"] {
-        said += &node.output(&["apply", name, "--yes"]);
+        printed += &node.output(&["apply", name, "--yes"]);
     }
-    said += &node.output(&["plan", "vm-stat-intervall"]);
-    said += &node.output(&["plan", "--profile", "desktop"]);
-    said += &node.output(&["plan", "irq-cpu0", "irq-thread0"]);
-    said += &node.output(&["plan", "smt-off", "thp"]);
-    said += &node.output(&["plan", "thp", "--cpus", "0-255"]);
-    said += &node.output(&["plan", "thp", "--cpus", "999"]);
-    said += &node.output(&["plan", "thp", "--set", "thp"]);
-    said += &node.output(&["revert", "2026"]);
-    said += &transcript(node.path(), &["tune", "audit", "--sysroot", "nowhere"]);
-    insta::assert_snapshot!("refused_plans", said);
+    printed += &node.output(&["plan", "vm-stat-intervall"]);
+    printed += &node.output(&["plan", "--profile", "desktop"]);
+    printed += &node.output(&["plan", "irq-cpu0", "irq-thread0"]);
+    printed += &node.output(&["plan", "smt-off", "thp"]);
+    printed += &node.output(&["plan", "thp", "--cpus", "0-255"]);
+    printed += &node.output(&["plan", "thp", "--cpus", "999"]);
+    printed += &node.output(&["plan", "thp", "--set", "thp"]);
+    printed += &node.output(&["revert", "2026"]);
+    printed += &transcript(node.path(), &["tune", "audit", "--sysroot", "nowhere"]);
+    insta::assert_snapshot!("refused_plans", printed);
     assert!(!node.path().join("node/var/lib/quell").exists(), "nothing was begun");
 }
 
 #[test]
 fn guard_rails() {
-    let mut said = String::new();
+    let mut printed = String::new();
     let mut refused = |prepare: &dyn Fn(&Node), rule: &str, more: &[&str]| {
         let node = Node::new(fake_machine::large);
         node.plan(&["vm-stat-interval"]);
@@ -197,7 +197,7 @@ fn guard_rails() {
         assert_eq!(document.status.code(), Some(3), "{rule}: {}", text(&document));
         let document: Value = serde_json::from_slice(&document.stdout).unwrap();
         assert_eq!(document["refused"][0]["rule"], rule);
-        said += &node.output(&apply);
+        printed += &node.output(&apply);
         assert_eq!(node.image(), before);
         let allowed = node.tune(&[&apply[..], more].concat()).status.code();
         assert_eq!(allowed, Some(if more.is_empty() { 3 } else { 0 }), "{rule}");
@@ -220,12 +220,12 @@ fn guard_rails() {
     refused(&|node| process(node, 701, "kubelet", 0, "/usr/bin/kubelet\0"), "owner", &["--allow-owner"]);
     refused(&|node| process(node, 702, "lmp\u{1b}[2J", 4711, "lmp\0"), "users", &["--allow-users"]);
     refused(&|node| process(node, 703, "slurmstepd", 0, "slurmstepd: [7.0]\0"), "users", &["--allow-users"]);
-    insta::assert_snapshot!("guard_rails", said);
+    insta::assert_snapshot!("guard_rails", printed);
     let node = Node::new(fake_machine::large);
     node.plan(&["softlockup-off"]);
     insta::assert_snapshot!("too_risky", node.output(&["apply", "plan", "--yes"]));
-    let said = node.output(&["apply", "plan", "--yes", "--max-risk", "medium"]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let printed = node.output(&["apply", "plan", "--yes", "--max-risk", "medium"]);
+    assert!(printed.starts_with("exit 0"), "{printed}");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_site_adds_its_own_and_its_mistakes_are_named() {
     let mine = "id = \"site-swap\"\ntitle = \"Swap less\"\ncategory = \"memory\"\nwhat = \"x\"\ncaveat = \"y\"\nrisk = \"low\"\nkernel = \"any\"\nprovenance = [\"us\"]\nnoise = [\"task:^kswapd\"]\n\n[[knob]]\nkind = \"file\"\npath = \"/proc/sys/vm/stat_interval\"\nwant = \"33\"\n";
     node.put("/etc/quell/mitigations.d/site-swap.toml", mine);
     there_and_back(&node, &["site-swap"]);
-    let mut said = String::new();
+    let mut printed = String::new();
     for (from, to) in [
         ("/proc/sys/vm/stat_interval", "/etc/shadow"),
         ("/proc/sys/vm/stat_interval", "/proc/sys/kernel/core_pattern"),
@@ -280,7 +280,7 @@ fn a_site_adds_its_own_and_its_mistakes_are_named() {
         ("kind = \"file\"", "kind = \"fule\""),
     ] {
         node.put("/etc/quell/mitigations.d/site-swap.toml", &mine.replace(from, to));
-        said += &node.output(&["audit"]);
+        printed += &node.output(&["audit"]);
     }
-    insta::assert_snapshot!("site_mistakes", said);
+    insta::assert_snapshot!("site_mistakes", printed);
 }

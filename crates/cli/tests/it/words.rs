@@ -77,14 +77,14 @@ fn refusals_are_one_clear_error() {
         &["bench", "loggp", "-n", "1"],
         &["bench", "show", "."],
     ];
-    let said = cases.map(|args| {
+    let printed = cases.map(|args| {
         let text = transcript(folder, args);
         assert!(["exit 1\n", "exit 2\n"].iter().any(|code| text.starts_with(code)), "{args:?}: {text}");
         format!("$ quell {}\n{text}\n", args.join(" "))
     });
     // The number of CPUs depends on the machine.
     let present = fs_err::read_to_string("/sys/devices/system/cpu/present").unwrap();
-    assert_snapshot!(said.concat().replace(&format!("CPUs {}", present.trim()), "CPUs [PRESENT]"));
+    assert_snapshot!(printed.concat().replace(&format!("CPUs {}", present.trim()), "CPUs [PRESENT]"));
     assert!(!folder.join("x.quell").exists(), "a refused run leaves nothing behind");
 }
 
@@ -95,8 +95,8 @@ fn names_from_files_reach_the_terminal_harmless() {
     fs_err::write(dir.path().join("m.toml"), model).unwrap();
     let output = run(dir.path(), &["predict", "--noise", "m.toml", "--ranks", "64", "--quantum", "2ms"]);
     assert!(output.status.success());
-    let said = [output.stdout, output.stderr].concat();
-    assert!(String::from_utf8_lossy(&said).contains("owned") && !said.contains(&0x1b));
+    let printed = [output.stdout, output.stderr].concat();
+    assert!(String::from_utf8_lossy(&printed).contains("owned") && !printed.contains(&0x1b));
 }
 
 #[test]

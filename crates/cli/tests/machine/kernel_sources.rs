@@ -155,12 +155,12 @@ fn without_the_privilege_all_but_the_sources_is_there() {
             .unwrap()
     };
     let refused = nobody(&["record", "-o", "on.quell", "--sources", "on", "--duration", "200ms"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.contains("cap_bpf,cap_perfmon"), "{said}");
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("cap_bpf,cap_perfmon"), "{printed}");
     let recorded = nobody(&["record", "-o", "auto.quell", "--duration", "200ms"]);
-    let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
-    assert!(recorded.status.success() && said.contains("stay unknown"), "{said}");
+    let printed = String::from_utf8_lossy(&recorded.stderr).into_owned();
+    assert!(recorded.status.success() && printed.contains("stay unknown"), "{printed}");
     let show = json(dir.path(), &["show", "auto.quell", "--by", "source", "--json"]);
     assert!(show["sources"].is_null(), "{show}");
     assert!(show["sources_unknown_because"].as_str().unwrap().contains("root"), "{show}");
@@ -189,8 +189,8 @@ fn a_command_reads_its_own_account_as_the_recorder_keeps_it() {
     let cpu = last_cpu().to_string();
     let command = ["record", "-o", "a.quell", "-q", "--", "./reads_itself", &cpu, "1000000"];
     let output = run(dir.path(), &command);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{printed}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let own: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(own["torn"], 0, "{own}");
@@ -242,15 +242,15 @@ fn a_command_that_fails_says_so_and_leaves_its_recording() {
         return;
     }
     let output = run(dir.path(), &["record", "-o", "a.quell", "--", "sh", "-c", "exit 7"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("exit code 7"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("exit code 7"), "{printed}");
     let show = json(dir.path(), &["show", "a.quell", "--by", "source", "--json"]);
     assert_eq!(show["threads"].as_array().unwrap().len(), 1, "{show}");
     let missing = run(dir.path(), &["record", "-o", "b.quell", "--", "./no-such-program"]);
-    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
-    assert_eq!(missing.status.code(), Some(1), "{said}");
-    assert!(said.contains("no-such-program"), "{said}");
+    let printed = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("no-such-program"), "{printed}");
     assert!(!dir.path().join("b.quell").exists(), "nothing was recorded");
 }
 
@@ -263,10 +263,10 @@ fn the_container_counts_what_was_recorded(folder: &Path, name: &str) {
         for (kind, taken) in SourceKind::ALL.into_iter().zip(thread.taken) {
             let rows = placed(&recording, |one| one.source.kind() == kind && one.victim == thread.tid);
             let [least, most] = [zero + thread.end.as_nanos(), u64::MAX].map(|until| ended_by(&rows, until));
-            let told = format!("{kind:?} of {thread:?}: {least:?} to {most:?} recorded");
-            assert!(least.0 <= taken.count && taken.count <= most.0, "{told}");
+            let reported = format!("{kind:?} of {thread:?}: {least:?} to {most:?} recorded");
+            assert!(least.0 <= taken.count && taken.count <= most.0, "{reported}");
             let ns = taken.time.as_nanos();
-            assert!(least.1 <= ns && ns <= most.1, "{told}");
+            assert!(least.1 <= ns && ns <= most.1, "{reported}");
         }
     }
     assert!(recording.threads.iter().any(|thread| thread.taken.iter().any(|taken| taken.count > 0)));
@@ -399,8 +399,8 @@ mod measured {
             }
             // Each packet is received before the next is sent; packets of other programs add to them.
             let seen = ended_by(&seen, sent[sent.len() - 1]).0 - ended_by(&seen, sent[0]).0;
-            let told = format!("{seen} softirqs for {} packets", sent.len() - 1);
-            if (97..=110).contains(&(seen * 100 / (sent.len() as u64 - 1))) { Ok(()) } else { Err(told) }
+            let reported = format!("{seen} softirqs for {} packets", sent.len() - 1);
+            if (97..=110).contains(&(seen * 100 / (sent.len() as u64 - 1))) { Ok(()) } else { Err(reported) }
         });
     }
 
@@ -438,11 +438,11 @@ mod measured {
             let struck = struck.iter().filter(|row| within_run(row.start, row.end)).count() as u64;
             let surely = sent.iter().filter(|at| within_run(at.0, at.1)).count() as u64;
             let perhaps = sent.iter().filter(|at| meets_run(at.0, at.1)).count() as u64;
-            let told =
+            let reported =
                 format!("{struck} interrupts, where {surely} struck for certain and {perhaps} perhaps");
-            assert!(struck <= perhaps, "{told}");
+            assert!(struck <= perhaps, "{reported}");
             // An interrupt that is shared with another program's call may not be seen separately.
-            if surely > 100 && struck * 100 >= surely * 97 { Ok(()) } else { Err(told) }
+            if surely > 100 && struck * 100 >= surely * 97 { Ok(()) } else { Err(reported) }
         });
     }
 

@@ -117,8 +117,8 @@ fn an_ordinary_user_runs_them_too() {
             .gid(65_534)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{mpi}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{mpi}: {printed}");
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((&document["phases"], &document["run"]["state"]), (&50.into(), &"complete".into()));
         let warnings = document["warnings"].to_string();
@@ -150,9 +150,9 @@ fn a_rank_that_dies_ends_the_run_and_keeps_what_is_finished() {
         let (child, folder) = long_run(dir.path(), mpi);
         let pids = ranks_at_work(&folder, 2);
         signal(pids[1], libc::SIGKILL);
-        let (code, said) = ended(child);
-        assert_eq!(code, Some(1), "{mpi}: {said}");
-        assert!(said.contains("the run failed: a rank died"), "{mpi}: {said}");
+        let (code, printed) = ended(child);
+        assert_eq!(code, Some(1), "{mpi}: {printed}");
+        assert!(printed.contains("the run failed: a rank died"), "{mpi}: {printed}");
         until("the end of all ranks", || pids.iter().all(|&pid| gone(pid)));
         assert!(phases_in(&folder) > 0, "{mpi}: nothing was kept");
     }
@@ -166,9 +166,9 @@ fn an_interrupt_ends_the_run_in_order() {
         let (child, folder) = long_run(dir.path(), mpi);
         let pids = ranks_at_work(&folder, 2);
         signal(child.0.id(), libc::SIGINT);
-        let (code, said) = ended(child);
-        assert_eq!(code, Some(0), "{mpi}: {said}");
-        assert!(said.contains("interrupted: the phases that were finished are kept"), "{mpi}: {said}");
+        let (code, printed) = ended(child);
+        assert_eq!(code, Some(0), "{mpi}: {printed}");
+        assert!(printed.contains("interrupted: the phases that were finished are kept"), "{mpi}: {printed}");
         until("the end of all ranks", || pids.iter().all(|&pid| gone(pid)));
         assert!(phases_in(&folder) > 0, "{mpi}: nothing was kept");
     }
@@ -187,9 +187,9 @@ fn an_interrupt_ends_the_second_of_several_runs_too() {
         .unwrap();
     let pids = ranks_at_work(&dir.path().join("run/n00002"), 2);
     signal(child.id(), libc::SIGINT);
-    let (code, said) = ended(Guard(child));
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("interrupted: the phases that were finished are kept"), "{said}");
+    let (code, printed) = ended(Guard(child));
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("interrupted: the phases that were finished are kept"), "{printed}");
     until("the end of all ranks", || pids.iter().all(|&pid| gone(pid)));
     assert!(phases_in(&dir.path().join("run/n00001")) > 0 && phases_in(&dir.path().join("run/n00002")) > 0);
 }
@@ -243,9 +243,9 @@ fn a_full_disk_is_named() {
     for mpi in mpis() {
         let words = ["bench", "fwq", "-n", "2", "--quantum", "10us", "--barrier-every", "1000", "--duration"];
         let output = run(small.0.path(), &[&words[..], &["5min", "--mpi", mpi, "-o", mpi]].concat());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{mpi}: {said}");
-        assert!(said.contains("No space left on device"), "{mpi}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{mpi}: {printed}");
+        assert!(printed.contains("No space left on device"), "{mpi}: {printed}");
         std::fs::remove_dir_all(small.0.path().join(mpi)).unwrap();
     }
 }
@@ -303,10 +303,10 @@ mod measured {
         for words in benches {
             measure(|_| {
                 let (hit, named) = disturbed(words, mpi);
-                let told =
+                let reported =
                     format!("{}: {named} of {hit} that the disturber held up are blamed on it", words[0]);
                 // On a busy machine, the disturber causes too few of the anomalies to judge by.
-                if hit > 20 && named * 100 >= hit * 95 { Ok(()) } else { Err(told) }
+                if hit > 20 && named * 100 >= hit * 95 { Ok(()) } else { Err(reported) }
             });
         }
     }

@@ -77,9 +77,9 @@ fn finish(hosts: &FakeHosts, folder: Option<&str>, command: &mut Command) -> Out
 }
 
 fn success(what: &str, output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{what}: {said}");
-    said
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{what}: {printed}");
+    printed
 }
 
 fn bench(hosts: &FakeHosts, mpi: &str, more: &[&str]) -> Command {
@@ -145,9 +145,9 @@ fn two_hosts_are_recorded_at_once_by_four_copies() {
 /// Checks that the first copy on each host records it, and the others report that and end successfully.
 fn check_record(hosts: &FakeHosts, folder: &str, mut launcher: Command) {
     launcher.args([QUELL, "record", "-o", folder, "--duration", "300ms", "--sources", "off", "--cpus"]);
-    let said = success(folder, &launcher.arg(last_cpu().to_string()).output().unwrap());
-    assert_eq!(said.matches("nothing to do").count(), 2, "{said}");
-    assert_eq!(said.matches(&format!("quell show {folder}")).count(), 1, "{said}");
+    let printed = success(folder, &launcher.arg(last_cpu().to_string()).output().unwrap());
+    assert_eq!(printed.matches("nothing to do").count(), 2, "{printed}");
+    assert_eq!(printed.matches(&format!("quell show {folder}")).count(), 1, "{printed}");
     let show = json(hosts.folder(), &["show", folder, "--json"]);
     let mut found: Vec<(&str, &str)> = Vec::new();
     for row in show["hosts"].as_array().unwrap() {
@@ -182,10 +182,13 @@ fn each_copy_follows_its_own_command() {
         ]);
         let output = command.output().unwrap();
         success(mpi, &output);
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         for (rank, host) in [(0, "qa"), (1, "qa"), (2, "qb"), (3, "qb")] {
-            assert!(said.contains(&format!("ran {rank}\n")), "{said}");
-            assert!(hosts.path(&format!("{mpi}/{host}-{rank:04}.quell/threads.parquet")).exists(), "{said}");
+            assert!(printed.contains(&format!("ran {rank}\n")), "{printed}");
+            assert!(
+                hosts.path(&format!("{mpi}/{host}-{rank:04}.quell/threads.parquet")).exists(),
+                "{printed}"
+            );
         }
     }
 }
@@ -262,23 +265,23 @@ fn noise_reaches_ranks_on_other_hosts() {
             );
             assert!(found["burns"].as_u64() > Some(0) && found["node"] == rank as u64, "{mpi}: {found:#}");
         }
-        let told = document["warnings"].to_string();
-        assert!(!told.contains("ranks-unreported"), "{mpi}: {told}");
+        let reported = document["warnings"].to_string();
+        assert!(!reported.contains("ranks-unreported"), "{mpi}: {reported}");
     }
 }
 
 /// Checks the run of two ranks on two hosts: an archive with the counters of both ranks, and a recording of each host.
 fn check_trace(hosts: &FakeHosts, folder: &str, output: &Output) {
-    let said = success(folder, output);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("2 ranks, 500 rounds"), "{folder}: {said}");
+    let printed = success(folder, output);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("2 ranks, 500 rounds"), "{folder}: {printed}");
     let ranks = archived::read(&hosts.path(folder));
-    assert_eq!(ranks.len(), 2, "{folder}: {said}");
+    assert_eq!(ranks.len(), 2, "{folder}: {printed}");
     for (rank, host) in ranks.iter().zip(HOSTS) {
-        assert_eq!((rank.host.as_str(), rank.allreduces), (host, 500), "{folder}: {said}");
-        assert!(rank.noise("tick") > 0, "{folder}: {said}\n{ranks:?}");
+        assert_eq!((rank.host.as_str(), rank.allreduces), (host, 500), "{folder}: {printed}");
+        assert!(rank.noise("tick") > 0, "{folder}: {printed}\n{ranks:?}");
         let show =
             json(hosts.folder(), &["show", &format!("{folder}/{host}.quell"), "--by", "source", "--json"]);
-        assert_eq!(show["state"], "complete", "{folder}: {said}");
+        assert_eq!(show["state"], "complete", "{folder}: {printed}");
     }
 }
 

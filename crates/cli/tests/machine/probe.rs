@@ -146,9 +146,9 @@ fn a_full_disk_ends_the_run_with_an_error_and_a_recording() {
     let _machine = machine();
     let args = ["record", "-o", "a.quell", "--threshold", "0ns", "--duration", "60s", "-q"];
     let output = run(disk.0.path(), &args);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("ended early") && said.matches("No space left").count() == 1, "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("ended early") && printed.matches("No space left").count() == 1, "{printed}");
     let show = json(disk.0.path(), &["show", "a.quell", "--json"]);
     assert!(["failed", "recording"].contains(&show["state"].as_str().unwrap()));
     // Whether rows of the probes or of the kernel were written first depends on timing.
@@ -238,11 +238,11 @@ fn a_real_time_probe_ends_at_its_deadline() {
     let cpu = last_cpu().to_string();
     let args = ["record", "-o", "a.quell", "--cpus", &cpu, "--duration", "500ms", "--realtime", "1", "-q"];
     let output = run(dir.path(), &args);
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("real-time priority was refused") {
+    let printed = String::from_utf8_lossy(&output.stderr);
+    if printed.contains("real-time priority was refused") {
         return skip("real-time priority needs root or CAP_SYS_NICE");
     }
-    assert!(output.status.success(), "{said}");
+    assert!(output.status.success(), "{printed}");
     let unbounded =
         run(dir.path(), &["record", "-o", "b.quell", "--cpus", &cpu, "--count", "9", "--realtime", "1"]);
     assert_eq!(unbounded.status.code(), Some(2));

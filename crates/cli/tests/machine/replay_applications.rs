@@ -26,9 +26,9 @@ fn under(folder: &Path, context: &str, program: &[&str]) -> (String, Value) {
     words.extend(launch.iter().map(String::as_str).chain(program.iter().copied()));
     let output = quell(folder).args(&words).env("OMP_NUM_THREADS", "1").output().unwrap();
     // With --json the program's own output goes to stderr.
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{context}: {said}");
-    (said, serde_json::from_slice(&output.stdout).unwrap())
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{context}: {printed}");
+    (printed, serde_json::from_slice(&output.stdout).unwrap())
 }
 
 /// Checks that about 5 % of noise was injected.
@@ -43,8 +43,8 @@ fn suffered(context: &str, document: &Value) {
 }
 
 /// The lines of a run's thermodynamic output, which contain no times.
-fn thermo(said: &str) -> Vec<String> {
-    let lines = said
+fn thermo(printed: &str) -> Vec<String> {
+    let lines = printed
         .lines()
         .skip_while(|line| !line.starts_with("Step"))
         .take_while(|line| !line.starts_with("Loop"));
@@ -68,8 +68,8 @@ fn a_melt_melts_alike_under_noise() {
     let alone = thermo(&String::from_utf8_lossy(&alone.output().unwrap().stdout));
     assert_eq!(alone.len(), 5, "{alone:?}");
     for context in contexts() {
-        let (said, document) = under(folder, context, &program);
-        assert_eq!(thermo(&said), alone, "{context}");
+        let (printed, document) = under(folder, context, &program);
+        assert_eq!(thermo(&printed), alone, "{context}");
         suffered(context, &document);
     }
 }
@@ -87,8 +87,8 @@ fn the_challenge_succeeds_under_noise() {
         fs_err::write(folder.join("hpccinf.txt"), HPCC).unwrap();
         let (_, document) = under(folder, context, &["hpcc"]);
         suffered(context, &document);
-        let said = fs_err::read_to_string(folder.join("hpccoutf.txt")).unwrap();
-        assert!(said.lines().any(|line| line.trim() == "Success=1"), "{context}: {said}");
+        let printed = fs_err::read_to_string(folder.join("hpccoutf.txt")).unwrap();
+        assert!(printed.lines().any(|line| line.trim() == "Success=1"), "{context}: {printed}");
     }
 }
 

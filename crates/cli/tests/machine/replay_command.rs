@@ -41,20 +41,20 @@ fn what_would_do_nothing_is_refused() {
     ];
     for case in cases {
         let output = run(folder, &[&["replay", "noise.toml"], case].concat());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{case:?}: {said}");
-        assert!(said.contains("error: "), "{case:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{case:?}: {printed}");
+        assert!(printed.contains("error: "), "{case:?}: {printed}");
     }
     let dense = beat(folder, "short", "1ms", "1us");
     let args = ["replay", dense.to_str().unwrap(), "--context", "timer", "--overhead", "5us", "--", "true"];
     measure(|_| {
         let output = run(folder, &args);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        if said.contains(TOO_BUSY) {
-            return Err(said);
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        if printed.contains(TOO_BUSY) {
+            return Err(printed);
         }
-        assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(said.contains("none of the noise can be injected"), "{said}");
+        assert_eq!(output.status.code(), Some(3), "{printed}");
+        assert!(printed.contains("none of the noise can be injected"), "{printed}");
         Ok(())
     });
     let often = beat(folder, "often", "200us", "110us");
@@ -62,8 +62,8 @@ fn what_would_do_nothing_is_refused() {
         folder,
         &["replay", often.to_str().unwrap(), "--context", "timer", "--overhead", "100us", "--", "true"],
     );
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && said.contains("--scale"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && printed.contains("--scale"), "{printed}");
 }
 
 #[test]
@@ -96,14 +96,14 @@ fn a_signal_to_quell_is_the_commands() {
     let mut command = quell(dir.path());
     command.args(["replay", "-q", "noise.toml", "--context", "timer", "--", "sh", "-c", script]);
     let mut child = support::Guard(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
-    let mut said = BufReader::new(child.0.stdout.take().unwrap());
+    let mut printed = BufReader::new(child.0.stdout.take().unwrap());
     let mut line = String::new();
-    said.read_line(&mut line).unwrap();
+    printed.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
     // SAFETY: a plain system call on a process that this test started.
     assert_eq!(unsafe { libc::kill(child.0.id() as i32, libc::SIGINT) }, 0);
     let mut rest = String::new();
-    said.read_to_string(&mut rest).unwrap();
+    printed.read_to_string(&mut rest).unwrap();
     assert_eq!((rest.as_str(), child.0.wait().unwrap().code()), ("got it\n", Some(5)));
 }
 
@@ -142,11 +142,11 @@ mod measured {
         ];
         let output = run(folder, &args);
         // The exit code is 3 if the machine was too busy for all of the noise.
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        if said.contains(TOO_BUSY) {
-            return Err(said);
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        if printed.contains(TOO_BUSY) {
+            return Err(printed);
         }
-        assert!(matches!(output.status.code(), Some(0 | 3)), "{context}: {said}");
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{context}: {printed}");
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         let number = |name: &str| document[name].as_f64().unwrap();
         assert_eq!(document["schema"], "quell.validate/2");

@@ -56,9 +56,9 @@ fn ctrl_c_ends_it_with_what_was_done() {
     let mut command = quell(dir.path());
     command.args(["replay", "selfish.txt", "--emulate", "--ranks", "8,16", "--phases", "1000000", "--json"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    assert!(said.contains("phases of single ranks"), "{said}");
+    let mut printed = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut printed).unwrap();
+    assert!(printed.contains("phases of single ranks"), "{printed}");
     // SAFETY: it is our child, and was not waited for.
     assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
     let output = child.wait_with_output().unwrap();

@@ -45,11 +45,11 @@ fn noisy(folder: &Path, program: &Path, part: &str) -> Output {
     };
     let file = folder.join("schedule");
     schedule::write(&file, &schedule::words(&order, &[vec![noise()]])).unwrap();
-    let told = folder.join(part);
-    fs_err::create_dir(&told).unwrap();
+    let reported = folder.join(part);
+    fs_err::create_dir(&reported).unwrap();
     let mut command = Command::new(program);
     command.arg(part).env("LD_PRELOAD", library);
-    command.env("QUELL_REPLAY", file).env("QUELL_REPLAY_REPORTS", told).output().unwrap()
+    command.env("QUELL_REPLAY", file).env("QUELL_REPLAY_REPORTS", reported).output().unwrap()
 }
 
 fn same(parts: &[&str]) {
@@ -58,18 +58,18 @@ fn same(parts: &[&str]) {
     for part in parts {
         let quiet = Command::new(&program).arg(part).output().unwrap();
         let noisy = noisy(dir.path(), &program, part);
-        let said = String::from_utf8_lossy(&noisy.stderr);
+        let printed = String::from_utf8_lossy(&noisy.stderr);
         assert_eq!(
             String::from_utf8_lossy(&quiet.stdout),
             String::from_utf8_lossy(&noisy.stdout),
-            "{part}: {said}"
+            "{part}: {printed}"
         );
         assert_eq!(
             (noisy.status.code(), noisy.status.signal()),
             (quiet.status.code(), quiet.status.signal())
         );
         let suffered = suffered(&dir.path().join(part));
-        assert!(suffered > 0, "{part} ran without noise: {said}");
+        assert!(suffered > 0, "{part} ran without noise: {printed}");
     }
 }
 
@@ -108,11 +108,11 @@ fn a_process_that_becomes_another_program_has_a_report_for_each() {
     let dir = tempfile::tempdir().unwrap();
     let program = built(dir.path());
     let noisy = noisy(dir.path(), &program, "becomes");
-    let said = String::from_utf8_lossy(&noisy.stdout).into_owned();
-    assert_eq!(said, "the child is done\nthe child ended: status 0\n", "{noisy:?}");
+    let printed = String::from_utf8_lossy(&noisy.stdout).into_owned();
+    assert_eq!(printed, "the child is done\nthe child ended: status 0\n", "{noisy:?}");
     let reports = reports::read(&dir.path().join("becomes")).unwrap();
-    let told: Vec<_> = reports.iter().map(|report| (report.name(), report.get(Field::Threads))).collect();
-    assert_eq!(told, [("notices".to_owned(), 1), ("notices".to_owned(), 1)], "a fork counts no thread");
+    let reported: Vec<_> = reports.iter().map(|report| (report.name(), report.get(Field::Threads))).collect();
+    assert_eq!(reported, [("notices".to_owned(), 1), ("notices".to_owned(), 1)], "a fork counts no thread");
     assert_eq!(reports[0].get(Field::Pid), reports[1].get(Field::Pid));
 }
 

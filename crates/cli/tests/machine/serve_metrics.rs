@@ -17,17 +17,17 @@ fn served(more: &[&str]) -> Option<(Guard, String)> {
     let child =
         quell(Path::new("/")).args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut child = Guard(child);
-    let mut said = String::new();
+    let mut printed = String::new();
     for line in BufReader::new(child.0.stderr.take().unwrap()).lines().map(Result::unwrap) {
         if let Some((_, address)) = line.split_once("http://") {
             return Some((child, address.strip_suffix("/metrics").unwrap().to_owned()));
         }
-        said += &line;
+        printed += &line;
     }
     // SAFETY: the call has no conditions.
     let must = unsafe { libc::geteuid() } == 0 && Path::new("/sys/kernel/btf/vmlinux").exists();
-    assert!(!must, "{said}");
-    skip(said);
+    assert!(!must, "{printed}");
+    skip(printed);
     None
 }
 
@@ -113,14 +113,14 @@ fn parsed_by_prometheus(text: &str) {
     let Ok(mut child) = python.spawn() else { return skip("there is no Python") };
     let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("ModuleNotFoundError") {
+    let printed = String::from_utf8_lossy(&output.stderr);
+    if printed.contains("ModuleNotFoundError") {
         return skip("Python has no module prometheus_client");
     }
-    assert!(output.status.success(), "{said}\n{text}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("quell_noise_seconds counter seconds"), "{said}");
-    assert!(said.contains("quell_noise_duration_seconds histogram seconds"), "{said}");
+    assert!(output.status.success(), "{printed}\n{text}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("quell_noise_seconds counter seconds"), "{printed}");
+    assert!(printed.contains("quell_noise_duration_seconds histogram seconds"), "{printed}");
 }
 
 #[test]
@@ -173,9 +173,9 @@ fn what_cannot_be_served_is_refused() {
     ];
     for (more, code, says) in cases {
         let output = run(Path::new("/"), &[&["serve-metrics"], more].concat());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(said.contains(says), "{said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{printed}");
+        assert!(printed.contains(says), "{printed}");
     }
     // SAFETY: the call has no conditions.
     if unsafe { libc::geteuid() } != 0 {
@@ -186,7 +186,7 @@ fn what_cannot_be_served_is_refused() {
     let Ok(output) = output else {
         return skip("others may not run the program from here");
     };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("CAP_BPF") || said.contains("root"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("CAP_BPF") || printed.contains("root"), "{printed}");
 }

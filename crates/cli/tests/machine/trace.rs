@@ -31,8 +31,8 @@ fn text(output: &Output) -> String {
 }
 
 /// Whether the kernel was recorded; reports the skipped check otherwise.
-fn watched(said: &str) -> bool {
-    let watched = !said.contains("stay unknown");
+fn watched(printed: &str) -> bool {
+    let watched = !printed.contains("stay unknown");
     if !watched {
         skip("counters, for the kernel may not be watched");
     }
@@ -54,13 +54,13 @@ fn every_call_is_archived_with_counters_that_rise() {
             stop.store(true, Ordering::SeqCst);
             output
         });
-        let said = text(&output);
-        assert!(output.status.success(), "{mpi}: {said}");
+        let printed = text(&output);
+        assert!(output.status.success(), "{mpi}: {printed}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "2 ranks, 300 rounds\n", "{mpi}");
-        assert!(said.contains(&format!("quell track run-{mpi}")), "{mpi}: {said}");
+        assert!(printed.contains(&format!("quell track run-{mpi}")), "{mpi}: {printed}");
         let folder = dir.path().join(format!("run-{mpi}"));
         let left = |name: &str| folder.join(name).exists();
-        assert!(!left("logs") && !left("quell-trace.so") && left("traces.otf2"), "{mpi}: {said}");
+        assert!(!left("logs") && !left("quell-trace.so") && left("traces.otf2"), "{mpi}: {printed}");
         if let Ok(printed) = Command::new("otf2-print").arg(folder.join("traces.otf2")).output() {
             let text = String::from_utf8_lossy(&printed.stdout).into_owned();
             assert!(printed.status.success() && text.contains("MPI_Allreduce"), "{mpi}: {text}");
@@ -70,7 +70,7 @@ fn every_call_is_archived_with_counters_that_rise() {
         for Archived { allreduces, sends, recvs, .. } in &ranks {
             assert_eq!((*allreduces, *sends, *recvs), (300, 300, 300), "{mpi}: {ranks:?}");
         }
-        if watched(&said) {
+        if watched(&printed) {
             let noise = |source: &str| -> u64 { ranks.iter().map(|rank| rank.noise(source)).sum() };
             assert!(ranks.iter().all(|rank| rank.noise("tick") > 0), "{mpi}: {ranks:?}");
             // Some 30 times in 300 ms on each CPU, 1 ms each.
@@ -91,9 +91,9 @@ fn a_commands_end_is_its_own_and_its_archive_is_made() {
         assert!(read(&folder).iter().all(|rank| rank.allreduces == 40), "{mpi}");
         let options = ["-o", &format!("killed-{mpi}"), "--sources", "off"];
         let killed = trace(dir.path(), mpi, &options, &["200", "0", "1"]);
-        let said = text(&killed);
-        assert!(killed.status.code() > Some(3), "{mpi}: {said}");
-        assert!(said.contains("MPI_Finalize never ended"), "{mpi}: {said}");
+        let printed = text(&killed);
+        assert!(killed.status.code() > Some(3), "{mpi}: {printed}");
+        assert!(printed.contains("MPI_Finalize never ended"), "{mpi}: {printed}");
         let ranks = read(&dir.path().join(format!("killed-{mpi}")));
         assert_eq!((ranks.len(), ranks[1].allreduces), (2, 100), "{mpi}: {ranks:?}");
         assert_eq!(ranks.iter().map(|rank| rank.noise("tick")).sum::<u64>(), 0, "not asked for");
@@ -108,15 +108,15 @@ fn untraced_ranks_are_reported() {
     let mpis = mpis(dir.path());
     if let [first, second] = mpis[..] {
         let other = trace(dir.path(), first, &["-o", "other", "--mpi", second, "--sources", "off"], &["20"]);
-        let said = text(&other);
-        assert_eq!(other.status.code(), Some(1), "{said}");
-        assert!(said.contains("another MPI") && said.contains("--mpi"), "{said}");
+        let printed = text(&other);
+        assert_eq!(other.status.code(), Some(1), "{printed}");
+        assert!(printed.contains("another MPI") && printed.contains("--mpi"), "{printed}");
     }
     for mpi in mpis {
         let output = format!("full-{mpi}");
         let full = trace(dir.path(), mpi, &["-o", &output, "--limit", "64Ki", "--sources", "off"], &["2000"]);
-        let said = text(&full);
-        assert!(full.status.success() && said.contains("raise --limit"), "{mpi}: {said}");
+        let printed = text(&full);
+        assert!(full.status.success() && printed.contains("raise --limit"), "{mpi}: {printed}");
     }
 }
 
@@ -134,11 +134,11 @@ fn help_and_refusals() {
         &["trace", "-o", "a;b", "--", "true"],
         &["trace", "-o", "run", "--limit", "much", "--", "true"],
     ];
-    let told: Vec<String> = cases
+    let reported: Vec<String> = cases
         .iter()
         .map(|args| format!("$ quell {}\n{}", args.join(" "), transcript(dir.path(), args)))
         .collect();
-    assert_snapshot!("refusals", told.join("\n"));
+    assert_snapshot!("refusals", reported.join("\n"));
     assert!(!dir.path().join("run").exists(), "nothing is left of what did not run");
 }
 
@@ -149,9 +149,9 @@ fn a_program_without_mpi_is_reported() {
     let Some(mpi) = mpis(dir.path()).first().copied() else { return };
     let words = ["trace", "-o", "run", "--sources", "off", "--mpi", mpi, "--"];
     let output = run(dir.path(), &[&words[..], &["echo", "hello"]].concat());
-    let said = text(&output);
-    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"hello\n"[..]), "{said}");
-    assert!(said.contains("no MPI call was seen of `echo hello`"), "{said}");
+    let printed = text(&output);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"hello\n"[..]), "{printed}");
+    assert!(printed.contains("no MPI call was seen of `echo hello`"), "{printed}");
     let missing = run(dir.path(), &[&words[..2], &["none"], &words[3..], &["./no-such-program"]].concat());
     assert_eq!(missing.status.code(), Some(127), "{missing:?}");
     assert!(!dir.path().join("none").exists());
@@ -170,8 +170,8 @@ fn a_traced_ring_is_simulated() {
         assert!(traced.status.success(), "{mpi}: {traced:?}");
         for more in [&[][..], &["--extrapolate", "32"]] {
             let _ = fs_err::remove_file(dir.path().join(&goal));
-            let said = transcript(dir.path(), &[&["track", &archive, "--goal", &goal], more].concat());
-            assert!(said.starts_with("exit 0"), "{mpi}: {said}");
+            let printed = transcript(dir.path(), &[&["track", &archive, "--goal", &goal], more].concat());
+            assert!(printed.starts_with("exit 0"), "{mpi}: {printed}");
             let simulated = run(dir.path(), &["simulate", &goal]);
             assert!(simulated.status.success(), "{mpi}: {simulated:?}");
         }

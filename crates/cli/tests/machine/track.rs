@@ -17,25 +17,25 @@ fn tracked(folder: &Path, run: &str, command: &[String]) -> Value {
     words.extend(command.iter().map(String::as_str));
     let output =
         quell(folder).args(&words).env("OMP_NUM_THREADS", "1").env("QUELL_CACHE", cache).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{run}: {said}");
-    assert!(!said.contains("lost"), "{run}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{run}: {printed}");
+    assert!(!printed.contains("lost"), "{run}: {printed}");
     if is_here("otf2-print") {
         let printed = Command::new("otf2-print").arg(folder.join(run).join("traces.otf2")).output().unwrap();
         let complained = String::from_utf8_lossy(&printed.stderr).into_owned();
         assert!(printed.status.success() && complained.is_empty(), "{run}: {complained}");
     }
     let output = quell(folder).args(["track", run, "--json"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{run}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{run}: {printed}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Checks that every rank is listed, and that its noise adds up.
 fn adds_up(run: &str, tracked: &Value, ranks: usize) {
-    let told = tracked["ranks"].as_array().unwrap();
-    assert_eq!(told.len(), ranks, "{run}");
-    for rank in told {
+    let reported = tracked["ranks"].as_array().unwrap();
+    assert_eq!(reported.len(), ranks, "{run}");
+    for rank in reported {
         let number = |name: &str| rank[name].as_i64().unwrap();
         let unplaced = tracked["findings"]["noise_without_time_ns"].as_i64().unwrap();
         let sum = number("local_ns") + number("amplified_ns") - number("absorbed_ns");

@@ -133,9 +133,9 @@ impl FakeHosts {
         command.env("PATH", search_path()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
-        let told = child.stdout.take().unwrap();
+        let reported = child.stdout.take().unwrap();
         self.holders.push((name.into(), child));
-        BufReader::new(told).read_line(&mut line).unwrap();
+        BufReader::new(reported).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n", "{name} cannot be made");
     }
 

@@ -73,8 +73,8 @@ pub fn shown(path: &Path) -> Vec<String> {
                 .first()
                 .map_or(String::new(), |parent| format!("{}/", names[&parent.number()]));
             let name = format!("{parent}{}", all(&track, 2)[0].text());
-            let said: Vec<_> = all(&track, 14).into_iter().map(Value::text).collect();
-            lines.push(format!("track {name} {}", said.concat()).trim_end().to_owned());
+            let printed: Vec<_> = all(&track, 14).into_iter().map(Value::text).collect();
+            lines.push(format!("track {name} {}", printed.concat()).trim_end().to_owned());
             names.insert(all(&track, 1)[0].number(), name);
         }
         for event in all(&packet, 11) {

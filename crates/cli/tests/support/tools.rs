@@ -50,10 +50,10 @@ pub fn may_watch_the_kernel(folder: &Path) -> bool {
     let output = super::run(folder, &args);
     // SAFETY: the call has no conditions.
     let must = unsafe { libc::geteuid() } == 0 && Path::new("/sys/kernel/btf/vmlinux").exists();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() || !must, "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() || !must, "{printed}");
     if !output.status.success() {
-        skip(said.trim());
+        skip(printed.trim());
     }
     output.status.success()
 }

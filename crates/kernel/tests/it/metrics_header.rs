@@ -22,10 +22,10 @@ fn has(compiler: &str) -> bool {
 /// Runs a command, and shows its output if it fails.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-    said
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    assert!(output.status.success(), "{command:?}: {}\n{printed}", output.status);
+    printed
 }
 
 fn compile<I: AsRef<OsStr>>(compiler: &str, arguments: &[I]) {

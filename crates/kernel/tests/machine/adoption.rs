@@ -36,8 +36,8 @@ fn who_asks_is_followed_with_all_threads() {
     let program = program(Path::new(env!("CARGO_TARGET_TMPDIR")));
     let Some(mut recorder) = recorder(true) else { return };
     let name = format!("quell-adoption-{}", std::process::id());
-    let (code, said) = ask(&program, &recorder, &name);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, printed) = ask(&program, &recorder, &name);
+    assert_eq!(code, Some(0), "{printed}");
     // A thread's last switch may come shortly after its process was waited for.
     let (mut intervals, mut ends, begin) = (Vec::new(), Vec::new(), Instant::now());
     while ends.len() < 3 && begin.elapsed() < Duration::from_secs(20) {
@@ -58,8 +58,8 @@ fn without_adoption_who_asks_reads_and_has_no_slot() {
     let program = program(&folder);
     let Some(recorder) = recorder(false) else { return };
     let name = format!("quell-strangers-{}", std::process::id());
-    let (code, said) = ask(&program, &recorder, &name);
-    assert!(code != Some(0) && said.contains("asks none"), "{said}");
+    let (code, printed) = ask(&program, &recorder, &name);
+    assert!(code != Some(0) && printed.contains("asks none"), "{printed}");
     assert!(!recorder.follows_any());
 }
 

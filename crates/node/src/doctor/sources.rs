@@ -36,8 +36,8 @@ pub(super) fn why_not(files: Files<'_>) -> Option<String> {
         found.map(|f| f.text + &f.advice.map(|advice| format!(" ({advice})")).unwrap_or_default()).collect()
     };
     let missing = of(Verdict::Missing);
-    let said = if missing.is_empty() { of(Verdict::Limited) } else { missing };
-    (!said.is_empty()).then(|| said.join("; "))
+    let printed = if missing.is_empty() { of(Verdict::Limited) } else { missing };
+    (!printed.is_empty()).then(|| printed.join("; "))
 }
 
 /// The requirements without which the recorder does not load.

@@ -184,7 +184,7 @@ impl Round {
         const MOST: usize = 4096;
         // Leaked, because a handler may read it as long as the process lives; about 100 KiB per calibration.
         let words: &'static [u64] = Vec::leak(vec![period / 2, period, period / 2, period]);
-        let told: &'static [AtomicU64] =
+        let reported: &'static [AtomicU64] =
             Vec::leak((0..WORDS + EVENT * MOST).map(|_| AtomicU64::new(0)).collect());
         let track = Track::from_words(1, words).map_err(|_| CalibrationError::NoTimer)?;
         let thread = Thread::take().ok_or(CalibrationError::NoTimer)?;
@@ -203,7 +203,7 @@ impl Round {
             apart: false,
         };
         let engine: &'static Engine =
-            Box::leak(Box::new(Engine { plan, report: Report::over(told), spares: false }));
+            Box::leak(Box::new(Engine { plan, report: Report::over(reported), spares: false }));
         if !engine.begin(thread) {
             Engine::end(thread);
             return Err(CalibrationError::NoTimer);
@@ -218,7 +218,7 @@ impl Round {
         }
         Engine::end(thread);
         let events = engine.report.get(Field::Events) as usize;
-        let word = |index: usize| told[index].load(std::sync::atomic::Ordering::Relaxed);
+        let word = |index: usize| reported[index].load(std::sync::atomic::Ordering::Relaxed);
         let entry = |event| Entry { at: word(WORDS + event * EVENT), took: word(WORDS + event * EVENT + 2) };
         Ok(Self { since_ns, turn_ns, gaps, entries: (0..events.min(MOST)).map(entry).collect() })
     }

@@ -34,10 +34,10 @@ pub type Variable = (&'static str, OsString);
 impl Loading {
     /// The variables that load the library into a command, in addition to what this process's environment has already.
     pub fn variables(&self, command: &[String]) -> Vec<Variable> {
-        self.beside(exports(command), |name| std::env::var_os(name))
+        self.variables_with(exports(command), |name| std::env::var_os(name))
     }
 
-    fn beside(&self, exports: bool, has: impl Fn(&str) -> Option<OsString>) -> Vec<Variable> {
+    fn variables_with(&self, exports: bool, has: impl Fn(&str) -> Option<OsString>) -> Vec<Variable> {
         let others = |name: &str| has(name).filter(|others| !others.is_empty());
         let mut preload = self.library.clone().into_os_string();
         if let Some(others) = others(PRELOAD) {
@@ -198,8 +198,8 @@ mod tests {
     #[test]
     fn variables_that_open_mpi_takes_along_are_named_to_it() {
         let taken_along = |words: &[String]| loading().taken_along(words);
-        let told = taken_along(&words("mpirun -x A -n 2 ./app")).join(" ");
-        assert_eq!(told, "mpirun -x LD_PRELOAD -x QUELL_REPLAY -x QUELL_REPLAY_REPORTS -x A -n 2 ./app");
+        let reported = taken_along(&words("mpirun -x A -n 2 ./app")).join(" ");
+        assert_eq!(reported, "mpirun -x LD_PRELOAD -x QUELL_REPLAY -x QUELL_REPLAY_REPORTS -x A -n 2 ./app");
         for same in ["mpirun -n 2 ./app", "srun -x node7 ./app"] {
             assert_eq!(taken_along(&words(same)).join(" "), same);
         }
@@ -221,7 +221,7 @@ mod tests {
             _ => None,
         };
         let of = |exports, name: &str| {
-            let found = loading().beside(exports, has).into_iter().find(|pair| pair.0 == name);
+            let found = loading().variables_with(exports, has).into_iter().find(|pair| pair.0 == name);
             found.map(|pair| pair.1)
         };
         assert_eq!(of(false, "LD_PRELOAD").unwrap(), "/a.so:/b.so");

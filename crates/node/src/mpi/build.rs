@@ -131,8 +131,8 @@ fn compile(product: &Product, wrapper: &Wrapper, folder: &Path) -> Result<(), Mp
     if output.status.success() && folder.join(product.name).is_file() {
         return Ok(());
     }
-    let said = last_words(&String::from_utf8_lossy(&output.stderr));
-    Err(MpiError::Compiler { compiler: wrapper.compiler.clone(), said })
+    let printed = last_words(&String::from_utf8_lossy(&output.stderr));
+    Err(MpiError::Compiler { compiler: wrapper.compiler.clone(), printed })
 }
 
 fn units(product: &Product) -> impl Iterator<Item = &'static str> {

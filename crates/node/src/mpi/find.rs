@@ -139,7 +139,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 fn identify(compiler: &Path) -> Result<(Family, String), MpiError> {
-    let broken = |said: String| MpiError::Compiler { compiler: compiler.to_owned(), said };
+    let broken = |printed: String| MpiError::Compiler { compiler: compiler.to_owned(), printed };
     let mut child = Command::new(compiler)
         .args(["-E", "-P", "-x", "c", "-"])
         .stdin(Stdio::piped())
@@ -202,8 +202,8 @@ fn candidates(compiler: &Path) -> Vec<String> {
         let name = wrapper.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let suffix = name.strip_prefix("mpicc").unwrap_or_default();
         for program in ["mpirun", "mpiexec"] {
-            let beside = wrapper.with_file_name(format!("{program}{suffix}"));
-            names.push(beside.to_string_lossy().into_owned());
+            let sibling = wrapper.with_file_name(format!("{program}{suffix}"));
+            names.push(sibling.to_string_lossy().into_owned());
         }
     }
     names.extend(["mpirun", "mpiexec", "srun"].map(str::to_owned));

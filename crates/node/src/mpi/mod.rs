@@ -31,12 +31,12 @@ pub enum MpiError {
         looked_for: String,
     },
     /// The wrapper exists and does not work.
-    #[error("{compiler} does not compile a program that includes mpi.h; it says: {said}")]
+    #[error("{compiler} does not compile a program that includes mpi.h; it says: {printed}")]
     Compiler {
         /// The wrapper.
         compiler: PathBuf,
         /// Its output.
-        said: String,
+        printed: String,
     },
     /// No launcher was found.
     #[error(
@@ -73,14 +73,14 @@ pub enum MpiError {
         source: std::io::Error,
     },
     /// No rank reported.
-    #[error("no rank began within {seconds} s of {launcher}, so it was ended; it said: {said}")]
+    #[error("no rank began within {seconds} s of {launcher}, so it was ended; it said: {printed}")]
     Silent {
         /// The launcher.
         launcher: PathBuf,
         /// How long quell waited.
         seconds: u64,
         /// The launcher's output.
-        said: String,
+        printed: String,
     },
     /// An operation of the operating system failed; the text names the path.
     #[error(transparent)]

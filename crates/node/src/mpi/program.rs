@@ -119,10 +119,10 @@ fn family_of(library: &Path) -> Family {
 
 fn of_library(library: &Path) -> Result<Wrapper, MpiError> {
     let real = fs::canonicalize(library).unwrap_or_else(|_| library.to_owned());
-    let beside = [library, &real].into_iter().filter_map(|path| path.parent()?.parent());
-    let beside = beside.map(|prefix| prefix.join("bin/mpicc").to_string_lossy().into_owned());
+    let prefixes = [library, &real].into_iter().filter_map(|path| path.parent()?.parent());
+    let prefixes = prefixes.map(|prefix| prefix.join("bin/mpicc").to_string_lossy().into_owned());
     let what = format!("the program's {}", library.display());
-    first_of(family_of(library), what, beside.filter(|name| name.starts_with('/')).collect())
+    first_of(family_of(library), what, prefixes.filter(|name| name.starts_with('/')).collect())
 }
 
 /// The first wrapper of this family, of `names` first, then of those in PATH.
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn libraries_tell_whose_they_are() {
-        let told = "\tlinux-vdso.so.1 (0x1)\n\tlibmpi.so.40 => /opt/ompi/lib/libmpi.so.40 (0x2)\n\tlibc.so.6 => /lib/libc.so.6 (0x3)\n";
-        let library = mpi_among(told).unwrap();
+        let reported = "\tlinux-vdso.so.1 (0x1)\n\tlibmpi.so.40 => /opt/ompi/lib/libmpi.so.40 (0x2)\n\tlibc.so.6 => /lib/libc.so.6 (0x3)\n";
+        let library = mpi_among(reported).unwrap();
         assert_eq!(
             (library.to_str(), family_of(&library)),
             (Some("/opt/ompi/lib/libmpi.so.40"), Family::OpenMpi)

@@ -43,7 +43,7 @@ pub struct Ended {
     /// The errors that the program reported.
     pub errors: Vec<String>,
     /// All other output of launcher and ranks, from both streams.
-    pub said: String,
+    pub printed: String,
 }
 
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ struct Heard {
     queued: bool,
     progress: Progress,
     errors: Vec<String>,
-    said: String,
+    printed: String,
 }
 
 impl Heard {
@@ -62,9 +62,9 @@ impl Heard {
             // srun's messages before and after it waits in the queue.
             self.queued = (self.queued && !line.contains("has been allocated resources"))
                 || line.contains("queued and waiting for resources");
-            if self.said.len() + line.len() < MOST_SAID {
-                self.said += line;
-                self.said.push('\n');
+            if self.printed.len() + line.len() < MOST_SAID {
+                self.printed += line;
+                self.printed.push('\n');
             }
             return;
         };
@@ -132,11 +132,11 @@ pub fn run(
     }
     let heard = std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner));
     if silent {
-        let said = super::last_words(&heard.said);
-        return Err(MpiError::Silent { launcher, seconds: START.as_secs(), said });
+        let printed = super::last_words(&heard.printed);
+        return Err(MpiError::Silent { launcher, seconds: START.as_secs(), printed });
     }
     let stopped = stop.load(Ordering::SeqCst);
-    Ok(Ended { status, stopped, errors: heard.errors, said: heard.said })
+    Ok(Ended { status, stopped, errors: heard.errors, printed: heard.printed })
 }
 
 /// Ends a run on request, step by step.
@@ -210,7 +210,7 @@ mod tests {
         let script =
             "echo hello; echo 'quell-bench: progress 3 9'; echo 'x: quell-bench: error: no disk' >&2; exit 7";
         let (ended, _, _folder) = shell(script, &AtomicBool::new(false));
-        assert_eq!((ended.status.code(), ended.said.as_str()), (Some(7), "hello\n"));
+        assert_eq!((ended.status.code(), ended.printed.as_str()), (Some(7), "hello\n"));
         assert_eq!(ended.errors, ["no disk"]);
         assert!(!ended.stopped);
     }
@@ -230,6 +230,6 @@ mod tests {
         let script =
             "echo 'quell-bench: progress 0 1'; until [ -e stop ]; do read x < /dev/null; done; echo bye";
         let (ended, _, _folder) = shell(script, &AtomicBool::new(true));
-        assert!(ended.stopped && ended.status.success() && ended.said.contains("bye"));
+        assert!(ended.stopped && ended.status.success() && ended.printed.contains("bye"));
     }
 }

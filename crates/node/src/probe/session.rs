@@ -24,7 +24,7 @@ const DRIFT_WORTH_SAYING: f64 = 100.0;
 
 /// Runs the probes and writes the recording to `folder`; ends by time, by count, or when `stop` is set.
 ///
-/// The writer empties `beside` together with the probes' buffers, and calls `status` about once a second. The time of both
+/// The writer empties `rows` together with the probes' buffers, and calls `status` about once a second. The time of both
 /// counts as quell's own.
 ///
 /// # Errors
@@ -33,10 +33,10 @@ pub fn record(
     plan: &Plan,
     folder: &Path,
     stop: &AtomicBool,
-    beside: &mut dyn RowSource,
+    rows: &mut dyn RowSource,
     status: &mut dyn FnMut(Status),
 ) -> Result<Manifest, ProbeError> {
-    stream(plan, stop, &mut Disk::new(folder, beside, status))
+    stream(plan, stop, &mut Disk::new(folder, rows, status))
 }
 
 /// Runs the probes and hands what they find to `sink`; ends by time, by count, or when `stop` is set.

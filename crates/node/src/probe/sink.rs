@@ -74,19 +74,19 @@ pub trait Sink {
 pub(super) struct Disk<'a> {
     folder: &'a Path,
     writer: Option<Writer>,
-    beside: &'a mut dyn RowSource,
+    rows: &'a mut dyn RowSource,
     status: &'a mut dyn FnMut(Status),
 }
 
 impl<'a> Disk<'a> {
-    pub fn new(folder: &'a Path, beside: &'a mut dyn RowSource, status: &'a mut dyn FnMut(Status)) -> Self {
-        Self { folder, writer: None, beside, status }
+    pub fn new(folder: &'a Path, rows: &'a mut dyn RowSource, status: &'a mut dyn FnMut(Status)) -> Self {
+        Self { folder, writer: None, rows, status }
     }
 }
 
 impl Sink for Disk<'_> {
     fn begin(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
-        self.beside.begin(manifest);
+        self.rows.begin(manifest);
         self.writer = Some(Writer::create(self.folder, manifest)?);
         Ok(())
     }
@@ -104,15 +104,15 @@ impl Sink for Disk<'_> {
     }
 
     fn look(&mut self) -> Result<f64, Error> {
-        self.writer.as_mut().map_or(Ok(0.0), |writer| self.beside.collect(writer))
+        self.writer.as_mut().map_or(Ok(0.0), |writer| self.rows.collect(writer))
     }
 
     fn drain_interval(&self) -> Duration {
-        self.beside.drain_interval()
+        self.rows.drain_interval()
     }
 
     fn lost(&self) -> u64 {
-        self.beside.lost()
+        self.rows.lost()
     }
 
     fn status(&mut self, status: Status) {
@@ -125,7 +125,7 @@ impl Sink for Disk<'_> {
 
     /// Finishes the recording, or keeps what was written before an error.
     fn end(&mut self, manifest: &mut Manifest, written: Result<(), Error>) -> Result<(), Error> {
-        self.beside.complete(manifest);
+        self.rows.complete(manifest);
         match (self.writer.take(), written) {
             (Some(writer), Ok(())) => writer.finish(manifest),
             (Some(writer), Err(error)) => {

@@ -158,9 +158,9 @@ fn thousands_of_damaged_archives_are_survived() {
         if output.status.success() {
             break;
         }
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         let case = fs::read_to_string(folder.path().join("case")).unwrap();
-        println!("{case}: {:?} {:?}: {said}", output.status.signal(), output.status.code());
+        println!("{case}: {:?} {:?}: {printed}", output.status.signal(), output.status.code());
         first = case.split_once(' ').unwrap().0.parse::<u64>().unwrap() + 1;
         deaths.push(case);
     }
@@ -201,16 +201,16 @@ fn what_stands_before_damage_is_kept() {
 fn what_is_no_archive_is_reported_as_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
-    let said = |path: &Path| Archive::open(path).unwrap_err().to_string();
-    assert!(said(&path).contains("nothing of that name"));
+    let printed = |path: &Path| Archive::open(path).unwrap_err().to_string();
+    assert!(printed(&path).contains("nothing of that name"));
     archive(&path, 2);
     fs::remove_file(path.join("traces.def")).unwrap();
-    let text = said(&path);
+    let text = printed(&path);
     assert!(text.contains("traces.otf2") && text.contains("definitions cannot be read"), "{text}");
     fs::write(path.join("traces.otf2"), "not so").unwrap();
-    println!("{}", said(&path));
+    println!("{}", printed(&path));
     fs::rename(path.join("traces.otf2"), path.join("other.otf2")).unwrap();
-    assert!(said(&path).contains("other.otf2"));
+    assert!(printed(&path).contains("other.otf2"));
     fs::write(path.join("third.otf2"), "").unwrap();
-    assert!(said(&path).contains("2 files"));
+    assert!(printed(&path).contains("2 files"));
 }

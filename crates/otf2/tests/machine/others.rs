@@ -19,12 +19,12 @@ fn written(folder: &Path, style: &str) -> Option<Archive> {
         skip("there is no Python");
         return None;
     };
-    let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("ModuleNotFoundError") {
+    let printed = String::from_utf8_lossy(&output.stderr);
+    if printed.contains("ModuleNotFoundError") {
         skip("Python has no module otf2");
         return None;
     }
-    assert!(output.status.success(), "{said}");
+    assert!(output.status.success(), "{printed}");
     Some(Archive::open(folder).unwrap())
 }
 

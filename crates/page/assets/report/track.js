@@ -86,12 +86,12 @@ function limitsOfTrack(run) {
         run.counted
             ? null
             : "No noise was counted: the archive has no counters of it. This says nothing about whether the run was quiet.",
-        list(found.told).length > 0
+        list(run.sentences).length > 0
             ? `The archive is not whole or contradicts itself${wrong.length > 0 ? ": " : ""}${wrong.join("; ")}.`
             : null,
-        ...list(found.told).slice(0, MOST_TOLD).map(clean),
-        list(found.told).length > MOST_TOLD
-            ? `And ${count(found.told.length - MOST_TOLD)} more, which quell track --json tells.`
+        ...list(run.sentences).slice(0, MOST_TOLD).map(clean),
+        list(run.sentences).length > MOST_TOLD
+            ? `And ${count(run.sentences.length - MOST_TOLD)} more, which quell track --json tells.`
             : null,
         found.noise_without_time_ns > 0
             ? `${duration(found.noise_without_time_ns)} of the noise that was counted had no place between the events: it is in what struck, and in nothing else.`

@@ -34,22 +34,22 @@ pub(super) fn write(recording: &Recording, out: &mut dyn Write) -> io::Result<()
 /// The limits of the recording, for the description of the top track.
 fn limits(recording: &Recording) -> String {
     let manifest = &recording.manifest;
-    let mut said = vec![format!("Written by quell {}.", manifest.quell)];
+    let mut printed = vec![format!("Written by quell {}.", manifest.quell)];
     if manifest.zero_monotonic_ns.is_none() {
-        said.push("Times count from the recording's zero, not from that of CLOCK_MONOTONIC.".to_owned());
+        printed.push("Times count from the recording's zero, not from that of CLOCK_MONOTONIC.".to_owned());
     }
     if manifest.lost() > 0 {
-        said.push(format!("{} rows of the probe were lost.", manifest.lost()));
+        printed.push(format!("{} rows of the probe were lost.", manifest.lost()));
     }
     if let Some(sources) = &manifest.sources {
-        said.extend(sources.unknown_because.iter().map(|why| format!("Sources are unknown: {why}")));
-        said.extend(sources.missing.iter().map(|what| format!("Missing: {what}")));
+        printed.extend(sources.unknown_because.iter().map(|why| format!("Sources are unknown: {why}")));
+        printed.extend(sources.missing.iter().map(|what| format!("Missing: {what}")));
         if sources.lost > 0 {
-            said.push(format!("{} intervals were lost.", sources.lost));
+            printed.push(format!("{} intervals were lost.", sources.lost));
         }
     }
-    said.extend(manifest.warnings.iter().map(ToString::to_string));
-    one_line(&said.join(" "))
+    printed.extend(manifest.warnings.iter().map(ToString::to_string));
+    one_line(&printed.join(" "))
 }
 
 /// The tracks of one CPU or thread.

@@ -146,7 +146,7 @@ impl File {
         let sum = |rank: &OfRank| {
             rank.counts.iter().fold(0u64, |sum, (us, n)| sum.saturating_add(us.saturating_mul(*n)))
         };
-        let missing = |(_, rank): &(&u32, &OfRank)| rank.sum_us.is_some_and(|told| told != sum(rank));
+        let missing = |(_, rank): &(&u32, &OfRank)| rank.sum_us.is_some_and(|reported| reported != sum(rank));
         let ranks: Vec<_> = self.ranks.iter().filter(missing).collect();
         if let Some(&(&first, rank)) = ranks.first() {
             let [found_ns, stated_ns] =

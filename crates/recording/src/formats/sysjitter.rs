@@ -9,7 +9,7 @@ use crate::{Cpu, Detour, Method, Nanos, Span, Warning};
 
 pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
     let mut detours: Vec<Detour> = Vec::new();
-    let (mut threshold, mut runtime, mut said) = (None, None, None);
+    let (mut threshold, mut runtime, mut printed) = (None, None, None);
     for_each_line(text, |number, line| {
         let line = line.trim();
         if let Some(comment) = line.strip_prefix('#') {
@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
                 "total_runtime" => {
                     runtime = seconds().and_then(|s| Nanos::from_nanos_f64(s * 1e9)).or(runtime);
                 }
-                "n_interruptions" => said = value.parse::<usize>().ok(),
+                "n_interruptions" => printed = value.parse::<usize>().ok(),
                 _ => {}
             }
             return Ok(());
@@ -54,13 +54,13 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Content, String> {
     let count = detours.len();
     let last = detours.iter().map(Detour::end).max().unwrap_or(Nanos::ZERO);
     // A file that was cut off ends with its last row.
-    let whole = said.is_none_or(|said| said == count);
+    let whole = printed.is_none_or(|printed| printed == count);
     let end = runtime.filter(|_| whole).map_or(last, |end| end.max(last));
     let traces = vec![trace_of(cpu_of(path), detours, Some(Span { start: Nanos::ZERO, end }))];
     let mut content = Content::new(Method::Detour, "sysjitter", Rows::Detours(traces));
     content.manifest.threshold_ns = threshold.filter(|ns| ns.is_finite() && *ns >= 0.0);
-    if let Some(said) = said.filter(|said| *said != count) {
-        let [stated, found] = [said, count].map(|rows| rows as u64);
+    if let Some(printed) = printed.filter(|printed| *printed != count) {
+        let [stated, found] = [printed, count].map(|rows| rows as u64);
         content.manifest.warnings.push(Warning::RowsCutOff { stated, found });
     }
     Ok(content)

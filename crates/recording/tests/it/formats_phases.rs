@@ -220,9 +220,9 @@ proptest! {
         let back = formats::import_all(dir.path()).unwrap();
         let expected: Vec<_> = phases.iter().map(|(cpu, phase)| (*cpu, cut_to_us(phase))).collect();
         prop_assert_eq!(&back.phases, &expected);
-        let told = back.recording.manifest;
-        prop_assert_eq!(told.zero_unix_ns.map(|ns| ns / 1_000), zero.map(|ns| ns / 1_000));
-        prop_assert_eq!((told.host.as_deref(), told.mpi.unwrap().ranks), (Some("n 1"), ranks.len() as u32));
+        let reported = back.recording.manifest;
+        prop_assert_eq!(reported.zero_unix_ns.map(|ns| ns / 1_000), zero.map(|ns| ns / 1_000));
+        prop_assert_eq!((reported.host.as_deref(), reported.mpi.unwrap().ranks), (Some("n 1"), ranks.len() as u32));
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub struct Due {
     /// The remaining length of the detour; `None` if it has passed.
     pub length: Option<u64>,
     /// Injection overhead to subtract: 0 if the thread was stopped before and is just resuming.
-    pub beside: u64,
+    pub overhead: u64,
     /// Up to when the trace is done.
     pub done: u64,
     /// Noise that was skipped, in ns.
@@ -128,18 +128,18 @@ impl Plan {
     pub fn due(&self, lane: u64, aim: Aim, entry: u64, waited: bool) -> Due {
         let tolerance = if waited { self.overhead_ns } else { LATE_NS };
         if entry.saturating_sub(aim.at) <= tolerance {
-            let beside = self.overhead_ns;
-            return Due { length: Some(aim.length), beside, done: aim.done(), absorbed: 0 };
+            let overhead = self.overhead_ns;
+            return Due { length: Some(aim.length), overhead, done: aim.done(), absorbed: 0 };
         }
         let absorbed = self.track.noise_in(self.position(lane, aim.start), entry.saturating_sub(aim.start));
         match self.track.ahead(self.position(lane, entry)) {
             Some(ahead) if ahead.wait_ns == 0 => Due {
                 length: Some(ahead.length_ns),
-                beside: 0,
+                overhead: 0,
                 done: entry.saturating_add(ahead.length_ns),
                 absorbed,
             },
-            _ => Due { length: None, beside: 0, done: entry, absorbed },
+            _ => Due { length: None, overhead: 0, done: entry, absorbed },
         }
     }
 }
@@ -182,7 +182,10 @@ mod tests {
         assert_eq!((aim.start, aim.length), (1_000_300_000, 25_000));
         assert_eq!((aim.at, aim.expiry), (aim.start, aim.start - 5_000));
         let due = plan.due(0, aim, aim.at + 20_000, false);
-        assert_eq!(due, Due { length: Some(25_000), beside: 10_000, done: aim.start + 25_000, absorbed: 0 });
+        assert_eq!(
+            due,
+            Due { length: Some(25_000), overhead: 10_000, done: aim.start + 25_000, absorbed: 0 }
+        );
         let next = plan.next(0, due.done, aim.at + 45_000).aim;
         assert_eq!(next.start, aim.start + 1_000_000);
     }
@@ -194,13 +197,13 @@ mod tests {
         let due = plan.due(0, aim, plan.since_ns + 550_000, false);
         let expected = Due {
             length: Some(150_000),
-            beside: 0,
+            overhead: 0,
             done: plan.since_ns + 700_000,
             absorbed: 30_000 + 30_000 + 50_000,
         };
         assert_eq!(due, expected);
         let due = plan.due(0, aim, plan.since_ns + 400_000, false);
-        assert_eq!(due, Due { length: None, beside: 0, done: plan.since_ns + 400_000, absorbed: 60_000 });
+        assert_eq!(due, Due { length: None, overhead: 0, done: plan.since_ns + 400_000, absorbed: 60_000 });
         let due = plan.due(0, aim, plan.since_ns + 125_000, true);
         assert_eq!(due.length, Some(5_000), "a program known to have waited owes only the rest");
     }

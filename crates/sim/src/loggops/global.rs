@@ -170,7 +170,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
 
     /// Plays to the end and returns the ranks.
     pub(super) fn run(mut self, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
-        let mut told = 0;
+        let mut reported = 0;
         while let Some((turn, me)) = self.calendar.pop() {
             let seat = &mut self.seats[me as usize];
             if seat.turn != Some(turn) {
@@ -191,9 +191,9 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
             self.noise[me as usize] =
                 self.noise[me as usize].wrapping_add(std::mem::take(&mut self.effects.noise));
             self.spread(me, turn.0);
-            if self.events - told >= 1 << 16 {
-                told = self.events;
-                if (run.progress)(told).is_break() {
+            if self.events - reported >= 1 << 16 {
+                reported = self.events;
+                if (run.progress)(reported).is_break() {
                     return Err(RunError::Stopped);
                 }
             }

@@ -206,7 +206,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
 
     fn play(mut self, post: &Exchange, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
         let mut window = 0;
-        let mut told = 0;
+        let mut reported = 0;
         for turn in 0.. {
             self.play_window(window);
             let parity = turn % 2;
@@ -218,9 +218,9 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             if self.out.len() > 1 {
                 self.collect(post, parity);
             }
-            if self.number == 0 && self.events - told >= 1 << 16 {
-                told = self.events;
-                if (run.progress)(told * self.out.len() as u64).is_break() {
+            if self.number == 0 && self.events - reported >= 1 << 16 {
+                reported = self.events;
+                if (run.progress)(reported * self.out.len() as u64).is_break() {
                     // The other workers see it at the end of the next turn.
                     self.effects.error = Some(RunError::Stopped);
                 }

@@ -68,9 +68,9 @@ impl Looker<'_> {
     fn is_guest(&self) -> Option<bool> {
         let cpuinfo = self.root.read("/proc/cpuinfo").unwrap_or_default();
         let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
-        let told = self.root.has("/sys/hypervisor/type") || self.root.has("/proc/device-tree/hypervisor");
+        let reported = self.root.has("/sys/hypervisor/type") || self.root.has("/proc/device-tree/hypervisor");
         match flags {
-            _ if told => Some(true),
+            _ if reported => Some(true),
             Some(flags) => Some(flags.split_whitespace().any(|flag| flag == "hypervisor")),
             None => None,
         }

@@ -47,9 +47,9 @@ fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
         }
         _ => State::Partial,
     };
-    let mut told = vec![Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not];
-    told.extend((state == State::On).then_some(Verdict::Done));
-    let whys: Vec<String> = told.into_iter().flat_map(|verdict| reasons(looks, verdict)).collect();
+    let mut reported = vec![Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not];
+    reported.extend((state == State::On).then_some(Verdict::Done));
+    let whys: Vec<String> = reported.into_iter().flat_map(|verdict| reasons(looks, verdict)).collect();
     (state, (!whys.is_empty()).then(|| whys.join("; ")))
 }
 

@@ -68,9 +68,9 @@ fn an_unknown_id_is_refused_with_what_was_meant() {
     let folder = tempfile::tempdir().unwrap();
     fake::large(folder.path());
     let root = Root::at(folder.path()).unwrap();
-    let told = audit(&root, &Catalogue::built_in(), &AuditOptions::default(), Some(&["isolcpu".into()]))
+    let reported = audit(&root, &Catalogue::built_in(), &AuditOptions::default(), Some(&["isolcpu".into()]))
         .unwrap_err();
-    assert!(told.contains("did you mean `isolcpus`"), "{told}");
+    assert!(reported.contains("did you mean `isolcpus`"), "{reported}");
 }
 
 #[test]

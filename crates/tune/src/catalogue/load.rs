@@ -238,8 +238,8 @@ mod tests {
             ),
             ("kind = \"drop-in\"\npath = \"/etc/udev/rules.d/90-quell.rules\"\ncontent = \"\"", "no drop-in"),
         ] {
-            let told = add(knob).unwrap_err();
-            assert!(told.contains(part), "{knob}: {told}");
+            let reported = add(knob).unwrap_err();
+            assert!(reported.contains(part), "{knob}: {reported}");
         }
         for knob in [
             "kind = \"file\"\npath = \"/sys/x/cpu*/y\"\nwant = \"1\"\ncpus = \"compute\"",

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use quell_recording::{Cpu, format_cpu_list};
 
-use super::{Export, File, comments, told};
+use super::{Export, File, comments, skipped_section};
 use crate::facts::{Facts, Parts};
 use crate::masks::format_mask;
 use crate::plan::Left;
@@ -31,10 +31,12 @@ pub fn bindings(facts: &Facts, parts: &Parts, ranks: Option<u32>) -> Export {
         let why = "it counts cores, and some ranks are on second hardware threads; use rank-taskset.sh";
         left.push(about("rankfile for Open MPI 5".into(), why.into()));
     }
-    let told = making.head() + &told("Left out:", &left);
-    let mut files = vec![making.open_mpi_4(&told)];
-    files.extend(five.map(|lines| File { text: told.clone() + &lines, ..text_file("rankfile-openmpi5") }));
-    files.extend([making.mpich(&told), making.srun(&told), making.taskset(&told)]);
+    let skipped_lines = making.head() + &skipped_section("Left out:", &left);
+    let mut files = vec![making.open_mpi_4(&skipped_lines)];
+    files.extend(
+        five.map(|lines| File { text: skipped_lines.clone() + &lines, ..text_file("rankfile-openmpi5") }),
+    );
+    files.extend([making.mpich(&skipped_lines), making.srun(&skipped_lines), making.taskset(&skipped_lines)]);
     Export { files, left }
 }
 

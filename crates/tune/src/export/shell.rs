@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use quell_recording::one_line;
 
-use super::{Export, File, comments, quoted, told};
+use super::{Export, File, comments, quoted, skipped_section};
 use crate::catalogue::{Held, Property};
 use crate::place::Place;
 use crate::plan::{Left, Plan, Write};
@@ -34,8 +34,8 @@ pub fn shell(plan: &Plan) -> Export {
         "A boot ends what is set in memory, and forgets the originals: `undo` then only removes quell's own files, and units that",
         "were disabled stay so.",
     ]) + &about(plan)
-        + &told("Left out, because a shell script cannot do it:", &left)
-        + &told("Left out by the plan:", &plan.left);
+        + &skipped_section("Left out, because a shell script cannot do it:", &left)
+        + &skipped_section("Left out by the plan:", &plan.left);
     let usage = "usage: quell-tune.sh apply|undo|status";
     let text = script("quell-tune", usage, plan, &head, &writes);
     Export { files: vec![File { name: "quell-tune.sh".into(), mode: 0o755, text }], left }

@@ -1,7 +1,7 @@
 //! Slurm's prolog and epilog: quell itself applies the plan before a job and reverts it afterwards.
 
 use super::shell::about;
-use super::{Export, File, comments, left, told};
+use super::{Export, File, comments, left, skipped_section};
 use crate::catalogue::Risk;
 use crate::place::Place;
 use crate::plan::{Left, Plan};
@@ -11,8 +11,8 @@ pub fn slurm(plan: &Plan) -> Export {
     let (plan, mut left) = for_each_job(plan);
     left.extend(too_risky(&plan));
     let notes = about(&plan)
-        + &told("Left out, because a prolog runs before every job:", &left)
-        + &told("Left out by the plan:", &plan.left);
+        + &skipped_section("Left out, because a prolog runs before every job:", &left)
+        + &skipped_section("Left out by the plan:", &plan.left);
     let risk = plan.mitigations.iter().map(|one| one.risk).max().unwrap_or(Risk::Low).min(Risk::Medium);
     let prolog = PROLOG.replace("@NOTES@\n", &notes).replace("@RISK@", risk.word());
     let epilog = EPILOG.replace("@NOTES@\n", &comments(["", &format!("Plan {}.", plan.hash)]));
@@ -83,7 +83,7 @@ umask 077
 }
 
 # The job's own user may have processes here already, so users are allowed; what else quell guards against is not.
-said=$("$QUELL" tune apply "$PLAN" --yes --max-risk @RISK@ --allow-users --json 2>&1)
+printed=$("$QUELL" tune apply "$PLAN" --yes --max-risk @RISK@ --allow-users --json 2>&1)
 code=$?
 id=$(printf '%s\n' "$said" | sed -n 's/.*"transaction": *"\([0-9A-Za-z-]*\)".*/\1/p' | head -n 1)
 if [ "$code" -eq 0 ] && [ -n "$id" ]; then
@@ -121,13 +121,13 @@ id=
 # Empty where the prolog was killed meanwhile; then all that is applied is given back.
 read -r id <"$STATE/transaction"
 
-said=$("$QUELL" tune verify 2>&1) || log warning "not all stood to the end: $said"
+printed=$("$QUELL" tune verify 2>&1) || log warning "not all stood to the end: $said"
 
-said=$("$QUELL" tune revert ${id:+"$id"} 2>&1)
+printed=$("$QUELL" tune revert ${id:+"$id"} 2>&1)
 code=$?
 if [ "$code" -eq 3 ]; then
     log warning "others changed some of it since, which is left to them: $said"
-    said=$("$QUELL" tune revert --forget ${id:+"$id"} 2>&1)
+    printed=$("$QUELL" tune revert --forget ${id:+"$id"} 2>&1)
     code=$?
 fi
 if [ "$code" -ne 0 ]; then

@@ -142,7 +142,7 @@ fn check(script: &str) {
     let path = folder.path().join("script.sh");
     fs_err::write(&path, script).unwrap();
     match Command::new("shellcheck").arg(&path).output() {
-        Ok(said) => assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout)),
+        Ok(printed) => assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stdout)),
         Err(_) => quell_testing::skip("there is no shellcheck"),
     }
     let parsed = Command::new("sh").arg("-n").arg(&path).status().unwrap();

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::shell::{about, script, why_not};
-use super::{Export, File, comments, left, told};
+use super::{Export, File, comments, left, skipped_section};
 use crate::catalogue::Held;
 use crate::place::Place;
 use crate::plan::{Left, Plan, Write};
@@ -33,7 +33,7 @@ pub fn tuned(plan: &Plan) -> Export {
     }
     let mut files = vec![File { name: "quell/tuned.conf".into(), mode: 0o644, text }];
     if !writes.is_empty() {
-        files.push(File { name: "quell/script.sh".into(), mode: 0o755, text: beside(plan, &writes) });
+        files.push(File { name: "quell/script.sh".into(), mode: 0o755, text: script_file(plan, &writes) });
     }
     Export { files, left }
 }
@@ -46,11 +46,11 @@ fn head(plan: &Plan, left: &[Left]) -> String {
         "TuneD keeps the originals in its memory: after a crash of its daemon it takes what it set for the original. script.sh keeps",
         "its own in /run/quell-tune-tuned. Files in /etc/sysctl.d come after TuneD where reapply_sysctl is on, as it is by default.",
     ]) + &about(plan)
-        + &told("Left out, because a profile cannot say it:", left)
-        + &told("Left out by the plan:", &plan.left)
+        + &skipped_section("Left out, because a profile cannot say it:", left)
+        + &skipped_section("Left out by the plan:", &plan.left)
 }
 
-fn beside(plan: &Plan, writes: &[&Write]) -> String {
+fn script_file(plan: &Plan, writes: &[&Write]) -> String {
     let head = comments([
         "Made by `quell tune export tuned`: what TuneD has no plugin for, or could not give back. TuneD calls it with start, stop and",
         "verify. Originals are in /run/quell-tune-tuned; the first ones count, also when TuneD starts again after a crash.",

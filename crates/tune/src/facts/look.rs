@@ -56,9 +56,11 @@ fn cores(root: &Root, online: &[Cpu]) -> Vec<Vec<Cpu>> {
         let list = |name: &str| {
             cpus(root, &format!("{CPUS}/cpu{cpu}/topology/{name}")).ok().filter(|c| !c.is_empty())
         };
-        let told = list("thread_siblings_list").or_else(|| list("core_cpus_list")).unwrap_or_default();
-        let mut core: Vec<Cpu> =
-            told.into_iter().filter(|one| online.binary_search(one).is_ok() && !seen.contains(one)).collect();
+        let reported = list("thread_siblings_list").or_else(|| list("core_cpus_list")).unwrap_or_default();
+        let mut core: Vec<Cpu> = reported
+            .into_iter()
+            .filter(|one| online.binary_search(one).is_ok() && !seen.contains(one))
+            .collect();
         if !core.contains(&cpu) {
             core.push(cpu);
             core.sort_unstable();

@@ -69,10 +69,10 @@ fn a_mitigation_that_no_one_knows_is_refused() {
     let (_folder, root, mut plan) = made(fake::large, &["vm-stat-interval"]);
     plan.mitigations[0].id = "stranger".into();
     plan.writes.iter_mut().for_each(|write| write.mitigation = "stranger".into());
-    let told = refusals(&root, &plan, LOW, &Catalogue::built_in());
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].rule, "deny-list");
-    assert_eq!(told[0].what, "`stranger` is not in the catalogue of this machine");
+    let reported = refusals(&root, &plan, LOW, &Catalogue::built_in());
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!(reported[0].rule, "deny-list");
+    assert_eq!(reported[0].what, "`stranger` is not in the catalogue of this machine");
 }
 
 #[test]
@@ -135,12 +135,12 @@ fn a_write_that_its_mitigation_does_not_make_is_refused() {
     ] {
         let mut plan = plan.clone();
         plan.mitigations[0].id = mitigation.into();
-        let told = place.to_string();
+        let reported = place.to_string();
         plan.writes.truncate(1);
         let write = &mut plan.writes[0];
         (write.mitigation, write.place, write.new) = (mitigation.into(), place, new.into());
         let denied = rules(&root, &plan, HIGH).contains(&"deny-list");
-        assert_eq!(denied, !good, "{mitigation}: {told}");
+        assert_eq!(denied, !good, "{mitigation}: {reported}");
     }
     let mut plan = plan;
     plan.writes.truncate(1);

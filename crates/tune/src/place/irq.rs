@@ -26,11 +26,11 @@ pub struct Irq {
 
 /// All interrupts with a handler, by number.
 pub fn list(root: &Root) -> Vec<Irq> {
-    let mut told = None;
+    let mut reported = None;
     let numbers = root.names("/proc/irq").into_iter().filter_map(|name| plain_number(&name));
     let irqs = numbers.filter_map(|number| {
         let name = handlers(root, number)
-            .or_else(|| told.get_or_insert_with(|| interrupts(root)).get(&number).cloned())?;
+            .or_else(|| reported.get_or_insert_with(|| interrupts(root)).get(&number).cloned())?;
         let affinity = root.read(&file(number, "smp_affinity")).ok()?.trim().to_owned();
         Some(Irq { number, name, affinity, immovable: managed(root, number) })
     });

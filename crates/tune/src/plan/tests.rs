@@ -90,8 +90,8 @@ fn what_may_not_be_together_is_refused() {
         (&["thpp"], "did you mean `thp`"),
         (&[], "no mitigation is chosen"),
     ] {
-        let told = made(fake::large, &AuditOptions::default(), ids, false).unwrap_err();
-        assert!(told.contains(part), "{told}");
+        let reported = made(fake::large, &AuditOptions::default(), ids, false).unwrap_err();
+        assert!(reported.contains(part), "{reported}");
     }
 }
 
@@ -103,7 +103,7 @@ fn two_that_want_one_place_otherwise_are_refused_and_named() {
     let folder = tempfile::tempdir().unwrap();
     fake::large(folder.path());
     let root = Root::at(folder.path()).unwrap();
-    let told = |second: &str| {
+    let reported = |second: &str| {
         for (id, want) in [("site-a", "1"), ("site-b", second)] {
             let text = text.replace("ID", id).replace("WANT", want);
             fs_err::write(site.path().join(format!("{id}.toml")), text).unwrap();
@@ -112,9 +112,9 @@ fn two_that_want_one_place_otherwise_are_refused_and_named() {
         let audit = audit(&root, &catalogue, &AuditOptions::default(), None).unwrap();
         plan(&audit, &Choice { ids: vec!["site-a".into(), "site-b".into()], persist: false })
     };
-    let refused = told("2").unwrap_err();
+    let refused = reported("2").unwrap_err();
     assert!(refused.contains("`site-a` and `site-b`") && refused.contains("swappiness"), "{refused}");
-    let writes = told("01").unwrap().writes;
+    let writes = reported("01").unwrap().writes;
     assert_eq!(writes.len(), 1);
     assert_eq!(writes[0].mitigation, "site-a");
 }

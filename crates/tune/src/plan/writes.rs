@@ -39,8 +39,8 @@ impl Making {
                 self.place(one, sight)?;
             }
             let fixed = one.places.iter().filter(|sight| sight.immovable && !sight.done);
-            let told = by_why(fixed.map(|sight| (missing_value(sight), &sight.place)));
-            told.into_iter().for_each(|(what, why)| self.leave(one, what, why));
+            let reported = by_why(fixed.map(|sight| (missing_value(sight), &sight.place)));
+            reported.into_iter().for_each(|(what, why)| self.leave(one, what, why));
         } else {
             self.leave_all(one);
             // A mitigation that is on already still claims its places.
@@ -125,9 +125,9 @@ impl Making {
 
     /// Lists a mitigation without writes as left unchanged.
     fn leave_all(&mut self, one: &Audited<'_>) {
-        let because = |told: &str| match &one.why {
-            Some(why) => format!("{told}: {why}"),
-            None => told.to_owned(),
+        let because = |reported: &str| match &one.why {
+            Some(why) => format!("{reported}: {why}"),
+            None => reported.to_owned(),
         };
         let why = match one.state {
             _ if one.mitigation.risk == Risk::External => "it is not this machine's to change".to_owned(),
@@ -175,8 +175,8 @@ impl Making {
     fn passing(&mut self, one: &Audited<'_>, before: usize) {
         let mine = self.writes.iter().skip(before);
         let passing = mine.filter_map(|write| Some((why_passing(write)?.to_owned(), &write.place)));
-        let told = by_why(passing);
-        told.into_iter().for_each(|(what, why)| self.leave(one, what, why));
+        let reported = by_why(passing);
+        reported.into_iter().for_each(|(what, why)| self.leave(one, what, why));
     }
 
     /// A staged option takes effect only after the generator of the boot loader's menu has read it.
@@ -195,18 +195,18 @@ fn missing_value(sight: &PlaceState) -> String {
 
 /// Places with the same reason, combined: the first, and the number of others.
 fn by_why<'p>(places: impl Iterator<Item = (String, &'p Place)>) -> Vec<(String, String)> {
-    let mut told: Vec<(String, &Place, usize)> = Vec::new();
+    let mut reported: Vec<(String, &Place, usize)> = Vec::new();
     for (why, place) in places {
-        match told.iter_mut().find(|(known, ..)| *known == why) {
+        match reported.iter_mut().find(|(known, ..)| *known == why) {
             Some((.., more)) => *more += 1,
-            None => told.push((why, place, 0)),
+            None => reported.push((why, place, 0)),
         }
     }
     let tell = |(why, place, more): (String, &Place, usize)| match more {
         0 => (place.to_string(), why),
         _ => (format!("{place}, and {more} more"), why),
     };
-    told.into_iter().map(tell).collect()
+    reported.into_iter().map(tell).collect()
 }
 
 /// Why a write does not survive the next boot; none if it does, or if a file of quell's repeats it.

@@ -64,9 +64,9 @@ fn spikes_are_the_far_ones_and_get_their_culprits() {
     let node = [Intervals { cpu: Cpu(2), intervals }];
     let found = analyse(&[side(&rows, &node)], Some(1_000_000));
     assert_eq!((found.spikes_total, found.ranks[0].spikes), (3, 3), "5 us are too little to be one");
-    let told: Vec<_> =
+    let reported: Vec<_> =
         found.spikes.iter().map(|s| (s.iteration, s.excess_ns / 1_000, s.explained_ns)).collect();
-    assert_eq!(told, [(10, 500, Some(450_000)), (20, 300, Some(280_000)), (40, 40, Some(0))]);
+    assert_eq!(reported, [(10, 500, Some(450_000)), (20, 300, Some(280_000)), (40, 40, Some(0))]);
     let takers =
         |spike: &Spike| spike.takers.iter().map(|t| (t.source.clone(), t.pid, t.net_ns)).collect::<Vec<_>>();
     assert_eq!(takers(&found.spikes[0]), [("task:daemon".into(), 9, 440_000), ("tick".into(), 0, 10_000)]);

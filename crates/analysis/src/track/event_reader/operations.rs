@@ -37,10 +37,10 @@ impl<R: Run + ?Sized> EventReader<'_, R> {
             }
             What::Cancelled { request } => self.cancelled(location, request),
             What::CollectivePosted { comm, request } => self.post_collective(location, comm, request),
-            What::Collective { operation, comm, root: told, sent, received, request } => {
+            What::Collective { operation, comm, root: reported, sent, received, request } => {
                 let ends = CollectiveEnd {
                     kind: operation,
-                    root: root(&self.definitions, comm, told),
+                    root: root(&self.definitions, comm, reported),
                     sent,
                     received,
                 };

@@ -65,24 +65,25 @@ impl Matching {
         let of_rank: FxHashMap<u32, u32> =
             sequences.iter().enumerate().map(|(place, sequence)| (sequence.rank, place as u32)).collect();
         let mut groups = groups(definitions, &of_rank);
-        let said = collectives(&mut groups, sequences, skipped);
+        let printed = collectives(&mut groups, sequences, skipped);
         let of_groups = groups.iter().enumerate();
-        let all = of_groups
-            .flat_map(|(comm, group)| said[group.calls.clone()].iter().map(move |said| (comm, group, said)));
-        let collectives = all.map(|(comm, group, said)| {
-            let whole = said.sound && said.parts as usize == group.members.len();
-            let root = said.root.and_then(|root| {
+        let all = of_groups.flat_map(|(comm, group)| {
+            printed[group.calls.clone()].iter().map(move |printed| (comm, group, printed))
+        });
+        let collectives = all.map(|(comm, group, printed)| {
+            let whole = printed.sound && printed.parts as usize == group.members.len();
+            let root = printed.root.and_then(|root| {
                 let rank = definitions.comms[comm].members.get(root as usize)?;
                 group.place(*of_rank.get(rank)?)
             });
-            let what = said.kind.filter(|_| whole).map(|kind| group.what(said, kind, root));
-            if what.is_none() && said.parts > 0 {
-                skipped.collectives += u64::from(said.parts);
-                let kind = said.kind.map_or("a collective".to_owned(), |kind| format!("{kind:?}"));
+            let what = printed.kind.filter(|_| whole).map(|kind| group.what(printed, kind, root));
+            if what.is_none() && printed.parts > 0 {
+                skipped.collectives += u64::from(printed.parts);
+                let kind = printed.kind.map_or("a collective".to_owned(), |kind| format!("{kind:?}"));
                 skipped.note(|| {
                     let (name, of) = (name(definitions, comm as u32), group.members.len());
-                    let agreed = if said.sound { "" } else { ", and they do not agree" };
-                    format!("{kind} on {name}: {} of {of} ranks took part{agreed}", said.parts)
+                    let agreed = if printed.sound { "" } else { ", and they do not agree" };
+                    format!("{kind} on {name}: {} of {of} ranks took part{agreed}", printed.parts)
                 });
             }
             what
@@ -132,9 +133,9 @@ impl Group {
     }
 
     /// The operation, with its number of bytes for each rank.
-    fn what(&self, said: &Outcome, kind: CollectiveKind, root: Option<u32>) -> What {
+    fn what(&self, printed: &Outcome, kind: CollectiveKind, root: Option<u32>) -> What {
         let n = self.members.len().max(1) as u64;
-        let (sent, received) = (said.sent, said.received);
+        let (sent, received) = (printed.sent, printed.received);
         let either = |first: u64, second: u64| if first > 0 { first } else { second };
         use CollectiveKind as Op;
         let bytes = match kind {
@@ -145,7 +146,7 @@ impl Group {
             Op::Scatter | Op::Scatterv => either(sent.div_ceil(n), received),
             Op::Allgather | Op::Allgatherv => either(received.div_ceil(n), sent),
             Op::Alltoall | Op::Alltoallv | Op::Alltoallw => {
-                u64::try_from(u128::from(said.all_sent).div_ceil(u128::from(n * n))).unwrap_or(u64::MAX)
+                u64::try_from(u128::from(printed.all_sent).div_ceil(u128::from(n * n))).unwrap_or(u64::MAX)
             }
         };
         let rooted = is_rooted(kind);
@@ -269,13 +270,13 @@ fn collectives(groups: &mut [Group], sequences: &[Sequence], skipped: &mut Skipp
         group.calls = end..end + count;
         end += count;
     }
-    let nobody = Outcome { kind: None, root: None, sent: 0, received: 0, all_sent: 0, parts: 0, sound: true };
-    let mut said = vec![nobody; end];
+    let none = Outcome { kind: None, root: None, sent: 0, received: 0, all_sent: 0, parts: 0, sound: true };
+    let mut printed = vec![none; end];
     for sequence in sequences {
         for call in calls(sequence) {
             let known = call.part.and_then(|part| Some((groups.get(part.comm as usize)?, part.number)));
             if let Some((group, number)) = known {
-                said[group.calls.start + number as usize].add(call);
+                printed[group.calls.start + number as usize].add(call);
             } else {
                 skipped.collectives += 1;
                 let rank = sequence.rank;
@@ -283,7 +284,7 @@ fn collectives(groups: &mut [Group], sequences: &[Sequence], skipped: &mut Skipp
             }
         }
     }
-    said
+    printed
 }
 
 fn calls(sequence: &Sequence) -> impl Iterator<Item = &Call> {
@@ -302,7 +303,7 @@ impl Outcome {
         let Some(kind) = call.kind else { return };
         // An unknown root contradicts no other, and only rooted operations have one.
         let root = call.root.filter(|_| is_rooted(kind));
-        let other_root = self.root.zip(root).is_some_and(|(known, told)| known != told);
+        let other_root = self.root.zip(root).is_some_and(|(known, reported)| known != reported);
         self.sound &= self.kind.is_none_or(|known| known == kind) && !other_root;
         self.kind = Some(kind);
         self.root = self.root.or(root);

@@ -136,9 +136,9 @@ fn a_collective_that_lacks_a_rank_is_named_and_gone_on_without() {
     made.damage = Some((2, "torn".to_owned()));
     let tracked = made.track();
     assert_eq!(tracked.findings.incomplete_collectives, 1);
-    let told: Vec<String> = tracked.findings.warnings.iter().map(ToString::to_string).collect();
-    let told = told.join("\n");
-    assert!(told.contains("lacks rank 2") && told.contains("torn"), "{told}");
+    let reported: Vec<String> = tracked.findings.warnings.iter().map(ToString::to_string).collect();
+    let reported = reported.join("\n");
+    assert!(reported.contains("lacks rank 2") && reported.contains("torn"), "{reported}");
     // Rank 1 entered at 90, so without noise both leave 30 after that.
     assert_eq!(accumulated(&tracked), [10, 10, 0]);
 }
@@ -249,8 +249,8 @@ fn a_rank_that_began_and_never_finished_is_named() {
     made.definitions.regions.push(Region { name: "MPI_Init".to_owned(), mpi: true, ..Region::default() });
     made.at(0, 0, What::Enter(5)).at(0, 10, What::Leave(5));
     let warnings = made.track().findings.warnings;
-    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["rank 0 ends at 0.000000010 s without MPI_Finalize"]);
+    let reported: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(reported, ["rank 0 ends at 0.000000010 s without MPI_Finalize"]);
 }
 
 #[test]

@@ -92,12 +92,12 @@ fn host_run(
         }
     }
     let series = files.iter().find_map(|file| file.series.first());
-    let said = |name: &str| series.and_then(|series| series.facts.get(name)).cloned().unwrap_or_default();
+    let printed = |name: &str| series.and_then(|series| series.facts.get(name)).cloned().unwrap_or_default();
     let mpi = MpiFacts {
         bench: series.map(|series| series.name.clone()).unwrap_or_default(),
         library: files[0].facts.get("mpi").cloned().unwrap_or_default(),
-        operation: said("op"),
-        bytes: said("bytes").parse().unwrap_or(0),
+        operation: printed("op"),
+        bytes: printed("bytes").parse().unwrap_or(0),
         ranks: files[0].number("ranks").unwrap_or(0),
         here,
     };
@@ -170,11 +170,11 @@ impl Clocks {
         let mut clocks = BTreeMap::new();
         for file in files {
             let facts = std::iter::once(&file.facts).chain(file.series.iter().map(|series| &series.facts));
-            let told: BTreeSet<&String> = facts
+            let reported: BTreeSet<&String> = facts
                 .flat_map(|facts| [facts.get("clock_start"), facts.get("clock_end")])
                 .flatten()
                 .collect();
-            let seen: Vec<(i64, u64)> = told.into_iter().filter_map(|text| seen(text)).collect();
+            let seen: Vec<(i64, u64)> = reported.into_iter().filter_map(|text| seen(text)).collect();
             let (Some(node), Some(low), Some(high)) =
                 (file.number("node"), seen.iter().map(|s| s.0).min(), seen.iter().map(|s| s.0).max())
             else {

@@ -144,17 +144,17 @@ impl Job<'_> {
             false if files.is_empty() => format!("{launcher} started no rank ({})", ended.status),
             false => format!("a rank died, and {missing} of {ranks} did not come to their end ({launcher}: {})", ended.status),
         });
-        let said = last_lines(&ended.said);
-        if !said.is_empty() {
-            self.facts.errors.push(format!("the launcher said: {said}"));
+        let printed = last_lines(&ended.printed);
+        if !printed.is_empty() {
+            self.facts.errors.push(format!("the launcher said: {printed}"));
         }
     }
 }
 
 /// The factor by which `quell replay --scale` scales the noise of this command; work is scaled by the same factor.
 fn stretched_by() -> f64 {
-    let said = std::env::var(crate::values::replay::SCALE).ok().and_then(|text| text.parse().ok());
-    said.filter(|scale: &f64| scale.is_finite() && *scale > 0.0).unwrap_or(1.0)
+    let printed = std::env::var(crate::values::replay::SCALE).ok().and_then(|text| text.parse().ok());
+    printed.filter(|scale: &f64| scale.is_finite() && *scale > 0.0).unwrap_or(1.0)
 }
 
 /// An argument of the benchmark program; if it is a time, it is scaled.
@@ -179,9 +179,9 @@ pub fn goes_on(folder: &Path) -> bool {
 }
 
 /// The launcher's last lines, without the frames that some launchers draw.
-fn last_lines(said: &str) -> String {
+fn last_lines(printed: &str) -> String {
     let tells = |line: &&str| line.chars().any(char::is_alphanumeric);
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(tells).collect();
+    let lines: Vec<&str> = printed.lines().map(str::trim).filter(tells).collect();
     let text = lines[lines.len().saturating_sub(8)..].join(" ");
     quell_recording::one_line(&text).chars().take(900).collect()
 }

@@ -24,7 +24,7 @@ pub fn run(args: &BenchNode, printer: Printer) -> anyhow::Result<ExitCode> {
     if args.sources == SourcesMode::Off || !is_first(&file("first"))? {
         return Err(anyhow::Error::new(command.exec()).context(shown(&args.command[0])));
     }
-    match record_kernel::beside(&mut command, &file("quell"), printer) {
+    match record_kernel::alongside(&mut command, &file("quell"), printer) {
         Ok(status) => Ok(code(status)),
         Err(record_kernel::Unwatched(error)) if args.sources == SourcesMode::Auto => {
             // If this fails, only the reason is missing from the results.

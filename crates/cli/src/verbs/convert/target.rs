@@ -26,8 +26,8 @@ impl Target {
         let ends = |format: &&catalogue::About| {
             format.extensions.iter().any(|end| name.strip_suffix(end).is_some_and(|stem| stem.ends_with('.')))
         };
-        let told = catalogue::FORMATS.iter().find(ends).and_then(|format| format.written);
-        Self::named(request.to.map_or(told.unwrap_or("netgauge"), FormatName::word))
+        let reported = catalogue::FORMATS.iter().find(ends).and_then(|format| format.written);
+        Self::named(request.to.map_or(reported.unwrap_or("netgauge"), FormatName::word))
     }
 
     fn named(word: &str) -> Self {

@@ -48,14 +48,14 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         .into());
     }
     let folder = if args.dry_run { None } else { Some(Folder::from_args(args)?) };
-    let beside = match context {
-        Context::Process => Some(setting::beside(args)?),
+    let disturbed = match context {
+        Context::Process => Some(setting::disturbed(args)?),
         _ => None,
     };
-    if let Some(DisturbedCpus { cpus, alone }) = &beside {
+    if let Some(DisturbedCpus { cpus, alone }) = &disturbed {
         printer.status(&format!("CPUs {} are disturbed, CPU {alone} is left alone", format_cpu_list(cpus)));
     }
-    let cost = |period_ns| setting::cost(args, context, beside.as_ref(), period_ns);
+    let cost = |period_ns| setting::cost(args, context, disturbed.as_ref(), period_ns);
     let mut prepared = prepare::prepare(args, context, &cost, printer)?;
     prepared.order.ranked_only = setting::starts_ranks(&args.command);
     let mut document = Document {
@@ -73,7 +73,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     };
     let input = input(args, printer);
     let mut job =
-        Job { args, prepared: &mut prepared, beside, folder: &folder.path, input, runs: Vec::new() };
+        Job { args, prepared: &mut prepared, disturbed, folder: &folder.path, input, runs: Vec::new() };
     let last = match job.all(printer) {
         Ok(last) => last,
         Err(error) => {
@@ -129,7 +129,7 @@ fn finish(args: &Replay, document: &Document, context: Context, printer: Printer
 struct Job<'a> {
     args: &'a Replay,
     prepared: &'a mut Prepared,
-    beside: Option<DisturbedCpus>,
+    disturbed: Option<DisturbedCpus>,
     folder: &'a Path,
     input: Input,
     runs: Vec<Run>,
@@ -180,22 +180,23 @@ impl Job<'_> {
         let words = Arc::new(self.prepared.words(!noise)?);
         let loading = setting::loading(self.prepared.context, &folder, &reports)?;
         loading.iter().try_for_each(|_| schedule::write(&setting::schedule_in(&folder), &words))?;
-        let said = folder.join("stderr");
-        let (ended, told) = {
-            let start = |beside: &DisturbedCpus| Disturbers::start(&words, &beside.cpus, beside.alone);
-            let disturbers = self.beside.as_ref().map(start).transpose()?;
+        let printed = folder.join("stderr");
+        let (ended, reported) = {
+            let start =
+                |disturbed: &DisturbedCpus| Disturbers::start(&words, &disturbed.cpus, disturbed.alone);
+            let disturbers = self.disturbed.as_ref().map(start).transpose()?;
             let output = match (heard, self.args.json) {
-                (false, _) => Output::File(&said),
+                (false, _) => Output::File(&printed),
                 (true, false) => Output::Own,
                 (true, true) => Output::Stderr,
             };
             let ended = self.start(loading.as_ref(), output, signals)?;
             (ended, disturbers.map(Disturbers::end))
         };
-        let told = told.map_or_else(|| reports::read(&reports), Ok)?;
+        let reported = reported.map_or_else(|| reports::read(&reports), Ok)?;
         let schedule = Schedule::from_words(&words).map_err(|flaw| anyhow::anyhow!(flaw.reason()))?;
         let processes: Vec<Process> =
-            told.iter().map(|report| process_reports::process(report, &schedule, &words)).collect();
+            reported.iter().map(|report| process_reports::process(report, &schedule, &words)).collect();
         let mpi_ns = processes.iter().map(|process| process.span_ns).max();
         let mpi_ns = mpi_ns.filter(|_| self.prepared.context == Context::Boundary);
         self.runs.push(Run { noise, wall_ns: ended.wall_ns, mpi_ns });

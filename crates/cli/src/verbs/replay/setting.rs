@@ -82,7 +82,7 @@ pub struct DisturbedCpus {
 }
 
 /// The requested CPUs, or all but one.
-pub fn beside(args: &Replay) -> anyhow::Result<DisturbedCpus> {
+pub fn disturbed(args: &Replay) -> anyhow::Result<DisturbedCpus> {
     let machine = Cpus::of_this_machine()?;
     let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
     if let Some(wanted) = wanted {
@@ -96,14 +96,14 @@ pub fn beside(args: &Replay) -> anyhow::Result<DisturbedCpus> {
 pub fn cost(
     args: &Replay,
     context: Context,
-    beside: Option<&DisturbedCpus>,
+    disturbed: Option<&DisturbedCpus>,
     period_ns: u64,
 ) -> anyhow::Result<Cost> {
     let given = args.overhead.map(|overhead| overhead.as_nanos());
-    let mut cost = match (context, beside) {
+    let mut cost = match (context, disturbed) {
         (Context::Boundary, _) => Cost::default(),
-        (_, Some(beside)) => {
-            let found = process::calibrate(beside.cpus[0], beside.alone, period_ns)?;
+        (_, Some(disturbed)) => {
+            let found = process::calibrate(disturbed.cpus[0], disturbed.alone, period_ns)?;
             Cost {
                 overhead_ns: found.overhead_ns,
                 early_ns: found.early_ns,

@@ -58,7 +58,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     }
     let folder = if args.dry_run { None } else { Some(Folder::from_args(args)?) };
     let place = Place::from_args(args, context)?;
-    let cost = |period_ns| setting::cost(args, context, place.beside.as_ref(), period_ns);
+    let cost = |period_ns| setting::cost(args, context, place.disturbed.as_ref(), period_ns);
     let mut prepared = prepare::prepare(args, context, &cost, printer)?;
     let Some(folder) = folder else { return Ok(Outcome::Done) };
     let due = due(&prepared, duration);
@@ -67,16 +67,16 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let half = Nanos::from_nanos(duration.as_nanos() / BEFORE);
     printer.status(&format!("recording CPU {} for {half}, as it is", place.cpu));
     let run = |variables: &[job::Variable], words: &[String]| {
-        let said = folder.path.join("stderr");
-        let how = job::How { variables, input: job::Input::None, output: job::Output::File(&said) };
+        let printed = folder.path.join("stderr");
+        let how = job::How { variables, input: job::Input::None, output: job::Output::File(&printed) };
         let ended = job::run(words, &how, &signals.pass)?;
         anyhow::ensure!(!signals.stopped(), "interrupted");
-        let said = fs_err::read_to_string(&said).unwrap_or_default();
+        let printed = fs_err::read_to_string(&printed).unwrap_or_default();
         anyhow::ensure!(
             ended.status.success(),
             "the probe ended with exit code {}: {}",
             ended.code(),
-            one_line(&said)
+            one_line(&printed)
         );
         Ok(())
     };
@@ -133,21 +133,21 @@ fn doubts(document: &Validation, due: u64, missing: bool, lost: u64) -> Vec<Warn
 /// The CPU to record, and the CPUs to disturb.
 struct Place {
     cpu: Cpu,
-    beside: Option<DisturbedCpus>,
+    disturbed: Option<DisturbedCpus>,
 }
 
 impl Place {
     fn from_args(args: &Replay, context: Context) -> anyhow::Result<Self> {
         if context == Context::Process {
-            let beside = setting::beside(args)?;
-            return Ok(Self { cpu: beside.cpus[0], beside: Some(beside) });
+            let disturbed = setting::disturbed(args)?;
+            return Ok(Self { cpu: disturbed.cpus[0], disturbed: Some(disturbed) });
         }
         let machine = Cpus::of_this_machine()?;
         let wanted = args.cpus.as_ref().map(|list| list.0.as_slice());
         machine.check(wanted.unwrap_or_default()).map_err(|error| Usage(error.to_string()))?;
         // The first CPU usually has the most interrupts.
         let cpu = wanted.and_then(|cpus| cpus.first()).or(machine.allowed.last());
-        Ok(Self { cpu: *cpu.context("this process may use no CPU")?, beside: None })
+        Ok(Self { cpu: *cpu.context("this process may use no CPU")?, disturbed: None })
     }
 }
 
@@ -197,8 +197,8 @@ fn under_noise(
     prepared.order.sync = Sync::Start;
     prepared.order.epoch_ns = quell_node::clock::realtime_ns();
     let schedule_words = prepared.words(false)?;
-    if let Some(beside) = &place.beside {
-        let disturbers = Disturbers::start(&Arc::new(schedule_words), &beside.cpus, beside.alone)?;
+    if let Some(disturbed) = &place.disturbed {
+        let disturbers = Disturbers::start(&Arc::new(schedule_words), &disturbed.cpus, disturbed.alone)?;
         run(&[])?;
         return Ok(disturbers.end());
     }

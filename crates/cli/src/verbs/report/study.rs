@@ -176,7 +176,7 @@ mod tests {
             let text = format!(r#"{{"schema":"quell.tune-try/{schema}","mitigations":{mitigations}}}"#);
             fs_err::write(dir.path().join(name), text).unwrap();
         };
-        write("try-a.json", 1, r#""said then""#);
+        write("try-a.json", 1, r#""printed then""#);
         write("try-b.json", 2, r#"{"code":"rows-lost","rows":7}"#);
         write("try-c.json", 2, r#"{"code":"no-such-code"}"#);
         let trials = Study::at(dir.path()).unwrap().trials(Printer::new(true)).unwrap();

@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    fn answer(request: &str) -> Option<String> {
+    fn answered(request: &str) -> Option<String> {
         let page: Page = Arc::new(Mutex::new("# EOF\n".into()));
         answer(request.as_bytes(), &page).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -187,20 +187,20 @@ mod tests {
             ("\r\n\r\n", "HTTP/1.1 400"),
         ];
         for (request, start) in cases {
-            assert!(answer(request).is_some_and(|text| text.starts_with(start)), "{request:?}");
+            assert!(answered(request).is_some_and(|text| text.starts_with(start)), "{request:?}");
         }
-        let text = answer("GET /metrics HTTP/1.1\r\n\r\n").unwrap_or_default();
+        let text = answered("GET /metrics HTTP/1.1\r\n\r\n").unwrap_or_default();
         assert!(
             text.contains(&format!("Content-Type: {CONTENT_TYPE}\r\nContent-Length: 6\r\n"))
                 && text.ends_with("# EOF\n")
         );
-        let head = answer("HEAD /metrics HTTP/1.1\r\n\r\n").unwrap_or_default();
+        let head = answered("HEAD /metrics HTTP/1.1\r\n\r\n").unwrap_or_default();
         assert!(head.contains("Content-Length: 6") && head.ends_with("\r\n\r\n"));
     }
 
     #[test]
     fn what_is_not_whole_waits_and_what_is_too_long_does_not() {
-        assert_eq!(answer("GET /metrics HTTP/1.1\r\n"), None);
-        assert!(answer(&"x".repeat(LONGEST_HEAD + 1)).is_some_and(|text| text.starts_with("HTTP/1.1 431")));
+        assert_eq!(answered("GET /metrics HTTP/1.1\r\n"), None);
+        assert!(answered(&"x".repeat(LONGEST_HEAD + 1)).is_some_and(|text| text.starts_with("HTTP/1.1 431")));
     }
 }

@@ -81,27 +81,27 @@ fn ranks(numbers: &[u32]) -> String {
 
 /// What is missing, the most severe first.
 fn notes(summary: &Summary, counters: bool) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     if let Some((host, pid)) = summary.wrong_mpi.first() {
-        told.push(format!(
+        reported.push(format!(
             "{} processes (the first is {pid} on {}) use another MPI than the tracer was built for: name theirs with --mpi",
             summary.wrong_mpi.len(),
             one_line(host)
         ));
     }
     if let Some((host, pid)) = summary.others.first() {
-        told.push(format!(
+        reported.push(format!(
             "{} processes (the first is {pid} on {}) are of another MPI program under the same trace and left out: trace one at a time",
             summary.others.len(),
             one_line(host)
         ));
     }
     for (path, why) in &summary.damaged {
-        told.push(format!("{} cannot be read: {why}", path.display()));
+        reported.push(format!("{} cannot be read: {why}", path.display()));
     }
     let mut of_ranks = |numbers: &[u32], what: &str| {
         if !numbers.is_empty() {
-            told.push(format!("{}: {what}", ranks(numbers)));
+            reported.push(format!("{}: {what}", ranks(numbers)));
         }
     };
     of_ranks(&summary.missing, "no log; what they did is not known");
@@ -109,41 +109,42 @@ fn notes(summary: &Summary, counters: bool) -> Vec<String> {
     of_ranks(&summary.silent, "no call was seen but MPI_Init and MPI_Finalize");
     if summary.lost > 0 {
         let lost = summary.lost;
-        told.push(format!("{lost} records found no room: raise --limit, or see that the disk is not full"));
+        reported
+            .push(format!("{lost} records found no room: raise --limit, or see that the disk is not full"));
     }
     if summary.one_sided > 0 {
-        told.push(format!("{} calls that put or get are not in the archive", summary.one_sided));
+        reported.push(format!("{} calls that put or get are not in the archive", summary.one_sided));
     }
     for (why, rank) in summary.no_noise.iter().filter(|_| counters) {
-        told.push(format!(
+        reported.push(format!(
             "no counters of the kernel's noise (rank {rank} was the first): {}",
             one_line(why)
         ));
     }
     for comm in &summary.unknown_members {
-        told.push(format!("the ranks of communicator {} are not known", one_line(comm)));
+        reported.push(format!("the ranks of communicator {} are not known", one_line(comm)));
     }
     for host in &summary.unaligned {
-        told.push(format!(
+        reported.push(format!(
             "the clock of {} was not compared with rank 0's: its times are its own",
             one_line(host)
         ));
     }
-    told
+    reported
 }
 
 fn event_notes(definitions: &Definitions, written: &Written) -> Vec<String> {
     let name = |place: usize| definitions.locations.get(place).map_or("", |location| &location.name);
-    let mut told: Vec<String> = written
+    let mut reported: Vec<String> = written
         .damaged
         .iter()
         .map(|(place, why)| format!("{} ends early: {why}", one_line(name(*place))))
         .collect();
     if written.raised > 0 {
-        told.push(format!(
+        reported.push(format!(
             "the clock went back at {} events, which have the time of the one before",
             written.raised
         ));
     }
-    told
+    reported
 }

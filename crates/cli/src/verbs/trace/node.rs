@@ -55,8 +55,8 @@ pub fn wait_for_all(logs: &Path) -> Nodes {
         unfinished = hosts_with(logs, RUNNING);
     }
     let reason = |host: String| {
-        let said = fs_err::read_to_string(logs.join(format!("{host}.{UNKNOWN}"))).unwrap_or_default();
-        (host, said)
+        let printed = fs_err::read_to_string(logs.join(format!("{host}.{UNKNOWN}"))).unwrap_or_default();
+        (host, printed)
     };
     Nodes { unknown: hosts_with(logs, UNKNOWN).into_iter().map(reason).collect(), unfinished }
 }

@@ -12,7 +12,7 @@ use quell_otf2::Archive;
 use quell_recording::mpi::Run as _;
 use quell_sim::loggops::Network;
 
-use self::collector::{Keeper, Kept};
+use self::collector::{Collector, Keeper};
 use self::drawing::Drawing;
 use crate::printer::Printer;
 use crate::progress::Step;
@@ -42,7 +42,7 @@ pub fn draw(
     let definitions = archive.definitions().clone();
     let ranks = sample(tracked);
     let step = Step::new(printer, "time line", Some(tracked.events));
-    let mut keeper = Keeper { kept: Kept::new(&definitions, &ranks, MOST_SLICES), step };
+    let mut keeper = Keeper { kept: Collector::new(&definitions, &ranks, MOST_SLICES), step };
     track(&mut archive, network, &mut keeper);
     let kept = keeper.finish();
     let drawing = Drawing::new(&definitions, &kept, ranks.len(), tracked.ranks.len());

@@ -53,8 +53,8 @@ fn found(files: &[(&str, &str)], subject: &str) -> Finding {
 
 fn holds(finding: &Finding, verdict: Verdict, parts: &[&str]) {
     assert_eq!(finding.verdict, verdict, "{finding:?}");
-    let said = format!("{} {}", finding.text, finding.advice.as_deref().unwrap_or_default());
-    parts.iter().for_each(|part| assert!(said.contains(part), "`{part}` is not in: {said}"));
+    let printed = format!("{} {}", finding.text, finding.advice.as_deref().unwrap_or_default());
+    parts.iter().for_each(|part| assert!(printed.contains(part), "`{part}` is not in: {printed}"));
 }
 
 #[test]

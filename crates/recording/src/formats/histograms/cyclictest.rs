@@ -113,12 +113,12 @@ pub(in super::super) fn read_verbose(text: &str) -> Result<Content, String> {
                 .add_units(series, latency, US, 1)
                 .map_err(|reason| format!("line {number}: {reason}"));
         }
-        let said = !begun && !line.contains(": ") || line.starts_with('#') || line.is_empty();
-        let said = said
+        let printed = !begun && !line.contains(": ") || line.starts_with('#') || line.is_empty();
+        let printed = printed
             || ["Max CPUs", "Online CPUs", "Thread ", "policy:", "T:"]
                 .iter()
                 .any(|word| line.starts_with(word));
-        if said {
+        if printed {
             Ok(())
         } else {
             Err(format!("line {number}: `{}` is not `thread: cycle: latency`", printable(line)))

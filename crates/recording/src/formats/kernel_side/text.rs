@@ -60,11 +60,11 @@ impl Events {
             self.lost = self.lost.saturating_add(lost.unwrap_or(1));
             return Ok(());
         }
-        let said = ["#", "=>", "CPU:", "CPU ", "cpus=", "version =", "<stack trace>"];
+        let printed = ["#", "=>", "CPU:", "CPU ", "cpus=", "version =", "<stack trace>"];
         let hex = |word: &str| word.len() >= 6 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
         // A line of a call chain from perf.
         let chain = line.starts_with([' ', '\t']) && text.split_whitespace().next().is_some_and(hex);
-        if text.is_empty() || chain || said.iter().any(|start| text.starts_with(start)) {
+        if text.is_empty() || chain || printed.iter().any(|start| text.starts_with(start)) {
             return Ok(());
         }
         Err(format!("`{}` is not `TASK-PID [CPU] … SECONDS.US: EVENT: …`", printable(text)))

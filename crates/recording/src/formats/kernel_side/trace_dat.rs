@@ -273,7 +273,7 @@ fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
     bytes.text()?;
     let mut head = Head::default();
     let mut next = bytes.u64()?;
-    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+    let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
     while next != 0 {
         if !seen.insert(next) || seen.len() > MOST_POINTERS {
             return Err("its options point at themselves: it is damaged".into());
@@ -286,7 +286,7 @@ fn version_7(bytes: &mut Bytes<'_>) -> Result<(Head, Packed), String> {
             let size = options.u32()?;
             let data = options.take(size.into())?;
             let mut data = options.over(data);
-            if (16..=18).contains(&id) && !told.insert(id) {
+            if (16..=18).contains(&id) && !reported.insert(id) {
                 return Err(format!("it has section {id} twice: it is damaged"));
             }
             match id {

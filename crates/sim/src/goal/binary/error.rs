@@ -116,10 +116,10 @@ pub enum Damage {
         there: u64,
     },
     /// The count of an operation's needs differs from the number of dependents that name it.
-    #[error("it is said to need {said} others, but {named} name it")]
+    #[error("it is said to need {printed} others, but {named} name it")]
     Needs {
         /// The count in the file.
-        said: u32,
+        printed: u32,
         /// Number of times that it is named.
         named: u32,
     },

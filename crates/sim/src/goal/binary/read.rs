@@ -200,8 +200,8 @@ impl<'n, R: Read> Reader<'n, R> {
         let lists = self.scratch.dependents.iter().flatten();
         let all = lists.flat_map(|list| &self.scratch.appendix[list.first as usize..][..list.count as usize]);
         let (op, named) = (op as u32, all.filter(|&&dependent| dependent == op as u32).count() as u32);
-        let said = self.scratch.needs[op as usize].wrapping_add(named);
-        Err(damaged(Part::Op { rank, op }, Damage::Needs { said, named }))
+        let printed = self.scratch.needs[op as usize].wrapping_add(named);
+        Err(damaged(Part::Op { rank, op }, Damage::Needs { printed, named }))
     }
 
     /// Fails with the first defect that the builder has found, or notes all of them.

@@ -17,9 +17,9 @@ fn run(folder: &Path, line: &str) -> Option<Vec<String>> {
     let mut command = Command::new(words.next().unwrap());
     command.args(words.filter(|word| *word != "./job")).args(TELL).current_dir(folder);
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    let said = command.output().ok()?;
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.status.success(), "{line}: {text}{}", String::from_utf8_lossy(&said.stderr));
+    let printed = command.output().ok()?;
+    let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert!(printed.status.success(), "{line}: {text}{}", String::from_utf8_lossy(&printed.stderr));
     let mut lists: Vec<String> =
         text.lines().filter_map(|line| Some(line.split_once('\t')?.1.to_owned())).collect();
     lists.sort();

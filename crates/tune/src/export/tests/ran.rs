@@ -98,14 +98,14 @@ impl Tree {
     /// Its exit code and its output.
     fn run(&self, verb: &str) -> (i32, String) {
         let sh = if Path::new("/usr/bin/dash").exists() { "dash" } else { "sh" };
-        let said = Command::new(sh)
+        let printed = Command::new(sh)
             .arg(&self.script)
             .arg(verb)
             .env("QUELL_ROOT", self.folder.path())
             .output()
             .unwrap();
-        let text = [said.stdout, said.stderr].concat();
-        (said.status.code().unwrap(), String::from_utf8_lossy(&text).into_owned())
+        let text = [printed.stdout, printed.stderr].concat();
+        (printed.status.code().unwrap(), String::from_utf8_lossy(&text).into_owned())
     }
 }
 
@@ -136,9 +136,9 @@ fn what_is_applied_is_given_back_to_the_byte() {
     let tree = Tree::new(&script(&plan(writes())));
     let before = tree.image();
     assert_eq!(tree.run("status"), (0, "not applied\n".into()));
-    let (code, said) = tree.run("apply");
-    assert_eq!(code, 0, "{said}");
-    assert_eq!(said.matches("it is not here").count(), 2, "{said}");
+    let (code, printed) = tree.run("apply");
+    assert_eq!(code, 0, "{printed}");
+    assert_eq!(printed.matches("it is not here").count(), 2, "{printed}");
     for (path, text) in [
         ("/proc/sys/vm/stat_interval", "120"),
         (THP, "never"),
@@ -151,12 +151,12 @@ fn what_is_applied_is_given_back_to_the_byte() {
         assert_eq!(tree.read(path), text, "{path}");
     }
     assert_eq!(fs::metadata(tree.path("/run/quell-tune")).unwrap().permissions().mode() & 0o777, 0o700);
-    let (code, said) = tree.run("status");
-    assert_eq!((code, said.matches("stands: ").count()), (0, 8), "{said}");
+    let (code, printed) = tree.run("status");
+    assert_eq!((code, printed.matches("stands: ").count()), (0, 8), "{printed}");
 
     let applied = tree.image();
-    let (code, said) = tree.run("apply");
-    assert_eq!(code, 3, "{said}");
+    let (code, printed) = tree.run("apply");
+    assert_eq!(code, 3, "{printed}");
     assert!(tree.image() == applied);
 
     let holder = holder(&tree);
@@ -185,8 +185,8 @@ fn foreign_changes_are_left_and_reported() {
     // Not the written file itself, but one that the kernel would change with it.
     tree.put("/proc/sys/vm/dirty_bytes", "4096\n");
     assert!(tree.run("status").1.contains("changed by others: /proc/sys/vm/stat_interval"));
-    let (code, said) = tree.run("undo");
-    assert_eq!((code, said.matches("somebody else changed it").count()), (3, 2), "{said}");
+    let (code, printed) = tree.run("undo");
+    assert_eq!((code, printed.matches("somebody else changed it").count()), (3, 2), "{printed}");
     assert_eq!(tree.read("/proc/sys/vm/stat_interval"), "7\n");
     assert_eq!(tree.read("/proc/sys/vm/dirty_bytes"), "4096\n");
     assert_eq!(tree.read("/unit"), "active enabled\n");
@@ -211,10 +211,10 @@ fn a_failure_gives_back_what_was_written_and_one_before_writes_nothing() {
     let tree = Tree::new(&script(&plan(list)));
     tree.put("/usr/bin/systemctl", &SYSTEMCTL.replace("stop) ", "stop) exit 1; "));
     let before = tree.image();
-    let (code, said) = tree.run("apply");
-    assert_eq!(code, 1, "{said}");
+    let (code, printed) = tree.run("apply");
+    assert_eq!(code, 1, "{printed}");
     // Half of the failed write was made: the unit was disabled.
-    assert!(tree.image() == before, "{said}");
+    assert!(tree.image() == before, "{printed}");
 }
 
 #[test]
@@ -222,16 +222,16 @@ fn originals_of_another_plan_or_of_others_are_not_believed() {
     let tree = Tree::new(&script(&plan(writes())));
     assert_eq!(tree.run("apply").0, 0);
     fs::write(&tree.script, script(&plan(vec![file(THP, "x", "never")]))).unwrap();
-    let (code, said) = tree.run("undo");
-    assert!(code == 1 && said.contains("another plan"), "{said}");
+    let (code, printed) = tree.run("undo");
+    assert!(code == 1 && printed.contains("another plan"), "{printed}");
     fs::copy(tree.path("/run/quell-tune/script"), &tree.script).unwrap();
     assert_eq!(tree.run("undo").0, 0);
 
     fs::create_dir(tree.path("/elsewhere")).unwrap();
     symlink(tree.path("/elsewhere"), tree.path("/run/quell-tune")).unwrap();
     for verb in ["apply", "undo"] {
-        let (code, said) = tree.run(verb);
-        assert!(code == 1 && said.contains("look who made it"), "{said}");
+        let (code, printed) = tree.run(verb);
+        assert!(code == 1 && printed.contains("look who made it"), "{printed}");
     }
     assert_eq!(tree.run("nonsense").0, 2);
 }

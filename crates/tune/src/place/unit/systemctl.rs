@@ -73,8 +73,8 @@ impl Systemctl {
         let active = self.ask("is-active", unit)?;
         let word = active.out.trim();
         if !ACTIVE.contains(&word) {
-            let said = line(&format!("{} {}", active.out, active.err));
-            return Err(Trouble::Unavailable(format!("systemd does not run here (systemctl: {said})")));
+            let printed = line(&format!("{} {}", active.out, active.err));
+            return Err(Trouble::Unavailable(format!("systemd does not run here (systemctl: {printed})")));
         }
         let enabled = self.ask("is-enabled", unit)?;
         let state = match enabled.out.trim() {
@@ -82,8 +82,10 @@ impl Systemctl {
             "" if enabled.err.contains("No such file") => "not-found",
             known if ENABLED.contains(&known) => known,
             _ => {
-                let said = line(&format!("{} {}", enabled.out, enabled.err));
-                return Err(Trouble::Unavailable(format!("systemd does not run here (systemctl: {said})")));
+                let printed = line(&format!("{} {}", enabled.out, enabled.err));
+                return Err(Trouble::Unavailable(format!(
+                    "systemd does not run here (systemctl: {printed})"
+                )));
             }
         };
         if state == "not-found" && !super::runs(word) {
@@ -102,8 +104,8 @@ impl Systemctl {
             (Some(code), _) => format!("exit code {code}"),
             (_, signal) => format!("signal {}", signal.unwrap_or(0)),
         };
-        let said = line(&format!("{} {}", answer.err, answer.out));
-        Err(Trouble::Other(format!("`systemctl {command} {unit}` failed ({how}): {said}")))
+        let printed = line(&format!("{} {}", answer.err, answer.out));
+        Err(Trouble::Other(format!("`systemctl {command} {unit}` failed ({how}): {printed}")))
     }
 
     fn ask(&self, command: &str, unit: &str) -> Result<Answer, Trouble> {

@@ -142,8 +142,8 @@ fn failed_and_inactive_are_the_same() {
 
 #[test]
 fn this_machine_tells_of_a_unit_or_why_it_cannot() {
-    let told = read(&Root::system(), "cron.service");
-    match told {
+    let reported = read(&Root::system(), "cron.service");
+    match reported {
         Ok(value) => assert_eq!(value.split(' ').count(), 2, "{value}"),
         Err(trouble) => assert!(trouble.is_absence() && !trouble.to_string().contains('\n'), "{trouble}"),
     }
