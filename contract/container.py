@@ -1,4 +1,4 @@
-"""The metric container: memory that quell's BPF programs write, and that anybody reads."""
+"""The metric container: memory that quell's BPF programs write, and that any process may read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAGIC = int.from_bytes(b"quell", "little")
 VERSION = CONTAINER_VERSION
 # A container of more slots than this (1 GiB) is taken for a broken one.
 MOST_SLOTS = 1 << 22
-# The variable that tells a program where to ask for the container, and the name that is tried without it.
+# The variable with the name of quell's socket, and the name that a program tries without it.
 VARIABLE = "QUELL_METRICS"
 COMMON_NAME = "quell-metrics"
 
@@ -35,10 +35,10 @@ SLOT = Struct(
             "off_since_ns",
             "u64",
             note="when it lost its CPU while runnable; 0: it did not",
-            head="cache line 3: the kernel side's notes, of no use to readers",
+            head="cache line 3: the fields for the kernel side only",
         ),
         Field("fault_since_ns", "u64", note="when the page fault began that it is in; 0: none"),
-        Field("fault_base_ns", "u64", note="what everything else had taken by then"),
+        Field("fault_base_ns", "u64", note="time that everything else had taken until then"),
         Field("preemptor_pid", "u32"),
         Field("cpu", "u32", note="the CPU it was on last"),
         Field("preemptor", "char", 16),
@@ -46,7 +46,7 @@ SLOT = Struct(
     ),
     aligned=256,
 )
-# The first field of which readers know nothing.
+# The first field that readers do not know.
 NOTES = "off_since_ns"
 
 HEADER = Struct(

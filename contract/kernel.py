@@ -78,7 +78,7 @@ IPIS = (
 # In the order of their vectors (include/linux/interrupt.h).
 SOFTIRQS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
 
-# Hooks that are missed where a kernel has them not. Those that only exist on other processors are not among them.
+# Hooks whose absence in a kernel is reported. Hooks that exist only on other processors are not listed.
 HOOKS = (
     Hook("local_timer_entry", "the local timer's interrupts show as `irq:` of the timer's driver"),
     Hook("call_function_entry", "other CPUs' interrupts show as `irq:` of their kind"),
@@ -86,8 +86,8 @@ HOOKS = (
     Hook("irq_handler_entry", "devices' interrupts are not seen"),
     Hook("softirq_entry", "softirqs are not seen"),
     Hook("sched_switch", "tasks are not seen"),
-    Hook("hrtimer_expire_entry", "what the timer ran for is not known"),
-    Hook("csd_function_entry", "what another CPU called for is not known"),
+    Hook("hrtimer_expire_entry", "the causes of timer interrupts are unknown"),
+    Hook("csd_function_entry", "the causes of other CPUs' calls are unknown"),
     Hook(
         "csd_queue_cpu",
         "which task called from another CPU is known only where it sent an interrupt of its own",

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class Calls(NamedTuple):
-    """Calls that are treated alike."""
+    """Calls with the same treatment."""
 
     names: str
-    """Without `MPI_`, apart by spaces."""
+    """Without `MPI_`, separated by spaces."""
     traced: bool = True
     """Whether the tracer sees them. Each needs a function in mpi/trace."""
     burned: bool = True
@@ -17,7 +17,7 @@ class Calls(NamedTuple):
     large: bool = False
     """Whether MPI 4 has one more of that name and `_c`, for large counts, with as many arguments."""
     since: int = 0
-    """The first version of MPI that has them, where some MPI that the tracer is compiled with has not."""
+    """The first version of MPI that has them, if the tracer may be compiled with an MPI that does not."""
     ends: str = ""
     """The phase that a call ends: `barrier`; `collective`, blocking, which no rank leaves before all have entered; `pcontrol`."""
 

@@ -1,4 +1,4 @@
-"""What C and Rust share of OTF2: flat structs, and the numbers that its format fixes."""
+"""The part of OTF2 that C and Rust share: flat structs, and the numbers that its format fixes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EVENT = Struct(
         Field("peer", "u32", note="rank, root, or a value's place in its class"),
         Field("tag", "u32", note="or operation, or a value's type"),
     ),
-    doc="""An event; of a metric event one for each value. PROBED is a Leave whose attributes tell of a message: of the communicator `request`,
+    doc="""An event; of a metric event one for each value. PROBED is a Leave whose attributes describe a message: of the communicator `request`,
 from `peer`, with `tag`.""",
 )
 
@@ -96,7 +96,7 @@ DEFINITION = Struct(
         ),
         Field("paradigm", "u32", note="region, group; member: base"),
     ),
-    doc="A definition. What a kind does not name below is not looked at.",
+    doc="A definition. Fields that are not listed for a kind are ignored.",
 )
 
 # Rust's name, OTF2's (OTF2_…), the number, Rust's type.

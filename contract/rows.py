@@ -1,4 +1,4 @@
-"""What the tables of this folder are made of, and where a C compiler puts the fields of a struct."""
+"""The types of this folder's tables, and where a C compiler puts the fields of a struct."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Kind(NamedTuple):
     name: str
     """As in `irq:eth0`, without a dash: it is part of the names of columns."""
     level: str
-    """At which of the levels it happens, and is written into the metric container."""
+    """The level at which it happens, and at which it is written into the metric container."""
     doc: str
     own: str = ""
-    """What a source's own name behind the kind's is: `irq:NAME`. Empty: it has none."""
+    """The source's own name after the kind's: `irq:NAME`. Empty: it has none."""
     note: str = ""
-    """What a slot of the metric container counts as it."""
+    """The events that a slot of the metric container counts for it."""
 
 
 class Hook(NamedTuple):
@@ -27,7 +27,7 @@ class Hook(NamedTuple):
     name: str
     """The last part of the program's section."""
     missed: str
-    """What a reader must know where this kernel has it not."""
+    """What is missing from the data if this kernel does not have it."""
 
 
 class Ipi(NamedTuple):
@@ -39,7 +39,7 @@ class Ipi(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A name for a number: a constant, or a member of an enumeration, whose values count up unless one is given."""
+    """A name for a number: a constant, or a member of an enumeration, whose values count up unless a value is given."""
 
     name: str
     value: int | None = None
@@ -52,7 +52,7 @@ class Operation(NamedTuple):
     name: str
     """As in `MPI_Reduce_scatter`, without the prefix."""
     otf2: dict[str, int]
-    """What it may be in OTF2 (OTF2_CollectiveOp), with OTF2's numbers. The lowest is the one that is written."""
+    """Its operations in OTF2 (OTF2_CollectiveOp), with OTF2's numbers. quell writes the lowest."""
     doc: str = ""
 
 

@@ -1,4 +1,4 @@
-"""What programs under MPI write: the tracer's logs, and the files of the benchmarks' ranks."""
+"""The files that programs under MPI write: the tracer's logs, and the files of the benchmarks' ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NODE = "QUELL_TRACE_NODE"
 STATES = (
     Number("running"),
     Number("finalized"),
-    Number("wrong_mpi", note="the tracer was compiled for another MPI than the program's: nothing was traced"),
+    Number("wrong_mpi", note="the tracer was compiled for an MPI other than the program's: nothing was traced"),
 )
 
 CLOCK = Struct(
@@ -98,7 +98,7 @@ RECORDS = (
     ),
 )
 RECORDS_DOC = """What happened. `value`, `mask` and the words that follow the record are given for each. COMM|PEER is a word with the number
-of the communicator in its lower half and a rank of it in the upper. A [REQUEST] is only there where the call does not block.
+of the communicator in its lower half and a rank of it in the upper. A [REQUEST] is only present if the call does not block.
 Numbers of regions hold within a log, those of communicators and requests within a process. 0xffffffff: not known, a wildcard."""
 
 # Logs number them by their places here.

@@ -25,7 +25,7 @@
 enum quell_trace_state {
 	QUELL_TRACE_RUNNING = 0,
 	QUELL_TRACE_FINALIZED = 1,
-	QUELL_TRACE_WRONG_MPI = 2, /* the tracer was compiled for another MPI than the program's: nothing was traced */
+	QUELL_TRACE_WRONG_MPI = 2, /* the tracer was compiled for an MPI other than the program's: nothing was traced */
 };
 
 /* Noise sources: 0 to 7 are the kinds of quell_metrics.h, this is what an injector burned. */
@@ -67,7 +67,7 @@ struct quell_trace_head {
 };
 
 /* What happened. `value`, `mask` and the words that follow the record are given for each. COMM|PEER is a word with the number
- * of the communicator in its lower half and a rank of it in the upper. A [REQUEST] is only there where the call does not block.
+ * of the communicator in its lower half and a rank of it in the upper. A [REQUEST] is only present if the call does not block.
  * Numbers of regions hold within a log, those of communicators and requests within a process. 0xffffffff: not known, a wildcard. */
 enum quell_trace_kind {
 	QUELL_TRACE_REGION = 1, /* value: its number; mask: 1 if it is an MPI call. Text: name, zero, site, zero */

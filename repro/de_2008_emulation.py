@@ -1,7 +1,7 @@
 """Emulates Figures 5 and 6 of De, Kothari & Mann (IEEE Cluster 2008), as their section VI does, on this machine.
 
 Usage: de_2008_emulation.py QUELL, where QUELL is the program to run. Writes de-2008-emulation.md and
-de-2008-emulation.svg beside this script. It takes some two minutes on two idle CPUs, and its figures are measured:
+de-2008-emulation.svg next to this script. It takes some two minutes on two idle CPUs, and its figures are measured:
 no two runs give the same.
 """
 
@@ -93,7 +93,7 @@ traces, which were never published. So they agree with one another, and with the
 - **Off-the-shelf Linux, in each phase: 0.7 %.** All nodes are as good as one; the printed figures give about this
   value.
 - **BlueGene/L I/O node, in each phase: 0.9 %.** 1.04 detours per millisecond, of which 99.5 % are under 5 us, cannot
-  lose so much, however they are run. The paper burned them by a timer that costs 14 us, and stretched everything by
+  lose that much, however they are run. The paper burned them by a timer that costs 14 us, and stretched everything by
   up to 9 to hide that; here a detour is burned where it strikes, to within some nanoseconds.
 """
 
@@ -212,7 +212,7 @@ def draw(rows: list[Found], path: Path) -> None:
     axes.minorticks_off()
     axes.set_xlabel("ranks")
     axes.set_ylabel("slowdown of a 1 ms phase, %")
-    axes.set_title("What burned noise costs (marks), beside simulation and the paper")
+    axes.set_title("What burned noise costs (marks), next to simulation and the paper")
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     figure.legend(fontsize=8, loc="outside lower center", ncols=3, frameon=False)

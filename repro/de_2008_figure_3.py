@@ -1,7 +1,7 @@
-"""Draws Figures 3 and 4 of De, Kothari & Mann (IEEE Cluster 2008) anew: emulated noise beside what was to be emulated.
+"""Draws Figures 3 and 4 of De, Kothari & Mann (IEEE Cluster 2008) anew: emulated noise next to what was to be emulated.
 
 Usage: de_2008_figure_3.py QUELL, where QUELL is the program to run. Writes de-2008-figure-3.md and
-de-2008-figure-3.svg beside this script. It takes some two minutes, and its figures are measured: no two runs give the
+de-2008-figure-3.svg next to this script. It takes some two minutes, and its figures are measured: no two runs give the
 same.
 """
 
@@ -49,11 +49,11 @@ COVERING = Way("stretched to cover 95 %", "`--scale auto --coverage 95%`", 50, (
 WAYS = [PLAIN, TAKEN_OFF, STRETCHED, COVERING]
 
 INTRODUCTION = """\
-Noise of off-the-shelf Linux, emulated by a timer and a signal, as a probe sees it, beside the noise that was to be
+Noise of off-the-shelf Linux, emulated by a timer and a signal, as a probe sees it, next to the noise that was to be
 emulated, after De, Kothari & Mann, *A Trace-driven Emulation Framework to Predict Scalability of Large Clusters in
 Presence of OS Jitter*, IEEE Cluster 2008, section IV-D. The paper replayed a recorded trace on a Blue Gene/L node,
 where a detour costs 14 us; here [a model of that trace](models/de-2008-off-the-shelf.toml) is replayed on this
-machine. The detours that the machine itself has are told apart by the times at which noise was burned, and left out,
+machine. The detours that the machine itself has are distinguished by the times at which noise was burned, and left out,
 unless they fall into one that was. Written by `de_2008_figure_3.py`; do not edit.
 """
 
@@ -118,7 +118,7 @@ def table(rows: list[Found]) -> str:
 
 
 def ratios(rows: list[Found]) -> str:
-    """The paper's improvement beside ours, for each pair of ways and each way round."""
+    """The paper's improvement next to ours, for each pair of ways and each way round."""
     of = dict(rows)
     lines = ["| from | to | KL of the emulated | the other way |", "|---|---|--:|--:|"]
     first, second = PAPER_KL
@@ -159,7 +159,7 @@ def page(rows: list[Found], before: str) -> str:
         "## How far the emulated noise is from the original",
         table(rows),
         READING.rstrip(),
-        "## Scores beside the paper's",
+        "## Scores next to the paper's",
         SCORES.rstrip(),
         ratios(rows),
         WHY.rstrip(),

@@ -1,7 +1,7 @@
 """Draws Figures 5 and 6 of De, Kothari & Mann (IEEE Cluster 2008) anew, from models of their traces.
 
 Usage: de_2008_figure_5.py QUELL, where QUELL is the program to run. Writes de-2008-figure-5.md and
-de-2008-figure-5.svg beside this script.
+de-2008-figure-5.svg next to this script.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ unsynchronised curves end near the paper's. Those two ends are a fit; the other 
 
 
 def table(rows: list[tuple[Curve, dict]]) -> str:
-    """Writes the paper's values beside ours, at the largest scale."""
+    """Writes the paper's values next to ours, at the largest scale."""
     lines = [
         "| noise of | synchronised | paper, % | quell, % | 95 % interval | phases |",
         "|---|---|--:|--:|---|--:|",

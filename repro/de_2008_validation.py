@@ -1,7 +1,7 @@
 """Repeats Figures 1, 2, 7 and 8 of De, Kothari & Mann (IEEE Cluster 2008) with this machine's own noise.
 
 Usage: de_2008_validation.py QUELL, where QUELL is the program to run. Writes de-2008-validation.md and
-de-2008-validation.svg beside this script. Figure 8 needs an MPI. Its figures are measured: no two runs are the same.
+de-2008-validation.svg next to this script. Figure 8 needs an MPI. Its figures are measured: no two runs are the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INTRODUCTION = """\
 What De, Kothari & Mann, *A Trace-driven Emulation Framework to Predict Scalability of Large Clusters in Presence of
 OS Jitter*, IEEE Cluster 2008, show of traces and of a real cluster, with this machine in the cluster's place: its
 noise is recorded by the paper's rule (a gap of more than ten times the shortest turn of the loop), emulated again at
-a scale of 6 as in section VI, and the Parallel Benchmark (`quell bench bsp`) runs on its real CPUs beside what
+a scale of 6 as in section VI, and the Parallel Benchmark (`quell bench bsp`) runs on its real CPUs next to what
 prediction and emulation say of that. Written by `de_2008_validation.py`; do not edit.
 """
 
@@ -33,10 +33,10 @@ WHY = """\
 ## Why they differ
 
 - The paper compared two machines: a node that makes noise, and a Blue Gene/L node that has none. Here one virtual
-  machine has to be both. What is its own while noise is emulated is told apart by the times of the injected detours.
+  machine has to be both. What is its own while noise is emulated is distinguished by the times of the injected detours.
 - **Figure 8** is on 2 real CPUs, where the paper had 416: what is more is emulated alone. The noise of the recordings
   before and after a run is not that of the run itself, and less so the more other programs do on the machine.
-- Emulation puts noise of one recording beside that of another at places of its own; ranks of one node that really are
+- Emulation puts noise of one recording next to that of another at places of its own; ranks of one node that really are
   struck together are drawn together, as the paper did with its 32 traces of a node.
 """
 

@@ -1,6 +1,6 @@
 """Shows three known effects of noise on collective operations, after Beckman et al., Ferreira et al. and Hoefler et al.
 
-Usage: effects.py QUELL, where QUELL is the program to run. Writes effects.md and effects.svg beside this script.
+Usage: effects.py QUELL, where QUELL is the program to run. Writes effects.md and effects.svg next to this script.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from report.papers import HOEFLER
 
 HERE = Path(__file__).resolve().parent
 SEEDS = [1, 2, 3]
-# Ranks, and how many phases: each rank's phases take turns with all others', so many ranks need few of them.
+# Ranks, and how many phases: each rank's phases take turns with all others', so a large number of ranks needs few of them.
 APART = {64: 400, 256: 400, 1024: 200, 4096: 60, 16384: 20, 65536: 6}
 # The first phases begin in step, and the last ones hold up none behind them. Both are taken out with as many as this.
 WARM = 4
 # All ranks together are as one: only many phases see enough of the noise.
 TOGETHER = {64: 400, 256: 400, 1024: 400}
-# A broadcast holds nobody back at once, so all scales run equally long.
+# A broadcast delays no rank at once, so all scales run equally long.
 BROADCAST = dict.fromkeys(APART, 100)
 FINE = 16384
 
@@ -97,7 +97,7 @@ class Point:
 
 @cache
 def last(quell: str, loop: Loop, phases: int, noise: tuple[str, ...]) -> int:
-    """Runs so many phases of a loop, and returns when its last rank is done."""
+    """Runs the phases of a loop, and returns when its last rank is done."""
     command = [quell, "simulate", "--pattern", "bsp", "--inner", loop.inner, "--bytes", "8", "--work", loop.quantum]
     command += ["--ranks", str(loop.ranks), "--iterations", str(phases), "--json", *noise]
     result = subprocess.run(command, check=True, stdout=subprocess.PIPE)
@@ -146,12 +146,12 @@ CURVES = [
 ]
 Rows = dict[Curve, dict[int, Point]]
 
-# Okabe and Ito's palette, told apart with any colour vision; shapes and lines say the same again.
+# Okabe and Ito's palette, distinguished with any colour vision; shapes and lines say the same again.
 COLOURS = {RARE: "#D55E00", MEDIUM: "#009E73", FREQUENT: "#0072B2"}
 MARKERS = {"allreduce": "o", "barrier": "x", "bcast": "v"}
 
 INTRODUCTION = """\
-2.5 % noise in three forms under a loop of 1 ms of work and a collective of 8 bytes: what is known of it, beside
+2.5 % noise in three forms under a loop of 1 ms of work and a collective of 8 bytes: what is known of it, next to
 what quell's message simulation gives under its physical rules. Written by `effects.py`; do not edit.
 
 - Beckman, Iskra, Yoshii & Coghlan, *The Influence of Operating Systems on the Performance of Collective Operations
@@ -167,7 +167,7 @@ WHY = """\
 ## Why
 
 - **Rare and long.** In 1 ms of work, one rank in 100 is struck by the rarest noise, all by the most frequent. With some
-  hundred ranks somebody is struck in nearly every phase, and then the length of the detour is what counts. That
+  hundred ranks a detour hits some rank in nearly every phase, and then the length of the detour is what counts. That
   it grows on with the ranks, past one detour a phase, has two reasons: there are more rounds, and in each of them
   ranks are struck that were not before.
 - **Together.** What strikes all at once is lost once: 2.5 of 97.5 parts of the time, or 2.6 %.
@@ -187,7 +187,7 @@ LIMITS = """\
   4 phases before are not counted: a loop of as many is taken off.
 - **Together** stops at 1,024 ranks. All ranks then suffer the same detours, so scale adds nothing but rounds, and a
   loop of a few phases says only whether a detour fell into it. These loops meet 4 or 5 detours at 10 Hz.
-- **A broadcast** holds nobody back who has not to wait for it: ranks far up the tree run ahead, without a limit here,
+- **A broadcast** delays only ranks that wait for it: ranks far up the tree run ahead, without a limit here,
   where real programs have finite buffers. Its 100 phases are about one period of the rarest noise, and the time is
   that of the last rank.
 - **One trace serves all ranks**, each from a place of its own: all have the same period, and never drift.
@@ -195,7 +195,7 @@ LIMITS = """\
 
 
 def known(rows: Rows, fine: dict[Noise, Point]) -> str:
-    """Writes what the papers say beside what was measured."""
+    """Writes what the papers say next to what was measured."""
     most, apart = max(APART), {curve.noise: rows[curve] for curve in CURVES[:3]}
     together = {curve.noise: rows[curve] for curve in CURVES[3:6]}
     barrier, bcast = rows[CURVES[6]], rows[CURVES[7]]

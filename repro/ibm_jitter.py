@@ -1,6 +1,6 @@
 """Repeats IBM's page on OS jitter (2013): its tables of tasks and of mitigations, vpsum, and CG bound and unbound.
 
-Usage: ibm_jitter.py QUELL, where QUELL is the program to run. Writes ibm-jitter.md and ibm-jitter.svg beside this
+Usage: ibm_jitter.py QUELL, where QUELL is the program to run. Writes ibm-jitter.md and ibm-jitter.svg next to this
 script. vpsum and CG need an MPI; their figures are measured, and no two runs give the same.
 """
 
@@ -22,13 +22,13 @@ CG_RUNS, CG_S = 8, 50
 VPSUM_ROUNDS, VPSUM_S = 2, 50
 PAPER_CG = {"not mitigated": "7.1, 355.41, 109.38", "affinity": "5.11, 5.15, 5.14", "all": "5.14, 5.14, 5.15"}
 KERNEL_THREADS = ("kworker", "ksoftirqd", "rcu_", "kdamond", "migration", "kswapd", "khugepaged", "kcompactd", "jbd2")
-# What a test harness does beside its run: it looks at the machine and writes what it saw.
+# What a test harness does next to its run: it looks at the machine and writes what it saw.
 HARNESS = """#!/bin/bash
 (while :; do date; ps ax; sleep 0.05; done) >log 2>&1 &
-beside=$!
+disturber=$!
 "$@"
 code=$?
-kill $beside
+kill $disturber
 exit $code
 """
 SCRIPT = """#!/bin/bash
@@ -190,7 +190,7 @@ def looked_at(tasks: list[dict], known: list[dict]) -> list[Row]:
             "mitigation tables",
             "22 techniques",
             f"{len({one['ibm'] for one in known})} of 22 in the catalogue; here: {states}",
-            "What a virtual x86 machine has not (SMT snooze, LPARs, compugard) is off, or cannot be told from inside.",
+            "What a virtual x86 machine has not (SMT snooze, LPARs, compugard) is off, or cannot be seen from inside.",
         ),
     ]
 

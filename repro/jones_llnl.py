@@ -1,6 +1,6 @@
-"""Repeats what Jones et al. (LLNL) measured: allreduce and halo on full nodes, and what the kernel took meanwhile.
+"""Repeats what Jones et al. (LLNL) measured: allreduce and halo on full nodes, and what the kernel took at the same time.
 
-Usage: jones_llnl.py QUELL, where QUELL is the program to run. Writes jones-llnl.md and jones-llnl.svg beside this
+Usage: jones_llnl.py QUELL, where QUELL is the program to run. Writes jones-llnl.md and jones-llnl.svg next to this
 script. Needs an MPI; its figures are measured, and no two runs give the same.
 """
 
@@ -27,8 +27,8 @@ LONG_NS = 100_000
 
 INTRODUCTION = """\
 After Jones, Brenner & Fier's study of 2003 at Lawrence Livermore on IBM SPs of up to 8,192 CPUs: an allreduce of 8
-bytes and a halo exchange, on full nodes and on such with a CPU left to the system, and the kernel's trace beside
-them. Here two ranks on this machine's CPUs, by `quell bench`, with quell's kernel recorder beside them; what takes
+bytes and a halo exchange, on full nodes and on such with a CPU left to the system, and the kernel's trace next to
+them. Here two ranks on this machine's CPUs, by `quell bench`, with quell's kernel recorder next to them; what takes
 thousands of CPUs is simulated, under noise of this machine and under the paper's own tick. Written by
 `jones_llnl.py`; do not edit.
 """
@@ -150,7 +150,7 @@ def allreduce_rows(run: dict) -> list[Row]:
             "Table 3",
             "the tasks had 98.88 (1,024 CPUs) to 99.77 % (16 CPUs) of the CPUs, the system 0.22 to 1.12 %",
             f"the ranks had {100 - share:.2f} % of 2 CPUs, the system and other tasks {share:.2f} %",
-            "Nobody's dedicated node: what else ran is in it, as the load below tells.",
+            "Not a dedicated node: other programs ran, as the load below shows.",
         ),
         Row(
             JONES,

@@ -1,7 +1,7 @@
 """Draws Figure 3 of Nataraj et al. (SC 2007) anew: runs with noise, what is left of them without it, and quiet runs.
 
 Usage: nataraj_2007_figure_3.py QUELL, where QUELL is the program to run. Writes nataraj-2007-figure-3.md and
-nataraj-2007-figure-3.svg beside this script. The simulated part needs a minute; the part on real ranks needs an MPI and
+nataraj-2007-figure-3.svg next to this script. The simulated part needs a minute; the part on real ranks needs an MPI and
 three minutes more, and no two of its runs give the same figures.
 """
 
@@ -69,7 +69,7 @@ it is a share of what was.
 
 @dataclass
 class Errors:
-    """What came of a run with noise beside one without."""
+    """What came of a run with noise next to one without."""
 
     quiet_ns: float
     noisy_ns: float
@@ -205,7 +205,7 @@ def draw(found: dict[tuple[int, str], Errors], path: Path) -> None:
 
 
 def table_rows(worst: float, real: dict[str, list[Errors]]) -> list[Row]:
-    """The errors beside the paper's."""
+    """The errors next to the paper's."""
     paper = f"worst %RE {PAPER_RE}, at 1 % of noise, 32 to 2,048 processors; %NE steady over scales"
     why = "Simulated noise is known to the analysis exactly; the paper's runs, and its counter, had noise of their own."
     rows = [Row(NATARAJ, "Fig. 3", paper, f"simulated ranks: worst %RE {worst:.3f}", why)]

@@ -1,7 +1,7 @@
 """Repeats Figures 4 to 9 of Nataraj et al. (SC 2007): noise profiles, what accumulates, amplification and composition.
 
 Usage: nataraj_2007_noise.py QUELL, where QUELL is the program to run. Writes nataraj-2007-noise.md and
-nataraj-2007-noise.svg beside this script. The real ranks need an MPI and eBPF; their figures are measured, and no two
+nataraj-2007-noise.svg next to this script. The real ranks need an MPI and eBPF; their figures are measured, and no two
 runs give the same.
 """
 

@@ -1,6 +1,6 @@
 """Repeats Tables 1 and 2 and Figure 2 of Nataraj et al. (SC 2007): what counters and tracing cost; four examples.
 
-Usage: nataraj_2007_overhead.py QUELL, where QUELL is the program to run. Writes nataraj-2007-overhead.md beside this
+Usage: nataraj_2007_overhead.py QUELL, where QUELL is the program to run. Writes nataraj-2007-overhead.md next to this
 script. Table 2 needs an MPI, Figure 2 python3-otf2. The costs are measured, and no two runs give the same.
 """
 
@@ -37,7 +37,7 @@ PAPER = {
 PAPER_CONFIG = 18520 + 17408
 PAPER_PAPI = 1830064
 VARIANTS = {
-    "base": "nothing beside it",
+    "base": "nothing next to it",
     "record": "`quell record --`: the kernel recorder with its counters for each thread, nothing in the program",
     "calls": "`quell trace --sources off`: its MPI calls, without counters",
     "counters": "`quell trace`: its MPI calls, with all counters on each",
@@ -139,7 +139,7 @@ def table_2(found: dict[str, list[float]]) -> str:
         took = [f"{value / 1e6:,.1f}" for value in (min(found[variant]), median(found[variant]), max(found[variant]))]
         cells.append([about, *took, f"{least:+.2f}", f"{middle:+.2f}"])
     header = [
-        "beside the program",
+        "next to the program",
         "least, ms",
         "middle",
         "most",

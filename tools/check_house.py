@@ -63,7 +63,7 @@ EMPTY_NAMES = {"util", "utils", "helper", "helpers", "misc", "common"}
 MODULE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)", re.MULTILINE)
 # Pattern, and what to do about it. The brackets keep this table from matching itself.
 REFUSED_WORDS = (
-    (re.compile(r"\b(?:[T]ODO|[F]IXME)\b"), "do it now, or open an issue and leave no mark in the file"),
+    (re.compile(r"\b(?:[T]ODO|[F]IXME)\b"), "do it now, or open an issue and remove the mark from the file"),
     (re.compile(r"^(?:[<]{7}|[>]{7}) ", re.MULTILINE), "finish the merge"),
     (re.compile(r"(?<![\w.])/(?:home|Users)/[a-z]\w*/"), "name no one's own machine; use a relative path"),
 )
@@ -173,7 +173,7 @@ def places(root: Path) -> Iterator[Finding]:
             known = (root / name, below / rest, below / "src" / rest)
             ours = below.is_dir() or (root / crate).is_dir()
             if ours and not any(word in name for word in STANDS_FOR_ANY) and not any(map(Path.exists, known)):
-                yield Finding(page, f"there is no `{name}`", "name where it is now")
+                yield Finding(page, f"there is no `{name}`", "name its present place")
 
 
 def lints_table(file: str, manifest: str) -> Iterator[Finding]:
@@ -181,7 +181,7 @@ def lints_table(file: str, manifest: str) -> Iterator[Finding]:
     table = re.search(r"^\[lints\]\s*$([^\[]*)", manifest, re.MULTILINE)
     within = table and re.search(r"^\s*workspace\s*=\s*true\b", table.group(1), re.MULTILINE)
     if not within and not re.search(r"^lints\.workspace\s*=\s*true\b", manifest, re.MULTILINE):
-        yield Finding(file, "the workspace's lints are not taken", "add `[lints]` with `workspace = true`")
+        yield Finding(file, "the workspace's lints are not used", "add `[lints]` with `workspace = true`")
 
 
 def length(file: str, text: str) -> Iterator[Finding]:
@@ -208,7 +208,7 @@ def module_names(file: str, text: str) -> Iterator[Finding]:
     if file.endswith("/tests/common/mod.rs"):  # the one such name that Cargo does not take for a test of its own
         names = MODULE.findall(text)
     for name in sorted(EMPTY_NAMES.intersection(names)):
-        yield Finding(file, f"`{name}` says nothing of what it holds", "name it after its topic")
+        yield Finding(file, f"`{name}` does not describe its contents", "name it after its topic")
 
 
 def words(file: str, text: str) -> Iterator[Finding]:
@@ -249,7 +249,7 @@ def links(root: Path, file: str, text: str) -> Iterator[Finding]:
             continue
         start = root if path.startswith("/") else (root / file).parent
         if not (start / path.lstrip("/")).exists():
-            yield Finding(file, f"the link to `{target}` leads nowhere", "mend or remove the link")
+            yield Finding(file, f"the link to `{target}` leads nowhere", "fix or remove the link")
 
 
 def check_file(root: Path, file: str) -> Iterator[Finding]:
@@ -286,7 +286,7 @@ def workspace_packages(root: Path) -> list[dict]:
     command = ["cargo", "metadata", "--no-deps", "--format-version", "1"]
     answer = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
     if answer.returncode != 0:
-        sys.exit(f"check_house: `{' '.join(command)}` failed; mend the manifests first:\n{answer.stderr.strip()}")
+        sys.exit(f"check_house: `{' '.join(command)}` failed; fix the manifests first:\n{answer.stderr.strip()}")
     packages = json.loads(answer.stdout)["packages"]
     for package in packages:
         package["manifest_path"] = Path(package["manifest_path"]).relative_to(root).as_posix()

@@ -123,7 +123,7 @@ def trace_log_in_rust() -> list[str]:
         *rust_numbers(log.STATES, "u32"),
         "}",
         "",
-        "/// What a record tells.",
+        "/// The kinds of records.",
         "pub(crate) mod kind {",
         *rust_numbers(log.RECORDS, "u8"),
         "}",

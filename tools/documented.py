@@ -40,8 +40,8 @@ class Command(NamedTuple):
     @property
     def exit_codes(self) -> set[int]:
         """The permitted exit codes."""
-        told = EXIT_CODES.search(self.text)
-        return {int(code) for code in told.groups() if code} if told else {0}
+        declared = EXIT_CODES.search(self.text)
+        return {int(code) for code in declared.groups() if code} if declared else {0}
 
     @property
     def is_quell(self) -> bool:
@@ -65,8 +65,8 @@ class Block(NamedTuple):
     @property
     def wanted(self) -> list[str]:
         """What a machine must have to run it."""
-        told = re.match(r"\s*needs:\s*([\w, ]+)", self.words)
-        return [name.strip() for name in told[1].split(",")] if told else []
+        declared = re.match(r"\s*needs:\s*([\w, ]+)", self.words)
+        return [name.strip() for name in declared[1].split(",")] if declared else []
 
     @property
     def exact(self) -> bool:

@@ -101,7 +101,7 @@ class Types:
             lines.append(f"    {field}: {kind}\n{doc(of, '    ', column_note(field, of))}")
         inexpressible = [field for field in schema["properties"] if keyword.iskeyword(field)]
         if inexpressible:
-            lines.insert(2, f"    # Besides: {', '.join(inexpressible)}, which Python keeps for itself.\n")
+            lines.insert(2, f"    # In addition: {', '.join(inexpressible)}, which Python keeps for itself.\n")
         return lines[0] + "\n" + "\n".join(lines[1:])
 
 
@@ -153,21 +153,21 @@ if TYPE_CHECKING:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The text of a document, read."""
+    """The parsed text of a document."""
     return cast("dict[str, Any]", json.loads(text))
 
 
 '''
 
 VERBS = {
-    "predict": ("Prediction", "What the noise costs a bulk-synchronous program, by number of ranks."),
+    "predict": ("Prediction", "Predicts the cost of noise for a bulk-synchronous program, by number of ranks."),
     "simulate": (
         "Simulation",
-        "A schedule or a named pattern, under LogGOPS and noise: when each rank is done.",
+        "Simulates a schedule or a named pattern under LogGOPS and noise: when each rank finishes.",
     ),
-    "compare": ("Comparison", "Two recordings side by side: what changed, and whether it is more than chance."),
-    "show": ("Shown | Hosts", "A recording at a glance; of a folder of recordings, those of many hosts."),
-    "track": ("Tracked", "What noise did to a traced MPI run, rank by rank and source by source."),
+    "compare": ("Comparison", "Compares two recordings: which figures changed, and whether the change is significant."),
+    "show": ("Shown | Hosts", "Summarizes a recording, or for a folder of recordings its hosts."),
+    "track": ("Tracked", "Computes the effect of noise on a traced MPI run, by rank and source."),
 }
 # The help's names of values, and their types here.
 KINDS = {
@@ -239,7 +239,7 @@ def function(verb: str, options: list[dict]) -> str:
 
     parameters = [*map(parameter, plain), "    *,", *map(parameter, named), "    progress: bool | None = None,"]
     arguments = [textwrap.indent(described(option), " " * 8) for option in (*plain, *named)]
-    arguments.append("        progress: Whether to show how far it is; on a terminal and in a notebook, if not said.")
+    arguments.append("        progress: Whether to show progress; by default on a terminal and in a notebook.")
     words = [f'        ("{option["name"]}", "{option["value"] or ""}", {given(option)}),' for option in named]
     several = [option for option in plain if option["repeated"]]
     positional = (
@@ -248,7 +248,7 @@ def function(verb: str, options: list[dict]) -> str:
     positional = positional if several else f"[{positional}]"
     lines = [f"def {verb}(", *parameters, f") -> {result}:", f'    """{summary}', ""]
     lines += ["    Args:", *arguments, "", "    Returns:", f"        {RETURNS[verb]}", ""]
-    lines += ["    Raises:", "        QuellError: As the command says it.", '    """']
+    lines += ["    Raises:", "        QuellError: With the command's error message.", '    """']
     if verb == "simulate":
         positional = "[] if schedule is None else [schedule]"
         lines += ["    schedule, pattern = _named(schedule, pattern)"]
@@ -265,7 +265,7 @@ def given(option: dict) -> str:
 
 RETURNS = {
     "predict": "The curve; `.document` is what `quell predict --json` prints.",
-    "simulate": "When the ranks are done; `.document` is what `quell simulate --json` prints.",
+    "simulate": "The finish times of the ranks; `.document` is what `quell simulate --json` prints.",
     "compare": "The figures and their changes; `.document` is what `quell compare --json` prints.",
     "show": "The recording, or the hosts; `.document` is what `quell show --json` prints.",
     "track": "By rank, source and place; `.document` is what `quell track --json` prints.",

@@ -71,7 +71,7 @@ why() {
         python3-otf2) echo "writes archives in the tests, as others do" ;;
         python3-venv) echo "keeps the Python tools in .x/venv, apart from the system's" ;;
         qemu-user-static) echo "runs programs of another architecture, to test what was built for it" ;;
-        rt-tests) echo "brings oslat, to measure beside" ;;
+        rt-tests) echo "brings oslat, to measure next to" ;;
         rustup) echo "installs the Rust toolchain" ;;
         shellcheck) echo "checks the shell scripts" ;;
         slurm-wlm) echo "Slurm, for the tests with many hosts" ;;
@@ -157,7 +157,7 @@ need_compilers() {
     need_rust "$@"
 }
 
-# The Rust that the workspace asks for, with what is asked beside it: need_rust [clippy] [rustfmt].
+# The Rust that the workspace asks for, with what is asked next to it: need_rust [clippy] [rustfmt].
 need_rust() {
     rust_is_new_enough || PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
     if ! rust_is_new_enough; then

@@ -42,10 +42,10 @@ def page(verbs: str) -> str:
         text = verbs if module == "verbs" else (SOURCES / f"{module}.py").read_text()
         tree = ast.parse(text)
         found = {node.name: node for node in tree.body if isinstance(node, (*Function, ast.ClassDef))}
-        told = names or [name for name in found if not name.startswith("_")]
+        documented = names or [name for name in found if not name.startswith("_")]
         prefix = f"quell.{module}" if module in {"plot", "interactive", "metrics"} else "quell"
         parts.append(f"## {heading}\n")
-        parts += [entry(found[name], prefix) for name in told]
+        parts += [entry(found[name], prefix) for name in documented]
     return "\n".join(parts)
 
 

@@ -71,7 +71,7 @@ HERMETIC = [
 ]
 
 
-class Beside(threading.Thread):
+class Background(threading.Thread):
     """Work in a thread while the block runs, which is joined at the end of the block."""
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -316,7 +316,7 @@ def shorten(reason: str, most: int = 300) -> str:
 
 def run_quick(run: Run) -> None:
     """Runs the tests that need only the compilers and Python."""
-    with Beside(lambda: run.python("python3", plain_python_tests())):
+    with Background(lambda: run.python("python3", plain_python_tests())):
         run.rust("hermetic tests", "-E", f"not ({ON_THIS_MACHINE})", cargo_test=[HERMETIC])
         run.cargo_test("examples", DOC)
 
@@ -328,7 +328,7 @@ def run_all(run: Run, python: str) -> None:
         run.python("python3", plain_python_tests())
         run.python(python, package_tests())
 
-    with Beside(all_python):
+    with Background(all_python):
         run.rust(
             "tests",
             "-E",

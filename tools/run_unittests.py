@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 
-class Told(unittest.TextTestResult):
+class ReportingResult(unittest.TextTestResult):
     """A result that also writes a line for each test, and lists skipped ones."""
 
     report = Path()
@@ -72,7 +72,7 @@ def append(path: Path, line: dict) -> None:
 def main() -> int:
     """Returns 1 if a test failed."""
     file, report = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
-    Told.report, Told.file = report, file.relative_to(Path(__file__).resolve().parent.parent)
+    ReportingResult.report, ReportingResult.file = report, file.relative_to(Path(__file__).resolve().parent.parent)
     sys.path.insert(0, str(file.parent))
     sys.argv = [str(file)]
     spec = importlib.util.spec_from_file_location("tests_of_file", file)
@@ -80,7 +80,7 @@ def main() -> int:
     sys.modules["tests_of_file"] = module
     spec.loader.exec_module(module)  # type: ignore[union-attr]
     tests = unittest.defaultTestLoader.loadTestsFromModule(module)
-    result = unittest.TextTestRunner(resultclass=Told, verbosity=0).run(tests)
+    result = unittest.TextTestRunner(resultclass=ReportingResult, verbosity=0).run(tests)
     return 0 if result.wasSuccessful() and not (os.environ.get("CI") == "true" and result.skipped) else 1
 
 

@@ -181,14 +181,14 @@ class TheDocumentation(unittest.TestCase):
             text=True,
             timeout=HANGS_S,
         )
-        told = f"{where}: `{command.text}`\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}"
-        self.assertLess(children_s() - before_s, LIMIT_S, told)
-        self.assertIn(ran.returncode, command.exit_codes, told)
+        context = f"{where}: `{command.text}`\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}"
+        self.assertLess(children_s() - before_s, LIMIT_S, context)
+        self.assertIn(ran.returncode, command.exit_codes, context)
         if exact:
             printed = [loosely(line) for line in (ran.stdout + ran.stderr).splitlines()]
             for line in command.shown:
                 if line.strip() and line.strip() != "…":
-                    self.assertIn(loosely(line), printed, told)
+                    self.assertIn(loosely(line), printed, context)
 
     def test_python_is_run_by_the_tests_of_the_package(self) -> None:
         pages = {page.name for page in documented.pages() if any(not b.why_not for b in page.blocks("python"))}

@@ -71,7 +71,7 @@ class Written(unittest.TestCase):
     def test_a_part_is_made_anew_and_what_is_around_it_stays(self) -> None:
         parts = {"a.h": {"numbers": ("x.py", lambda: ["#define A 1"])}}
         old = (
-            "before\n\t/* Generated (numbers) by somebody */\n\t#define A 0\n\t/* End of what is generated. */\nafter\n"
+            "before\n\t/* Generated (numbers) by someone */\n\t#define A 0\n\t/* End of what is generated. */\nafter\n"
         )
         with mock.patch.object(make_contract, "PARTS", parts):
             new = make_contract.with_parts("a.h", old)

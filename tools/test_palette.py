@@ -81,7 +81,7 @@ class Palette(unittest.TestCase):
             for name in ("text", "quiet", "accent", "caution"):
                 self.assertGreaterEqual(contrast(scheme[name], scheme["page"]), TEXT, name)
 
-    def test_neighbours_can_be_told_apart_by_every_eye(self) -> None:
+    def test_neighbours_are_distinguishable_to_every_eye(self) -> None:
         for scheme in schemes():
             series = [colour for name, colour in sorted(scheme.items()) if name.startswith("series-")]
             for eye in EYES:

@@ -1,4 +1,4 @@
-//! A schedule is read by somebody else's job: whatever is in it, it is borne.
+//! Another user's job reads a schedule: no content may crash it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some(end) = end(&words).and_then(|end| usize::try_from(end).ok()).filter(|&end| end <= words.len()) {
         words[3] = checksum(SEED, &words[4..end]);
     }
-    let Ok(schedule) = Schedule::of(&words) else { return };
+    let Ok(schedule) = Schedule::from_words(&words) else { return };
     for rank in 0..schedule.head.tracks.min(8) {
         let seat = schedule.seat(rank);
         let Some(mut entry) = schedule.entry(seat.track) else { continue };

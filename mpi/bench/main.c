@@ -125,7 +125,7 @@ int main(int count, char **words)
 	MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
 	if (job.options.ranks && job.ranks != job.options.ranks) {
-		fail("the job has %d ranks where %d were asked for: the launcher and this MPI library do not belong together",
+		fail("the job has %d ranks instead of %d: use the launcher of this MPI library",
 		     job.ranks, job.options.ranks);
 	}
 	place(&job);

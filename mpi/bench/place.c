@@ -28,7 +28,7 @@ static cpu_set_t *my_cpus(size_t *bytes)
 		fail("no memory");
 	CPU_ZERO_S(*bytes, set);
 	if (sched_getaffinity(0, *bytes, set))
-		fail("the kernel does not tell the CPUs that this process may use");
+		fail("the kernel does not report the CPUs that this process may use");
 	return set;
 }
 

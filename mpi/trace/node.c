@@ -8,7 +8,7 @@
 #include "../trace_log.h"
 #include "quell_metrics_open.h"
 
-#define PATIENCE_S 10
+#define TIMEOUT_S 10
 #define LOOK_NS 20000000L
 /* The recorder holds the lock at this descriptor; all later ones are closed, or the launcher would wait for its pipes to be closed. */
 #define LOCK_FD 3
@@ -120,7 +120,7 @@ static long long now_ns(void)
 void quell_trace_node(void)
 {
 	const struct timespec pause = { 0, LOOK_NS };
-	const long long end = now_ns() + PATIENCE_S * 1000000000LL;
+	const long long end = now_ns() + TIMEOUT_S * 1000000000LL;
 	const char *program = getenv(QUELL_TRACE_NODE_VARIABLE), *folder = getenv(QUELL_TRACE_FOLDER_VARIABLE);
 	const char *name = getenv(QUELL_METRICS_VARIABLE);
 	int tried = 0, lock;

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 32
 # Work that takes less time than this shows no progress.
-_PATIENCE = 0.3
+_SHOW_AFTER = 0.3
 
 
 def _in_notebook() -> bool:
@@ -85,7 +85,7 @@ def progress(name: str, asked: bool | None) -> Iterator[Show | None]:  # noqa: F
 
     def show(done: int, whole: int) -> None:
         nonlocal bar
-        if bar is None and time.monotonic() - begun < _PATIENCE:
+        if bar is None and time.monotonic() - begun < _SHOW_AFTER:
             return
         bar = bar or _bar(name)
         bar(done, whole)

@@ -22,8 +22,8 @@ def command() -> str:
         QuellError: If there is none.
     """
     named = os.environ.get("QUELL")
-    beside = Path(sysconfig.get_path("scripts"), "quell")
-    found = named or (str(beside) if os.access(beside, os.X_OK) else shutil.which("quell"))
+    sibling = Path(sysconfig.get_path("scripts"), "quell")
+    found = named or (str(sibling) if os.access(sibling, os.X_OK) else shutil.which("quell"))
     if not found:
         text = (
             "the `quell` command is not there: install the wheel, or name the program in the environment variable QUELL"

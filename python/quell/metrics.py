@@ -47,7 +47,7 @@ _TID_WORD = 4
 # End of what is generated.
 _WORDS = SLOT_SIZE // 4
 
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 TRIES = 1000
 
 _GET_SEALS = 1024 + 10  # F_GET_SEALS, which Python defines only if its C library did
@@ -250,7 +250,7 @@ class Metrics:
 def _receive(name: str) -> int:
     """The descriptor that a running quell sends to whoever connects; it is closed on exec."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(PATIENCE_S)
+        connection.settimeout(TIMEOUT_S)
         try:
             connection.connect(b"\0" + os.fsencode(name))
             _check_peer(connection, name)
@@ -259,9 +259,9 @@ def _receive(name: str) -> int:
             advice = "start the program with `quell record -- PROGRAM`, in the same network namespace"
             raise MetricsError(f"no quell answers under the name {name!r}: {advice}") from error
         except OSError as error:
-            raise MetricsError(f"cannot have the container of {name!r}: {error}") from error
+            raise MetricsError(f"cannot get the container of {name!r}: {error}") from error
     if not received or len(fds) != 1:
-        raise MetricsError(f"{name!r} sent no container: see that {VARIABLE} names a quell")
+        raise MetricsError(f"{name!r} sent no container: check that {VARIABLE} names a running quell")
     return fds[0]
 
 
@@ -269,14 +269,14 @@ def _check_peer(connection: socket.socket, name: str) -> None:
     """Checks the peer, since any process can bind an abstract name: only root and the reader's own user are trusted."""
     _, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     if uid not in (0, os.geteuid()):
-        raise MetricsError(f"{name!r} is offered by user {uid}, who is not root: not believed")
+        raise MetricsError(f"{name!r} is offered by user {uid} instead of root: quell does not trust it")
 
 
 def _check_header(header: tuple[int, ...]) -> int:
     """Checks the header, and returns the number of slots."""
     magic, version, slot_size, slots, _ = header
     if magic != MAGIC:
-        raise MetricsError("what was sent is no metric container")
+        raise MetricsError("the received memory is not a metric container")
     if version != VERSION:
         raise MetricsError(f"the container is of version {version}, and this reader knows {VERSION}")
     if slot_size != SLOT_SIZE or not 0 < slots <= MOST_SLOTS:
@@ -298,6 +298,6 @@ def _check_size(fd: int, size: int) -> None:
     seals = _seals(fd)
     if seals is None:
         if stat.S_ISREG(file.st_mode) and file.st_size > 0:
-            raise MetricsError("what was sent is an ordinary file, no metric container")
+            raise MetricsError("the received descriptor is an ordinary file, not a metric container")
     elif not seals & _SEAL_SHRINK or file.st_size < size:
-        raise MetricsError(f"what was sent is {file.st_size} bytes of memory that may shrink, no metric container")
+        raise MetricsError(f"the received descriptor is {file.st_size} bytes of memory that may shrink, not a metric container")

@@ -192,7 +192,7 @@ class Tears(WithContainer):
 class Refusals(WithContainer):
     def test_headers(self) -> None:
         for words, change in (
-            ("no metric container", {"magic": 1}),
+            ("not a metric container", {"magic": 1}),
             (f"version {VERSION + 1}, and this reader knows {VERSION}", {"version": VERSION + 1}),
             ("broken", {"slot_size": 128}),
             ("may shrink|smaller", {"slots": 101}),

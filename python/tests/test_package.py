@@ -96,7 +96,7 @@ class Recordings(PackageCase):
         self.assertNotIn("<script>", table._repr_html_())
         self.assertIn("&lt;b&gt;", table._repr_html_())
 
-    def test_damage_is_told(self) -> None:
+    def test_damage_is_reported(self) -> None:
         import quell
 
         self.samples.quell("generate-fleet", "-o", "hurt", "--nodes", "1", "--cpus", "1", "--duration", "1s")
@@ -155,12 +155,12 @@ class LongCalls(PackageCase):
     def test_ctrl_c_ends_them(self) -> None:
         # Background jobs of a shell inherit an ignored SIGINT, for which Python raises no exception.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
-        told = []
+        reported = []
 
         def interrupt(done: int, _whole: int) -> None:
-            if not told:
+            if not reported:
                 os.kill(os.getpid(), signal.SIGINT)
-            told.append(done)
+            reported.append(done)
 
         with self.assertRaises(KeyboardInterrupt):
             self.native().predict(LONG, interrupt)
@@ -210,7 +210,7 @@ class LongCalls(PackageCase):
 
     def test_a_bar_is_drawn_where_it_is_asked_for(self) -> None:
         code = (
-            "import sys; sys.modules['tqdm'] = None; import quell; quell._progress._PATIENCE = 0; "
+            "import sys; sys.modules['tqdm'] = None; import quell; quell._progress._SHOW_AFTER = 0; "
             f"quell.predict({A!r}, ranks='16..1Ki', op='allreduce', phases=200, progress=True)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

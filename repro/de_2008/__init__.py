@@ -88,7 +88,7 @@ CURVES = [
     Curve(*IO_NODE, sync="phase", phases=20_000, skew="0ns", paper_percent=0.9),
 ]
 
-# Okabe and Ito's palette, told apart with any colour vision; shapes and lines say the same again.
+# Okabe and Ito's palette, distinguished with any colour vision; shapes and lines say the same again.
 COLOURS = {OFF_THE_SHELF[0]: "#D55E00", IO_NODE[0]: "#0072B2"}
 MARKERS = {"none": "o", "start": "s", "phase": "^"}
 LINES = {"none": "-", "start": "--", "phase": ":"}

@@ -33,7 +33,7 @@ class Archive:
             rank.enter(0, self.main)
 
     def had(self, rank: int, at: int, noise: int) -> None:
-        """By now so much noise has struck the rank."""
+        """The noise of the rank up to now."""
         self.ranks[rank].metric(at * MS, self.noise, (noise * MS,))
 
     def send(self, rank: int, at: int) -> None:

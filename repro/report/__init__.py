@@ -34,7 +34,7 @@ ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure or table of a paper, beside what quell makes of it here."""
+    """One figure or table of a paper, next to what quell makes of it here."""
 
     paper: str
     figure: str
@@ -159,7 +159,7 @@ def machine() -> str:
 
 
 def say(words: str) -> None:
-    """Tells how far it is."""
+    """Reports the progress."""
     print(f"repro: {words}", file=sys.stderr, flush=True)
 
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, told apart with any colour vision.
+# Okabe and Ito's palette, distinguished with any colour vision.
 BLUE, ORANGE, GREEN, PINK, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#555555"
 
 
 def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    """A figure of so many plots, row by row."""
+    """A figure with this number of plots, row by row."""
     mpl.rcParams.update({"svg.hashsalt": "quell", "svg.fonttype": "none", "font.family": "sans-serif"})
     figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
     for one in axes.flat:

@@ -47,10 +47,10 @@ class Child(NamedTuple):
         return self
 
 
-def run(command: list[str], timeout_s: float, beside: Callable[[int], None] | None = None) -> Child:
+def run(command: list[str], timeout_s: float, alongside: Callable[[int], None] | None = None) -> Child:
     """Runs a command to its end; after the timeout it is interrupted, and killed if that has no effect.
 
-    `beside` is called with its process id once it runs, and the wait begins when that returns.
+    `alongside` is called with its process id once it runs, and the wait begins when that returns.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
@@ -59,8 +59,8 @@ def run(command: list[str], timeout_s: float, beside: Callable[[int], None] | No
         except OSError as error:
             raise BenchError(f"cannot run `{shlex.join(command)}`: {error.strerror}") from error
         try:
-            if beside:
-                beside(process.pid)
+            if alongside:
+                alongside(process.pid)
         except BaseException:
             process.terminate()
             _wait(process, timeout_s)

@@ -28,7 +28,7 @@ QUESTION = (
     f"`quell advise DIR` on {NODES:,} made-up nodes of 10 s each, of which {ILL} are ill: how many of those are named, "
     "how many healthy ones with them, and what does the reading cost? Healthy nodes differ by 10 % (one standard "
     "deviation) in the rate of each source and by 3 % in its durations; a rare task has Pareto durations of exponent "
-    "1.5, another comes to one node in fifty. It stands alone: no peer is run beside it. Wall time is with warm files."
+    "1.5, another comes to one node in fifty. It has no peer to compare with. Wall time is with warm files."
 )
 
 

@@ -50,7 +50,7 @@ def virtualised() -> str:
             return "no" if kind == "none" else f"yes ({kind})"
     if re.search(r"^flags\s*:.*\bhypervisor\b", read(Path("/proc/cpuinfo")), re.MULTILINE):
         return "yes"
-    return "not that the processor tells" if os.uname().machine == "x86_64" else "unknown"
+    return "not reported by the processor" if os.uname().machine == "x86_64" else "unknown"
 
 
 def version(quell: Path) -> str:

@@ -39,17 +39,17 @@ PAPER: dict[str, tuple[int, ...]] = {
 
 QUESTION = (
     "Table 1 of Nataraj et al. 2007 by today's means: the cost of reading 1, 2, 4 and 8 metrics from the container, "
-    "beside other ways to learn of time and noise. One process under `quell record`, one run, batches of 100 reads in "
+    "compared with other ways to learn of time and noise. One process under `quell record`, one run, batches of 100 reads in "
     "random order, each after a batch that is not counted; medians with the 10 % and 90 % quantiles, in ticks of the "
     "processor's time stamp counter."
 )
 NOTES = [
-    "Throughput: the reads of a batch stand back to back and may overlap.",
+    "Throughput: the reads of a batch follow each other without a pause and may overlap.",
     "Serialised: a fence before each read lets it begin only when the one before is done; its ratio is net of them.",
     "A program calls gettimeofday, and has the read of the container in its own code.",
     "Ticks of the time stamp counter are not the paper's core cycles: compare the ratios, not the figures.",
     "1, 2 and 4 metrics: task; and tick; and irq and softirq. Each of these reads checks all four levels.",
-    "The paper's figures beside perf are PAPI's, for 1 and for 2 counters.",
+    "The paper's figures other than perf's are PAPI's, for 1 and for 2 counters.",
 ]
 
 

@@ -22,7 +22,7 @@ MIB = 2**20
 
 QUESTION = (
     "CPU time and memory of one prediction: 1,048,576 ranks, 1,000 phases of 1 ms, noise from a model of a "
-    "timer tick and one daemon. It stands alone: no peer is run beside it."
+    "timer tick and one daemon. It has no peer to compare with."
 )
 
 

@@ -95,4 +95,4 @@ def read_kept(text: str) -> int:
     try:
         return sum(int(cpu["detours"]) for cpu in json.loads(text)["cpus"])
     except (ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"`quell show --json` tells no `detours` for each of its `cpus`: {error!r}") from error
+        raise BenchError(f"`quell show --json` reports no `detours` for each of its `cpus`: {error!r}") from error

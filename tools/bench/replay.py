@@ -22,13 +22,13 @@ ROUNDS = 5
 QUESTION = (
     "Noise that `quell replay` puts into programs, seen from outside. At MPI calls: what a call costs more when "
     "nothing is due, by a loop of MPI_Iprobe with and without what quell loads; and what came in, of noise of three "
-    "kinds over 10,000 calls, against the schedule. By timer, and from a process beside: what quell's probe sees of "
-    "detours of known length, one a millisecond, beside the plain way of De et al. 2008 and Beckman et al. 2006, an "
+    "kinds over 10,000 calls, against the schedule. By timer, and from a process next to: what quell's probe sees of "
+    "detours of known length, one a millisecond, next to the plain way of De et al. 2008 and Beckman et al. 2006, an "
     "interval timer whose signal handler burns what was asked for. Then phases of a real program under noise against "
-    "the same without, beside what is predicted. All in random order within each round."
+    "the same without, next to what is predicted. All in random order within each round."
 )
 NOTES = [
-    "The interval timer's victim tells the turns of its own loop in which the handler ran once.",
+    "The interval timer's victim reports the turns of its own loop in which the handler ran once.",
     "The probe's detours are those in which noise was burned, by the times of both; those at scale 10 are scaled back.",
     "Each round gives the median of some 3,000 of them, at scale 10 of 600.",
     "Phases: the mean MaxQT with noise over that without (De et al. 2008, eq. 3), a pair in each round.",
@@ -62,7 +62,7 @@ def measure(setting: Setting) -> Result:
     notes = [*NOTES]
     notes += [f"{mpi} is not installed, and was skipped." for mpi in replay_calls.LAUNCHERS if mpi not in mpis]
     if not set(replay_strikes.PROCESS) & set(replay_strikes.ways(setting)):
-        notes.append("From a process beside it takes root and a second CPU, and was skipped.")
+        notes.append("From a process next to it takes root and a second CPU, and was skipped.")
     return judged(mpis, series, runs, expected, notes)
 
 

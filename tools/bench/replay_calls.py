@@ -155,7 +155,7 @@ def off_percent(document: str, ranks: int) -> list[float]:
     except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
         raise BenchError(f"`quell replay` did not say what came in: {error!r}") from error
     if len(off) != ranks:
-        raise BenchError(f"{len(off)} of {ranks} ranks told what came in")
+        raise BenchError(f"{len(off)} of {ranks} ranks reported their noise")
     return off
 
 

@@ -78,8 +78,8 @@ CALIBRATED = ("calibrated",)
 
 def ways(setting: Setting) -> list[Way]:
     """Those that can be measured on this machine."""
-    beside = PROCESS if os.geteuid() == 0 and setting.other_cpu is not None else []
-    return [*TIMER, *SCALED, SHORTEST, *beside]
+    process = PROCESS if os.geteuid() == 0 and setting.other_cpu is not None else []
+    return [*TIMER, *SCALED, SHORTEST, *process]
 
 
 def build(folder: Path) -> Path:

@@ -74,7 +74,7 @@ def parse() -> argparse.Namespace:
     about = [f"  {name:<16} {module.__doc__.split(': ', 1)[1]}" for name, module in BENCHMARKS.items()]
     parser = argparse.ArgumentParser(
         prog="./x bench",
-        description="Benchmarks beside their peers, each with a page of its own.",
+        description="Benchmarks next to their peers, each with a page of its own.",
         epilog="benchmarks (all, unless named):\n" + "\n".join(about),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -44,7 +44,7 @@ TAIL_S = 1.0
 
 QUESTION = (
     "What the kernel recorder costs. Its programs: time and runs by the kernel's own account (bpf_stats), both CPUs' "
-    "runs together, beside a probe. Its consumer, the thread that empties the rings and writes: CPU time while a known "
+    "runs together, next to a probe. Its consumer, the thread that empties the rings and writes: CPU time while a known "
     "load makes events. The observer effect: detour time with the recorder on against off, in pairs whose order turns "
     "round each time. A storm: what is recorded and what is counted as lost, against the kernel's own count of how "
     "often the load's threads left the CPU."
@@ -52,7 +52,7 @@ QUESTION = (
 NOTES = [
     "An event is one run of a program. An interval takes two or more: its begin, its end, and often its reason.",
     "The kernel's own taking of time, some 20 ns a run, is within the programs' figures, and only there.",
-    "The consumer turns its rows into Parquet when the recording has ended; that comes on top, and disturbs nobody.",
+    "The consumer turns its rows into Parquet when the recording has ended; that comes on top, and disturbs no one.",
     "The observer's figures are medians of paired ratios, with a 95 % bootstrap interval of the median.",
     "Detours below 100 us leave out most of the other tasks, which come and go without regard for the recorder.",
     "Lost intervals may be of any source, so the load's are known only within them: the limit is on what lies outside.",
@@ -209,7 +209,7 @@ def record(setting: Setting, result: Result, program: Path, load: list[str], opt
     loads: list[Load] = []
     looks: list[float] = []
 
-    def beside(pid: int) -> None:
+    def alongside(pid: int) -> None:
         await_start(folder, pid)
         looks.append(thread_cpu_s(pid))
         loading = run([str(program), str(setting.cpu), str(LOAD_S), *load], TIMEOUT_S).checked()
@@ -218,7 +218,7 @@ def record(setting: Setting, result: Result, program: Path, load: list[str], opt
         time.sleep(TAIL_S)
         looks.append(thread_cpu_s(pid))
 
-    child = run(command, TIMEOUT_S, beside if load else None).checked()
+    child = run(command, TIMEOUT_S, alongside if load else None).checked()
     result.commands.append(child.line().replace(str(setting.scratch), "."))
     shown = run([str(setting.quell), "show", str(folder), "--by", "source", "--json"], TIMEOUT_S).checked()
     show, intervals, of_load = read_show(shown.stdout)
@@ -232,7 +232,7 @@ def await_start(folder: Path, pid: int) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while not (folder / "progress.jsonl").exists():
         if time.monotonic() > deadline or not Path(f"/proc/{pid}/task/{pid}/schedstat").exists():
-            raise BenchError(f"{folder.name} did not begin, or this kernel tells no thread's CPU time (schedstat)")
+            raise BenchError(f"{folder.name} did not begin, or this kernel reports no CPU time of threads (schedstat)")
         time.sleep(0.01)
     time.sleep(LEAD_S)
 
@@ -243,7 +243,7 @@ def thread_cpu_s(pid: int) -> float:
         text = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text(encoding="ascii")
         return int(text.split()[0]) / 1e9
     except (OSError, ValueError, IndexError) as error:
-        raise BenchError(f"the CPU time of quell's writer cannot be told: {error}") from error
+        raise BenchError(f"the CPU time of quell's writer is unknown: {error}") from error
 
 
 def read_load(text: str) -> Load:
@@ -267,7 +267,7 @@ def read_show(text: str) -> tuple[dict, int, int]:
         document = json.loads(text)
         counts = {row["source"]: int(row["count"]) for row in document["sources"]}
     except (ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"`quell show --by source --json` tells no `count` for each source: {error!r}") from error
+        raise BenchError(f"`quell show --by source --json` reports no `count` for each source: {error!r}") from error
     return document, sum(counts.values()), counts.get(LOAD, 0)
 
 
@@ -276,7 +276,7 @@ def read_costs(document: dict) -> list[tuple[str, int, int]]:
     try:
         costs = [(str(row["program"]), int(row["runs"]), int(row["ns"])) for row in document["recorder_cost"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise BenchError(f"`quell show --json` tells no cost of the recorder's programs: {error!r}") from error
+        raise BenchError(f"`quell show --json` reports no cost of the recorder's programs: {error!r}") from error
     if not costs or min(runs for _, runs, _ in costs) < 1:
         raise BenchError("no program ran, or one is listed that did not")
     return costs

@@ -180,7 +180,7 @@ class Sources(unittest.TestCase):
             with self.assertRaises(child.BenchError, msg=text):
                 sources_cost.read_lost(self.folder)
 
-    def test_short_detours_are_told_apart(self) -> None:
+    def test_short_detours_are_distinguished(self) -> None:
         text = "cpu,start_ns,duration_ns,own\n1,0,1000,false\n1,5000,99999,false\n1,200000,100000,false\n"
         everything, short = sources_cost.read_detours(text, 2)
         self.assertAlmostEqual(everything, 200_999e-9 / 2)
@@ -265,7 +265,7 @@ class Replays(unittest.TestCase):
         with self.assertRaises(child.BenchError):
             replay_calls.read_log(self.folder / "none")
 
-    def test_late_calls_are_told_from_the_others(self) -> None:
+    def test_late_calls_are_distinguished_from_the_others(self) -> None:
         self.assertEqual(replay_calls.late([100] * 90 + [590, 600, 610] + [100_000, 120], 500), 500)
         with self.assertRaises(child.BenchError):
             replay_calls.late([100] * 5, 500)
@@ -297,7 +297,7 @@ class Replays(unittest.TestCase):
             with self.assertRaises(child.BenchError, msg=str(changes)):
                 replay_strikes.read_seen(json.dumps({**document, "comparison": {"b": changes}}))
 
-    def test_the_interval_timer_burns_at_least_what_it_is_told(self) -> None:
+    def test_the_interval_timer_burns_at_least_the_requested_time(self) -> None:
         program = replay_strikes.build(self.folder)
         cpu = str(max(os.sched_getaffinity(0)))
         ended = child.run([str(program), cpu, "1", "1000000", "30000"], 60).checked()
@@ -366,7 +366,7 @@ class Children(unittest.TestCase):
         self.assertGreater(ended.peak_bytes, 200_000_000)
         self.assertGreater(ended.cpu_s, 0)
 
-    def test_failure_tells_the_last_words(self) -> None:
+    def test_failure_reports_the_last_output(self) -> None:
         ended = child.run([sys.executable, "-c", "import sys; sys.exit('no such thing')"], 60)
         with self.assertRaisesRegex(child.BenchError, "code 1:\n  no such thing"):
             ended.checked()
@@ -376,7 +376,7 @@ class Children(unittest.TestCase):
         self.assertLess(ended.wall_s, 30)
         self.assertNotEqual(ended.code, 0)
 
-    def test_something_may_go_on_beside(self) -> None:
+    def test_something_may_run_at_the_same_time(self) -> None:
         seen: list[int] = []
         child.run([sys.executable, "-c", "pass"], 60, seen.append).checked()
         self.assertEqual(len(seen), 1)

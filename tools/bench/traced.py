@@ -48,7 +48,7 @@ QUESTION = (
     "What `quell trace` (kernel recorder, container, tracer) adds to LAMMPS's own loop time on two ranks: a "
     "Lennard-Jones melt of 32,000 atoms for some 20 s, with and without in ABBA order, the median over pairs of "
     "their ratios. And what an enter or a leave of a traced call costs: MPI_Test on a receive that never comes "
-    "writes two such records and a third. The paper beside it: Nataraj et al. 2007, Table 2, found 0.97 % for LU on "
+    "writes two such records and a third. The paper next to it: Nataraj et al. 2007, Table 2, found 0.97 % for LU on "
     "16 nodes (minima of five runs); TAU and Score-P are in no package here."
 )
 
@@ -69,7 +69,7 @@ def measure(setting: Setting) -> Result:
             child = run(command(setting, [*LAUNCH, *melt], traced=traced), TIMEOUT_S).checked()
             loop = LOOP.search(child.stdout)
             if not loop:
-                raise BenchError(f"`{child.line()}` told no loop time")
+                raise BenchError(f"`{child.line()}` printed no loop time")
             seconds[traced].append(float(loop.group(1)))
             events = max(events, *(int(count) for count in EVENTS.findall(child.stderr)), 0) if traced else events
         setting.say(f"trace: pair {pair + 1} of {pairs}: {seconds[False][-1]:.2f} s, traced {seconds[True][-1]:.2f} s")

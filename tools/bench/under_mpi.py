@@ -32,7 +32,7 @@ QUESTION = (
     "What taking the time adds to a phase, whether the work is as long as was asked for when nothing disturbs it, and "
     "how far a run's mean phase is from the one that is predicted from the node's noise before and after it. Then the "
     "network: how far its parameters stray from run to run, and how far a ping-pong simulated with them is from "
-    "the measured one, beside netgauge's `-x loggp`, in turn and in random order."
+    "the measured one, next to netgauge's `-x loggp`, in turn and in random order."
 )
 NOTES = [
     "netgauge is built outside the checkout by the same mpicc, started by the same mpirun; QUELL_NETGAUGE names it.",

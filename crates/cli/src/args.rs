@@ -217,7 +217,7 @@ pub struct Record {
 /// Arguments of `quell show`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell show a.quell\n  quell show runs                 a folder of recordings: a row per host; which are unlike the rest, and why\n  quell show runs --by source     what took most over all hosts\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
+    after_help = "EXAMPLES\n  quell show a.quell\n  quell show runs                 a folder of recordings: a row per host; which are outliers, and why\n  quell show runs --by source     what took most over all hosts\n  quell show a.quell --by source\n  quell show a.quell --json | jq '.cpus[].overhead_percent'"
 )]
 pub struct Show {
     #[command(flatten)]
@@ -247,7 +247,7 @@ pub enum SortBy {
 /// Arguments of `quell watch`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell watch                                  probes on all CPUs: they take them whole\n  quell watch --passive                        no probe: for a node at work\n  quell watch --cpus 2,3 --sort max --filter task\n  quell watch --json --interval 10s >> noise.jsonl\n\nKEYS\n  q quit   p pause   s sort   r reverse   / filter   c CPUs one by one or together   ? help"
+    after_help = "EXAMPLES\n  quell watch                                  probes on all CPUs, which they fully occupy\n  quell watch --passive                        no probe: for a node at work\n  quell watch --cpus 2,3 --sort max --filter task\n  quell watch --json --interval 10s >> noise.jsonl\n\nKEYS\n  q quit   p pause   s sort   r reverse   / filter   c CPUs one by one or together   ? help"
 )]
 pub struct Watch {
     #[command(flatten)]

@@ -20,7 +20,7 @@ const LONGEST_QUANTUM: Nanos = Nanos::from_secs(1);
 /// The recorder's plan for `record`.
 pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
     if args.cost && args.watching.sources == SourcesMode::Off {
-        let text = "--cost is that of the kernel recorder: leave --sources out";
+        let text = "--cost measures the kernel recorder: leave --sources out";
         return Err(Usage(text.into()).into());
     }
     if !args.command.is_empty() {
@@ -43,11 +43,11 @@ pub fn of_record(args: &Record) -> anyhow::Result<Plan> {
 /// The plan for a command, whose threads may run on any CPU.
 fn of_command(args: &Record) -> anyhow::Result<Plan> {
     if !matches!(args.method, None | Some(MethodName::Kernel)) {
-        let text = "a probe would take the CPUs from the command: leave --method out, or say kernel";
+        let text = "a probe would take the CPUs from the command: leave --method out, or use --method kernel";
         return Err(Usage(text.into()).into());
     }
     if args.watching.sources == SourcesMode::Off {
-        let text = "what a command suffers is known only from the kernel: leave --sources out";
+        let text = "only the kernel recorder sees the noise of a command: leave --sources out";
         return Err(Usage(text.into()).into());
     }
     let plan = plan(&args.watching, Method::Kernel, args.quantum, None)?;
@@ -88,7 +88,7 @@ fn check_interval(interval: Nanos) -> Result<(), Usage> {
 pub fn of_watch(args: &Watch) -> anyhow::Result<Plan> {
     check_interval(args.interval)?;
     if args.passive && args.watching.sources == SourcesMode::Off {
-        let text = "without a probe only the kernel tells anything: leave --sources or --passive out";
+        let text = "without a probe, only the kernel recorder measures: leave --sources or --passive out";
         return Err(Usage(text.into()).into());
     }
     let method = if args.passive { Method::Kernel } else { Method::Detour };
@@ -109,8 +109,8 @@ fn plan(
     if matches!(method, Method::Fwq | Method::Ftq) && !(SHORTEST_QUANTUM..=LONGEST_QUANTUM).contains(&quantum)
     {
         return Err(Usage(format!(
-            "--quantum {quantum} is out of range: give {SHORTEST_QUANTUM} to {LONGEST_QUANTUM}, for a probe records each \
-             quantum, and looks for its end only between two"
+            "--quantum {quantum} is out of range: give {SHORTEST_QUANTUM} to {LONGEST_QUANTUM}, because a \
+             probe records each quantum, and checks for the end only between two"
         ))
         .into());
     }

@@ -100,7 +100,7 @@ struct Part {
 fn step(launched: Launched) -> Result<Part, Usage> {
     let Some(size) = launched.size else {
         return Err(Usage(format!(
-            "a launcher started this process as number {}, and does not say how many there are: give each its share with --shard I/N",
+            "a launcher started this process as number {}, and does not report how many processes there are: give each its share with --shard I/N",
             launched.rank
         )));
     };
@@ -118,7 +118,7 @@ fn array(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Part>, Usag
         // LSF counts from 1, and sets 0 outside of arrays.
         let Some(task) = number(name).filter(|task| *task > 0 || name == "PBS_ARRAY_INDEX") else { continue };
         return Err(Usage(format!(
-            "this is task {task} of a job array ({name}), which does not say how many tasks there are: give --shard ${name}/N for tasks \
+            "this is task {task} of a job array ({name}), which does not report how many tasks there are: give --shard ${name}/N for tasks \
              that are counted from 1 to N"
         )));
     }
@@ -140,7 +140,7 @@ fn slurm(task: u64, number: impl Fn(&str) -> Option<u64>) -> Result<Part, Usage>
         }
     }
     Err(Usage(format!(
-        "this is task {task} of a Slurm job array whose numbers are not evenly spaced: give each task its share with --shard I/N"
+        "this is task {task} of a Slurm job array with unevenly spaced numbers: give each task its share with --shard I/N"
     )))
 }
 

@@ -66,7 +66,7 @@ fn documentation(attribute: &Attribute) -> Option<String> {
 fn renamed(attribute: &Attribute) -> Option<String> {
     let mut name = None;
     if attribute.path().is_ident("serde") {
-        // What else serde is told is its own to check; only its parts up to the name are read.
+        // serde checks its other attributes; only its parts up to the name are read.
         let _ = attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("rename") {
                 name = Some(meta.value()?.parse::<LitStr>()?.value());

@@ -49,10 +49,10 @@ struct quell_slot {
 	unsigned long long run_delay_ns; /* runnable and waiting since its birth, by the kernel's own account, up to its last switch */
 	unsigned long long ns[QUELL_KINDS]; /* cache line 1: net time taken, per kind */
 	unsigned long long count[QUELL_KINDS]; /* cache line 2: how often */
-	/* cache line 3: the kernel side's notes, of no use to readers */
+	/* cache line 3: the fields for the kernel side only */
 	unsigned long long off_since_ns; /* when it lost its CPU while runnable; 0: it did not */
 	unsigned long long fault_since_ns; /* when the page fault began that it is in; 0: none */
-	unsigned long long fault_base_ns; /* what everything else had taken by then */
+	unsigned long long fault_base_ns; /* time that everything else had taken until then */
 	unsigned int preemptor_pid;
 	unsigned int cpu; /* the CPU it was on last */
 	char preemptor[16];

@@ -140,7 +140,7 @@ fn processor_counter() -> Result<ClockKind, String> {
     let source = fs_err::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     match source.as_deref().map(str::trim) {
         Ok("tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page") | Err(_) => Ok(ClockKind::Tsc),
-        Ok(other) => Err(format!("the kernel keeps time by `{other}` and does not trust the TSC")),
+        Ok(other) => Err(format!("the kernel uses the clock source `{other}` and does not trust the TSC")),
     }
 }
 

@@ -72,7 +72,7 @@ fn clock() -> Finding {
             Verdict::Limited,
             format!("CLOCK_MONOTONIC: {why}"),
             Some(
-                "short detours are seen less sharply; boot with `tsc=reliable` only where the hardware is known to be good",
+                "short detours are measured less precisely; boot with `tsc=reliable` only if the hardware is known to be good",
             ),
         ),
     }
@@ -91,7 +91,7 @@ fn cpus() -> Finding {
         Ok(cpus) if cpus.online.len() == 1 => finding(
             "CPUs",
             Verdict::Limited,
-            "only one: quell's own writing shares it, is marked, and kept out of the figures",
+            "only one: quell's own writing shares it; quell marks it and excludes it from the figures",
             None,
         ),
         Ok(cpus) => {
@@ -126,7 +126,7 @@ fn realtime(files: Files<'_>) -> Finding {
     let allowed =
         files.holds(Capability::SysNice) || limit(libc::RLIMIT_RTPRIO).is_none_or(|priority| priority > 0);
     if !allowed {
-        let advice = "run as root, or grant CAP_SYS_NICE or an rtprio limit; nothing but --realtime needs it";
+        let advice = "run as root, or grant CAP_SYS_NICE or an rtprio limit; only --realtime needs it";
         return finding("real-time priority", Verdict::Missing, "not permitted", Some(advice))
             .lifted_with(&["sys_nice"]);
     }
@@ -135,7 +135,7 @@ fn realtime(files: Files<'_>) -> Finding {
             "real-time priority",
             Verdict::Limited,
             format!("permitted; the kernel takes {:.0} % of each second from such threads", share * 100.0),
-            Some("this guards the machine; leave it on, and read gaps of that length as the kernel's own"),
+            Some("this protects the machine; leave it on, and read gaps of that length as the kernel's own"),
         ),
         _ => finding("real-time priority", Verdict::Good, "permitted", None),
     }
@@ -174,7 +174,7 @@ fn tracing() -> Finding {
 
 fn hypervisor() -> Finding {
     if machine::virtualised() {
-        let advice = "what the hypervisor takes shows as detours, and only what it counts as stolen gets a name; measure on the bare machine where that matters";
+        let advice = "time taken by the hypervisor shows as detours, and only the part that it reports as stolen has a source; measure on bare metal where that matters";
         return finding("hypervisor", Verdict::Limited, "this is a virtual machine", Some(advice));
     }
     finding("hypervisor", Verdict::Good, "none", None)

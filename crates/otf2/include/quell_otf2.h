@@ -27,7 +27,7 @@ enum quell_otf2_event_kind {
     QUELL_OTF2_COLLECTIVE_COMPLETE = 15,
 };
 
-/* An event; of a metric event one for each value. PROBED is a Leave whose attributes tell of a message: of the communicator `request`,
+/* An event; of a metric event one for each value. PROBED is a Leave whose attributes describe a message: of the communicator `request`,
  * from `peer`, with `tag`. */
 struct quell_otf2_event {
     uint64_t time; /* ticks */
@@ -66,7 +66,7 @@ enum quell_otf2_definition_kind {
     QUELL_OTF2_INSTANCE = 12,
 };
 
-/* A definition. What a kind does not name below is not looked at. */
+/* A definition. Fields that are not listed for a kind are ignored. */
 struct quell_otf2_definition {
     uint64_t self; /* clock: ticks a second */
     uint64_t parent; /* clock: first tick; node, location group: node; location: its group; comm: group; instance: class */

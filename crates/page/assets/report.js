@@ -14,7 +14,7 @@ const WORDS = [
     ],
     [
         "Unattributed",
-        "Time of detours in which the kernel told of nothing, or of less than the detour lasted.",
+        "Time of detours in which the kernel reported nothing, or less than the detour lasted.",
     ],
     [
         "Type 1, Type 2",
@@ -31,7 +31,7 @@ const WORDS = [
     ],
     [
         "Supported",
-        "A trace holds only so many quanta. Up to as many ranks, each can meet one of its own; beyond, the prediction extrapolates, and no rank meets a detour longer than the longest that was recorded.",
+        "A trace holds a limited number of quanta. Up to that many ranks, each can meet one of its own; beyond, the prediction extrapolates, and no rank meets a detour longer than the longest that was recorded.",
     ],
     [
         "Confidence interval",

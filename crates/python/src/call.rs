@@ -15,8 +15,8 @@ use crate::error;
 
 /// How often Python is asked whether to continue.
 const STEP: Duration = Duration::from_millis(50);
-/// How long the call waits for work that was told to stop; work that takes longer ends by itself, and its result is dropped.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long the call waits for work that was asked to stop; work that takes longer ends by itself, and its result is dropped.
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The process that created the thread pool. A forked child does not have its threads.
 static POOL: OnceLock<u32> = OnceLock::new();
@@ -53,8 +53,8 @@ where
         here
     });
     if *maker != here {
-        let why = "this process was forked from one in which quell had begun its threads, which are not here: \
-                   start workers afresh, as by multiprocessing.get_context(\"spawn\")";
+        let why = "this process was forked after quell started its threads, and has no copy of them: start \
+                   workers with multiprocessing.get_context(\"spawn\")";
         return Err(error::to_python(&anyhow::anyhow!(why)));
     }
     let shared = Arc::new(Shared::default());
@@ -71,15 +71,17 @@ where
         (waited, receive) = wait(py, receive, STEP);
         match waited {
             Ok(Ok(result)) => return result.map_err(|error| error::to_python(&error)),
-            Ok(Err(_)) => return Err(PyRuntimeError::new_err("quell made a mistake, and said above which")),
+            Ok(Err(_)) => {
+                return Err(PyRuntimeError::new_err("this is a bug in quell: see the message above"));
+            }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(PyRuntimeError::new_err("the work ended without a word"));
+                return Err(PyRuntimeError::new_err("the work ended without a result"));
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
         if let Err(stopped) = py.check_signals().and_then(|()| show(py, progress, &shared)) {
             shared.stop.store(true, Ordering::Relaxed);
-            drop(wait(py, receive, PATIENCE));
+            drop(wait(py, receive, TIMEOUT));
             return Err(stopped);
         }
     }

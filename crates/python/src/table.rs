@@ -169,6 +169,6 @@ fn array(kind: &str, values: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
         "float" => Arc::new(Float64Array::from(values.extract::<Vec<Option<f64>>>()?)),
         "bool" => Arc::new(BooleanArray::from(values.extract::<Vec<Option<bool>>>()?)),
         "text" => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
-        _ => return Err(PyValueError::new_err(format!("`{kind}` is no kind of column"))),
+        _ => return Err(PyValueError::new_err(format!("`{kind}` is not a kind of column"))),
     })
 }

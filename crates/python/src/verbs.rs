@@ -84,7 +84,7 @@ fn py_track(py: Python<'_>, typed: Vec<String>, progress: Option<Py<PyAny>>) -> 
     })
 }
 
-/// An archive that ends early when its reader is told to stop; the result is dropped then.
+/// An archive that ends early when its reader is asked to stop; the result is dropped then.
 struct Stoppable<'a> {
     archive: Archive,
     events: u64,
@@ -122,7 +122,7 @@ fn options_of(verb: &str) -> PyResult<String> {
         "compare" => options::list::<compare::CompareArgs>(),
         "show" => options::list::<show::ShowArgs>(),
         "track" => options::list::<track::TrackArgs>(),
-        _ => return Err(PyValueError::new_err(format!("`{verb}` is no verb of this module"))),
+        _ => return Err(PyValueError::new_err(format!("`{verb}` is not a verb of this module"))),
     };
     serde_json::to_string(&options).map_err(|failed| error::to_python(&Usage(failed.to_string()).into()))
 }

@@ -134,7 +134,7 @@ pub enum Waits {
     /// Each rank waits for those before it.
     Prefix,
     /// No rank has to wait.
-    Nobody,
+    NoOne,
 }
 
 impl Operation {
@@ -144,7 +144,7 @@ impl Operation {
             Self::Bcast | Self::Scatter | Self::Scatterv => Waits::ForRoot,
             Self::Gather | Self::Gatherv | Self::Reduce => Waits::Root,
             Self::Scan | Self::Exscan => Waits::Prefix,
-            Self::Destroy => Waits::Nobody,
+            Self::Destroy => Waits::NoOne,
             _ => Waits::All,
         }
     }

@@ -26,12 +26,12 @@ impl Flaw {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Torn => "it is cut off",
-            Self::Magic => "it is no schedule of quell's",
-            Self::Version => "it is of another version of quell",
+            Self::Magic => "it is not a schedule of quell's",
+            Self::Version => "another version of quell wrote it",
             Self::Checksum => "it was changed or damaged after it was written",
-            Self::Head => "a number in its head is out of bounds",
+            Self::Head => "a number in its header is out of bounds",
             Self::Table => "a table in it points outside",
-            Self::Track => "a trace in it does not go forward",
+            Self::Track => "the times of a trace in it do not increase",
             Self::Starves => {
                 "its noise comes too often, lasts too long or takes too much for timers and signals"
             }

@@ -19,7 +19,7 @@ pub const REPORT_NAME: &str = "report.";
 const MOST_REPORTS: c_int = 4096;
 
 const WITHOUT_NOISE: &str = "this process runs without noise";
-const UNTOLD: &str = "what this process suffers will not be told";
+const UNTOLD: &str = "this process's noise is not reported";
 
 /// The noise of this process.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl File {
         if unsafe { libc::fstat(self.0, &raw mut facts) } != 0
             || facts.st_mode & libc::S_IFMT != libc::S_IFREG
         {
-            return Err("it is no file");
+            return Err("it is not a file");
         }
         Ok(facts.st_size as u64)
     }

@@ -55,7 +55,7 @@ pub enum ApplyError {
     Store(#[from] StoreError),
     /// Another transaction was interrupted.
     #[error(
-        "transaction {id} was interrupted{}: `quell tune revert` gives back what it changed, then apply again",
+        "transaction {id} was interrupted{}: `quell tune revert` restores what it changed, then apply again",
         if *.damaged { ", and its journal is damaged" } else { "" }
     )]
     Interrupted {
@@ -66,7 +66,7 @@ pub enum ApplyError {
     },
     /// All of it is applied already by another transaction, which will be reverted when its time is over.
     #[error(
-        "all of it is applied already, as {0}, and ends with that: `quell tune revert {0}` first, then apply again"
+        "the plan is applied already, as {0}, and ends with it: run `quell tune revert {0}` first, then apply again"
     )]
     Applied(String),
     /// The machine is not as it was when the plan was made.
@@ -84,10 +84,10 @@ pub enum ApplyError {
 
 fn taken_back(reverted: &Result<Reverted, String>) -> String {
     match reverted {
-        Ok(reverted) if reverted.is_whole() => "what was changed before is as it was".into(),
-        Ok(_) => "not all that was changed before could be given back: see `quell tune status`".into(),
+        Ok(reverted) if reverted.is_whole() => "earlier changes are restored".into(),
+        Ok(_) => "not all earlier changes could be restored: see `quell tune status`".into(),
         Err(error) => {
-            format!("what was changed before could not be given back ({error}): run `quell tune revert`")
+            format!("earlier changes could not be restored ({error}): run `quell tune revert`")
         }
     }
 }

@@ -27,11 +27,13 @@ use super::suggestions;
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// Everything that it touches has the wanted value.
-    On,
+    #[serde(alias = "on")]
+    Applied,
     /// Some of it has.
     Partial,
     /// None of it has.
-    Off,
+    #[serde(alias = "off")]
+    NotApplied,
     /// This machine has nothing that it touches.
     NotHere,
     /// The state is not visible; `why` has the reason.

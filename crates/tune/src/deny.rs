@@ -171,18 +171,18 @@ pub fn drop_in(path: &str) -> Result<(), String> {
             self::unit(unit)?;
         }
         if !unit.ends_with(".service") {
-            return Err(format!("`{path}` is for a unit that is no service"));
+            return Err(format!("`{path}` is for a unit that is not a service"));
         }
     } else if !DROP_INS.contains(&folder.as_str()) {
         return Err(format!(
-            "`{path}` is no drop-in of quell's: it must be in {} or {UNITS_DROP_INS}NAME.service.d/",
+            "`{path}` is not a drop-in of quell's: it must be in {} or {UNITS_DROP_INS}NAME.service.d/",
             DROP_INS.join(", ")
         ));
     }
     let end = if folder == "/etc/default/grub.d/" { ".cfg" } else { ".conf" };
     match plain(path) && name.contains("quell") && !name.starts_with('.') && name.ends_with(end) {
         true => Ok(()),
-        false => Err(format!("`{path}` is no drop-in of quell's: name it 90-quell-NAME{end}")),
+        false => Err(format!("`{path}` is not a drop-in of quell's: name it 90-quell-NAME{end}")),
     }
 }
 
@@ -196,7 +196,7 @@ pub fn unit(name: &str) -> Result<(), String> {
         return Err(format!("`{name}` is not the name of a unit with its type, as in `cron.service`"));
     }
     if !KINDS.iter().any(|kind| name.ends_with(kind)) {
-        return Err(format!("`{name}` is none of {}: quell stops no other units", KINDS.join(", ")));
+        return Err(format!("`{name}` is not one of {}: quell stops no other units", KINDS.join(", ")));
     }
     // Timers of systemd itself may be stopped; its services may not.
     if name.ends_with(".timer") {

@@ -67,7 +67,7 @@ pub fn refusals(root: &Root, plan: &Plan, allowed: Allowed, catalogue: &Catalogu
     if !allowed.owner {
         all.extend(processes::owner(root, &processes).map(|owner| Refusal {
             rule: "owner",
-            what: format!("{owner} owns the settings of this node and would change them back, or take quell's for its own"),
+            what: format!("{owner} owns the settings of this node and would change them back, or treat quell's as its own"),
             next: "stop it, put the settings into it (`quell tune export`), or add --allow-owner".into(),
         }));
     }

@@ -94,7 +94,7 @@ pub fn start(program: &Path, request: &Request) -> Result<Waiting, KeeperError> 
 }
 
 fn converse(child: &mut Child, request: &Request) -> Result<KeeperRecord, KeeperError> {
-    let lost = || KeeperError::Start(io::Error::other("its pipes are gone"));
+    let lost = || KeeperError::Start(io::Error::other("its pipes are closed"));
     let mut line = serde_json::to_vec(request).map_err(|e| KeeperError::Start(e.into()))?;
     line.push(b'\n');
     child.stdin.as_mut().ok_or_else(lost)?.write_all(&line).map_err(KeeperError::Start)?;
@@ -103,7 +103,7 @@ fn converse(child: &mut Child, request: &Request) -> Result<KeeperRecord, Keeper
         .read_line(&mut answer)
         .map_err(KeeperError::Start)?;
     let answer: Result<KeeperRecord, String> = serde_json::from_str(&answer)
-        .map_err(|_| KeeperError::Start(io::Error::other("it ended before it held anything")))?;
+        .map_err(|_| KeeperError::Start(io::Error::other("it ended before it held a setting")))?;
     answer.map_err(KeeperError::Refused)
 }
 
@@ -193,7 +193,7 @@ fn wait(after: Option<Duration>, process: Option<&Followed>) -> Option<&'static 
     loop {
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
-            return Some("its time was over");
+            return Some("its time expired");
         }
         match process {
             Some(Followed::Gone) => return Some("its process ended"),
@@ -249,7 +249,7 @@ fn revert_on_request_to_end(request: &Request) {
         // SAFETY: both live through the call.
         while unsafe { libc::sigwait(&raw const signals, &raw mut signal) } == 0 {
             if signal == libc::SIGTERM {
-                let _ = give_back(&request, "it was told to end");
+                let _ = give_back(&request, "it was asked to end");
                 // SAFETY: this process has no state whose destructor must run.
                 unsafe { libc::_exit(0) };
             }

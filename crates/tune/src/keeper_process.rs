@@ -10,7 +10,7 @@ use crate::journal::KeeperRecord;
 use crate::place;
 
 /// How long a keeper may take to exit after a signal.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A process whose end is awaited.
 pub(crate) enum Followed {
@@ -47,13 +47,13 @@ pub(crate) fn stop(keeper: &KeeperRecord) {
         Followed::Gone => true,
         Followed::Fd(fd) => {
             let _ = pidfd_send_signal(&fd, signal);
-            gone(fd.as_fd(), PATIENCE)
+            gone(fd.as_fd(), TIMEOUT)
         }
         Followed::Seen(pid, start) => {
             if let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
                 let _ = kill_process(number, signal);
             }
-            let end = Instant::now() + PATIENCE;
+            let end = Instant::now() + TIMEOUT;
             while place::started(pid) == Some(start) && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(10));
             }

@@ -154,8 +154,13 @@ fn refuse_below(store: &Store, newest_first: &[String], id: &str) -> Result<(), 
 /// Reverts one transaction as soon as no other quell holds the lock.
 ///
 /// # Errors
-/// As [`revert`]; [`StoreError::Locked`] if another quell holds the lock for longer than the patience.
-pub fn revert_patiently(root: &Root, id: &str, by: &str, timeout: Duration) -> Result<Reverted, RevertError> {
+/// As [`revert`]; [`StoreError::Locked`] if another quell holds the lock for longer than `timeout`.
+pub fn revert_with_timeout(
+    root: &Root,
+    id: &str,
+    by: &str,
+    timeout: Duration,
+) -> Result<Reverted, RevertError> {
     let end = Instant::now() + timeout;
     loop {
         match revert(root, Some(id), Foreign::Keep, by) {

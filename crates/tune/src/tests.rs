@@ -60,7 +60,7 @@ fn plan(writes: Vec<Write>) -> Plan {
         title: "a test".into(),
         risk: Risk::Low,
         disruptive: false,
-        state: State::Off,
+        state: State::NotApplied,
     };
     Plan {
         schema: SCHEMA.into(),

@@ -135,7 +135,7 @@ fn entry_stands(root: &Root, id: &str, entry: &Entry, rebooted: bool, keeper: bo
             let now = place.read(root).ok();
             match now.as_ref().is_some_and(|now| place.same(now, ours)) {
                 true => (Standing::Ok, now, None),
-                false => (Standing::Drifted, now, Some("a boot took it back".into())),
+                false => (Standing::Drifted, now, Some("a boot reset it".into())),
             }
         }
         (place @ Place::Unit { .. }, _) if rebooted => {
@@ -168,12 +168,12 @@ fn held_stands(root: &Root, what: Held, want: &str) -> Stands {
     let now = (Place::Held { what }).read(root);
     let number = |text: &str| text.trim().parse::<i64>().ok();
     match now {
-        Ok(_) if what == Held::TimestampSocket => (Standing::Ok, None, Some("its keeper lives".into())),
+        Ok(_) if what == Held::TimestampSocket => (Standing::Ok, None, Some("its keeper runs".into())),
         Ok(now) => match (number(&now), number(want)) {
             (Some(has), Some(want)) if has > want => (Standing::Foreign, Some(now), None),
             _ => (Standing::Ok, Some(now), None),
         },
-        Err(_) => (Standing::Ok, None, Some("its keeper lives".into())),
+        Err(_) => (Standing::Ok, None, Some("its keeper runs".into())),
     }
 }
 
@@ -182,7 +182,7 @@ fn stands(root: &Root, place: &Place, original: &str, ours: &str, staged: bool, 
         Ok(now) if place.same(&now, ours) => {
             let pending = match staged {
                 true if in_force(root, place, ours) => None,
-                true => Some("in force after the next boot or start".to_owned()),
+                true => Some("takes effect after the next boot or start".to_owned()),
                 false => place.pending(root),
             };
             (if pending.is_some() { Standing::Pending } else { Standing::Ok }, Some(now), pending)

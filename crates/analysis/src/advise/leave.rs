@@ -25,10 +25,10 @@ pub struct LeaveScale {
     #[column(title = "full nodes, time %", points)]
     pub full_percent: f64,
     /// The time of a phase of the other job, whose ranks do the work of all, in percent of the same quantum. Each CPU keeps its noise.
-    #[column(title = "one left", points)]
+    #[column(title = "one CPU left", points)]
     pub left_percent: f64,
     /// The same if tasks and device interrupts move to the free CPU.
-    #[column(title = "one left, daemons on it", points)]
+    #[column(title = "one CPU left, daemons on it", points)]
     pub left_moved_percent: f64,
 }
 

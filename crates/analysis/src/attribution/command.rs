@@ -39,7 +39,7 @@ pub struct Share {
     #[column]
     pub run_delay_ns: u64,
     /// (on CPU − interrupted) / (on CPU + preempted), in percent; null if it never ran.
-    #[column(title = "had of a CPU", suffix = " %")]
+    #[column(title = "CPU share", suffix = " %")]
     pub had_percent: Option<f64>,
 }
 

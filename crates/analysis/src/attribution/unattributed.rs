@@ -322,7 +322,7 @@ fn by_elimination(recording: &Recording, alone: &Durations) -> Hypothesis {
     };
     let median = alone.quantile(0.5).unwrap_or(0);
     let says = format!(
-        "{} detours hold nothing that the kernel told of (median {}, {} in all): they may be {who}",
+        "{} detours contain no interval that the kernel reported (median {}, {} in all): they may be {who}",
         alone.len(),
         Nanos::from_nanos(median),
         Nanos::from_nanos(alone.total()),

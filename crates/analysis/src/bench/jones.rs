@@ -55,7 +55,7 @@ pub struct TickRow {
     #[column(title = "mean")]
     pub mean_ns: f64,
     /// The stagger: delay of its ticks after those of the first of these CPUs, in ns; negative if earlier. The median over its ticks.
-    #[column(title = "after the first's")]
+    #[column(title = "after first CPU's")]
     pub stagger_ns: i64,
 }
 

@@ -109,7 +109,7 @@ pub struct Point {
     /// Duration of the phases, in nanoseconds.
     pub wall_ns: u64,
     /// The effect of the machine's own noise.
-    #[column(title = "again", percent, precision = 1, suffix = " %", with = OwnNoise::again_percent)]
+    #[column(title = "repeated", percent, precision = 1, suffix = " %", with = OwnNoise::again_percent)]
     pub own: OwnNoise,
 }
 

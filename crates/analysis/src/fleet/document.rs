@@ -91,7 +91,7 @@ pub struct Why {
 #[schemars(transform = describe::<Self>)]
 pub struct TypicalSource {
     /// The source, as in [`Why`].
-    #[column(title = "usual", name)]
+    #[column(title = "typical source", name)]
     pub source: String,
     /// Number of nodes on which it was seen.
     #[column]
@@ -100,7 +100,7 @@ pub struct TypicalSource {
     #[column(title = "per s and CPU")]
     pub per_s: f64,
     /// Time per second of a CPU, median of all nodes.
-    #[column(title = "of each s", time)]
+    #[column(title = "per s of CPU", time)]
     pub ns_per_s: f64,
     /// The longest event of a node, median of all nodes.
     #[column]
@@ -155,13 +155,13 @@ pub struct Scale {
     #[column]
     pub nodes: u64,
     /// Slowdown with the nodes as they are.
-    #[column(title = "as they are", suffix = " %")]
+    #[column(title = "nodes as they are", suffix = " %")]
     pub mixture_percent: f64,
     /// Slowdown if all nodes were like the median node.
     #[column(title = "all as the median node", suffix = " %")]
     pub median_percent: f64,
     /// Slowdown if the outliers were like the mean of the other nodes.
-    #[column(title = "without the unlike", suffix = " %")]
+    #[column(title = "without outliers", suffix = " %")]
     pub without_unlike_percent: f64,
 }
 
@@ -186,10 +186,10 @@ pub struct SlowNode {
     #[column(title = "alone", suffix = " %")]
     pub own_percent: f64,
     /// The share of all phases in which it is last.
-    #[column(title = "of phases", precision = 1, suffix = " %")]
+    #[column(title = "share of phases", precision = 1, suffix = " %")]
     pub holds_up_percent: f64,
     /// The share of all lost time that was lost in those phases.
-    #[column(title = "of lost time", precision = 1, suffix = " %")]
+    #[column(title = "share of lost time", precision = 1, suffix = " %")]
     pub delay_share_percent: f64,
 }
 

@@ -57,7 +57,7 @@ impl Collective {
     /// Which ranks wait for which. Without a known root, as between two groups, a rooted operation makes none wait.
     pub fn waits(&self) -> Waits {
         match self.operation.map_or(Waits::All, Operation::waits) {
-            Waits::ForRoot | Waits::Root if self.root_place.is_none() => Waits::Nobody,
+            Waits::ForRoot | Waits::Root if self.root_place.is_none() => Waits::NoOne,
             waits => waits,
         }
     }
@@ -99,7 +99,7 @@ impl Collective {
                         self.parts.iter().filter(|other| other.place < self.parts[part].place).count();
                     before >= self.parts[part].place as usize || self.everybody_entered()
                 }
-                Waits::Nobody => true,
+                Waits::NoOne => true,
             }
     }
 

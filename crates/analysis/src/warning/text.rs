@@ -83,7 +83,7 @@ impl Display for Warning {
             ),
             Self::HostUnknown { audited } => write!(
                 f,
-                "whose noise it is is not known: whether a mitigation is on or possible is told of this machine, {audited}"
+                "the recording's host is unknown: whether a mitigation is applied or possible is reported for this machine, {audited}"
             ),
             Self::NeverEnds { errors, more } => {
                 f.write_str("the program does not end, which is plain before it runs:")?;

@@ -57,16 +57,16 @@ pub struct CostRow<'a> {
 #[schemars(transform = describe::<Self>)]
 pub struct SourceCost {
     /// Its share of the slowest ranks' detours; the shares of all sources add up to the slowdown.
-    #[column(title = "part %", points)]
+    #[column(title = "share, points", points)]
     pub part_percent: f64,
     /// Reduction of the slowdown if it is removed.
-    #[column(title = "removed %", points)]
+    #[column(title = "gain if removed, points", points)]
     pub gain_percent: f64,
     /// 95 % confidence interval of the gain, from pairs of runs.
     #[column(title = "95 % interval", points)]
     pub gain_ci95_percent: Option<[f64; 2]>,
     /// The slowdown if there were no other noise.
-    #[column(title = "alone %", points)]
+    #[column(title = "alone, points", points)]
     pub alone_percent: f64,
     /// 95 % confidence interval of that slowdown.
     #[column(title = "95 % interval", points, page)]

@@ -103,7 +103,7 @@ pub struct SourceDelay {
     #[column]
     pub delay_ns: u64,
     /// Its share in percent of the delay.
-    #[column(title = "of it", percent, precision = 1, suffix = " %")]
+    #[column(title = "share", percent, precision = 1, suffix = " %")]
     pub percent: f64,
 }
 
@@ -112,7 +112,7 @@ pub struct SourceDelay {
 #[schemars(transform = describe::<Self>)]
 pub struct WorstHit {
     /// The source that took most of it.
-    #[column(title = "longest, mostly", name)]
+    #[column(title = "main source", name)]
     pub source: String,
     /// The rank that it struck.
     #[column(id)]
@@ -121,7 +121,7 @@ pub struct WorstHit {
     #[column(id)]
     pub iteration: u32,
     /// When the work that it struck began, in nanoseconds.
-    #[column(title = "at")]
+    #[column(title = "start")]
     pub start_ns: u64,
     /// The delay, in nanoseconds.
     #[column]

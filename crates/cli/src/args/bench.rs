@@ -12,7 +12,7 @@ use quell_request::size::Size;
 /// Arguments of `quell bench`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell bench bsp                       compute and barrier, one rank on each CPU of this node\n  quell bench bsp -n 64 --launcher-args '--hostfile hosts' --predict\n  quell bench allreduce -n 2 --mpi mpich     what made the slow ones slow\n  quell bench show bench-bsp-node7-20261121T103000Z   look again\n\nThe benchmarks are C, compiled by the site's own mpicc on first use, and started by its own launcher.\nOn each node the kernel is recorded at the same time, where it may be. The folder of a run must be\none that every node sees."
+    after_help = "EXAMPLES\n  quell bench bsp                       compute and barrier, one rank on each CPU of this node\n  quell bench bsp -n 64 --launcher-args '--hostfile hosts' --predict\n  quell bench allreduce -n 2 --mpi mpich     which noise made slow operations slow\n  quell bench show bench-bsp-node7-20261121T103000Z   show the results again\n\nThe benchmarks are C programs: the site's mpicc compiles them on first use, and its launcher starts them.\nquell records the kernel of each node at the same time, if permitted. Every node must see the\nfolder of the run."
 )]
 pub struct Bench {
     /// Benchmark to run.
@@ -172,7 +172,7 @@ pub struct BenchAllreduce {
 /// Arguments of `quell bench halo`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell bench halo --dims 3 --bytes 32Ki\n  quell bench halo --leave 1          alternating runs on full nodes and with one CPU of each left to the system"
+    after_help = "EXAMPLES\n  quell bench halo --dims 3 --bytes 32Ki\n  quell bench halo --leave 1          alternates between full nodes and nodes with one CPU left to the system"
 )]
 pub struct BenchHalo {
     #[command(flatten)]

@@ -11,7 +11,7 @@ use super::sweep::SweepArgs;
 /// Arguments of `quell simulate`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell simulate app.goal\n  quell simulate --pattern dissemination --ranks 64Ki --bytes 8 --noise a.quell --baseline --culprits\n  quell simulate app.bin --net L=3700,o=200,g=5,G=0.04,S=0\n  quell simulate app.goal --noise a.quell --timeline app.pftrace\n  quell simulate app.goal --compat --noise selfish.txt     as LogGOPSim would, to the nanosecond\n  srun -n 64 quell simulate --sweep plan.toml      every combination of what the plan lists, as one Parquet dataset\n\nA program that does not end (a deadlock, messages that nobody receives) is reported on stderr, with exit code 1."
+    after_help = "EXAMPLES\n  quell simulate app.goal\n  quell simulate --pattern dissemination --ranks 64Ki --bytes 8 --noise a.quell --baseline --culprits\n  quell simulate app.bin --net L=3700,o=200,g=5,G=0.04,S=0\n  quell simulate app.goal --noise a.quell --timeline app.pftrace\n  quell simulate app.goal --compat --noise selfish.txt     as LogGOPSim would, to the nanosecond\n  srun -n 64 quell simulate --sweep plan.toml      every combination of what the plan lists, as one Parquet dataset\n\nA program that does not end (a deadlock, messages that no rank receives) is reported on stderr, with exit code 1."
 )]
 pub struct Simulate {
     #[command(flatten)]

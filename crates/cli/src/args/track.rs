@@ -10,7 +10,7 @@ use quell_request::size::Ranks;
 /// Arguments of `quell track`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell trace -o run -- mpirun -n 4 ./app      first: trace it\n  quell track run\n  quell track run --html run.html              plots, ranks, places in the program\n  quell track run --timeline run.pftrace       for ui.perfetto.dev: who kept whom waiting\n  quell track run --goal run.goal && quell simulate run.goal --noise node.quell --baseline\n  quell track run --goal big.bin --extrapolate 4Ki     what all ranks do alike, done by more\n\nAny OTF2 archive that has metrics `quell.noise.SOURCE` in ns can be read. What is wrong with one is reported on stderr, with exit code 1."
+    after_help = "EXAMPLES\n  quell trace -o run -- mpirun -n 4 ./app      first: trace it\n  quell track run\n  quell track run --html run.html              plots, ranks, places in the program\n  quell track run --timeline run.pftrace       for ui.perfetto.dev: which rank made which rank wait\n  quell track run --goal run.goal && quell simulate run.goal --noise node.quell --baseline\n  quell track run --goal big.bin --extrapolate 4Ki     extrapolates the common pattern to more ranks\n\nAny OTF2 archive that has metrics `quell.noise.SOURCE` in ns can be read. Errors in an archive are reported on stderr, with exit code 1."
 )]
 pub struct Track {
     /// Print one JSON document.

@@ -13,7 +13,7 @@ use crate::values::CpuList;
 /// Arguments of `quell tune`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell tune audit                               what is on here, and what could be\n  quell tune audit node.quell                    ordered by the noise that was recorded here\n  quell tune audit thp                           one mitigation, with its places and caveats\n  quell tune plan thp vm-stat-interval -o PLAN   what would be written, as a diff\n  quell tune apply PLAN                          checks, and writes nothing\n  quell tune apply PLAN --yes --for 1h           writes, and takes back after an hour\n  quell tune apply PLAN --yes --with -- ./job    only while the command runs\n  quell tune verify; quell tune status; quell tune revert\n  quell tune try irq-cpu0 --yes                  measures whether it helps\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 refused by a guard rail, or something stands otherwise than it should"
+    after_help = "EXAMPLES\n  quell tune audit                               what is applied here, and what could be\n  quell tune audit node.quell                    ordered by the noise that was recorded here\n  quell tune audit thp                           one mitigation, with its places and caveats\n  quell tune plan thp vm-stat-interval -o PLAN   what would be written, as a diff\n  quell tune apply PLAN                          checks, and writes nothing\n  quell tune apply PLAN --yes --for 1h           writes, and reverts after an hour\n  quell tune apply PLAN --yes --with -- ./job    only while the command runs\n  quell tune verify; quell tune status; quell tune revert\n  quell tune try irq-cpu0 --yes                  measures whether it helps\n\nEXIT CODES\n  0 done   1 failed   2 wrong usage   3 refused by a guard rail, or a setting differs from what it should be"
 )]
 pub struct Tune {
     #[command(subcommand)]
@@ -147,7 +147,7 @@ pub struct TuneAllow {
 /// Arguments of `quell tune apply`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell tune apply PLAN                    checks, and writes nothing\n  quell tune apply PLAN --yes --for 1h     writes, and takes back after an hour\n  quell tune apply PLAN --yes --until-pid 4711\n  quell tune apply PLAN --yes --with -- ./job"
+    after_help = "EXAMPLES\n  quell tune apply PLAN                    checks, and writes nothing\n  quell tune apply PLAN --yes --for 1h     writes, and reverts after an hour\n  quell tune apply PLAN --yes --until-pid 4711\n  quell tune apply PLAN --yes --with -- ./job"
 )]
 pub struct TuneApply {
     /// The plan that `quell tune plan -o` wrote.
@@ -201,7 +201,7 @@ pub struct TuneVerify {
 /// Arguments of `quell tune revert`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell tune revert                        everything\n  quell tune revert --forget               what others changed meanwhile is theirs"
+    after_help = "EXAMPLES\n  quell tune revert                        everything\n  quell tune revert --forget               forget settings that someone else changed"
 )]
 pub struct TuneRevert {
     /// The transaction to revert; all, if not given.
@@ -274,7 +274,7 @@ pub struct TuneExport {
 /// Arguments of `quell tune try`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "EXAMPLES\n  quell tune try irq-cpu0                  says what would be tried\n  quell tune try irq-cpu0 --yes            ten pairs of three seconds each\n  quell tune try ksm thp --yes --pairs 20 --max-risk medium --json\n\nEach pair is a time with the mitigation and one without, in random order (with, without, without, with, …). A source counts\nas changed if the confidence interval of its difference leaves out 0, corrected for the number of sources that are compared."
+    after_help = "EXAMPLES\n  quell tune try irq-cpu0                  shows what it would try\n  quell tune try irq-cpu0 --yes            ten pairs of three seconds each\n  quell tune try ksm thp --yes --pairs 20 --max-risk medium --json\n\nEach pair is one recording with the mitigation and one without, in random order (with, without, without, with, …). A source counts\nas changed if the confidence interval of its difference leaves out 0, corrected for the number of sources that are compared."
 )]
 pub struct TuneTry {
     /// Mitigations to try, each by itself.

@@ -28,7 +28,7 @@ fn visible() -> Command {
 pub fn pages(folder: &Path) -> std::io::Result<()> {
     fs_err::create_dir_all(folder)?;
     let command = visible();
-    let mut list = "# Commands\n\nMade of what the program says of itself; `./x docs` writes these pages anew.\n\n| verb | what it does |\n|---|---|\n".to_owned();
+    let mut list = "# Commands\n\n`./x docs` generates these pages from the program's help.\n\n| verb | what it does |\n|---|---|\n".to_owned();
     for verb in verbs_of(&command) {
         let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
         let name = verb.get_name();
@@ -39,8 +39,7 @@ pub fn pages(folder: &Path) -> std::io::Result<()> {
         }
         fs_err::write(folder.join(format!("{name}.md")), page)?;
     }
-    list +=
-        "\nEvery verb knows `--quiet` (nothing but results and errors), and `NO_COLOR` in the environment.\n";
+    list += "\nEvery verb accepts `--quiet` (only results and errors), and respects `NO_COLOR` in the environment.\n";
     fs_err::write(folder.join("index.md"), list)
 }
 

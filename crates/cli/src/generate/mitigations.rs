@@ -16,7 +16,7 @@ title = "Huge pages as our codes want them"
 category = "memory"
 what = "Our codes ask for huge pages by themselves."
 caveat = "Codes of guests do not."
-risk = "low"                             # low, medium or high: `apply` takes low unless reported more
+risk = "low"                             # low, medium or high: `apply` takes only low without --max-risk
 kernel = "any"
 provenance = ["our measurements of 2026"]
 noise = ['task:^khugepaged$', 'fault']   # sources as quell names them, each with a regular expression
@@ -38,8 +38,8 @@ want = "housekeeping"
 /// The page as Markdown.
 pub fn page(catalogue: &Catalogue, profiles: &[Profile]) -> String {
     let mut text = String::from(
-        "# Mitigations\n\nMade from `crates/tune/catalogue` by `./x docs`. `quell tune audit` says which of them are on a node, and `quell tune audit ID` tells \
-         more of one there. A site adds its own in `/etc/quell/mitigations.d`, and may replace one of quell's by its id.\n\n",
+        "# Mitigations\n\nMade from `crates/tune/catalogue` by `./x docs`. `quell tune audit` shows which \
+         of them are applied on a node, and `quell tune audit ID` shows the details of one. A site adds its own in `/etc/quell/mitigations.d`, and may replace one of quell's by its id.\n\n",
     );
     text += SITE;
     text += "## Profiles\n\n";

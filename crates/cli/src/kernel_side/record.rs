@@ -34,7 +34,7 @@ pub fn record(
     let follow = !command.is_empty();
     let cpus = if follow { Vec::new() } else { plan.cpus.clone() };
     let recorder = Recorder::start(quell_kernel::Plan { cpus, follow, adopt: false, cost })
-        .context("without a probe there is nothing but what the kernel tells (`quell doctor` tells more)")?;
+        .context("without a probe, the kernel recorder is the only source of data (`quell doctor` shows why it cannot run)")?;
     let rows = Rows::new(recorder);
     let variables = if follow { serve(&rows, printer) } else { None };
     let variables: Vec<Variable> = variables.into_iter().collect();
@@ -55,7 +55,10 @@ pub fn serve(rows: &Rows, printer: Printer) -> Option<Variable> {
     match rows.recorder().container()?.serve() {
         Ok(name) => Some((container::VARIABLE, name.into())),
         Err(error) => {
-            printer.warn(&format!("{:#}: programs cannot read their own account", anyhow::Error::new(error)));
+            printer.warn(&format!(
+                "{:#}: programs cannot read their own noise counters",
+                anyhow::Error::new(error)
+            ));
             None
         }
     }
@@ -88,7 +91,7 @@ fn stream(
     if let Some(followed) = followed {
         run.child = Some(start(followed, &rows, &mut manifest, &writer)?);
         printer
-            .status(&format!("following `{}` and all that it starts", one_line(&followed.words.join(" "))));
+            .status(&format!("following `{}` and its child processes", one_line(&followed.words.join(" "))));
     } else {
         let _ = leave(&plan.cpus);
         printer.status(&format!(
@@ -193,7 +196,7 @@ pub fn alongside(command: &mut Command, output: &Path, printer: Printer) -> Resu
         }
     };
     if let Err(error) = finished {
-        printer.warn(&format!("the kernel's side of the run is not whole: {error}"));
+        printer.warn(&format!("the kernel recording of the run is incomplete: {error}"));
     }
     Ok(status)
 }

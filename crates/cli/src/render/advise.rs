@@ -62,7 +62,7 @@ fn at_scale(advice: &Advice, at: usize, scale: &Scale) -> String {
         scale.ranks,
         percent(scale.slowdown_percent, scale.ci95_percent),
         time(scale.base_ns as f64),
-        if scale.supported { "" } else { "  (extrapolated: the recording is too short for so many ranks)" }
+        if scale.supported { "" } else { "  (extrapolated: the recording is too short for that many ranks)" }
     );
     let mut sources: Vec<&Source> = advice.sources.iter().collect();
     sources.sort_by(|a, b| b.costs[at].part_percent.total_cmp(&a.costs[at].part_percent));
@@ -71,7 +71,7 @@ fn at_scale(advice: &Advice, at: usize, scale: &Scale) -> String {
         .map(|source| CostRow { source: &source.source, node: source.node, cost: source.costs[at] })
         .collect();
     text += &rows(&shown);
-    text + &format!("overlap, which no single removal gains: {} %\n", points(scale.overlap_percent))
+    text + &format!("overlap, which no single removal recovers: {} %\n", points(scale.overlap_percent))
 }
 
 fn percent(value: f64, ci: Option<[f64; 2]>) -> String {
@@ -135,17 +135,18 @@ fn mitigations(advice: &Advice) -> String {
     let ranks = advice.scales.last().map_or(0, |scale| scale.ranks);
     let mut text = String::new();
     if !shown.is_empty() {
-        text += &format!("\nwhat could be done, at {ranks} ranks, if it takes away all that it addresses\n");
+        text +=
+            &format!("\nmitigations, at {ranks} ranks, if each removes all the noise that it addresses\n");
         text += &rows(&shown);
         let more = possible.count().saturating_sub(MOST_SHOWN);
         if more > 0 {
-            text += &format!("and {more} more that do less (--json)\n");
+            text += &format!("and {more} more with less effect (--json)\n");
         }
     }
     for (standing, words) in [
         (Standing::On, "on already"),
         (Standing::Impossible, "not on this machine"),
-        (Standing::CannotTell, "whether possible is not known"),
+        (Standing::CannotTell, "unknown whether possible"),
     ] {
         let ids: Vec<&str> = advice
             .mitigations
@@ -175,8 +176,10 @@ fn best_set(best: &Best) -> String {
 }
 
 fn leave(leave: &Leave) -> String {
-    let mut text =
-        format!("\nleaving one of {} CPUs of each node to the system, on as many nodes\n", leave.cpus);
+    let mut text = format!(
+        "\nleaving one of {} CPUs of each node to the system, on the same number of nodes\n",
+        leave.cpus
+    );
     text += &rows(&leave.scales);
     let pays = |from: Option<u64>| {
         from.map_or_else(|| "at none of these".into(), |ranks| format!("from {ranks} ranks on"))

@@ -44,7 +44,7 @@ pub fn bsp(bsp: &Bsp) -> String {
     text += &rows(&times);
     text.push('\n');
     text += &ranks(&bsp.by_rank);
-    text += &format!("taking the time adds {} to a phase\n", time(bsp.timing_ns));
+    text += &format!("reading the clock adds {} to a phase\n", time(bsp.timing_ns));
     text.push('\n');
     text += &costs(bsp);
     text += &anomalies(&bsp.anomalies, bsp.phases);
@@ -55,7 +55,7 @@ pub fn bsp(bsp: &Bsp) -> String {
 pub fn anomalies(anomalies: &Anomalies, phases: u64) -> String {
     let percent = 100.0 * anomalies.count as f64 / phases.max(1) as f64;
     let mut text = format!(
-        "\n{} of {phases} phases ({percent:.2} %) took more than {}, where {} is usual; what held {} of them is known\n",
+        "\n{} of {phases} phases ({percent:.2} %) took more than {} (typical: {}); the cause of {} of them is known\n",
         anomalies.count,
         time(anomalies.threshold_ns as f64),
         time(anomalies.typical_ns as f64),
@@ -76,17 +76,17 @@ pub fn anomalies(anomalies: &Anomalies, phases: u64) -> String {
 /// What one source did to the anomalous phases.
 #[derive(Debug, Columns)]
 struct CulpritRow<'a> {
-    #[column(title = "culprit, mostly")]
+    #[column(title = "main source")]
     source: &'a str,
     #[column(title = "phases")]
     count: u64,
-    #[column(title = "too long by")]
+    #[column(title = "excess")]
     excess_ns: u64,
     #[column(title = "of all", percent, precision = 1, suffix = " %")]
     percent: f64,
     #[column]
     each_ns: f64,
-    #[column(title = "it took itself")]
+    #[column(title = "source's time")]
     taken_ns: u64,
 }
 
@@ -100,7 +100,7 @@ impl<'a> CulpritRow<'a> {
 /// A phase that took longer than its threshold.
 #[derive(Debug, Columns)]
 struct AnomalyRow<'a> {
-    #[column(title = "the longest", id)]
+    #[column(title = "longest", id)]
     phase: u64,
     #[column]
     who: String,
@@ -108,9 +108,9 @@ struct AnomalyRow<'a> {
     held_by: Option<&'a str>,
     #[column(title = "took")]
     total_ns: u64,
-    #[column(title = "too long by")]
+    #[column(title = "excess")]
     excess_ns: u64,
-    #[column(title = "of it known")]
+    #[column(title = "attributed")]
     explained_ns: u64,
 }
 
@@ -178,7 +178,7 @@ fn costs(bsp: &Bsp) -> String {
     let percent = |value: f64| format!("{value:.2} %");
     let line = |name: &str, slowdown: &Slowdown| {
         format!(
-            "{name:34}{}{}: the slowest rank takes {} in the mean, {} without noise\n",
+            "{name:34}{}{}: the slowest rank takes {} on average, {} without noise\n",
             percent(slowdown.percent),
             interval(slowdown.ci95_percent, &percent),
             time(slowdown.mean_max_ns),
@@ -227,7 +227,8 @@ fn allreduce_run(run: &AllreduceRun) -> String {
     let mut text = heading(&run.run, run.operations);
     text += &warnings::lines(&run.warnings);
     if run.clock_error_ns > 0 {
-        text += &format!("clocks of the hosts are known to {}\n", time(run.clock_error_ns as f64));
+        text +=
+            &format!("clock offsets of the hosts are known to within {}\n", time(run.clock_error_ns as f64));
     }
     text.push('\n');
     let row = |what, spread| Times { what, spread };
@@ -258,7 +259,7 @@ fn time_line(line: &TimeLine) -> String {
         (column(from), column(from.saturating_add(culprit.taken_ns)))
     });
     let mut text = format!(
-        "\noperation {}, {} from end to end ({} work, {} in the operation, {} held)\n",
+        "\noperation {}, {} from end to end ({} work, {} in the operation, {} of delay)\n",
         line.phase,
         time((end - begin) as f64),
         '─',
@@ -283,20 +284,20 @@ fn time_line(line: &TimeLine) -> String {
 
 fn estimates(found: &Estimates, run: &AllreduceRun) -> String {
     let mut text = format!(
-        "\nThe system took {:.3} % of these CPUs, and was at work on one at least for {:.3} % of the time.\n",
+        "\nThe system took {:.3} % of these CPUs. At least one CPU was interrupted for {:.3} % of the time.\n",
         found.os_percent, found.os_any_percent
     );
     if let (Some(alone), Some(together), Some(overlap)) =
         (found.bound_without_overlap, found.bound_with_overlap, found.overlap)
     {
         text += &format!(
-            "Amdahl's bound on the speed-up: {alone:.0} if no two CPUs are ever struck together, {together:.0} with the overlap that was seen \
+            "Amdahl's bound on the speed-up: {alone:.0} if no two CPUs are interrupted at the same time, {together:.0} with the observed overlap \
              ({overlap:.2} CPUs at a time)\n"
         );
     }
     if let Some(ticks) = found.ticks_in_mean {
         text += &format!(
-            "{ticks:.2} ticks of {} one after another would make the usual operation ({}) as long as the mean one ({})\n",
+            "{ticks:.2} ticks of {} in a row would make the typical operation ({}) as long as the mean one ({})\n",
             time(found.tick_ns),
             time(run.longest.p50_ns as f64),
             time(run.longest.mean_ns)
@@ -315,7 +316,7 @@ fn signed(ns: f64) -> String {
 
 fn fit(fit: &Fit) -> String {
     let mut text =
-        format!("\nfit of the usual times: {} + {} · log2 P\n", signed(fit.a_ns), signed(fit.b_ns));
+        format!("\nfit of the typical times: {} + {} · log2 P\n", signed(fit.a_ns), signed(fit.b_ns));
     text += &rows(&fit.points);
     text
 }
@@ -365,7 +366,7 @@ pub fn halo(halo: &Halo) -> String {
     text += &rows(&halo.layouts.iter().map(LayoutLine::new).collect::<Vec<_>>());
     if let Some(ratios) = halo.full_over_left {
         text += &format!(
-            "\nfull nodes over the others: min {:.2}, mean {:.2}, max {:.2}, σ {:.2}\n",
+            "\nfull nodes relative to the others: min {:.2}, mean {:.2}, max {:.2}, σ {:.2}\n",
             ratios.min, ratios.mean, ratios.max, ratios.sigma
         );
     }

@@ -19,7 +19,7 @@ pub fn emulation(emulation: &Emulation) -> String {
         emulation.scale
     );
     text += &format!(
-        "burned: {:.1} % of the detours, those of {} and more\n",
+        "injected: {:.1} % of the detours, those of {} or longer\n",
         emulation.coverage_percent,
         time((SHORTEST_BURN_NS as f64 / emulation.scale).ceil())
     );
@@ -28,7 +28,7 @@ pub fn emulation(emulation: &Emulation) -> String {
             &format!("expected: {} without this machine's own noise\n", time(emulation.expected_ns as f64));
     } else {
         text += &rows(&emulation.points);
-        text += "difference: from the prediction, whose ranks go their own way; in place: from that for where the ranks really stood\n";
+        text += "difference: from the prediction, in which ranks are independent; in place: from the prediction for the ranks' actual offsets\n";
         text += &own_noise(emulation);
     }
     text += &warnings::lines(&emulation.warnings);
@@ -40,7 +40,7 @@ fn own_noise(emulation: &Emulation) -> String {
     let sum = |of: &dyn Fn(&Point) -> f64| emulation.points.iter().map(of).sum::<f64>();
     let spread = emulation.points.iter().map(|point| point.reference_spread_ns).fold(0.0, f64::max);
     format!(
-        "this machine's own noise: {} of {} runs were done again, {} were disturbed each time; {} taken out of {} runs\nquanta without \
+        "this machine's own noise: {} of {} runs were repeated, {} were disturbed each time; {} subtracted from {} runs\nquanta without \
          noise spread by {} (99.9 % above the median), {:.4} % of the quantum\n",
         sum(&|point| point.own.runs_again as f64),
         sum(&|point| point.own.runs as f64),

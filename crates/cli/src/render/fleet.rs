@@ -42,7 +42,7 @@ pub fn unlike(fleet: &Fleet, most: usize) -> String {
     if fleet.unlike.is_empty() {
         return format!("No node of {} stands out by any {}.\n", fleet.nodes, noun(fleet));
     }
-    let mut text = format!("{} of {} nodes are unlike the rest:\n", fleet.unlike.len(), fleet.nodes);
+    let mut text = format!("{} of {} nodes are outliers:\n", fleet.unlike.len(), fleet.nodes);
     if fleet.nodes_with_sources == 0 {
         text += "(sources unknown: how long detours last is compared instead)\n";
     }
@@ -88,11 +88,11 @@ fn costs(cost: &Cost) -> String {
     if !shares.is_empty() {
         let all = format!("with all {} nodes", cost.nodes);
         text += &format!(
-            "Of that loss, {all}, goes when the slowest are as the median node: {}\n",
+            "Part of that loss, {all}, that goes if the slowest become like the median node: {}\n",
             shares.join(", ")
         );
     }
-    text += "\nWho is last (with all nodes):\n";
+    text += "\nSlowest nodes (with all nodes):\n";
     let slowest = cost.slowest.iter().take(MOST_SLOWEST);
     let shown = slowest.map(|slow| SlowRow { node: label(&slow.node, slow.host.as_deref()), slow });
     text + &rows(&shown.collect::<Vec<_>>())
@@ -130,7 +130,7 @@ pub fn differences(differences: &[Difference]) -> String {
     if differences.is_empty() {
         return String::new();
     }
-    "\nNot all nodes are alike (no fault of theirs):\n".to_owned()
+    "\nDifferences between nodes (not faults):\n".to_owned()
         + &differences.iter().map(line).collect::<String>()
 }
 

@@ -31,7 +31,7 @@ fn ends(format: &About) -> String {
 /// The reference page, as Markdown.
 pub fn page() -> String {
     let mut text = String::from(
-        "# Formats\n\n`quell convert` reads and writes the files of other tools. What it reads it recognises by its content. This page is written by \
+        "# Formats\n\n`quell convert` reads and writes the files of other tools. It recognises input by its content. This page is written by \
          `quell generate`.\n\n| format | tool | read | `--to` | names |\n|---|---|---|---|---|\n",
     );
     let code = |word: &str| if word == "-" { word.to_owned() } else { format!("`{word}`") };
@@ -49,7 +49,7 @@ pub fn page() -> String {
     text += "\nA recording itself, `NAME.quell`, holds everything. netgauge's LogGP becomes a network, `NAME.toml`.\n";
     for format in FORMATS {
         text += &format!(
-            "\n## {}\n\n- Holds: {}.\n- Has no room for, or does not tell: {}.\n- Its form was taken from: {}.\n",
+            "\n## {}\n\n- Holds: {}.\n- Cannot hold, or does not report: {}.\n- Reference for the format: {}.\n",
             format.name, format.holds, format.lacks, format.form
         );
     }
@@ -77,13 +77,13 @@ pub fn help() -> String {
         lines.join("\n")
     };
     let read = wrapped(format!(
-        "The format of IN is recognised by its content. Read are {}. The span of a file that does not say how long its tool watched ends \
-         with its last row.",
+        "quell recognises the format of IN by its content. It reads {}. If a file does not state how long \
+         its tool measured, its span ends with its last row.",
         read_names()
     ));
     let written = wrapped(format!(
-        "Written are {}. In histograms neither order nor starts are known: they can be shown and converted, and nothing can be predicted \
-         or replayed from them.",
+        "quell writes {}. Histograms have neither order nor start times: quell can show and convert them, \
+         but cannot predict or replay from them.",
         written_names()
     ));
     format!("{examples}\n\n{read}\n\n{written}")

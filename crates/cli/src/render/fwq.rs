@@ -38,7 +38,7 @@ fn heading(fwq: &Fwq) -> String {
         format!("fixed work quanta · {} · quantum {quantum}{known}\n", count(fwq.ranks.len() as u64, "rank"));
     if let Some(percent) = fwq.mean_slowdown_percent {
         text += &format!(
-            "mean slow-down {percent:.3} %: the slowest rank of each of {}, in the mean, above the quantum\n",
+            "mean slowdown {percent:.3} %: mean excess over the quantum of the slowest rank of each of {}\n",
             count(fwq.iterations, "iteration")
         );
     }
@@ -127,7 +127,7 @@ fn histogram(fwq: &Fwq) -> String {
     };
     let bars: Vec<(String, u64)> = rows.into_iter().map(|(edge, count)| (label(edge), count)).collect();
     let title =
-        format!("How far quanta were above {}, all ranks (bars on a log scale)", time(fwq.quantum_ns as f64));
+        format!("Excess of quanta over {}, all ranks (bars on a log scale)", time(fwq.quantum_ns as f64));
     plots::bars(&title, width(), &bars)
 }
 
@@ -145,7 +145,7 @@ fn edge_below(ns: u64) -> u64 {
 
 fn spikes(fwq: &Fwq) -> String {
     if fwq.spikes_total == 0 {
-        return "\nNo quantum was far above the usual ones.\n".into();
+        return "\nNo quantum was much longer than the typical ones.\n".into();
     }
     let mut text = format!(
         "\n{}: {} above the quantum in all",
@@ -154,7 +154,7 @@ fn spikes(fwq: &Fwq) -> String {
     );
     text += &match fwq.spikes_explained_ns {
         Some(ns) => format!(", {} of it explained\n", time(ns as f64)),
-        None => "; who took the time is not known, for the kernel's side was not recorded\n".into(),
+        None => "; the sources are unknown, because the kernel was not recorded\n".into(),
     };
     if !fwq.spike_sources.is_empty() {
         text += &rows(fwq.spike_sources.iter().take(MOST_SOURCES));

@@ -61,7 +61,7 @@ fn processes(processes: &[Process]) -> String {
 pub fn plan(document: &Replay) -> String {
     let plan = &document.plan;
     format!(
-        "{} of {} detours ({:.1} %) and {:.1} % of their time can be injected by {}{}; {} come at once after the one before, {} are too \
+        "{} of {} detours ({:.1} %) and {:.1} % of their time can be injected by {}{}; {} follow the previous one immediately, {} are too \
          short\n",
         plan.kept,
         plan.detours,

@@ -88,7 +88,7 @@ fn cpu_table(cpus: &[CpuOverview]) -> String {
     for cpu in cpus.iter().filter(|cpu| cpu.own_detours > 0) {
         let (count, taken) = (cpu.own_detours, time(cpu.own_ns as f64));
         text += &format!(
-            "quell's own writing: {count} detours, {taken}, on CPU {}; they are in no figure\n",
+            "quell's own writing: {count} detours, {taken}, on CPU {}; the figures exclude them\n",
             cpu.cpu
         );
     }
@@ -97,7 +97,7 @@ fn cpu_table(cpus: &[CpuOverview]) -> String {
 
 fn histogram_table(histograms: &[HistogramOverview]) -> String {
     rows(histograms)
-        + "A quantile is the upper end of its bucket. Order and starts are not known: nothing can be predicted or replayed from this.\n"
+        + "A quantile is the upper end of its bucket. Order and start times are unknown: quell cannot predict or replay from this.\n"
 }
 
 fn histogram(noise: &Durations) -> String {

@@ -32,7 +32,7 @@ pub fn simulation(simulation: &Simulation, outcome: &Outcome) -> String {
 fn culprits(facts: &CulpritFacts) -> String {
     let spent = |ns: u64| time(ns as f64);
     let mut text = format!(
-        "\ncritical path: {} without noise + {} of noise in {} places; {} of the {} that struck all ranks was absorbed\n",
+        "\ncritical path: {} without noise + {} of noise in {} places; {} of the {} of noise on all ranks was absorbed\n",
         spent(facts.silent_path_ns),
         spent(facts.delay_ns),
         facts.hits,
@@ -74,12 +74,12 @@ fn noise_line(noise: &NoiseFacts, seed: u64) -> String {
     };
     let sources: Vec<String> = noise.sources.iter().map(source).collect();
     let start = match (noise.start, noise.skew_ns) {
-        (StartName::Independent, _) => format!("each node at a place of its own, seed {seed}"),
-        (StartName::Together, 0) => format!("all nodes at one place, seed {seed}"),
+        (StartName::Independent, _) => format!("each node at its own offset, seed {seed}"),
+        (StartName::Together, 0) => format!("all nodes at the same offset, seed {seed}"),
         (StartName::Together, skew) => {
-            format!("all nodes at one place, up to {} late, seed {seed}", time(skew as f64))
+            format!("all nodes at the same offset, up to {} late, seed {seed}", time(skew as f64))
         }
-        (StartName::Offsets, _) => "each rank at its given place".into(),
+        (StartName::Offsets, _) => "each rank at its given offset".into(),
     };
     format!("noise: {}; {start}\n", sources.join(", "))
 }
@@ -100,8 +100,8 @@ fn facts(simulation: &Simulation) -> String {
     if let Some(total) = simulation.noise.as_ref().and_then(|noise| noise.injected_total_ns) {
         let mean = total as f64 / f64::from(simulation.ranks.max(1));
         rows.push((
-            "noise that struck",
-            format!("{} on all ranks, {} on each in the mean", time(total as f64), time(mean)),
+            "noise received",
+            format!("{} on all ranks, {} per rank on average", time(total as f64), time(mean)),
         ));
     }
     if let Some(baseline) = simulation.baseline {

@@ -75,7 +75,7 @@ pub fn by_class(attribution: &Attribution) -> String {
 }
 
 fn unknown(attribution: &Attribution) -> String {
-    let why = attribution.sources_unknown_because.as_deref().unwrap_or("nothing was recorded of them");
+    let why = attribution.sources_unknown_because.as_deref().unwrap_or("they were not recorded");
     format!("Sources are not known: {}.\n", one_line(why))
 }
 
@@ -86,17 +86,17 @@ fn warnings(attribution: &Attribution) -> String {
 /// The columns of IBM's osjitter tool and, in addition, the class and the effect on the program.
 fn source_table(sources: &[SourceRow]) -> String {
     if sources.is_empty() {
-        return "The kernel told of no interval on these CPUs.\n".into();
+        return "The kernel reported no interval on these CPUs.\n".into();
     }
     let text = rows(sources.iter().take(MOST_ROWS));
     let text = text + &more(sources.iter().skip(MOST_ROWS).map(|row| row.total_ns));
     let own = sources.iter().any(|row| row.own);
-    text + if own { "Class `own` is quell itself: no noise of this node.\n" } else { "" }
+    text + if own { "Class `own` is quell itself, not noise of this node.\n" } else { "" }
 }
 
 fn task_table(tasks: &[TaskRow]) -> String {
     if tasks.is_empty() {
-        return "No task ran in the program's place.\n".into();
+        return "No other task preempted the program.\n".into();
     }
     let called = |row: &TaskRow| {
         let own = if row.own { " (quell itself)" } else { "" };
@@ -218,7 +218,7 @@ fn details(sources: &[SourceRow]) -> String {
             }
         }
     }
-    if text.is_empty() { text } else { format!("\nWhat was behind them\n{text}") }
+    if text.is_empty() { text } else { format!("\nCauses\n{text}") }
 }
 
 fn unattributed(explained: Option<&Explained>) -> String {
@@ -229,7 +229,7 @@ fn unattributed(explained: Option<&Explained>) -> String {
     let alone = LeftOverRow { what: "without any interval", left: &left.alone };
     let mut text = format!("\n{}", rows([&known, &alone]));
     if !left.hypotheses.is_empty() {
-        text += "What it may be (hypotheses, none is proved)\n";
+        text += "Possible causes (hypotheses, none is proven)\n";
     }
     text.extend(left.hypotheses.iter().map(|Hypothesis { says, .. }| format!("  - {}\n", one_line(says))));
     text
@@ -247,7 +247,7 @@ fn command(attribution: &Attribution) -> String {
 fn had(command: &CommandRow) -> String {
     let had = command.share.had_percent.map_or_else(
         || "never ran".into(),
-        |percent| format!("had {percent:.2} % of the CPU time that it could have had"),
+        |percent| format!("got {percent:.2} % of the CPU time available to it"),
     );
     let ended = command.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
     let share = command.share;

@@ -28,12 +28,12 @@ const OWN_WORK: &str = "the program's own work";
 pub fn tracked(tracked: &Tracked) -> String {
     let mut text = extent(tracked);
     if tracked.compensated_runtime_by_source_ns.is_empty() {
-        text += "\nThe archive has no noise counters: what noise did to this run is not known.\n`quell trace` counts it, for root or who may use eBPF.\n";
+        text += "\nThe archive has no noise counters, so the effect of noise on this run is unknown.\n`quell trace` records them as root or with the privileges for eBPF.\n";
         return text + &busiest(&tracked.paths);
     }
     text += &effect(tracked);
     if tracked.ranks.iter().all(|rank| rank.local_ns == 0 && rank.accumulated_ns == 0) {
-        return text + "\nThe counters of noise in the archive stayed at zero.\n" + &busiest(&tracked.paths);
+        return text + "\nThe noise counters in the archive stayed at zero.\n" + &busiest(&tracked.paths);
     }
     text += &sources(tracked);
     text += &plot(&tracked.ranks);
@@ -77,7 +77,7 @@ fn effect(tracked: &Tracked) -> String {
     );
     if local > 0 {
         text += &format!(
-            "noise struck ranks for {} of their time\nthey ended later by {}, {} times as much\n",
+            "noise took {} of the ranks' time\nit made them end {} later, {} times as much\n",
             percent(local, runtime),
             percent(accumulated, runtime),
             quotient(accumulated, local),
@@ -93,7 +93,7 @@ fn sources(tracked: &Tracked) -> String {
     rows.retain(|row| cost(row) != 0);
     rows.sort_by_key(|row| -cost(row));
     let mut text =
-        "\nSources, over all ranks; saved: the run would be shorter by so much without it\n".to_owned();
+        "\nSources, over all ranks; saved: the run would be shorter by this time without it\n".to_owned();
     text += &fitting(&rows.iter().collect::<Vec<_>>(), &[], |row, room| middle(&one_line(&row.source), room));
     if let Some(sum) = tracked.orthogonal_sum_ratio {
         let words = if sum > 1.005 { "sources hide one another" } else { "each adds its own" };

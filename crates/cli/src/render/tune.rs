@@ -60,7 +60,7 @@ pub fn table(document: &Document) -> String {
     }
     text += &sums(document);
     text += &unseen(document);
-    text + "`quell tune audit ID` tells more of one; `quell tune plan ID…` what it would write\n"
+    text + "`quell tune audit ID` shows the details of one; `quell tune plan ID…` shows what it would write\n"
 }
 
 /// Each mitigation in full.
@@ -92,7 +92,7 @@ fn heading(document: &Document) -> String {
 }
 
 fn sums(document: &Document) -> String {
-    let states = [State::On, State::Partial, State::Off, State::CannotTell, State::NotHere];
+    let states = [State::Applied, State::Partial, State::NotApplied, State::CannotTell, State::NotHere];
     let count = |state| document.mitigations.iter().filter(|one| one.state == state).count();
     let sums: Vec<String> = states
         .into_iter()
@@ -109,7 +109,7 @@ fn unseen(document: &Document) -> String {
         .iter()
         .filter(|one| one.state == State::CannotTell)
         .map(|one| {
-            format!("  {}: {}\n", one.id, one_line(one.why.as_deref().unwrap_or("it does not say why")))
+            format!("  {}: {}\n", one.id, one_line(one.why.as_deref().unwrap_or("it gives no reason")))
         })
         .collect();
     if !reported.is_empty() {
@@ -121,7 +121,7 @@ fn unseen(document: &Document) -> String {
         let lines = first
             .map(|one| format!("  {} ({}): {}\n", one_line(&one.place), one.mitigation, one_line(&one.why)));
         let root = if document.unprivileged { " (root sees more)" } else { "" };
-        text += &format!("{} places could not be seen{root}:\n", document.unseen.len());
+        text += &format!("{} places could not be read{root}:\n", document.unseen.len());
         text.extend(lines);
         if document.unseen.len() > 8 {
             text += &format!("  and {} more (--json has them all)\n", document.unseen.len() - 8);
@@ -193,9 +193,9 @@ fn short(text: &str) -> String {
 /// The display name of a state.
 pub fn word(state: State) -> &'static str {
     match state {
-        State::On => "on",
-        State::Partial => "partial",
-        State::Off => "off",
+        State::Applied => "applied",
+        State::Partial => "partly applied",
+        State::NotApplied => "not applied",
         State::NotHere => "not here",
         State::CannotTell => "cannot tell",
     }

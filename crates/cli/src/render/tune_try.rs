@@ -23,23 +23,23 @@ fn one(attempt: &Attempt) -> String {
     let Some(trial) = &attempt.trial else { return name + "not tried\n" };
     let mut text = format!("{name}{}", words(trial));
     if attempt.kept {
-        text += "; it stays applied (`quell tune revert` takes it back)";
+        text += "; it stays applied (`quell tune revert` reverts it)";
     }
     text.push('\n');
     text += &format!(
-        "{} pairs of recordings; all intervals hold together with {} % confidence\n",
+        "{} pairs of recordings; the intervals hold jointly with {} % confidence\n",
         trial.pairs,
         trial.confidence * 100.0
     );
     for (write, why) in &attempt.not_taken {
-        text += &format!("not taken: {}: {}\n", one_line(write), one_line(why));
+        text += &format!("rejected: {}: {}\n", one_line(write), one_line(why));
     }
     if trial.addressed.without_ns_per_s == 0.0 && trial.addressed.with_ns_per_s == 0.0 {
-        text += "none of the noise that it addresses was seen on these CPUs\n";
+        text += "the noise that it addresses did not occur on these CPUs\n";
     }
     if attempt.lost_without + attempt.lost_with > 0 {
         text += &format!(
-            "events were lost, {} without it and {} with it: what was lost is in no figure\n",
+            "events were lost, {} without it and {} with it: the figures exclude them\n",
             attempt.lost_without, attempt.lost_with
         );
     }
@@ -111,10 +111,8 @@ fn scale(scale: &Scale) -> String {
     let mut text = format!("\nA phase of {} at scale:\n", time(scale.quantum_ns as f64));
     text += &rows(&shown.collect::<Vec<_>>());
     if scale.without.iter().chain(&scale.with).any(|point| !point.supported) {
-        text += &format!(
-            "* more ranks than the recordings speak for ({}): extrapolated\n",
-            scale.supported_ranks
-        );
+        text +=
+            &format!("* more ranks than the recordings support ({}): extrapolated\n", scale.supported_ranks);
     }
     text
 }

@@ -57,7 +57,7 @@ fn check(options: &AuditOptions, only: Option<&[String]>) -> anyhow::Result<()> 
     for (id, value) in &options.values {
         if only.is_some_and(|only| !only.contains(id)) {
             return Err(Usage(format!(
-                "--set {id}={}: {id} is not asked for here",
+                "--set {id}={}: this command does not request {id}",
                 quell_recording::one_line(value)
             ))
             .into());
@@ -69,7 +69,7 @@ fn check(options: &AuditOptions, only: Option<&[String]>) -> anyhow::Result<()> 
     }
     match options.pid {
         Some(pid @ (0..=2)) => {
-            Err(Usage(format!("--pid {pid} is the system's own: name a process of the job")).into())
+            Err(Usage(format!("--pid {pid} is a system process: name a process of the job")).into())
         }
         _ => Ok(()),
     }

@@ -53,18 +53,17 @@ fn candidate(one: &Audited<'_>, elsewhere: bool) -> Candidate {
     let writes = one.places.iter().any(|sight| !sight.done && !sight.immovable && sight.want.is_some());
     let standing = match one.state {
         _ if elsewhere => Standing::CannotTell,
-        State::On => Standing::On,
+        State::Applied => Standing::On,
         State::NotHere => Standing::Impossible,
         State::CannotTell => Standing::CannotTell,
-        State::Off | State::Partial if mitigation.is_the_jobs() => Standing::ByHand,
-        State::Off | State::Partial if writes => Standing::Possible,
-        State::Off | State::Partial if one.by_hand.is_empty() => Standing::Impossible,
-        State::Off | State::Partial => Standing::ByHand,
+        State::NotApplied | State::Partial if mitigation.is_the_jobs() => Standing::ByHand,
+        State::NotApplied | State::Partial if writes => Standing::Possible,
+        State::NotApplied | State::Partial if one.by_hand.is_empty() => Standing::Impossible,
+        State::NotApplied | State::Partial => Standing::ByHand,
     };
     let by_hand = || one.by_hand.iter().find(|hand| hand.done != Some(true)).map(|hand| hand.todo.clone());
-    let placed = || {
-        mitigation.is_the_jobs().then(|| "it does something only for a job that is placed there".to_owned())
-    };
+    let placed =
+        || mitigation.is_the_jobs().then(|| "it has an effect only for a job placed there".to_owned());
     let why = match standing {
         Standing::ByHand => by_hand().or_else(placed).or_else(|| one.why.clone()),
         _ if elsewhere => None,

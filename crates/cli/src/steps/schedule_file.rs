@@ -16,7 +16,7 @@ pub fn form(target: &GoalTarget) -> Result<Format, Usage> {
         (Some(GoalForm::Text), _) | (None, Some("goal")) => Ok(Format::Text),
         (Some(GoalForm::Binary), _) | (None, Some("bin")) => Ok(Format::Binary),
         _ => Err(Usage(format!(
-            "{} does not say in which form to write: name it NAME.goal or NAME.bin, or add --to text or --to binary",
+            "{} does not determine the format: name it NAME.goal or NAME.bin, or add --to text or --to binary",
             target.output.display()
         ))),
     }

@@ -79,7 +79,7 @@ pub fn range(text: &str) -> Result<Vec<SweepValue>, String> {
         Some(more) if more < MOST_VALUES as u64 => {
             Ok((first..=last).map(|n| SweepValue { text: n.to_string(), cell: Cell::U64(n) }).collect())
         }
-        Some(_) => Err(format!("`{text}` are more than the {MOST_VALUES} values that an axis may have")),
+        Some(_) => Err(format!("`{text}` has more than the {MOST_VALUES} values that an axis may have")),
         None => Err(format!("the range `{text}` runs backwards")),
     }
 }

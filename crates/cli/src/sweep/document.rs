@@ -81,7 +81,7 @@ impl Sweep {
     fn done(&self) -> String {
         if self.files_there < self.files {
             return format!(
-                "{} of {} files are in {} ({}); the others are other processes', at work or to be started\n",
+                "{} of {} files are in {} ({}); the others belong to other processes, running or not yet started\n",
                 self.files_there,
                 self.files,
                 self.folder,

@@ -100,7 +100,7 @@ impl Folder {
         match fs_err::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
-                .map_err(|error| Usage(format!("{} is no plan of a sweep: {error}", path.display())).into()),
+                .map_err(|error| Usage(format!("{} is not a sweep plan: {error}", path.display())).into()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }

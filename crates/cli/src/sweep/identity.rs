@@ -81,7 +81,7 @@ impl Identity {
         let mut all = Vec::new();
         let mut differ = |what: &str, here: &str, there: &str| {
             if here != there {
-                all.push(format!("{what} is {here} here and {there} there"));
+                all.push(format!("{what} differs: {here} here, {there} there"));
             }
         };
         differ("the version of quell", &self.quell, &other.quell);
@@ -100,7 +100,7 @@ impl Identity {
         differ("points a file", &self.points_a_file.to_string(), &other.points_a_file.to_string());
         for (path, hash) in &self.inputs {
             if other.inputs.get(path).is_some_and(|there| there != hash) {
-                all.push(format!("{path} is not the file that it was"));
+                all.push(format!("{path} has changed"));
             }
         }
         if all.is_empty() && self != other {

@@ -131,7 +131,11 @@ fn report(document: &Sweep, json: bool, printer: Printer) -> anyhow::Result<()> 
 fn read(file: &Path, form: &SweepSpec) -> anyhow::Result<Plan> {
     let bytes = fs_err::metadata(file)?.len();
     if bytes > MOST_BYTES as u64 {
-        return Err(Usage(format!("{} has {bytes} bytes, and is no plan of a sweep", file.display())).into());
+        return Err(Usage(format!(
+            "{} has {bytes} bytes, which is too large for a sweep plan",
+            file.display()
+        ))
+        .into());
     }
     let text = fs_err::read_to_string(file)?;
     let plan = Plan::read(&text, form, points_a_file);

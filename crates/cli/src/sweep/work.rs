@@ -122,7 +122,7 @@ pub fn run<V: Sweepable>(
             Err(RecvTimeoutError::Timeout) if stop.load(Ordering::SeqCst) => return Err(interrupted(shared)),
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => {
-                anyhow::bail!("a thread of the sweep ended before its work")
+                anyhow::bail!("a thread of the sweep ended early")
             }
         };
         finished += 1;
@@ -141,7 +141,7 @@ pub fn run<V: Sweepable>(
 
 fn interrupted<V: Sweepable>(shared: &Shared<V>) -> anyhow::Error {
     anyhow::anyhow!(
-        "interrupted: {} of {} files are complete in {}; the same command goes on from there",
+        "interrupted: {} of {} files are complete in {}; run the same command again to continue",
         shared.folder.there(),
         shared.context.plan.chunks(),
         shared.folder.path.display()

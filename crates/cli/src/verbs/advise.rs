@@ -82,7 +82,7 @@ pub fn run(args: &Advise, printer: Printer) -> anyhow::Result<Outcome> {
 fn of_many(args: &Advise, folder: &Path, paths: &[PathBuf], printer: Printer) -> anyhow::Result<Outcome> {
     let plain = args.messages.op == OpText::Max && args.job.sync_mode()? == SyncMode::None;
     if !plain || args.goal.is_some() || args.html.is_some() {
-        let text = "a folder of many nodes is held against phases that wait for the slowest of unsynchronised ranks: leave --op, --sync, \
+        let text = "a folder of many nodes is evaluated only for phases that wait for the slowest of unsynchronised ranks: leave --op, --sync, \
                     --goal and --html out, or name one recording";
         return Err(Usage(text.into()).into());
     }

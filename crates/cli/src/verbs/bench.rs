@@ -135,14 +135,15 @@ fn conclude(
     if let Some(run) = failed {
         return Err(failure(run));
     }
-    printer.status(&format!("the run is in {}: look again with `quell bench show`", site.folder.display()));
+    printer
+        .status(&format!("the run is in {}: show it again with `quell bench show`", site.folder.display()));
     Ok(Outcome::Done)
 }
 
 /// Why a run failed, and where to find its output.
 fn failure(run: &Run) -> anyhow::Error {
     anyhow::anyhow!(
-        "the run failed: {} (what was finished until then is in {})",
+        "the run failed: {} (its finished part is in {})",
         run.facts.errors.join("; "),
         run.folder.display()
     )

@@ -83,7 +83,7 @@ struct Request<'a> {
 fn keep_cpu(input: &mut Imported, cpu: Cpu, args: &Request<'_>) -> anyhow::Result<()> {
     let recording = &mut input.recording;
     if !recording.threads.is_empty() {
-        let text = "--cpu would cut the command's threads in two, which move between CPUs: leave it out";
+        let text = "--cpu would split the command's threads, which move between CPUs: leave it out";
         return Err(Usage(text.into()).into());
     }
     input.phases.retain(|(of, _)| *of == cpu);
@@ -93,7 +93,7 @@ fn keep_cpu(input: &mut Imported, cpu: Cpu, args: &Request<'_>) -> anyhow::Resul
     recording.histograms.retain(|one| one.cpu == cpu);
     recording.manifest.cpus.retain(|facts| facts.cpu == cpu);
     if recording.manifest.cpus.is_empty() {
-        return Err(Usage(format!("{} holds nothing of CPU {cpu}", args.input.display())).into());
+        return Err(Usage(format!("{} has no data of CPU {cpu}", args.input.display())).into());
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ pub fn run(args: &Doctor, printer: Printer) -> anyhow::Result<Outcome> {
         let liftable = checks.iter().filter(|check| !check.commands.is_empty()).count();
         if liftable > 0 {
             printer.status(&format!(
-                "`quell doctor --commands` prints what lifts {liftable} of these limits, to be pasted into a shell"
+                "`quell doctor --commands` prints commands that lift {liftable} of these limits, to paste into a shell"
             ));
         }
     }
@@ -96,8 +96,7 @@ fn settings() -> Finding {
                 true => Some(Remedy::Commands(vec!["sudo systemctl stop tuned".into()])),
                 false => None,
             };
-            let advice =
-                "`quell tune apply` refuses beside it: stop it, or give it the plan (`quell tune export`)";
+            let advice = "`quell tune apply` refuses while it runs: stop it, or give it the plan (`quell tune export`)";
             let found = finding(Verdict::Limited, format!("{owner} owns them"), Some(advice));
             Finding { remedy: stop, ..found }
         }
@@ -108,7 +107,8 @@ fn settings() -> Finding {
 /// A script that lifts the limits that commands can lift, with comments on why the others need something else.
 fn script(checks: &[Check]) -> String {
     let mut text =
-        "# What lifts limits of quell on this machine: read it, then paste what you want.\n".to_owned();
+        "# Commands that lift limits of quell on this machine: read them, then paste those that you want.\n"
+            .to_owned();
     let mut printed: Vec<&[String]> = Vec::new();
     for check in checks.iter().filter(|check| !check.commands.is_empty()) {
         if printed.contains(&check.commands.as_slice()) {
@@ -123,7 +123,7 @@ fn script(checks: &[Check]) -> String {
     }
     let stays = checks.iter().filter(|check| check.verdict != "good" && check.commands.is_empty());
     for check in stays {
-        let advice = check.advice.as_deref().unwrap_or("nothing is to be done about it");
+        let advice = check.advice.as_deref().unwrap_or("no action is possible");
         text += &format!("\n# no command lifts this: {}: {}\n#   {advice}\n", check.subject, check.finding);
     }
     text

@@ -21,9 +21,7 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     let host = machine::host().unwrap_or_else(|| "node".into());
     let place = place::of_recording(args.output.as_deref(), &host, launched, !args.command.is_empty())?;
     let Place::To(output) = place else {
-        printer.status(&format!(
-            "{host} is being recorded by the first copy of quell on it: this one has nothing to do"
-        ));
+        printer.status(&format!("the first copy of quell on {host} records it: this copy has nothing to do"));
         return Ok(Outcome::Done);
     };
     let copies = launched.filter(Launched::among_several);
@@ -49,7 +47,7 @@ pub fn run(args: &Record, printer: Printer) -> anyhow::Result<Outcome> {
     printer.result(&format!("{}\n", output.display()))?;
     match manifest.sources.and_then(|sources| sources.command_exit_code) {
         Some(code) if code != 0 && manifest.state != State::Interrupted => anyhow::bail!(
-            "the command ended with exit code {code}; what it suffered until then is in {}",
+            "the command ended with exit code {code}; its noise up to then is in {}",
             output.display()
         ),
         _ => Ok(Outcome::Done),

@@ -40,7 +40,7 @@ pub fn run(args: &ServeMetrics, printer: Printer) -> anyhow::Result<Outcome> {
     let side = KernelSide::start(wish, watched, printer)?;
     let stop = stopped_by_signals()?;
     if !args.listen.ip().is_loopback() {
-        printer.warn("everyone who reaches this address can read the names of this node's processes: there is no password");
+        printer.warn("process names are served without authentication to anyone who can reach this address");
     }
     let address = listener.local_addr()?;
     printer.status(&format!("CPUs {}: http://{address}/metrics", format_cpu_list(&plan.cpus)));
@@ -53,7 +53,10 @@ pub fn run(args: &ServeMetrics, printer: Printer) -> anyhow::Result<Outcome> {
 
 fn listen(args: &ServeMetrics) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(args.listen).with_context(|| {
-        format!("cannot listen on {} (--listen names another address, port 0 any free one)", args.listen)
+        format!(
+            "cannot listen on {} (choose another address with --listen; port 0 takes a free one)",
+            args.listen
+        )
     })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
@@ -85,8 +88,8 @@ fn serve(
             _ => probe::stream(plan, stop, &mut live).map(drop).map_err(anyhow::Error::new),
         };
         stop.store(true, Ordering::SeqCst);
-        let served = server.join().map_err(|_| anyhow::anyhow!("the server's thread broke down"))?;
-        gathered.and(served.context("the server cannot go on"))
+        let served = server.join().map_err(|_| anyhow::anyhow!("the server thread failed"))?;
+        gathered.and(served.context("the server cannot continue"))
     })
 }
 

@@ -15,7 +15,7 @@ use crate::render;
 /// How to see the rest of the sources.
 fn hint(attribution: &Attribution) -> &'static str {
     match attribution.sources {
-        Some(_) => "\n`--by source`, `--by task` and `--by class` show who took the CPUs.\n",
+        Some(_) => "\n`--by source`, `--by task` and `--by class` show which sources took the CPUs.\n",
         None => "",
     }
 }

@@ -35,7 +35,7 @@ pub fn run(args: &Study, printer: Printer) -> anyhow::Result<Outcome> {
     report_limits(printer);
     let manifest = record(&plan, args.watching.sources, false, &inside(&folder), printer)?;
     if manifest.state == State::Interrupted {
-        printer.status("interrupted: the study goes on with what was recorded up to now");
+        printer.status("interrupted: the study continues with what was recorded up to now");
     }
     let recording = Recording::open(&inside(&folder))?;
     let overview = overview(&recording);

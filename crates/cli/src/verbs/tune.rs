@@ -71,14 +71,14 @@ fn allowed(args: &TuneAllow) -> Allowed {
 fn read_plan(path: &Path) -> anyhow::Result<Plan> {
     use anyhow::Context as _;
     use std::io::Read as _;
-    let failed = || format!("{} is not read", path.display());
+    let failed = || format!("cannot read {}", path.display());
     let mut text = String::new();
     let file = fs_err::File::open(path).with_context(failed)?;
     let read = file.take(LARGEST_PLAN + 1).read_to_string(&mut text).with_context(failed)?;
     if read as u64 > LARGEST_PLAN {
-        anyhow::bail!("{} is larger than {LARGEST_PLAN} bytes: it is no plan", path.display());
+        anyhow::bail!("{} is larger than {LARGEST_PLAN} bytes: it is not a plan", path.display());
     }
-    Plan::read(&text).map_err(|why| anyhow::anyhow!("{} is not taken: {why}", path.display()))
+    Plan::read(&text).map_err(|why| anyhow::anyhow!("{} is rejected: {why}", path.display()))
 }
 
 /// Whether this user may write to a machine.

@@ -109,7 +109,7 @@ impl Face {
             return Ok(Self::Plain);
         }
         let view = View::new(args.sort, &args.filter);
-        let tty = Tty::take(view, title).context("the terminal cannot be drawn on (try --plain)")?;
+        let tty = Tty::take(view, title).context("cannot draw on this terminal (try --plain)")?;
         Ok(Self::Screen(Box::new(tty)))
     }
 }
@@ -143,7 +143,7 @@ impl Live {
         let unknown = match &side {
             KernelSide::Known(_) => None,
             KernelSide::Unknown(why) => Some(why.clone()),
-            KernelSide::Unwanted => Some("they were not asked for (--sources off)".into()),
+            KernelSide::Unwanted => Some("they were not requested (--sources off)".into()),
         };
         let probed = plan.method != Method::Kernel;
         let meter = Meter::start(recorder(&side));

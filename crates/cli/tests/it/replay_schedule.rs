@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn nodes_stand_where_the_sync_mode_says(places in prop::collection::vec(any::<u64>(), 1..9), skew in 0u64..50, node in 0u64..20, phase in 0u64..20, period in 1u64..1000) {
+    fn nodes_start_at_the_offset_of_the_sync_mode(places in prop::collection::vec(any::<u64>(), 1..9), skew in 0u64..50, node in 0u64..20, phase in 0u64..20, period in 1u64..1000) {
         let place = |sync, skews: &[u64], node, phase| {
             let order = Order { sync, places: places.clone(), skews: skews.to_vec(), ..Order::new(Context::Boundary, 0) };
             let words = words(&order, &[vec![CpuNoise { cpu: Cpu(0), period_ns: period, detours: vec![] }]]);

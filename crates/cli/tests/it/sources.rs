@@ -138,7 +138,7 @@ fn a_study_is_reported_again_with_its_trials() {
         "predict-none.json",
         r#"{"quantum_ns":500000,"phases":50,"seed":9,"points":[{"ranks":16},{"ranks":4}]}"#,
     );
-    write("try-ksm.json", r#"{"schema":"quell.tune-try/2","mitigations":[{"id":"ksm","title":"reported"}]}"#);
+    write("try-ksm.json", r#"{"schema":"quell.tune-try/2","mitigations":[{"id":"ksm","title":"applied"}]}"#);
     write("try-other.json", r#"{"schema":"quell.show/2","title":"untold"}"#);
     let output = run(dir.path(), &["report", "s"]);
     let reported = String::from_utf8(output.stderr).unwrap();
@@ -151,7 +151,7 @@ fn a_study_is_reported_again_with_its_trials() {
     let (_, data) = page.split_once(r#"<script type="application/json" id="data">"#).unwrap();
     let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
     assert_eq!(data["trials"].as_array().unwrap().len(), 1);
-    assert_eq!(data["trials"][0]["mitigations"][0]["title"], "told");
+    assert_eq!(data["trials"][0]["mitigations"][0]["title"], "applied");
     let job = made!({"quantum_ns": 500_000, "op": "max", "sync": "none", "phases": 50, "seed": 9});
     assert_eq!(data["advice"]["job"], job);
 }

@@ -290,7 +290,7 @@ fn a_sweep_that_is_asked_to_end_keeps_what_is_complete() {
     let output = child.wait_with_output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1));
-    assert!(printed.contains("the same command goes on from there"), "{printed}");
+    assert!(printed.contains("run the same command again to continue"), "{printed}");
     let there = parts(&dir.path().join("out")) as u64;
     let again = done(sweep(dir.path(), "out"));
     assert_eq!(again["computed"].as_u64(), Some(FILES as u64 - there));

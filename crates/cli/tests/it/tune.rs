@@ -100,7 +100,7 @@ fn there_and_back(node: &Node, args: &[&str]) -> Value {
 }
 
 #[test]
-fn each_machine_is_as_it_was() {
+fn every_machine_is_unchanged() {
     there_and_back(
         &Node::new(fake_machine::large),
         &["vm-stat-interval", "thp", "workqueue-cpumask", "dirty-writeback", "nohz-full", "--persist"],

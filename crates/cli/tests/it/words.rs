@@ -194,7 +194,7 @@ fn doctor_prints_commands_that_a_shell_can_read() {
     fs_err::write(dir.path().join("fix.sh"), &output.stdout).unwrap();
     let read = std::process::Command::new("sh").arg("-n").arg(dir.path().join("fix.sh")).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
-    assert!(output.stdout.starts_with(b"# What lifts limits"));
+    assert!(output.stdout.starts_with(b"# Commands that lift limits"));
 }
 
 #[test]

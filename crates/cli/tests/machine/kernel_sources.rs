@@ -143,7 +143,7 @@ fn without_the_privilege_all_but_the_sources_is_there() {
     std::os::unix::fs::chown(dir.path(), Some(65534), Some(65534)).unwrap();
     let program = dir.path().join("quell");
     fs_err::copy(env!("CARGO_BIN_EXE_quell"), &program).unwrap();
-    let nobody = |args: &[&str]| {
+    let unprivileged = |args: &[&str]| {
         use std::os::unix::process::CommandExt as _;
         std::process::Command::new(&program)
             .args(args)
@@ -154,11 +154,11 @@ fn without_the_privilege_all_but_the_sources_is_there() {
             .output()
             .unwrap()
     };
-    let refused = nobody(&["record", "-o", "on.quell", "--sources", "on", "--duration", "200ms"]);
+    let refused = unprivileged(&["record", "-o", "on.quell", "--sources", "on", "--duration", "200ms"]);
     let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{printed}");
     assert!(printed.contains("cap_bpf,cap_perfmon"), "{printed}");
-    let recorded = nobody(&["record", "-o", "auto.quell", "--duration", "200ms"]);
+    let recorded = unprivileged(&["record", "-o", "auto.quell", "--duration", "200ms"]);
     let printed = String::from_utf8_lossy(&recorded.stderr).into_owned();
     assert!(recorded.status.success() && printed.contains("stay unknown"), "{printed}");
     let show = json(dir.path(), &["show", "auto.quell", "--by", "source", "--json"]);

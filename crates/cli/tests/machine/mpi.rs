@@ -312,7 +312,7 @@ mod measured {
     }
 
     #[test]
-    fn every_benchmark_tells_what_it_found() {
+    fn every_benchmark_reports_its_findings() {
         let _machine = machine();
         let Some(mpi) = mpis().first().copied() else { return };
         let dir = tempfile::tempdir().unwrap();

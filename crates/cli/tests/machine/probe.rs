@@ -271,7 +271,7 @@ mod measured {
     }
 
     /// Memory is bounded and losses are counted on any machine; on a quiet one, nothing is lost.
-    #[expect(clippy::zombie_processes, reason = "wait4 waits for it, and tells its memory")]
+    #[expect(clippy::zombie_processes, reason = "wait4 waits for it, and reports its memory")]
     fn keep_a_million(folder: &Path, name: &str) -> Result<(), String> {
         let args =
             ["record", "-o", name, "--threshold", "5ns", "--count", "1000000", "--duration", "120s", "-q"];

@@ -59,7 +59,7 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
     let all: Vec<(String, f64)> = lines.map(of).collect();
     let count = all.len();
     let all: BTreeMap<String, f64> = all.into_iter().collect();
-    assert_eq!(all.len(), count, "a series is told twice");
+    assert_eq!(all.len(), count, "a series appears twice");
     all
 }
 
@@ -179,7 +179,7 @@ fn what_cannot_be_served_is_refused() {
     }
     // SAFETY: the call has no conditions.
     if unsafe { libc::geteuid() } != 0 {
-        return skip("only root can become somebody without privileges");
+        return skip("only root can become a user without privileges");
     }
     let output =
         quell(Path::new("/")).args(["serve-metrics", "--listen", "127.0.0.1:0"]).uid(65_534).output();

@@ -394,7 +394,7 @@ fn what_others_change_in_between_is_theirs() {
 }
 
 #[test]
-fn an_audit_without_roots_rights_says_what_it_could_not_see() {
+fn an_audit_without_root_reports_what_it_could_not_read() {
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let binary = folder.path().join("quell");

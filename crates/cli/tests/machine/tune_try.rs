@@ -41,7 +41,7 @@ fn trial(folder: &Path, args: &[&str]) -> Value {
 }
 
 #[test]
-fn without_a_word_it_only_says_what_it_would_do() {
+fn without_yes_it_only_shows_what_it_would_do() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &["tune", "try", "vm-stat-interval", "--cpus", "1"]);
     if !has_two_cpus() {

@@ -8,7 +8,7 @@ use quell_testing::{machine, measure, skip};
 use serde_json::Value;
 
 #[test]
-fn without_sources_the_probe_still_tells() {
+fn without_sources_the_probe_still_reports() {
     let _machine = machine();
     let dir = tempfile::tempdir().unwrap();
     let args = ["watch", "--json", "--sources", "off", "--duration", "500ms", "--interval", "250ms"];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Works, then makes an MPI call, again and again, and tells when: for each call when work began, when the call began, when it ended.
+ * Works, then makes an MPI call, again and again, and reports the times: for each call when work began, when the call began, when it ended.
  *
  * Usage: calls COUNT WORK_NS probe|barrier|sendrecv [LOG]
  */

@@ -11,13 +11,13 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// A time limit that a busy machine does not exceed.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Waits for a condition, and panics if it does not become true.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what} did not come within {PATIENCE:?}");
+        assert!(start.elapsed() < TIMEOUT, "{what} did not come within {TIMEOUT:?}");
         std::thread::yield_now();
     }
 }

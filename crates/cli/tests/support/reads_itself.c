@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Reads its own account from the metric container many times under a storm of timers, and tells what it saw. A torn
+ * Reads its own account from the metric container many times under a storm of timers, and reports the result. A torn
  * reading is one in which a kind's time moved and its count did not, or the other way round, or either fell. The last
- * reading is told with the time just before it and just after it.
+ * reading is reported with the time just before it and just after it.
  */
 #define _GNU_SOURCE
 #include "quell_metrics_read.h"
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
-	/* As somebody without privileges, if it can. */
+	/* As a user without privileges, if it can. */
 	if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
 		return 1;
 
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 	if (quell_metrics_read(slot, &before))
 		return 1;
 	first_ticks = before.count[QUELL_TICK];
-	/* So many reads at least, and so many ticks among them. */
+	/* Minimum number of reads, and of ticks among them. */
 	while (done < reads || before.count[QUELL_TICK] - first_ticks < 2000) {
 		if (quell_metrics_read(slot, &now))
 			return 1;

@@ -15,12 +15,12 @@ pub fn alone() -> Option<Turn> {
     let kernel = fs_err::read_to_string("/proc/2/comm").is_ok_and(|comm| comm == "kthreadd\n");
     if !root || !kernel || fs_err::OpenOptions::new().write(true).open("/proc/sys/vm/stat_interval").is_err()
     {
-        skip("settings of the kernel are only root's on a machine of its own");
+        skip("only root on a machine of its own may change kernel settings");
         return None;
     }
     let applied = Command::new(env!("CARGO_BIN_EXE_quell")).args(["tune", "verify"]).output().unwrap();
     if applied.stdout != b"nothing is applied\n" {
-        skip("somebody has applied a plan on this machine, which the tests would take back");
+        skip("a plan is applied on this machine, and the tests would revert it");
         return None;
     }
     Some(turn)

@@ -9,8 +9,8 @@ pub(crate) const MISSED: [(&str, &str); 10] = [
     ("irq_handler_entry", "devices' interrupts are not seen"),
     ("softirq_entry", "softirqs are not seen"),
     ("sched_switch", "tasks are not seen"),
-    ("hrtimer_expire_entry", "what the timer ran for is not known"),
-    ("csd_function_entry", "what another CPU called for is not known"),
+    ("hrtimer_expire_entry", "the causes of timer interrupts are unknown"),
+    ("csd_function_entry", "the causes of other CPUs' calls are unknown"),
     (
         "csd_queue_cpu",
         "which task called from another CPU is known only where it sent an interrupt of its own",

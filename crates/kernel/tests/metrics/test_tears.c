@@ -292,15 +292,15 @@ static void from_another_thread(const struct quell_slot *slot)
 	struct tally blind;
 
 	CHECK(pthread_create(&writer, NULL, write_until_the_end, NULL) == 0);
-	expect_whole("beside the writers, all", read_often(slot, quell_metrics_read, READS, 1));
-	expect_whole("beside the writers, ns", read_some_often(slot, READS));
+	expect_whole("during writes, all", read_often(slot, quell_metrics_read, READS, 1));
+	expect_whole("during writes, ns", read_some_often(slot, READS));
 	blind = read_often(slot, read_blindly, READS, 1);
 	ending = 1;
 	CHECK(pthread_join(writer, NULL) == 0);
 	if (CPU_COUNT(&allowed) > 1)
-		expect_tears("beside the writers, blindly", blind);
+		expect_tears("during writes, blindly", blind);
 	else
-		say("beside the writers on a single CPU, blindly", blind);
+		say("during writes on a single CPU, blindly", blind);
 	expect_nesting();
 }
 

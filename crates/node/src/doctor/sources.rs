@@ -53,7 +53,7 @@ const MAPS_UNLIMITED: (u32, u32) = (5, 11);
 fn version(files: Files<'_>) -> Finding {
     const SUBJECT: &str = "kernel version";
     let Some((version, release)) = files.release() else {
-        return finding(SUBJECT, Verdict::Good, "not told", None);
+        return finding(SUBJECT, Verdict::Good, "unknown", None);
     };
     // Vendors backport newer features to older versions, so the kernel's own type information decides.
     let has = |since, name: &[u8]| {
@@ -80,7 +80,7 @@ fn types(files: Files<'_>) -> Finding {
     finding(
         SUBJECT,
         Verdict::Missing,
-        format!("no {TYPES}: without type information the recorder cannot find its way in this kernel"),
+        format!("no {TYPES}: the recorder needs the type information of this kernel"),
         Some(
             "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y; a container may have to show /sys of the host",
         ),
@@ -131,7 +131,9 @@ fn lockdown(files: Files<'_>) -> Finding {
             SUBJECT,
             Verdict::Missing,
             "confidentiality: no program may read the kernel's memory, not even root's",
-            Some("boot without `lockdown=confidentiality`; the mode `integrity` leaves the recorder alone"),
+            Some(
+                "boot without `lockdown=confidentiality`; the mode `integrity` does not restrict the recorder",
+            ),
         ),
         Some("integrity") => finding(SUBJECT, Verdict::Good, "integrity: programs may still read", None),
         Some(_) => finding(SUBJECT, Verdict::Good, "none", None),
@@ -145,8 +147,8 @@ fn container(files: Files<'_>) -> Finding {
         return finding(
             SUBJECT,
             Verdict::Missing,
-            "in a user namespace (as rootless containers are): capabilities count only inside it, and eBPF asks for them \
-             outside",
+            "in a user namespace (as rootless containers are): capabilities apply only inside it, and eBPF \
+             needs them outside",
             Some(
                 "run quell on the host, or as real root in a container with `--cap-add BPF --cap-add PERFMON`",
             ),
@@ -159,8 +161,8 @@ fn container(files: Files<'_>) -> Finding {
         return finding(
             SUBJECT,
             Verdict::Limited,
-            "in a PID namespace: CPUs can be recorded, but the threads of a command cannot be followed, as the kernel's ids are \
-             others",
+            "in a PID namespace: CPUs can be recorded, but the threads of a command cannot be followed, \
+             because the kernel's ids differ",
             Some("for `record -- CMD` share the host's PID namespace (`--pid=host`), or run on the host"),
         );
     }
@@ -174,7 +176,7 @@ fn container(files: Files<'_>) -> Finding {
         (None, true) => finding(
             SUBJECT,
             Verdict::Limited,
-            "none is seen, yet a seccomp filter is on this process: it may refuse the bpf system call",
+            "none is visible, but a seccomp filter applies to this process: it may refuse the bpf system call",
             Some(
                 "where loading fails, start quell outside of what set the filter (a container, a systemd unit)",
             ),
@@ -213,8 +215,8 @@ fn symbols(files: Files<'_>) -> Finding {
 fn statistics(files: Files<'_>) -> Finding {
     const SUBJECT: &str = "eBPF statistics";
     if files.setting("kernel/bpf_stats_enabled") == Some(1) {
-        let text = "on (kernel.bpf_stats_enabled is 1): the kernel times every run of every program, which costs time itself";
-        let advice = "`sudo sysctl kernel.bpf_stats_enabled=0`, unless they are being read";
+        let text = "on (kernel.bpf_stats_enabled is 1): the kernel times every run of every program, which itself costs time";
+        let advice = "`sudo sysctl kernel.bpf_stats_enabled=0`, unless someone reads them";
         return finding(SUBJECT, Verdict::Limited, text, Some(advice))
             .lifted_by("sudo sysctl kernel.bpf_stats_enabled=0");
     }
@@ -223,9 +225,9 @@ fn statistics(files: Files<'_>) -> Finding {
 
 fn unprivileged(files: Files<'_>) -> Finding {
     let text = match files.setting("kernel/unprivileged_bpf_disabled") {
-        Some(0) => "permitted for other kinds of program; tracing asks for privileges all the same",
+        Some(0) => "permitted for other kinds of program; tracing still needs privileges",
         Some(_) => "off, as most systems set it; quell does not need it",
-        None => "not told; quell does not need it",
+        None => "unknown; quell does not need it",
     };
     finding("unprivileged eBPF", Verdict::Good, text, None)
 }

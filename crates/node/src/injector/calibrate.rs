@@ -46,7 +46,7 @@ pub enum CalibrationError {
     NoTimer,
     /// The timers did not interrupt the loop.
     #[error(
-        "cannot calibrate the timer: only {struck} of {wanted} timers struck a loop of quell's own; is the CPU shared with others? \
+        "cannot calibrate the timer: only {struck} of {wanted} timers interrupted quell's own loop; is the CPU shared with others? \
          give --overhead"
     )]
     Silent {

@@ -84,7 +84,7 @@ pub enum CompileError {
     Apart(String),
     /// No useful time is left.
     #[error(
-        "{name}: the noise of CPU {cpu} leaves no time to any program; record a CPU that the probe can run on"
+        "{name}: the noise of CPU {cpu} leaves no time for a program; record a CPU that the probe can run on"
     )]
     AllNoise {
         /// The node's noise.
@@ -94,8 +94,8 @@ pub enum CompileError {
     },
     /// Detours are so frequent that the program would starve.
     #[error(
-        "{name}: a detour every {period} on CPU {cpu} is too often for this context, in which each costs {overhead}: below three times \
-         that the program starves. Stretch the noise with --scale {scale}, or use --context boundary"
+        "{name}: a detour every {period} on CPU {cpu} is too often for this context, in which each costs \
+         {overhead}: with a period below three times that, the program starves. Stretch the noise with --scale {scale}, or use --context boundary"
     )]
     TooOften {
         /// The node's noise.

@@ -124,8 +124,6 @@ pub enum PhasesError {
         reason: std::io::Error,
     },
     /// A thread panicked.
-    #[error(
-        "the thread on CPU {0} broke off, so the phases that it ran are not known: this is a mistake in quell"
-    )]
+    #[error("the thread on CPU {0} failed, so its phases are unknown: this is a bug in quell")]
     Broken(Cpu),
 }

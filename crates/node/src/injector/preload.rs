@@ -28,7 +28,7 @@ pub fn write(context: Context, folder: &Path) -> std::io::Result<Option<PathBuf>
 /// The reason why a job cannot load a library from a folder, if there is one.
 pub fn obstacle(folder: &Path) -> Option<&'static str> {
     if !fits_variable(folder) {
-        return Some("a path with blanks, colons or semicolons cannot be loaded from");
+        return Some("nothing can be loaded from a path with blanks, colons or semicolons");
     }
     is_noexec(folder).then_some("nothing can be loaded from its file system (noexec)")
 }

@@ -27,7 +27,7 @@ const PRIORITY: u8 = 50;
 /// Longer burns are cut to this length.
 const LONGEST_BURN: Duration = Duration::from_secs(1);
 /// A thread that has not reported for this long is considered stuck.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// The minimum pause between two burns.
 const REST_NS: u64 = 5_000;
 /// How often the watchdog checks, and how often sleeping threads check whether to end.
@@ -124,7 +124,7 @@ impl Disturbers {
     pub fn start(words: &Arc<Vec<u64>>, cpus: &[Cpu], alone: Cpu) -> Result<Self, ProcessError> {
         let schedule = Schedule::from_words(words).map_err(|flaw| ProcessError::Schedule(flaw.reason()))?;
         // The last guard, set before any thread has real-time priority: the kernel ends quell if the watchdog starves.
-        realtime::limit_cpu_time(PATIENCE * 3).map_err(ProcessError::Priority)?;
+        realtime::limit_cpu_time(TIMEOUT * 3).map_err(ProcessError::Priority)?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut all = Self { stop, threads: Vec::new(), watchdog: None };
         let watched = Watched::default();
@@ -198,7 +198,7 @@ impl Disturbers {
                 let threads = watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 for shared in threads.iter().filter(|shared| !shared.over.load(Ordering::SeqCst)) {
                     let unseen = now_ns().saturating_sub(shared.seen_ns.load(Ordering::SeqCst));
-                    if Duration::from_nanos(unseen) > PATIENCE {
+                    if Duration::from_nanos(unseen) > TIMEOUT {
                         realtime::demote(shared.thread.load(Ordering::SeqCst));
                     }
                 }

@@ -31,7 +31,7 @@ pub enum MpiError {
         looked_for: String,
     },
     /// The wrapper exists and does not work.
-    #[error("{compiler} does not compile a program that includes mpi.h; it says: {printed}")]
+    #[error("{compiler} does not compile a program that includes mpi.h; it printed: {printed}")]
     Compiler {
         /// The wrapper.
         compiler: PathBuf,
@@ -53,7 +53,7 @@ pub enum MpiError {
     },
     /// No wrapper was found for the MPI that a program uses.
     #[error(
-        "{what} is of {family}, and no compiler wrapper of that is here to build the tracer with: tried {tried}. Load its \
+        "{what} belongs to {family}, and no compiler wrapper of it was found to build the tracer: tried {tried}. Load its \
          module, name the wrapper with `--mpi PATH`, or install it (Debian: `apt-get install libopenmpi-dev`, or `libmpich-dev`)"
     )]
     NoWrapper {
@@ -73,7 +73,7 @@ pub enum MpiError {
         source: std::io::Error,
     },
     /// No rank reported.
-    #[error("no rank began within {seconds} s of {launcher}, so it was ended; it said: {printed}")]
+    #[error("no rank of {launcher} began within {seconds} s, so quell ended it; it printed: {printed}")]
     Silent {
         /// The launcher.
         launcher: PathBuf,

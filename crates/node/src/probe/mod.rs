@@ -75,7 +75,7 @@ pub enum ProbeError {
     #[error(transparent)]
     Cpu(#[from] CpuError),
     /// There is not enough memory for the buffers.
-    #[error("the buffer for CPU {cpu} cannot be had (probe fewer CPUs at a time with --cpus)")]
+    #[error("no memory for the buffer of CPU {cpu} (probe fewer CPUs at a time with --cpus)")]
     Buffer {
         /// The CPU.
         cpu: Cpu,
@@ -99,7 +99,7 @@ pub enum ProbeError {
         source: io::Error,
     },
     /// A thread could not be bound to its CPU.
-    #[error("CPU {cpu} cannot be bound to")]
+    #[error("cannot bind the probe to CPU {cpu}")]
     Pin {
         /// The CPU.
         cpu: Cpu,

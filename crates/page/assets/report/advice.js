@@ -2,8 +2,8 @@
 
 const ADVICE_WORDS = [
     [
-        "Part, removed, alone",
-        "Three answers to what a source costs. Part: what it took of the slowest ranks' detours; all parts add up to the slowdown. Removed: by how much the slowdown falls if the source goes. Alone: the slowdown if there were no other noise.",
+        "Share, gain, alone",
+        "Three answers to what a source costs. Share: its part of the slowest ranks' detours; all shares add up to the slowdown. Gain: the reduction of the slowdown if the source is removed. Alone: the slowdown if there were no other noise.",
     ],
     [
         "Overlap",
@@ -72,8 +72,8 @@ function listed(names) {
 
 /** A sentence of the data, formatted as a sentence of its own. */
 function ownSentence(text) {
-    const told = clean(text);
-    return /[.!?]$/.test(told) ? told : `${told}.`;
+    const text = clean(text);
+    return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /** The headline, with the cost only if no prediction shows it already. */
@@ -113,9 +113,9 @@ function headlineOfAdvice(advice, predicted) {
 
 /** The warnings of the advice that are not among those of the predictions. */
 function limitsOfAdvice(advice, curves) {
-    const said = curves.flatMap((curve) => list(curve.sentences));
+    const shown = curves.flatMap((curve) => list(curve.sentences));
     return list(advice.sentences)
-        .filter((sentence) => !said.includes(sentence))
+        .filter((sentence) => !shown.includes(sentence))
         .map((sentence) => `Advice: ${clean(sentence)}`);
 }
 

@@ -9,9 +9,9 @@ function costSection(advice) {
         "costs",
         "What each source costs",
         paragraph(
-            "A source's part is what it took of the slowest ranks' detours; all parts add up to the slowdown. " +
-                "Removed is by how much the slowdown falls if the source goes, and alone what it would cost if it were the only noise. " +
-                "They differ because noise hides noise: a rank that waits for another one loses nothing by a detour of its own.",
+            "A source's share is its part of the slowest ranks' detours; all shares add up to the slowdown. " +
+                "The gain is the reduction of the slowdown if the source is removed; alone is the slowdown if it were the only noise. " +
+                "They differ because delays overlap: a rank that waits for another one loses nothing by a detour of its own.",
         ),
         ...atScale(advice, "costs-scale", (scale) => [costTable(sources, scale), overlapOf(scale)]),
     );

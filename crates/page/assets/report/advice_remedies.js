@@ -28,7 +28,7 @@ function remedySection(advice) {
             "Possible, without a prediction: addresses next to nothing, or needs a CPU that the job leaves alone",
             slight,
         ),
-        foldedRemedies("On already: what it takes away is not in the recording", of("on")),
+        foldedRemedies("Applied already: the recording does not contain its noise", of("applied")),
         foldedRemedies("Not possible on this machine", of("impossible")),
         foldedRemedies("Whether it is possible here is not known", of("cannot-tell")),
         leaveTable(record(advice.leave)),

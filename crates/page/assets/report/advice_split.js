@@ -67,15 +67,15 @@ function splitFigure(advice) {
 /** A single scale: a bar, divided by source. */
 function splitBar(layers, scale) {
     const all = layers.reduce((sum, layer) => sum + layer.at(scale), 0);
-    const said = (layer) => `${layer.name}: ${points(layer.at(scale))} points`;
+    const shown = (layer) => `${layer.name}: ${points(layer.at(scale))} points`;
     const piece = (layer) =>
         element("i", {
             class: `piece ${layer.kind}`,
             style: `width: ${(100 * layer.at(scale)) / all}%`,
-            title: said(layer),
+            title: shown(layer),
         });
     const key = (layer) =>
-        element("span", { class: "swatch" }, element("i", { class: `piece ${layer.kind}` }), said(layer));
+        element("span", { class: "swatch" }, element("i", { class: `piece ${layer.kind}` }), shown(layer));
     return element(
         "figure",
         { class: "stacks" },
@@ -86,7 +86,7 @@ function splitBar(layers, scale) {
         ),
         element(
             "span",
-            { class: "stack whole", role: "img", "aria-label": layers.map(said).join(", ") },
+            { class: "stack whole", role: "img", "aria-label": layers.map(shown).join(", ") },
             ...layers.map(piece),
         ),
         element("div", { class: "keys under" }, ...layers.map(key)),

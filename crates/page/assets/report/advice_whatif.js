@@ -16,7 +16,7 @@ function whatIfSection(advice) {
     boxes[0].checked = true;
     const gone = () => names.filter((_, i) => boxes[i].checked);
     const combination = () => boxes.reduce((sum, box, i) => sum + (box.checked ? 2 ** i : 0), 0);
-    const said = element("p", { class: "lead", role: "status", "aria-live": "polite" });
+    const shown = element("p", { class: "lead", role: "status", "aria-live": "polite" });
     const place = element("div");
     const figure =
         scalesUpwards(advice).length > 1
@@ -25,7 +25,7 @@ function whatIfSection(advice) {
               )
             : null;
     const tell = () => {
-        said.textContent = whatIfSentence(scales.at(-1), left, combination(), gone());
+        shown.textContent = whatIfSentence(scales.at(-1), left, combination(), gone());
         place.replaceChildren(whatIfTable(scales, left, combination(), gone()));
     };
     const change = () => {
@@ -46,7 +46,7 @@ function whatIfSection(advice) {
             element("legend", {}, "Take away"),
             ...names.map(switchOf),
         ),
-        said,
+        shown,
         figure,
         place,
     );
@@ -63,8 +63,8 @@ function whatIfSentence(scale, left, combination, gone) {
 
 function lessBy(now, then) {
     const less = now > 0 ? (100 * (now - then)) / now : 0;
-    const told = fixed(Math.abs(less), 1);
-    return told === "0.0" ? ", no less" : `, ${told} % ${less > 0 ? "less" : "more"}`;
+    const text = fixed(Math.abs(less), 1);
+    return text === "0.0" ? ", no less" : `, ${text} % ${less > 0 ? "less" : "more"}`;
 }
 
 function whatIfTable(scales, left, combination, gone) {

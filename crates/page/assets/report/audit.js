@@ -2,16 +2,16 @@
 
 /** States in the order in which they are listed: name, mark, meaning. */
 const MITIGATION_STATES = new Map([
-    ["on", ["on", "all that it touches is as wanted"]],
-    ["partial", ["partial", "some of what it touches is as wanted"]],
-    ["off", ["off", "nothing that it touches is as wanted"]],
+    ["applied", ["applied", "every setting has the wanted value"]],
+    ["partial", ["partly applied", "some settings have the wanted value"]],
+    ["not-applied", ["not applied", "no setting has the wanted value"]],
     ["cannot-tell", ["cannot tell", "it cannot be seen; its row says why"]],
     ["not-here", ["not here", "nothing that it touches is on this machine"]],
 ]);
 
 const MITIGATION_RISKS = new Map([
     ["low", "Nothing that a user of the node would notice but less noise"],
-    ["medium", "A function of the node is missed by somebody"],
+    ["medium", "May disable a feature that someone uses"],
     ["high", "The node can hang, lose work or lose a protection"],
     ["external", "Not this machine's to change"],
 ]);
@@ -33,7 +33,7 @@ const AUDIT_WORDS = [
     ["Place", "One thing that a mitigation writes: a file, an interrupt, a thread, a unit, a cpuset."],
     [
         "Plan",
-        "What chosen mitigations would write, old beside new. To make one writes nothing to the machine; quell tune apply does. One made with --persist stands after the next boot too.",
+        "What chosen mitigations would write, old and new. To make one writes nothing to the machine; quell tune apply does. One made with --persist stands after the next boot too.",
     ],
 ];
 
@@ -95,7 +95,7 @@ function auditSections(audit) {
 
 const STATE_MARKS = new Map([
     [
-        "on",
+        "applied",
         [
             ["circle", { cx: 8, cy: 8, r: 7, class: "full" }],
             ["path", { d: "M4.6 8.3 7 10.7 11.4 5.6", class: "cut" }],
@@ -108,7 +108,7 @@ const STATE_MARKS = new Map([
             ["path", { d: "M8 1.8a6.2 6.2 0 0 0 0 12.4z", class: "full" }],
         ],
     ],
-    ["off", [["circle", { cx: 8, cy: 8, r: 6.2 }]]],
+    ["not-applied", [["circle", { cx: 8, cy: 8, r: 6.2 }]]],
     [
         "cannot-tell",
         [
@@ -152,13 +152,13 @@ function stateLabel(state) {
 
 /** What could not be determined or read, grouped by the reason. */
 function unseenSection(audit, link) {
-    const untold = records(audit.mitigations).filter((row) => row.state === "cannot-tell");
+    const unknown = records(audit.mitigations).filter((row) => row.state === "cannot-tell");
     const unseen = records(audit.unseen);
-    if (untold.length === 0 && unseen.length === 0) {
+    if (unknown.length === 0 && unseen.length === 0) {
         return section("unseen", "What could not be seen", paragraph("Everything could be seen."));
     }
     const joined = (parts) => parts.flatMap((made, at) => (at === 0 ? [made] : [", ", made]));
-    const reasons = [...grouped(untold, (row) => String(row.why ?? "it does not say why"))].map(
+    const reasons = [...grouped(unknown, (row) => String(row.why ?? "it does not say why"))].map(
         ([why, rows]) => element("li", {}, `${asSentence(why)} `, ...joined(rows.map((row) => link(row.id)))),
     );
     const hidden = [...grouped(unseen, (one) => `${one.mitigation}\n${one.why}`).values()].map((places) => {
@@ -178,7 +178,7 @@ function unseenSection(audit, link) {
         "unseen",
         "What could not be seen",
         reasons.length > 0
-            ? paragraph(`${plural(untold.length, "mitigation")} of which it cannot be told how they stand:`)
+            ? paragraph(`${plural(unknown.length, "mitigation")} of which it cannot be text how they stand:`)
             : null,
         reasons.length > 0 ? element("ul", {}, ...reasons) : null,
         hidden.length > 0

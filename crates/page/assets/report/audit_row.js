@@ -160,7 +160,7 @@ function mitigationDetail(row, link) {
     const patterns = list(row.patterns).map((pattern) => element("code", {}, clean(pattern)));
     const hands = records(row.by_hand);
     const sights = records(row.places);
-    const told = [
+    const entries = [
         ["Why", row.why ? asSentence(row.why) : null],
         ["Gone", row.gone ? asSentence(row.gone) : null],
         ["Today", row.successor ? link(row.successor) : null],
@@ -182,12 +182,12 @@ function mitigationDetail(row, link) {
                 : null,
         ],
     ];
-    const items = told
+    const items = entries
         .filter(([, value]) => value !== null)
         .map(([name, value, kind]) =>
             element("div", { class: kind ?? "" }, element("dt", {}, name), element("dd", {}, value)),
         );
-    return element("dl", { class: "told" }, ...items);
+    return element("dl", { class: "details-list" }, ...items);
 }
 
 /** A reason, formatted as a sentence. */
@@ -201,10 +201,10 @@ function asSentence(text) {
 function handItem(hand) {
     const [mark, word] =
         hand.done === true
-            ? ["on", "done"]
+            ? ["applied", "done"]
             : hand.done === false
-              ? ["off", "to do"]
-              : ["cannot-tell", "nobody sees whether it is done"];
+              ? ["not-applied", "to do"]
+              : ["cannot-tell", "quell cannot see whether it is done"];
     const seen = hand.seen ? `${word}: ${clean(hand.seen)}` : word;
     return element(
         "li",
@@ -269,7 +269,7 @@ function placeItem(sight) {
         .map(clean);
     const notes = [
         sight.why ? clean(sight.why) : null,
-        sight.immovable && !sight.why ? "the kernel lets nobody change it" : null,
+        sight.immovable && !sight.why ? "the kernel does not let anyone change it" : null,
         sight.staged ? "in force after the next boot, or when what reads it starts again" : null,
         others.length > 0 ? `changes with ${others.join(", ")}` : null,
         list(sight.overruled_by).length > 0
@@ -293,7 +293,7 @@ function placeItem(sight) {
 /** The mark and the name of a place's state. */
 function markOf(sight) {
     if (sight.done) {
-        return ["on", "as wanted"];
+        return ["applied", "as wanted"];
     }
     if (sight.now === null || sight.now === undefined) {
         return ["cannot-tell", "not seen"];
@@ -303,7 +303,7 @@ function markOf(sight) {
     }
     return sight.want === null || sight.want === undefined
         ? ["cannot-tell", "not judged"]
-        : ["off", "to change"];
+        : ["not-applied", "to change"];
 }
 
 /** The command that plans this mitigation, with a button to copy it; or why there is none. */
@@ -336,17 +336,17 @@ function planOptions(row, id) {
         ];
         return given.length > 0 ? given : null;
     }
-    if (row.state !== "off" && row.state !== "partial") {
+    if (row.state !== "not-applied" && row.state !== "partial") {
         return null;
     }
-    const told = (value) => value !== null && value !== undefined;
+    const known = (value) => value !== null && value !== undefined;
     const same = (sight) => placeValue(sight.now) === placeValue(sight.want);
     const writes = records(row.places).filter(
         (sight) =>
             !sight.done &&
             !sight.immovable &&
-            told(sight.now) &&
-            told(sight.want) &&
+            known(sight.now) &&
+            known(sight.want) &&
             !(sight.staged && same(sight)),
     );
     if (writes.length === 0) {
@@ -361,12 +361,12 @@ function whyNoPlan(row) {
         return "It is not this machine's to change.";
     }
     switch (row.state) {
-        case "on":
+        case "applied":
             return "It is on already.";
         case "not-here":
             return "There is nothing to write on this machine.";
         case "cannot-tell":
-            return "How it stands cannot be told, so a plan would write nothing.";
+            return "The state is unknown, so a plan would write nothing.";
         default:
             return records(row.by_hand).length > 0
                 ? "A plan would write nothing: what is to be done is done by hand."

@@ -51,7 +51,7 @@ function absence(show, lines, densities) {
         return "FWQ and FTQ measure whole quanta, so there are no single detours to draw.";
     }
     if (show?.method === "kernel") {
-        return "No probe ran beside the kernel's own account, so there are no detours to draw.";
+        return "No probe ran with the kernel recorder, so there are no detours to draw.";
     }
     if (show && records(show.cpus).every((cpu) => !(cpu.detours > 0))) {
         return "No detour was above the threshold.";
@@ -232,9 +232,9 @@ function densitySpec(curves) {
 
 /** Values inside a span, and directly next to it so that a single duration is visible; zero outside. */
 function within(span, grid, values) {
-    const beside = 0.05;
+    const margin = 0.05;
     return values.map((value, i) =>
-        span && (grid[i] < span[0] - beside || grid[i] > span[1] + beside) ? 0 : value,
+        span && (grid[i] < span[0] - margin || grid[i] > span[1] + margin) ? 0 : value,
     );
 }
 

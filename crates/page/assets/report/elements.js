@@ -109,9 +109,9 @@ function filled(columns, rows) {
 function commandLine(text, label) {
     const command = element("code", { tabindex: "0" }, text);
     const copy = element("button", { type: "button", "aria-label": label }, "Copy");
-    const said = element("span", { class: "quiet", role: "status" });
-    copy.addEventListener("click", () => copyText(command).then((how) => (said.textContent = how)));
-    return element("span", { class: "command" }, command, copy, said);
+    const shown = element("span", { class: "quiet", role: "status" });
+    copy.addEventListener("click", () => copyText(command).then((how) => (shown.textContent = how)));
+    return element("span", { class: "command" }, command, copy, shown);
 }
 
 /** Copies an element's text; if the browser does not permit that, selects it. */

@@ -311,9 +311,9 @@ function read(u, spec) {
         ...lines,
     );
     const { clientWidth, clientHeight } = u.over;
-    const beside = left > clientWidth / 2 ? left - spec.reading.offsetWidth - 14 : left + 14;
+    const x0 = left > clientWidth / 2 ? left - spec.reading.offsetWidth - 14 : left + 14;
     const room = Math.max(0, clientHeight - spec.reading.offsetHeight);
-    const x = Math.min(Math.max(beside, 0), Math.max(0, clientWidth - spec.reading.offsetWidth));
+    const x = Math.min(Math.max(x0, 0), Math.max(0, clientWidth - spec.reading.offsetWidth));
     spec.reading.style.transform = `translate(${x}px, ${Math.min(Math.max(top - 20, 0), room)}px)`;
 }
 

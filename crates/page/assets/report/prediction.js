@@ -39,13 +39,13 @@ function curveNames(curves) {
 
 function limitsOfPredictions(curves) {
     const names = curveNames(curves);
-    const said = new Map();
+    const shown = new Map();
     curves.forEach((curve, i) =>
         list(curve.sentences).forEach((sentence) => {
-            said.set(clean(sentence), [...(said.get(clean(sentence)) ?? []), names[i]]);
+            shown.set(clean(sentence), [...(shown.get(clean(sentence)) ?? []), names[i]]);
         }),
     );
-    return [...said].map(([sentence, by]) =>
+    return [...shown].map(([sentence, by]) =>
         by.length === curves.length
             ? `Prediction: ${sentence}`
             : `Prediction, ${by.join(" and ")}: ${sentence}`,

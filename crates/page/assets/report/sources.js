@@ -31,7 +31,7 @@ function sourcesSections(sources) {
             "Sources",
             explained ? explainedList(explained) : null,
             bars,
-            rows.length > 0 ? sourceTable(rows) : paragraph("The kernel told of no interval.", "absent"),
+            rows.length > 0 ? sourceTable(rows) : paragraph("The kernel reported no interval.", "absent"),
             taskTable(records(sources.tasks)),
         ),
         explained ? leftOverSection(record(explained.unattributed)) : null,

@@ -29,8 +29,8 @@ const TRACK_WORDS = [
 const TRACK_FINDINGS = [
     ["unbalanced", (n) => `${plural(n, "region")} left without having been entered, or the other way round`],
     ["undefined", (n) => `${plural(n, "event")} that name what the archive does not define`],
-    ["receives_without_send", (n) => `${plural(n, "receive")} of messages that nobody sent`],
-    ["sends_without_receive", (n) => `${plural(n, "message")} that nobody received`],
+    ["receives_without_send", (n) => `${plural(n, "receive")} of messages that no rank sent`],
+    ["sends_without_receive", (n) => `${plural(n, "message")} that no rank received`],
     ["incomplete_collectives", (n) => `${plural(n, "collective")} in which ranks are missing`],
     ["mismatched_collectives", (n) => `${plural(n, "collective")} of which ranks did not agree on what they are`],
     ["counters_backwards", (n) => `${plural(n, "time", "times")} a noise counter went back`],
@@ -65,7 +65,7 @@ function headlineOfTrack(run) {
         [
             "Amplification",
             run.local_ns > 0 ? significant(run.accumulated_ns / run.local_ns, 3) : NOTHING,
-            `noise struck for ${significant(struck, 3)} % of the ranks' time; they ended later by so many times that`,
+            `noise struck for ${significant(struck, 3)} % of the ranks' time; they ended later by this factor of it`,
         ],
     ];
 }
@@ -91,7 +91,7 @@ function limitsOfTrack(run) {
             : null,
         ...list(run.sentences).slice(0, MOST_TOLD).map(clean),
         list(run.sentences).length > MOST_TOLD
-            ? `And ${count(run.sentences.length - MOST_TOLD)} more, which quell track --json tells.`
+            ? `And ${count(run.sentences.length - MOST_TOLD)} more, which quell track --json lists.`
             : null,
         found.noise_without_time_ns > 0
             ? `${duration(found.noise_without_time_ns)} of the noise that was counted had no place between the events: it is in what struck, and in nothing else.`

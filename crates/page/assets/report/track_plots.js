@@ -175,14 +175,14 @@ function profileLane(source, ranks, n) {
     const most = values.reduce((a, b) => Math.max(a, b), 0);
     const least = values.reduce((a, b) => Math.min(a, b), most);
     const name = clean(source.source);
-    const said =
+    const shown =
         `${name}: from ${duration(least)} (rank ${ranks[values.indexOf(least)]}) ` +
         `to ${duration(most)} (rank ${ranks[values.indexOf(most)]})`;
     const drawing = shapeElement("svg", {
         viewBox: `0 0 ${values.length} 100`,
         preserveAspectRatio: "none",
         role: "img",
-        "aria-label": said,
+        "aria-label": shown,
     });
     // A gap between bars, if there is room for one.
     const wide = values.length > 200 ? 1 : 0.86;
@@ -191,7 +191,7 @@ function profileLane(source, ranks, n) {
         return `M${at} 100v-${height}h${wide}v${height}z`;
     });
     const title = shapeElement("title", {});
-    title.append(said);
+    title.append(shown);
     drawing.append(
         title,
         shapeElement("path", { d: bars.join(""), style: `fill: var(--series-${n % MOST_LINES})` }),

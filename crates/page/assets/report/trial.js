@@ -59,7 +59,7 @@ function trialPart(one, advice) {
             { class: "trial" },
             heading,
             titled,
-            paragraph(`Not tried: ${ownSentence(one.not_tried ?? "no reason was told")}`),
+            paragraph(`Not tried: ${ownSentence(one.not_tried ?? "no reason was given")}`),
         );
     }
     const verdict = TRIAL_VERDICTS[one.verdict] ?? clean(one.verdict);
@@ -246,11 +246,11 @@ function besideAdvice(rows) {
     if (shown.length === 0) {
         return null;
     }
-    const told = (row) =>
+    const text = (row) =>
         `predicted ${points(row.advised.gain_percent)}, measured ${points(row.gain)} points ${atRanks(row)}`;
     const ends = [...new Set([shown[0], shown.at(-1)])];
     return paragraph(
-        `The gain, by advice from a recording and by this trial: ${ends.map(told).join("; ")}.`,
+        `The gain, by advice from a recording and by this trial: ${ends.map(text).join("; ")}.`,
         "lead",
     );
 }

@@ -135,7 +135,7 @@ impl Seen {
             (self.nmis, "NMIs: the trace has no `nmi_handler`"),
         ];
         let none = |(seen, what): (bool, &str)| (!seen && !self.osnoise).then(|| what.to_owned());
-        let faults = "page faults and stolen time: traces do not tell how long they took".to_owned();
+        let faults = "page faults and stolen time: traces do not record how long they took".to_owned();
         all.into_iter().filter_map(none).chain([faults]).collect()
     }
 }

@@ -52,7 +52,7 @@ impl Maps {
 
     pub(super) fn region(&self, number: u32) -> Result<u32, Damage> {
         let place = (number as usize).checked_sub(1).and_then(|at| self.regions.get(at)).copied();
-        place.ok_or_else(|| Damage(format!("damaged: nobody says what region {number} is")))
+        place.ok_or_else(|| Damage(format!("damaged: region {number} is not defined")))
     }
 
     pub(super) fn comm(&self, number: u32) -> Result<u32, Damage> {
@@ -60,7 +60,7 @@ impl Maps {
             return Ok(UNKNOWN);
         }
         let place = self.comms.get(&number).copied();
-        place.ok_or_else(|| Damage(format!("damaged: nobody says what communicator {number} is")))
+        place.ok_or_else(|| Damage(format!("damaged: communicator {number} is not defined")))
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) mod state {
     pub(crate) const WRONG_MPI: u32 = 2;
 }
 
-/// What a record tells.
+/// The kinds of records.
 pub(crate) mod kind {
     pub(crate) const REGION: u8 = 1;
     pub(crate) const COMM: u8 = 2;

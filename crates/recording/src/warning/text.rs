@@ -52,7 +52,7 @@ impl Display for Warning {
             Self::CutOff => f.write_str("it was cut off, and ends with its last flush"),
             Self::Interrupted => f.write_str("it was interrupted before its end"),
             Self::CpuUnknown => {
-                f.write_str("the file does not tell which CPU it is of: it stands under CPU 0")
+                f.write_str("the file does not say which CPU it is from: quell assumes CPU 0")
             }
             Self::CpusOfThreadsUnknown => f.write_str(
                 "the file does not tell on which CPU its threads were: they stand under CPUs of their own numbers",
@@ -65,7 +65,7 @@ impl Display for Warning {
                 f.write_str(
                     "the file does not tell when each quantum began: they stand one after the other, without the time in between",
                 )?;
-                let column = "; the third column, ticks of a clock whose rate is not told, is left out";
+                let column = "; the third column, ticks of a clock of unknown rate, is omitted";
                 f.write_str(if *ticks { column } else { "" })
             }
             Self::QuantaCounted => f.write_str(

@@ -82,10 +82,10 @@ fn reason(stuck: &StuckFacts) -> String {
     }
     match (stuck.receives_total, stuck.messages_total, stuck.unfreed_total) {
         (0, 0, unfreed) => format!("{} never became free to start", count(unfreed, "operation")),
-        (0, messages, _) => format!("nobody received {}", count(messages, "message")),
+        (0, messages, _) => format!("no rank received {}", count(messages, "message")),
         (receives, 0, _) => format!("no message came for {}", count(receives, "receive")),
         (receives, messages, _) => format!(
-            "no message came for {}, and nobody received {}",
+            "no message came for {}, and no rank received {}",
             count(receives, "receive"),
             count(messages, "message")
         ),

@@ -119,7 +119,7 @@ pub const LIST: &[Entry] = &[
     entry(
         "training-step",
         &[],
-        "forward, backward with allreduce of buckets beside it, optimizer",
+        "forward, backward with allreduce of buckets at the same time, optimizer",
         &["bytes", "work_ns", "optimizer_ns", "buckets", "reduce_per_byte"],
     ),
 ];

@@ -11,13 +11,13 @@ use super::Schedule;
 use super::listed::{Listed, Op};
 
 /// Time after which the schedule is small enough.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A schedule from which nothing can be removed without losing the failure.
 pub fn shrunk(schedule: &Schedule, fails: impl Fn(&Schedule) -> bool) -> Schedule {
     let begun = Instant::now();
     let mut best = schedule.clone();
-    while begun.elapsed() < PATIENCE {
+    while begun.elapsed() < TIMEOUT {
         let Some(less) = smaller(&best).find(&fails) else { break };
         best = less;
     }

@@ -52,7 +52,7 @@ impl Looker<'_> {
         let value = match value {
             Ok(value) if plain(&value) && plain(&knob.option) => value,
             Ok(value) => {
-                return wanted(Verdict::Unseen, Some(format!("`{value}` is no plain value of an option")));
+                return wanted(Verdict::Unseen, Some(format!("`{value}` is not a plain value of an option")));
             }
             Err(why) => return wanted(Verdict::Unseen, Some(why)),
         };
@@ -81,7 +81,7 @@ impl Looker<'_> {
             sight.done = all_done;
             sight.staged = true;
             if is_written && !all_done {
-                sight.why = Some("staged already: in force after the next boot".into());
+                sight.why = Some("staged already: takes effect after the next boot".into());
             }
         }
         // The state is that of the options. The file counts only if the options are not visible.
@@ -115,7 +115,9 @@ impl Wanted {
     fn by_hand(&self) -> Look {
         let word = self.word.as_deref().unwrap_or_default();
         let by_hand = ByHand {
-            todo: format!("add `{word}` to the kernel's command line, as your boot loader wants it"),
+            todo: format!(
+                "add `{word}` to the kernel's command line in the configuration of your boot loader"
+            ),
             done: Some(self.verdict == Verdict::Done),
             seen: self.why.clone(),
         };

@@ -59,8 +59,10 @@ impl Looker<'_> {
         }
         match self.is_guest() {
             Some(false) => (Some(true), "there is no hypervisor".into()),
-            Some(true) => (None, "there is a hypervisor; it tells of no time that it took".into()),
-            None => (None, "no time taken is told of, and not whether there is a hypervisor".into()),
+            Some(true) => (None, "there is a hypervisor; it reports no stolen time".into()),
+            None => {
+                (None, "no stolen time is reported, and it is unknown whether there is a hypervisor".into())
+            }
         }
     }
 
@@ -129,7 +131,7 @@ impl Looker<'_> {
             });
         Ok(match set {
             Some((name, value)) => (Some(true), format!("{path} has {name}={value}")),
-            None => (Some(false), format!("{path} gives the system no core")),
+            None => (Some(false), format!("{path} reserves no core for the system")),
         })
     }
 }

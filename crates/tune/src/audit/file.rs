@@ -38,7 +38,7 @@ impl Looker<'_> {
         // A value that the user gave must match exactly.
         let compare = if at.instead.is_some() { Compare::Equal } else { knob.compare };
         let look = self.see(place, at.fill(&knob.want), compare, knob.optional);
-        let mut look = self.unless_writable(look, path, "its mode lets nobody write it, not even root");
+        let mut look = self.unless_writable(look, path, "its mode lets no one write it, not even root");
         if let Some(sight) = look.sight.as_mut().filter(|_| !knob.group.is_empty()) {
             sight.group = knob.group.clone();
             if !sight.group.iter().any(|one| one == path) {

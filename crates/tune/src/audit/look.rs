@@ -84,7 +84,7 @@ impl At<'_> {
     pub fn fill(&self, want: &Want) -> Result<String, String> {
         let value = self.filling.value.unwrap_or_default();
         if value.contains(|c: char| c.is_control()) || value.len() > 4096 {
-            return Err("the value that --set gives it is no single line of text".into());
+            return Err("its value from --set is not a single line of text".into());
         }
         match self.instead {
             Some(value) if !want.needs_value() => Ok(value.to_owned()),

@@ -39,16 +39,16 @@ fn sum(looks: &[Look], mitigation: &Mitigation) -> (State, Option<String>) {
     let state = match (done, not, missing, unseen) {
         (0, 0, _, 0) => return (State::NotHere, not_here(looks, mitigation)),
         (0, 0, _, _) => State::CannotTell,
-        (0, ..) => State::Off,
-        (_, 0, 0, 0) => State::On,
+        (0, ..) => State::NotApplied,
+        (_, 0, 0, 0) => State::Applied,
         // Steps by hand whose state is not visible do not affect the state of the rest.
         (_, 0, 0, _) if looks.iter().all(|look| look.verdict != Verdict::Unseen || is_by_hand(look)) => {
-            State::On
+            State::Applied
         }
         _ => State::Partial,
     };
     let mut reported = vec![Verdict::Unseen, Verdict::Missing, Verdict::Immovable, Verdict::Not];
-    reported.extend((state == State::On).then_some(Verdict::Done));
+    reported.extend((state == State::Applied).then_some(Verdict::Done));
     let whys: Vec<String> = reported.into_iter().flat_map(|verdict| reasons(looks, verdict)).collect();
     (state, (!whys.is_empty()).then(|| whys.join("; ")))
 }
@@ -64,7 +64,7 @@ fn not_here(looks: &[Look], mitigation: &Mitigation) -> Option<String> {
         return Some(format!("{}{}", gone.trim_end_matches('.'), today.unwrap_or_default()));
     }
     if mitigation.knob.is_empty() {
-        return Some("the catalogue names nothing that it touches".into());
+        return Some("its entry in the catalogue lists no settings".into());
     }
     let whys: Vec<String> = [Verdict::Immovable, Verdict::Missing, Verdict::NotMissed]
         .into_iter()

@@ -26,14 +26,14 @@ fn plain(make: fn(&Path) -> Machine, id: &str) -> (State, String) {
 #[test]
 fn states_say_why() {
     for (make, id, state, part) in [
-        (fake::large as fn(&Path) -> Machine, "vm-stat-interval", State::Off, ""),
-        (fake::large, "nmi-watchdog", State::NotHere, "its mode lets nobody write it"),
+        (fake::large as fn(&Path) -> Machine, "vm-stat-interval", State::NotApplied, ""),
+        (fake::large, "nmi-watchdog", State::NotHere, "its mode lets no one write it"),
         (fake::large, "governor-performance", State::NotHere, "is not there"),
         (fake::large, "smt-sibling-affinity", State::CannotTell, "give --pid"),
-        (fake::large, "isolcpus", State::Off, "this boot has no `isolcpus`"),
-        (fake::holes, "isolcpus", State::Off, "not `domain,managed_irq,6-7`"),
-        (fake::large, "lpar-dedicated", State::On, "no hypervisor"),
-        (fake::power, "lpar-dedicated", State::Off, "shares its processors"),
+        (fake::large, "isolcpus", State::NotApplied, "this boot has no `isolcpus`"),
+        (fake::holes, "isolcpus", State::NotApplied, "not `domain,managed_irq,6-7`"),
+        (fake::large, "lpar-dedicated", State::Applied, "no hypervisor"),
+        (fake::power, "lpar-dedicated", State::NotApplied, "shares its processors"),
     ] {
         let (seen, why) = plain(make, id);
         assert_eq!(seen, state, "{id}: {why}");
@@ -57,7 +57,7 @@ fn a_value_of_the_users_goes_before_the_catalogues() {
         values: [("vm-stat-interval".to_owned(), value.to_owned())].into(),
         ..AuditOptions::default()
     };
-    assert_eq!(on(fake::large, |_| {}, &options("1"), "vm-stat-interval").0, State::On);
+    assert_eq!(on(fake::large, |_| {}, &options("1"), "vm-stat-interval").0, State::Applied);
     let (state, why) = on(fake::large, |_| {}, &options("1\n2"), "vm-stat-interval");
     assert_eq!(state, State::CannotTell);
     assert!(why.contains("--set"), "{why}");

@@ -33,7 +33,7 @@ impl Looker<'_> {
 
     pub(super) fn process(&self, at: At<'_>, knob: &ProcessKnob) -> Vec<Look> {
         let Some(pid) = self.options.pid else {
-            let why = "it is about a process: give --pid";
+            let why = "it applies to a process: give --pid";
             return vec![Look::bare(Verdict::Unseen, why)];
         };
         let threads = match threads_of(self.root, pid) {

@@ -137,10 +137,10 @@ fn trusted(file: &Path) -> Result<(), String> {
     // SAFETY: geteuid has no precondition.
     let me = unsafe { libc::geteuid() };
     if !facts.is_file() || facts.len() > LARGEST {
-        return Err(format!("it is no file of at most {LARGEST} bytes"));
+        return Err(format!("it is not a file of at most {LARGEST} bytes"));
     }
     if me == 0 && (facts.uid() != 0 || facts.mode() & 0o022 != 0) {
-        return Err("others than root may write it: `chown root` it and `chmod go-w` it".into());
+        return Err("users other than root may write it: `chown root` it and `chmod go-w` it".into());
     }
     Ok(())
 }
@@ -165,11 +165,11 @@ impl Fills for Anything {
 fn check(one: &Mitigation) -> Result<(), String> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if one.id.is_empty() || one.id.len() > 64 || !one.id.chars().all(good) {
-        return Err(format!("`{}` is no id: use lower-case letters, digits and hyphens", one.id));
+        return Err(format!("`{}` is not an id: use lower-case letters, digits and hyphens", one.id));
     }
     let by_hand = one.knob.iter().all(|knob| matches!(knob, Knob::ByHand(_)));
     if one.risk == Risk::External && !by_hand {
-        return Err("its risk is external, so its knobs must be of the kind by-hand".into());
+        return Err("its risk is external, so its knobs must have the kind by-hand".into());
     }
     for knob in &one.knob {
         match knob {
@@ -187,7 +187,10 @@ fn check(one: &Mitigation) -> Result<(), String> {
                 deny::contents(&file.path, &text)?;
             }
             Knob::Boot(boot) if !boot_options().contains(&boot.option) => {
-                return Err(format!("`{}` is no boot option that quell knows to be harmless", boot.option));
+                return Err(format!(
+                    "`{}` is not a boot option that quell knows to be harmless",
+                    boot.option
+                ));
             }
             Knob::Unit(unit) => deny::unit(&unit.name)?,
             Knob::Irq(irq) => regex(&irq.matches)?,
@@ -234,7 +237,7 @@ mod tests {
             ("kind = \"boot\"\noption = \"init\"\nwant = \"/x\"", "no boot option"),
             (
                 "kind = \"drop-in\"\npath = \"/etc/systemd/system/x.service.d/90-quell.conf\"\ncontent = \"[Service]\\nExecStart=/x\"",
-                "nothing that quell puts",
+                "not a line that quell puts",
             ),
             ("kind = \"drop-in\"\npath = \"/etc/udev/rules.d/90-quell.rules\"\ncontent = \"\"", "no drop-in"),
         ] {

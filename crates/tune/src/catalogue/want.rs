@@ -98,7 +98,8 @@ impl TryFrom<String> for Want {
             let (name, after) =
                 after.split_once('}').ok_or_else(|| format!("`${{` without `}}` in `{text}`"))?;
             pieces.push(
-                Token::named(name).ok_or_else(|| format!("`${{{name}}}` in `{text}` stands for nothing"))?,
+                Token::named(name)
+                    .ok_or_else(|| format!("`${{{name}}}` in `{text}` is not a known variable"))?,
             );
             rest = after;
         }

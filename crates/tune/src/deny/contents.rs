@@ -60,7 +60,7 @@ fn sysctl(line: &str) -> Result<Setting, String> {
             let path = sysctl_path(key);
             super::file(&path).map(|()| Setting::File(path))
         }
-        _ => Err(format!("`{line}` sets no plain key")),
+        _ => Err(format!("`{line}` does not set a plain key")),
     }
 }
 
@@ -71,7 +71,7 @@ fn tmpfiles(line: &str) -> Result<Setting, String> {
         ["w", path, "-", "-", "-", "-", _value, ..] => {
             let path = path.replace("%%", "\0");
             if path.contains(['*', '?', '[', ']', '{', '%', '"', '\'', '\\']) {
-                return Err(format!("`{line}` writes to no plain path"));
+                return Err(format!("`{line}` does not write to a plain path"));
             }
             let path = path.replace('\0', "%");
             super::file(&path).map(|()| Setting::File(path))
@@ -92,7 +92,7 @@ fn grub(line: &str) -> Result<Vec<Setting>, String> {
         let name = word.split('=').next().unwrap_or_default();
         match boot_options().contains(name) {
             true => Ok(Setting::Option(name.to_owned())),
-            false => Err(format!("`{name}` is no boot option of quell's catalogue")),
+            false => Err(format!("`{name}` is not a boot option of quell's catalogue")),
         }
     };
     words.split(' ').map(option).collect()
@@ -103,7 +103,7 @@ fn systemd(path: &str, lines: &[&str]) -> Result<Vec<Setting>, String> {
     let (_, section, keys) = KEYS
         .iter()
         .find(|(folder, ..)| path.starts_with(folder))
-        .ok_or_else(|| format!("quell has nothing to say in {path}"))?;
+        .ok_or_else(|| format!("quell writes nothing into {path}"))?;
     let mut set = Vec::new();
     let mut inside = false;
     for line in lines {
@@ -114,7 +114,7 @@ fn systemd(path: &str, lines: &[&str]) -> Result<Vec<Setting>, String> {
         let (key, value) = line.split_once('=').unwrap_or((line, "\n"));
         let plain = value.chars().all(|c| c.is_ascii_alphanumeric() || "-, ".contains(c));
         if !inside || !keys.contains(&key) || !plain {
-            return Err(format!("`{line}` is nothing that quell puts into {path}"));
+            return Err(format!("`{line}` is not a line that quell puts into {path}"));
         }
         set.push(Setting::Key(format!("{section} {key}")));
     }

@@ -248,7 +248,7 @@ impl Making<'_> {
         let ranks = self.seats.len();
         let text = format!(
             "#!/bin/sh\n{head}{note}rank=${{OMPI_COMM_WORLD_LOCAL_RANK:-${{MPI_LOCALRANKID:-${{SLURM_LOCALID:-${{PMI_RANK:-}}}}}}}}\n\
-             case $rank in\n{cases}*)\n    echo \"rank-taskset.sh: rank '$rank' on this node is none of {ranks}\" >&2\n    exit 2\n    ;;\n\
+             case $rank in\n{cases}*)\n    echo \"rank-taskset.sh: rank '$rank' on this node is not one of {ranks}\" >&2\n    exit 2\n    ;;\n\
              esac\nexec taskset -c \"$cpus\" \"$@\"\n"
         );
         File { mode: 0o755, text, ..text_file("rank-taskset.sh") }

@@ -21,18 +21,18 @@ pub fn shell(plan: &Plan) -> Export {
     let left: Vec<Left> =
         left.into_iter().filter_map(|write| Some(super::left(write, why_not(write)?))).collect();
     let head = comments([
-        "Made by `quell tune export shell`. Prefer `quell tune apply` where quell is: it also withstands kill -9 and full disks.",
+        "Made by `quell tune export shell`. Prefer `quell tune apply` where quell is installed: it also handles kill -9 and full disks.",
         "",
-        "  sh quell-tune.sh apply    notes what is there in /run/quell-tune, and writes; refused where originals are noted already",
-        "  sh quell-tune.sh undo     gives it back, from the end; what others changed since is left to them, and told",
-        "  sh quell-tune.sh status   whether what was written stands; writes nothing",
+        "  sh quell-tune.sh apply    saves the originals in /run/quell-tune, and writes; refused if originals are saved already",
+        "  sh quell-tune.sh undo     reverts it, in reverse order; settings that someone else changed are left alone and reported",
+        "  sh quell-tune.sh status   reports whether the written values still hold; writes nothing",
         "",
-        "Ends with 0 if done, 1 if failed (what was written is given back), 2 if called wrongly, 3 if refused, or if something",
-        "stands otherwise than it should.",
+        "Exits with 0 if done, 1 if failed (the originals are restored), 2 for wrong usage, 3 if refused, or if a",
+        "setting differs from what it should be.",
         "",
         NEEDED,
-        "A boot ends what is set in memory, and forgets the originals: `undo` then only removes quell's own files, and units that",
-        "were disabled stay so.",
+        "A boot resets the settings in memory, and discards the originals: `undo` then only removes quell's own files, and units that",
+        "were disabled stay disabled.",
     ]) + &about(plan)
         + &skipped_section("Left out, because a shell script cannot do it:", &left)
         + &skipped_section("Left out by the plan:", &plan.left);

@@ -28,8 +28,8 @@ pub fn slurm(plan: &Plan) -> Export {
 /// The plan without writes that do not suit a single job: those that wait for a boot, and threads of programs that run now.
 fn for_each_job(plan: &Plan) -> (Plan, Vec<Left>) {
     let why = |write: &crate::plan::Write| match &write.place {
-        _ if write.staged => Some("in force only after a boot, and each epilog would take it away"),
-        Place::DropIn { .. } => Some("it is for the next boot, and each epilog would take it away"),
+        _ if write.staged => Some("takes effect only after a boot, and each epilog would remove it"),
+        Place::DropIn { .. } => Some("it is for the next boot, and each epilog would remove it"),
         _ => None,
     };
     let mut kept = plan.clone();
@@ -54,10 +54,10 @@ const PROLOG: &str = r#"#!/bin/sh
 #   Prolog=/etc/quell/prolog.sh
 #   Epilog=/etc/quell/epilog.sh
 #   PrologFlags=Alloc            # at the allocation, not at the first step
-# Put quell.plan beside them in /etc/quell, writable for root alone.
+# Put quell.plan next to them in /etc/quell, writable for root alone.
 #
 # It always ends with 0. Slurm drains a node whose prolog fails, and puts its job back into the queue; a node that quell refuses to
-# change (exit 3), or that took nothing (exit 1: what was written is given back), still computes, only noisier. So that is logged.
+# change (exit 3), or that rejected the settings (exit 1: the originals are restored), still computes, with more noise. So that is only logged.
 @NOTES@
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
@@ -71,7 +71,7 @@ log() {
 
 # What a job left whose epilog never ran: a slurmd that was killed, for instance. Only what a prolog applied, never an operator's.
 if [ -f "$STATE/transaction" ]; then
-    log warning 'an earlier job was not given back; doing so now'
+    log warning 'the settings of an earlier job are still applied; reverting them now'
     read -r id <"$STATE/transaction"
     "$QUELL" tune revert ${id:+"$id"} >/dev/null 2>&1 || log err "quell tune revert ended with $?; see: quell tune status"
 fi
@@ -85,25 +85,25 @@ umask 077
 # The job's own user may have processes here already, so users are allowed; what else quell guards against is not.
 printed=$("$QUELL" tune apply "$PLAN" --yes --max-risk @RISK@ --allow-users --json 2>&1)
 code=$?
-id=$(printf '%s\n' "$said" | sed -n 's/.*"transaction": *"\([0-9A-Za-z-]*\)".*/\1/p' | head -n 1)
+id=$(printf '%s\n' "$printed" | sed -n 's/.*"transaction": *"\([0-9A-Za-z-]*\)".*/\1/p' | head -n 1)
 if [ "$code" -eq 0 ] && [ -n "$id" ]; then
     printf '%s\n' "$id" >"$STATE/transaction"
 else
     rm -f -- "$STATE/transaction"
 fi
 case $code in
-0) log info "applied $PLAN: ${id:-all was so already}" ;;
-3) log warning "quell refuses to tune this node: $said" ;;
-*) log err "quell tune apply ended with $code; see: quell tune status: $said" ;;
+0) log info "applied $PLAN: ${id:-every setting had its value already}" ;;
+3) log warning "quell refuses to tune this node: $printed" ;;
+*) log err "quell tune apply ended with $code; see: quell tune status: $printed" ;;
 esac
 exit 0
 "#;
 
 const EPILOG: &str = r#"#!/bin/sh
-# Made by `quell tune export slurm`: looks whether the job ran as planned, and gives the node back. slurmd runs it as root.
+# Made by `quell tune export slurm`: looks whether the job ran as planned, and reverts the settings of the node. slurmd runs it as root.
 #
-# It fails, and Slurm drains the node, only where quell cannot give back what it changed: nobody knows how such a node behaves,
-# and the next job's prolog could not be applied. A drift under the job is logged; what somebody else changed meanwhile (exit 3) is
+# It fails, and Slurm drains the node, only if quell cannot restore what it changed: the behaviour of such a node is unknown,
+# and the next job's prolog could not be applied. A drift under the job is logged; a setting that someone else changed (exit 3) is
 # left to them, and forgotten, so that the next job can be tuned.
 @NOTES@
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -118,23 +118,23 @@ log() {
 # The prolog applied nothing, so what is applied, if anything, is an operator's.
 [ -f "$STATE/transaction" ] || exit 0
 id=
-# Empty where the prolog was killed meanwhile; then all that is applied is given back.
+# Empty if the prolog was killed; then everything that is applied is reverted.
 read -r id <"$STATE/transaction"
 
-printed=$("$QUELL" tune verify 2>&1) || log warning "not all stood to the end: $said"
+printed=$("$QUELL" tune verify 2>&1) || log warning "some settings did not hold to the end: $printed"
 
 printed=$("$QUELL" tune revert ${id:+"$id"} 2>&1)
 code=$?
 if [ "$code" -eq 3 ]; then
-    log warning "others changed some of it since, which is left to them: $said"
+    log warning "others changed some settings since, which stay as they are: $printed"
     printed=$("$QUELL" tune revert --forget ${id:+"$id"} 2>&1)
     code=$?
 fi
 if [ "$code" -ne 0 ]; then
-    log err "quell tune revert ended with $code; the node is drained: $said"
+    log err "quell tune revert ended with $code; the node is drained: $printed"
     exit 1
 fi
 rm -f -- "$STATE/transaction"
-log info 'given back'
+log info 'reverted'
 exit 0
 "#;

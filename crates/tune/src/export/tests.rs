@@ -57,7 +57,7 @@ fn plan(writes: Vec<Write>) -> Plan {
         title: "a test\nrm -rf /".into(),
         risk: Risk::Low,
         disruptive: false,
-        state: State::Off,
+        state: State::NotApplied,
     };
     let left = Left { mitigation: "test".into(), what: "by hand\nrm -rf /".into(), why: "why".into() };
     let mut plan = Plan {

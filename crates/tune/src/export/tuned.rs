@@ -43,16 +43,16 @@ fn head(plan: &Plan, left: &[Left]) -> String {
         "Made by `quell tune export tuned`. Put the folder into /etc/tuned (TuneD 2.23 and later: /etc/tuned/profiles), then:",
         "  tuned-adm profile quell",
         "",
-        "TuneD keeps the originals in its memory: after a crash of its daemon it takes what it set for the original. script.sh keeps",
+        "TuneD keeps the originals in its memory: after a crash of its daemon it treats its own settings as the originals. script.sh keeps",
         "its own in /run/quell-tune-tuned. Files in /etc/sysctl.d come after TuneD where reapply_sysctl is on, as it is by default.",
     ]) + &about(plan)
-        + &skipped_section("Left out, because a profile cannot say it:", left)
+        + &skipped_section("Left out, because a profile cannot express it:", left)
         + &skipped_section("Left out by the plan:", &plan.left)
 }
 
 fn script_file(plan: &Plan, writes: &[&Write]) -> String {
     let head = comments([
-        "Made by `quell tune export tuned`: what TuneD has no plugin for, or could not give back. TuneD calls it with start, stop and",
+        "Made by `quell tune export tuned`: for settings that TuneD has no plugin for, or could not restore. TuneD calls it with start, stop and",
         "verify. Originals are in /run/quell-tune-tuned; the first ones count, also when TuneD starts again after a crash.",
     ]) + &about(plan);
     script("quell-tune-tuned", "usage: script.sh start|stop|verify", plan, &head, writes)

@@ -25,7 +25,7 @@ pub fn sign(root: &Root) -> Option<String> {
     }
     // Kernel threads are children of process 2, which is visible only in the machine's first PID namespace.
     if root.is_system() && root.read("/proc/2/comm").map_or(true, |comm| comm.trim() != "kthreadd") {
-        return Some("the kernel's own threads cannot be seen".into());
+        return Some("the kernel's own threads are not visible".into());
     }
     if root.is_system() && is_apart(Path::new("/proc"), Path::new("/")) {
         return Some("process 1 has other mounts, and another root file system".into());

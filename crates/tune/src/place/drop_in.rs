@@ -70,9 +70,7 @@ fn ours(spot: &Path) -> Result<bool, Trouble> {
     if text.lines().next().is_some_and(|line| line.contains("quell")) {
         return Ok(true);
     }
-    Err(Trouble::Busy(
-        "a file of that name is there, and its first line does not say that it is quell's".into(),
-    ))
+    Err(Trouble::Busy("a file of that name exists, and its first line does not mark it as quell's".into()))
 }
 
 /// The path of the file; its folder is created if only that is missing.

@@ -20,7 +20,7 @@ const NO_LIMIT: i32 = 2_000_000_000;
 pub(super) fn read(root: &Root, what: Held) -> Result<String, Trouble> {
     match what {
         Held::CpuDmaLatency if !root.is_system() => {
-            Err(Trouble::Unavailable(format!("{LATENCY} only speaks on a running machine")))
+            Err(Trouble::Unavailable(format!("{LATENCY} works only on a running machine")))
         }
         Held::CpuDmaLatency => {
             let mut bytes = [0u8; 4];

@@ -90,7 +90,7 @@ pub(super) fn affinity(root: &Root, folder: &str) -> Result<String, Trouble> {
     let text = String::from_utf8_lossy(&bytes);
     let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     list.map(|list| list.trim().to_owned())
-        .ok_or_else(|| Trouble::Other(format!("{folder}/status does not say on which CPUs it may run")))
+        .ok_or_else(|| Trouble::Other(format!("{folder}/status does not show on which CPUs it may run")))
 }
 
 fn move_to(pid: u32, stat: &Stat, value: &str) -> Result<(), Trouble> {

@@ -15,16 +15,16 @@ pub enum Trouble {
     #[error("it is on a read-only file system: mount it writable, or run outside of the container")]
     ReadOnly,
     /// EINVAL, ERANGE.
-    #[error("the kernel does not take `{0}` here: it is past a limit, or another setting must change first")]
+    #[error("the kernel rejects `{0}`: it exceeds a limit, or another setting must change first")]
     Invalid(String),
     /// EBUSY.
     #[error("it is in use: {0}")]
     Busy(String),
     /// ENOSPC.
-    #[error("there is no space left for it: free some, or ask for less")]
+    #[error("there is no space left for it: free some, or use a smaller value")]
     NoSpace,
     /// The kernel does not permit moving it: a managed interrupt, a bound thread.
-    #[error("the kernel does not let it be moved: {0}")]
+    #[error("the kernel does not allow moving it: {0}")]
     Immovable(String),
     /// The thread or the interrupt no longer exists, or its number is reused.
     #[error("it is gone: {0}")]
@@ -33,7 +33,7 @@ pub enum Trouble {
     #[error("{0}")]
     Unavailable(String),
     /// It accepted the write, and has another value.
-    #[error("it took the value, and shows `{}`", .0.trim())]
+    #[error("it accepted the value, but shows `{}`", .0.trim())]
     Ignored(String),
     /// Anything else.
     #[error("{0}")]
@@ -57,7 +57,7 @@ impl Trouble {
             }
             libc::ENOSPC | libc::EDQUOT => Self::NoSpace,
             libc::EIO => Self::Other(
-                "the kernel or the device behind it failed (EIO): see `dmesg` for what it says".into(),
+                "the kernel or the device behind it failed (EIO): see `dmesg` for its messages".into(),
             ),
             libc::ESRCH => Self::Gone("no such thread any more".into()),
             libc::ELOOP => Self::Other("its path is a loop of links, or ends in a link".into()),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_names_its_file_still_tells_its_kind() {
+    fn an_error_that_names_its_file_keeps_its_kind() {
         let error = fs_err::read("/nowhere/at/all").unwrap_err();
         assert_eq!(Trouble::from_io(&error, ""), Trouble::Missing);
     }

@@ -74,7 +74,7 @@ fn possible(name: &str, now: &str, wanted: &str) -> Result<(), Trouble> {
         return Ok(());
     }
     Err(Trouble::Unavailable(format!(
-        "{name} is `{now}`, and no plain command of systemctl's makes that `{wanted}` and gives it back: do it by hand"
+        "{name} is `{now}`, and no plain systemctl command can make it `{wanted}` and restore it: do it by hand"
     )))
 }
 

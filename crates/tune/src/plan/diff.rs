@@ -25,7 +25,7 @@ impl Plan {
             }
         }
         if self.writes.is_empty() {
-            text += "\nnothing is to be written\n";
+            text += "\nnothing needs to be written\n";
         }
         if !self.left.is_empty() {
             text += "\nleft as it is:\n";

@@ -19,10 +19,10 @@ pub fn check(plan: &Plan) -> Result<(), String> {
         let refused =
             |why: String| format!("the write `{}` is refused: {why}", quell_recording::one_line(&write.id));
         if !ids.insert(&write.id) {
-            return Err(refused("another has its id".into()));
+            return Err(refused("another mitigation has its id".into()));
         }
         if !plan.mitigations.iter().any(|one| one.id == write.mitigation) {
-            return Err(refused("it is for no mitigation of the plan".into()));
+            return Err(refused("it belongs to no mitigation of the plan".into()));
         }
         one(write).map_err(refused)?;
     }
@@ -32,7 +32,7 @@ pub fn check(plan: &Plan) -> Result<(), String> {
 fn one(write: &Write) -> Result<(), String> {
     let values = [&write.old, &write.new];
     if values.iter().any(|value| value.len() > LONGEST_VALUE || value.contains('\0')) {
-        return Err("its value is no text of a setting".into());
+        return Err("its value is not the text of a setting".into());
     }
     write.group.iter().try_for_each(|path| deny::file(path))?;
     match &write.place {

@@ -28,7 +28,7 @@ pub fn choose<'p, 'a>(audit: &'p Audit<'a>, ids: &[String]) -> Result<Vec<&'p Au
 fn alone(chosen: &[&Audited<'_>]) -> Result<(), String> {
     match chosen.iter().find(|one| one.mitigation.disruptive && chosen.len() > 1) {
         Some(one) => Err(format!(
-            "`{}` is disruptive (programs on the node notice), so it goes into no plan with others: plan it alone",
+            "`{}` is disruptive (programs on the node notice), and cannot share a plan with others: plan it alone",
             one.mitigation.id
         )),
         None => Ok(()),

@@ -19,9 +19,10 @@ impl Plan {
     /// What is wrong with it, and what to do.
     pub fn read(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
-            return Err(format!("a plan of more than {LONGEST} bytes is none of quell's"));
+            return Err(format!("a plan of quell's has at most {LONGEST} bytes, and this one has more"));
         }
-        let no_plan = |e: serde_json::Error| format!("it is no plan (make one with `quell tune plan`): {e}");
+        let no_plan =
+            |e: serde_json::Error| format!("it is not a plan (make one with `quell tune plan`): {e}");
         let version: Version = serde_json::from_str(text).map_err(no_plan)?;
         if version.schema != SCHEMA {
             let schema: String = quell_recording::one_line(&version.schema).chars().take(80).collect();
@@ -32,9 +33,11 @@ impl Plan {
         let plan: Self = serde_json::from_str(text).map_err(no_plan)?;
         let hash = plan.hash_of();
         if plan.hash != hash {
-            return Err("it was changed after it was made (its hash is another): make it again with `quell tune plan`, \
-                 and choose there what you want otherwise"
-                .into());
+            return Err(
+                "it was changed after it was made (its hash differs): make it again with `quell tune \
+                 plan`, with the options that you want"
+                    .into(),
+            );
         }
         hostile::check(&plan)?;
         Ok(plan)

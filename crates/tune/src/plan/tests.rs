@@ -42,7 +42,7 @@ fn a_large_node() {
 }
 
 #[test]
-fn a_large_node_for_good() {
+fn a_large_node_permanently() {
     let ids = ["vm-stat-interval", "thp", "nohz-full", "watchdog-cpumask"];
     insta::assert_snapshot!("large_persist", good(fake::large, &ids, true).diff());
     insta::assert_snapshot!("large_staged_only", good(fake::large, &["nohz-full"], false).diff());
@@ -62,7 +62,7 @@ fn a_partition_of_cgroup_v2() {
 }
 
 #[test]
-fn units_are_stopped_now_or_for_good() {
+fn units_are_stopped_now_or_permanently() {
     let ids = ["svc-cron", "timers-maintenance", "irqbalance-off", "systemd-cpuaffinity"];
     insta::assert_snapshot!("services", good(fake::services, &ids, false).diff());
     insta::assert_snapshot!("services_persist", good(fake::services, &ids, true).diff());

@@ -34,7 +34,7 @@ impl Making {
     /// If another mitigation wants a different value for the same place.
     pub fn add(&mut self, one: &Audited<'_>) -> Result<(), String> {
         let before = self.writes.len();
-        if matches!(one.state, State::Off | State::Partial) && one.mitigation.risk != Risk::External {
+        if matches!(one.state, State::NotApplied | State::Partial) && one.mitigation.risk != Risk::External {
             for sight in self.places(one) {
                 self.place(one, sight)?;
             }
@@ -49,7 +49,7 @@ impl Making {
             }
         }
         self.by_hand(one);
-        if self.persist && matches!(one.state, State::Off | State::Partial | State::On) {
+        if self.persist && matches!(one.state, State::NotApplied | State::Partial | State::Applied) {
             self.lasting(one, before)?;
         }
         self.boot_loader(one, before);
@@ -73,7 +73,7 @@ impl Making {
         let what = sight.place.to_string();
         match (&sight.now, &sight.want) {
             (Some(now), Some(want)) if sight.staged && sight.place.same(now, want) => {
-                self.leave(one, what, "staged already: in force after the next boot");
+                self.leave(one, what, "staged already: takes effect after the next boot");
             }
             (Some(_), Some(_)) if sight.staged && !self.persist => {
                 self.leave(one, what, "only at boot: plan with --persist");
@@ -93,7 +93,7 @@ impl Making {
             if !sight.place.same(value, want) && (*is_write || !sight.done) {
                 let (place, value, want) = (&sight.place, shown(value), shown(want));
                 return Err(format!(
-                    "`{other}` and `{id}` want {place} otherwise (`{value}`, `{want}`): leave one out"
+                    "`{other}` and `{id}` want different values for {place} (`{value}`, `{want}`): leave one out"
                 ));
             }
             return Ok(());
@@ -130,10 +130,10 @@ impl Making {
             None => reported.to_owned(),
         };
         let why = match one.state {
-            _ if one.mitigation.risk == Risk::External => "it is not this machine's to change".to_owned(),
-            State::On => because("it is on already"),
-            State::NotHere => because("nothing of it can be changed here"),
-            _ => because("how it stands cannot be told"),
+            _ if one.mitigation.risk == Risk::External => "it cannot be changed from this machine".to_owned(),
+            State::Applied => because("it is on already"),
+            State::NotHere => because("none of its settings can be changed here"),
+            _ => because("its state is unknown"),
         };
         let title = one.mitigation.title.clone();
         self.leave(one, title, why);
@@ -160,7 +160,7 @@ impl Making {
             }
         }
         // A unit that does not run, but would start at the next boot.
-        if one.state == State::On {
+        if one.state == State::Applied {
             for sight in one.lasting.iter().filter(|sight| matches!(sight.place, Place::Unit { .. })) {
                 if let (Some(now), Some(want)) = (&sight.now, &sight.want) {
                     self.write(one, sight, now, want);
@@ -213,11 +213,11 @@ fn by_why<'p>(places: impl Iterator<Item = (String, &'p Place)>) -> Vec<(String,
 fn why_passing(write: &Write) -> Option<&'static str> {
     match &write.place {
         Place::Irq { .. } => Some("an interrupt's affinity cannot persist: apply again after each boot"),
-        Place::Thread { .. } => Some("what a thread has goes with it: apply again after each boot"),
+        Place::Thread { .. } => Some("a thread's settings end with it: apply again after each boot"),
         Place::Held { .. } => Some("it works only while it is held: apply again after each boot"),
-        Place::Cpuset { .. } => Some("a cpuset goes with the boot: apply again after each"),
+        Place::Cpuset { .. } => Some("a cpuset ends with the boot: apply again after each boot"),
         Place::Unit { .. } if !write.new.ends_with("disabled") => {
-            Some("it is only stopped: others start it, so there is nothing to disable")
+            Some("it is only stopped: other units start it, so there is nothing to disable")
         }
         _ => None,
     }

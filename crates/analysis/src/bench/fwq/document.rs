@@ -135,12 +135,12 @@ pub struct SpikeSource {
     #[column(name)]
     pub source: String,
     /// Number of spikes of which it took the most time.
-    #[column(title = "made most of")]
+    #[column(title = "spikes, as main source")]
     pub spikes: u64,
     /// Time that it took in all spikes.
     #[column(title = "took")]
     pub net_ns: u64,
     /// That time, in percent of the excess of the spikes whose sources are known.
-    #[column(title = "of the excess", percent, precision = 1, suffix = " %")]
+    #[column(title = "share of excess", percent, precision = 1, suffix = " %")]
     pub percent: f64,
 }

@@ -97,7 +97,7 @@ pub struct Range {
     #[column(title = "O", number, precision = 4, suffix = " ns/B")]
     pub overhead_per_byte_ns: Estimate,
     /// The largest deviation of the parameters from half a round trip and the interval of messages, in percent of them.
-    #[column(title = "at most off", precision = 1, suffix = " %")]
+    #[column(title = "largest error", precision = 1, suffix = " %")]
     pub worst_residual_percent: f64,
     /// g and G as netgauge fits them.
     pub interval_fit: IntervalFit,

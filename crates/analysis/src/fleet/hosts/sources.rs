@@ -34,10 +34,10 @@ pub struct SourceOverHosts {
     #[column(title = "longest")]
     pub max_ns: u64,
     /// The host on which it took most time.
-    #[column(title = "most on", number)]
+    #[column(title = "worst host", number)]
     pub worst_host: String,
     /// The time that it took there.
-    #[column(title = "there")]
+    #[column(title = "time on it")]
     pub worst_host_ns: u64,
 }
 

@@ -40,7 +40,7 @@ pub(super) fn describe(why: &Why, mean_ns: f64, nodes: usize) -> String {
 fn seen(on: u64, nodes: usize) -> String {
     match on {
         1 => "; no other node has it".to_owned(),
-        on => format!("; {on} of {nodes} nodes have it, few of them so much"),
+        on => format!("; {on} of {nodes} nodes have it, few of them as much"),
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
             ),
             (
                 why(Figure::Rate, 0.125, 0.0, 3),
-                "tick: 0.125 a second on each CPU, 4us each; 3 of 9 nodes have it, few of them so much",
+                "tick: 0.125 a second on each CPU, 4us each; 3 of 9 nodes have it, few of them as much",
             ),
             (
                 why(Figure::Time, 2e6, 1e6, 9),

@@ -133,7 +133,8 @@ pub(super) fn find(
             }
         }
     }
-    Err(best.map_or_else(|| broken(template, 0, "there is no grid of so many ranks".into()), |(_, why)| why))
+    Err(best
+        .map_or_else(|| broken(template, 0, "there is no grid of that many ranks".into()), |(_, why)| why))
 }
 
 /// What a rank did, without what was omitted. Work before an omitted operation is added to that before the next one.

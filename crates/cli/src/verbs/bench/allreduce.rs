@@ -18,7 +18,7 @@ pub fn run(args: &BenchAllreduce, printer: Printer) -> anyhow::Result<Outcome> {
         return Err(Usage("--count 0 times nothing: give at least 1".into()).into());
     }
     if args.count.0 < FEWEST {
-        printer.warn(&format!("{} operations are few: Jones et al. took {FEWEST}", args.count.0));
+        printer.warn(&format!("{} operations are few: Jones et al. used {FEWEST}", args.count.0));
     }
     let counts = ranks(&args.job)?;
     let site = Site::prepare(&args.job, "allreduce", printer)?;

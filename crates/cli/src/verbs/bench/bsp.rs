@@ -33,7 +33,7 @@ pub fn run(args: &BenchBsp, printer: Printer) -> anyhow::Result<Outcome> {
     if args.predict.is_some() && counts.iter().any(|&n| n as usize > cpus) && args.job.launcher_args.is_none()
     {
         return Err(Usage(format!(
-            "--predict wants a CPU for each rank, and this node has {cpus}: give fewer ranks, or --launcher-args with more hosts"
+            "--predict needs a CPU for each rank, and this node has {cpus}: give fewer ranks, or --launcher-args with more hosts"
         ))
         .into());
     }

@@ -63,7 +63,7 @@ impl Job<'_> {
         let hosts = match self.hosts(&files) {
             // If the disk was too full for the ranks, it is too full for the collected files as well.
             Err(error) if self.facts.state == "failed" => {
-                self.facts.errors.push(format!("nothing could be made of the ranks' files: {error:#}"));
+                self.facts.errors.push(format!("the ranks' files cannot be evaluated: {error:#}"));
                 Vec::new()
             }
             other => other?,
@@ -140,13 +140,15 @@ impl Job<'_> {
         let missing = self.layout.ranks as usize - finished.min(self.layout.ranks as usize);
         let ranks = self.layout.ranks;
         self.facts.errors.push(match ended.status.success() {
-            true => format!("{missing} of {ranks} ranks did not come to their end, though {launcher} says that all is well"),
+            true => format!("{missing} of {ranks} ranks did not finish, although {launcher} reports success"),
             false if files.is_empty() => format!("{launcher} started no rank ({})", ended.status),
-            false => format!("a rank died, and {missing} of {ranks} did not come to their end ({launcher}: {})", ended.status),
+            false => {
+                format!("a rank died, and {missing} of {ranks} did not finish ({launcher}: {})", ended.status)
+            }
         });
         let printed = last_lines(&ended.printed);
         if !printed.is_empty() {
-            self.facts.errors.push(format!("the launcher said: {printed}"));
+            self.facts.errors.push(format!("the launcher printed: {printed}"));
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn run(args: &BenchLoggp, printer: Printer) -> anyhow::Result<Outcome> {
     match run.facts.state.as_str() {
         "failed" => return Err(failure(&run)),
         "complete" => {}
-        _ => anyhow::bail!("interrupted before all was measured: no network is written"),
+        _ => anyhow::bail!("interrupted before the measurement was complete: no network is written"),
     }
     let found = document::of_loggp(&run)?;
     document::show(&document::Document::Loggp(found.clone()), Some(&site.folder), args.job.json, printer)?;

@@ -41,7 +41,7 @@ fn is_first(mark: &Path) -> anyhow::Result<bool> {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(anyhow::Error::new(error).context(format!(
-            "the folder {} is not one that this host can write; give one with -o that every node sees",
+            "this host cannot write to the folder {}; choose one with -o that every node sees",
             mark.parent().unwrap_or(mark).display()
         ))),
     }

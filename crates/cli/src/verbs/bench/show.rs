@@ -16,10 +16,14 @@ pub fn run(args: &BenchShow, printer: Printer) -> anyhow::Result<Outcome> {
     let mut found = Vec::new();
     for folder in runs(&args.folder)? {
         let mut facts = facts(&folder)?;
-        anyhow::ensure!(!job::goes_on(&folder), "the run in {} goes on: wait for its end", folder.display());
+        anyhow::ensure!(
+            !job::goes_on(&folder),
+            "the run in {} is still in progress: wait for its end",
+            folder.display()
+        );
         let hosts = if facts.state == "running" && facts.bench != LOGGP {
             facts.state = "failed".into();
-            facts.errors.push("quell was ended before the run".into());
+            facts.errors.push("quell ended before the run did".into());
             let (files, torn) = collect::rank_files(&folder.join("ranks"))?;
             facts.errors.extend(torn);
             let hosts = collect::hosts(&folder, &files, facts.scale)?;
@@ -58,5 +62,5 @@ fn runs(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn facts(folder: &Path) -> anyhow::Result<RunFacts> {
     let path = folder.join("run.json");
     let text = fs_err::read_to_string(&path)?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not the description of a run", path.display()))
+    serde_json::from_str(&text).with_context(|| format!("{} is not a run description", path.display()))
 }

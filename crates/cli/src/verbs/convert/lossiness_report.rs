@@ -13,7 +13,7 @@ pub(super) fn what_is_left_out(input: &Imported, target: Target, args: &Request<
         Target::Recording => return,
         Target::File(Format::Perfetto) => return what_is_on_the_timeline(recording, args, printer),
         Target::File(Format::Csv) => match recording.manifest.method {
-            Method::Fwq | Method::Ftq => "the quanta; not how long they were to be, the clock, the host",
+            Method::Fwq | Method::Ftq => "the quanta; not their nominal length, the clock, the host",
             Method::Kernel => {
                 "the kernel's intervals; not when each CPU's span ends, what was lost, the clock, the host"
             }
@@ -80,7 +80,9 @@ fn what_is_on_the_timeline(recording: &Recording, args: &Request<'_>, printer: P
         ));
     }
     if manifest.zero_monotonic_ns.is_none() {
-        printer.warn("its times count from the recording's zero: what CLOCK_MONOTONIC was then is not known");
+        printer.warn(
+            "its times count from the start of the recording: CLOCK_MONOTONIC at that moment is unknown",
+        );
     }
     let lost = manifest.lost().saturating_add(manifest.sources.as_ref().map_or(0, |sources| sources.lost));
     if lost > 0 {

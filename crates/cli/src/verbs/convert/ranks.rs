@@ -10,7 +10,7 @@ use quell_request::Usage;
 /// Removes all ranks but one.
 pub(super) fn keep(input: &mut Imported, rank: u32, target: Target, args: &Request<'_>) -> Result<(), Usage> {
     if target == Target::File(Format::Perfetto) {
-        return Err(Usage("a timeline is one of CPUs: choose with --cpu".into()));
+        return Err(Usage("a timeline shows CPUs: choose them with --cpu".into()));
     }
     input.phases.retain(|(_, phase)| phase.rank == rank);
     if input.phases.is_empty() {

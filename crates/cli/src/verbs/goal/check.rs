@@ -197,7 +197,7 @@ fn text(examined: &Examined) -> String {
     );
     let mut text = format!("{file}: {size}\n");
     if examined.findings.is_empty() {
-        return text + "Nothing is wrong with it, as far as can be seen without running it.\n";
+        return text + "No problem found; quell did not run it.\n";
     }
     let dash = || "-".to_owned();
     let row = |found: &Found| {

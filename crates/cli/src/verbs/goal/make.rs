@@ -49,7 +49,7 @@ fn count(named: &Named) -> anyhow::Result<Count> {
         format!("{known} operations")
     };
     anyhow::bail!(
-        "this pattern has {operations}, which with their dependencies take more than the {} that a schedule may: give \
+        "this pattern has {operations}, which with their dependencies need more than the {} that a schedule may have: give \
          fewer ranks or --iterations, or play it without a file (`quell simulate --pattern {}`)",
         bytes(MOST_MEMORY),
         named.name

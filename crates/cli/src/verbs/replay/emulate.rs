@@ -116,7 +116,7 @@ fn check_stretched(plan: &Plan<'_>) -> Result<(), Usage> {
     let stretched = plan.stretched_ns();
     if stretched > LONGEST_QUANTUM_NS {
         return Err(Usage(format!(
-            "at scale {} the quantum is {}, and a phase would take so long: give a --scale of {:.6} or less",
+            "at scale {} the quantum, and so a phase, takes {}: give a --scale of {:.6} or less",
             plan.scale,
             time(stretched),
             LONGEST_QUANTUM_NS / plan.quantum.as_nanos() as f64

@@ -196,7 +196,7 @@ fn report(plan: &Plan, printer: Printer) {
     let costs = match plan.overhead_ns {
         0 => String::new(),
         overhead => format!(
-            " (each costs {}, and needs {} after the last)",
+            " (each costs {}, and needs {} after the previous one)",
             Nanos::from_nanos(overhead),
             Nanos::from_nanos(plan.smallest_gap_ns)
         ),
@@ -208,7 +208,7 @@ fn report(plan: &Plan, printer: Printer) {
     ));
     if plan.merged + plan.dropped > 0 {
         printer.status(&format!(
-            "{} come at once after the one before, {} are too short and left out",
+            "{} follow the previous one immediately, {} are too short and left out",
             plan.merged, plan.dropped
         ));
     }
@@ -224,7 +224,7 @@ impl Prepared {
         let words = schedule::words(&self.order, &groups);
         schedule::check(&words)
             .map_err(|reason| anyhow::anyhow!(reason))
-            .context("the schedule is not what a job reads")?;
+            .context("the generated schedule failed validation")?;
         Ok(words)
     }
 }

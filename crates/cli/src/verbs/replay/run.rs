@@ -43,7 +43,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
     let context = setting::context(args, printer)?;
     if args.cpus.is_some() && context != Context::Process {
         return Err(Usage(
-            "--cpus needs --context process: elsewhere noise goes where the program goes".into(),
+            "--cpus needs --context process: in other contexts the noise follows the program".into(),
         )
         .into());
     }
@@ -53,7 +53,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<u8> {
         _ => None,
     };
     if let Some(DisturbedCpus { cpus, alone }) = &disturbed {
-        printer.status(&format!("CPUs {} are disturbed, CPU {alone} is left alone", format_cpu_list(cpus)));
+        printer.status(&format!("quell disturbs CPUs {}, but not CPU {alone}", format_cpu_list(cpus)));
     }
     let cost = |period_ns| setting::cost(args, context, disturbed.as_ref(), period_ns);
     let mut prepared = prepare::prepare(args, context, &cost, printer)?;
@@ -236,7 +236,8 @@ fn input(args: &Replay, printer: Printer) -> Input {
     match std::fs::metadata("/proc/self/fd/0").map(|facts| facts.file_type()) {
         Ok(kind) if kind.is_file() => Input::Again,
         Ok(kind) if kind.is_fifo() || kind.is_socket() => {
-            printer.status("what comes through a pipe can be read but once, so no run reads anything; give a file with `<`");
+            printer
+                .status("a pipe can be read only once, so the runs get no input; redirect a file with `<`");
             Input::None
         }
         _ => Input::None,

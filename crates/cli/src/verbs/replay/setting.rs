@@ -40,14 +40,14 @@ pub fn context(args: &Replay, printer: Printer) -> anyhow::Result<Context> {
         }
         None => {
             printer.status(&format!(
-                "{program} is no MPI launcher, so the noise comes in by timers; --context boundary is for MPI programs"
+                "{program} is not an MPI launcher, so timers inject the noise; --context boundary is for MPI programs"
             ));
             Context::Timer
         }
     };
     if args.job.sync == SyncName::Phase && context != Context::Boundary {
         return Err(Usage(format!(
-            "--sync phase needs --context boundary: by {} nobody sees a phase end",
+            "--sync phase needs --context boundary: with {} quell does not see the end of a phase",
             prepare::name(context)
         ))
         .into());
@@ -153,7 +153,7 @@ impl Folder {
     fn kept(path: &Path) -> anyhow::Result<Self> {
         if path.is_file() || path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
             let path = path.display();
-            return Err(Usage(format!("{path} is there already: name another folder with -o")).into());
+            return Err(Usage(format!("{path} exists already: name another folder with -o")).into());
         }
         fs_err::create_dir_all(path)?;
         Ok(Self { path: std::path::absolute(path)?, passing: None })

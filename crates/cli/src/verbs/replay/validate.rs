@@ -43,7 +43,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     let context = match args.context {
         Some(ContextName::Boundary) => {
             return Err(Usage(
-                "a probe makes no MPI calls, so --context boundary cannot be validated with one; its own report says what came in at each call".into(),
+                "a probe makes no MPI calls, so --context boundary cannot be validated with one; the report of a run shows the noise injected at each call".into(),
             )
             .into());
         }
@@ -65,7 +65,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
     prepared.order.events = (2 * due + 4096).min(MOST_EVENTS);
     let signals = Signals::catch()?;
     let half = Nanos::from_nanos(duration.as_nanos() / BEFORE);
-    printer.status(&format!("recording CPU {} for {half}, as it is", place.cpu));
+    printer.status(&format!("recording CPU {} for {half} without injected noise", place.cpu));
     let run = |variables: &[job::Variable], words: &[String]| {
         let printed = folder.path.join("stderr");
         let how = job::How { variables, input: job::Input::None, output: job::Output::File(&printed) };

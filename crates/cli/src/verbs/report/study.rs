@@ -105,7 +105,7 @@ fn trial(path: &Path) -> anyhow::Result<Value> {
     let mut document = json(path)?;
     match document.get("schema").and_then(Value::as_str) {
         Some(TRIAL | OLDER_TRIAL) => {}
-        _ => anyhow::bail!("it is no document {TRIAL}, which `quell tune try --json` prints"),
+        _ => anyhow::bail!("it is not a {TRIAL} document, which `quell tune try --json` prints"),
     }
     let mitigations = document.get_mut("mitigations").and_then(Value::as_array_mut);
     for mitigation in mitigations.into_iter().flatten() {
@@ -121,7 +121,7 @@ fn trial(path: &Path) -> anyhow::Result<Value> {
 /// Reads a small JSON file. It refuses a pipe, which might never end, and a file that is too large for the page.
 fn json(path: &Path) -> anyhow::Result<Value> {
     let facts = fs_err::metadata(path)?;
-    anyhow::ensure!(facts.is_file(), "it is no file");
+    anyhow::ensure!(facts.is_file(), "it is not a file");
     anyhow::ensure!(
         facts.len() <= MOST_BYTES,
         "it has {} bytes, more than the {MOST_BYTES} that are read",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_is_drawn_again_as_it_was_asked() {
+    fn a_study_is_drawn_again_with_its_options() {
         let dir = folder();
         let study = Study::at(dir.path()).unwrap();
         let usual = JobArgs::default();

@@ -18,7 +18,7 @@ const MOST_NEW: usize = 16;
 /// Maximum length of a request's head, in bytes.
 const LONGEST_HEAD: usize = 8 * 1024;
 /// Maximum time of a connection, from its start to the last byte of the response.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time until a signal is noticed, in ms.
 const LONGEST_NAP_MS: libc::c_int = 200;
 
@@ -79,7 +79,7 @@ struct Connection {
 
 impl Connection {
     fn new(stream: TcpStream, now: Instant) -> Self {
-        Self { stream, end: now + PATIENCE, head: Vec::new(), answer: Vec::new(), sent: 0 }
+        Self { stream, end: now + TIMEOUT, head: Vec::new(), answer: Vec::new(), sent: 0 }
     }
 
     /// Reads or writes as much as possible without blocking; returns whether there is more to do.

@@ -28,7 +28,7 @@ pub fn refuse(args: &Simulate) -> anyhow::Result<()> {
     let Some(output) = &args.timeline else { return Ok(()) };
     if rules(&args.options) == Rules::Compatible {
         let text =
-            "a time line shows the physical rules, and --compat plays LogGOPSim's: leave one of them out";
+            "a timeline needs the physical rules, and --compat uses LogGOPSim's: leave one of them out";
         return Err(Usage(text.into()).into());
     }
     if output.exists() {
@@ -112,7 +112,7 @@ impl<'a> Drawing<'a> {
     fn cut(&self) -> String {
         let end = self.timeline.slices().iter().map(|slice| slice.end).max().unwrap_or(0);
         format!(
-            "a time line holds at most {MOST_SLICES} slices: it ends at about {}, and {} later ones of its ranks are left out",
+            "a timeline holds at most {MOST_SLICES} slices: it ends at about {}, and {} later ones of its ranks are left out",
             Nanos::from_nanos(end),
             self.timeline.dropped()
         )
@@ -121,8 +121,8 @@ impl<'a> Drawing<'a> {
     /// A description of the drawing and its limits.
     fn description(&self) -> String {
         let mut text = format!(
-            "Simulated by quell {} under the physical rules. {}. Noise stands at the end of what it lengthened: where in \
-             it the detours struck is not kept.",
+            "Simulated by quell {} under the physical rules. {}. Noise is drawn at the end of the operation \
+             that it lengthened: the positions of its detours are not kept.",
             env!("CARGO_PKG_VERSION"),
             self.extent()
         );

@@ -22,7 +22,7 @@ pub struct Made {
     pub events: u64,
     /// Number of MPI calls, without the first and the last.
     pub calls: u64,
-    /// What it lacks, and why.
+    /// The data missing from it, with the reasons.
     pub missing: Vec<String>,
     /// Whether the logs are damaged and worth inspecting.
     pub damaged: bool,
@@ -104,16 +104,16 @@ fn notes(summary: &Summary, counters: bool) -> Vec<String> {
             reported.push(format!("{}: {what}", ranks(numbers)));
         }
     };
-    of_ranks(&summary.missing, "no log; what they did is not known");
+    of_ranks(&summary.missing, "no log: their calls are unknown");
     of_ranks(&summary.unfinished, "MPI_Finalize never ended; the archive holds what they did until then");
     of_ranks(&summary.silent, "no call was seen but MPI_Init and MPI_Finalize");
     if summary.lost > 0 {
         let lost = summary.lost;
         reported
-            .push(format!("{lost} records found no room: raise --limit, or see that the disk is not full"));
+            .push(format!("{lost} records found no room: raise --limit, or check that the disk is not full"));
     }
     if summary.one_sided > 0 {
-        reported.push(format!("{} calls that put or get are not in the archive", summary.one_sided));
+        reported.push(format!("{} one-sided calls (put, get) are not in the archive", summary.one_sided));
     }
     for (why, rank) in summary.no_noise.iter().filter(|_| counters) {
         reported.push(format!(
@@ -126,7 +126,7 @@ fn notes(summary: &Summary, counters: bool) -> Vec<String> {
     }
     for host in &summary.unaligned {
         reported.push(format!(
-            "the clock of {} was not compared with rank 0's: its times are its own",
+            "the clock of {} was not compared with rank 0's: its times are not synchronised",
             one_line(host)
         ));
     }

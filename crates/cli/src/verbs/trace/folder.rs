@@ -24,7 +24,7 @@ impl Folder {
     pub fn new(path: &Path) -> anyhow::Result<Self> {
         if path.is_file() || path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
             let path = path.display();
-            return Err(Usage(format!("{path} is there already: name another folder with -o")).into());
+            return Err(Usage(format!("{path} exists already: name another folder with -o")).into());
         }
         let made = !path.exists();
         fs_err::create_dir_all(path)?;

@@ -23,7 +23,7 @@ const LINGER: Duration = Duration::from_secs(15);
 /// Records this host.
 pub fn run(args: &TraceNode, printer: Printer) -> anyhow::Result<Outcome> {
     let name = std::env::var(container::VARIABLE).context("QUELL_METRICS names no container to serve")?;
-    let run = args.logs.parent().context("the folder of logs stands in no run")?;
+    let run = args.logs.parent().context("the folder of logs is not in a run's folder")?;
     let mark = |kind: &str| args.logs.join(format!("{}.{kind}", this_host()));
     let running = mark(RUNNING);
     fs_err::write(&running, std::process::id().to_string())?;

@@ -25,10 +25,9 @@ pub fn report(
         Ok(made) => made,
         Err(error) => {
             folder.clear(true);
-            printer
-                .error(&error.context(format!(
-                    "no archive could be made of the logs in {shown}/logs, which are kept"
-                )));
+            printer.error(&error.context(format!(
+                "quell could not make an archive from the logs in {shown}/logs, and keeps them"
+            )));
             return failed(code);
         }
     };
@@ -38,7 +37,7 @@ pub fn report(
     }
     for host in &nodes.unfinished {
         printer.warn(&format!(
-            "the recorder of {host} was ended before its time: {shown}/{host}.quell tells up to then"
+            "the recorder of {host} ended early: {shown}/{host}.quell holds the data up to then"
         ));
     }
     folder.clear(args.keep_logs || made.damaged);
@@ -54,7 +53,7 @@ pub fn report(
     };
     if made.calls == 0 {
         printer.error(&anyhow::anyhow!(
-            "no MPI call but MPI_Init and MPI_Finalize was seen: what the program calls beside goes past the tracer, or there is nothing"
+            "no MPI call but MPI_Init and MPI_Finalize was seen: other calls bypass the tracer, or the program makes none"
         ));
         return failed(code);
     }
@@ -86,8 +85,8 @@ fn unseen(args: &Trace, used: &Used, made: &Made) -> String {
     let tracer = tracer.trim_end();
     if let Some(linked) = used.linked.as_ref().filter(|_| used.doubts.is_empty() && made.ranks == 0) {
         return format!(
-            "no MPI call was seen, though {} is linked with {}: {tracer}, and no process loaded it; see that the launcher takes LD_PRELOAD \
-             and QUELL_TRACE along, and that every host sees {}",
+            "no MPI call was seen, though {} is linked with {}: {tracer}, and no process loaded it; check \
+             that the launcher passes LD_PRELOAD and QUELL_TRACE on, and that every host sees {}",
             linked.program.display(),
             linked.library.display(),
             args.output.display()

@@ -19,10 +19,7 @@ const MOST_TOLD: usize = 8;
 pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
     let target = GoalTarget { output: output.to_owned(), to: None, force: false };
     let format = schedules::form(&target).map_err(|_| {
-        Usage(format!(
-            "{} does not say in which form to write: name it NAME.goal or NAME.bin",
-            output.display()
-        ))
+        Usage(format!("{} does not determine the format: name it NAME.goal or NAME.bin", output.display()))
     })?;
     if output.exists() {
         anyhow::bail!("{} exists already: choose another name, or remove it first", output.display());
@@ -36,7 +33,7 @@ pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outc
     let bytes = schedules::write(&made.schedule, format, output)?;
     report(&made, printer);
     printer.status(&format!(
-        "{} holds {}: {}; without noise it takes {:.6} s on the usual network",
+        "{} holds {}: {}; without noise it takes {:.6} s on the default network",
         output.display(),
         schedules::size(&made.schedule),
         schedules::bytes(bytes),
@@ -55,7 +52,7 @@ fn report(made: &Replayable, printer: Printer) {
     let counts = [
         (skipped.sends, "sends without a receive"),
         (skipped.receives, "receives without a send"),
-        (skipped.collectives, "parts of collectives that not all took part in"),
+        (skipped.collectives, "parts of incomplete collectives"),
         (skipped.threads, "threads that are not the first of their rank"),
     ];
     let counted: Vec<String> = counts
@@ -74,8 +71,8 @@ fn report(made: &Replayable, printer: Printer) {
     }
     if made.needs_buffers {
         printer.warn(
-            "it ends only where sends need not wait for their receivers: give `quell simulate` a network with a large S, \
-             as --net S=1Gi",
+            "it ends only if sends do not wait for their receivers: give `quell simulate` a network with a \
+             large S, such as --net S=1Gi",
         );
     }
     if let Some(grid) = &made.grid {

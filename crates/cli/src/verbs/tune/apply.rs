@@ -10,7 +10,7 @@ use quell_tune::guard::{Refusal, refusals};
 use quell_tune::keeper::Until;
 use quell_tune::place::started;
 use quell_tune::plan::Plan;
-use quell_tune::revert::{RevertError, revert_patiently};
+use quell_tune::revert::{RevertError, revert_with_timeout};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -129,9 +129,9 @@ fn dry(
     }
     if refused.is_empty() {
         let (due, already) = (checked.written.len(), checked.already.len());
-        let so = if already > 0 { format!("; {already} are so already") } else { String::new() };
+        let so = if already > 0 { format!("; {already} are set already") } else { String::new() };
         let who = if may_write(root) { "" } else { " (only root may)" };
-        printer.notice(&format!("nothing was written: --yes does the {due} writes that are due{so}{who}"));
+        printer.notice(&format!("nothing was written: --yes makes the {due} writes that are due{so}{who}"));
     }
     Ok(code)
 }
@@ -140,7 +140,7 @@ fn dry(
 fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow::Result<ExitCode> {
     let me = std::process::id();
     let start =
-        started(me).ok_or_else(|| anyhow::anyhow!("/proc does not tell when this process started"))?;
+        started(me).ok_or_else(|| anyhow::anyhow!("/proc does not show when this process started"))?;
     let after = args.time.map(|time| Duration::from_nanos(time.as_nanos()));
     // From here on signals are passed on to the command; quell itself ends only after it has reverted.
     let signals = Signals::catch()?;
@@ -155,7 +155,7 @@ fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow:
     printer.status(text(&applied, args).trim_end());
     let ended = run_command(args, &signals);
     let Some(id) = &applied.id else { return ended };
-    let reverted = match revert_patiently(root, id, "the end of its command", PATIENCE) {
+    let reverted = match revert_with_timeout(root, id, "the end of its command", TIMEOUT) {
         // The time limit may have passed before the command ended.
         Err(RevertError::Unknown(_)) => return ended,
         other => other?,
@@ -168,7 +168,7 @@ fn with(args: &TuneApply, root: &Root, plan: &Plan, printer: Printer) -> anyhow:
 }
 
 /// How long to wait for another quell that holds the lock, when it is time to revert.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs the command to its end, and passes signals on to it.
 fn run_command(args: &TuneApply, signals: &Signals) -> anyhow::Result<ExitCode> {
@@ -195,22 +195,22 @@ fn run_command(args: &TuneApply, signals: &Signals) -> anyhow::Result<ExitCode> 
 
 fn text(applied: &Applied, args: &TuneApply) -> String {
     let Some(id) = &applied.id else {
-        return "nothing to write: all of it is as the plan wants it\n".into();
+        return "nothing to write: every setting has the plan's value already\n".into();
     };
     let mut text = format!("applied as {id}: {} written\n", applied.written.len());
     if !applied.already.is_empty() {
-        text += &format!("{} were so already\n", applied.already.len());
+        text += &format!("{} were set already\n", applied.already.len());
     }
     for (write, why) in &applied.refused {
-        text += &format!("not taken: {}: {}\n", one_line(write), one_line(why));
+        text += &format!("rejected: {}: {}\n", one_line(write), one_line(why));
     }
     if let Some(until) =
         applied.keeper.as_ref().and_then(|keeper| keeper.until.as_ref()).filter(|_| !args.with)
     {
-        text += &format!("it is taken back at {until}\n");
+        text += &format!("quell reverts it at {until}\n");
     }
     if !args.with {
-        text += "`quell tune revert` takes it back\n";
+        text += "`quell tune revert` reverts it\n";
     }
     text
 }

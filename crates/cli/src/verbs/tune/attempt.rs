@@ -110,7 +110,7 @@ fn planned(args: &TuneTry, root: &Root, catalogue: &Catalogue, id: &str) -> anyh
 fn watched(audit: &Audit<'_>) -> anyhow::Result<Vec<Cpu>> {
     match &audit.parts {
         Ok(parts) if !parts.compute.is_empty() => Ok(parts.compute.clone()),
-        Ok(_) => anyhow::bail!("no CPU computes here: name those to watch with --cpus"),
+        Ok(_) => anyhow::bail!("this node has no compute CPUs: name those to watch with --cpus"),
         Err(why) => anyhow::bail!("{why}: name the CPUs to watch with --cpus"),
     }
 }
@@ -149,7 +149,10 @@ fn one(
     let sides = rounds.run()?;
     if sides.limits.not_taken.len() == plan.writes.len() {
         let why = sides.limits.not_taken.first().map_or("", |(_, why)| why.as_str());
-        return Ok(Attempt::not_tried(mitigation, &format!("the kernel took none of it: {why}")));
+        return Ok(Attempt::not_tried(
+            mitigation,
+            &format!("the kernel accepted none of its settings: {why}"),
+        ));
     }
     let trial = trial(&sides.pairs, args.confidence);
     let scale = scale::predict(args, seed, &sides.without, &sides.with, printer)?;

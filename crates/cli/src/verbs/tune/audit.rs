@@ -33,7 +33,8 @@ pub fn run(args: &TuneAudit, printer: Printer) -> anyhow::Result<Outcome> {
     let audit = audited(&root, &catalogue, &options(&args.options), only)?;
     let sources = Sources::from_recordings(&recordings);
     if !recordings.is_empty() && sources.is_empty() {
-        printer.warn("the recording names no sources, so it orders nothing: record with `--sources on`");
+        printer
+            .warn("the recording names no sources, so it cannot order the list: record with `--sources on`");
     }
     // SAFETY: geteuid has no precondition.
     let unprivileged = unsafe { libc::geteuid() } != 0;

@@ -18,7 +18,7 @@ use quell_request::Usage;
 pub fn run(args: &TuneExport, printer: Printer) -> anyhow::Result<Outcome> {
     let export = match (args.form, &args.plan) {
         (ExportForm::Bindings, _) => of_this_node(args, &root(args.sysroot.as_deref())?)?,
-        (_, None) => return Err(Usage("this form needs a PLAN (`quell tune plan -o PLAN`)".into()).into()),
+        (_, None) => return Err(Usage("this format needs a PLAN (`quell tune plan -o PLAN`)".into()).into()),
         (ExportForm::Tuned, Some(plan)) => tuned(&read_plan(plan)?),
         (ExportForm::Shell, Some(plan)) => shell(&read_plan(plan)?),
         (ExportForm::Slurm, Some(plan)) => slurm(&read_plan(plan)?),
@@ -35,7 +35,7 @@ pub fn run(args: &TuneExport, printer: Printer) -> anyhow::Result<Outcome> {
 
 fn of_this_node(args: &TuneExport, root: &Root) -> anyhow::Result<Export> {
     if args.plan.is_some() {
-        return Err(Usage("bindings are of this node, not of a plan: leave PLAN out".into()).into());
+        return Err(Usage("bindings depend on this node, not on a plan: leave PLAN out".into()).into());
     }
     if args.ranks == Some(0) {
         return Err(Usage("--ranks 0 binds nothing: give at least 1".into()).into());

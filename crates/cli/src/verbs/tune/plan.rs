@@ -21,7 +21,7 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
     if let Some(name) = &args.profile {
         let profile = Profile::get(name).ok_or_else(|| {
             let all: Vec<String> = Profile::all().into_iter().map(|one| one.name).collect();
-            Usage(format!("`{name}` is no profile: there are {}", all.join(", ")))
+            Usage(format!("`{name}` is not a profile: choose one of {}", all.join(", ")))
         })?;
         ids.extend(profile.mitigations.iter().filter(|id| !args.ids.contains(id)).cloned());
     }
@@ -50,7 +50,7 @@ pub fn run(args: &TunePlan, printer: Printer) -> anyhow::Result<Outcome> {
             printer.status("nothing to write: all of it is on, or not for this machine");
         }
         Some(output) => printer.status(&format!(
-            "wrote {}; `quell tune apply {0}{tree}` checks it, with --yes it is done",
+            "wrote {}; `quell tune apply {0}{tree}` checks it, and applies it with --yes",
             output.display()
         )),
         None => {}
@@ -67,7 +67,7 @@ fn keep_others(output: &Path) -> anyhow::Result<()> {
     let mut begin = Vec::new();
     fs_err::File::open(output)?.take(4096).read_to_end(&mut begin)?;
     if !begin.is_empty() && !String::from_utf8_lossy(&begin).contains("quell.tune-plan/") {
-        anyhow::bail!("{} exists already, and is no plan: choose another name", output.display());
+        anyhow::bail!("{} exists already, and is not a plan: choose another name", output.display());
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ struct Place {
 /// Reverts and reports. The exit code is 3 if others have changed something since, 1 if something failed.
 pub fn run(args: &TuneRevert, printer: Printer) -> anyhow::Result<Outcome> {
     let root = root(args.sysroot.as_deref())?;
-    need_root(&root, "give back")?;
+    need_root(&root, "restore")?;
     let foreign = match (args.force, args.forget) {
         (true, _) => Foreign::Overwrite,
         (_, true) => Foreign::Forget,
@@ -58,11 +58,11 @@ pub fn run(args: &TuneRevert, printer: Printer) -> anyhow::Result<Outcome> {
 pub fn outcome(reverted: &Reverted) -> anyhow::Result<Outcome> {
     if let Some(error) = &reverted.unwritten {
         anyhow::bail!(
-            "what was given back could not be written down ({error}): make room, then run `quell tune revert` again"
+            "quell restored settings, but could not record that ({error}): free disk space, then run `quell tune revert` again"
         );
     }
     if reverted.has_failed() {
-        anyhow::bail!("not all could be given back; it is tried again by the next `quell tune revert`");
+        anyhow::bail!("not all settings could be restored; the next `quell tune revert` tries again");
     }
     Ok(if reverted.is_whole() { Outcome::Done } else { Outcome::LimitExceeded })
 }
@@ -75,15 +75,12 @@ pub fn text(reverted: &Reverted) -> String {
     let mut text = String::new();
     let back = |how: &How| matches!(how, How::Closed(End::Restored | End::Already));
     let closed = reverted.places.iter().filter(|one| back(&one.how)).count();
-    text += &format!(
-        "{closed} of {} places are as they were before ({})\n",
-        reverted.places.len(),
-        reverted.ids.join(", ")
-    );
+    text +=
+        &format!("{closed} of {} places are restored ({})\n", reverted.places.len(), reverted.ids.join(", "));
     for (how, words) in [
-        (End::Rebooted, "went with a boot"),
+        (End::Rebooted, "were reset by a boot"),
         (End::Gone, "are gone, with their thread or device"),
-        (End::Forgotten, "stay as others left them"),
+        (End::Forgotten, "keep the values that others set"),
     ] {
         let some = reverted.places.iter().filter(|one| one.how == How::Closed(how)).count();
         if some > 0 {
@@ -96,13 +93,13 @@ pub fn text(reverted: &Reverted) -> String {
             How::Closed(_) => {}
             How::Foreign(now) => {
                 text += &format!(
-                    "  {place} was changed by someone else to `{}`, and is left so\n",
+                    "  {place} was changed by someone else to `{}`, and is left alone\n",
                     one_line(now.trim())
                 );
             }
             How::Nearest { original, nearest } => {
                 text += &format!(
-                    "  {place}: the kernel no longer takes {}; it is {}, the nearest that it takes now; it is tried again the next time\n",
+                    "  {place}: the kernel no longer takes {}; it is {}, the nearest value that it accepts now; the next revert tries again\n",
                     one_line(original),
                     one_line(nearest)
                 );
@@ -112,12 +109,12 @@ pub fn text(reverted: &Reverted) -> String {
     }
     for (id, lines) in &reverted.damaged {
         text += &format!(
-            "  the journal of {} has lines that cannot be read ({lines:?}): what they said is not given back\n",
+            "  the journal of {} has lines that cannot be read ({lines:?}): the settings in them are not restored\n",
             one_line(id)
         );
     }
     if reverted.places.iter().any(|one| matches!(one.how, How::Foreign(_))) {
-        text += "--force writes the originals over it; --forget leaves it to them for good\n";
+        text += "--force writes the originals over it; --forget leaves it to them permanently\n";
     }
     text
 }

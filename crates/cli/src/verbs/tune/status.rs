@@ -47,7 +47,7 @@ fn text(open: &[Status], closed: Option<&Status>) -> String {
         text += &format!("{}  {}, places: {}\n", one_line(&one.id), one.stage.words(), one.places);
         text += &format!("  {}\n", one_line(&one.mitigations.join(" ")));
         if one.open != one.places {
-            text += &format!("  {} of them are not given back\n", one.open);
+            text += &format!("  {} of them are not restored\n", one.open);
         }
         text.extend(one.keeper.iter().map(|keeper| format!("  {}\n", one_line(keeper))));
         if !one.damaged_lines.is_empty() {
@@ -59,12 +59,12 @@ fn text(open: &[Status], closed: Option<&Status>) -> String {
         }
         text += match one.stage {
             Stage::Applied if one.keeper_is_gone => {
-                "  nobody will take it back in time: run `quell tune revert`\n"
+                "  no process will revert it in time: run `quell tune revert`\n"
             }
             Stage::Applied | Stage::Closed => "",
-            Stage::Interrupted => "  it stopped half-way: `quell tune revert` gives back what it changed\n",
+            Stage::Interrupted => "  it stopped half-way: `quell tune revert` restores what it changed\n",
             Stage::PartlyReverted => {
-                "  what is left was changed by others, or could not be given back: `quell tune revert` tells, and tries again;\n  --force overwrites what others changed, --forget leaves it to them\n"
+                "  the rest was changed by others, or could not be restored: `quell tune revert` lists it, and tries again;\n  --force overwrites what others changed, --forget leaves it to them\n"
             }
             Stage::Rebooted => "  `quell tune revert` removes what it left on disk, and closes it\n",
         };

@@ -43,7 +43,7 @@ pub fn run(args: &TuneVerify, printer: Printer) -> anyhow::Result<Outcome> {
         _ => Vec::new(),
     };
     for one in &calls {
-        printer.warn(&format!("{} is {}: `quell tune status` says what to do", one.id, one.stage.words()));
+        printer.warn(&format!("{} is {}: `quell tune status` shows what to do", one.id, one.stage.words()));
     }
     let holds = calls.is_empty() && !places.iter().any(|one| one.standing.is_bad());
     let outcome = if holds { Outcome::Done } else { Outcome::LimitExceeded };

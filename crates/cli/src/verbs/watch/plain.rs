@@ -35,7 +35,7 @@ pub fn block(frame: &Frame, view: &View) -> String {
 
 /// Why sources are not known.
 pub fn unknown(why: Option<&str>) -> String {
-    format!("sources are unknown: {}\n", one_line(why.unwrap_or("they were not asked for (--sources off)")))
+    format!("sources are unknown: {}\n", one_line(why.unwrap_or("they were not requested (--sources off)")))
 }
 
 /// All rows, in all columns except plots.

@@ -19,7 +19,7 @@ const MUCH_NOISE: f64 = 1.0;
 
 const HELP: [&str; 12] = [
     "q Esc Ctrl-C   quit",
-    "p Space        pause: the display stands, measuring goes on",
+    "p Space        pause: the display stops, measuring continues",
     "s              sort by time, count, max, name",
     "r              reverse the order",
     "/              filter the sources; Enter keeps, Esc clears",

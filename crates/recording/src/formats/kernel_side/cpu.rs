@@ -108,7 +108,7 @@ impl OneCpu {
 
     fn begins(&mut self, now: u64, start: u64) -> Result<(), String> {
         if start > now.saturating_add(1_000_000) {
-            return Err("it began after it was told of".into());
+            return Err("it began after it was reported".into());
         }
         self.first = self.first.min(start);
         Ok(())

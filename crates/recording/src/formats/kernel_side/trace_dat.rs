@@ -243,7 +243,7 @@ fn flyrecord(
         return Err("it holds the text of a latency tracer: `trace-cmd report` prints it".into());
     }
     if kind != b"flyrecord\0" {
-        return Err("where its events should be told there is something else: it is damaged".into());
+        return Err("the description of its events is missing: the file is damaged".into());
     }
     let mut buffer = Buffer { name, page_size, ..Buffer::default() };
     for cpu in 0..cpus {
@@ -362,7 +362,7 @@ const MOST_RATIO: u64 = 4_096;
 const MOST_UNPACKED: u64 = 64;
 /// Maximum size of a chunk, in bytes. The size is chosen when the file is made; trace-cmd uses some pages.
 const MOST_CHUNK: u64 = 1 << 28;
-/// Maximum number of instances of the tracer, and of sections of options. Each can point anywhere, so many could be the same part of the file.
+/// Maximum number of instances of the tracer, and of sections of options. Each can point anywhere, so several could be the same part of the file.
 const MOST_POINTERS: usize = 64;
 
 /// Unpacks a chunk: two sizes, followed by the packed data.

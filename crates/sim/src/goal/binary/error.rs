@@ -116,7 +116,7 @@ pub enum Damage {
         there: u64,
     },
     /// The count of an operation's needs differs from the number of dependents that name it.
-    #[error("it is said to need {printed} others, but {named} name it")]
+    #[error("it should depend on {printed} others, but {named} name it")]
     Needs {
         /// The count in the file.
         printed: u32,

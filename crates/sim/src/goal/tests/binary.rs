@@ -127,7 +127,7 @@ fn dependencies_make_sense() {
     refuses(&with(OP_0 + 27, &[7]), "rank 0, operation 1: its 1 dependents from number 7 on leave the 1");
     refuses(&with(DEPENDENTS, &[9]), "a dependency names operation 10 of a rank that has 2");
     refuses(&with(DEPENDENTS, &[0]), "rank 0, operation 1: it waits for itself");
-    refuses(&with(OP_1, &[2]), "rank 0, operation 2: it is said to need 2 others, but 1 name it");
+    refuses(&with(OP_1, &[2]), "rank 0, operation 2: it should depend on 2 others, but 1 name it");
     refuses(&with(RANK_0 + 8, &[1]), "rank 0: the list of what can start at once differs");
     refuses(&with(OP_1, &[0]), "rank 0: the list of what can start at once differs");
     // Both operations name each other.

@@ -281,7 +281,7 @@ because() {
 
 # --- comparing -------------------------------------------------------------------------------------------------------------
 
-# A value without what does not count: blanks, the words beside the one in brackets, the commas and first zeros of a mask.
+# A value without what does not count: blanks, the options other than the one in brackets, the commas and first zeros of a mask.
 plain() {
     text=$(tr -s '[:space:]' ' ' <"$1")
     case $text in

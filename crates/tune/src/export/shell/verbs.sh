@@ -12,7 +12,7 @@ $group
 END
 }
 
-# What $spot holds. The kernel's files say nothing of their size, by which cmp would tell them apart: so it reads a pipe.
+# What $spot holds. The kernel's files say nothing of their size, so cmp on the files compares nothing: it reads a pipe.
 # shellcheck disable=SC2002 # see above
 holds() { cat "$spot" | cmp -s - "$1"; }
 group_old() { [ -f "$STATE/$i.g$n" ] || cat "$spot" >"$STATE/$i.g$n"; }
@@ -47,7 +47,7 @@ root_only() {
     [ -n "$R" ] || [ "$(id -u)" = 0 ] || die 'only root can do that'
 }
 
-# Whether originals are there. What somebody else put there is not believed.
+# Whether originals are there. A file from another user is not trusted.
 has_state() {
     [ -e "$STATE" ] || [ -L "$STATE" ] || return 1
     [ -n "$(find "$STATE" -prune -type d -user "$(id -u)" ! -perm -020 ! -perm -002)" ] ||
@@ -156,7 +156,7 @@ undo_one() {
     look "$STATE/now" || { say "$label: it cannot be read"; return 1; }
     if cmp -s "$STATE/now" "$STATE/$i.old"; then return 0; fi
     if ! ours; then
-        say "$label: somebody else changed it since; it is left so"
+        say "$label: someone else changed it since; it is left alone"
         noted=3
         return 1
     fi

@@ -186,7 +186,7 @@ fn foreign_changes_are_left_and_reported() {
     tree.put("/proc/sys/vm/dirty_bytes", "4096\n");
     assert!(tree.run("status").1.contains("changed by others: /proc/sys/vm/stat_interval"));
     let (code, printed) = tree.run("undo");
-    assert_eq!((code, printed.matches("somebody else changed it").count()), (3, 2), "{printed}");
+    assert_eq!((code, printed.matches("someone else changed it").count()), (3, 2), "{printed}");
     assert_eq!(tree.read("/proc/sys/vm/stat_interval"), "7\n");
     assert_eq!(tree.read("/proc/sys/vm/dirty_bytes"), "4096\n");
     assert_eq!(tree.read("/unit"), "active enabled\n");

@@ -70,12 +70,12 @@ pub fn make(root: &Root, parts: &Parts) -> Result<(), Trouble> {
     if let Some(now) =
         read(root)?.and_then(|parts| parts.compute).filter(|now| Some(now) != parts.compute.as_ref())
     {
-        return Err(Trouble::Busy(format!("{group} is there already, with CPUs {now}")));
+        return Err(Trouble::Busy(format!("{group} exists already, with CPUs {now}")));
     }
     let compute = parts.compute.as_deref().ok_or_else(|| Trouble::Invalid(parts.to_string()))?;
     make_partition(root, &top, &group, compute).map_err(|trouble| match undo(root) {
         Ok(()) => trouble,
-        Err(left) => Trouble::Other(format!("{trouble}; and what was made of it stays: {left}")),
+        Err(left) => Trouble::Other(format!("{trouble}; the cpuset is left incomplete: {left}")),
     })
 }
 
@@ -94,7 +94,7 @@ fn make_partition(root: &Root, top: &str, group: &str, compute: &str) -> Result<
         "isolated" => Ok(()),
         // For instance `isolated invalid (Parent is not a partition root)`.
         refused => Err(Trouble::Other(format!(
-            "the kernel makes no isolated partition of CPUs {compute}: {refused}"
+            "the kernel refuses an isolated partition of CPUs {compute}: {refused}"
         ))),
     }
 }
@@ -152,7 +152,7 @@ fn move_back(root: &Root, top: &str, group: &str) -> Result<(), Trouble> {
             }
         }
     }
-    Err(Trouble::Busy(format!("processes are born in {group} faster than they can be moved: try again")))
+    Err(Trouble::Busy(format!("processes start in {group} faster than quell can move them: try again")))
 }
 
 /// Enables the controller for the root's children, or disables it. A copy keeps the list as text.

@@ -71,7 +71,7 @@ pub fn make_at(root: &Root, top: &str, what: CpusetKind, parts: &Parts) -> Resul
     if shield && !root.has(&system) && get(root, &format!("{top}/{BALANCE}"))? == "0" {
         // Otherwise quell would not know the previous state when the shield is removed.
         return Err(Trouble::Busy(
-            "somebody else has turned the scheduler's load balancing off in the root cpuset".into(),
+            "another program has turned the scheduler's load balancing off in the root cpuset".into(),
         ));
     }
     free(root, &job, parts.compute.as_deref())?;
@@ -84,7 +84,7 @@ pub fn make_at(root: &Root, top: &str, what: CpusetKind, parts: &Parts) -> Resul
         if shield { make_shield(root, top, parts) } else { make_set(root, &job, &parts.compute, parts) };
     made.map_err(|trouble| match undo_at(root, top, what) {
         Ok(()) => trouble,
-        Err(left) => Trouble::Other(format!("{trouble}; and what was made of it stays: {left}")),
+        Err(left) => Trouble::Other(format!("{trouble}; the cpuset is left incomplete: {left}")),
     })
 }
 
@@ -97,7 +97,7 @@ fn free(root: &Root, set: &str, cpus: Option<&str>) -> Result<(), Trouble> {
     if now.is_empty() || Some(now.as_str()) == cpus {
         return Ok(());
     }
-    Err(Trouble::Busy(format!("{set} is there already, with CPUs {now}")))
+    Err(Trouble::Busy(format!("{set} exists already, with CPUs {now}")))
 }
 
 fn make_set(root: &Root, set: &str, cpus: &Option<String>, parts: &Parts) -> Result<(), Trouble> {
@@ -118,7 +118,7 @@ fn make_shield(root: &Root, top: &str, parts: &Parts) -> Result<(), Trouble> {
     let effective = format!("{top}/cpuset.effective_cpus");
     let all = list(root, &effective).or_else(|_| list(root, &format!("{top}/cpuset.cpus")))?;
     if move_all(root, top, &system, |id| keeps_its_own(root, id, &all, &housekeeping))? {
-        return Err(Trouble::Busy("tasks are born faster than they can be moved: try again".into()));
+        return Err(Trouble::Busy("tasks start faster than quell can move them: try again".into()));
     }
     balance(root, top, ('1', '0'))
 }
@@ -138,7 +138,7 @@ pub fn undo_at(root: &Root, top: &str, what: CpusetKind) -> Result<(), Trouble> 
     for set in sets.iter().filter(|set| root.has(set)) {
         if move_all(root, set, top, |_| false)? {
             return Err(Trouble::Busy(format!(
-                "tasks are born in {set} faster than they can be moved: try again"
+                "tasks start in {set} faster than quell can move them: try again"
             )));
         }
         groups::remove(root, set)?;

@@ -136,7 +136,7 @@ fn a_controller_that_others_came_to_use_stays_handed_down() {
 }
 
 #[test]
-fn a_machine_without_says_what_it_lacks() {
+fn a_machine_without_cpusets_reports_what_is_missing() {
     let (_folder, root) = tree(&[
         (
             "proc/mounts",
@@ -255,7 +255,7 @@ fn a_job_on_the_real_kernel_moves_no_process() {
 }
 
 #[test]
-#[ignore = "it takes every task of the machine off all CPUs but 0 for a moment: run it by its name, with nothing beside it"]
+#[ignore = "it takes every task of the machine off all CPUs but 0 for a moment: run it by its name, with nothing else running"]
 fn a_shield_of_the_whole_machine_gives_all_back() {
     let _alone = trial::alone();
     let root = Root::system();

@@ -40,14 +40,14 @@ pub fn set(pid: u32, now: &Stat, value: &str) -> Result<(), Trouble> {
     }
     if policy == DEADLINE || priority > HIGHEST {
         return Err(Trouble::Unavailable(format!(
-            "quell gives no thread `{}`: real-time priority {HIGHEST} is the most, so that the kernel's own threads come first",
+            "quell does not set `{}`: the highest real-time priority is {HIGHEST}, so that the kernel's own threads come first",
             value.trim()
         )));
     }
     // quell does not change a policy that it could not restore.
     if now.policy == DEADLINE || now.priority > HIGHEST {
         return Err(Trouble::Unavailable(format!(
-            "it has `{}` already, which quell could not give back",
+            "it has `{}` already, which quell could not restore",
             text(now.policy, now.priority)
         )));
     }

@@ -93,7 +93,7 @@ fn a_unit_that_is_not_installed_is_missing() {
 }
 
 #[test]
-fn what_is_not_systemds_word_says_that_it_does_not_run() {
+fn output_of_another_program_means_that_systemd_does_not_run() {
     for script in [
         "#!/bin/sh\necho \"System has not been booted with\tsystemd\" >&2; exit 1\n",
         "#!/bin/sh\necho 'a \u{1b}[31mtrap'\n",
@@ -141,7 +141,7 @@ fn failed_and_inactive_are_the_same() {
 }
 
 #[test]
-fn this_machine_tells_of_a_unit_or_why_it_cannot() {
+fn this_machine_reports_a_unit_or_the_reason_why_not() {
     let reported = read(&Root::system(), "cron.service");
     match reported {
         Ok(value) => assert_eq!(value.split(' ').count(), 2, "{value}"),

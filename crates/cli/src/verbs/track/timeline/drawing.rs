@@ -97,11 +97,11 @@ impl<'a> Drawing<'a> {
         if dropped > 0 {
             let (most, end) = (slices.len(), self.time(last));
             missing.push(format!(
-                "a time line holds at most {most} slices: it ends at about {end}, and {dropped} others of its ranks are left out"
+                "a timeline holds at most {most} slices: it ends at about {end}, and {dropped} others of its ranks are left out"
             ));
         }
         if bare > 0 {
-            missing.push(format!("{bare} calls stand without their figures by source"));
+            missing.push(format!("{bare} calls have no figures by source"));
         }
         (!missing.is_empty()).then(|| missing.join("; "))
     }
@@ -109,7 +109,7 @@ impl<'a> Drawing<'a> {
     pub fn write(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
         let cut = self.cut().map(|cut| format!(" Not all: {cut}.")).unwrap_or_default();
         let about = format!(
-            "What noise did to an MPI run, by quell {}. {}. An arrow goes from the call of the rank that was waited for to the \
+            "Effect of noise on an MPI run, by quell {}. {}. An arrow goes from the call of the rank that was waited for to the \
              end of the call that its noise made later.{cut}",
             env!("CARGO_PKG_VERSION"),
             self.extent(),

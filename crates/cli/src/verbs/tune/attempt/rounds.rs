@@ -13,7 +13,7 @@ use quell_tune::Root;
 use quell_tune::keeper::Until;
 use quell_tune::place::started;
 use quell_tune::plan::Plan;
-use quell_tune::revert::{RevertError, revert_patiently};
+use quell_tune::revert::{RevertError, revert_with_timeout};
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 
@@ -21,7 +21,7 @@ use crate::args::{SourcesMode, TuneTry};
 use crate::kernel_side::KernelSide;
 use crate::printer::Printer;
 use crate::progress::Step;
-use crate::verbs::tune::apply::{PATIENCE, applied};
+use crate::verbs::tune::apply::{TIMEOUT, applied};
 
 /// Detours below this threshold are the probe's own loop.
 const THRESHOLD: Nanos = Nanos::from_nanos(150);
@@ -67,7 +67,7 @@ impl Rounds<'_> {
             for with in [with_first, !with_first] {
                 let recording = self.round(folder, pair, with, &stopped, &mut sides)?;
                 if stopped.load(Ordering::SeqCst) {
-                    anyhow::bail!("interrupted after {pair} pairs; the machine is as it was");
+                    anyhow::bail!("interrupted after {pair} pairs; all settings are restored");
                 }
                 bar.reach((2 * pair + 1 + usize::from(with != with_first)) as u64);
                 rounds[usize::from(with)] = Some(Round::from_recording(&recording, self.patterns));
@@ -101,16 +101,18 @@ impl Rounds<'_> {
         }
         let me = std::process::id();
         let start =
-            started(me).ok_or_else(|| anyhow::anyhow!("/proc does not tell when this process started"))?;
+            started(me).ok_or_else(|| anyhow::anyhow!("/proc does not show when this process started"))?;
         // If quell is killed now, a keeper reverts.
         let until = Some(Until { after: None, process: Some((me, start)) });
         let applied = applied(self.root, self.plan, until, &|| stopped.load(Ordering::SeqCst))?;
         sides.limits.not_taken.clone_from(&applied.refused);
         let recorded = self.record(folder, pair, with, stopped, sides);
         if let Some(id) = &applied.id {
-            let reverted = match revert_patiently(self.root, id, "quell tune try", PATIENCE) {
+            let reverted = match revert_with_timeout(self.root, id, "quell tune try", TIMEOUT) {
                 Err(RevertError::Unknown(_)) => {
-                    anyhow::bail!("somebody else reverted it meanwhile, so the trial is void: try it again")
+                    anyhow::bail!(
+                        "another process reverted it during the trial, so the trial is void: try it again"
+                    )
                 }
                 other => other?,
             };
