@@ -22,7 +22,7 @@ from report.papers import HOEFLER
 
 HERE = Path(__file__).resolve().parent
 SEEDS = [1, 2, 3]
-# Ranks, and how many phases: each rank's phases take turns with all others', so a large number of ranks needs few of them.
+# Ranks and phases: each rank's phases take turns with all others', so a large number of ranks needs few of them.
 APART = {64: 400, 256: 400, 1024: 200, 4096: 60, 16384: 20, 65536: 6}
 # The first phases begin in step, and the last ones hold up none behind them. Both are taken out with as many as this.
 WARM = 4

@@ -1,7 +1,7 @@
 """Repeats the slides of Hoefler et al. (SC 2010): the noise of a machine, and how their simulator was verified.
 
-Usage: hoefler_2010.py QUELL, where QUELL is the program to run. Writes hoefler-2010.md and hoefler-2010.svg next to this
-script. Noise, network and speed are measured, and no two runs give the same; the rest is exact.
+Usage: hoefler_2010.py QUELL, where QUELL is the program to run. Writes hoefler-2010.md and hoefler-2010.svg next to
+this script. Noise, network and speed are measured, and no two runs give the same; the rest is exact.
 """
 
 from __future__ import annotations

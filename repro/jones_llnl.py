@@ -1,4 +1,4 @@
-"""Repeats what Jones et al. (LLNL) measured: allreduce and halo on full nodes, and what the kernel took at the same time.
+"""Repeats what Jones et al. (LLNL) measured: allreduce and halo on full nodes, and the kernel's share.
 
 Usage: jones_llnl.py QUELL, where QUELL is the program to run. Writes jones-llnl.md and jones-llnl.svg next to this
 script. Needs an MPI; its figures are measured, and no two runs give the same.

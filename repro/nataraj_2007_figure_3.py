@@ -1,8 +1,8 @@
 """Draws Figure 3 of Nataraj et al. (SC 2007) anew: runs with noise, what is left of them without it, and quiet runs.
 
 Usage: nataraj_2007_figure_3.py QUELL, where QUELL is the program to run. Writes nataraj-2007-figure-3.md and
-nataraj-2007-figure-3.svg next to this script. The simulated part needs a minute; the part on real ranks needs an MPI and
-three minutes more, and no two of its runs give the same figures.
+nataraj-2007-figure-3.svg next to this script. The simulated part needs a minute; the part on real ranks needs an MPI
+and three minutes more, and no two of its runs give the same figures.
 """
 
 from __future__ import annotations

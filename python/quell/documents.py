@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The text of a document, read."""
+    """The parsed text of a document."""
     return cast("dict[str, Any]", json.loads(text))
 
 
@@ -287,7 +287,7 @@ class Changes(TypedDict):
 class ClassRow(TypedDict):
     """One class of sources."""
 
-    # Besides: class, which Python keeps for itself.
+    # In addition: class, which Python keeps for itself.
 
     count: int
     """Number of intervals; for `unattributed`, of detours with unattributed time."""
@@ -401,7 +401,7 @@ class CommandRow(TypedDict):
     """The command's own exit code."""
 
     had_percent: NotRequired[float | None]
-    """(on CPU − interrupted) / (on CPU + preempted), in percent; null if it never ran. In tables: `had of a CPU`."""
+    """(on CPU − interrupted) / (on CPU + preempted), in percent; null if it never ran. In tables: `CPU share`."""
 
     interrupted_ns: int
     """Time that interrupts, softirqs and the hypervisor took while it was on a CPU."""
@@ -793,7 +793,7 @@ class Effect(TypedDict):
     """95 % confidence interval of the gain, from pairs of runs. In tables: `95 % interval `."""
 
     gain_percent: float
-    """The difference: the slowdown without it less the slowdown with it. In tables: `gain %`."""
+    """The difference: the slowdown without it less the slowdown with it. In tables: `gain, points`."""
 
     ranks: int
     """Number of ranks."""
@@ -838,7 +838,7 @@ class EndsWithinWarning(TypedDict):
 class Envelope(TypedDict):
     """The properties by which a message is matched."""
 
-    # Besides: from, which Python keeps for itself.
+    # In addition: from, which Python keeps for itself.
 
     communicator: str
     """Its communicator."""
@@ -1425,12 +1425,12 @@ class LeaveScale(TypedDict):
     """
 
     left_moved_percent: float
-    """The same if tasks and device interrupts move to the free CPU. In tables: `one left, daemons on it`."""
+    """The same if tasks and device interrupts move to the free CPU. In tables: `one CPU left, daemons on it`."""
 
     left_percent: float
     """The time of a phase of the other job, whose ranks do the work of all, in percent of the same quantum.
 
-    Each CPU keeps its noise. In tables: `one left`.
+    Each CPU keeps its noise. In tables: `one CPU left`.
     """
 
     ranks: int
@@ -2244,7 +2244,7 @@ class Scale(TypedDict):
     """Slowdown if all nodes were like the median node. In tables: `all as the median node`."""
 
     mixture_percent: float
-    """Slowdown with the nodes as they are. In tables: `as they are`."""
+    """Slowdown with the nodes as they are. In tables: `nodes as they are`."""
 
     nodes: int
     """Number of nodes that they fill.
@@ -2257,7 +2257,7 @@ class Scale(TypedDict):
     """Number of ranks, one per CPU."""
 
     without_unlike_percent: float
-    """Slowdown if the outliers were like the mean of the other nodes. In tables: `without the unlike`."""
+    """Slowdown if the outliers were like the mean of the other nodes. In tables: `without outliers`."""
 
 
 class SentenceWarning(TypedDict):
@@ -2476,10 +2476,10 @@ class SlowNode(TypedDict):
     """A node that delays the others."""
 
     delay_share_percent: float
-    """The share of all lost time that was lost in those phases. In tables: `of lost time`."""
+    """The share of all lost time that was lost in those phases. In tables: `share of lost time`."""
 
     holds_up_percent: float
-    """The share of all phases in which it is last. In tables: `of phases`."""
+    """The share of all phases in which it is last. In tables: `share of phases`."""
 
     host: NotRequired[str | None]
     """Its host."""
@@ -2511,18 +2511,18 @@ class SourceCost(TypedDict):
     """95 % confidence interval of that slowdown. In tables: `95 % interval`."""
 
     alone_percent: float
-    """The slowdown if there were no other noise. In tables: `alone %`."""
+    """The slowdown if there were no other noise. In tables: `alone, points`."""
 
     gain_ci95_percent: NotRequired[list[float] | None]
     """95 % confidence interval of the gain, from pairs of runs. In tables: `95 % interval`."""
 
     gain_percent: float
-    """Reduction of the slowdown if it is removed. In tables: `removed %`."""
+    """Reduction of the slowdown if it is removed. In tables: `gain if removed, points`."""
 
     part_percent: float
     """Its share of the slowest ranks' detours; the shares of all sources add up to the slowdown.
 
-    In tables: `part %`.
+    In tables: `share, points`.
     """
 
     without_ci95_percent: NotRequired[list[float] | None]
@@ -2539,7 +2539,7 @@ class SourceDelay(TypedDict):
     """Its share of the delay, in nanoseconds."""
 
     percent: float
-    """Its share in percent of the delay. In tables: `of it`."""
+    """Its share in percent of the delay. In tables: `share`."""
 
     source: str
     """The source, as in `show --by source`."""
@@ -2567,10 +2567,10 @@ class SourceOverHosts(TypedDict):
     """Sum of their times."""
 
     worst_host: str
-    """The host on which it took most time. In tables: `most on`."""
+    """The host on which it took most time."""
 
     worst_host_ns: int
-    """The time that it took there. In tables: `there`."""
+    """The time that it took there. In tables: `time on it`."""
 
 
 class SourceRow(TypedDict):
@@ -2580,7 +2580,7 @@ class SourceRow(TypedDict):
     interrupted them.
     """
 
-    # Besides: class, which Python keeps for itself.
+    # In addition: class, which Python keeps for itself.
 
     causes: list[Named]
     """What caused it, by time."""
@@ -2874,7 +2874,7 @@ class ThreadRow(TypedDict):
     """When it ended."""
 
     had_percent: NotRequired[float | None]
-    """(on CPU − interrupted) / (on CPU + preempted), in percent; null if it never ran. In tables: `had of a CPU`."""
+    """(on CPU − interrupted) / (on CPU + preempted), in percent; null if it never ran. In tables: `CPU share`."""
 
     interrupted_ns: int
     """Time that interrupts, softirqs and the hypervisor took while it was on a CPU."""
@@ -3033,7 +3033,7 @@ class TrackedPath(TypedDict):
     """Noise that struck there, by source."""
 
     local_ns: int
-    """Noise that struck in it, but not in regions within it. In tables: `struck`."""
+    """Noise that struck in it, but not in regions within it."""
 
     path: list[str]
     """The regions around it, from the outermost, and itself.
@@ -3073,7 +3073,7 @@ class TrackedRank(TypedDict):
     """Its host; empty if the archive does not name it."""
 
     local_ns: int
-    """Noise that struck it. In tables: `struck`."""
+    """Noise that struck it."""
 
     rank: int
     """The rank in `MPI_COMM_WORLD`."""
@@ -3130,13 +3130,13 @@ class TypicalSource(TypedDict):
     """Number of nodes on which it was seen."""
 
     ns_per_s: float
-    """Time per second of a CPU, median of all nodes. In tables: `of each s`."""
+    """Time per second of a CPU, median of all nodes. In tables: `per s of CPU`."""
 
     per_s: float
     """Events per second of a CPU, median of all nodes. In tables: `per s and CPU`."""
 
     source: str
-    """The source, as in [`Why`]. In tables: `usual`."""
+    """The source, as in [`Why`]. In tables: `typical source`."""
 
 
 class Unattributed(TypedDict):
@@ -3318,10 +3318,10 @@ class WorstHit(TypedDict):
     """The rank that it struck."""
 
     source: str
-    """The source that took most of it. In tables: `longest, mostly`."""
+    """The source that took most of it. In tables: `main source`."""
 
     start_ns: int
-    """When the work that it struck began, in nanoseconds. In tables: `at`."""
+    """When the work that it struck began, in nanoseconds."""
 
 
 class WorstShare(TypedDict):

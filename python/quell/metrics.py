@@ -300,4 +300,6 @@ def _check_size(fd: int, size: int) -> None:
         if stat.S_ISREG(file.st_mode) and file.st_size > 0:
             raise MetricsError("the received descriptor is an ordinary file, not a metric container")
     elif not seals & _SEAL_SHRINK or file.st_size < size:
-        raise MetricsError(f"the received descriptor is {file.st_size} bytes of memory that may shrink, not a metric container")
+        raise MetricsError(
+            f"the received descriptor is {file.st_size} bytes of memory that may shrink, not a metric container"
+        )

@@ -46,7 +46,7 @@ def predict(
     coschedule: Names = (),
     progress: bool | None = None,
 ) -> Prediction:
-    """What the noise costs a bulk-synchronous program, by number of ranks.
+    """Predicts the cost of noise for a bulk-synchronous program, by number of ranks.
 
     Args:
         recordings: Recordings. Several are assigned to the nodes of one machine in turn.
@@ -83,13 +83,13 @@ def predict(
         stagger: Spread the source evenly over the CPUs of a node, so that it never strikes two of them at once.
         align: Make the source strike all CPUs of a node at the same time.
         coschedule: Make the source strike all nodes at the same time.
-        progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
+        progress: Whether to show progress; by default on a terminal and in a notebook.
 
     Returns:
         The curve; `.document` is what `quell predict --json` prints.
 
     Raises:
-        QuellError: As the command says it.
+        QuellError: With the command's error message.
     """
     options = [
         ("noise", "MODEL.toml", noise),
@@ -169,7 +169,7 @@ def simulate(
     reduce_per_byte: Time | float | None = None,
     progress: bool | None = None,
 ) -> Simulation:
-    """A schedule or a named pattern, under LogGOPS and noise: when each rank is done.
+    """Simulates a schedule or a named pattern under LogGOPS and noise: when each rank finishes.
 
     Args:
         schedule: The schedule to simulate, as GOAL text or in LogGOPSim's binary format, which is detected from the
@@ -223,13 +223,13 @@ def simulate(
         optimizer: Work of the optimizer at the end of a training step.
         blocks: Number of blocks of a sweep along the third dimension.
         reduce_per_byte: Work to combine received data with local data, in ns per byte.
-        progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
+        progress: Whether to show progress; by default on a terminal and in a notebook.
 
     Returns:
-        When the ranks are done; `.document` is what `quell simulate --json` prints.
+        The finish times of the ranks; `.document` is what `quell simulate --json` prints.
 
     Raises:
-        QuellError: As the command says it.
+        QuellError: With the command's error message.
     """
     schedule, pattern = _named(schedule, pattern)
     options = [
@@ -286,19 +286,19 @@ def compare(
     seed: int = 1,
     progress: bool | None = None,
 ) -> Comparison:
-    """Two recordings side by side: what changed, and whether it is more than chance.
+    """Compares two recordings: which figures changed, and whether the change is significant.
 
     Args:
         before: The baseline recording.
         after: The recording to compare with the baseline.
         seed: Random seed of the resampling.
-        progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
+        progress: Whether to show progress; by default on a terminal and in a notebook.
 
     Returns:
         The figures and their changes; `.document` is what `quell compare --json` prints.
 
     Raises:
-        QuellError: As the command says it.
+        QuellError: With the command's error message.
     """
     options = [
         ("seed", "SEED", None if seed == 1 else seed),
@@ -313,18 +313,18 @@ def show(
     by: Literal["cpu", "source", "task", "class"] = "cpu",
     progress: bool | None = None,
 ) -> Shown | Hosts:
-    """A recording at a glance; of a folder of recordings, those of many hosts.
+    """Summarizes a recording, or for a folder of recordings its hosts.
 
     Args:
         recording: A recording, or a folder of recordings, such as those of several hosts or of a `bench` run.
         by: What a row stands for; for a folder, `cpu` means a row per host.
-        progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
+        progress: Whether to show progress; by default on a terminal and in a notebook.
 
     Returns:
         The recording, or the hosts; `.document` is what `quell show --json` prints.
 
     Raises:
-        QuellError: As the command says it.
+        QuellError: With the command's error message.
     """
     options = [
         ("by", "BY", None if by == "cpu" else by),
@@ -345,7 +345,7 @@ def track(
     eager_limit: Size | None = None,
     progress: bool | None = None,
 ) -> Tracked:
-    """What noise did to a traced MPI run, rank by rank and source by source.
+    """Computes the effect of noise on a traced MPI run, by rank and source.
 
     Args:
         archive: The run: a folder that `quell trace` made, the folder of any OTF2 archive, or its anchor file
@@ -361,13 +361,13 @@ def track(
             Gb/s) (6).
         overhead_per_byte: O: CPU overhead of each further byte, in ns (0).
         eager_limit: S: largest message, in bytes, that is sent eagerly; larger ones go by rendezvous (65535).
-        progress: Whether to show how far it is; on a terminal and in a notebook, if not said.
+        progress: Whether to show progress; by default on a terminal and in a notebook.
 
     Returns:
         By rank, source and place; `.document` is what `quell track --json` prints.
 
     Raises:
-        QuellError: As the command says it.
+        QuellError: With the command's error message.
     """
     options = [
         ("net", "NAME|L=..,o=..", net),

@@ -38,10 +38,10 @@ PAPER: dict[str, tuple[int, ...]] = {
 }
 
 QUESTION = (
-    "Table 1 of Nataraj et al. 2007 by today's means: the cost of reading 1, 2, 4 and 8 metrics from the container, "
-    "compared with other ways to learn of time and noise. One process under `quell record`, one run, batches of 100 reads in "
-    "random order, each after a batch that is not counted; medians with the 10 % and 90 % quantiles, in ticks of the "
-    "processor's time stamp counter."
+    "Table 1 of Nataraj et al. 2007 by today's means: the cost of reading 1, 2, 4 and 8 metrics from the container,"
+    " compared with other ways to learn of time and noise. One process under `quell record`, one run, batches of "
+    "100 reads in random order, each after a batch that is not counted; medians with the 10 % and 90 % quantiles, "
+    "in ticks of the processor's time stamp counter."
 )
 NOTES = [
     "Throughput: the reads of a batch follow each other without a pause and may overlap.",

@@ -27,10 +27,10 @@ LATENCY_O_G = ["-L", "2500", "-o", "1500", "-g", "1000", "-G", "6", "-O", "0", "
 DETOURS, SPAN_NS = 10_000, 10_000_000_000
 
 QUESTION = (
-    "What a simulation costs. Compared with LogGOPSim: the same schedules, written by `quell goal make`, on one thread each; "
-    "CPU time is user and system time of the whole process, loading included. quell plays a schedule from memory "
-    "(`--pattern`) and from the binary file, by its own rules and by LogGOPSim's (`--compat`). Alone: programs at "
-    "sizes that LogGOPSim does not reach."
+    "What a simulation costs. Compared with LogGOPSim: the same schedules, written by `quell goal make`, on one "
+    "thread each; CPU time is user and system time of the whole process, loading included. quell plays a schedule "
+    "from memory (`--pattern`) and from the binary file, by its own rules and by LogGOPSim's (`--compat`). Alone: "
+    "programs at sizes that LogGOPSim does not reach."
 )
 NOTES = [
     "A limit on a ratio is quell's figure over LogGOPSim's: 1/30 is 0.03333. Limits are on quell's own rules.",

@@ -43,11 +43,11 @@ LEAD_S = 0.5
 TAIL_S = 1.0
 
 QUESTION = (
-    "What the kernel recorder costs. Its programs: time and runs by the kernel's own account (bpf_stats), both CPUs' "
-    "runs together, next to a probe. Its consumer, the thread that empties the rings and writes: CPU time while a known "
-    "load makes events. The observer effect: detour time with the recorder on against off, in pairs whose order turns "
-    "round each time. A storm: what is recorded and what is counted as lost, against the kernel's own count of how "
-    "often the load's threads left the CPU."
+    "What the kernel recorder costs. Its programs: time and runs by the kernel's own account (bpf_stats), both "
+    "CPUs' runs together, next to a probe. Its consumer, the thread that empties the rings and writes: CPU time "
+    "while a known load makes events. The observer effect: detour time with the recorder on against off, in pairs "
+    "whose order turns round each time. A storm: what is recorded and what is counted as lost, against the kernel's"
+    " own count of how often the load's threads left the CPU."
 )
 NOTES = [
     "An event is one run of a program. An interval takes two or more: its begin, its end, and often its reason.",

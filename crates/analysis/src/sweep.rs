@@ -2,7 +2,7 @@
 //!
 //! A plan is a TOML file of axes. Its points are their cartesian product, without those that differ only in axes without effect: the bytes
 //! of a message make no points where there are no messages. The verb defines the axes, and which of them has an effect where
-//! ([`Form`]); this module reads, multiplies and counts. Nothing here computes a point.
+//! ([`SweepSpec`]); this module reads, multiplies and counts. Nothing here computes a point.
 
 mod axis;
 mod points;

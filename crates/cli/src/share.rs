@@ -216,7 +216,7 @@ mod tests {
         for (pairs, printed) in [
             (vec![("PBS_ARRAY_INDEX", "3")], "--shard $PBS_ARRAY_INDEX/N"),
             (vec![("LSB_JOBINDEX", "3")], "--shard $LSB_JOBINDEX/N"),
-            (slurm("9", "1", "12", "6").to_vec(), "not evenly spaced"),
+            (slurm("9", "1", "12", "6").to_vec(), "unevenly spaced"),
             (vec![("SLURM_ARRAY_TASK_ID", "1")], "--shard I/N"),
         ] {
             assert!(share(None, None, &pairs).is_err_and(|error| error.contains(printed)), "{pairs:?}");

@@ -35,7 +35,7 @@ pub fn measure(mut attempt: impl FnMut(usize) -> Result<(), String>) {
         Verdict::Holds => {}
         Verdict::Wrong(reported) => panic!("wrong on a quiet machine:\n{}", reported.join("\n")),
         Verdict::Inconclusive(reported) => {
-            inconclusive(&format!("the machine was busy: {}", reported.join(" | ")))
+            inconclusive(&format!("the machine was busy: {}", reported.join(" | ")));
         }
     }
 }

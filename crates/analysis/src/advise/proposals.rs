@@ -54,7 +54,7 @@ pub struct Effect {
     #[column(title = "95 % interval", points)]
     pub after_ci95_percent: Option<[f64; 2]>,
     /// The difference: the slowdown without it less the slowdown with it.
-    #[column(title = "gain %", points)]
+    #[column(title = "gain, points", points)]
     pub gain_percent: f64,
     /// 95 % confidence interval of the gain, from pairs of runs.
     #[column(title = "95 % interval ", points)]

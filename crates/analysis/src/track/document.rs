@@ -55,7 +55,7 @@ pub struct TrackedRank {
     #[column(title = "without noise")]
     pub compensated_ns: i64,
     /// Noise that struck it.
-    #[column(title = "struck", zero)]
+    #[column(title = "local", zero)]
     pub local_ns: i64,
     /// Its delay at the end relative to a run without noise: local plus amplified less absorbed.
     #[column(zero)]
@@ -109,7 +109,7 @@ pub struct TrackedPath {
     #[column(zero)]
     pub time_ns: i64,
     /// Noise that struck in it, but not in regions within it.
-    #[column(title = "struck", zero)]
+    #[column(title = "local", zero)]
     pub local_ns: i64,
     /// Time that ranks lost there through the noise of others.
     #[column(zero)]

@@ -12,7 +12,7 @@ pub struct RunSource {
     #[column(name)]
     pub source: String,
     /// Noise of it that struck ranks.
-    #[column(title = "struck", zero)]
+    #[column(title = "local", zero)]
     pub local_ns: i64,
     /// Delay of the ranks at the end relative to a run without it.
     #[column(zero)]

@@ -98,7 +98,7 @@ struct RemedyRow<'a> {
     before_percent: f64,
     #[column(title = "left %", points)]
     after_percent: f64,
-    #[column(title = "gain %", points)]
+    #[column(title = "gain, points", points)]
     gain_percent: f64,
     #[column(title = "95 % interval", points)]
     gain_ci95_percent: Option<[f64; 2]>,
@@ -144,7 +144,7 @@ fn mitigations(advice: &Advice) -> String {
         }
     }
     for (standing, words) in [
-        (Standing::On, "on already"),
+        (Standing::On, "applied already"),
         (Standing::Impossible, "not on this machine"),
         (Standing::CannotTell, "unknown whether possible"),
     ] {
@@ -177,15 +177,15 @@ fn best_set(best: &Best) -> String {
 
 fn leave(leave: &Leave) -> String {
     let mut text = format!(
-        "\nleaving one of {} CPUs of each node to the system, on the same number of nodes\n",
+        "\nwith one of {} CPUs of each node left free for the system, on the same number of nodes\n",
         leave.cpus
     );
     text += &rows(&leave.scales);
     let pays = |from: Option<u64>| {
-        from.map_or_else(|| "at none of these".into(), |ranks| format!("from {ranks} ranks on"))
+        from.map_or_else(|| "at none of these scales".into(), |ranks| format!("from {ranks} ranks on"))
     };
     text + &format!(
-        "it pays {}; with daemons and interrupts moved to it {}\n",
+        "a free CPU pays off {}; with daemons and interrupts moved to it, {}\n",
         pays(leave.pays_from_ranks),
         pays(leave.pays_moved_from_ranks)
     )

@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn of_many_ranks_the_noisiest_are_shown_and_unknown_sources_are_reported() {
         let text = fwq(&document(20, false));
-        assert!(text.contains("the 16 noisiest of 20 ranks") && text.contains("is not known"), "{text}");
+        assert!(text.contains("the 16 noisiest of 20 ranks") && text.contains("are unknown"), "{text}");
         let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
         assert_eq!(text.lines().nth(6).and_then(first), Some("4".into()), "{text}");
         assert!(fwq(&analyse(&[], None)).contains("There are no quanta"));

@@ -113,7 +113,7 @@ fn plot(ranks: &[TrackedRank]) -> String {
     };
     let series = [
         Series { name: "accumulated".into(), points: points(|rank| rank.accumulated_ns), line: true },
-        Series { name: "struck".into(), points: points(|rank| rank.local_ns), line: false },
+        Series { name: "local".into(), points: points(|rank| rank.local_ns), line: false },
     ];
     let last = ranks.iter().map(|rank| rank.rank).max().unwrap_or(0);
     let x = Scale::linear(0.0, f64::from(last), |rank| format!("{rank:.0}"));

@@ -69,7 +69,7 @@ fn what_cannot_be_drawn_is_refused_before_the_run() {
     assert_eq!(fs_err::read_to_string(dir.path().join("there.pftrace")).unwrap(), "mine");
     let compat = transcript(dir.path(), &["simulate", "two.goal", "--compat", "--timeline", "b.pftrace"]);
     assert!(
-        compat.starts_with("exit 2\n--- stdout\n--- stderr\nerror: a time line shows the physical"),
+        compat.starts_with("exit 2\n--- stdout\n--- stderr\nerror: a timeline needs the physical"),
         "{compat}"
     );
     assert!(!dir.path().join("b.pftrace").exists());

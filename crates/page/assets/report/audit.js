@@ -158,7 +158,7 @@ function unseenSection(audit, link) {
         return section("unseen", "What could not be seen", paragraph("Everything could be seen."));
     }
     const joined = (parts) => parts.flatMap((made, at) => (at === 0 ? [made] : [", ", made]));
-    const reasons = [...grouped(unknown, (row) => String(row.why ?? "it does not say why"))].map(
+    const reasons = [...grouped(unknown, (row) => String(row.why ?? "it gives no reason"))].map(
         ([why, rows]) => element("li", {}, `${asSentence(why)} `, ...joined(rows.map((row) => link(row.id)))),
     );
     const hidden = [...grouped(unseen, (one) => `${one.mitigation}\n${one.why}`).values()].map((places) => {

@@ -18,7 +18,7 @@ function simulationSections(played) {
     };
     const caption =
         `${clean(played.program)} on ${count(played.ranks)} ranks: the last ends ${duration(facts.delay_ns)} later for noise on the critical path, ` +
-        `which takes ${duration(facts.silent_path_ns)} without it; ${duration(facts.absorbed_ns)} of ${duration(facts.struck_ns)} that struck any rank delayed nothing.`;
+        `which takes ${duration(facts.silent_path_ns)} without it; ${duration(facts.absorbed_ns)} of ${duration(facts.struck_ns)} on all ranks delayed nothing.`;
     return section(
         "culprits",
         "Who made it late",

@@ -17,7 +17,7 @@ const CLASSES = {
 function sourcesSections(sources) {
     const rows = records(sources.sources);
     if (!Array.isArray(sources.sources)) {
-        const why = clean(sources.sources_unknown_because ?? "nothing was recorded of them");
+        const why = clean(sources.sources_unknown_because ?? "they were not recorded");
         return section("sources", "Sources", paragraph(`Sources are not known: ${why}.`, "absent"));
     }
     const explained = record(sources.explained);
@@ -229,7 +229,7 @@ function commandSections(sources) {
                 .map((one) => `${clean(one.source)} ${duration(one.total_ns)}`)
                 .join(", ") || NOTHING,
     };
-    const share = had === null ? "never ran" : `had ${fixed(had, 2)} % of the CPU time that it could have had`;
+    const share = had === null ? "never ran" : `got ${fixed(had, 2)} % of the CPU time available to it`;
     return [
         section(
             "command",

@@ -5,10 +5,10 @@ const MOST_TOLD = 8;
 
 const TRACK_WORDS = [
     ["Noise", "Time that the kernel or other tasks took from a rank while it could have run."],
-    ["Struck", "Noise that took time from the rank itself."],
+    ["Local", "Noise that took time from the rank itself."],
     [
         "Accumulated",
-        "By how much a rank ended later than it would have without noise: what struck it, with what others' noise added at communication, less what was absorbed.",
+        "By how much a rank ended later than it would have without noise: its local noise, plus what others' noise added at communication, minus what was absorbed.",
     ],
     ["Amplified", "What a rank lost by waiting for others that noise had made late."],
     [
@@ -17,7 +17,7 @@ const TRACK_WORDS = [
     ],
     [
         "Ratio",
-        "Accumulated over struck noise. Above 1 noise is amplified on its way through the program, below 1 it is absorbed.",
+        "Accumulated noise over local noise. Above 1 noise is amplified on its way through the program, below 1 it is absorbed.",
     ],
     [
         "Share, orthogonal sum",
@@ -46,7 +46,7 @@ function factsOfTrack(run) {
     return pairs("facts", [
         ["Ranks", hosts > 0 ? `${count(ranks)} on ${plural(hosts, "host")}` : count(ranks)],
         ["Events", count(run.events)],
-        ["Sources of noise", run.counted ? count(records(run.sources).length) + " that struck" : "none counted"],
+        ["Sources of noise", run.counted ? count(records(run.sources).length) + " with noise" : "none counted"],
     ]);
 }
 
@@ -65,7 +65,7 @@ function headlineOfTrack(run) {
         [
             "Amplification",
             run.local_ns > 0 ? significant(run.accumulated_ns / run.local_ns, 3) : NOTHING,
-            `noise struck for ${significant(struck, 3)} % of the ranks' time; they ended later by this factor of it`,
+            `noise took ${significant(struck, 3)} % of the ranks' time; it delayed their ends by this factor of that time`,
         ],
     ];
 }
@@ -94,7 +94,7 @@ function limitsOfTrack(run) {
             ? `And ${count(run.sentences.length - MOST_TOLD)} more, which quell track --json lists.`
             : null,
         found.noise_without_time_ns > 0
-            ? `${duration(found.noise_without_time_ns)} of the noise that was counted had no place between the events: it is in what struck, and in nothing else.`
+            ? `${duration(found.noise_without_time_ns)} of the noise that was counted had no place between the events: it is in the local noise, and in nothing else.`
             : null,
         drawn < run.all_ranks
             ? `${count(drawn)} of ${count(run.all_ranks)} ranks are drawn: evenly spread, those that lost most among them. Figures of sources and places are of all ranks.`
@@ -106,9 +106,9 @@ function limitsOfTrack(run) {
 function trackSections(run) {
     const sources = records(run.sources);
     const body = !run.counted
-        ? [paragraph("There are no noise counters in this archive: quell trace puts them there.", "absent")]
+        ? [paragraph("This archive has no noise counters: quell trace records them.", "absent")]
         : sources.length === 0
-          ? [paragraph("The counters of noise in the archive stayed at zero.", "absent")]
+          ? [paragraph("The noise counters in the archive stayed at zero.", "absent")]
           : [
                 section("accumulated", "Accumulated noise", plotFigure(
                     "By how much each rank ended later: without all noise, and without one source of it.",
@@ -116,7 +116,7 @@ function trackSections(run) {
                 )),
                 section("sources", "Sources", trackSourceTable(run, sources)),
                 section("ratio", "Amplification", plotFigure(
-                    "Accumulated over struck noise of each rank, sorted. Above the line at 1 ranks lost more than struck them.",
+                    "Accumulated over local noise of each rank, sorted. Above the line at 1 a rank lost more than its local noise.",
                     () => ratioSpec(run),
                 )),
                 section("composition", "Composition", plotFigure(

@@ -88,7 +88,7 @@ function ratioSpec(run) {
     const most = mostOf(lines);
     const ranks = list(run.ranks.rank);
     if (lines.every((line) => line.values.every((value) => value === null)) || ranks.length < 2) {
-        return ranks.length < 2 ? "One rank has no order." : "No rank was struck by noise.";
+        return ranks.length < 2 ? "One rank has no order." : "No rank has local noise.";
     }
     const log = most > 10;
     const scaled = (value) =>
@@ -106,8 +106,8 @@ function ratioSpec(run) {
             label: `Noise amplification ratio, sorted, up to ${significant(most, 3)}.`,
             text: ratio,
             y: log
-                ? { title: "accumulated / struck", log: 10, range: [low - 0.05, scaled(most) + 0.1] }
-                : { title: "accumulated / struck", range: [0, Math.max(most * 1.06, 1.1)] },
+                ? { title: "accumulated / local", log: 10, range: [low - 0.05, scaled(most) + 0.1] }
+                : { title: "accumulated / local", range: [0, Math.max(most * 1.06, 1.1)] },
             at: (place) => `place ${count(place)} of ${count(ranks.length)}`,
             shade: (u) => ruleAt(u, log ? 0 : 1),
             ordered: true,
@@ -164,7 +164,7 @@ function profileFigure(run) {
         element(
             "figcaption",
             {},
-            "Noise that struck each rank, by source: ranks from left to right, each row up to its own largest. Point at a row to read it.",
+            "Local noise of each rank, by source: ranks from left to right, each row up to its own largest. Point at a row to read it.",
         ),
         ...lanes,
     );

@@ -80,7 +80,7 @@ function trialPart(one, advice) {
                 { class: `verdict ${one.verdict in TRIAL_VERDICTS ? one.verdict : ""}` },
                 verdict,
             ),
-            `: ${gainSaid(record(trial.detours))}. ${plural(trial.pairs, "pair")} of recordings; all intervals hold together with ${significant(100 * trial.confidence, 4)} % confidence.${kept}`,
+            `: ${gainSaid(record(trial.detours))}. ${plural(trial.pairs, "pair")} of recordings; the intervals hold jointly with ${significant(100 * trial.confidence, 4)} % confidence.${kept}`,
         ),
         refused.length > 0 ? element("ul", {}, ...refused) : null,
         trialTable(trial),

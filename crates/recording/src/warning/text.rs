@@ -11,7 +11,7 @@ impl Display for Warning {
                 write!(f, "CLOCK_MONOTONIC is used, with a coarser resolution: {because}")
             }
             Self::BuffersNotLocked => f.write_str(
-                "the buffers could not be locked into memory (ulimit -l); they were only touched before the run",
+                "the buffers could not be locked into memory (ulimit -l); quell only touched their pages before the run",
             ),
             Self::CpuClosed { cpu } => write!(
                 f,
@@ -19,7 +19,7 @@ impl Display for Warning {
             ),
             Self::ThresholdOfCoarseClock { granularity_ns } => write!(
                 f,
-                "the clock moves in steps of {granularity_ns:.0} ns, so the shortest turn of the loop is no scale for a \
+                "the clock moves in steps of {granularity_ns:.0} ns, so the shortest turn of the loop cannot set the \
                  threshold: give a time, such as --threshold 150ns"
             ),
             Self::ThresholdInsideLoop { threshold_ns, resolution_ns } => write!(
@@ -40,47 +40,46 @@ impl Display for Warning {
                  in the trace"
             ),
             Self::VirtualMachine => {
-                f.write_str("this is a virtual machine: what its hypervisor takes shows as detours")
+                f.write_str("this is a virtual machine: detours include time that the hypervisor takes")
             }
             Self::IntervalsLost { intervals } => write!(
                 f,
                 "{intervals} kernel intervals were lost: they came faster than they could be read"
             ),
             Self::ThreadsNotFollowed { threads } => {
-                write!(f, "{threads} threads were not followed: too many lived at a time")
+                write!(f, "{threads} threads were not followed: too many existed at the same time")
             }
             Self::CutOff => f.write_str("it was cut off, and ends with its last flush"),
             Self::Interrupted => f.write_str("it was interrupted before its end"),
             Self::CpuUnknown => {
-                f.write_str("the file does not say which CPU it is from: quell assumes CPU 0")
+                f.write_str("the file does not name its CPU: quell assumes CPU 0")
             }
             Self::CpusOfThreadsUnknown => f.write_str(
-                "the file does not tell on which CPU its threads were: they stand under CPUs of their own numbers",
+                "the file does not name the CPUs of its threads: quell takes the number of a thread for that of its CPU",
             ),
-            Self::CpusOfRanksUnknown => f.write_str("the CPUs are not known, and are numbered as the ranks"),
+            Self::CpusOfRanksUnknown => f.write_str("the CPUs are unknown: quell numbers them as the ranks"),
             Self::RanksMoved => {
-                f.write_str("some ranks moved between CPUs: all their phases stand under the first")
+                f.write_str("some ranks moved between CPUs: all their phases are under the first CPU")
             }
             Self::StartsUnknown { ticks } => {
                 f.write_str(
-                    "the file does not tell when each quantum began: they stand one after the other, without the time in between",
+                    "the file has no start times of quanta: quell places them one after another, without gaps",
                 )?;
                 let column = "; the third column, ticks of a clock of unknown rate, is omitted";
                 f.write_str(if *ticks { column } else { "" })
             }
             Self::QuantaCounted => f.write_str(
-                "it was read from a histogram: the quanta of a rank stand one after the other, the shortest first, and neither \
-                 their order nor when they were is known; nor are the CPUs, which are numbered as the ranks",
+                "it was read from a histogram: order and times of the quanta are unknown, so each rank's are one after another, \
+                 the shortest first; the CPUs are unknown too, and are numbered as the ranks",
             ),
             Self::LatenciesCounted => f.write_str(
-                "it was read from `thread: cycle: latency` lines, which do not tell when: only how often is kept",
+                "it was read from `thread: cycle: latency` lines, which have no times: only the counts are kept",
             ),
             Self::Summary => f.write_str(
-                "it was read from a summary: how many, the shortest and the longest are true, and of the rest is only known \
-                 that it lies between",
+                "it was read from a summary: the count, the minimum and the maximum are exact, and the rest lies in between",
             ),
             Self::UnitUnknown => f.write_str(
-                "values of an HdrHistogram log have no unit: they were taken for ns, as jHiccup's are",
+                "values of an HdrHistogram log have no unit: quell reads them as ns, as jHiccup writes them",
             ),
             Self::WholeMicroseconds { of } => f.write_str(whole_microseconds(*of)),
             Self::SumsMissing { tool } => f.write_str(sums_missing(*tool)),
@@ -88,7 +87,7 @@ impl Display for Warning {
                 let [noise, runtime, single] = [noise_ns, runtime_ns, longest_ns].map(|ns| ns / 1_000);
                 write!(
                     f,
-                    "CPU {cpu}: {noise} us of {runtime} us were noise in {periods} periods; the longest single noise was of \
+                    "CPU {cpu}: {noise} us of {runtime} us were noise in {periods} periods; the longest single noise took \
                      {single} us"
                 )
             }
@@ -102,7 +101,7 @@ impl Display for Warning {
                 write!(f, "its tags are kept as numbers of threads ({}), all under CPU 0", named.join(", "))
             }
             Self::SwitchesAndFaultsLeftOut => f.write_str(
-                "its switches and faults (kinds 40 and 50) are left out: what their numbers are is not written down",
+                "its switches and faults (kinds 40 and 50) are left out: the format does not document their numbers",
             ),
             Self::EventsLeftOut { cut, periods, latencies } => {
                 let left = |count: u64, text: String| (count > 0).then_some(text);
@@ -114,11 +113,11 @@ impl Display for Warning {
                 write!(f, "left out: {}", left.into_iter().flatten().collect::<Vec<_>>().join("; "))
             }
             Self::InstancesLeftOut { instances } => {
-                write!(f, "left out: what the further instances recorded ({})", instances.join(", "))
+                write!(f, "left out: the data of further instances ({})", instances.join(", "))
             }
             Self::EventsLost { events } => write!(f, "the tracer lost {events} events"),
             Self::RowsCutOff { stated, found } => {
-                write!(f, "the file says that it has {stated} interruptions, and has {found}: it was cut off")
+                write!(f, "the file states {stated} interruptions, and has {found}: it was cut off")
             }
             Self::SumsDiffer { ranks, rank, found_ns, stated_ns } => {
                 let [found, stated] = [found_ns, stated_ns].map(|ns| ns / 1_000);
@@ -136,11 +135,11 @@ impl Display for Warning {
 fn whole_microseconds(of: MicrosecondTimes) -> &'static str {
     match of {
         MicrosecondTimes::Events => {
-            "its times are whole us: what took less may have no length (`trace.dat`, or `perf script --ns`, have ns)"
+            "its times are whole us: shorter events may have no length (`trace.dat`, or `perf script --ns`, have ns)"
         }
-        MicrosecondTimes::Quanta => "the file holds whole microseconds: what is shorter is cut off",
+        MicrosecondTimes::Quanta => "the file has whole microseconds: fractions are cut off",
         MicrosecondTimes::QuantaWithoutBarrier => {
-            "it was read from vpsum's files: times are whole microseconds, and that in the barrier is not known"
+            "it was read from vpsum's files: times are whole microseconds, and the time in the barrier is unknown"
         }
     }
 }
@@ -148,9 +147,9 @@ fn whole_microseconds(of: MicrosecondTimes) -> &'static str {
 fn sums_missing(tool: SummingTool) -> &'static str {
     match tool {
         SummingTool::Cyclictest => {
-            "the file ends before its sums: latencies longer than its last row are not known"
+            "the file ends before its sums: latencies longer than its last row are unknown"
         }
-        SummingTool::Oslat => "the file ends before oslat's sums: the longest gap is not known",
-        SummingTool::Rtla => "the file ends before its sums: times beyond its last row are not known",
+        SummingTool::Oslat => "the file ends before oslat's sums: the longest gap is unknown",
+        SummingTool::Rtla => "the file ends before its sums: times beyond its last row are unknown",
     }
 }

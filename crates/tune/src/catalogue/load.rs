@@ -234,12 +234,15 @@ mod tests {
                 "kind = \"file\"\npath = \"/sys/x/cpu*/y\"\nwant = \"1\"\ngroup = [\"/proc/sys//x\"]",
                 "plain path",
             ),
-            ("kind = \"boot\"\noption = \"init\"\nwant = \"/x\"", "no boot option"),
+            ("kind = \"boot\"\noption = \"init\"\nwant = \"/x\"", "not a boot option"),
             (
                 "kind = \"drop-in\"\npath = \"/etc/systemd/system/x.service.d/90-quell.conf\"\ncontent = \"[Service]\\nExecStart=/x\"",
                 "not a line that quell puts",
             ),
-            ("kind = \"drop-in\"\npath = \"/etc/udev/rules.d/90-quell.rules\"\ncontent = \"\"", "no drop-in"),
+            (
+                "kind = \"drop-in\"\npath = \"/etc/udev/rules.d/90-quell.rules\"\ncontent = \"\"",
+                "not a drop-in",
+            ),
         ] {
             let reported = add(knob).unwrap_err();
             assert!(reported.contains(part), "{knob}: {reported}");

@@ -29,11 +29,11 @@ impl Display for ArchiveWarning {
             ),
             Self::Undefined { location, what, at_ns } => {
                 let what = match what {
-                    UndefinedName::NoiseSource => "a noise source",
-                    UndefinedName::Peer => "a rank or a communicator",
-                    UndefinedName::Communicator => "a communicator that it is no member of",
+                    UndefinedName::NoiseSource => "a noise source that the archive does not define",
+                    UndefinedName::Peer => "a rank or communicator that the archive does not define",
+                    UndefinedName::Communicator => "a communicator that it is not a member of",
                 };
-                write!(f, "{location} names {what} that the archive does not define, at {}", Seconds(*at_ns))
+                write!(f, "{location} refers at {} to {what}", Seconds(*at_ns))
             }
             Self::NeverSent { location, at_ns, message } => write!(
                 f,

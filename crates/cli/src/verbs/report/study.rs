@@ -181,7 +181,10 @@ mod tests {
         write("try-c.json", 2, r#"{"code":"no-such-code"}"#);
         let trials = Study::at(dir.path()).unwrap().trials(Printer::new(true)).unwrap();
         let sentences: Vec<_> = trials.iter().map(|one| &one["mitigations"][0]["sentences"][0]).collect();
-        assert_eq!(sentences, ["said then", "7 rows were lost: they came faster than they could be written"]);
+        assert_eq!(
+            sentences,
+            ["printed then", "7 rows were lost: they came faster than they could be written"]
+        );
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn draw<P: Program>(
     let mut timeline = Timeline::new(Timeline::sample(program.ranks(), MOST_RANKS, &[last]), MOST_SLICES);
     {
         let events = program.totals().map(|(operations, sends)| operations.saturating_add(sends));
-        let step = Step::long(printer, "time line", events);
+        let step = Step::long(printer, "timeline", events);
         let progress = |done| {
             step.reach(done);
             ControlFlow::Continue(())

@@ -41,7 +41,7 @@ pub fn draw(
     let mut archive = Archive::open(path)?;
     let definitions = archive.definitions().clone();
     let ranks = sample(tracked);
-    let step = Step::new(printer, "time line", Some(tracked.events));
+    let step = Step::new(printer, "timeline", Some(tracked.events));
     let mut keeper = Keeper { kept: Collector::new(&definitions, &ranks, MOST_SLICES), step };
     track(&mut archive, network, &mut keeper);
     let kept = keeper.finish();
