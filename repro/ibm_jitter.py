@@ -139,8 +139,8 @@ def gradients(bench: Bench, launch: list[str]) -> dict[str, list[float]]:
     for _ in rounds("CG", CG_RUNS, CG_S, least=6):
         for how in random.sample(list(found), 2):
             bind = ["--bind-to", "none" if how == "unbound" else "core"]
-            said = bench.run(launcher, *bind, *rest, *CG).stdout.split()
-            found[how].append(float(said[0]) / 1e9)
+            printed = bench.run(launcher, *bind, *rest, *CG).stdout.split()
+            found[how].append(float(printed[0]) / 1e9)
     return found
 
 

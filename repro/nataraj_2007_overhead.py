@@ -109,8 +109,8 @@ def took_ns(bench: Bench, variant: str, launch: list[str]) -> float:
     }[variant]
     for left in ("run", "run.quell"):
         shutil.rmtree(bench.folder / left, ignore_errors=True)
-    said = bench.run(*before, *launch, *PROGRAM).stdout.split()
-    return next(float(word) for word in said if word.isdigit())
+    printed = bench.run(*before, *launch, *PROGRAM).stdout.split()
+    return next(float(word) for word in printed if word.isdigit())
 
 
 def applications(bench: Bench, launch: list[str]) -> dict[str, list[float]]:

@@ -222,9 +222,9 @@ def words(file: str, text: str) -> Iterator[Finding]:
 
 
 def plain(file: str, text: str) -> Iterator[Finding]:
-    """Finds phrases that read as translated."""
+    """Finds phrases that read as translated, and names that do not say what they name."""
     for line, phrase, instead in plain_words.findings(file, text):
-        yield Finding(f"{file}:{line}", f"`{phrase}` is refused in prose", f"say {instead}")
+        yield Finding(f"{file}:{line}", f"`{phrase}` is refused", f"say {instead}")
 
 
 def typed_warnings(file: str, text: str) -> Iterator[Finding]:

@@ -128,14 +128,14 @@ need() {
         command -v apt-get >/dev/null || fail "install these with this system's own package manager (the names are Debian's)"
         fail "to install what is missing: sudo apt-get install ${missing[*]}"
     fi
-    apt_install "${missing[@]}" || fail "apt-get could not install ${missing[*]}; its own words are above"
+    apt_install "${missing[@]}" || fail "apt-get could not install ${missing[*]}; see its messages above"
     for package in "${missing[@]}"; do
-        has "$package" || fail "$package is installed, yet does not do its work ($(why "$package")); look at PATH"
+        has "$package" || fail "$package is installed but does not work ($(why "$package")); look at PATH"
     done
 }
 
-# wish PACKAGE...: like need, but what cannot be installed is done without, aloud.
-wish() {
+# try PACKAGE...: like need, but reports what it cannot install, and continues.
+try() {
     local package missing=()
     for package in "$@"; do has "$package" || missing+=("$package"); done
     ((${#missing[@]})) || return 0
@@ -194,8 +194,8 @@ PATH=$PATH:${CARGO_HOME:-$HOME/.cargo}/bin
 # In the versions that .config/nextest.toml and deny.toml are written for.
 declare -A cargo_tools=([cargo-deny]=0.20.2 [cargo-nextest]=0.9.128)
 
-# wish_cargo_tool NAME [OPTION...]: a command of cargo's, from crates.io; what cannot be had is done without, aloud.
-wish_cargo_tool() {
+# try_cargo_tool NAME [OPTION...]: a command of cargo's, from crates.io; reports if it cannot be had, and continues.
+try_cargo_tool() {
     local name=$1 version=${cargo_tools[$1]}
     shift
     ! command -v "$name" >/dev/null || return 0

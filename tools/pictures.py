@@ -234,13 +234,15 @@ class Studio:
             ([], "as recorded", COLOURS["task"]),
             (["--without", "task:crawld"], "without the daemon", COLOURS["tick"]),
         ):
-            said = json.loads(self.run("predict", to / "node00000.quell", "--ranks", "16..64Ki", "--json", *changes))
-            points = said["points"]
+            document = json.loads(
+                self.run("predict", to / "node00000.quell", "--ranks", "16..64Ki", "--json", *changes)
+            )
+            points = document["points"]
             ranks = [point["ranks"] for point in points]
             low, high = zip(*(point["ci95_percent"] for point in points))
             axes.fill_between(ranks, [max(value, 0.05) for value in low], high, color=colour, alpha=0.18, linewidth=0)
             axes.plot(ranks, [point["slowdown_percent"] for point in points], color=colour, label=label, linewidth=1.8)
-        limit = said["supported_ranks"]
+        limit = document["supported_ranks"]
         axes.axvspan(limit, 65_536, color="#777777", alpha=0.12, linewidth=0)
         axes.text(limit * 1.1, 0.16, "extrapolated", color="#444444")
         axes.set(xscale="log", yscale="log", xlim=(16, 65_536), ylim=(0.1, 4_000), xlabel="ranks", ylabel="slowdown, %")

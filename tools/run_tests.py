@@ -261,12 +261,12 @@ def outcomes(lines: Iterable[dict]) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def judge(run: Run, said: dict[str, dict[str, list[str]]], *, ci: bool) -> list[str]:
+def judge(run: Run, reported: dict[str, dict[str, list[str]]], *, ci: bool) -> list[str]:
     """Why this run fails, if it does."""
     problems = [f"failed: {test.name}" for test in run.tests if test.failed] + run.broken
     if not run.tests:
         problems.append("no test ran")
-    inconclusive, measured = set(said["inconclusive"]), set(said["measured"])
+    inconclusive, measured = set(reported["inconclusive"]), set(reported["measured"])
     all_measured = len(inconclusive | measured)
     if ci and len(inconclusive) > MOST_INCONCLUSIVE * all_measured:
         problems.append(
@@ -276,7 +276,7 @@ def judge(run: Run, said: dict[str, dict[str, list[str]]], *, ci: bool) -> list[
     return problems
 
 
-def summary(run: Run, said: dict[str, dict[str, list[str]]], seconds: float) -> str:
+def summary(run: Run, reported: dict[str, dict[str, list[str]]], seconds: float) -> str:
     """The summary, with the counts last."""
     lines = []
     timed = sorted(((test.seconds, test.name) for test in run.tests if test.seconds is not None), reverse=True)
@@ -284,14 +284,14 @@ def summary(run: Run, said: dict[str, dict[str, list[str]]], seconds: float) -> 
         lines += ["", "the slowest tests:", *(f"  {seconds:6.1f} s  {name}" for seconds, name in timed[:10])]
     failed = {test.name for test in run.tests if test.failed}
     for outcome in ("skipped", "inconclusive"):
-        if said[outcome]:
+        if reported[outcome]:
             lines += ["", f"{outcome}:"]
-        for name, reasons in sorted(said[outcome].items()):
+        for name, reasons in sorted(reported[outcome].items()):
             lines += [f"  {name}: {shorten(reason)}" for reason in reasons]
     if failed:
         lines += ["", "failed:", *(f"  {name}" for name in sorted(failed))]
-    inconclusive = set(said["inconclusive"]) - failed
-    skipped = set(said["skipped"]) - failed - inconclusive
+    inconclusive = set(reported["inconclusive"]) - failed
+    skipped = set(reported["skipped"]) - failed - inconclusive
     passed = len(run.tests) - len(failed) - len(skipped) - len(inconclusive)
     lines += ["", f"tests: {len(run.tests)} in {seconds:.0f} s, {len(inconclusive)} of them inconclusive"]
     return "\n".join([*lines, f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped"])
@@ -390,13 +390,13 @@ def main() -> int:
         else:
             run_all(run, asked.python)
         run.broken += [f"left behind: {name} in the tests' folder" for name in of_quell(folder)]
-    said = outcomes(read_lines(OUTCOMES))
-    print(summary(run, said, time.monotonic() - built), flush=True)
+    reported = outcomes(read_lines(OUTCOMES))
+    print(summary(run, reported, time.monotonic() - built), flush=True)
     times = (f"{test.seconds or 0:.2f}\t{test.name}\n" for test in run.tests)
     (FOLDER / "times.tsv").write_text("".join(times), encoding="utf-8")
     say(f"built in {built - start:.0f} s")
     run.broken += [f"left behind: {change}" for change in left_behind(before)]
-    problems = judge(run, said, ci=os.environ.get("CI") == "true")
+    problems = judge(run, reported, ci=os.environ.get("CI") == "true")
     for problem in problems:
         say(problem)
     return 1 if problems else 0

@@ -248,9 +248,9 @@ class TheReference(unittest.TestCase):
 
 
 class TheWordsOfWarnings(unittest.TestCase):
-    def test_what_the_page_of_limits_quotes_is_said(self) -> None:
-        said = " ".join(path.read_text("utf-8") for path in (ROOT / "crates").rglob("*.rs"))
-        said = re.sub(r"\\\n\s*", "", said)  # strings that continue on the next line
+    def test_the_page_of_limits_quotes_real_messages(self) -> None:
+        printed = " ".join(path.read_text("utf-8") for path in (ROOT / "crates").rglob("*.rs"))
+        printed = re.sub(r"\\\n\s*", "", printed)  # strings that continue on the next line
         page = (ROOT / "docs/tasks/limits.md").read_text("utf-8")
         quoted = [
             quote
@@ -258,8 +258,8 @@ class TheWordsOfWarnings(unittest.TestCase):
             for quote in re.findall(r"\*(.+?)\*", row)
         ]
         self.assertGreater(len(quoted), 20)
-        unsaid = [quote for quote in quoted if not re.search(self.pattern(quote), said)]
-        self.assertEqual(unsaid, [], "nothing in crates says this")
+        missing = [quote for quote in quoted if not re.search(self.pattern(quote), printed)]
+        self.assertEqual(missing, [], "nothing in crates says this")
 
     def pattern(self, quote: str) -> str:
         """Numbers and names are replaced by placeholders."""

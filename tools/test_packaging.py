@@ -89,8 +89,8 @@ class Slurm(unittest.TestCase):
         self.assertEqual([line.split()[2] for line in self.asked()], ["plan", "apply"])
 
     def test_who_does_not_ask_gets_nothing(self) -> None:
-        for wish in [{}, {"SLURM_JOB_COMMENT": "quieter"}, {"SLURM_JOB_CONSTRAINTS": "unquiet"}]:
-            self.run_script("prolog.sh", "7", **wish)
+        for job in [{}, {"SLURM_JOB_COMMENT": "quieter"}, {"SLURM_JOB_CONSTRAINTS": "unquiet"}]:
+            self.run_script("prolog.sh", "7", **job)
         self.run_script("prolog.sh", "../7", SLURM_JOB_COMMENT="quiet")
         self.run_script("epilog.sh", "7")
         self.assertEqual(self.asked(), [])
@@ -117,8 +117,8 @@ class Unit(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             unit = Path(folder) / "quell-metrics.service"
             unit.write_text(text.replace("/usr/bin/quell", "/bin/true").replace("Documentation=man", "#"))
-            said = subprocess.run(["systemd-analyze", "verify", unit], check=False, capture_output=True, text=True)
-        about = [line for line in said.stderr.splitlines() if "quell-metrics" in line]
+            printed = subprocess.run(["systemd-analyze", "verify", unit], check=False, capture_output=True, text=True)
+        about = [line for line in printed.stderr.splitlines() if "quell-metrics" in line]
         self.assertEqual(about, [])
 
 

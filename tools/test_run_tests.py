@@ -24,7 +24,7 @@ test d ... ignored, what a child does
 """
 
 
-def said(**outcomes: list[str]) -> dict:
+def reported(**outcomes: list[str]) -> dict:
     """Tests by outcome, each with a reason."""
     lines = [
         {"test": test, "outcome": outcome, "why": f"for {test}"}
@@ -80,21 +80,21 @@ class Ends(unittest.TestCase):
 
 class Verdicts(unittest.TestCase):
     def test_a_failure_fails_and_no_test_does_too(self) -> None:
-        self.assertEqual(runner.judge(ended(("a", False)), said(), ci=True), [])
-        self.assertEqual(runner.judge(ended(("a", True)), said(), ci=False), ["failed: a"])
-        self.assertEqual(runner.judge(ended(), said(), ci=False), ["no test ran"])
+        self.assertEqual(runner.judge(ended(("a", False)), reported(), ci=True), [])
+        self.assertEqual(runner.judge(ended(("a", True)), reported(), ci=False), ["failed: a"])
+        self.assertEqual(runner.judge(ended(), reported(), ci=False), ["no test ran"])
 
     def test_more_than_a_tenth_inconclusive_fails_in_ci_alone(self) -> None:
         run = ended(("a", False))
         measured = [str(number) for number in range(20)]
-        self.assertEqual(runner.judge(run, said(measured=measured, inconclusive=["0", "1"]), ci=True), [])
-        (problem,) = runner.judge(run, said(measured=measured, inconclusive=["0", "1", "2"]), ci=True)
+        self.assertEqual(runner.judge(run, reported(measured=measured, inconclusive=["0", "1"]), ci=True), [])
+        (problem,) = runner.judge(run, reported(measured=measured, inconclusive=["0", "1", "2"]), ci=True)
         self.assertIn("3 of 20", problem)
-        self.assertEqual(runner.judge(run, said(measured=measured, inconclusive=["0", "1", "2"]), ci=False), [])
+        self.assertEqual(runner.judge(run, reported(measured=measured, inconclusive=["0", "1", "2"]), ci=False), [])
 
     def test_neither_skipped_nor_inconclusive_is_a_pass(self) -> None:
         run = ended(("a", False), ("b", False), ("c", False), ("d", True))
-        text = runner.summary(run, said(skipped=["a"], inconclusive=["b"]), 9.0)
+        text = runner.summary(run, reported(skipped=["a"], inconclusive=["b"]), 9.0)
         self.assertTrue(text.endswith("1 passed, 1 failed, 1 skipped"), text)
         self.assertIn("4 in 9 s, 1 of them inconclusive", text)
         self.assertIn("a: for a", text)

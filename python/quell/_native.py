@@ -49,8 +49,8 @@ def ask(
 
     line = words(options, positional)
     with progress(verb, show_progress) as show:
-        text, said, failure = cast("tuple[str, list[str], str | None]", getattr(native(), verb)(line, show))
-    for one in said:
+        text, messages, failure = cast("tuple[str, list[str], str | None]", getattr(native(), verb)(line, show))
+    for one in messages:
         warnings.warn(one, QuellWarning, stacklevel=4)
     if failure is not None:
         raise QuellError(failure, parse(text))

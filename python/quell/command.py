@@ -50,10 +50,10 @@ def run(*words: str | os.PathLike[str]) -> str:
     done = subprocess.run(
         typed, stdout=subprocess.PIPE, stderr=None if draws else subprocess.PIPE, text=True, check=False
     )
-    said = "" if draws else done.stderr
-    sys.stderr.writelines(line for line in said.splitlines(keepends=True) if not line.startswith("error: "))
+    stderr = "" if draws else done.stderr
+    sys.stderr.writelines(line for line in stderr.splitlines(keepends=True) if not line.startswith("error: "))
     if done.returncode in {0, _LIMIT}:
         return done.stdout
-    errors = [text.removeprefix("error: ") for text in said.splitlines() if text.startswith("error: ")]
+    errors = [text.removeprefix("error: ") for text in stderr.splitlines() if text.startswith("error: ")]
     reason = errors[-1] if errors else f"`quell {' '.join(typed)}` ended with exit code {done.returncode}"
     raise (UsageError if done.returncode == _USAGE else QuellError)(reason)

@@ -64,8 +64,8 @@ class Document(Generic[D]):
 
     def _repr_html_(self) -> str:
         limits = "".join(f"<li>{html.escape(one)}</li>" for one in self.warnings)
-        said = f"<ul>{limits}</ul>" if limits else ""
-        return f"<p><b>{html.escape(self._title)}</b></p>{self.table._repr_html_()}{said}"
+        notes = f"<ul>{limits}</ul>" if limits else ""
+        return f"<p><b>{html.escape(self._title)}</b></p>{self.table._repr_html_()}{notes}"
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

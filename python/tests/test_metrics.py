@@ -217,7 +217,7 @@ class Refusals(WithContainer):
     def test_no_container(self) -> None:
         self.container.sent = None
         self.refused("sent no container")
-        with mock.patch.dict(os.environ, {reader.VARIABLE: "quell-metrics-nobody"}):
+        with mock.patch.dict(os.environ, {reader.VARIABLE: "quell-metrics-absent"}):
             self.refused("quell record -- PROGRAM")
 
     def test_another_user(self) -> None:

@@ -76,10 +76,10 @@ class Recordings(PackageCase):
         import quell
 
         prediction = quell.predict(A, ranks=[2, 4], phases=50)
-        said = json.loads(prediction.json)
+        document = json.loads(prediction.json)
         self.assertEqual(prediction.ranks, [2, 4])
-        self.assertEqual(prediction.slowdown_percent, [point["slowdown_percent"] for point in said["points"]])
-        self.assertEqual(prediction.supported_ranks, said["supported_ranks"])
+        self.assertEqual(prediction.slowdown_percent, [point["slowdown_percent"] for point in document["points"]])
+        self.assertEqual(prediction.supported_ranks, document["supported_ranks"])
 
     def test_what_if_pairs_both_curves(self) -> None:
         import quell

@@ -184,11 +184,11 @@ class Errors(PackageCase):
             with self.subTest(verb=verb, typed=typed):
                 done = self.samples.run(verb, *typed)
                 self.assertIn(done.returncode, {1, 2})
-                said = done.stderr.split("error: ", 1)[1].split("\n\nUsage")[0].split("\n\nFor more")[0].strip()
+                printed = done.stderr.split("error: ", 1)[1].split("\n\nUsage")[0].split("\n\nFor more")[0].strip()
                 kind = quell.UsageError if done.returncode == 2 else quell.QuellError
                 with self.assertRaises(kind) as raised:
                     getattr(quell, verb)(*given, **named)
-                self.assertEqual(str(raised.exception), said)
+                self.assertEqual(str(raised.exception), printed)
 
     def test_a_program_that_does_not_end_leaves_its_document(self) -> None:
         import quell
@@ -204,8 +204,8 @@ class Errors(PackageCase):
 
         curve = quell.predict(A, ranks=65536, phases=20)
         text = quell.run("predict", A, "--ranks", "65536", "--phases", "20")
-        said = [line[len("warning: ") :] for line in text.splitlines() if line.startswith("warning: ")]
-        self.assertEqual(curve.warnings, said)
+        printed = [line[len("warning: ") :] for line in text.splitlines() if line.startswith("warning: ")]
+        self.assertEqual(curve.warnings, printed)
         self.assertIn("extrapolated", [one["code"] for one in curve.document["warnings"]])
 
     def test_the_command_says_why_it_failed(self) -> None:

@@ -112,7 +112,7 @@ def measure(setting: Setting) -> Result:
     noise = write_noise(setting)
     peer = find_peer(setting, result)
     for schedule in SCHEDULES:
-        beside_peer(setting, result, schedule, noise, peer)
+        compare_with_peer(setting, result, schedule, noise, peer)
     for program in ALONE:
         alone(setting, result, program, noise)
     threads(setting, result, noise)
@@ -148,7 +148,7 @@ def write_noise(setting: Setting) -> Path:
     return file
 
 
-def beside_peer(setting: Setting, result: Result, schedule: Schedule, noise: Path, peer: Peer | None) -> None:
+def compare_with_peer(setting: Setting, result: Result, schedule: Schedule, noise: Path, peer: Peer | None) -> None:
     """Simulates one schedule in all ways, in random order."""
     quell = [str(setting.quell), "simulate"]
     options = [*LATENCY_O_G, "--threads", "1", "--seed", str(setting.seed), "--json"]

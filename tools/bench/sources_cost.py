@@ -154,10 +154,10 @@ def observer(setting: Setting, result: Result) -> None:
     seconds: dict[str, list[tuple[float, float]]] = {"on": [], "off": []}
     pairs = setting.rounds or PAIRS
     for number in range(pairs):
-        for wish in ("on", "off") if number % 2 else ("off", "on"):
-            seconds[wish].append(detour_time(setting, wish, f"pair-{number}-{wish}.quell", result))
+        for mode in ("on", "off") if number % 2 else ("off", "on"):
+            seconds[mode].append(detour_time(setting, mode, f"pair-{number}-{mode}.quell", result))
     for index, what in ((0, "all detours"), (1, "detours below 100 us")):
-        on, off = ([one[index] for one in seconds[wish]] for wish in ("on", "off"))
+        on, off = ([one[index] for one in seconds[mode]] for mode in ("on", "off"))
         ratios = [a / b - 1 for a, b in zip(on, off)]
         low, high = bootstrap(ratios, setting.random)
         text = f"{100 * median(ratios):+.2f} % ({100 * low:+.2f} to {100 * high:+.2f})"
@@ -167,11 +167,11 @@ def observer(setting: Setting, result: Result) -> None:
         result.limits.append(Limit(f"observer, {what}: change of time", 100 * median(ratios), OBSERVER_PERCENT, " %"))
 
 
-def detour_time(setting: Setting, wish: str, name: str, result: Result) -> tuple[float, float]:
+def detour_time(setting: Setting, mode: str, name: str, result: Result) -> tuple[float, float]:
     """Seconds per second in all detours, and in the short ones."""
     folder, rows = setting.scratch / name, setting.scratch / "rows.csv"
     command = [str(setting.quell), "record", "-q", "-o", str(folder), "--cpus", str(setting.cpu)]
-    child = run([*command, "--duration", f"{PAIR_S}s", "--sources", wish], TIMEOUT_S).checked()
+    child = run([*command, "--duration", f"{PAIR_S}s", "--sources", mode], TIMEOUT_S).checked()
     run([str(setting.quell), "convert", str(folder), str(rows)], TIMEOUT_S).checked()
     text = rows.read_text(encoding="utf-8")
     rows.unlink()

@@ -38,7 +38,7 @@ pub struct Plan {
     pub context: String,
     /// `none`, `start` or `phase`.
     pub sync: String,
-    /// The factor by which detours and the time between them are stretched.
+    /// The factor by which detours and the time between them are scaled.
     pub scale: f64,
     /// The seed of the places in their traces at which nodes start.
     pub seed: u64,
@@ -73,7 +73,7 @@ pub struct Noise {
     pub name: String,
     /// Its CPUs; ranks use them in turn.
     pub cpus: Vec<u32>,
-    /// Time after which it repeats, stretched.
+    /// Time after which it repeats, scaled.
     pub period_ns: u64,
     /// Time of the injected detours over all time, in percent.
     pub overhead_percent: f64,

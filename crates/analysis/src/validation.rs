@@ -19,7 +19,7 @@ pub struct Validation {
     pub schema: &'static str,
     /// The method of injection: `timer` or `process`.
     pub context: String,
-    /// The factor by which it was stretched; all that follows is scaled back.
+    /// The factor by which it was scaled; all that follows is scaled back.
     pub scale: f64,
     /// Overhead of one detour in addition to the burned time, which is reduced by it; 0 if it was not compensated.
     pub overhead_ns: u64,
@@ -148,7 +148,7 @@ pub struct Sides<'a> {
     pub parted: &'a Parted,
     /// The probe's recording before the emulation.
     pub before: &'a Trace,
-    /// The factor by which the noise was stretched.
+    /// The factor by which the noise was scaled.
     pub scale: f64,
     /// The seed of the confidence intervals.
     pub seed: u64,
@@ -263,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stretched_and_scaled_back_is_the_same() {
+    fn noise_scaled_up_and_back_is_the_same() {
         let original =
             [trace(&(0..1000).map(|i| (i * 10_000, 500 + i % 7 * 900)).collect::<Vec<_>>(), 10_000_000)];
-        let stretched = scaled_back(&original[0], 1.0 / 3.0);
+        let scaled = scaled_back(&original[0], 1.0 / 3.0);
         let events: Vec<Injected> =
-            stretched.detours.iter().map(|d| event(d.start.as_nanos(), d.end().as_nanos())).collect();
-        let parted = part(&stretched, &events);
+            scaled.detours.iter().map(|d| event(d.start.as_nanos(), d.end().as_nanos())).collect();
+        let parted = part(&scaled, &events);
         let before = trace(&[(5, 10)], 1_000_000);
         let sides =
             Sides { name: "x", original: &original, parted: &parted, before: &before, scale: 3.0, seed: 1 };

@@ -36,13 +36,13 @@ pub struct Rows {
 
 impl KernelSide {
     /// Starts the recorder as requested. If it cannot start and is not required, this prints a warning.
-    pub fn start(wish: SourcesMode, plan: Plan, printer: Printer) -> anyhow::Result<Self> {
-        if wish == SourcesMode::Off {
+    pub fn start(mode: SourcesMode, plan: Plan, printer: Printer) -> anyhow::Result<Self> {
+        if mode == SourcesMode::Off {
             return Ok(Self::Unwanted);
         }
         match Recorder::start(plan) {
             Ok(recorder) => Ok(Self::Known(Box::new(Rows::new(recorder)))),
-            Err(error) if wish == SourcesMode::On => Err(refusal(error)),
+            Err(error) if mode == SourcesMode::On => Err(refusal(error)),
             Err(error) => {
                 let why = format!("{:#}", refusal(error));
                 printer.warn(&format!("the sources of noise stay unknown: {why}"));

@@ -36,7 +36,7 @@ pub const MOST_EVENTS: u64 = 1 << 20;
 pub const MOST_EARLY_NS: u64 = 100_000_000;
 /// Indices of the head's words.
 pub mod field {
-    #![allow(missing_docs, reason = "each is said at the field of Head that it holds")]
+    #![allow(missing_docs, reason = "the field of Head documents each")]
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 1;
     pub const WORDS: usize = 2;

@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(file("/proc/sys/vm/stat_interval"), Ok(()));
         assert_eq!(unit("systemd-tmpfiles-clean.timer"), Ok(()));
         assert_eq!(unit("cron.service"), Ok(()));
-        for good in [
+        for allowed in [
             "/etc/sysctl.d/90-quell-thp.conf",
             "/etc/default/grub.d/90-quell-isolcpus.cfg",
             "/etc/systemd/system.conf.d/90-quell.conf",
@@ -307,10 +307,10 @@ mod tests {
             "/etc/systemd/system/chronyd.service.d/90-quell.conf",
             "/etc/systemd/system/systemd-timesyncd.service.d/90-quell.conf",
         ] {
-            assert_eq!(drop_in(good), Ok(()));
+            assert_eq!(drop_in(allowed), Ok(()));
         }
-        for good in BUT_THESE {
-            assert_eq!(file(good), Ok(()));
+        for allowed in BUT_THESE {
+            assert_eq!(file(allowed), Ok(()));
         }
     }
 }

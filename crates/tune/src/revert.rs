@@ -62,7 +62,7 @@ pub struct Reverted {
     pub places: Vec<Returned>,
     /// Journals with unreadable lines, by line number: the writes in those lines are not reverted.
     pub damaged: Vec<(String, Vec<usize>)>,
-    /// Why the journal could not be written, if it could not; the places were reverted nevertheless.
+    /// Why the journal could not be written, if it could not; the places were reverted all the same.
     pub unwritten: Option<String>,
 }
 

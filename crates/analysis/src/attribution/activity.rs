@@ -30,7 +30,7 @@ impl TimeRange {
 /// A range in which one interval is the innermost: this time is its own, net of what interrupted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    pub stretch: TimeRange,
+    pub time_range: TimeRange,
     /// Index in the CPU's list of intervals.
     pub interval: usize,
 }
@@ -77,7 +77,7 @@ struct Sweep {
 impl Sweep {
     fn give(&mut self, interval: usize, until: u64) {
         if until > self.at {
-            self.segments.push(Segment { stretch: TimeRange { start: self.at, end: until }, interval });
+            self.segments.push(Segment { time_range: TimeRange { start: self.at, end: until }, interval });
             self.at = until;
         }
     }
@@ -86,10 +86,10 @@ impl Sweep {
 /// The ranges in which the kernel, or another task, worked without a pause.
 pub(crate) fn busy(segments: &[Segment]) -> Vec<TimeRange> {
     let mut busy: Vec<TimeRange> = Vec::new();
-    for &Segment { stretch, .. } in segments {
+    for &Segment { time_range, .. } in segments {
         match busy.last_mut() {
-            Some(last) if last.end >= stretch.start => last.end = last.end.max(stretch.end),
-            _ => busy.push(stretch),
+            Some(last) if last.end >= time_range.start => last.end = last.end.max(time_range.end),
+            _ => busy.push(time_range),
         }
     }
     busy
@@ -106,7 +106,7 @@ mod tests {
     fn nested_time_belongs_to_the_innermost() {
         let all = [task("x", 5, 0, 100), softirq("TIMER", 10, 50), tick(20, 10), tick(200, 5)];
         let flat: Vec<(u64, u64, usize)> =
-            innermost(&all).iter().map(|s| (s.stretch.start, s.stretch.end, s.interval)).collect();
+            innermost(&all).iter().map(|s| (s.time_range.start, s.time_range.end, s.interval)).collect();
         assert_eq!(flat, [(0, 10, 0), (10, 20, 1), (20, 30, 2), (30, 60, 1), (60, 100, 0), (200, 205, 3)]);
         let busy: Vec<_> = busy(&innermost(&all)).iter().map(|s| (s.start, s.end)).collect();
         assert_eq!(busy, [(0, 100), (200, 205)]);
@@ -125,11 +125,11 @@ mod tests {
             let mut all: Vec<_> = rows.iter().map(|&(start, length)| tick(start, length)).collect();
             all.sort_by_key(|i| i.start);
             let flat = innermost(&all);
-            prop_assert!(flat.windows(2).all(|p| p[0].stretch.end <= p[1].stretch.start));
+            prop_assert!(flat.windows(2).all(|p| p[0].time_range.end <= p[1].time_range.start));
             for instant in 0..700 {
                 let within = |s: TimeRange| s.start <= instant && instant < s.end;
                 let covered = all.iter().any(|i| within(TimeRange::from_interval(i)));
-                let owner = flat.iter().find(|s| within(s.stretch));
+                let owner = flat.iter().find(|s| within(s.time_range));
                 prop_assert_eq!(covered, owner.is_some());
                 prop_assert!(owner.is_none_or(|s| within(TimeRange::from_interval(&all[s.interval]))));
             }

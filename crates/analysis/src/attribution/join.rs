@@ -29,10 +29,10 @@ pub(super) fn join(trace: &Trace, intervals: &[Interval], tolerance_ns: u64) -> 
         if detour.own {
             continue;
         }
-        while segments.get(first).is_some_and(|s| s.stretch.end <= window.start) {
+        while segments.get(first).is_some_and(|s| s.time_range.end <= window.start) {
             first += 1;
         }
-        let near = segments[first..].iter().take_while(|s| s.stretch.start < window.end);
+        let near = segments[first..].iter().take_while(|s| s.time_range.start < window.end);
         blames.push(blame(*detour, window, near, intervals));
         windows.push(window);
     }
@@ -64,7 +64,7 @@ fn blame<'a>(
     let mut parts: Vec<Part> = Vec::new();
     let mut met_task = false;
     for segment in near {
-        let (one, ns) = (&intervals[segment.interval], segment.stretch.overlap(window));
+        let (one, ns) = (&intervals[segment.interval], segment.time_range.overlap(window));
         met_task |= one.source.kind() == SourceKind::Task;
         let same = |part: &&mut Part| {
             let other = &intervals[part.interval];
@@ -182,7 +182,7 @@ mod tests {
                 let flat = joined.segments.iter().filter(|s| {
                     (intervals[s.interval].source.clone(), intervals[s.interval].pid) == key
                 });
-                prop_assert!(blamed <= flat.map(|s| s.stretch.length()).sum::<u64>());
+                prop_assert!(blamed <= flat.map(|s| s.time_range.length()).sum::<u64>());
             }
             let stolen: u64 = joined.blames.iter().map(|b| b.stolen_ns).sum();
             let steal = intervals.iter().filter(|i| i.source.kind() == SourceKind::Steal);

@@ -219,7 +219,7 @@ fn warnings(recording: &Recording, sides: &[Side], tolerance: Tolerance) -> Vec<
         let steal = quell_recording::SourceKind::Steal;
         let of_side = side.intervals.iter().filter(|one| one.source.kind() != steal);
         let net = of_side.fold(net, |sum, one| sum.saturating_add(one.net.as_nanos()));
-        (side.joined.segments.iter().fold(flat, |sum, one| sum.saturating_add(one.stretch.length())), net)
+        (side.joined.segments.iter().fold(flat, |sum, one| sum.saturating_add(one.time_range.length())), net)
     });
     // The waits of a command's threads overlap by design.
     let command = recording.manifest.sources.as_ref().is_some_and(|facts| facts.command_pid.is_some());

@@ -50,7 +50,7 @@ pub(super) fn count(detours: &[TimeRange], busy: &[TimeRange], which: Side) -> u
 
 /// The intervals that are neighbours on that side, one for each detour that has one.
 pub(super) fn neighbours(detours: &[TimeRange], segments: &[Segment], which: Side) -> Vec<usize> {
-    let busy: Vec<TimeRange> = segments.iter().map(|segment| segment.stretch).collect();
+    let busy: Vec<TimeRange> = segments.iter().map(|segment| segment.time_range).collect();
     nearest(detours, &busy, which).map(|place| segments[place].interval).collect()
 }
 

@@ -64,10 +64,10 @@ fn of_side(side: &Side<'_>) -> (Kinds, Vec<AttributedSegment>) {
     let segments = &side.joined.segments;
     let claims = claims(segments, side.intervals);
     for (blame, &window) in side.joined.blames.iter().zip(&side.joined.windows) {
-        while segments.get(first).is_some_and(|one| one.stretch.end <= window.start) {
+        while segments.get(first).is_some_and(|one| one.time_range.end <= window.start) {
             first += 1;
         }
-        let near = segments[first..].iter().take_while(|one| one.stretch.start < window.end);
+        let near = segments[first..].iter().take_while(|one| one.time_range.start < window.end);
         filled.fill((blame, window), &near.collect::<Vec<_>>(), &claims);
     }
     (filled.kinds, filled.segments)
@@ -130,7 +130,7 @@ impl<'a> Filled<'a> {
         let mut overlaps = vec![0u64; blame.parts.len()];
         for (segment, part) in near.iter().zip(&parts) {
             if let Some(part) = part {
-                overlaps[*part] += segment.stretch.overlap(window);
+                overlaps[*part] += segment.time_range.overlap(window);
             }
         }
         let mut rest: Vec<(u64, u64)> =
@@ -147,11 +147,11 @@ impl<'a> Filled<'a> {
         for (segment, part) in near.iter().zip(&parts) {
             let Some(part) = *part else { continue };
             for (owner, left) in &mut others {
-                let gap = segment.stretch.start.saturating_sub(at.as_nanos()).min(*left);
+                let gap = segment.time_range.start.saturating_sub(at.as_nanos()).min(*left);
                 *left -= gap;
                 at = self.push(at, gap, *owner, None);
             }
-            let overlap = segment.stretch.overlap(window);
+            let overlap = segment.time_range.overlap(window);
             let (left, of) = &mut rest[part];
             // The last of a part's segments gets the remainder of rounding.
             let ns =
@@ -159,7 +159,8 @@ impl<'a> Filled<'a> {
             (*left, *of) = (*left - ns, of.saturating_sub(overlap));
             let beneath = |&&outer: &&usize| {
                 let outside = TimeRange::from_interval(&intervals[outer]);
-                outer != segment.interval && outside.overlap(segment.stretch) == segment.stretch.length()
+                outer != segment.interval
+                    && outside.overlap(segment.time_range) == segment.time_range.length()
             };
             let under = near_claims.iter().find(beneath).copied();
             at = self.push(at, ns, Owner::Interval(segment.interval), under);
@@ -179,7 +180,7 @@ impl<'a> Filled<'a> {
 fn claims(segments: &[Segment], intervals: &[Interval]) -> Vec<usize> {
     let mut own = vec![0u64; intervals.len()];
     for segment in segments {
-        own[segment.interval] = own[segment.interval].saturating_add(segment.stretch.length());
+        own[segment.interval] = own[segment.interval].saturating_add(segment.time_range.length());
     }
     let more = |&interval: &usize| {
         let (own, net) = (own[interval], intervals[interval].net.as_nanos());

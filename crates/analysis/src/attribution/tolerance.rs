@@ -20,17 +20,17 @@ pub(super) const SHIFTS: u64 = 8;
 pub(super) fn overhangs(detours: &[Detour], busy: &[TimeRange]) -> Vec<u64> {
     let mut found = Vec::new();
     let mut first = 0;
-    for stretch in busy {
-        while detours.get(first).is_some_and(|d| d.end().as_nanos() <= stretch.start) {
+    for time_range in busy {
+        while detours.get(first).is_some_and(|d| d.end().as_nanos() <= time_range.start) {
             first += 1;
         }
-        let meets = |d: &&Detour| d.start.as_nanos() < stretch.end;
+        let meets = |d: &&Detour| d.start.as_nanos() < time_range.end;
         let mut met = detours[first..].iter().take_while(meets);
         let (Some(detour), None) = (met.next(), met.next()) else { continue };
         let detour = TimeRange { start: detour.start.as_nanos(), end: detour.end().as_nanos() };
-        if 2 * detour.overlap(*stretch) >= stretch.length() {
-            let before = detour.start.saturating_sub(stretch.start);
-            found.push(before.max(stretch.end.saturating_sub(detour.end)));
+        if 2 * detour.overlap(*time_range) >= time_range.length() {
+            let before = detour.start.saturating_sub(time_range.start);
+            found.push(before.max(time_range.end.saturating_sub(detour.end)));
         }
     }
     found
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use quell_recording::Nanos;
 
-    fn stretch(start: u64, end: u64) -> TimeRange {
+    fn time_range(start: u64, end: u64) -> TimeRange {
         TimeRange { start, end }
     }
 
@@ -104,7 +104,7 @@ mod tests {
     fn only_clear_partners_tell_the_overhang() {
         let detours = [detour(100, 50), detour(1_000, 10), detour(1_020, 10), detour(2_000, 10)];
         // Extends beyond by 7; overlaps two; overlaps the last with less than half of its length.
-        let busy = [stretch(110, 157), stretch(1_005, 1_025), stretch(2_005, 2_100)];
+        let busy = [time_range(110, 157), time_range(1_005, 1_025), time_range(2_005, 2_100)];
         assert_eq!(overhangs(&detours, &busy), [7]);
     }
 
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_shift_keeps_lengths_and_order() {
         let span = Span { start: Nanos::from_nanos(1_000), end: Nanos::from_nanos(11_000) };
-        let busy = [stretch(1_000, 1_100), stretch(6_000, 6_010), stretch(10_500, 10_700)];
+        let busy = [time_range(1_000, 1_100), time_range(6_000, 6_010), time_range(10_500, 10_700)];
         for n in 0..SHIFTS {
             let moved = shifted(&busy, span, n);
             assert!(moved.is_sorted() && moved.iter().all(|s| s.start >= 1_000 && s.start < 11_000));
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn meetings_are_counted_once_a_window() {
-        let windows = [stretch(0, 10), stretch(20, 30), stretch(40, 50)];
-        assert_eq!(meetings(&windows, &[stretch(5, 6), stretch(7, 25), stretch(30, 40)]), 2);
+        let windows = [time_range(0, 10), time_range(20, 30), time_range(40, 50)];
+        assert_eq!(meetings(&windows, &[time_range(5, 6), time_range(7, 25), time_range(30, 40)]), 2);
     }
 }

@@ -62,13 +62,13 @@ impl<'a> Busy<'a> {
     }
 
     /// The ranges within `span` in which the kernel or another task worked, in order and not touching.
-    pub(crate) fn stretches(&self, span: TimeRange) -> Vec<TimeRange> {
-        let clip = |stretch: TimeRange| TimeRange {
-            start: stretch.start.max(span.start),
-            end: stretch.end.min(span.end),
+    pub(crate) fn time_ranges(&self, span: TimeRange) -> Vec<TimeRange> {
+        let clip = |time_range: TimeRange| TimeRange {
+            start: time_range.start.max(span.start),
+            end: time_range.end.min(span.end),
         };
         let clipped = busy(&self.segments).into_iter().map(clip);
-        clipped.filter(|stretch| stretch.start < stretch.end).collect()
+        clipped.filter(|time_range| time_range.start < time_range.end).collect()
     }
 
     /// What took the CPU from `from_ns` up to `to_ns`, by time.
@@ -79,11 +79,11 @@ impl<'a> Busy<'a> {
     /// As [`Self::taken_in`], if only `missing_ns` of the range are known to be missing: the hypervisor gets
     /// at most what the other sources leave of that.
     pub fn explain(&self, from_ns: u64, to_ns: u64, missing_ns: u64) -> Blamed {
-        let stretch = TimeRange { start: from_ns, end: to_ns };
-        let mut shares = self.seen_in(stretch);
+        let time_range = TimeRange { start: from_ns, end: to_ns };
+        let mut shares = self.seen_in(time_range);
         let seen = shares.iter().fold(0, |sum: u64, share| sum.saturating_add(share.net_ns));
-        let open = missing_ns.min(stretch.length()).saturating_sub(seen);
-        shares.extend(self.stolen_in(stretch, open));
+        let open = missing_ns.min(time_range.length()).saturating_sub(seen);
+        shares.extend(self.stolen_in(time_range, open));
         shares.sort_by(|a, b| {
             (Reverse(a.net_ns), &a.source, a.pid).cmp(&(Reverse(b.net_ns), &b.source, b.pid))
         });
@@ -93,11 +93,12 @@ impl<'a> Busy<'a> {
     }
 
     /// The shares of the sources that the kernel recorded, unsorted.
-    fn seen_in(&self, stretch: TimeRange) -> Vec<Share> {
-        let first = self.segments.partition_point(|segment| segment.stretch.end <= stretch.start);
-        let within = self.segments[first..].iter().take_while(|segment| segment.stretch.start < stretch.end);
+    fn seen_in(&self, time_range: TimeRange) -> Vec<Share> {
+        let first = self.segments.partition_point(|segment| segment.time_range.end <= time_range.start);
+        let within =
+            self.segments[first..].iter().take_while(|segment| segment.time_range.start < time_range.end);
         let mut parts: Vec<(usize, u64)> =
-            within.map(|segment| (segment.interval, segment.stretch.overlap(stretch))).collect();
+            within.map(|segment| (segment.interval, segment.time_range.overlap(time_range))).collect();
         // An interval that was interrupted has several segments.
         parts.sort_unstable();
         let mut shares: Vec<Share> = Vec::new();
@@ -109,10 +110,10 @@ impl<'a> Busy<'a> {
     }
 
     /// The hypervisor's share: what it took in windows that overlap the range, up to the time that is still unexplained.
-    fn stolen_in(&self, stretch: TimeRange, open: u64) -> Option<Share> {
-        let first = self.stolen.partition_point(|(window, _)| window.end <= stretch.start);
-        let within = self.stolen[first..].iter().take_while(|(window, _)| window.start < stretch.end);
-        let most = within.map(|&(window, ns)| (ns.min(window.overlap(stretch)), window.start));
+    fn stolen_in(&self, time_range: TimeRange, open: u64) -> Option<Share> {
+        let first = self.stolen.partition_point(|(window, _)| window.end <= time_range.start);
+        let within = self.stolen[first..].iter().take_while(|(window, _)| window.start < time_range.end);
+        let most = within.map(|&(window, ns)| (ns.min(window.overlap(time_range)), window.start));
         let (mut sum, mut longest) = (0u64, (0, 0));
         for (ns, start) in most {
             sum = sum.saturating_add(ns);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_gets_only_what_lies_in_it() {
+    fn a_range_gets_only_what_lies_in_it() {
         let node = busy_node();
         let busy = Busy::from_intervals(&node, &|pid| pid == 7);
         assert_eq!(
@@ -236,7 +237,7 @@ mod tests {
             let shares = Busy::from_intervals(&node, &|pid| pid == 7).taken_in(from, from + length);
             for share in shares.iter().filter(|share| share.source.kind() != SourceKind::Steal) {
                 let is_it = |s: &&Segment| intervals[s.interval].source == share.source;
-                let at = |t: u64| flat.iter().filter(is_it).any(|s| s.stretch.start <= t && t < s.stretch.end);
+                let at = |t: u64| flat.iter().filter(is_it).any(|s| s.time_range.start <= t && t < s.time_range.end);
                 prop_assert_eq!(share.net_ns, (from..from + length).filter(|&t| at(t)).count() as u64);
                 prop_assert!(share.longest_ns <= share.net_ns && share.pid != 7);
             }

@@ -28,7 +28,7 @@ pub struct RunFacts {
     pub bytes: u64,
     /// Dimensions of the grid of a halo; 0 for any other operation.
     pub dims: u32,
-    /// The factor by which work and time were stretched while it ran, as was the noise that was replayed into it; all reported times are scaled
+    /// The factor by which work and time were scaled while it ran, as was the noise that was replayed into it; all reported times are scaled
     /// back. Older files do not have this field; then it is 0, which stands for 1.
     #[serde(default)]
     pub scale: f64,
@@ -157,7 +157,7 @@ impl Job {
         let numbered = ranks.iter().zip(&rows).zip(0u32..).all(|((r, (of, _)), n)| r.rank == n && *of == n);
         if ranks.is_empty() || ranks.len() != rows.len() || !numbered {
             return Err(format!(
-                "{} ranks are known and {} have finished a phase: nothing can be said of the run",
+                "{} ranks are known and {} have finished a phase: too few to judge the run",
                 ranks.len(),
                 rows.len()
             ));

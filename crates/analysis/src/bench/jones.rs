@@ -75,11 +75,11 @@ pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) ->
         let sides: Vec<_> = sides.collect();
         let busy: Vec<Vec<TimeRange>> = sides
             .iter()
-            .map(|side| Busy::from_intervals(side, &|pid| pids.contains(&pid)).stretches(span))
+            .map(|side| Busy::from_intervals(side, &|pid| pids.contains(&pid)).time_ranges(span))
             .collect();
         watched = watched.saturating_add(span.length().saturating_mul(busy.len() as u64));
         hosts_time = hosts_time.saturating_add(if busy.is_empty() { 0 } else { span.length() });
-        taken = busy.iter().fold(taken, |sum, stretches| sum.saturating_add(length(stretches)));
+        taken = busy.iter().fold(taken, |sum, time_ranges| sum.saturating_add(length(time_ranges)));
         any = any.saturating_add(length(&union(busy)));
         let of_host = sides.iter().map(|side| (side.cpu, ticks_in(&side.intervals, span)));
         let of_host: Vec<_> = of_host.filter(|(_, ticks)| !ticks.is_empty()).collect();
@@ -106,8 +106,8 @@ pub fn estimates(job: &Job, hosts: &[HostRun], typical_ns: f64, mean_ns: f64) ->
     })
 }
 
-fn length(stretches: &[TimeRange]) -> u64 {
-    stretches.iter().fold(0, |sum, stretch| sum.saturating_add(stretch.length()))
+fn length(time_ranges: &[TimeRange]) -> u64 {
+    time_ranges.iter().fold(0, |sum, time_range| sum.saturating_add(time_range.length()))
 }
 
 fn ticks_in(intervals: &[Interval], span: TimeRange) -> Vec<&Interval> {
@@ -143,10 +143,10 @@ fn union(sides: Vec<Vec<TimeRange>>) -> Vec<TimeRange> {
     let mut all: Vec<TimeRange> = sides.into_iter().flatten().collect();
     all.sort_unstable();
     let mut union: Vec<TimeRange> = Vec::new();
-    for stretch in all {
+    for time_range in all {
         match union.last_mut() {
-            Some(last) if last.end >= stretch.start => last.end = last.end.max(stretch.end),
-            _ => union.push(stretch),
+            Some(last) if last.end >= time_range.start => last.end = last.end.max(time_range.end),
+            _ => union.push(time_range),
         }
     }
     union

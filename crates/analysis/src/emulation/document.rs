@@ -29,7 +29,7 @@ pub struct Emulation {
     pub phases: u64,
     /// The seed of the nodes' places, which are those of a prediction with the same seed.
     pub seed: u64,
-    /// The factor by which noise and work were stretched while they ran; every length here is divided by it again.
+    /// The factor by which noise and work were scaled while they ran; every length here is divided by it again.
     pub scale: f64,
     /// The share of its trace after which a rank's run ended; null if there is none.
     pub share: Option<f64>,

@@ -10,11 +10,11 @@ use crate::predict::{NodeNoise, Options, predict};
 const SPAN: u64 = 4_000_000_000;
 
 /// Random events: rate per second, mean length, source.
-type Habit = (f64, f64, Option<Source>);
+type SourceModel = (f64, f64, Option<Source>);
 
-fn events(seed: u64, habits: &[Habit]) -> Vec<(u64, u64, Option<Source>)> {
+fn events(seed: u64, models: &[SourceModel]) -> Vec<(u64, u64, Option<Source>)> {
     let mut all = Vec::new();
-    for (place, (rate, mean, source)) in habits.iter().enumerate() {
+    for (place, (rate, mean, source)) in models.iter().enumerate() {
         let draws = Draws::new(seed, &[place as u64]);
         let chance = |at: u64| (draws.at(at) >> 11) as f64 / (1u64 << 53) as f64;
         let (mut at, mut turn) = (0.0, 0);
@@ -37,12 +37,12 @@ fn events(seed: u64, habits: &[Habit]) -> Vec<(u64, u64, Option<Source>)> {
     all
 }
 
-fn recording(name: &str, seed: u64, cpus: &[Vec<Habit>], sources: bool) -> Recording {
+fn recording(name: &str, seed: u64, cpus: &[Vec<SourceModel>], sources: bool) -> Recording {
     let ns = Nanos::from_nanos;
     let mut traces: Vec<Trace> = Vec::new();
     let mut sides: Vec<Vec<Interval>> = Vec::new();
-    for (cpu, habits) in cpus.iter().enumerate() {
-        let events = events(seed * 100 + cpu as u64, habits);
+    for (cpu, models) in cpus.iter().enumerate() {
+        let events = events(seed * 100 + cpu as u64, models);
         let detours = events.iter().map(|(start, length, _)| Detour {
             start: ns(*start),
             duration: ns(*length),
@@ -70,7 +70,7 @@ fn task(name: &str) -> Option<Source> {
 }
 
 /// The events of a healthy CPU, whose rates vary by some 10 % from node to node.
-fn healthy(node: u64) -> Vec<Habit> {
+fn healthy(node: u64) -> Vec<SourceModel> {
     let factor = |at: u64| 1.0 + 0.17 * Draws::new(9, &[node]).signed(at);
     vec![
         (250.0 * factor(0), 2_500.0, Some(Source::Tick)),
@@ -80,20 +80,20 @@ fn healthy(node: u64) -> Vec<Habit> {
     ]
 }
 
-fn found(ill: &[(u64, Vec<Vec<Habit>>)], sources: bool) -> Fleet {
+fn found(ill: &[(u64, Vec<Vec<SourceModel>>)], sources: bool) -> Fleet {
     let summary = |node: u64| {
-        let habits =
+        let models =
             ill.iter().find(|one| one.0 == node).map_or_else(|| vec![healthy(node); 2], |one| one.1.clone());
-        NodeSummary::from_recording(&recording(&format!("n{node:03}"), node, &habits, sources), None, 1)
+        NodeSummary::from_recording(&recording(&format!("n{node:03}"), node, &models, sources), None, 1)
     };
     fleet("fleet".into(), (0..200).map(summary).collect(), Vec::new(), None)
 }
 
-fn with(node: u64, habit: Habit) -> Vec<Habit> {
-    [healthy(node), vec![habit]].concat()
+fn with(node: u64, model: SourceModel) -> Vec<SourceModel> {
+    [healthy(node), vec![model]].concat()
 }
 
-fn ill() -> Vec<(u64, Vec<Vec<Habit>>)> {
+fn ill() -> Vec<(u64, Vec<Vec<SourceModel>>)> {
     let mut often = healthy(120);
     often[0].0 *= 2.2;
     vec![
@@ -154,8 +154,8 @@ fn what_every_fifth_node_has_is_another_kind_of_node() {
 
 /// Twelve nodes of two CPUs each, two of which are outliers.
 fn small() -> Vec<Recording> {
-    let habits = |node| if node % 6 == 2 { with(node, (20.0, 1e6, None)) } else { healthy(node) };
-    (0..12).map(|node| recording(&format!("n{node:02}"), node, &vec![habits(node); 2], false)).collect()
+    let models = |node| if node % 6 == 2 { with(node, (20.0, 1e6, None)) } else { healthy(node) };
+    (0..12).map(|node| recording(&format!("n{node:02}"), node, &vec![models(node); 2], false)).collect()
 }
 
 #[test]

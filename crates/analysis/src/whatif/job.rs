@@ -183,8 +183,8 @@ impl Application<'_> {
         let ci95_percent = sample.slowdown_interval();
         // As for phases: for each rank ten ranges of the trace, each as long as the job.
         let length = quell_recording::Nanos::from_nanos(silent_ns as u64);
-        let stretches: u64 = nodes.iter().map(|node| node.quanta(length)).sum();
-        let supported = stretches >= BLOCK_QUANTA.saturating_mul(self.schedule.ranks().into());
+        let quanta: u64 = nodes.iter().map(|node| node.quanta(length)).sum();
+        let supported = quanta >= BLOCK_QUANTA.saturating_mul(self.schedule.ranks().into());
         let cost = Cost { slowdown_percent, ci95_percent, supported };
         Ok(Ran {
             costs: vec![cost],

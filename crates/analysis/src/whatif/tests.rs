@@ -119,7 +119,7 @@ fn a_recording_is_shared_out_by_its_attribution() {
     assert_eq!(left("tick", Change::Without), 1_400);
     assert_eq!(left("tick", Change::Scaled(10.0)), 5_400);
     assert_eq!(left("tick", Change::Scaled(0.5)), 1_600);
-    assert!(select(&node, "task:nobody").is_empty());
+    assert!(select(&node, "task:absent").is_empty());
     assert_eq!(&*node.kinds()[of_first(&node, "task:")].family, "task:kworker");
 }
 

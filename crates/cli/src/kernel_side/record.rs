@@ -21,7 +21,7 @@ use crate::kernel_side::{Rows, refusal};
 use crate::plan::until;
 use crate::printer::{Printer, one_line};
 use crate::signals::stopped_by_signals;
-use run::{Guests, LONGEST, LONGEST_BESIDE, Run};
+use run::{Guests, LONGEST, LONGEST_WITH_RANKS, Run};
 
 /// Records the planned CPUs, or the noise of `command` and of all processes that it starts, on any CPU.
 pub fn record(
@@ -73,7 +73,7 @@ pub fn follow(
     printer: Printer,
 ) -> anyhow::Result<Manifest> {
     let plan = Plan { command: followed.words.to_vec(), ..all_cpus()? };
-    stream(&plan, rows, Some(followed), LONGEST_BESIDE, output, printer)
+    stream(&plan, rows, Some(followed), LONGEST_WITH_RANKS, output, printer)
 }
 
 fn stream(
@@ -130,7 +130,7 @@ pub fn adopt(name: &str, output: &Path, printer: Printer) -> Result<Manifest, Un
     if let Some(container) = rows.recorder().container() {
         container.serve_under(name)?;
     }
-    let mut run = Run::new(&plan, &stop, zero_ns, LONGEST_BESIDE);
+    let mut run = Run::new(&plan, &stop, zero_ns, LONGEST_WITH_RANKS);
     run.guests = Some(Guests::default());
     if let Err(error) = run.stream(&mut rows, &mut writer, printer) {
         writer.abandon(&mut manifest, &error);
@@ -177,7 +177,7 @@ pub fn alongside(command: &mut Command, output: &Path, printer: Printer) -> Resu
     // The launcher may have bound this process to the CPU where its rank computes.
     let _ = machine::pin(&cpus);
     let plan = plan_of(cpus);
-    let mut run = Run::new(&plan, &stop, zero_ns, LONGEST_BESIDE);
+    let mut run = Run::new(&plan, &stop, zero_ns, LONGEST_WITH_RANKS);
     run.child = Some(child);
     let written = run.stream(&mut rows, &mut writer, printer);
     stop.store(true, Ordering::SeqCst);

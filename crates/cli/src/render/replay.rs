@@ -68,7 +68,7 @@ pub fn plan(document: &Replay) -> String {
         plan.detours_percent,
         plan.time_percent,
         plan.context,
-        if plan.scale == 1.0 { String::new() } else { format!(", stretched {}x", plan.scale) },
+        if plan.scale == 1.0 { String::new() } else { format!(", scaled {}x", plan.scale) },
         plan.merged,
         plan.dropped
     )

@@ -161,15 +161,15 @@ fn entry(one: &Entry) -> String {
     text + &wrapped(&format!("from: {}", one.provenance.join("; ")), "  ")
 }
 
-fn place(sight: &PlaceState) -> String {
+fn place(place_state: &PlaceState) -> String {
     let value = |text: &Option<String>| text.as_deref().map_or_else(|| "?".into(), short);
-    let mut line = format!("  {} is {}", one_line(&sight.place.to_string()), value(&sight.now));
-    if sight.done {
+    let mut line = format!("  {} is {}", one_line(&place_state.place.to_string()), value(&place_state.now));
+    if place_state.done {
         line += ", as wanted";
-    } else if sight.want.is_some() {
-        line += &format!(", wanted {}", value(&sight.want));
+    } else if place_state.want.is_some() {
+        line += &format!(", wanted {}", value(&place_state.want));
     }
-    if let Some(why) = &sight.why {
+    if let Some(why) = &place_state.why {
         line += &format!(" ({})", one_line(why));
     }
     line + "\n"

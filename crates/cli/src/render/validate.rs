@@ -10,7 +10,7 @@ use crate::printer::one_line;
 
 /// The distances between the distributions, and a row for each size of detours.
 pub fn validation(document: &Validation) -> String {
-    let scale = if document.scale == 1.0 { String::new() } else { format!(" stretched {}x", document.scale) };
+    let scale = if document.scale == 1.0 { String::new() } else { format!(" scaled {}x", document.scale) };
     let mut text = format!(
         "{} by {}{scale}: {:.1} % of the detours can be injected; {} were, and the probe saw {}\n\n",
         one_line(&document.comparison.a.name),

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 /// If there is no writable folder that belongs to this user alone.
 pub fn mpi_cache() -> anyhow::Result<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let wished = of("QUELL_CACHE").or_else(|| of("XDG_CACHE_HOME").map(|folder| folder.join("quell")));
+    let configured = of("QUELL_CACHE").or_else(|| of("XDG_CACHE_HOME").map(|folder| folder.join("quell")));
     let home = of("HOME").map(|home| home.join(".cache/quell"));
-    let tried = wished.into_iter().chain(home).map(|folder| folder.join("mpi"));
+    let tried = configured.into_iter().chain(home).map(|folder| folder.join("mpi"));
     for folder in tried {
         if private(&folder).is_ok() && is_ours(&folder) {
             return Ok(fs_err::canonicalize(folder)?);

@@ -50,7 +50,10 @@ impl Remedies {
 
 fn candidate(one: &Audited<'_>, elsewhere: bool) -> Candidate {
     let mitigation = one.mitigation;
-    let writes = one.places.iter().any(|sight| !sight.done && !sight.immovable && sight.want.is_some());
+    let writes = one
+        .places
+        .iter()
+        .any(|place_state| !place_state.done && !place_state.immovable && place_state.want.is_some());
     let standing = match one.state {
         _ if elsewhere => Standing::CannotTell,
         State::Applied => Standing::On,

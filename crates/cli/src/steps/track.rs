@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use crate::progress::Step;
 
 /// Maximum number of findings on stderr; the document has all of them.
-const MOST_TOLD: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// Shows the progress of the analysis.
 struct Progress {
@@ -35,11 +35,12 @@ pub fn analyse(archive: &Path, network: Option<Network>, printer: Printer) -> an
 /// Prints what is wrong with the archive; errors make the command fail.
 pub fn verdict(tracked: &Tracked, printer: Printer) -> anyhow::Result<Outcome> {
     let reported = &tracked.findings.warnings;
-    for warning in reported.iter().take(MOST_TOLD) {
+    for warning in reported.iter().take(MAX_LISTED) {
         printer.warn(&warning.to_string());
     }
-    if reported.len() > MOST_TOLD {
-        printer.warn(&format!("and {} more: `--json` has them under `findings`", reported.len() - MOST_TOLD));
+    if reported.len() > MAX_LISTED {
+        printer
+            .warn(&format!("and {} more: `--json` has them under `findings`", reported.len() - MAX_LISTED));
     }
     if let Some(failure) = failure(tracked) {
         anyhow::bail!(failure);

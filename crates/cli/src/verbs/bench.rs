@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use quell_analysis::bench::job::RunFacts;
 use quell_node::machine::Cpus;
-use quell_node::mpi::{self, Built, Layout, Mpi, Wish};
+use quell_node::mpi::{self, Built, Layout, Mpi, MpiSelection};
 use quell_replay::Launched;
 
 use crate::args::{Bench, BenchVerb, LaunchArgs};
@@ -57,8 +57,8 @@ impl Site {
                 "`quell bench` starts the launcher itself: run it once, without mpirun or srun before it";
             return Err(Usage(text.into()).into());
         }
-        let wish = Wish { mpi: args.mpi.clone(), launcher: args.launcher.clone() };
-        let mpi = mpi::find(&wish)?;
+        let selection = MpiSelection { mpi: args.mpi.clone(), launcher: args.launcher.clone() };
+        let mpi = mpi::find(&selection)?;
         let folder = args.output.clone().unwrap_or_else(|| free_name(bench));
         if folder.exists() {
             return Err(Usage(format!(

@@ -36,8 +36,8 @@ pub fn run(args: &ServeMetrics, printer: Printer) -> anyhow::Result<Outcome> {
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     let listener = listen(args)?;
     let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), ..Default::default() };
-    let wish = if args.probe { SourcesMode::Auto } else { SourcesMode::On };
-    let side = KernelSide::start(wish, watched, printer)?;
+    let mode = if args.probe { SourcesMode::Auto } else { SourcesMode::On };
+    let side = KernelSide::start(mode, watched, printer)?;
     let stop = stopped_by_signals()?;
     if !args.listen.ip().is_loopback() {
         printer.warn("process names are served without authentication to anyone who can reach this address");

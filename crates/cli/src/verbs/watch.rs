@@ -45,9 +45,9 @@ pub fn run(args: &Watch, printer: Printer) -> anyhow::Result<Outcome> {
     let plan = plan::of_watch(args)?;
     // Work in other threads would be noise on the probed CPUs that is not marked as quell's own.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
-    let wish = if args.passive { SourcesMode::On } else { args.watching.sources };
+    let mode = if args.passive { SourcesMode::On } else { args.watching.sources };
     let watched = quell_kernel::Plan { cpus: plan.cpus.clone(), ..Default::default() };
-    let side = KernelSide::start(wish, watched, printer)?;
+    let side = KernelSide::start(mode, watched, printer)?;
     let stop = stopped_by_signals()?;
     let face = Face::choose(args, &plan, printer)?;
     let mut live = Live::new(args, &plan, side, face, printer, Arc::clone(&stop));

@@ -12,7 +12,7 @@ use serde_json::Value;
 const SPAN_NS: u64 = 40_000_000_000;
 
 /// A periodic source: when it first strikes on a CPU, and how long it takes each time.
-struct Habit {
+struct SourceModel {
     source: &'static str,
     every_ns: u64,
     first_ns: u64,
@@ -20,14 +20,19 @@ struct Habit {
 }
 
 /// A has 90 % of the time in short ticks, B is rare and long, C adds a little.
-const HABITS: [Habit; 3] = [
-    Habit { source: "tick", every_ns: 1_000_000, first_ns: 300_000, takes_ns: 9_000 },
-    Habit { source: "task:reaper", every_ns: 19_990_000_000, first_ns: 7_500_400_000, takes_ns: 10_000_000 },
-    Habit { source: "irq:disk", every_ns: 20_001_000, first_ns: 600_000, takes_ns: 10_000 },
+const MODELS: [SourceModel; 3] = [
+    SourceModel { source: "tick", every_ns: 1_000_000, first_ns: 300_000, takes_ns: 9_000 },
+    SourceModel {
+        source: "task:reaper",
+        every_ns: 19_990_000_000,
+        first_ns: 7_500_400_000,
+        takes_ns: 10_000_000,
+    },
+    SourceModel { source: "irq:disk", every_ns: 20_001_000, first_ns: 600_000, takes_ns: 10_000 },
 ];
 
 /// A recording of two CPUs; the second CPU's events lag behind the first's.
-fn node(folder: &Path, name: &str, habits: &[&Habit]) {
+fn node(folder: &Path, name: &str, models: &[&SourceModel]) {
     let mut manifest = Manifest::new(Method::Detour, State::Complete);
     manifest.threshold_ns = Some(150.0);
     manifest.sources = Some(SourcesFacts::default());
@@ -35,7 +40,7 @@ fn node(folder: &Path, name: &str, habits: &[&Habit]) {
     manifest.cpus = [0, 1].map(|cpu| CpuFacts::of_span(Cpu(cpu), span)).into();
     let mut writer = Writer::create(&folder.join(name), &manifest).unwrap();
     for cpu in [Cpu(0), Cpu(1)] {
-        let mut intervals: Vec<Interval> = habits.iter().flat_map(|habit| intervals(habit, cpu)).collect();
+        let mut intervals: Vec<Interval> = models.iter().flat_map(|model| intervals(model, cpu)).collect();
         intervals.sort_by_key(|one| one.start);
         // As the program sees it: intervals that nest or touch are one gap.
         let mut detours: Vec<Detour> = Vec::new();
@@ -51,10 +56,10 @@ fn node(folder: &Path, name: &str, habits: &[&Habit]) {
     writer.finish(&mut manifest).unwrap();
 }
 
-fn intervals(habit: &Habit, cpu: Cpu) -> impl Iterator<Item = Interval> {
-    let (source, takes) = (habit.source.parse::<Source>().unwrap(), habit.takes_ns);
-    let first = habit.first_ns + u64::from(cpu.0) * habit.every_ns / 3;
-    (first..SPAN_NS - takes).step_by(habit.every_ns as usize).map(move |start| {
+fn intervals(model: &SourceModel, cpu: Cpu) -> impl Iterator<Item = Interval> {
+    let (source, takes) = (model.source.parse::<Source>().unwrap(), model.takes_ns);
+    let first = model.first_ns + u64::from(cpu.0) * model.every_ns / 3;
+    (first..SPAN_NS - takes).step_by(model.every_ns as usize).map(move |start| {
         let (start, duration) = (Nanos::from_nanos(start), Nanos::from_nanos(takes));
         let source = source.clone();
         Interval { start, duration, net: duration, source, pid: 0, victim: 0, detail: None, cause: None }
@@ -62,7 +67,7 @@ fn intervals(habit: &Habit, cpu: Cpu) -> impl Iterator<Item = Interval> {
 }
 
 fn built(folder: &Path) {
-    node(folder, "built.quell", &HABITS.iter().collect::<Vec<_>>());
+    node(folder, "built.quell", &MODELS.iter().collect::<Vec<_>>());
 }
 
 fn cost<'a>(advice: &'a Value, source: &str, at: usize) -> &'a Value {
@@ -87,7 +92,7 @@ fn the_order_depends_on_the_scale_and_removal_confirms_each_figure() {
         let overlap = advice["scales"][0]["overlap_percent"].as_f64().unwrap();
         assert!(((sum(&advice, 0, "gain_percent") + overlap) / whole - 1.0).abs() < 0.01, "{advice:#}");
         for source in ["tick", "task:reaper"] {
-            let rest: Vec<&Habit> = HABITS.iter().filter(|habit| habit.source != source).collect();
+            let rest: Vec<&SourceModel> = MODELS.iter().filter(|model| model.source != source).collect();
             let name = format!("{ranks}-{}.quell", source.replace(':', "-"));
             node(dir.path(), &name, &rest);
             let really = json(dir.path(), &["predict", &name, "--ranks", ranks, "--seed", "5", "--json"]);

@@ -124,7 +124,7 @@ fn an_ordinary_user_runs_them_too() {
         let warnings = document["warnings"].to_string();
         assert!(
             warnings.contains("culprits-unknown") || warnings.contains("kernel-not-watched"),
-            "why there are no culprits is not said: {warnings}"
+            "no reason for missing culprits: {warnings}"
         );
     }
 }

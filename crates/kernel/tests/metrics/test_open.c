@@ -333,7 +333,7 @@ static void what_is_no_container_is_refused(void)
 	CHECK(open_code() == -ENAMETOOLONG);
 }
 
-static void become_nobody(void)
+static void drop_privileges(void)
 {
 	CHECK(setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
 }
@@ -353,7 +353,7 @@ static void another_user_is_refused(void)
 	container_serve(&c);
 	child = fork();
 	if (child == 0) {
-		become_nobody();
+		drop_privileges();
 		CHECK(open_code() == 0);
 		_exit(0);
 	}
@@ -363,7 +363,7 @@ static void another_user_is_refused(void)
 	CHECK(pipe(ready) == 0);
 	child = fork();
 	if (child == 0) {
-		become_nobody();
+		drop_privileges();
 		container_make(&c, 8);
 		container_listen(&c);
 		CHECK(write(ready[1], c.name, sizeof(c.name)) == sizeof(c.name));

@@ -2,7 +2,7 @@
 
 use quell_recording::{Cpu, Nanos, Span, Trace};
 
-/// The limits of a context, and the factor by which noise is stretched.
+/// The limits of a context, and the factor by which noise is scaled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Detours and the time between them are multiplied by this.
@@ -47,9 +47,9 @@ pub struct Coverage {
     pub merged: u64,
     /// Those too short to be injected.
     pub dropped: u64,
-    /// Time of all detours, in ns, before stretching.
+    /// Time of all detours, in ns, before scaling.
     pub noise_ns: u64,
-    /// Time of those that are injected, in ns, before stretching.
+    /// Time of those that are injected, in ns, before scaling.
     pub kept_ns: u64,
 }
 
@@ -95,7 +95,7 @@ pub enum CompileError {
     /// Detours are so frequent that the program would starve.
     #[error(
         "{name}: a detour every {period} on CPU {cpu} is too often for this context, in which each costs \
-         {overhead}: with a period below three times that, the program starves. Stretch the noise with --scale {scale}, or use --context boundary"
+         {overhead}: with a period below three times that, the program starves. Scale the noise with --scale {scale}, or use --context boundary"
     )]
     TooOften {
         /// The node's noise.
@@ -210,19 +210,19 @@ fn of_cpu(trace: &Trace, span: Span, limits: Limits, coverage: &mut Coverage) ->
     }
     now.into_iter().for_each(|last| injected.push(last));
     let detours = injected.detours;
-    CpuNoise { cpu: trace.cpu, period_ns: stretched(span.length().as_nanos(), limits.scale), detours }
+    CpuNoise { cpu: trace.cpu, period_ns: scaled(span.length().as_nanos(), limits.scale), detours }
 }
 
-fn stretched(ns: u64, scale: f64) -> u64 {
+fn scaled(ns: u64, scale: f64) -> u64 {
     if scale == 1.0 { ns } else { (ns as f64 * scale).round() as u64 }
 }
 
-/// A stretched detour into which the next one may still be merged.
+/// A scaled detour into which the next one may still be merged.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     start: u64,
     length: u64,
-    /// The number of detours in it, and their time before stretching.
+    /// The number of detours in it, and their time before scaling.
     count: u64,
     noise_ns: u64,
 }
@@ -230,7 +230,7 @@ struct Pending {
 impl Pending {
     /// Rounds both ends rather than the length, so that two detours with a gap between them keep one.
     fn new(start: u64, end: u64, scale: f64) -> Self {
-        let (first, last) = (stretched(start, scale), stretched(end, scale));
+        let (first, last) = (scaled(start, scale), scaled(end, scale));
         Self { start: first, length: last - first, count: 1, noise_ns: end - start }
     }
 
@@ -252,7 +252,7 @@ struct Injected<'a> {
     limits: Limits,
     coverage: &'a mut Coverage,
     detours: Vec<(u64, u64)>,
-    /// Where the last detour of the trace ended, before stretching.
+    /// Where the last detour of the trace ended, before scaling.
     end: u64,
 }
 

@@ -36,7 +36,7 @@ pub struct Plan<'a> {
     pub cpus: Vec<Cpu>,
     /// Work of a phase, unscaled.
     pub quantum: Nanos,
-    /// Factor by which quantum and noise are stretched while they run; all results are divided by it.
+    /// Factor by which quantum and noise are scaled while they run; all results are divided by it.
     pub scale: f64,
     /// The traces.
     pub tracks: Vec<Track<'a>>,
@@ -45,14 +45,14 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// The stretched quantum, in ns.
-    pub fn stretched_ns(&self) -> f64 {
+    /// The scaled quantum, in ns.
+    pub fn scaled_quantum_ns(&self) -> f64 {
         self.quantum.as_nanos() as f64 * self.scale
     }
 
-    /// The own noise up to which a run is valid, in stretched ns.
+    /// The own noise up to which a run is valid, in scaled ns.
     pub fn limit_ns(&self) -> f64 {
-        (self.stretched_ns() * LIMIT_SHARE).max(LEAST_LIMIT_NS)
+        (self.scaled_quantum_ns() * LIMIT_SHARE).max(LEAST_LIMIT_NS)
     }
 }
 
@@ -83,7 +83,7 @@ pub struct Tally {
     pub runs_again: u64,
     /// Attempts that were discarded for that reason.
     pub thrown_away: u64,
-    /// Runs whose own noise was above the limit on every attempt, and that count nevertheless.
+    /// Runs whose own noise was above the limit on every attempt, which count all the same.
     pub disturbed: u64,
     /// Runs with own noise, which was subtracted from their time …
     pub with_own: u64,

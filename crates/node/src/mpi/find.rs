@@ -15,7 +15,7 @@ const QUESTION: &str = "#include <mpi.h>\n#if defined(OMPI_MAJOR_VERSION)\nquell
 
 /// Which MPI and launcher the user requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct MpiSelection {
     /// `openmpi`, `mpich`, or the path of a compiler wrapper; `None` for `mpicc` from PATH.
     pub mpi: Option<String>,
     /// Name or path of a launcher; `None` for the one that belongs to the wrapper.
@@ -86,9 +86,9 @@ pub struct Mpi {
 ///
 /// # Errors
 /// [`MpiError::NoCompiler`], [`MpiError::Compiler`] or [`MpiError::NoLauncher`], each with what to do.
-pub fn find(wish: &Wish) -> Result<Mpi, MpiError> {
-    let Wrapper { compiler, family, version } = wrapper(wish.mpi.as_deref())?;
-    let (launcher, kind) = launcher(wish, &compiler, family)?;
+pub fn find(selection: &MpiSelection) -> Result<Mpi, MpiError> {
+    let Wrapper { compiler, family, version } = wrapper(selection.mpi.as_deref())?;
+    let (launcher, kind) = launcher(selection, &compiler, family)?;
     Ok(Mpi { compiler, family, version, launcher, kind })
 }
 
@@ -99,18 +99,18 @@ impl Mpi {
     }
 }
 
-/// Finds a wrapper by a name as in [`Wish::mpi`].
+/// Finds a wrapper by a name as in [`MpiSelection::mpi`].
 ///
 /// # Errors
 /// [`MpiError::NoCompiler`] or [`MpiError::Compiler`].
-pub fn wrapper(wish: Option<&str>) -> Result<Wrapper, MpiError> {
-    let compiler = compiler(wish)?;
+pub fn wrapper(selection: Option<&str>) -> Result<Wrapper, MpiError> {
+    let compiler = compiler(selection)?;
     let (family, version) = identify(&compiler)?;
     Ok(Wrapper { compiler, family, version })
 }
 
-fn compiler(wish: Option<&str>) -> Result<PathBuf, MpiError> {
-    let names: Vec<String> = match wish {
+fn compiler(selection: Option<&str>) -> Result<PathBuf, MpiError> {
+    let names: Vec<String> = match selection {
         None => match std::env::var("MPICC") {
             Ok(name) if !name.is_empty() => vec![name],
             _ => ["mpicc", "mpicc.openmpi", "mpicc.mpich"].map(str::to_owned).to_vec(),
@@ -169,8 +169,12 @@ fn family_of(answer: &str) -> (Family, String) {
     }
 }
 
-fn launcher(wish: &Wish, compiler: &Path, family: Family) -> Result<(PathBuf, Launcher), MpiError> {
-    let names = match &wish.launcher {
+fn launcher(
+    selection: &MpiSelection,
+    compiler: &Path,
+    family: Family,
+) -> Result<(PathBuf, Launcher), MpiError> {
+    let names = match &selection.launcher {
         Some(name) => vec![name.clone()],
         None => candidates(compiler),
     };
@@ -263,10 +267,10 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_broken_is_named() {
-        let wish = |mpi: &str| Wish { mpi: Some(mpi.into()), launcher: None };
-        assert!(matches!(find(&wish("no-such-mpi")), Err(MpiError::NoCompiler { .. })));
-        assert!(matches!(find(&wish("/bin/false")), Err(MpiError::Compiler { .. })));
-        let error = find(&wish("/bin/true")).unwrap_err().to_string();
+        let selection = |mpi: &str| MpiSelection { mpi: Some(mpi.into()), launcher: None };
+        assert!(matches!(find(&selection("no-such-mpi")), Err(MpiError::NoCompiler { .. })));
+        assert!(matches!(find(&selection("/bin/false")), Err(MpiError::Compiler { .. })));
+        let error = find(&selection("/bin/true")).unwrap_err().to_string();
         assert!(error.contains("mpi.h cannot be read"), "{error}");
     }
 }

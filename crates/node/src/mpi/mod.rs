@@ -12,7 +12,7 @@ mod run;
 use std::path::PathBuf;
 
 pub use build::{BENCH, Built, Product, TRACER, build};
-pub use find::{Family, Launcher, Mpi, Wish, Wrapper, find, wrapper};
+pub use find::{Family, Launcher, Mpi, MpiSelection, Wrapper, find, wrapper};
 pub use launch::{Layout, command};
 pub use program::{Linked, Used, used_by};
 pub use run::{Ended, Progress, run};

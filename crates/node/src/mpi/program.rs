@@ -33,7 +33,7 @@ pub struct Used {
 ///
 /// # Errors
 /// [`MpiError::NoWrapper`], [`MpiError::NoCompiler`] or [`MpiError::Compiler`], each with what to do.
-pub fn used_by(command: &[String], wish: Option<&str>) -> Result<Used, MpiError> {
+pub fn used_by(command: &[String], selection: Option<&str>) -> Result<Used, MpiError> {
     let mut programs: Vec<PathBuf> = Vec::new();
     // A script passed to a shell is one word, so each word is split.
     for word in command.iter().flat_map(|word| word.split_whitespace()) {
@@ -41,8 +41,8 @@ pub fn used_by(command: &[String], wish: Option<&str>) -> Result<Used, MpiError>
     }
     let linked = programs.iter().find_map(|program| linked(program));
     let doubts = programs.iter().filter_map(|program| doubt(program)).collect();
-    let wrapper = match (wish, &linked) {
-        (Some(_), _) => wrapper(wish)?,
+    let wrapper = match (selection, &linked) {
+        (Some(_), _) => wrapper(selection)?,
         (None, Some(linked)) => of_library(&linked.library)?,
         (None, None) => match programs.iter().find_map(|program| launcher_family(program)) {
             Some(family) => first_of(family, "the launcher".into(), Vec::new())?,

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(8);
 /// How often the launcher is polled. quell is another process, so this costs the ranks next to nothing.
 const LOOK: Duration = Duration::from_millis(40);
 /// Maximum number of bytes of output that are kept.
-const MOST_SAID: usize = 1 << 16;
+const MAX_PRINTED: usize = 1 << 16;
 /// The prefix of the benchmark program's own lines.
 const MARK: &str = "quell-bench: ";
 
@@ -62,7 +62,7 @@ impl Heard {
             // srun's messages before and after it waits in the queue.
             self.queued = (self.queued && !line.contains("has been allocated resources"))
                 || line.contains("queued and waiting for resources");
-            if self.printed.len() + line.len() < MOST_SAID {
+            if self.printed.len() + line.len() < MAX_PRINTED {
                 self.printed += line;
                 self.printed.push('\n');
             }

@@ -44,7 +44,7 @@ pub(super) struct Stream<'a> {
     quanta: Vec<(Cpu, Quantum)>,
     found: u64,
     written: u64,
-    lost_beside: u64,
+    lost_elsewhere: u64,
     flushed: Nanos,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Stream<'a> {
             quanta: Vec::new(),
             found: 0,
             written: 0,
-            lost_beside: 0,
+            lost_elsewhere: 0,
             flushed: Nanos::ZERO,
         }
     }
@@ -84,7 +84,7 @@ impl<'a> Stream<'a> {
             }
             self.watch();
             if done || self.elapsed() >= sink.next_flush(self.flushed) {
-                self.lost_beside = sink.lost();
+                self.lost_elsewhere = sink.lost();
                 self.flush(sink).inspect_err(|_| self.halt())?;
                 sink.status(self.status());
             }
@@ -111,7 +111,7 @@ impl<'a> Stream<'a> {
 
     pub fn status(&self) -> Status {
         let lost: u64 = self.probes.iter().map(|probe| probe.ring.lost()).sum();
-        Status { elapsed: self.elapsed(), rows: self.found, lost: lost + self.lost_beside }
+        Status { elapsed: self.elapsed(), rows: self.found, lost: lost + self.lost_elsewhere }
     }
 
     /// Number of rows for which a probe's ring had no room.
@@ -205,7 +205,7 @@ impl<'a> Stream<'a> {
         self.write(sink)?;
         self.flushed = self.elapsed();
         let lost = self.probes.iter().map(|probe| probe.ring.lost()).collect();
-        sink.progress(&Progress { until_ns: self.flushed, lost, intervals_lost: self.lost_beside })?;
+        sink.progress(&Progress { until_ns: self.flushed, lost, intervals_lost: self.lost_elsewhere })?;
         // A new line starts here, so that a long run follows NTP's adjustments of CLOCK_MONOTONIC.
         self.base = self.latest;
         Ok(())

@@ -18,7 +18,7 @@ function remedySection(advice) {
     return section(
         "remedies",
         "What could be done",
-        paragraph(remediesSaid(advice, all, weighed), "lead"),
+        paragraph(remediesText(advice, all, weighed), "lead"),
         tryCommand(advice),
         ...(weighed.length > 0
             ? atScale(advice, "remedies-scale", (scale) => [remedyTable(weighed, scale)])
@@ -36,7 +36,7 @@ function remedySection(advice) {
 }
 
 /** The conclusion, even if there is little to gain. */
-function remediesSaid(advice, all, weighed) {
+function remediesText(advice, all, weighed) {
     const last = scalesOf(advice).at(-1);
     const worth = weighed.filter((one) => one.worth_it === true);
     if (worth.length > 0) {

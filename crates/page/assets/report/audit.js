@@ -162,7 +162,7 @@ function unseenSection(audit, link) {
         ([why, rows]) => element("li", {}, `${asSentence(why)} `, ...joined(rows.map((row) => link(row.id)))),
     );
     const hidden = [...grouped(unseen, (one) => `${one.mitigation}\n${one.why}`).values()].map((places) => {
-        const shown = places.slice(0, MOST_TOLD);
+        const shown = places.slice(0, MAX_LISTED);
         const rest = places.length - shown.length;
         return element(
             "li",

@@ -103,7 +103,7 @@ function mitigationEntry(row, columns, largest, link, changed) {
 
 /** The text that a search covers. */
 function searched(row) {
-    const places = records(row.places).map((sight) => placeName(sight.place));
+    const places = records(row.places).map((placeState) => placeName(placeState.place));
     const hands = records(row.by_hand).map((hand) => hand.todo);
     const words = [
         row.id,
@@ -159,7 +159,7 @@ function mitigationCell(column, row, button, largest) {
 function mitigationDetail(row, link) {
     const patterns = list(row.patterns).map((pattern) => element("code", {}, clean(pattern)));
     const hands = records(row.by_hand);
-    const sights = records(row.places);
+    const placeStates = records(row.places);
     const entries = [
         ["Why", row.why ? asSentence(row.why) : null],
         ["Gone", row.gone ? asSentence(row.gone) : null],
@@ -167,7 +167,7 @@ function mitigationDetail(row, link) {
         ["What", row.what ? clean(row.what) : null],
         ["Mind", row.caveat ? clean(row.caveat) : null, "mind"],
         ["Takes away", patterns.length > 0 ? element("span", { class: "patterns" }, ...patterns) : null],
-        ["Places", sights.length > 0 ? placeList(sights) : null],
+        ["Places", placeStates.length > 0 ? placeList(placeStates) : null],
         ["By hand", hands.length > 0 ? element("ul", { class: "hands" }, ...hands.map(handItem)) : null],
         ["Plan", planOf(row)],
         ["IBM's page", row.ibm ? clean(row.ibm) : null],
@@ -226,16 +226,16 @@ function marked(text) {
     );
 }
 
-function placeList(sights) {
-    const wrong = (sight) => Number(sight.done === true);
-    const shown = [...sights].sort((a, b) => wrong(a) - wrong(b)).slice(0, MOST_PLACES);
-    const done = sights.filter((sight) => sight.done).length;
-    const rest = sights.length - shown.length;
-    const refusable = sights.some((sight) => sight.may_fail && !sight.done && !sight.immovable);
+function placeList(placeStates) {
+    const wrong = (placeState) => Number(placeState.done === true);
+    const shown = [...placeStates].sort((a, b) => wrong(a) - wrong(b)).slice(0, MOST_PLACES);
+    const done = placeStates.filter((placeState) => placeState.done).length;
+    const rest = placeStates.length - shown.length;
+    const refusable = placeStates.some((placeState) => placeState.may_fail && !placeState.done && !placeState.immovable);
     const sums = [
-        ...(sights.length > 1 ? [`${count(done)} of ${count(sights.length)} are as wanted.`] : []),
+        ...(placeStates.length > 1 ? [`${count(done)} of ${count(placeStates.length)} are as wanted.`] : []),
         ...(refusable
-            ? [sights.length > 1 ? "The kernel may refuse some." : "The kernel may refuse it."]
+            ? [placeStates.length > 1 ? "The kernel may refuse some." : "The kernel may refuse it."]
             : []),
     ];
     const sum = sums.length > 0 ? element("p", { class: "note" }, sums.join(" ")) : null;
@@ -251,29 +251,29 @@ function placeList(sights) {
     return element("div", {}, sum, scroll, more);
 }
 
-function placeItem(sight) {
-    const [mark, word] = markOf(sight);
-    const lines = [sight.now, sight.want].some((text) => placeValue(text).includes("\n"));
-    const hasWant = sight.want !== null && sight.want !== undefined;
+function placeItem(placeState) {
+    const [mark, word] = markOf(placeState);
+    const lines = [placeState.now, placeState.want].some((text) => placeValue(text).includes("\n"));
+    const hasWant = placeState.want !== null && placeState.want !== undefined;
     const value = (text, kind) => element("code", { class: kind }, placeValue(text));
     const values =
-        sight.done || !hasWant
-            ? [value(sight.now, "now")]
+        placeState.done || !hasWant
+            ? [value(placeState.now, "now")]
             : [
-                  value(sight.now, "now"),
+                  value(placeState.now, "now"),
                   element("span", { class: "to", role: "img", "aria-label": "wanted" }, "→"),
-                  value(sight.want, "want"),
+                  value(placeState.want, "want"),
               ];
-    const others = list(sight.group)
-        .filter((path) => path !== record(sight.place)?.path)
+    const others = list(placeState.group)
+        .filter((path) => path !== record(placeState.place)?.path)
         .map(clean);
     const notes = [
-        sight.why ? clean(sight.why) : null,
-        sight.immovable && !sight.why ? "the kernel does not let anyone change it" : null,
-        sight.staged ? "in force after the next boot, or when what reads it starts again" : null,
+        placeState.why ? clean(placeState.why) : null,
+        placeState.immovable && !placeState.why ? "the kernel does not let anyone change it" : null,
+        placeState.staged ? "in force after the next boot, or when what reads it starts again" : null,
         others.length > 0 ? `changes with ${others.join(", ")}` : null,
-        list(sight.overruled_by).length > 0
-            ? `set otherwise, and later, by ${sight.overruled_by.map(clean).join(", ")}`
+        list(placeState.overruled_by).length > 0
+            ? `set otherwise, and later, by ${placeState.overruled_by.map(clean).join(", ")}`
             : null,
     ].filter(Boolean);
     return element(
@@ -283,7 +283,7 @@ function placeItem(sight) {
         element(
             "div",
             { class: lines ? "place lines" : "place" },
-            element("span", { class: "where" }, placeName(sight.place)),
+            element("span", { class: "where" }, placeName(placeState.place)),
             element("span", { class: "values" }, ...values),
             notes.length > 0 ? element("span", { class: "note" }, notes.join("; ")) : null,
         ),
@@ -291,17 +291,17 @@ function placeItem(sight) {
 }
 
 /** The mark and the name of a place's state. */
-function markOf(sight) {
-    if (sight.done) {
+function markOf(placeState) {
+    if (placeState.done) {
         return ["applied", "as wanted"];
     }
-    if (sight.now === null || sight.now === undefined) {
+    if (placeState.now === null || placeState.now === undefined) {
         return ["cannot-tell", "not seen"];
     }
-    if (sight.immovable) {
+    if (placeState.immovable) {
         return ["not-here", "fixed"];
     }
-    return sight.want === null || sight.want === undefined
+    return placeState.want === null || placeState.want === undefined
         ? ["cannot-tell", "not judged"]
         : ["not-applied", "to change"];
 }
@@ -340,20 +340,20 @@ function planOptions(row, id) {
         return null;
     }
     const known = (value) => value !== null && value !== undefined;
-    const same = (sight) => placeValue(sight.now) === placeValue(sight.want);
+    const same = (placeState) => placeValue(placeState.now) === placeValue(placeState.want);
     const writes = records(row.places).filter(
-        (sight) =>
-            !sight.done &&
-            !sight.immovable &&
-            known(sight.now) &&
-            known(sight.want) &&
-            !(sight.staged && same(sight)),
+        (placeState) =>
+            !placeState.done &&
+            !placeState.immovable &&
+            known(placeState.now) &&
+            known(placeState.want) &&
+            !(placeState.staged && same(placeState)),
     );
     if (writes.length === 0) {
         return null;
     }
     // Changes that take effect only after a reboot need a persistent plan.
-    return writes.every((sight) => sight.staged) ? ["--persist"] : [];
+    return writes.every((placeState) => placeState.staged) ? ["--persist"] : [];
 }
 
 function whyNoPlan(row) {

@@ -1,7 +1,7 @@
 // What noise did to an MPI run: figures, tables, and findings about its archive.
 
 /** Maximum number of findings to list individually. */
-const MOST_TOLD = 8;
+const MAX_LISTED = 8;
 
 const TRACK_WORDS = [
     ["Noise", "Time that the kernel or other tasks took from a rank while it could have run."],
@@ -87,11 +87,11 @@ function limitsOfTrack(run) {
             ? null
             : "No noise was counted: the archive has no counters of it. This says nothing about whether the run was quiet.",
         list(run.sentences).length > 0
-            ? `The archive is not whole or contradicts itself${wrong.length > 0 ? ": " : ""}${wrong.join("; ")}.`
+            ? `The archive is incomplete or contradicts itself${wrong.length > 0 ? ": " : ""}${wrong.join("; ")}.`
             : null,
-        ...list(run.sentences).slice(0, MOST_TOLD).map(clean),
-        list(run.sentences).length > MOST_TOLD
-            ? `And ${count(run.sentences.length - MOST_TOLD)} more, which quell track --json lists.`
+        ...list(run.sentences).slice(0, MAX_LISTED).map(clean),
+        list(run.sentences).length > MAX_LISTED
+            ? `And ${count(run.sentences.length - MAX_LISTED)} more, which quell track --json lists.`
             : null,
         found.noise_without_time_ns > 0
             ? `${duration(found.noise_without_time_ns)} of the noise that was counted had no place between the events: it is in the local noise, and in nothing else.`

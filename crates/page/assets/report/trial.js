@@ -22,7 +22,7 @@ function headlineOfTrials(tried) {
         .map((one) => [
             `${clean(one.id)}, tried`,
             TRIAL_VERDICTS[one.verdict] ?? clean(one.verdict),
-            gainSaid(record(one.trial.detours)),
+            gainText(record(one.trial.detours)),
         ]);
 }
 
@@ -80,7 +80,7 @@ function trialPart(one, advice) {
                 { class: `verdict ${one.verdict in TRIAL_VERDICTS ? one.verdict : ""}` },
                 verdict,
             ),
-            `: ${gainSaid(record(trial.detours))}. ${plural(trial.pairs, "pair")} of recordings; the intervals hold jointly with ${significant(100 * trial.confidence, 4)} % confidence.${kept}`,
+            `: ${gainText(record(trial.detours))}. ${plural(trial.pairs, "pair")} of recordings; the intervals hold jointly with ${significant(100 * trial.confidence, 4)} % confidence.${kept}`,
         ),
         refused.length > 0 ? element("ul", {}, ...refused) : null,
         trialTable(trial),
@@ -94,7 +94,7 @@ function rate(ns) {
 }
 
 /** The change of all detours, with its interval. */
-function gainSaid(effect) {
+function gainText(effect) {
     if (!effect) {
         return "";
     }
@@ -220,7 +220,7 @@ function trialAtScale(one, advice) {
                   () => trialSpec(rows),
               )
             : null,
-        besideAdvice(rows),
+        contextAdvice(rows),
         table(
             `Slowdown of phases of ${duration(scale.quantum_ns)}, without and with ${clean(one.id)}.`,
             filled(columns, rows),
@@ -240,7 +240,7 @@ function advisedGain(id, ranks, scale, advice) {
 }
 
 /** `Predicted 20.10, measured 18.70 points at 2 ranks`, for the smallest and the largest number of ranks that the recordings support. */
-function besideAdvice(rows) {
+function contextAdvice(rows) {
     const both = rows.filter((row) => row.advised && row.supported);
     const shown = both.length > 0 ? both : rows.filter((row) => row.advised);
     if (shown.length === 0) {

@@ -70,7 +70,7 @@ fn ranks_of_several_hosts_stay_where_they_were() {
         (manifest.host_of(0), manifest.host_of(7), manifest.host.as_deref()),
         (Some("n1"), Some("n2"), None)
     );
-    assert_eq!(written(manifest, &found.phases, Format::Psnap), text, "of unknown work nothing is said");
+    assert_eq!(written(manifest, &found.phases, Format::Psnap), text, "unknown work is left out");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub const PRESETS: [Preset; 2] = [
     Preset {
         name: "loggopsim",
         net: Network::default,
-        source: "LogGOPSim's own defaults (options -L -o -g -G -O -S of commit 76451de); what is used if nothing is said",
+        source: "LogGOPSim's own defaults (options -L -o -g -G -O -S of commit 76451de); the default",
     },
     Preset {
         name: "atlahs",

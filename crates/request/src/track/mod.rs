@@ -22,6 +22,6 @@ impl TrackArgs {
 
 /// Why a run counts as failed although it was read to its end.
 pub fn failure(tracked: &Tracked) -> Option<&'static str> {
-    let broken = "the archive is not whole or contradicts itself: what is said holds for what is there";
+    let broken = "the archive is incomplete or contradicts itself; the results hold for the part that quell could read";
     tracked.findings.broken().then_some(broken)
 }

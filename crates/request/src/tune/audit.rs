@@ -109,11 +109,14 @@ pub fn document(
 
 fn unseen<'a>(one: &'a Audited<'_>) -> impl Iterator<Item = Unseen> + 'a {
     let here = one.state != State::NotHere;
-    let hidden = one.places.iter().filter(move |sight| here && sight.now.is_none() && sight.why.is_some());
-    hidden.map(|sight| Unseen {
+    let hidden = one
+        .places
+        .iter()
+        .filter(move |place_state| here && place_state.now.is_none() && place_state.why.is_some());
+    hidden.map(|place_state| Unseen {
         mitigation: one.mitigation.id.clone(),
-        place: sight.place.to_string(),
-        why: sight.why.clone().unwrap_or_default(),
+        place: place_state.place.to_string(),
+        why: place_state.why.clone().unwrap_or_default(),
     })
 }
 

@@ -1,9 +1,9 @@
 //! All nodes of one kind in a job. Finds the slowest of them in a phase without visiting each.
 //!
-//! The delay as a function of the start falls into stretches whose first start is the worst (see
+//! The delay as a function of the start falls into ranges whose first start is the worst (see
 //! [`ProgressClock::worst_starts`](crate::clock::ProgressClock)). As long as the nodes keep their distances, a
-//! phase needs only the worst stretch that holds a node. There are three exact ways to find it, and the
-//! cheapest is taken: from the worst stretch down, over the stretches that the nodes lie in, or node by node.
+//! phase needs only the worst range that holds a node. There are three exact ways to find it, and the
+//! cheapest is taken: from the worst range down, over the ranges that the nodes lie in, or node by node.
 
 use super::node::{Pace, Slowest, TimeRange};
 use super::{Job, Layout, SyncMode, stream};
@@ -131,9 +131,9 @@ impl Shifted<'_> {
         if nodes <= FEW {
             return self.by_node();
         }
-        let stretches = self.occupied().map(|(_, _, count)| count + 1).sum();
-        self.by_peak(nodes.min(stretches))
-            .unwrap_or_else(|| if stretches < nodes { self.by_stretch() } else { self.by_node() })
+        let ranges = self.occupied().map(|(_, _, count)| count + 1).sum();
+        self.by_peak(nodes.min(ranges))
+            .unwrap_or_else(|| if ranges < nodes { self.by_range() } else { self.by_node() })
     }
 
     /// Visits every node.
@@ -143,33 +143,33 @@ impl Shifted<'_> {
         starts.map(|start| self.pace.slowest(start, self.pace.cpus())).fold(Slowest::default(), Slowest::or)
     }
 
-    /// Walks from the worst stretch down until no later one can be worse than what was found; `None` if that
-    /// takes more than `steps`, or more stretches than are kept.
+    /// Walks from the worst range down until no later one can be worse than what was found; `None` if that
+    /// takes more than `steps`, or more ranges than are kept.
     fn by_peak(&self, steps: usize) -> Option<Slowest> {
         let mut worst = Slowest::default();
-        for stretch in self.pace.stretches.iter().take(steps) {
-            if worst.delay >= stretch.peak {
+        for range in self.pace.ranges.iter().take(steps) {
+            if worst.delay >= range.peak {
                 return Some(worst);
             }
-            if let Some(start) = self.first_within(stretch) {
-                worst = worst.or(self.pace.slowness(stretch.cpu as usize, start));
+            if let Some(start) = self.first_within(range) {
+                worst = worst.or(self.pace.slowness(range.cpu as usize, start));
             }
         }
-        (steps >= self.pace.stretches.len() && worst.delay >= self.pace.rest_peak).then_some(worst)
+        (steps >= self.pace.ranges.len() && worst.delay >= self.pace.rest_peak).then_some(worst)
     }
 
-    /// The earliest position of a node in a stretch, which is the slowest of those in it.
-    fn first_within(&self, stretch: &TimeRange) -> Option<u64> {
+    /// The earliest position of a node in a range, which is the slowest of those in it.
+    fn first_within(&self, range: &TimeRange) -> Option<u64> {
         let period = self.pace.period();
-        let goal = minus(stretch.first, self.shift, period);
+        let goal = minus(range.first, self.shift, period);
         let keys = self.offsets.keys();
         let offset = keys.get(self.offsets.below(goal)).unwrap_or(&keys[0]);
         let way = minus(*offset, goal, period);
-        (way < stretch.length).then(|| (stretch.first + way) % period)
+        (way < range.length).then(|| (range.first + way) % period)
     }
 
-    /// Walks over the stretches of each CPU from the first node's to the last node's.
-    fn by_stretch(&self) -> Slowest {
+    /// Walks over the ranges of each CPU from the first node's to the last node's.
+    fn by_range(&self) -> Slowest {
         let keys = self.offsets.keys();
         let period = self.pace.period();
         let mut worst = self.pace.slowest((keys[0] + self.shift) % period, self.pace.cpus());
@@ -183,7 +183,7 @@ impl Shifted<'_> {
         worst
     }
 
-    /// Per CPU, the stretches that begin after the first node's position and no later than the last node's: index of
+    /// Per CPU, the ranges that begin after the first node's position and no later than the last node's: index of
     /// the first and count.
     fn occupied(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let keys = self.offsets.keys();
@@ -226,8 +226,8 @@ mod tests {
                 let shifted =
                     Shifted { pace: &pace, offsets: &offsets, shift: draws.below(turn, 10_000_000) };
                 let slowest = shifted.by_node().delay;
-                assert_eq!(shifted.by_stretch().delay, slowest);
-                for found in [Some(shifted.by_stretch()), shifted.by_peak(usize::MAX)].into_iter().flatten() {
+                assert_eq!(shifted.by_range().delay, slowest);
+                for found in [Some(shifted.by_range()), shifted.by_peak(usize::MAX)].into_iter().flatten() {
                     assert_eq!(found.delay, slowest);
                     assert_eq!(pace.clocks[found.cpu].delay(found.at, pace.quantum), slowest);
                 }

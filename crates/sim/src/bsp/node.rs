@@ -71,9 +71,9 @@ pub(super) struct TimeRange {
     pub(super) cpu: u32,
 }
 
-/// Number of the worst stretches that are kept in order: a job that needs more is too small to profit from them.
+/// Number of the worst ranges that are kept in order: a job that needs more is too small to profit from them.
 /// Tests keep few, to cover the case that they run out.
-const MOST_STRETCHES: usize = if cfg!(test) { 100 } else { 1 << 16 };
+const MOST_RANGES: usize = if cfg!(test) { 100 } else { 1 << 16 };
 
 /// How long one quantum takes on a node, from any start.
 #[derive(Clone, Debug)]
@@ -82,9 +82,9 @@ pub(super) struct Pace {
     pub(super) quantum: u64,
     /// Per CPU, the starts at which the delay grows.
     pub(super) worst_starts: Vec<Sorted>,
-    /// The worst stretches of all CPUs, worst first.
-    pub(super) stretches: Vec<TimeRange>,
-    /// No stretch that `stretches` omits has a higher peak.
+    /// The worst ranges of all CPUs, worst first.
+    pub(super) ranges: Vec<TimeRange>,
+    /// No range that `ranges` omits has a higher peak.
     pub(super) rest_peak: u64,
 }
 
@@ -93,12 +93,12 @@ impl Pace {
         let clocks = node.clocks;
         let worst_starts: Vec<Sorted> =
             clocks.iter().map(|clock| Sorted::new(clock.worst_starts(quantum))).collect();
-        let mut stretches: Vec<TimeRange> = Vec::new();
+        let mut ranges: Vec<TimeRange> = Vec::new();
         for (cpu, (clock, starts)) in clocks.iter().zip(&worst_starts).enumerate() {
-            stretches.extend(stretches_of(cpu as u32, clock, starts.keys(), quantum));
+            ranges.extend(ranges_between(cpu as u32, clock, starts.keys(), quantum));
         }
-        let rest_peak = keep_worst(&mut stretches);
-        Self { clocks, quantum, worst_starts, stretches, rest_peak }
+        let rest_peak = keep_worst(&mut ranges);
+        Self { clocks, quantum, worst_starts, ranges, rest_peak }
     }
 
     /// CPUs per node.
@@ -122,8 +122,8 @@ impl Pace {
     }
 }
 
-/// Each stretch runs from one worst start to the next; the last wraps around to the first.
-fn stretches_of(
+/// Each range runs from one worst start to the next; the last wraps around to the first.
+fn ranges_between(
     cpu: u32,
     clock: &ProgressClock,
     starts: &[u64],
@@ -139,16 +139,16 @@ fn stretches_of(
     })
 }
 
-/// Sorts the worst stretches to the front, drops the rest and returns their highest peak.
-fn keep_worst(stretches: &mut Vec<TimeRange>) -> u64 {
+/// Sorts the worst ranges to the front, drops the rest and returns their highest peak.
+fn keep_worst(ranges: &mut Vec<TimeRange>) -> u64 {
     let worst_first = |s: &TimeRange| (std::cmp::Reverse(s.peak), s.cpu, s.first);
     let mut rest_peak = 0;
-    if stretches.len() > MOST_STRETCHES {
-        let (_, best_of_rest, _) = stretches.select_nth_unstable_by_key(MOST_STRETCHES, worst_first);
+    if ranges.len() > MOST_RANGES {
+        let (_, best_of_rest, _) = ranges.select_nth_unstable_by_key(MOST_RANGES, worst_first);
         rest_peak = best_of_rest.peak;
-        stretches.truncate(MOST_STRETCHES);
-        stretches.shrink_to_fit();
+        ranges.truncate(MOST_RANGES);
+        ranges.shrink_to_fit();
     }
-    stretches.sort_unstable_by_key(worst_first);
+    ranges.sort_unstable_by_key(worst_first);
     rest_peak
 }

@@ -204,9 +204,9 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Global<'a, P, F, R> {
 
     /// Carries out the effects of the event of `me` at `t`.
     fn spread(&mut self, me: u32, t: u64) {
-        let to = std::mem::replace(&mut self.effects.mail_to, ANY);
+        let to = std::mem::replace(&mut self.effects.message_to, ANY);
         if to != ANY {
-            let mut event = self.effects.mail;
+            let mut event = self.effects.message;
             event.age = self.age(t, event.what);
             self.seats[to as usize].rank.push(event, to);
         }

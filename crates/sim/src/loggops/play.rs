@@ -35,9 +35,9 @@ pub(super) struct Effects {
     /// Operations of the rank itself that became free.
     pub(super) free: Vec<Free>,
     /// The rank that a message or an answer goes to; [`ANY`] for none.
-    pub(super) mail_to: u32,
+    pub(super) message_to: u32,
     /// That message or answer.
-    pub(super) mail: Event,
+    pub(super) message: Event,
     /// A send of another rank that ends in the same instant (LogGOPSim's rendezvous).
     pub(super) remote: Option<Remote>,
     /// The noise that struck, in nanoseconds.
@@ -48,15 +48,22 @@ pub(super) struct Effects {
 
 impl Default for Effects {
     fn default() -> Self {
-        Self { free: Vec::new(), mail_to: ANY, mail: Event::default(), remote: None, noise: 0, error: None }
+        Self {
+            free: Vec::new(),
+            message_to: ANY,
+            message: Event::default(),
+            remote: None,
+            noise: 0,
+            error: None,
+        }
     }
 }
 
 impl Effects {
     #[inline(always)]
-    fn send(&mut self, to: u32, mail: Event) {
-        self.mail_to = to;
-        self.mail = mail;
+    fn send(&mut self, to: u32, message: Event) {
+        self.message_to = to;
+        self.message = message;
     }
 }
 

@@ -66,11 +66,11 @@ impl<P: Program, F: FreeFrom, W: Watch> Play<P, F> for Watched<'_, '_, P, W> {
             _ => None,
         };
         let (freed_before, noise_before) = (effects.free.len(), effects.noise);
-        let mail_before = effects.mail_to;
+        let message_before = effects.message_to;
         let iteration = rules.iteration(&rank.state);
         rules.play(me, rank, event, t, effects);
         let busy = matches!(event.what, What::Send | What::Calc | What::Message);
-        let sent = (effects.mail_to != mail_before).then_some((effects.mail_to, &effects.mail));
+        let sent = (effects.message_to != message_before).then_some((effects.message_to, &effects.message));
         lock(&self.watch).see(&Seen {
             rank: me,
             event: &event,

@@ -22,7 +22,7 @@ const RING: u64 = 64;
 const MIN_RANKS: u32 = if cfg!(debug_assertions) { 1 } else { 1024 };
 
 /// Number of messages that are held back at a time while their ranks' memory is prefetched.
-const LETTERS: usize = 8;
+const PENDING: usize = 8;
 /// Smaller than the number of any window plus one.
 const FAILED: u64 = 0;
 
@@ -117,11 +117,11 @@ struct Worker<'a, P: Program, F, R> {
     /// Batches of operations that early receives freed: the index in the list of freed operations at which each begins, and its time.
     posted: Vec<(usize, u64)>,
     /// Messages to ranks of this worker that are held back briefly. None is due in the current window.
-    letters: [Message; LETTERS],
-    letter: usize,
+    pending: [Message; PENDING],
+    next_pending: usize,
     out: Vec<Vec<Message>>,
-    /// The first window in which mail to other workers is due.
-    mail_due: u64,
+    /// The first window in which a message to other workers is due.
+    message_due: u64,
     events: u64,
     effects: Effects,
 }
@@ -138,9 +138,10 @@ pub(super) fn run<P: Program, F: FreeFrom, R: Play<P, F>>(
     let threads = (run.threads.max(1) as u64).min(u64::from(ranks.div_ceil(MIN_RANKS).max(1))) as u32;
     let share = ranks.div_ceil(threads).max(1);
     let workers = ranks.div_ceil(share).max(1) as usize;
-    let post = Exchange::new(workers);
-    let play =
-        |number: usize| Worker::new(program, rules, layout, width, number, share, workers).play(&post, run);
+    let exchange = Exchange::new(workers);
+    let play = |number: usize| {
+        Worker::new(program, rules, layout, width, number, share, workers).play(&exchange, run)
+    };
     let results = std::thread::scope(|scope| {
         let others: Vec<_> = (1..workers).map(|number| scope.spawn(move || play(number))).collect();
         let mut results = vec![play(0)];
@@ -184,10 +185,10 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             agenda: Agenda::new(count),
             early: if F::SINGLE { rules.early() } else { Early::None },
             posted: Vec::new(),
-            letters: [(ANY, Event::default()); LETTERS],
-            letter: 0,
+            pending: [(ANY, Event::default()); PENDING],
+            next_pending: 0,
             out: (0..workers).map(|_| Vec::new()).collect(),
-            mail_due: u64::MAX,
+            message_due: u64::MAX,
             events: 0,
             effects: Effects::default(),
         };
@@ -204,19 +205,19 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         this
     }
 
-    fn play(mut self, post: &Exchange, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
+    fn play(mut self, exchange: &Exchange, run: &Run<'_>) -> Result<Played<P::Rank, F>, RunError> {
         let mut window = 0;
         let mut reported = 0;
         for turn in 0.. {
             self.play_window(window);
             let parity = turn % 2;
-            let next = if self.out.len() == 1 { self.due() } else { self.exchange(post, parity) };
+            let next = if self.out.len() == 1 { self.due() } else { self.exchange(exchange, parity) };
             if next == FAILED || next == u64::MAX {
                 break;
             }
             window = next - 1;
             if self.out.len() > 1 {
-                self.collect(post, parity);
+                self.collect(exchange, parity);
             }
             if self.number == 0 && self.events - reported >= 1 << 16 {
                 reported = self.events;
@@ -232,32 +233,32 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         }
     }
 
-    /// Hands this turn's mail to the other workers and returns the next window.
-    fn exchange(&mut self, post: &Exchange, parity: usize) -> u64 {
-        for (to, mail) in self.out.iter_mut().enumerate().filter(|(_, mail)| !mail.is_empty()) {
-            let mut letters = lock(&post.mailboxes[self.number * post.next.len() + to][parity]);
-            std::mem::swap(&mut *letters, mail);
+    /// Hands this turn's messages to the other workers and returns the next window.
+    fn exchange(&mut self, exchange: &Exchange, parity: usize) -> u64 {
+        for (to, messages) in self.out.iter_mut().enumerate().filter(|(_, messages)| !messages.is_empty()) {
+            let mut mailbox = lock(&exchange.mailboxes[self.number * exchange.next.len() + to][parity]);
+            std::mem::swap(&mut *mailbox, messages);
         }
-        post.next[self.number][parity].store(self.due(), Ordering::SeqCst);
-        self.mail_due = u64::MAX;
+        exchange.next[self.number][parity].store(self.due(), Ordering::SeqCst);
+        self.message_due = u64::MAX;
         // No worker writes to the boxes of this parity again before all have passed the next turn's barrier.
-        post.barrier.wait();
-        post.next.iter().map(|next| next[parity].load(Ordering::SeqCst)).min().unwrap_or(u64::MAX)
+        exchange.barrier.wait();
+        exchange.next.iter().map(|next| next[parity].load(Ordering::SeqCst)).min().unwrap_or(u64::MAX)
     }
 
     /// One more than the first window in which something is due, `u64::MAX` for none; or [`FAILED`].
     fn due(&self) -> u64 {
         match &self.effects.error {
             Some(_) => FAILED,
-            None => self.agenda.next().min(self.mail_due).saturating_add(1),
+            None => self.agenda.next().min(self.message_due).saturating_add(1),
         }
     }
 
-    /// Receives the mail of this turn from the other workers.
-    fn collect(&mut self, post: &Exchange, parity: usize) {
+    /// Receives the messages of this turn from the other workers.
+    fn collect(&mut self, exchange: &Exchange, parity: usize) {
         for from in 0..self.out.len() {
-            let mut letters = lock(&post.mailboxes[from * self.out.len() + self.number][parity]);
-            for (to, event) in letters.drain(..) {
+            let mut mailbox = lock(&exchange.mailboxes[from * self.out.len() + self.number][parity]);
+            for (to, event) in mailbox.drain(..) {
                 self.deliver(to - self.first, event);
             }
         }
@@ -330,7 +331,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
                 event
             };
             self.rules.play(me, &mut self.ranks[at], event, next.start, &mut self.effects);
-            self.post();
+            self.send_message();
             self.free_ops(at, next.start, &mut held, &mut holds);
             if self.effects.noise > 0 {
                 self.noise[at] = self.noise[at].saturating_add(std::mem::take(&mut self.effects.noise));
@@ -362,7 +363,7 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
             if early {
                 let (start, from) = (event.time.max(t), self.effects.free.len());
                 self.rules.play(me, rank, event, start, &mut self.effects);
-                self.post();
+                self.send_message();
                 if self.effects.free.len() > from {
                     self.posted.push((from, start));
                 }
@@ -382,11 +383,11 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
 
     /// Sends the message or answer of the last event.
     #[inline(always)]
-    fn post(&mut self) {
-        if self.effects.mail_to != ANY {
-            let to = std::mem::replace(&mut self.effects.mail_to, ANY);
-            self.events += u64::from(self.effects.mail.what != What::Answer);
-            self.send(to, self.effects.mail);
+    fn send_message(&mut self) {
+        if self.effects.message_to != ANY {
+            let to = std::mem::replace(&mut self.effects.message_to, ANY);
+            self.events += u64::from(self.effects.message.what != What::Answer);
+            self.send(to, self.effects.message);
         }
     }
 
@@ -396,21 +397,23 @@ impl<'a, P: Program, F: FreeFrom, R: Play<P, F>> Worker<'a, P, F, R> {
         if let Some(rank) = self.ranks.get(place as usize) {
             // Its memory is fetched while other ranks are played.
             prefetch::<_, 2>(rank);
-            let (to, event) = std::mem::replace(&mut self.letters[self.letter % LETTERS], (place, event));
-            self.letter += 1;
+            let (to, event) =
+                std::mem::replace(&mut self.pending[self.next_pending % PENDING], (place, event));
+            self.next_pending += 1;
             if to != ANY {
                 self.deliver(to, event);
             }
         } else {
-            self.mail_due = self.mail_due.min(self.window_of(event.time));
+            self.message_due = self.message_due.min(self.window_of(event.time));
             self.out[(to / self.share) as usize].push((to, event));
         }
     }
 
     /// Delivers the messages that are held back.
     fn deliver_all(&mut self) {
-        for letter in self.letter..self.letter + LETTERS {
-            let (to, event) = std::mem::replace(&mut self.letters[letter % LETTERS], (ANY, Event::default()));
+        for next_pending in self.next_pending..self.next_pending + PENDING {
+            let (to, event) =
+                std::mem::replace(&mut self.pending[next_pending % PENDING], (ANY, Event::default()));
             if to != ANY {
                 self.deliver(to, event);
             }

@@ -77,17 +77,17 @@ impl Looker<'_> {
         let text = format!("GRUB_CMDLINE_LINUX=\"${{GRUB_CMDLINE_LINUX}} {}\"\n", words.join(" "));
         let mut look = self.see(place, Ok(own_file::signed(id, &text)), Compare::Equal, false);
         let is_written = look.verdict == Verdict::Done;
-        if let Some(sight) = &mut look.sight {
-            sight.done = all_done;
-            sight.staged = true;
+        if let Some(place_state) = &mut look.place_state {
+            place_state.done = all_done;
+            place_state.staged = true;
             if is_written && !all_done {
-                sight.why = Some("staged already: takes effect after the next boot".into());
+                place_state.why = Some("staged already: takes effect after the next boot".into());
             }
         }
         // The state is that of the options. The file counts only if the options are not visible.
         let seen = look.verdict != Verdict::Unseen;
         let verdict = if seen { Verdict::NotMissed } else { Verdict::Unseen };
-        let why = look.sight.as_ref().and_then(|sight| sight.why.clone());
+        let why = look.place_state.as_ref().and_then(|place_state| place_state.why.clone());
         Look { verdict, why, ..look }
     }
 
@@ -109,7 +109,7 @@ impl Looker<'_> {
 
 impl Wanted {
     fn look(&self) -> Look {
-        Look { verdict: self.verdict, why: self.why.clone(), sight: None, by_hand: None }
+        Look { verdict: self.verdict, why: self.why.clone(), place_state: None, by_hand: None }
     }
 
     fn by_hand(&self) -> Look {
@@ -121,7 +121,7 @@ impl Wanted {
             done: Some(self.verdict == Verdict::Done),
             seen: self.why.clone(),
         };
-        Look { verdict: Verdict::NotMissed, why: None, sight: None, by_hand: Some(by_hand) }
+        Look { verdict: Verdict::NotMissed, why: None, place_state: None, by_hand: Some(by_hand) }
     }
 }
 

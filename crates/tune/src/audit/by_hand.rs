@@ -16,7 +16,7 @@ impl Looker<'_> {
         let Some(how) = &knob.look else {
             let by_hand = by_hand(None, None);
             let why = Some("quell cannot see whether it is done".to_owned());
-            return Look { verdict: Verdict::Unseen, why, sight: None, by_hand };
+            return Look { verdict: Verdict::Unseen, why, place_state: None, by_hand };
         };
         match self.seen(how) {
             Ok((done, seen)) => {
@@ -25,7 +25,12 @@ impl Looker<'_> {
                     Some(false) => Verdict::Not,
                     None => Verdict::Unseen,
                 };
-                Look { verdict, why: Some(seen.clone()), sight: None, by_hand: by_hand(done, Some(seen)) }
+                Look {
+                    verdict,
+                    why: Some(seen.clone()),
+                    place_state: None,
+                    by_hand: by_hand(done, Some(seen)),
+                }
             }
             Err(why) => Look::bare(Verdict::NotMissed, why),
         }

@@ -39,10 +39,10 @@ impl Looker<'_> {
         let compare = if at.instead.is_some() { Compare::Equal } else { knob.compare };
         let look = self.see(place, at.fill(&knob.want), compare, knob.optional);
         let mut look = self.unless_writable(look, path, "its mode lets no one write it, not even root");
-        if let Some(sight) = look.sight.as_mut().filter(|_| !knob.group.is_empty()) {
-            sight.group = knob.group.clone();
-            if !sight.group.iter().any(|one| one == path) {
-                sight.group.push(path.to_owned());
+        if let Some(place_state) = look.place_state.as_mut().filter(|_| !knob.group.is_empty()) {
+            place_state.group = knob.group.clone();
+            if !place_state.group.iter().any(|one| one == path) {
+                place_state.group.push(path.to_owned());
             }
         }
         look

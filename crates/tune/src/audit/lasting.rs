@@ -27,24 +27,24 @@ impl Looker<'_> {
         let lines = lines(looks);
         let (sysctl, other): (Vec<Line>, Vec<Line>) =
             lines.into_iter().partition(|line| line.path.starts_with(PROC_SYS));
-        let mut sights = Vec::new();
+        let mut place_states = Vec::new();
         let id = &mitigation.id;
         if !sysctl.is_empty() {
             let text = sysctl.iter().map(|line| {
                 let key = sysctl_key(&line.path).unwrap_or_default();
                 format!("{key} = {}\n", line.value)
             });
-            let mut sight = self.read_at_boot("sysctl.d", id, &text.collect::<String>());
+            let mut place_state = self.read_at_boot("sysctl.d", id, &text.collect::<String>());
             let overruling = sysctl.iter().flat_map(|line| self.later(id, line));
-            sight.overruled_by = overruling.collect();
-            sights.push(sight);
+            place_state.overruled_by = overruling.collect();
+            place_states.push(place_state);
         }
         if !other.is_empty() {
             let text: String = other.iter().map(tmpfiles_line).collect();
-            sights.push(self.read_at_boot("tmpfiles.d", id, &text));
+            place_states.push(self.read_at_boot("tmpfiles.d", id, &text));
         }
-        sights.extend(looks.iter().filter_map(stays_off));
-        sights
+        place_states.extend(looks.iter().filter_map(stays_off));
+        place_states
     }
 
     /// A drop-in for a program that reads such files at boot, if the machine has one.
@@ -55,9 +55,9 @@ impl Looker<'_> {
             return PlaceState { now: Some(ABSENT.to_owned()), why, ..PlaceState::unreadable(place) };
         }
         let look = self.see(place.clone(), Ok(signed(id, text)), Compare::Equal, false);
-        let mut sight = look.sight.unwrap_or_else(|| PlaceState::unreadable(place));
-        sight.staged = true;
-        sight
+        let mut place_state = look.place_state.unwrap_or_else(|| PlaceState::unreadable(place));
+        place_state.staged = true;
+        place_state
     }
 
     /// Other programs' files that set this to another value, and are read after ours.
@@ -80,13 +80,13 @@ impl Looker<'_> {
 /// What to set at boot: the wanted value, or for a file that already has more than enough, its current value.
 fn lines(looks: &[Look]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
-    for sight in looks.iter().filter_map(|look| look.sight.as_ref()) {
+    for place_state in looks.iter().filter_map(|look| look.place_state.as_ref()) {
         let (Place::File { path }, Some(now), Some(want), false) =
-            (&sight.place, &sight.now, &sight.want, sight.immovable)
+            (&place_state.place, &place_state.now, &place_state.want, place_state.immovable)
         else {
             continue;
         };
-        let enough = sight.done && !sight.place.same(now, want);
+        let enough = place_state.done && !place_state.place.same(now, want);
         let value = if enough { now.trim() } else { want.trim() }.to_owned();
         let known = lines.iter().any(|line| line.path == *path);
         if !known && !path.contains(char::is_whitespace) && !value.contains('\n') {
@@ -98,7 +98,8 @@ fn lines(looks: &[Look]) -> Vec<Line> {
 
 /// A unit that would start again at boot, with the state that keeps it off permanently.
 fn stays_off(look: &Look) -> Option<PlaceState> {
-    let sight = look.sight.as_ref().filter(|_| matches!(look.verdict, Verdict::Done | Verdict::Not))?;
-    let (Place::Unit { .. }, Some(now)) = (&sight.place, &sight.now) else { return None };
-    Some(PlaceState { want: Some(disabled(now)?), done: false, ..sight.clone() })
+    let place_state =
+        look.place_state.as_ref().filter(|_| matches!(look.verdict, Verdict::Done | Verdict::Not))?;
+    let (Place::Unit { .. }, Some(now)) = (&place_state.place, &place_state.now) else { return None };
+    Some(PlaceState { want: Some(disabled(now)?), done: false, ..place_state.clone() })
 }

@@ -43,28 +43,30 @@ pub enum Verdict {
 pub struct Look {
     pub verdict: Verdict,
     pub why: Option<String>,
-    pub sight: Option<PlaceState>,
+    pub place_state: Option<PlaceState>,
     pub by_hand: Option<ByHand>,
 }
 
 impl Look {
     /// A result for neither a place nor a step by hand.
     pub fn bare(verdict: Verdict, why: impl Into<String>) -> Self {
-        Self { verdict, why: Some(why.into()), sight: None, by_hand: None }
+        Self { verdict, why: Some(why.into()), place_state: None, by_hand: None }
     }
 
     /// Marks the place as one that cannot be changed, unless it has the wanted value.
     pub fn immovable(mut self, why: &str) -> Self {
-        let Some(sight) = self.sight.as_mut().filter(|sight| !sight.done && sight.now.is_some()) else {
+        let Some(place_state) =
+            self.place_state.as_mut().filter(|place_state| !place_state.done && place_state.now.is_some())
+        else {
             return self;
         };
-        sight.immovable = true;
-        sight.why = Some(why.to_owned());
-        Self { verdict: Verdict::Immovable, why: sight.why.clone(), ..self }
+        place_state.immovable = true;
+        place_state.why = Some(why.to_owned());
+        Self { verdict: Verdict::Immovable, why: place_state.why.clone(), ..self }
     }
 
     fn with(mut self, set: impl FnOnce(&mut PlaceState)) -> Self {
-        self.sight.as_mut().map(set);
+        self.place_state.as_mut().map(set);
         self
     }
 }
@@ -136,34 +138,34 @@ impl<'a> Looker<'a> {
 
     /// Reads a place, and compares it.
     pub fn see(&self, place: Place, want: Result<String, String>, how: Compare, optional: bool) -> Look {
-        let mut sight = PlaceState { optional, ..PlaceState::unreadable(place) };
+        let mut place_state = PlaceState { optional, ..PlaceState::unreadable(place) };
         let mut verdict = Verdict::Not;
-        match sight.place.read(self.root) {
-            Ok(now) => sight.now = Some(now),
-            Err(Trouble::Missing) if matches!(sight.place, Place::DropIn { .. }) => {
-                sight.now = Some(ABSENT.to_owned());
+        match place_state.place.read(self.root) {
+            Ok(now) => place_state.now = Some(now),
+            Err(Trouble::Missing) if matches!(place_state.place, Place::DropIn { .. }) => {
+                place_state.now = Some(ABSENT.to_owned());
             }
             Err(trouble) => {
                 verdict = verdict_of(&trouble, optional);
-                sight.immovable = verdict == Verdict::Immovable;
-                sight.why = Some(trouble.to_string());
+                place_state.immovable = verdict == Verdict::Immovable;
+                place_state.why = Some(trouble.to_string());
             }
         }
         match want {
-            Ok(want) => sight.want = Some(want),
+            Ok(want) => place_state.want = Some(want),
             Err(why) if verdict == Verdict::Not => {
                 verdict = Verdict::Unseen;
-                sight.why = Some(why);
+                place_state.why = Some(why);
             }
             Err(_) => {}
         }
-        if let (Some(now), Some(want)) = (&sight.now, &sight.want)
-            && compare::counts(&sight.place, now, want, how, &self.facts.online)
+        if let (Some(now), Some(want)) = (&place_state.now, &place_state.want)
+            && compare::counts(&place_state.place, now, want, how, &self.facts.online)
         {
-            sight.done = true;
+            place_state.done = true;
             verdict = Verdict::Done;
         }
-        Look { verdict, why: sight.why.clone(), sight: Some(sight), by_hand: None }
+        Look { verdict, why: place_state.why.clone(), place_state: Some(place_state), by_hand: None }
     }
 
     /// Marks a file without write permission: a file that exists need not be writable.
@@ -189,7 +191,7 @@ impl<'a> Looker<'a> {
             let place = Place::Irq { number: irq.number, name: irq.name.clone() };
             let look = self.see(place, at.filling.mask_of(knob.want), Compare::Within, true);
             // Recent kernels show a managed interrupt by its file mode; older ones only refuse the write.
-            let look = look.with(|sight| sight.may_fail = mine.len() > 1);
+            let look = look.with(|place_state| place_state.may_fail = mine.len() > 1);
             match &irq.immovable {
                 Some(why) => look.immovable(why),
                 None => look,
@@ -221,7 +223,7 @@ impl<'a> Looker<'a> {
         }
         let want = at.fill(&knob.content).map(|text| super::own_file::signed(&at.mitigation.id, &text));
         self.see(Place::DropIn { path: knob.path.clone() }, want, Compare::Equal, false)
-            .with(|sight| sight.staged = true)
+            .with(|place_state| place_state.staged = true)
     }
 
     /// Whether a program is installed: a path, or a name in the usual folders for programs.

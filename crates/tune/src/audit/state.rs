@@ -24,7 +24,7 @@ impl Looker<'_> {
         (audited.state, audited.why) = sum(&looks, mitigation);
         audited.lasting = self.lasting(mitigation, &looks);
         for look in looks {
-            audited.places.extend(look.sight);
+            audited.places.extend(look.place_state);
             audited.by_hand.extend(look.by_hand);
         }
         audited
@@ -84,8 +84,8 @@ fn reasons(looks: &[Look], verdict: Verdict) -> Vec<String> {
     }
     let one = |why: &&str| {
         let same: Vec<&&Look> = mine.iter().filter(|look| look.why.as_deref() == Some(*why)).collect();
-        match same.first().and_then(|look| look.sight.as_ref()) {
-            Some(sight) => reason(looks, &sight.place, same.len(), verdict, why),
+        match same.first().and_then(|look| look.place_state.as_ref()) {
+            Some(place_state) => reason(looks, &place_state.place, same.len(), verdict, why),
             None => (*why).to_owned(),
         }
     };
@@ -97,8 +97,8 @@ fn reasons(looks: &[Look], verdict: Verdict) -> Vec<String> {
 /// One reason for several places: `3 of 19 interrupts cannot be moved: …`.
 fn reason(looks: &[Look], place: &Place, count: usize, verdict: Verdict, why: &str) -> String {
     let kind = noun(place);
-    let alike = looks.iter().filter_map(|look| look.sight.as_ref());
-    let all = alike.filter(|sight| noun(&sight.place) == kind).count();
+    let alike = looks.iter().filter_map(|look| look.place_state.as_ref());
+    let all = alike.filter(|place_state| noun(&place_state.place) == kind).count();
     let what = match verdict {
         Verdict::Immovable if matches!(place, Place::File { .. }) => "cannot be written: ",
         Verdict::Immovable => "cannot be moved: ",

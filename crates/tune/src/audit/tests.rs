@@ -105,7 +105,8 @@ fn a_knob_of_each_cpu_is_of_those_that_compute_wherever_it_is() {
     let compute = quell_recording::parse_cpu_list("2-3").unwrap();
     let options = AuditOptions { compute: Some(compute), ..AuditOptions::default() };
     let audit = audit(&root, &catalogue, &options, Some(&["fair-server".to_owned()])).unwrap();
-    let places: Vec<String> = audit.entries[0].places.iter().map(|sight| sight.place.to_string()).collect();
+    let places: Vec<String> =
+        audit.entries[0].places.iter().map(|place_state| place_state.place.to_string()).collect();
     let path = |cpu| format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
     assert_eq!(places, [path(2), path(3)]);
 }

@@ -22,7 +22,7 @@ impl Looker<'_> {
         let look = |thread: &&Task| {
             let want = at.filling.cpus(knob.want).map(|cpus| format_cpu_list(&cpus));
             let mut look = self.see(place(thread, Property::Affinity), want, Compare::Within, true);
-            look.sight.iter_mut().for_each(|sight| sight.may_fail = mine.len() > 1);
+            look.place_state.iter_mut().for_each(|place_state| place_state.may_fail = mine.len() > 1);
             match thread.bound {
                 true => look.immovable("bound to its CPUs by the kernel"),
                 false => look,

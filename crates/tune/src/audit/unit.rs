@@ -23,8 +23,8 @@ impl Looker<'_> {
             }
             Err(trouble) => {
                 let why = Some(trouble.to_string());
-                let sight = PlaceState { why: why.clone(), ..PlaceState::unreadable(place) };
-                Look { verdict: Verdict::Unseen, why, sight: Some(sight), by_hand: None }
+                let place_state = PlaceState { why: why.clone(), ..PlaceState::unreadable(place) };
+                Look { verdict: Verdict::Unseen, why, place_state: Some(place_state), by_hand: None }
             }
         }];
         // systemd does not know of a process that was started without the unit.
@@ -44,7 +44,7 @@ impl Looker<'_> {
         let todo = format!("stop {}, which runs without {}", strays.join(", "), knob.name);
         let why = format!("{} runs without {}", strays.join(", "), knob.name);
         let by_hand = ByHand { todo, done: Some(false), seen: Some(why.clone()) };
-        Some(Look { verdict: Verdict::Not, why: Some(why), sight: None, by_hand: Some(by_hand) })
+        Some(Look { verdict: Verdict::Not, why: Some(why), place_state: None, by_hand: Some(by_hand) })
     }
 }
 
@@ -52,12 +52,12 @@ impl Looker<'_> {
 fn stopped(place: Place, now: &str) -> Look {
     let (activity, enablement) = now.trim().split_once(' ').unwrap_or((now.trim(), "unknown"));
     let runs = RUNNING.contains(&activity);
-    let mut sight = PlaceState::unreadable(place);
-    sight.want = Some(if runs { format!("inactive {enablement}") } else { now.trim().to_owned() });
-    sight.done = !runs;
-    sight.now = Some(now.to_owned());
+    let mut place_state = PlaceState::unreadable(place);
+    place_state.want = Some(if runs { format!("inactive {enablement}") } else { now.trim().to_owned() });
+    place_state.done = !runs;
+    place_state.now = Some(now.to_owned());
     let verdict = if runs { Verdict::Not } else { Verdict::Done };
-    Look { verdict, why: None, sight: Some(sight), by_hand: None }
+    Look { verdict, why: None, place_state: Some(place_state), by_hand: None }
 }
 
 /// The state that keeps a unit off permanently; none if it does not start at boot, or only other units start it (static).

@@ -35,17 +35,17 @@ impl Making {
     pub fn add(&mut self, one: &Audited<'_>) -> Result<(), String> {
         let before = self.writes.len();
         if matches!(one.state, State::NotApplied | State::Partial) && one.mitigation.risk != Risk::External {
-            for sight in self.places(one) {
-                self.place(one, sight)?;
+            for place_state in self.places(one) {
+                self.place(one, place_state)?;
             }
-            let fixed = one.places.iter().filter(|sight| sight.immovable && !sight.done);
-            let reported = by_why(fixed.map(|sight| (missing_value(sight), &sight.place)));
+            let fixed = one.places.iter().filter(|place_state| place_state.immovable && !place_state.done);
+            let reported = by_why(fixed.map(|place_state| (missing_value(place_state), &place_state.place)));
             reported.into_iter().for_each(|(what, why)| self.leave(one, what, why));
         } else {
             self.leave_all(one);
             // A mitigation that is on already still claims its places.
-            for sight in &one.places {
-                self.claim(one, sight)?;
+            for place_state in &one.places {
+                self.claim(one, place_state)?;
             }
         }
         self.by_hand(one);
@@ -58,64 +58,64 @@ impl Making {
 
     /// The places that it touches; if the plan must survive a reboot, units with the state that keeps them off permanently.
     fn places<'s>(&self, one: &'s Audited<'_>) -> Vec<&'s PlaceState> {
-        let for_good = |sight: &'s PlaceState| match self.persist {
-            true => one.lasting.iter().find(|other| other.place == sight.place).unwrap_or(sight),
-            false => sight,
+        let for_good = |place_state: &'s PlaceState| match self.persist {
+            true => one.lasting.iter().find(|other| other.place == place_state.place).unwrap_or(place_state),
+            false => place_state,
         };
         one.places.iter().map(for_good).collect()
     }
 
-    fn place(&mut self, one: &Audited<'_>, sight: &PlaceState) -> Result<(), String> {
-        self.claim(one, sight)?;
-        if sight.done || sight.immovable || sight.optional && sight.now.is_none() {
+    fn place(&mut self, one: &Audited<'_>, place_state: &PlaceState) -> Result<(), String> {
+        self.claim(one, place_state)?;
+        if place_state.done || place_state.immovable || place_state.optional && place_state.now.is_none() {
             return Ok(());
         }
-        let what = sight.place.to_string();
-        match (&sight.now, &sight.want) {
-            (Some(now), Some(want)) if sight.staged && sight.place.same(now, want) => {
+        let what = place_state.place.to_string();
+        match (&place_state.now, &place_state.want) {
+            (Some(now), Some(want)) if place_state.staged && place_state.place.same(now, want) => {
                 self.leave(one, what, "staged already: takes effect after the next boot");
             }
-            (Some(_), Some(_)) if sight.staged && !self.persist => {
+            (Some(_), Some(_)) if place_state.staged && !self.persist => {
                 self.leave(one, what, "only at boot: plan with --persist");
             }
-            (Some(now), Some(want)) => self.write(one, sight, now, want),
-            _ => self.leave(one, what, missing_value(sight)),
+            (Some(now), Some(want)) => self.write(one, place_state, now, want),
+            _ => self.leave(one, what, missing_value(place_state)),
         }
         Ok(())
     }
 
     /// Records the value that a mitigation wants for a place.
-    fn claim(&mut self, one: &Audited<'_>, sight: &PlaceState) -> Result<(), String> {
-        let (Some(want), false) = (&sight.want, sight.immovable) else { return Ok(()) };
+    fn claim(&mut self, one: &Audited<'_>, place_state: &PlaceState) -> Result<(), String> {
+        let (Some(want), false) = (&place_state.want, place_state.immovable) else { return Ok(()) };
         let id = &one.mitigation.id;
-        if let Some((other, value, is_write)) = self.wanted.get(&sight.place) {
+        if let Some((other, value, is_write)) = self.wanted.get(&place_state.place) {
             // Both may accept the current value, each by its own comparison.
-            if !sight.place.same(value, want) && (*is_write || !sight.done) {
-                let (place, value, want) = (&sight.place, shown(value), shown(want));
+            if !place_state.place.same(value, want) && (*is_write || !place_state.done) {
+                let (place, value, want) = (&place_state.place, shown(value), shown(want));
                 return Err(format!(
                     "`{other}` and `{id}` want different values for {place} (`{value}`, `{want}`): leave one out"
                 ));
             }
             return Ok(());
         }
-        self.wanted.insert(sight.place.clone(), (id.clone(), want.clone(), !sight.done));
+        self.wanted.insert(place_state.place.clone(), (id.clone(), want.clone(), !place_state.done));
         Ok(())
     }
 
-    fn write(&mut self, one: &Audited<'_>, sight: &PlaceState, now: &str, want: &str) {
-        if self.writes.iter().any(|write| write.place == sight.place) {
+    fn write(&mut self, one: &Audited<'_>, place_state: &PlaceState, now: &str, want: &str) {
+        if self.writes.iter().any(|write| write.place == place_state.place) {
             return;
         }
         let mitigation = one.mitigation.id.clone();
         self.writes.push(Write {
-            id: format!("{mitigation}:{}", sight.place),
+            id: format!("{mitigation}:{}", place_state.place),
             mitigation,
-            place: sight.place.clone(),
+            place: place_state.place.clone(),
             old: now.to_owned(),
             new: want.to_owned(),
-            group: sight.group.clone(),
-            may_fail: sight.may_fail,
-            staged: sight.staged,
+            group: place_state.group.clone(),
+            may_fail: place_state.may_fail,
+            staged: place_state.staged,
         });
     }
 
@@ -151,19 +151,22 @@ impl Making {
 
     /// Adds what keeps the mitigation after the next boot, and lists what cannot be kept.
     fn lasting(&mut self, one: &Audited<'_>, before: usize) -> Result<(), String> {
-        let files = one.lasting.iter().filter(|sight| matches!(sight.place, Place::DropIn { .. }));
-        for sight in files {
-            self.place(one, sight)?;
-            for other in &sight.overruled_by {
+        let files =
+            one.lasting.iter().filter(|place_state| matches!(place_state.place, Place::DropIn { .. }));
+        for place_state in files {
+            self.place(one, place_state)?;
+            for other in &place_state.overruled_by {
                 let why = format!("{other} sets it too, and is read later: change it there");
-                self.leave(one, sight.place.to_string(), why);
+                self.leave(one, place_state.place.to_string(), why);
             }
         }
         // A unit that does not run, but would start at the next boot.
         if one.state == State::Applied {
-            for sight in one.lasting.iter().filter(|sight| matches!(sight.place, Place::Unit { .. })) {
-                if let (Some(now), Some(want)) = (&sight.now, &sight.want) {
-                    self.write(one, sight, now, want);
+            for place_state in
+                one.lasting.iter().filter(|place_state| matches!(place_state.place, Place::Unit { .. }))
+            {
+                if let (Some(now), Some(want)) = (&place_state.now, &place_state.want) {
+                    self.write(one, place_state, now, want);
                 }
             }
         }
@@ -189,8 +192,8 @@ impl Making {
     }
 }
 
-fn missing_value(sight: &PlaceState) -> String {
-    sight.why.clone().unwrap_or_else(|| "it cannot be seen".into())
+fn missing_value(place_state: &PlaceState) -> String {
+    place_state.why.clone().unwrap_or_else(|| "it cannot be seen".into())
 }
 
 /// Places with the same reason, combined: the first, and the number of others.

@@ -16,7 +16,7 @@ use crate::progress::Step;
 /// The longest and the shortest time between two reads of the rings.
 pub const LONGEST: Duration = Duration::from_millis(50);
 /// The longest time between two reads while ranks compute on all CPUs, where each read is noise to them.
-pub const LONGEST_BESIDE: Duration = Duration::from_millis(300);
+pub const LONGEST_WITH_RANKS: Duration = Duration::from_millis(300);
 const SHORTEST: Duration = Duration::from_millis(2);
 /// How long a command may take to end by itself after a request to stop.
 const GRACE_NS: u64 = 2_000_000_000;
@@ -119,7 +119,7 @@ impl Guests {
         const LOOK_NS: u64 = 200_000_000;
         /// A script may start its next job at once.
         const LINGER_NS: u64 = 1_000_000_000;
-        const NOBODY_NS: u64 = 30_000_000_000;
+        const ABSENT_NS: u64 = 30_000_000_000;
         let now = monotonic_ns();
         if now - self.looked_ns < LOOK_NS {
             return false;
@@ -128,6 +128,6 @@ impl Guests {
         if recorder.follows_any() {
             (self.came, self.seen_ns) = (true, now);
         }
-        if self.came { now - self.seen_ns >= LINGER_NS } else { now - begun_ns >= NOBODY_NS }
+        if self.came { now - self.seen_ns >= LINGER_NS } else { now - begun_ns >= ABSENT_NS }
     }
 }

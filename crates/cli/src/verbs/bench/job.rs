@@ -40,7 +40,7 @@ impl Job<'_> {
         fs_err::create_dir_all(&ranks)?;
         self.facts.mpi = describe(&self.site.mpi);
         self.facts.ranks = self.layout.ranks;
-        self.facts.scale = stretched_by();
+        self.facts.scale = scaled_by();
         self.facts.state = "running".into();
         let command = mpi::command(&self.site.mpi, &self.layout, &self.words(&ranks)?);
         let line = std::iter::once(command.get_program()).chain(command.get_args());
@@ -105,7 +105,7 @@ impl Job<'_> {
         words.push(out);
         words.push(format!("ranks={}", self.layout.ranks).into());
         words.push(format!("bind={}", if self.args.no_bind { "none" } else { "auto" }).into());
-        words.extend(self.words.iter().map(|word| stretched(word, self.facts.scale).into()));
+        words.extend(self.words.iter().map(|word| scaled(word, self.facts.scale).into()));
         Ok(words)
     }
 
@@ -154,13 +154,13 @@ impl Job<'_> {
 }
 
 /// The factor by which `quell replay --scale` scales the noise of this command; work is scaled by the same factor.
-fn stretched_by() -> f64 {
+fn scaled_by() -> f64 {
     let printed = std::env::var(crate::values::replay::SCALE).ok().and_then(|text| text.parse().ok());
     printed.filter(|scale: &f64| scale.is_finite() && *scale > 0.0).unwrap_or(1.0)
 }
 
 /// An argument of the benchmark program; if it is a time, it is scaled.
-fn stretched(word: &str, scale: f64) -> String {
+fn scaled(word: &str, scale: f64) -> String {
     let time = |name| word.strip_prefix(name)?.parse::<u64>().ok();
     let of = |name| time(name).map(|ns| format!("{name}{}", (ns as f64 * scale).round()));
     of("work_ns=").or_else(|| of("duration_ns=")).unwrap_or_else(|| word.to_owned())

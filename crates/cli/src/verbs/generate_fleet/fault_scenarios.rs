@@ -27,7 +27,7 @@ enum Length {
 
 /// A kind of event on some CPUs.
 #[derive(Clone, Debug)]
-struct Habit {
+struct SourceModel {
     source: Option<Source>,
     pid: u32,
     /// `None` for all CPUs.
@@ -40,7 +40,7 @@ struct Habit {
 /// A synthetic node.
 #[derive(Clone, Debug)]
 pub struct Node {
-    habits: Vec<Habit>,
+    models: Vec<SourceModel>,
     span_ns: u64,
     /// The CPU on which every event takes four times as long.
     slow_cpu: Option<u32>,
@@ -51,23 +51,23 @@ impl Node {
     pub fn draw(args: &GenerateFleet, way: Option<FaultScenario>, draws: &mut impl Rng) -> Self {
         let hz = f64::from(args.tick_hz);
         let task = |name: &str| Some(Source::Task(name.into()));
-        let mut habits = vec![
-            habit(Some(Source::Tick), hz, true, Length::Near(2_500.0)),
-            habit(Some(Source::Softirq("TIMER".into())), hz / 4.0, false, Length::Exponential(1_200.0)),
-            habit(Some(Source::Ipi("reschedule".into())), 5.0, false, Length::Near(900.0)),
-            Habit {
+        let mut models = vec![
+            model(Some(Source::Tick), hz, true, Length::Near(2_500.0)),
+            model(Some(Source::Softirq("TIMER".into())), hz / 4.0, false, Length::Exponential(1_200.0)),
+            model(Some(Source::Ipi("reschedule".into())), 5.0, false, Length::Near(900.0)),
+            SourceModel {
                 cpu: Some(0),
-                ..habit(Some(Source::Irq("eth0".into())), 60.0, false, Length::Exponential(3_000.0))
+                ..model(Some(Source::Irq("eth0".into())), 60.0, false, Length::Exponential(3_000.0))
             },
-            habit(task("kworker/1:2"), 1.0, false, Length::Exponential(20_000.0)),
-            habit(task("sshd"), 0.05 / f64::from(args.cpus), false, Length::Pareto(200_000.0)),
-            habit(task("cron"), 0.002 / f64::from(args.cpus), false, Length::Exponential(1_000_000.0)),
+            model(task("kworker/1:2"), 1.0, false, Length::Exponential(20_000.0)),
+            model(task("sshd"), 0.05 / f64::from(args.cpus), false, Length::Pareto(200_000.0)),
+            model(task("cron"), 0.002 / f64::from(args.cpus), false, Length::Exponential(1_000_000.0)),
         ];
         let cpu = draws.random_range(0..args.cpus);
-        for habit in &mut habits {
-            habit.rate *= 1.0 + 0.1 * normal(draws);
+        for model in &mut models {
+            model.rate *= 1.0 + 0.1 * normal(draws);
             let factor = 1.0 + 0.03 * normal(draws);
-            habit.length = match habit.length {
+            model.length = match model.length {
                 Length::Near(ns) => Length::Near(ns * factor),
                 Length::Exponential(ns) => Length::Exponential(ns * factor),
                 Length::Pareto(ns) => Length::Pareto(ns * factor),
@@ -77,41 +77,44 @@ impl Node {
         match way {
             None => {}
             Some(FaultScenario::Daemon) => {
-                habits.push(Habit { cpu: Some(cpu), ..habit(task("crawld"), 0.5, true, Length::Near(10e6)) });
+                models.push(SourceModel {
+                    cpu: Some(cpu),
+                    ..model(task("crawld"), 0.5, true, Length::Near(10e6))
+                });
             }
-            Some(FaultScenario::TicksOften) => habits[0].rate *= 2.0,
+            Some(FaultScenario::TicksOften) => models[0].rate *= 2.0,
             Some(FaultScenario::TicksLong) => {
-                if let Length::Near(ns) = &mut habits[0].length {
+                if let Length::Near(ns) = &mut models[0].length {
                     *ns *= 2.0;
                 }
             }
             Some(FaultScenario::Storm) => {
                 let source = Some(Source::Irq("nvme0q1".into()));
-                habits.push(Habit {
+                models.push(SourceModel {
                     cpu: Some(cpu),
-                    ..habit(source, 3_000.0, false, Length::Exponential(4_000.0))
+                    ..model(source, 3_000.0, false, Length::Exponential(4_000.0))
                 });
             }
-            Some(FaultScenario::Hiccup) => habits.push(habit(None, 1.0, true, Length::Near(5e6))),
+            Some(FaultScenario::Hiccup) => models.push(model(None, 1.0, true, Length::Near(5e6))),
             Some(FaultScenario::Steal) => {
-                habits.push(habit(Some(Source::Steal), 10.0, false, Length::Exponential(300_000.0)));
+                models.push(model(Some(Source::Steal), 10.0, false, Length::Exponential(300_000.0)));
             }
             Some(FaultScenario::OneCpu) => slow_cpu = Some(cpu),
         }
-        Self { habits, span_ns: args.duration.as_nanos(), slow_cpu }
+        Self { models, span_ns: args.duration.as_nanos(), slow_cpu }
     }
 
     /// The events of a CPU, in order.
     pub fn events(&self, cpu: u32, draws: &mut impl Rng) -> Vec<Event> {
         let factor = if self.slow_cpu == Some(cpu) { 4.0 } else { 1.0 };
         let mut events = Vec::new();
-        for habit in self.habits.iter().filter(|habit| habit.cpu.is_none_or(|one| one == cpu)) {
-            let gap = 1e9 / habit.rate.max(1e-9);
+        for model in self.models.iter().filter(|model| model.cpu.is_none_or(|one| one == cpu)) {
+            let gap = 1e9 / model.rate.max(1e-9);
             let mut at = gap * draws.random::<f64>();
             while at < self.span_ns as f64 {
-                let ns = ((habit.length.draw(draws) * factor) as u64).max(200);
-                events.push(Event { start: at as u64, ns, source: habit.source.clone(), pid: habit.pid });
-                at += if habit.periodic { gap } else { exponential(gap, draws) };
+                let ns = ((model.length.draw(draws) * factor) as u64).max(200);
+                events.push(Event { start: at as u64, ns, source: model.source.clone(), pid: model.pid });
+                at += if model.periodic { gap } else { exponential(gap, draws) };
             }
         }
         events.sort_by_key(|event| event.start);
@@ -119,9 +122,9 @@ impl Node {
     }
 }
 
-fn habit(source: Option<Source>, rate: f64, periodic: bool, length: Length) -> Habit {
+fn model(source: Option<Source>, rate: f64, periodic: bool, length: Length) -> SourceModel {
     let pid = if matches!(source, Some(Source::Task(_))) { 100 } else { 0 };
-    Habit { source, pid, cpu: None, rate, periodic, length }
+    SourceModel { source, pid, cpu: None, rate, periodic, length }
 }
 
 impl Length {

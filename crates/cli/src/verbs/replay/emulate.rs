@@ -43,7 +43,7 @@ pub fn run(args: &Replay, printer: Printer) -> anyhow::Result<Outcome> {
         tracks: noise.tracks()?,
         tries: TRIES,
     };
-    check_stretched(&plan)?;
+    check_scaled(&plan)?;
     let phases = options.phases;
     let jobs = jobs(&options)?;
     let mut emulation = document(args, &options, &nodes, &noise, &plan);
@@ -112,23 +112,23 @@ fn jobs(options: &Options) -> anyhow::Result<Vec<Job>> {
 }
 
 /// The scaled work must be long enough to be divided into slices, and short enough for Ctrl-C.
-fn check_stretched(plan: &Plan<'_>) -> Result<(), Usage> {
-    let stretched = plan.stretched_ns();
-    if stretched > LONGEST_QUANTUM_NS {
+fn check_scaled(plan: &Plan<'_>) -> Result<(), Usage> {
+    let scaled = plan.scaled_quantum_ns();
+    if scaled > LONGEST_QUANTUM_NS {
         return Err(Usage(format!(
             "at scale {} the quantum, and so a phase, takes {}: give a --scale of {:.6} or less",
             plan.scale,
-            time(stretched),
+            time(scaled),
             LONGEST_QUANTUM_NS / plan.quantum.as_nanos() as f64
         )));
     }
-    if stretched >= SHORTEST_QUANTUM_NS as f64 {
+    if scaled >= SHORTEST_QUANTUM_NS as f64 {
         return Ok(());
     }
     Err(Usage(format!(
         "at scale {} the quantum is {}, too short to tell work from noise: give a --scale of {:.3} or more",
         plan.scale,
-        time(stretched),
+        time(scaled),
         SHORTEST_QUANTUM_NS as f64 / plan.quantum.as_nanos() as f64
     )))
 }
@@ -161,7 +161,7 @@ fn document(
             limit_ns: plan.limit_ns().round() as u64,
             tries: plan.tries,
         },
-        expected_ns: (runs * plan.stretched_ns() / plan.cpus.len().max(1) as f64) as u64,
+        expected_ns: (runs * plan.scaled_quantum_ns() / plan.cpus.len().max(1) as f64) as u64,
         interrupted: false,
         points: Vec::new(),
         warnings: Vec::new(),

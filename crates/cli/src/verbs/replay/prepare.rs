@@ -201,9 +201,9 @@ fn report(plan: &Plan, printer: Printer) {
             Nanos::from_nanos(plan.smallest_gap_ns)
         ),
     };
-    let stretched = if plan.scale == 1.0 { String::new() } else { format!(", stretched {}x", plan.scale) };
+    let scaled = if plan.scale == 1.0 { String::new() } else { format!(", scaled {}x", plan.scale) };
     printer.status(&format!(
-        "{}{stretched}: {:.1} % of {} detours can be injected, {:.1} % of their time{costs}",
+        "{}{scaled}: {:.1} % of {} detours can be injected, {:.1} % of their time{costs}",
         plan.context, plan.detours_percent, plan.detours, plan.time_percent
     ));
     if plan.merged + plan.dropped > 0 {

@@ -13,7 +13,7 @@ use crate::steps::schedule_file as schedules;
 use quell_request::Usage;
 
 /// Maximum number of skipped events to list on stderr.
-const MOST_TOLD: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// Makes the schedule, and writes it.
 pub fn run(args: &Track, output: &Path, printer: Printer) -> anyhow::Result<Outcome> {
@@ -63,10 +63,10 @@ fn report(made: &Replayable, printer: Printer) {
     if !counted.is_empty() {
         printer.warn(&format!("left out: {}", counted.join(", ")));
     }
-    for words in skipped.notes.iter().take(MOST_TOLD) {
+    for words in skipped.notes.iter().take(MAX_LISTED) {
         printer.warn(words);
     }
-    if skipped.notes.len() > MOST_TOLD {
+    if skipped.notes.len() > MAX_LISTED {
         printer.warn("and more");
     }
     if made.needs_buffers {

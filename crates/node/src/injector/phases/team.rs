@@ -9,7 +9,7 @@ use quell_recording::Cpu;
 
 use super::strikes::gather;
 use super::task::Strike;
-use super::work_calibration::Pacer;
+use super::work_calibration::CalibratedWork;
 use super::{Phase, PhasesError, Plan, Start, Tally};
 use crate::clock::{Clock, ClockKind, Scale, with_clock};
 use crate::machine;
@@ -161,7 +161,7 @@ fn member<C: Clock>(clock: C, cpu: Cpu, scale: Scale, plan: &Plan<'_>, shared: &
 /// The state of a thread.
 struct Worker<'a, C> {
     plan: &'a Plan<'a>,
-    pacer: Pacer<C>,
+    work: CalibratedWork<C>,
     /// Ticks of the clock per ns of the trace, with the scale included.
     ticks_per_ns: f64,
     strikes: Vec<Strike>,
@@ -171,10 +171,14 @@ struct Worker<'a, C> {
 impl<'a, C: Clock> Worker<'a, C> {
     fn new(clock: C, scale: Scale, plan: &'a Plan<'a>) -> Self {
         let per_ns = scale.ticks_per_second() / 1e9;
-        let pacer =
-            Pacer::new(clock, per_ns, plan.stretched_ns() * per_ns, (plan.limit_ns() * per_ns) as u64);
+        let work = CalibratedWork::new(
+            clock,
+            per_ns,
+            plan.scaled_quantum_ns() * per_ns,
+            (plan.limit_ns() * per_ns) as u64,
+        );
         let ticks_per_ns = per_ns * plan.scale;
-        Self { plan, pacer, ticks_per_ns, strikes: Vec::with_capacity(64), since_reference: 0 }
+        Self { plan, work, ticks_per_ns, strikes: Vec::with_capacity(64), since_reference: 0 }
     }
 
     /// Runs ranks until none is left.
@@ -212,7 +216,7 @@ impl<'a, C: Clock> Worker<'a, C> {
 
     /// Runs a phase and returns its duration, in unscaled ns.
     fn run(&mut self, tally: &mut Tally) -> f64 {
-        let measured = self.pacer.measure(&self.strikes, self.plan.tries);
+        let measured = self.work.measure(&self.strikes, self.plan.tries);
         tally.runs += 1;
         tally.runs_again += u64::from(measured.again > 0);
         tally.thrown_away += u64::from(measured.again);

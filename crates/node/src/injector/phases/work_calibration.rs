@@ -18,7 +18,7 @@ const SLICES: usize = 4_000;
 
 /// Calibrated work on one CPU. Times are in ticks of its clock.
 #[derive(Debug)]
-pub(super) struct Pacer<C> {
+pub(super) struct CalibratedWork<C> {
     clock: C,
     generator: Generator,
     task: Task,
@@ -47,27 +47,27 @@ pub(super) struct Measured {
     pub(super) good: bool,
 }
 
-impl<C: Clock> Pacer<C> {
+impl<C: Clock> CalibratedWork<C> {
     /// Calibrates the work: `quantum` ticks of it, on a clock with `per_ns` ticks per ns.
     pub(super) fn new(clock: C, per_ns: f64, quantum: f64, limit: u64) -> Self {
         let task = Task { late: (LATE_NS * per_ns) as u64, ..Task::default() };
-        let mut pacer =
+        let mut work =
             Self { clock, generator: Generator::new(), task, quantum, pace: 1.0, slices: 1.0, limit };
-        let (short, long) = (pacer.slice_of(20), pacer.slice_of(100));
+        let (short, long) = (work.slice_of(20), work.slice_of(100));
         let step = ((long - short) / 80.0).max(1e-3);
         let fixed = (short - 20.0 * step).max(0.0);
-        pacer.task.steps = (((SLICE_NS * per_ns).min(quantum / 4.0) - fixed) / step).round().max(1.0) as u32;
-        pacer.pace = pacer.slice_of(pacer.task.steps);
-        pacer.slices = quantum / pacer.pace;
-        pacer.count_slices();
+        work.task.steps = (((SLICE_NS * per_ns).min(quantum / 4.0) - fixed) / step).round().max(1.0) as u32;
+        work.pace = work.slice_of(work.task.steps);
+        work.slices = quantum / work.pace;
+        work.count_slices();
         for _ in 0..3 {
-            let taken = (0..100).map(|_| pacer.measure(&[], 20).taken).collect();
+            let taken = (0..100).map(|_| work.measure(&[], 20).taken).collect();
             let taken = median_high(taken, f64::total_cmp).unwrap_or(0.0);
-            pacer.slices += (quantum - taken) / pacer.pace;
-            pacer.count_slices();
+            work.slices += (quantum - taken) / work.pace;
+            work.count_slices();
         }
-        pacer.task.cost = pacer.cost_of_a_detour((400.0 * per_ns) as u64).round() as i64;
-        pacer
+        work.task.cost = work.cost_of_a_detour((400.0 * per_ns) as u64).round() as i64;
+        work
     }
 
     /// Runs a phase, and repeats it while this machine disturbs it, up to `tries` attempts. If none is valid, the least disturbed counts.
@@ -162,15 +162,15 @@ mod tests {
             let ticks = |us: f64| us * scale.ticks_per_second() / 1e6;
             quell_testing::measure(|_| {
                 with_clock!(kind, clock => {
-                    let mut pacer = Pacer::new(clock, ticks(1e-3), ticks(100.0), ticks(1.0) as u64);
-                    assert!(pacer.task.slices > 10 && pacer.task.steps > 1, "{:?}", pacer.task);
+                    let mut work = CalibratedWork::new(clock, ticks(1e-3), ticks(100.0), ticks(1.0) as u64);
+                    assert!(work.task.slices > 10 && work.task.steps > 1, "{:?}", work.task);
                     // The minimum of many runs is the one that no other work on the core disturbed.
-                    let least = |pacer: &mut Pacer<_>, strikes: &[Strike]| {
-                        (0..50).map(|_| pacer.measure(strikes, 20).taken).fold(f64::INFINITY, f64::min)
+                    let least = |work: &mut CalibratedWork<_>, strikes: &[Strike]| {
+                        (0..50).map(|_| work.measure(strikes, 20).taken).fold(f64::INFINITY, f64::min)
                     };
-                    let quiet = least(&mut pacer, &[]);
+                    let quiet = least(&mut work, &[]);
                     let strike = Strike { at: ticks(30.0) as u64, length: ticks(200.0) as u64 };
-                    let struck = least(&mut pacer, &[strike]);
+                    let struck = least(&mut work, &[strike]);
                     if struck > quiet + ticks(150.0) { Ok(()) } else { Err(format!("{quiet} {struck}")) }
                 })
             });

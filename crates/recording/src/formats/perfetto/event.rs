@@ -139,11 +139,11 @@ fn of_interval(cpu: Cpu, interval: &Interval) -> Vec<DebugAnnotation> {
         DebugAnnotation::number("net_ns", interval.net.as_nanos()),
         DebugAnnotation::number("cpu", cpu.0.into()),
     ];
-    let where_told = [
+    let optional = [
         number("pid", interval.pid),
         number("victim", interval.victim),
         text("detail", &interval.detail),
         text("cause", &interval.cause),
     ];
-    always.into_iter().chain(where_told.into_iter().flatten()).collect()
+    always.into_iter().chain(optional.into_iter().flatten()).collect()
 }

@@ -263,15 +263,15 @@ impl Trails {
         if event.what == What::Message {
             set(&mut self.ranks[me].inwards, event.nic, before);
         }
-        let Some((to, mail)) = seen.sent else { return };
-        if mail.what == What::Answer {
-            self.answers.insert((to, mail.op), before);
+        let Some((to, message)) = seen.sent else { return };
+        if message.what == What::Answer {
+            self.answers.insert((to, message.op), before);
             return;
         }
         // Noise while the bytes are copied, after the overhead, does not delay the first of them.
-        let delay = mail.time.saturating_sub(seen.start).saturating_sub(self.flight);
-        let sent = if delay == seen.noise { own } else { self.add(before, seen, mail.time, delay) };
-        self.messages.insert((seen.rank, mail.op), (sent, mail.time));
+        let delay = message.time.saturating_sub(seen.start).saturating_sub(self.flight);
+        let sent = if delay == seen.noise { own } else { self.add(before, seen, message.time, delay) };
+        self.messages.insert((seen.rank, message.op), (sent, message.time));
         set(&mut self.ranks[me].outs, event.nic, sent);
     }
 

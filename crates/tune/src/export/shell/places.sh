@@ -274,7 +274,7 @@ put() {
     esac
 }
 
-# What a tool said, on one line and without what steers a terminal.
+# A tool's message, on one line and without terminal control characters.
 because() {
     printf '%s' "$why" | tr -c '[:print:]' ' ' | cut -c 1-200
 }
